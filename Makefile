@@ -23,7 +23,7 @@ ONE_DEVICE := --num_processes 1 --num_machines 1 --mixed_precision no --dynamo_b
 $(STAMP): setup.cfg pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade pip setuptools wheel
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[all,ja,zh,th,test,bench,spaces,demo,analysis,bleu,onnx,ctranslate2,translate,langid,reddit,spark,s3,serve,tensorboard,wandb,trackio,mlflow,sweep,mteb,torchmetrics,completion,release,docs]'
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[all,ja,zh,th,test,bench,spaces,demo,analysis,bleu,onnx,ctranslate2,translate,langid,reddit,spark,s3,serve,tensorboard,wandb,trackio,mlflow,sweep,mteb,torchmetrics,release,docs]'
 	touch $@
 
 demo: $(STAMP)  ## from message-reply pairs to suggestions, on the embedded sample
@@ -33,7 +33,7 @@ demo: $(STAMP)  ## from message-reply pairs to suggestions, on the embedded samp
 		--config trainers/configs/retrieval/quickstart.yaml --data $(DEMO)/mrs --output_dir $(DEMO)/retriever --overwrite true
 	$(OFFLINE) $(BIN)/accelerate launch $(ONE_DEVICE) trainers/generation.py --data $(DEMO)/mrs \
 		--output_dir $(DEMO)/generator --overwrite true
-	$(OFFLINE) $(BIN)/mrs models compare $(DEMO)/retriever $(DEMO)/generator
+	$(OFFLINE) $(BIN)/mrs compare $(DEMO)/retriever $(DEMO)/generator
 	$(OFFLINE) $(BIN)/mrs score $(DEMO)/retriever/predictions.es.tsv --lang es
 	$(OFFLINE) $(BIN)/mrs suggest --model $(DEMO)/retriever "¿Quedamos mañana?"
 	$(OFFLINE) $(BIN)/mrs suggest --model $(DEMO)/retriever "Are you coming to dinner tonight?"
@@ -94,7 +94,7 @@ test-properties: $(STAMP)  ## the property tests again, on new random examples
 
 test-floors:  ## unit tests with the lowest versions that setup.cfg allows, in an environment of their own
 	test -x $(FLOORS)/bin/python || $(PYTHON) -m venv $(FLOORS)
-	$(FLOORS)/bin/python -m pip install --quiet --constraint constraints-min.txt --editable '.[all,ja,zh,th,test,bleu,langid,reddit,analysis,serve,tensorboard,wandb,trackio,mlflow,sweep,completion]'
+	$(FLOORS)/bin/python -m pip install --quiet --constraint constraints-min.txt --editable '.[all,ja,zh,th,test,bleu,langid,reddit,analysis,serve,tensorboard,wandb,trackio,mlflow,sweep]'
 	$(OFFLINE) OMP_NUM_THREADS=1 $(FLOORS)/bin/pytest -m "not faults and not harness" $(PARALLEL) $(wildcard tests/mrs_*) \
 		tests/integration/test_trackers.py tests/integration/test_sweep.py
 
@@ -104,13 +104,14 @@ build/harness/%/.installed: tests/harness/%.txt .ci/harness $(STAMP)
 test-harnesses: $(addsuffix /.installed,$(HARNESSES))  ## tasks through lm_eval and lighteval, each in an environment of its own
 	$(OFFLINE) OMP_NUM_THREADS=1 $(BIN)/pytest -m harness tests/harness
 
-quality: $(STAMP)  ## lint and types
+quality: $(STAMP)  ## lint, types, and the size of the product code
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/python .ci/product_lines.py
 
 release-check: $(STAMP)  ## may the last commit be released? dist/ gets what would be published (docs/release.md)
-	$(BIN)/python .ci/release_check $(RELEASE)
+	$(BIN)/python .ci/release_check.py $(RELEASE)
 
 results: $(STAMP)  ## the tables of results in README and docs, from the JSON files of `mrs reproduce`
 	$(BIN)/python -m mrs_suggest.reproduce.quotes README.md $(wildcard docs/*.md)

@@ -18,7 +18,7 @@ from types import ModuleType
 from mrs_suggest.common.extras import modules_of_extras
 
 # What the packages of extras bring along; httpx may come with the base, through huggingface-hub.
-BLOCKED = {"multiprocess", "dill", "xxhash", "nltk", "joblib", "aiohttp"} | modules_of_extras() - {"httpx"}
+BLOCKED = {"multiprocess", "dill", "xxhash", "nltk", "joblib", "aiohttp", "pydantic"} | modules_of_extras() - {"httpx"}
 
 
 class Blocker(MetaPathFinder):

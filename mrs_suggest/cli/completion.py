@@ -1,29 +1,53 @@
-"""`mrs completion`: print a script with which a shell completes verbs, options, languages, names and paths.
+"""`mrs completion`: print a script with which a shell completes verbs, options, languages and names.
 
-The script holds all words, so that nothing runs at the Tab key. Put it where the shell looks for such scripts:
+The script contains all words, so that nothing is started when Tab is pressed. Print it again after an update.
 
 bash: mrs completion bash > ~/.local/share/bash-completion/completions/mrs
-zsh: mrs completion zsh > FOLDER/_mrs, where FOLDER is one of $fpath
+zsh: mrs completion zsh > FILE, and in ~/.zshrc, after `compinit`: source FILE
 fish: mrs completion fish > ~/.config/fish/completions/mrs.fish
 """
 
 from __future__ import annotations
 
 import argparse
-import contextlib
 import importlib
 import sys
-from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
-from typing import Any
+from collections.abc import Iterator, Sequence
+from enum import Enum
 
 from mrs_suggest.common.command_parser import CommandParser
-from mrs_suggest.common.errors import InputError, MissingExtraError
+from mrs_suggest.common.errors import MrsError, first_line
 
 SHELLS = ("bash", "zsh", "fish")
 LANGUAGE_OPTIONS = ("lang", "language", "languages")
-FOLDER_OPTIONS = ("data", "folder", "output_dir", "out", "dumps", "work", "scratch", "guard_lists")
-PATHS = ("model", "model_name_or_path", "config", "source", "files", "runs", "run")
+ZSH_HEAD = "autoload -U +X bashcompinit && bashcompinit\n"
+# `at` is the subcommand so far, such as " data prepare". Where nothing fits, the shell completes file names.
+BASH = """_mrs() {{
+    local current=${{COMP_WORDS[COMP_CWORD]}} before=${{COMP_WORDS[COMP_CWORD-1]}} at="" option="" fitting="" word
+    for word in "${{COMP_WORDS[@]:1:COMP_CWORD-1}}"; do
+        if [[ '{paths}' == *"|$at $word|"* ]]; then at="$at $word"; fi
+        if [[ $word == --* ]]; then option=$word; fi
+    done
+    case "$at $before" in
+{values}
+    esac
+    if [[ -z $fitting ]]; then case "$at $option" in
+{many}
+    esac; fi
+    if [[ -z $fitting || $current == -* ]]; then case "$at" in
+{own}
+    esac; fi
+    COMPREPLY=($(compgen -W "$fitting" -- "$current"))
+}}
+complete -o default -F _mrs mrs"""
+FISH = """function __mrs_at
+    set -l path ''
+    for word in (commandline -opc)[2..-1]
+        contains -- "$path $word" {paths}; and set path "$path $word"
+    end
+    test "$path" = "$argv[1]"
+end
+{lines}"""
 
 
 def make_parser() -> argparse.ArgumentParser:
@@ -35,95 +59,73 @@ def make_parser() -> argparse.ArgumentParser:
 
 
 def main(argv: Sequence[str]) -> int:
-    options = make_parser().parse_args(argv)
-    try:
-        import shtab
-    except ImportError:
-        raise MissingExtraError("shtab", "completion", "completion in a shell") from None
-    parser, left_out = command_parser()
-    for action in actions_of(parser):
-        _describe(action, shtab.FILE, shtab.DIRECTORY)
-    print(shtab.complete(parser, options.shell))
-    for verb, reason in left_out.items():
-        print(f"mrs completion: options of `mrs {verb}` are left out ({reason})", file=sys.stderr)
+    shell = make_parser().parse_args(argv).shell
+    parsers, left_out = command_parsers()
+    print({"bash": "", "zsh": ZSH_HEAD, "fish": ""}[shell] + (_fish(parsers) if shell == "fish" else _bash(parsers)))
+    for path, reason in left_out.items():
+        print(f"mrs completion: options of `mrs{path}` are left out ({reason})", file=sys.stderr)
     return 0
 
 
-def command_parser() -> tuple[argparse.ArgumentParser, dict[str, str]]:
-    """The whole command as one parser, made from those of the verbs, and the verbs whose parser needs what is not
-    installed, with the reason."""
-    from mrs_suggest.cli.main import VERBS
+def command_parsers() -> tuple[dict[str, argparse.ArgumentParser], dict[str, str]]:
+    """Parsers by subcommand (such as ` data prepare`), and why others cannot be made: a library is missing."""
+    from mrs_suggest.cli import main
+    from mrs_suggest.cli.train import TRAINERS
 
-    parser = CommandParser(prog="mrs", description="Multilingual reply suggestion.")
-    parser.add_argument("--version", action="store_true", help="print the version")
-    verbs = parser.add_subparsers(dest="verb")
-    left_out: dict[str, str] = {}
-    for verb, what in VERBS.items():
-        with _tried(verb, left_out):
-            module = importlib.import_module(f"mrs_suggest.cli.{verb}")
-            if verb == "train":
-                made = _train_parser(module.TRAINERS, left_out)
-            else:
-                made = module.make_parser()
-            _add(verbs, verb, what, made)
-        if verb in left_out:
-            verbs.add_parser(verb, help=_plain(what))
-    return parser, left_out
+    modules = {f" {verb}": f"mrs_suggest.cli.{verb}" for verb in main.VERBS}
+    modules |= {f" train {name}": f"mrs_trainers.{name}" for name in TRAINERS}
+    parsers, left_out = {"": main.make_parser()}, {}
+    for path, module in modules.items():
+        try:
+            parsers |= _with_subcommands(path, importlib.import_module(module).make_parser())
+        except (ImportError, MrsError) as error:
+            left_out[path] = first_line(error)
+    return parsers, left_out
 
 
-def actions_of(parser: argparse.ArgumentParser) -> Iterator[argparse.Action]:
-    """Every option and argument of a parser and of its subcommands."""
+def _with_subcommands(path: str, parser: argparse.ArgumentParser) -> dict[str, argparse.ArgumentParser]:
+    found = {path: parser}
     for action in parser._actions:
         if isinstance(action, argparse._SubParsersAction):
-            for below in action.choices.values():
-                yield from actions_of(below)
-        else:
-            yield action
+            for name, below in action.choices.items():
+                found |= _with_subcommands(f"{path} {name}", below)
+    return found
 
 
-def _train_parser(trainers: Sequence[str], left_out: dict[str, str]) -> argparse.ArgumentParser:
-    parser = CommandParser(prog="mrs train")
-    parsers = parser.add_subparsers(dest="trainer")
-    for trainer in trainers:
-        with _tried(f"train {trainer}", left_out):
-            made = importlib.import_module(f"mrs_trainers.{trainer}").make_parser()
-            _add(parsers, trainer, f"the options of trainers/{trainer}.py", made)
-        if f"train {trainer}" in left_out:
-            parsers.add_parser(trainer)
-    return parser
+def _options(parser: argparse.ArgumentParser) -> Iterator[tuple[list[str], list[str], argparse.Action]]:
+    """The long names of each option (none for an argument), and the values that it may have, where they are known."""
+    from mrs_suggest.common.text.languages import KNOWN
+
+    for action in parser._actions:
+        if action.help != argparse.SUPPRESS or isinstance(action, argparse._SubParsersAction):
+            known = KNOWN if action.dest in LANGUAGE_OPTIONS else action.choices or ()
+            values = [str(value.value if isinstance(value, Enum) else value) for value in known]
+            yield [name for name in action.option_strings if name.startswith("--")], values, action
 
 
-def _add(verbs: argparse._SubParsersAction[Any], name: str, what: str, made: argparse.ArgumentParser) -> None:
-    """Add a parser as a subcommand."""
-    verbs.add_parser(name, help=_plain(what), parents=[made], add_help=False)
+def _bash(parsers: dict[str, argparse.ArgumentParser]) -> str:
+    values: list[str] = []
+    many: list[str] = []
+    own: list[str] = []
+    for path, parser in parsers.items():
+        words: list[str] = []
+        for names, known, action in _options(parser):
+            words += names or known
+            cases = [f"""    "{path} {name}") fitting='{" ".join(known)}';;""" for name in names if known]
+            (many if action.nargs in ("+", "*") else values).extend(cases)
+        own.append(f"""    "{path}") fitting='{" ".join(words)}';;""")
+    lines = {"values": values, "many": many, "own": own}
+    return BASH.format(paths=f"|{'|'.join(parsers)}|", **{name: "\n".join(each) for name, each in lines.items()})
 
 
-@contextlib.contextmanager
-def _tried(name: str, left_out: dict[str, str]) -> Iterator[None]:
-    """Note why a parser cannot be made here: a library of an extra is missing."""
-    try:
-        yield
-    except (ImportError, MissingExtraError, InputError) as error:
-        left_out[name] = (str(error) or type(error).__name__).splitlines()[0].rstrip(".")
-
-
-def _describe(action: argparse.Action, files: Mapping[str, object], folders: Mapping[str, object]) -> None:
-    """Give an action the values that a shell can offer, and a help text that every shell takes."""
-    if action.help and action.help != argparse.SUPPRESS:
-        action.help = _plain(action.help)
-    if action.choices is not None or action.nargs == 0:
-        return
-    if action.dest in LANGUAGE_OPTIONS:
-        from mrs_suggest.common.text.languages import KNOWN
-
-        action.choices = list(KNOWN)
-    elif action.dest in FOLDER_OPTIONS:
-        action.complete = folders  # type: ignore[attr-defined]
-    elif action.type is Path or action.dest in PATHS:
-        action.complete = files  # type: ignore[attr-defined]
-
-
-def _plain(text: str) -> str:
-    """A help text without what a shell would carry out or argparse would fill in."""
-    first = text.replace("`", "'").replace("$", "").replace("%%", " percent").replace("%", "").replace("\\", "")
-    return " ".join(first.split())
+def _fish(parsers: dict[str, argparse.ArgumentParser]) -> str:
+    lines = []
+    for path, parser in parsers.items():
+        start = f"complete -c mrs -n '__mrs_at \"{path}\"'"
+        for names, known, action in _options(parser):
+            offered = f" -f -a '{' '.join(known)}'" if known else ""
+            needed = "" if action.nargs == 0 else " -r"
+            lines += [f"{start} -l {name[2:]}{needed}{offered}" for name in names]
+            if known and not action.option_strings:
+                lines.append(start + offered)
+    return FISH.format(paths=" ".join(f"'{path}'" for path in parsers), lines="\n".join(lines))

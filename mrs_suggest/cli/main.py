@@ -12,26 +12,34 @@ from mrs_suggest.common import __version__
 from mrs_suggest.common.command_parser import CommandParser
 from mrs_suggest.common.errors import run_with_sentence
 
-# verb -> what it does, as `mrs --help` prints it; each lives in mrs_suggest/cli/VERB.py and is imported only when
-# called
-VERBS = {
-    "data": "list, prepare, check, describe and publish data sets",
-    "install": 'make load_dataset("mrs") and evaluate.load("mrs_rouge") work from any folder',
-    "uninstall": "remove what `mrs install` put into the caches",
-    "train": "train a model (through accelerate)",
-    "reproduce": "run the experiments behind a table of the documentation, and print it",
-    "score": "score a file of suggestions",
-    "staple": "decode, filter, combine and analyse many translations of a prompt (STAPLE)",
-    "metrics": "list the metric modules, publish them as Spaces",
-    "annotate": "human evaluation: write blinded annotation files and summarize the annotations",
-    "suggest": "answer messages with a trained model",
-    "serve": "answer messages over HTTP",
-    "demo": "a chat page that shows suggestions, on this machine or as a Space",
-    "models": "list and download baselines, render cards, publish models",
-    "convert": "convert a fairseq or Unicoder checkpoint to the transformers format",
-    "doctor": "what this installation has, lacks, and what in it is broken",
-    "completion": "print a script with which a shell completes `mrs`",
+# group -> verb -> what it does, as `mrs --help` prints it; each lives in mrs_suggest/cli/VERB.py and is imported only
+# when called
+GROUPS = {
+    "verbs": {
+        "suggest": "answer messages with a trained model",
+        "serve": "answer messages over HTTP",
+        "demo": "a chat page that shows suggestions, on this machine or as a Space",
+        "train": "train a model (through accelerate)",
+        "score": "score a file of suggestions",
+        "compare": "print the figures of several runs of one task next to each other",
+        "data": "list, prepare, check, describe and publish data sets",
+        "models": "list and download baselines, render cards, publish models",
+        "reproduce": "run the experiments behind a table of the documentation, and print it",
+        "doctor": "check this installation and report what is missing or broken",
+    },
+    "research": {
+        "staple": "decode, filter, combine and analyse many translations of a prompt (STAPLE)",
+        "annotate": "human evaluation: write blinded annotation files and summarize the annotations",
+        "convert": "convert a fairseq or Unicoder checkpoint to the transformers format",
+        "metrics": "list the metric modules, publish them as Spaces",
+    },
+    "setup": {
+        "install": 'make load_dataset("mrs") and evaluate.load("mrs_rouge") work from any folder',
+        "uninstall": "remove what `mrs install` put into the caches",
+        "completion": "print a script with which a shell completes `mrs`",
+    },
 }
+VERBS = {verb: text for group in GROUPS.values() for verb, text in group.items()}
 # verb -> the extra that brings all that it needs; `suggest` needs none for most models
 EXTRAS = {
     "data": "data",
@@ -40,23 +48,26 @@ EXTRAS = {
     "train": "train",
     "reproduce": "train",
     "score": "score",
+    "compare": "train",
     "staple": "train",
     "metrics": "score",
     "annotate": "score",
     "models": "train",
     "convert": "train",
 }
-OLD_VERBS = {"judge": "annotate"}  # earlier names, kept for one more version
 
 
 def make_parser() -> argparse.ArgumentParser:
     parser = CommandParser(prog="mrs", description="Multilingual reply suggestion, from data to suggestions.")
     parser.add_argument("--version", action="store_true", help="print the version")
     parser.add_argument("--json", action="store_true", help="with --version: commit, platform and libraries, too")
-    listing = "\n".join(f"  {verb:<11}{text}" for verb, text in VERBS.items())
+    listing = "\n\n".join(
+        "\n".join([f"{group}:", *(f"  {verb:<12}{text}" for verb, text in verbs.items())])
+        for group, verbs in GROUPS.items()
+    )
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
-    parser.epilog = f"verbs:\n{listing}\n\n`mrs VERB --help` shows the options of a verb."
-    parser.add_argument("verb", nargs="?", choices=VERBS, type=lambda verb: OLD_VERBS.get(verb, verb), metavar="verb")
+    parser.epilog = f"{listing}\n\n`mrs VERB --help` shows the options of a verb."
+    parser.add_argument("verb", nargs="?", choices=VERBS, metavar="verb")
     parser.add_argument("arguments", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
     return parser
 

@@ -33,7 +33,7 @@ def make_parser() -> argparse.ArgumentParser:
         "--count", type=int, default=SUGGESTIONS, help=f"suggestions per message (default {SUGGESTIONS}, section 3.3)"
     )
     parser.add_argument(
-        "--explain", action="store_true", help="tell what speaks for each suggestion, where the model has a ranker"
+        "--explain", action="store_true", help="show how each suggestion was scored (models with a ranker only)"
     )
     for verb, what in (
         ("allow", "suggest only replies with this tag, or with another allowed one"),

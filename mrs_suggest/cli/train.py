@@ -1,12 +1,13 @@
 """`mrs train`: run a trainer of this package, in one process or in those that `accelerate config` sets up.
 
-The options are the trainer's own; `accelerate launch trainers/NAME.py` chooses devices for one run. `--estimate` tells
-what a run takes, from a few steps. `--sweep FILE` runs the values of that YAML file (`method: grid`, `random`,
-`halving` or `tpe`, `options: NAME: [VALUES]`) and tells the best on validation.
+The options are the trainer's own; `accelerate launch trainers/NAME.py` chooses devices for one run. `--estimate` runs a
+few steps and prints estimated memory and time. `--sweep FILE` trains with the values of that YAML file (`method: grid`,
+`random`, `halving` or `tpe`, `options: NAME: [VALUES]`) and prints the best on validation.
 """
 
 from __future__ import annotations
 
+import argparse
 import importlib
 import os
 import subprocess
@@ -25,9 +26,14 @@ from mrs_suggest.common.report.console import make_console
 TRAINERS = sorted(module.name for module in iter_modules(mrs_trainers.__path__))
 
 
-def main(argv: Sequence[str]) -> int:
+def make_parser() -> argparse.ArgumentParser:
     parser = CommandParser(prog="mrs train", description=__doc__, add_help=False)
     parser.add_argument("trainer", choices=TRAINERS, nargs="?")
+    return parser
+
+
+def main(argv: Sequence[str]) -> int:
+    parser = make_parser()
     options, rest = parser.parse_known_args(list(argv[:1]) if argv and not argv[0].startswith("-") else [])
     rest = _with_shipped_config([*rest, *argv[1:]])
     if options.trainer is None:

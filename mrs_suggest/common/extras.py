@@ -1,8 +1,9 @@
-"""What the installed project asks for with and without extras (setup.cfg), and which extra brings a missing package."""
+"""The requirements of the installed project (setup.cfg), and the extra that brings a missing package."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from importlib import metadata
@@ -17,12 +18,12 @@ WHOLE = ("all", "test", "bench")  # extras that are never advised: others say be
 # Where the module has another name than its distribution.
 _MODULES = {"scikit_learn": "sklearn", "mlflow_skinny": "mlflow", "pyyaml": "yaml"}
 # Brought by what an extra asks for, and imported by ours.
-_BROUGHT_ALONG = {"pandas": "datasets", "starlette": "fastapi", "pydantic": "fastapi"}
+_BROUGHT_ALONG = {"starlette": "fastapi"}
 
 
 @dataclass(frozen=True)
 class Asked:
-    """What the project's metadata ask for.
+    """The requirements in the project's metadata.
 
     Attributes:
         python: the versions of Python, such as `>=3.11`.
@@ -35,44 +36,37 @@ class Asked:
     extras: dict[str, list[Requirement]]
 
 
-def read_asked(lines: list[str], extras: list[str], python: str) -> Asked:
-    """Sort the requirements of a distribution by the extra that they belong to.
+def installed_asked() -> Asked:
+    """The requirements of the installed mrs-suggest.
 
-    Args:
-        lines: as metadata have them, such as `rich>=13.8` or `fugashi>=1.3; extra == "ja"`.
-        extras: the names of all extras.
-        python: the versions of Python.
+    Raises:
+        PackageNotFoundError: the packages are importable, but were not installed.
     """
     from packaging.requirements import Requirement
 
-    every = [Requirement(line) for line in lines]
+    about = metadata.metadata(PROJECT)
+    every = [Requirement(line) for line in metadata.requires(PROJECT) or []]
+    base = [one for one in every if one.marker is None or one.marker.evaluate({"extra": ""})]
 
-    def of(extra: str, above: frozenset[str] = frozenset()) -> Iterator[Requirement]:
+    def brought(extra: str) -> Iterator[Requirement]:
         for one in every:
-            if one.marker is None or one.marker.evaluate({"extra": ""}) or not one.marker.evaluate({"extra": extra}):
+            if one in base or one.marker is None or not one.marker.evaluate({"extra": extra}):
                 continue
             if one.name == PROJECT:
-                for part in sorted(one.extras - above):
-                    yield from of(part, above | {part})
+                for part in sorted(one.extras):
+                    yield from brought(part)
             else:
                 yield one
 
-    base = [one for one in every if one.marker is None or one.marker.evaluate({"extra": ""})]
-    return Asked(python, base, {extra: list(of(extra, frozenset({extra}))) for extra in extras})
-
-
-def installed_asked() -> Asked:
-    """What the installed mrs-suggest asks for.
-
-    Raises:
-        PackageNotFoundError: the packages are on the path, but were not installed.
-    """
-    found = metadata.metadata(PROJECT)
-    return read_asked(metadata.requires(PROJECT) or [], found.get_all("Provides-Extra") or [], found["Requires-Python"])
+    extras = {
+        extra: list({one.name: one for one in brought(extra)}.values())
+        for extra in about.get_all("Provides-Extra") or []
+    }
+    return Asked(about["Requires-Python"], base, extras)
 
 
 def lacking(error: BaseException, extra: str | None = None) -> tuple[str, str] | None:
-    """The package that was not found, and the extra that brings it; None where that was not what went wrong.
+    """The package that was not found, and the extra that brings it; None if the error has another reason.
 
     Args:
         error: its cause and context are looked at, too: libraries wrap what they catch.
@@ -82,17 +76,11 @@ def lacking(error: BaseException, extra: str | None = None) -> tuple[str, str] |
     while seen is not None and not isinstance(seen, ModuleNotFoundError):
         seen = seen.__cause__ or seen.__context__
     module = (seen.name or "").partition(".")[0] if seen is not None else ""
-    if not module or _is_there(module):
-        return None
+    with suppress(ImportError, ValueError):  # ValueError: `sys.modules` has None for it
+        if not module or find_spec(module) is not None:
+            return None
     found = _extra_of(_BROUGHT_ALONG.get(module, module), extra)
     return None if found is None else (module, found)
-
-
-def _is_there(module: str) -> bool:
-    try:
-        return find_spec(module) is not None
-    except (ImportError, ValueError):  # ValueError: None stands for it in `sys.modules`
-        return False
 
 
 def _extra_of(module: str, wished: str | None) -> str | None:

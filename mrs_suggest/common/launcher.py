@@ -7,7 +7,6 @@ import platform
 import signal
 import threading
 import time
-from collections.abc import Callable
 
 LAUNCHER = "MRS_LAUNCHER"  # the environment variable that names the launching process
 INTERVAL = 0.25  # seconds between two checks: short for a person, no load for a processor
@@ -19,7 +18,7 @@ def announce_launcher() -> None:
 
 
 def end_with_launcher() -> None:
-    """From now on, send SIGTERM to this process as soon as its launcher is gone; at once if it is gone already.
+    """From now on, send SIGTERM to this process as soon as its launcher is gone, even if that is now.
 
     A killed launcher cannot send a signal, so the training process polls. Nothing happens if no launcher announced
     itself on this machine, or on a system that is not POSIX.
@@ -27,18 +26,17 @@ def end_with_launcher() -> None:
     number, _, machine = os.environ.get(LAUNCHER, "").partition("@")
     if os.name != "posix" or not number.isdigit() or machine != platform.node():
         return
-    gone = _is_gone(int(number))
-    if gone():
-        _end()
-        return
-    threading.Thread(target=_watch, args=(gone,), name="end-with-launcher", daemon=True).start()
+    launcher = int(number)
+    is_child = os.getppid() == launcher  # else the parent is `mpirun`, say, or the launcher has ended
 
+    def end() -> None:
+        while os.getppid() == launcher if is_child else _exists(launcher):
+            time.sleep(INTERVAL)
+        os.kill(os.getpid(), signal.SIGTERM)
 
-def _is_gone(launcher: int) -> Callable[[], bool]:
-    """A function that tells whether the launcher has ended: a child gets another parent even before that is reaped."""
-    if os.getppid() == launcher:
-        return lambda: os.getppid() != launcher
-    return lambda: not _exists(launcher)  # the parent is not the launcher but `mpirun`, say, or it has ended
+    if not is_child and not _exists(launcher):
+        end()
+    threading.Thread(target=end, name="end-with-launcher", daemon=True).start()
 
 
 def _exists(process: int) -> bool:
@@ -49,13 +47,3 @@ def _exists(process: int) -> bool:
     except PermissionError:
         return True
     return True
-
-
-def _watch(gone: Callable[[], bool]) -> None:
-    while not gone():
-        time.sleep(INTERVAL)
-    _end()
-
-
-def _end() -> None:
-    os.kill(os.getpid(), signal.SIGTERM)

@@ -1,15 +1,25 @@
-"""`mrs doctor`: what this installation has, what it lacks, and what is broken (then the exit code is 1)."""
+"""`mrs doctor`: check this installation and report missing or broken parts (exit code 1 if something is broken)."""
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
 
-from mrs_suggest.cli.doctor.examination import AREAS, examine
+from mrs_suggest.cli.doctor import machine, packages, places
 from mrs_suggest.cli.doctor.finding import BROKEN, Finding
 from mrs_suggest.common.command_parser import CommandParser
+from mrs_suggest.common.errors import first_line
 from mrs_suggest.common.text.text import visible, visible_json
+
+Check = Callable[[], list[Finding]]
+# check -> its area, in the order in which they are shown
+CHECKS: dict[Check, str] = {
+    packages.base: "packages", packages.extras: "extras", machine.mecab: "models", machine.language_model: "models",
+    places.shipped_models: "models", places.caches: "caches", places.hub: "hub", machine.accelerator: "machine",
+    machine.java: "machine", machine.memory: "machine",
+}  # fmt: skip
 
 
 def make_parser() -> argparse.ArgumentParser:
@@ -24,17 +34,28 @@ def main(argv: Sequence[str]) -> int:
     broken = [finding for finding in findings if finding.state == BROKEN]
     if options.json:
         print(visible_json({"broken": len(broken), "findings": [asdict(finding) for finding in findings]}))
-    else:
-        for area in AREAS:
-            _show(area, [finding for finding in findings if finding.area == area])
-        listed = ", ".join(finding.name for finding in broken)
-        print(visible(f"{len(broken)} broken: {listed}" if broken else "Nothing that is installed is broken."))
+        return 1 if broken else 0
+    for area in dict.fromkeys(CHECKS.values()):
+        shown = [finding for finding in findings if finding.area == area]
+        width = max((len(finding.name) for finding in shown), default=0) + 2
+        print(f"{area}:")
+        for finding in shown:
+            print(visible(f"  {finding.state:<8}{finding.name:<{width}}{finding.says}"))
+        print()
+    listed = ", ".join(finding.name for finding in broken)
+    print(visible(f"{len(broken)} broken: {listed}" if broken else "Nothing that is installed is broken."))
     return 1 if broken else 0
 
 
-def _show(area: str, findings: Sequence[Finding]) -> None:
-    print(f"{area}:")
-    width = max((len(finding.name) for finding in findings), default=0)
-    for finding in findings:
-        print(visible(f"  {finding.state:<8}{finding.name:<{width + 2}}{finding.says}"))
-    print()
+def examine(checks: Mapping[Check, str] = CHECKS) -> list[Finding]:
+    """Run all checks at the same time, since some wait for other programs; a check that fails is a finding, too."""
+
+    def run(check: Check) -> list[Finding]:
+        try:
+            return check()
+        except Exception as error:
+            reason = f"cannot be examined ({type(error).__name__}: {first_line(error)})"
+            return [Finding(checks[check], check.__name__.replace("_", " "), BROKEN, reason)]
+
+    with ThreadPoolExecutor(len(checks)) as pool:
+        return [finding for found in pool.map(run, checks) for finding in found]

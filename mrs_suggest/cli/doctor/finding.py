@@ -2,30 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 OK = "ok"
 NOTE = "note"  # works; something to know
 MISSING = "missing"  # optional, and not installed
 BROKEN = "broken"  # installed, and does not work
-STATES = (OK, NOTE, MISSING, BROKEN)
+INSTALL = "in a clone (docs/install.md)"
 
 
 @dataclass(frozen=True)
 class Finding:
-    """What one check found.
+    """The result of one check.
 
     Attributes:
-        area: the group that it is shown in, such as `packages`.
-        name: what was checked, such as `torch`.
-        state: one of `STATES`.
-        says: a version, a path, or what is wrong and what to do.
-        facts: the same for programs.
+        area: the group under which it is shown, such as `packages`.
+        name: the thing that was checked, such as `torch`.
+        state: OK, NOTE, MISSING or BROKEN.
+        says: a version, a path, or the problem and its remedy.
     """
 
     area: str
     name: str
     state: str
     says: str
-    facts: Mapping[str, object] = field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""`mrs models index`: give a trained retriever a response set of one's own, or look one through."""
+"""`mrs models index`: give a trained retriever a custom response set, or check one."""
 
 from __future__ import annotations
 
@@ -45,28 +45,27 @@ def add_index(verbs: argparse._SubParsersAction[CommandParser]) -> None:
     action.add_argument(
         "--check",
         action="store_true",
-        help="change nothing: print what is wrong with the replies of FILE, or with those of the model; exit code 1 if "
-        "there is something",
+        help="change nothing: print problems of the replies in FILE, or of the model's; exit code 1 if there are any",
     )
     parser.add_argument("--out", type=Path, metavar="DIR", help="write a copy of the model there instead")
     parser.add_argument("--overwrite", action="store_true", help="replace --out if it holds a run")
     parser.add_argument(
         "--keep-other-languages",
         action="store_true",
-        help="keep the replies that the model already has in other languages, which are then suggested next to yours",
+        help="also keep the model's replies in other languages",
     )
     parser.add_argument(
         "--on-finding",
         choices=(STOP, SKIP, KEEP),
         default=STOP,
-        help="where the check finds something: stop (default), skip these replies, or keep them (not empty ones and "
+        help="if the check finds a problem: stop (default), skip these replies, or keep them (but not empty ones and "
         "duplicates)",
     )
     parser.add_argument(
         "--guard-lists",
         type=Path,
         metavar="FOLDER",
-        help="word lists of your own, which tell toxic replies (docs/guard.md; default: the package's)",
+        help="custom word lists for detecting toxic replies (docs/guard.md; default: the package's)",
     )
     parser.add_argument("--json", action="store_true", help="with --check: print JSON")
     parser.set_defaults(run=_index)
@@ -128,19 +127,13 @@ def _index(options: argparse.Namespace) -> int:
 
 
 def _checked_model(sets: ResponseSets, options: argparse.Namespace) -> int:
-    """Check the replies that the model has, in one language or all."""
-    codes = [options.lang] if options.lang else list(sets.indexes)
-    found = [
-        _print(
-            sets.check(rows := sets.rows(code), code, lists=options.guard_lists),
-            options.json,
-            options.run_folder,
-            len(rows),
-            code,
-        )
-        for code in codes
-    ]
-    return max(found)
+    """Check the model's replies, in one language or all."""
+    exit_code = 0
+    for code in [options.lang] if options.lang else list(sets.indexes):
+        rows = sets.rows(code)
+        findings = sets.check(rows, code, lists=options.guard_lists)
+        exit_code |= _print(findings, options.json, options.run_folder, len(rows), code)
+    return exit_code
 
 
 def _print(
@@ -155,16 +148,12 @@ def _print(
     from rich.markup import escape
     from rich.table import Table
 
-    console = make_console(110, **({"file": file} if file else {}))
     if findings:
         table = Table("Row", "Finding", "Reply", "Found")
         table.columns[0].justify = "right"
         for finding in findings:
-            table.add_row(f"{finding.row:,}", finding.kind, escape(_short(finding.reply)), escape(finding.told))
-        console.print(table)
+            reply = finding.reply if len(finding.reply) <= 60 else finding.reply[:59] + "…"
+            table.add_row(f"{finding.row:,}", finding.kind, escape(reply), escape(finding.told))
+        make_console(110, **({"file": file} if file else {})).print(table)
     print(f"{where}, {language}: {rows:,} rows, {len(findings):,} findings", file=file or sys.stdout)
     return 1 if findings else 0
-
-
-def _short(text: str) -> str:
-    return text if len(text) <= 60 else text[:59] + "…"

@@ -1,4 +1,4 @@
-"""What the publishing verbs share: their options, and the choice between sending and printing."""
+"""The options of the publishing verbs, and the choice between sending and printing."""
 
 from __future__ import annotations
 
@@ -24,16 +24,11 @@ def add_publish_options(parser: argparse.ArgumentParser) -> None:
 
 
 def change_of(options: argparse.Namespace, repo_id: str) -> Change:
-    """What the options ask for; refused before anything is read or sent.
-
-    Raises:
-        InputError: an empty message, an invalid tag name, or a tag with a pull request.
-    """
+    """The commit that the options describe; an empty message or an invalid tag is refused before anything is read."""
     from mrs_suggest.common.hub.publishing import Change
 
-    message = options.commit_message
-    if message is None:
-        message = f"Publish {repo_id.rpartition('/')[2]}"
+    default = f"Publish {repo_id.rpartition('/')[2]}"
+    message = default if options.commit_message is None else options.commit_message
     return Change(message, options.private or None, options.create_pr, options.tag)
 
 

@@ -1,4 +1,4 @@
-"""What the verbs that write a data set share: where it goes, a local folder or a URL with a local scratch folder."""
+"""The output options of verbs that write a data set: a local folder, or a URL with a local scratch folder."""
 
 from __future__ import annotations
 
@@ -19,14 +19,10 @@ def add_out_options(parser: argparse.ArgumentParser) -> None:
 
 
 def out_location(text: str, scratch: str | None) -> Location:
-    """Where a data set goes.
-
-    Args:
-        text: of `--out`.
-        scratch: of `--scratch`.
+    """The place that `--out` (`text`) and `--scratch` name.
 
     Raises:
-        InputError: it cannot go there, or a remote folder has no local scratch folder.
+        InputError: the place is not writable, or a remote folder has no local scratch folder.
     """
     from mrs_suggest.common.io.remote_errors import masked
     from mrs_suggest.common.io.storage import is_url, location, require_writable
@@ -34,7 +30,7 @@ def out_location(text: str, scratch: str | None) -> Location:
     if not is_url(text):
         if scratch is not None:
             raise InputError(
-                f"--scratch {masked(scratch)}: applies only if --out is a URL; local builds use a folder beside --out."
+                f"--scratch {masked(scratch)}: applies only if --out is a URL; local builds use a folder next to --out."
             )
         return Path(text)
     if scratch is None or is_url(scratch):

@@ -30,22 +30,18 @@ def add_silence_options(parser: argparse.ArgumentParser) -> None:
         help="on: no suggestions for sensitive messages, and none with slurs, private data, links, or dates and places "
         "that cannot be known (default); off: answer everything, as published figures are measured",
     )
-    parser.add_argument("--guard-lists", type=Path, metavar="FOLDER", help="word lists of your own (docs/guard.md)")
+    parser.add_argument("--guard-lists", type=Path, metavar="FOLDER", help="custom word lists (docs/guard.md)")
     parser.add_argument(
         "--precision",
         type=float,
         metavar="P",
-        help="suggest nothing where fewer than a share P of the answers would be used, as far as validation tells "
-        "(on other data than the model's own the share is far smaller, see its card); default: answer every message",
+        help="suppress suggestions whose estimated chance of being used is below P (calibrated on validation; see the "
+        "model's card); default: answer every message",
     )
 
 
 def guard_of(choice: str, lists: Path | None) -> bool | Path:
-    """What `Suggester` takes as its guard.
-
-    Raises:
-        InputError: lists are given for a guard that is off.
-    """
+    """The value of `Suggester`'s guard; lists for a guard that is off are refused."""
     if lists is not None and choice == "off":
         raise InputError("--guard-lists: has no effect with --guard off; leave out one of them.")
     return (lists or True) if choice == "on" else False

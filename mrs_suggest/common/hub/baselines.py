@@ -1,23 +1,19 @@
-"""The pretrained baselines by name (`baselines.yaml`, validated), and the folder that a model name stands for."""
+"""The pretrained baselines by name (`baselines.yaml`), and the folder of a model that is given by name."""
 
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
-from typing import Any
 
 import yaml
 
 from mrs_suggest.common.errors import InputError
-from mrs_suggest.common.text.languages import require_language
 
 LIST = "baselines.yaml"
 ORGANISATION = "MRS_ORGANISATION"
 FAMILIES = ("retrieval", "generation")
-TRAINING_SETTINGS = ("monolingual", "zero_shot", "mt", "multilingual")  # Zhang et al. 2021, section 3.2
-EMBEDDED = "mrs_suggest.suggest", "embedded"  # package and folder of the baselines that ship with it
 
 
 @dataclass(frozen=True)
@@ -37,24 +33,17 @@ class Baseline:
     @property
     def folder(self) -> Path:
         """The folder of an embedded baseline."""
-        return Path(str(resources.files(EMBEDDED[0]).joinpath(EMBEDDED[1]).joinpath(self.name)))
+        return Path(str(resources.files("mrs_suggest.suggest").joinpath("embedded", self.name)))
 
 
-def read_baselines(text: str | None = None, where: str = LIST) -> dict[str, Baseline]:
-    """Read and check the list.
-
-    Raises:
-        InputError: an unknown or missing field, or a value that is not allowed; the sentence names it.
-    """
-    if text is None:
-        text = resources.files(__package__ or "mrs_suggest.common.hub").joinpath(LIST).read_text(encoding="utf-8")
-    try:
-        content = yaml.safe_load(text)
-        organisation, entries = content["organisation"], dict(content["baselines"])
-    except (yaml.YAMLError, KeyError, TypeError, ValueError):
-        raise InputError(f"{where}: expected YAML with `organisation` and `baselines`.") from None
-    organisation = os.environ.get(ORGANISATION, organisation)
-    return {name: _baseline(name, organisation, entry, f"{where}, {name}") for name, entry in entries.items()}
+def read_baselines() -> dict[str, Baseline]:
+    """The list, with the organisation that the environment names."""
+    content = yaml.safe_load(resources.files("mrs_suggest.common.hub").joinpath(LIST).read_text(encoding="utf-8"))
+    organisation = os.environ.get(ORGANISATION, content["organisation"])
+    return {
+        name: Baseline(name, f"{organisation}/{name}", **{**entry, "languages": tuple(entry["languages"])})
+        for name, entry in content["baselines"].items()
+    }
 
 
 def resolve_model(name: str, revision: str | None = None, *, force: bool = False, verify: bool = False) -> Path:
@@ -88,7 +77,7 @@ def resolve_model(name: str, revision: str | None = None, *, force: bool = False
 
 
 def starting_point(name: str) -> str:
-    """What a run starts from under a name: the folder or the repository of a baseline, else the name itself."""
+    """The folder or repository of a baseline, from which a run starts; for any other name, the name itself."""
     baseline = None if Path(name).is_dir() else read_baselines().get(name)
     if baseline is None:
         return name
@@ -103,27 +92,3 @@ def require_no_revision(name: str, revision: str | None, what: str) -> None:
     """
     if revision is not None:
         raise InputError(f"{name}: {what}, and only hub repositories have revisions ({revision}); leave it out.")
-
-
-def _baseline(name: str, organisation: str, entry: Any, where: str) -> Baseline:
-    if not isinstance(entry, dict):
-        raise InputError(f"{where}: expected a mapping of fields.")
-    known = {field.name for field in fields(Baseline)} - {"name", "repo_id"}
-    unknown, missing = set(entry) - known, known - {"embedded"} - set(entry)
-    if unknown or missing:
-        problem = f"unknown field {min(unknown)!r}" if unknown else f"field {min(missing)!r} is missing"
-        raise InputError(f"{where}: {problem}; the fields are {', '.join(sorted(known))}.")
-    for field, allowed in (("family", FAMILIES), ("setting", TRAINING_SETTINGS)):
-        if entry[field] not in allowed:
-            raise InputError(f"{where}: {field} must be one of {', '.join(allowed)}, found {entry[field]!r}.")
-    metrics = entry["metrics"]
-    if not isinstance(metrics, dict) or not all(isinstance(value, float) for value in metrics.values()):
-        raise InputError(f"{where}: metrics must map names to figures, found {metrics!r}.")
-    for field, kind in (("revision", str), ("data", str), ("embedded", bool)):
-        if field in entry and not isinstance(entry[field], kind):
-            raise InputError(f"{where}: {field} must be a {kind.__name__}, found {entry[field]!r}.")
-    if not isinstance(entry["languages"], list) or not entry["languages"]:
-        raise InputError(f"{where}: languages must be a list of codes, found {entry['languages']!r}.")
-    for code in entry["languages"]:
-        require_language(code, where)
-    return Baseline(**{**entry, "name": name, "repo_id": f"{organisation}/{name}", "languages": (*entry["languages"],)})

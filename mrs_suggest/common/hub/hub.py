@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import hashlib
 import importlib
 import json
 import os
@@ -18,21 +19,17 @@ from typing import TypeVar
 
 from mrs_suggest.common.errors import InputError, first_line
 from mrs_suggest.common.hub.publication import Publication
-from mrs_suggest.common.io.files import FULL
-from mrs_suggest.common.io.manifest import require_as_named
+from mrs_suggest.common.io.files import FULL, file_sha256
 
 TRIES = 3
 SECONDS_BETWEEN_TRIES = 1.0
+NOT_THE_HUB = "the answer is not from the hub, perhaps from a proxy or a login page"
 Result = TypeVar("Result")
 _NAME = re.compile(r"[A-Za-z0-9_.-]+/[A-Za-z0-9_.-]+")
 
 
 def require_token(repo_id: str, token: str | None = None) -> None:
-    """Refuse to start work that is to be published if there is no valid hub token.
-
-    Raises:
-        InputError: no token, an invalid one, or the hub is unreachable.
-    """
+    """Refuse to start work that will be published without a valid hub token, or if the hub cannot be reached."""
     from huggingface_hub import HfApi
 
     asked(Publication("model", repo_id, None), lambda: HfApi(token=token).whoami())
@@ -121,8 +118,37 @@ def download(
             doing="download",
         )
     )
-    require_as_named(repo_id, folder, before)
+    drop_damaged(repo_id, folder, before)
     return folder
+
+
+def drop_damaged(repo_id: str, folder: Path, before: set[str]) -> None:
+    """Compare the files of a snapshot that are not among `before` with the hashes in their names.
+
+    Raises:
+        InputError: some differ; they were removed from the cache.
+    """
+    # In the cache, a file is a link to one whose name is its hash by the hub; equal files share it.
+    links = {path: path.resolve() for path in sorted(folder.rglob("*")) if path.is_symlink()}
+    wrong = {blob for blob in set(links.values()) if blob.name not in before and not _is_as_named(blob)}
+    damaged = [path for path, blob in links.items() if blob in wrong]
+    for path in (*damaged, *wrong):
+        path.unlink()
+    if damaged:
+        names = ", ".join(path.relative_to(folder).as_posix() for path in damaged)
+        raise InputError(
+            f"{repo_id}: {names} arrived damaged (not the hub's hash) and left the cache; run the same command again."
+        )
+
+
+def _is_as_named(blob: Path) -> bool:
+    """Whether a file has the hash in its name; a name that is not a hash proves nothing."""
+    if re.fullmatch("[0-9a-f]{64}", blob.name):
+        return file_sha256(blob) == blob.name
+    if re.fullmatch("[0-9a-f]{40}", blob.name):  # git's for a small file; a mirror may give the plain one
+        data = blob.read_bytes()
+        return blob.name in (hashlib.sha1(b"blob %d\0" % len(data) + data).hexdigest(), hashlib.sha1(data).hexdigest())
+    return True
 
 
 def commit_of(kind: str, repo_id: str, revision: str | None = None) -> str | None:
@@ -138,18 +164,12 @@ def commit_of(kind: str, repo_id: str, revision: str | None = None) -> str | Non
         return HfApi().repo_info(repo_id, repo_type=kind, revision=revision).sha
     except RevisionNotFoundError:
         raise InputError(f"{repo_id}: no revision {revision} on the hub; look at the repository's history.") from None
-    except Exception as error:
-        if isinstance(error, (OSError, ValueError, *_network_errors())):  # the client's own are OSErrors or ValueErrors
-            return None
-        raise
+    except _unanswered():
+        return None
 
 
 def require_there(kind: str, repo_id: str) -> None:
-    """Ask the hub for a repository that a library is about to load, so that a wrong name ends in one sentence.
-
-    Raises:
-        InputError: it is no name of a repository, there is none of that name, or the hub cannot be reached.
-    """
+    """Ask the hub for a repository that a library is about to load: a missing one, or no hub, is an InputError."""
     from huggingface_hub import HfApi
 
     require_repo_id(repo_id)
@@ -162,10 +182,8 @@ def cached_file(kind: str, repo_id: str, name: str, revision: str | None = None)
 
     try:
         return Path(hf_hub_download(repo_id, name, repo_type=kind, revision=revision))
-    except Exception as error:
-        if isinstance(error, (OSError, ValueError, *_network_errors())):
-            return None
-        raise
+    except _unanswered():
+        return None
 
 
 def asked(publication: Publication, call: Callable[[], Result], doing: str = "publish") -> Result:
@@ -187,63 +205,53 @@ def asked(publication: Publication, call: Callable[[], Result], doing: str = "pu
 
 def raise_unless_passing(error: Exception, publication: Publication, doing: str = "publish") -> None:
     """Return for temporary failures (the network, 5xx, 429); raise a sentence for others, and bugs unchanged."""
-    from huggingface_hub import get_token
-    from huggingface_hub.errors import (
-        FileMetadataError,
-        HfHubHTTPError,
-        LocalEntryNotFoundError,
-        LocalTokenNotFoundError,
-        OfflineModeIsEnabled,
-        RepositoryNotFoundError,
-        RevisionNotFoundError,
-    )
+    from huggingface_hub.errors import HfHubHTTPError
 
-    name = publication.repo_id
+    if refusal := _refusal(error, publication.kind, doing):
+        raise InputError(f"{publication.repo_id}: {refusal}") from None
     network = _network_errors()
-    status = getattr(getattr(error, "response", None), "status_code", 0)
-    if isinstance(error, LocalTokenNotFoundError) or (status == 401 and doing == "publish" and get_token() is None):
-        raise InputError(f"{name}: no token to {doing} with; run `hf auth login` or set HF_TOKEN.") from None
-    if isinstance(error, LocalEntryNotFoundError) and isinstance(error.__cause__, FileMetadataError):
-        raise InputError(
-            f"{name}: cannot {doing}: the answer is not from the hub, perhaps from a proxy or a login page; check the "
-            "connection, then run the same command again."
-        ) from None
-    if isinstance(error, (OfflineModeIsEnabled, LocalEntryNotFoundError)):
-        raise InputError(f"{name}: cannot {doing}: the hub cannot be reached, or HF_HUB_OFFLINE is set.") from None
-    if isinstance(error, RevisionNotFoundError):
-        raise InputError(f"{name}: no such revision on the hub; look at the repository's history.") from None
-    if isinstance(error, RepositoryNotFoundError):
-        raise InputError(
-            f"{name}: no such {publication.kind} on the hub, or the token may not see it; check the name and the token."
-        ) from None
-    if isinstance(error, HfHubHTTPError):
-        status = error.response.status_code if error.response is not None else 0
-        if status in (401, 403):
-            raise InputError(f"{name}: the token may not {doing} there (HTTP {status}); check its rights.") from None
-        if status == 409:
-            raise InputError(
-                f"{name}: another commit was published meanwhile; look at the newest revision, then run the same "
-                "command again."
-            ) from None
-        if status < 500 and status not in (408, 429):
-            raise InputError(f"{name}: the hub refused to {doing} (HTTP {status}: {first_line(error)}).") from None
-        return
-    if isinstance(error, (*network, ConnectionError, TimeoutError)):
-        return
-    if isinstance(error, ValueError) and "README.md" in str(error):  # the hub checks the card's YAML first
-        raise InputError(f"{name}: the hub refuses the YAML of README.md ({_last_line(error)}); correct it.") from None
-    if isinstance(error, (OSError, RuntimeError)) and isinstance(error.__cause__, (*network, HfHubHTTPError)):
-        return
-    if isinstance(error, json.JSONDecodeError) or _is_other_content(error):
-        return
-    if doing == "download" and _is_full(error):
-        from huggingface_hub import constants
+    behind = isinstance(error, (OSError, RuntimeError)) and isinstance(error.__cause__, (*network, HfHubHTTPError))
+    passing = (*network, HfHubHTTPError, ConnectionError, TimeoutError, json.JSONDecodeError)
+    if not isinstance(error, passing) and not behind and not _is_other_content(error):
+        raise error
 
-        raise InputError(
-            f"{name}: cannot download: no space on the disk at {constants.HF_HUB_CACHE}; free some space there, or set "
-            "HF_HOME to a folder of another disk, then run the same command again."
-        ) from None
-    raise error
+
+def _refusal(error: Exception, kind: str, doing: str) -> str | None:
+    """The problem and its remedy in words; None for what may pass by itself, and for bugs."""
+    from huggingface_hub import constants, errors, get_token
+
+    status = getattr(getattr(error, "response", None), "status_code", 0)
+    if isinstance(error, errors.LocalTokenNotFoundError) or (status == 401 and doing == "publish" and not get_token()):
+        return f"no token to {doing} with; run `hf auth login` or set HF_TOKEN."
+    if isinstance(error, errors.LocalEntryNotFoundError) and isinstance(error.__cause__, errors.FileMetadataError):
+        return f"cannot {doing}: {NOT_THE_HUB}; check the connection, then run the same command again."
+    if isinstance(error, (errors.OfflineModeIsEnabled, errors.LocalEntryNotFoundError)):
+        return f"cannot {doing}: the hub cannot be reached, or HF_HUB_OFFLINE is set."
+    if isinstance(error, errors.RevisionNotFoundError):
+        return "no such revision on the hub; look at the repository's history."
+    if isinstance(error, errors.RepositoryNotFoundError):
+        return f"no such {kind} on the hub, or the token may not see it; check the name and the token."
+    if isinstance(error, errors.HfHubHTTPError):
+        if status in (401, 403):
+            return f"the token may not {doing} there (HTTP {status}); check its rights."
+        if status == 409:
+            return (
+                "another commit was published meanwhile; look at the newest revision, then run the same command again."
+            )
+        if status < 500 and status not in (408, 429):
+            return f"the hub refused to {doing} (HTTP {status}: {first_line(error)})."
+        return None
+    if isinstance(error, ValueError) and "README.md" in str(error):  # the hub checks the card's YAML first
+        last = str(error).strip().splitlines()[-1].strip(" -.")
+        return f"the hub refuses the YAML of README.md ({last}); correct it."
+    # the client's downloader in Rust reports a full disk in its message only
+    full = isinstance(error, RuntimeError) and os.strerror(errno.ENOSPC) in str(error)
+    if doing == "download" and (full or (isinstance(error, OSError) and error.errno in FULL)):
+        return (
+            f"cannot download: no space on the disk at {constants.HF_HUB_CACHE}; free some space there, or set HF_HOME "
+            "to a folder of another disk, then run the same command again."
+        )
+    return None
 
 
 def _is_other_content(error: Exception) -> bool:
@@ -251,29 +259,24 @@ def _is_other_content(error: Exception) -> bool:
     return isinstance(error, OSError) and "Consistency check failed" in str(error)
 
 
-def _is_full(error: Exception) -> bool:
-    """Whether the disk is full; the client's downloader in Rust says so in its message only."""
-    told = isinstance(error, RuntimeError) and os.strerror(errno.ENOSPC) in str(error)
-    return told or (isinstance(error, OSError) and error.errno in FULL)
-
-
 def why(error: Exception) -> str:
     """The client's error message, or our own words where it misleads."""
     if isinstance(error, json.JSONDecodeError):
-        return "the answer is not from the hub, perhaps from a proxy or a login page"
+        return NOT_THE_HUB
     if _is_other_content(error):
         return "the file that arrived is not the hub's: perhaps a proxy's page, or truncated"
     return first_line(error)
 
 
+def _unanswered() -> tuple[type[Exception], ...]:
+    """Errors of a question that the hub may leave open; the client's own are OSErrors or ValueErrors."""
+    return OSError, ValueError, *_network_errors()
+
+
 def _network_errors() -> tuple[type[Exception], ...]:
-    """What the hub's client raises for the network: it goes through httpx up to 1.x and through httpx2 from 2.x on."""
+    """Network errors of the hub's client, which uses httpx up to 1.x and httpx2 from 2.x on."""
     found = []
     for library in ("httpx2", "httpx"):
         with contextlib.suppress(ImportError):
             found.append(importlib.import_module(library).HTTPError)
     return tuple(found)
-
-
-def _last_line(error: BaseException) -> str:
-    return str(error).strip().splitlines()[-1].strip(" -.")

@@ -1,4 +1,4 @@
-"""What `mrs install` put into the caches, so that `mrs uninstall` removes exactly that.
+"""The folders that `mrs install` put into the caches, so that `mrs uninstall` removes exactly these.
 
 Each cache has its own list, `mrs-suggest/installed.json` in it, with the installed folders relative to the cache. A
 folder is removed only if it is where `datasets` or `evaluate` would have put it, in a cache in use now, and not behind
@@ -43,7 +43,16 @@ class Cache:
         Raises:
             InputError: the list is damaged, or names a folder that `mrs install` cannot have put there.
         """
-        names = _read(self.manifest)
+        if not self.manifest.is_file():
+            return []
+        try:
+            names = json.loads(self.manifest.read_text(encoding="utf-8"))["folders"]
+            if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+                raise TypeError
+        except (ValueError, KeyError, TypeError):
+            raise InputError(
+                f"{self.manifest}: the list of installed folders is damaged; delete it and install again."
+            ) from None
         for name in names:
             if self.name_of(self.root / name) != name:
                 raise InputError(
@@ -67,10 +76,6 @@ class Cache:
         names = [os.path.relpath(os.path.realpath(folder), os.path.realpath(self.root)) for folder in folders]
         atomic_write(self.manifest, json.dumps({"folders": names}, indent=2, ensure_ascii=False) + "\n")
 
-    def forget(self) -> None:
-        """Remove the list."""
-        _remove_list(self.manifest)
-
 
 def caches() -> list[Cache]:
     """The caches of data sets and of metric modules, by the libraries' current settings."""
@@ -89,17 +94,14 @@ def installed_folders() -> list[Path]:
     Raises:
         InputError: a list is damaged, or names a folder that cannot have been installed.
     """
-    known = caches()
-    _take_over(known)
-    return [folder for cache in known for folder in cache.listed()]
+    return [folder for cache in caches() for folder in cache.listed()]
 
 
 def record_installed(folders: Iterable[Path]) -> None:
     """Replace the list of each cache that holds the folders; folders that are only on the old list are removed."""
     known = caches()
-    _take_over(known)
     found: dict[Cache, list[Path]] = {}
-    for folder in map(Path, folders):
+    for folder in folders:
         cache = next((cache for cache in known if cache.name_of(folder)), None)
         if cache is None:
             raise ValueError(f"{folder} is not in a cache that the libraries use.")
@@ -113,24 +115,18 @@ def record_installed(folders: Iterable[Path]) -> None:
 
 
 def uninstall() -> list[Path]:
-    """Remove every installed folder, parents that become empty, and the lists; return what was removed.
+    """Remove every installed folder, parents that become empty, and the lists; return the removed folders.
 
     Raises:
         InputError: a list names a folder that must not be removed; nothing was removed.
     """
-    known = caches()
-    left = _take_over(known)
-    removed = [folder for cache in known for folder in cache.listed() if folder.exists()]
-    if left:
-        raise InputError(
-            f"{_old_list()}: names {left[0]}, which is not in a current cache "
-            f"({', '.join(str(cache.root) for cache in known)}); nothing was removed. Set HF_DATASETS_CACHE and "
-            "HF_MODULES_CACHE to those of the install, or delete the list to leave its folders where they are."
-        )
+    removed = [folder for folder in installed_folders() if folder.exists()]
     for folder in removed:
         remove_cached(folder)
-    for cache in known:
-        cache.forget()
+    for cache in caches():
+        cache.manifest.unlink(missing_ok=True)
+        with suppress(OSError):
+            cache.manifest.parent.rmdir()
     return removed
 
 
@@ -146,47 +142,3 @@ def remove_cached(folder: Path) -> None:
         if {path.name for path in parent.iterdir()} - {"__init__.py", "__pycache__"} if parent.is_dir() else True:
             break
         shutil.rmtree(parent)
-
-
-def _old_list() -> Path:
-    """Where releases up to 0.1 kept one list of absolute paths, for all caches."""
-    from huggingface_hub.constants import HF_HOME
-
-    return Path(HF_HOME) / LIST
-
-
-def _take_over(known: list[Cache]) -> list[str]:
-    """Move the old list's entries in the current caches to the caches' own lists; return the other entries."""
-    old = _old_list()
-    if any(os.path.realpath(old) == os.path.realpath(cache.manifest) for cache in known) or not old.is_file():
-        return []
-    names = _read(old)
-    homes = {name: next((cache for cache in known if cache.name_of(Path(name))), None) for name in names}
-    for cache in known:
-        new = [Path(name) for name, home in homes.items() if home == cache]
-        if new:
-            cache.write({cache.name_of(folder): folder for folder in [*cache.listed(), *new]}.values())
-    left = [name for name, home in homes.items() if home is None and Path(name).exists()]
-    if left:
-        atomic_write(old, json.dumps({"folders": left}, indent=2, ensure_ascii=False) + "\n")
-    else:
-        _remove_list(old)
-    return left
-
-
-def _read(path: Path) -> list[str]:
-    if not path.is_file():
-        return []
-    try:
-        names = json.loads(path.read_text(encoding="utf-8"))["folders"]
-        if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
-            raise TypeError
-    except (ValueError, KeyError, TypeError):
-        raise InputError(f"{path}: the list of installed folders is damaged; delete it and install again.") from None
-    return names
-
-
-def _remove_list(path: Path) -> None:
-    path.unlink(missing_ok=True)
-    with suppress(OSError):
-        path.parent.rmdir()

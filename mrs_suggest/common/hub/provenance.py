@@ -1,4 +1,4 @@
-"""Where a result comes from: versions, commit, hardware."""
+"""Versions, commit and hardware, for the records of results."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def commit() -> str | None:
 
 
 def about() -> dict[str, object]:
-    """What a report of a problem needs: version, Python, platform, commit of a checkout, libraries; imports none."""
+    """Version, Python, platform, commit of a checkout and libraries, for bug reports; no library is imported."""
     libraries = versions()
     return {
         "version": libraries.pop("mrs-suggest"),

@@ -1,4 +1,4 @@
-"""What is published to a hub repository: the files of a folder that an allowlist names, and nothing else."""
+"""The files of a folder that are published to a hub repository: those of an allowlist, and nothing else."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Publication:
         folder: the files' folder; None if `instead` has everything.
         allowed: patterns of the paths to publish, such as `response_index/*/replies.json`: `*` stands for characters
             within one name, so each pattern has a fixed depth. Files that match none of them stay.
-        reasons: pattern of a path's first name -> why it stays, for `left_behind`; the first match counts.
+        reasons: pattern of a path's first name -> the reason to leave it out (`left_behind`); the first match counts.
         instead: path -> contents or file to publish in place of the folder's file, or in addition.
         space_sdk: a Space's SDK.
     """
@@ -97,7 +97,7 @@ class Publication:
 
 
 def describe(publication: Publication) -> str:
-    """What `--dry-run` prints: the repository, the files with their sizes, what stays and why, and the card."""
+    """The text of `--dry-run`: the repository, the files with their sizes, those left out, and the card."""
     sizes = publication.sizes()
     lines = [f"{publication.kind} {publication.repo_id}: {len(sizes)} files, {sum(sizes.values()):,} bytes"]
     lines += [f"  {size:>12,}  {visible(name)}" for name, size in sizes.items()]

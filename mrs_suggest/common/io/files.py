@@ -10,8 +10,12 @@ import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from mrs_suggest.common.errors import InputError, reason_of
+
+if TYPE_CHECKING:
+    from mrs_suggest.common.io.remote import RemotePath
 
 FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}  # no space left: on the disk, in the quota, or at the file size limit
 
@@ -25,8 +29,8 @@ def writing(path: object, advice: str = "free space there, or choose another fol
         raise InputError(f"{path}: cannot be written ({reason_of(error)}); {advice}.") from None
 
 
-def require_replaceable(target: Path, overwrite: bool, marker: str | None) -> None:
-    """Refuse to overwrite what must stay; the arguments are those of `atomic_folder`.
+def require_replaceable(target: Path | RemotePath, overwrite: bool, marker: str | None) -> None:
+    """Refuse to overwrite a folder of the user; the arguments are those of `atomic_folder`.
 
     Raises:
         InputError: `target` exists, and may not be replaced.
@@ -37,7 +41,8 @@ def require_replaceable(target: Path, overwrite: bool, marker: str | None) -> No
         raise InputError(f"{target} exists already; choose another folder, delete it, or pass --overwrite.")
     if marker and not (target / marker).is_file():
         raise InputError(
-            f"{target} has no {marker}, so it was not made here and is not replaced; choose another folder."
+            f"refusing to overwrite {target}: it does not look like mrs-suggest output (no {marker}); choose another "
+            "folder."
         )
 
 
@@ -66,7 +71,7 @@ def require_new_file(path: Path, overwrite: bool) -> None:
 
 @contextmanager
 def atomic_folder(target: Path, overwrite: bool = False, marker: str | None = None) -> Iterator[Path]:
-    """Yield a new empty folder beside `target`; rename it to `target` when the block ends without an error.
+    """Yield a new empty folder next to `target`; rename it to `target` when the block ends without an error.
 
     Args:
         overwrite: replace what is at `target`.
@@ -113,7 +118,7 @@ def atomic_folder(target: Path, overwrite: bool = False, marker: str | None = No
 
 @contextmanager
 def atomic_file(path: Path) -> Iterator[Path]:
-    """A temporary name beside `path`, for a file that becomes it when the block ends without an error."""
+    """A temporary name next to `path`, for a file that becomes it when the block ends without an error."""
     partial = path.with_name(f".{path.name}.partial-{os.getpid()}")
     try:
         yield partial
@@ -139,11 +144,8 @@ def to_disk(path: Path) -> None:
 
 def file_sha256(path: Path) -> str:
     """SHA-256 of a file's contents, 64 hex digits."""
-    digest = hashlib.sha256()
     with path.open("rb") as file:
-        while block := file.read(1 << 20):
-            digest.update(block)
-    return digest.hexdigest()
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def content_hash(paths: Iterable[Path]) -> str:

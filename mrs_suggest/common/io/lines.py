@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
 from mrs_suggest.common.errors import InputError
-from mrs_suggest.common.io.streams import PieceReader
+from mrs_suggest.common.io.streams import HashedReader, PieceReader
 
 if TYPE_CHECKING:
     from mrs_suggest.common.io.storage import Location
@@ -23,29 +23,6 @@ EDITED = "the file was edited, so fetch it again."
 NUL = "a NUL character (U+0000)"
 
 
-class _Hashed(io.RawIOBase):
-    """A file whose bytes also go to a digest; closed by who opened it."""
-
-    def __init__(self, file: BinaryIO, digest: Any) -> None:
-        self._file, self._digest = file, digest
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, target: Any, /) -> int:
-        data = self._file.read(len(target))
-        self._digest.update(data)
-        target[: len(data)] = data
-        return len(data)
-
-    def tell(self) -> int:
-        return self._file.tell()
-
-
-def _hashed(file: BinaryIO, digest: Any) -> BinaryIO:
-    return file if digest is None else cast(BinaryIO, io.BufferedReader(_Hashed(file, digest), BLOCK))
-
-
 def _open_packed(path: Location) -> BinaryIO:
     return path.open("rb") if isinstance(path, Path) else path.open()
 
@@ -54,7 +31,7 @@ def open_binary(path: Location, packed: BinaryIO | None = None) -> BinaryIO:
     """Open a plain, `.gz`, `.xz` or `.zst` file for reading bytes.
 
     Args:
-        packed: the same file, opened already: who holds it can tell how far it was read, and closes it.
+        packed: the same file, opened already; its owner knows how far it was read, and closes it.
 
     Raises:
         OSError: there is no such file.
@@ -83,31 +60,34 @@ def read_lines(
 ) -> Iterator[tuple[int, str]]:
     """Yield (line number from 1, text without its line end); the last line may lack its line end.
 
-    Only `\\n` ends a line, since a text may hold any other line end; one `\\r` before it goes too. A byte-order mark at
-    the start, which editors and spreadsheets write, is not part of the first line.
+    Only `\\n` ends a line, since a text may contain any other line end; one `\\r` before it and a byte-order mark
+    at the start are removed.
 
     Args:
         path: of a plain, `.gz`, `.xz` or `.zst` file in UTF-8.
-        as_published: the file comes from a publisher, in UTF-8 without a byte-order mark and with line ends of one
-            kind: otherwise it was edited, and more may have changed. Users' own files need not be like that.
+        as_published: refuse a file with a byte-order mark or mixed line ends: a published file that has them was
+            edited, and more may have changed.
         keep_bom: a byte-order mark is part of the first line.
         any_line_end: `\\r` and `\\r\\n` end a line as well, as in Python's text mode.
         tolerant: bytes that are not UTF-8 come as lone surrogates (`surrogateescape`), for the caller to find.
         data: the file's bytes, if they were read already; `path` is then only used in errors.
         advance: called with the number of bytes of the file, as it lies on the disk, read since the last call.
-        digest: of `hashlib`; the bytes of the file, as it lies on the disk, go to it on the way, all of them if all
-            lines are taken.
+        digest: of `hashlib`, updated with the bytes of the file on the disk, all of them if all lines are taken.
 
     Raises:
-        InputError: the file is missing, damaged, a line is not UTF-8, one goes on for more than `MAX_LINE` bytes, or
+        InputError: the file is missing or damaged, a line is not UTF-8 or longer than `MAX_LINE` bytes, or
             (`as_published`) the file was edited.
     """
+
+    def hashed(file: BinaryIO) -> BinaryIO:
+        return file if digest is None else cast(BinaryIO, io.BufferedReader(HashedReader(file, digest), BLOCK))
+
     number, rest, told = 0, b"", 0
     returns = None  # whether lines end with a carriage return
     try:
         with (
             _open_packed(path) if data is None else io.BytesIO(data) as packed,
-            open_binary(path, _hashed(packed, digest)) if data is None else packed as file,
+            open_binary(path, hashed(packed)) if data is None else packed as file,
         ):
             for block in _blocks(path, file, as_published, keep_bom, any_line_end):
                 lines = (rest + block).split(b"\n")

@@ -1,5 +1,4 @@
-"""Whether a model's files are those that were written, by the sizes and SHA-256 in `run.json`, key `files`; and
-whether downloaded files are the hub's.
+"""Whether a model's files are those that were written, by the sizes and SHA-256 in `run.json`, key `files`.
 
 Sizes are always compared; hashes too if all files together have at most `HASHED_AT_LOAD` bytes, and above that on
 request (`--verify`, `mrs models download`, `mrs models publish`).
@@ -7,9 +6,7 @@ request (`--verify`, `mrs models download`, `mrs models publish`).
 
 from __future__ import annotations
 
-import hashlib
 import json
-import re
 from collections.abc import Iterable
 from pathlib import Path, PurePosixPath
 from typing import TypedDict
@@ -28,7 +25,7 @@ class FileEntry(TypedDict):
 
 
 def list_files(folder: Path, paths: Iterable[Path]) -> dict[str, FileEntry]:
-    """What `run.json` has under `files`: path below the folder -> `bytes` and `sha256`, sorted by path."""
+    """The entry `files` of `run.json`: path below the folder -> `bytes` and `sha256`, sorted by path."""
     return {
         path.relative_to(folder).as_posix(): {"bytes": path.stat().st_size, "sha256": file_sha256(path)}
         for path in sorted(paths)
@@ -36,11 +33,7 @@ def list_files(folder: Path, paths: Iterable[Path]) -> dict[str, FileEntry]:
 
 
 def has_hashes(folder: Path) -> bool:
-    """Whether the record of a model's folder has the hashes of its files.
-
-    Raises:
-        InputError: the record is damaged.
-    """
+    """Whether the record of a model's folder has the hashes of its files; a damaged record is refused."""
     return _read_files(folder) is not None
 
 
@@ -51,7 +44,7 @@ def require_undamaged(folder: Path, verify: bool = False) -> int:
         verify: compare hashes whatever the files' sizes are, and refuse a record without hashes.
 
     Returns:
-        How many files were compared; 0 if there is no record, or an older one without hashes.
+        How many files were compared; 0 without a record, or with one that has no hashes.
 
     Raises:
         InputError: the record is damaged, or a file is missing or differs from the one that was written.
@@ -74,31 +67,6 @@ def require_undamaged(folder: Path, verify: bool = False) -> int:
     return len(files)
 
 
-def require_as_named(repo_id: str, folder: Path, before: set[str]) -> None:
-    """Compare the files of a snapshot that are not among `before` with the hashes in their names."""
-    # In the cache, a file is a link to one whose name is its hash by the hub; equal files share it.
-    links = {path: path.resolve() for path in sorted(folder.rglob("*")) if path.is_symlink()}
-    wrong = {blob for blob in set(links.values()) if blob.name not in before and not _is_as_named(blob)}
-    damaged = [path for path, blob in links.items() if blob in wrong]
-    for path in (*damaged, *wrong):
-        path.unlink()
-    if damaged:
-        names = ", ".join(path.relative_to(folder).as_posix() for path in damaged)
-        raise InputError(
-            f"{repo_id}: {names} arrived damaged (not the hub's hash) and left the cache; run the same command again."
-        )
-
-
-def _is_as_named(blob: Path) -> bool:
-    """Whether a file has the hash in its name; a name that is not a hash proves nothing."""
-    if re.fullmatch("[0-9a-f]{64}", blob.name):
-        return file_sha256(blob) == blob.name
-    if re.fullmatch("[0-9a-f]{40}", blob.name):  # git's for a small file; a mirror may give the plain one
-        data = blob.read_bytes()
-        return blob.name in (hashlib.sha1(b"blob %d\0" % len(data) + data).hexdigest(), hashlib.sha1(data).hexdigest())
-    return True
-
-
 def again(path: Path) -> str:
     """How to get a damaged model again, depending on its path: the end of a sentence, without its full stop."""
     for part in path.parts:
@@ -116,15 +84,11 @@ def _read_files(folder: Path) -> dict[str, FileEntry] | None:
     try:
         record = json.loads(path.read_text(encoding="utf-8"))
         files: dict[str, FileEntry] | None = record.get(KEY)
-        sound = files is None or all(map(_is_sound, files, files.values()))
+        for name, entry in files.items() if files is not None else ():
+            place = PurePosixPath(name)
+            inside = not place.is_absolute() and ".." not in place.parts
+            if not inside or not isinstance(entry["bytes"], int) or not isinstance(entry["sha256"], str):
+                raise ValueError
+        return files
     except (OSError, ValueError, AttributeError, TypeError, KeyError, RecursionError):
-        sound, files = False, None
-    if not sound:
-        raise InputError(f"{path}: damaged; {again(folder)}.")
-    return files
-
-
-def _is_sound(name: str, entry: FileEntry) -> bool:
-    place = PurePosixPath(name)
-    inside = not place.is_absolute() and ".." not in place.parts
-    return inside and isinstance(entry["bytes"], int) and isinstance(entry["sha256"], str)
+        raise InputError(f"{path}: damaged; {again(folder)}.") from None

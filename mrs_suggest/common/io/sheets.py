@@ -112,5 +112,5 @@ def require_unfilled(place: Path, files: Mapping[str, str], out: Path) -> None:
 
 
 def and_more(entries: Sequence[Any]) -> str:
-    """How many faults there are beside the first, as the end of a sentence about it."""
+    """The number of further faults, as the end of a sentence about the first one."""
     return f" (and {len(entries) - 1} more)" if len(entries) > 1 else ""

@@ -1,8 +1,8 @@
 """Files and folders on this machine or in a remote storage, behind the few operations that a build needs.
 
-A `Location` is a `pathlib.Path`, or a `RemotePath` if it was given as a URL that fsspec knows. Functions here accept
-either. Local paths stay plain files, renamed when they are complete. Remote files are written on the local disk, in the
-location's scratch folder, and sent when they are complete.
+A `Location` is a `pathlib.Path`, or a `RemotePath` if it was given as a URL that fsspec knows. The functions accept
+either, and raise an OSError (for a remote location a RemoteError) if it cannot be read or written. Remote files are
+written in the location's local scratch folder, and sent when they are complete.
 """
 
 from __future__ import annotations
@@ -18,14 +18,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO, TypeAlias
+from typing import TYPE_CHECKING, Any, BinaryIO, TypeAlias, cast
 
 from mrs_suggest.common.errors import InputError, RemoteError, first_line
 from mrs_suggest.common.io.files import (
     atomic_file,
     atomic_folder,
     atomic_write,
-    file_sha256,
     require_replaceable,
     to_disk,
     writing,
@@ -109,14 +108,11 @@ def find_files(pattern: str) -> list[Location]:
     """
     where = location(pattern)
     assert isinstance(where, RemotePath)
-    if where.protocols & READ_ONLY:
-        if "*" in where.path:
-            raise InputError(f"{where}: an HTTP server cannot list files; pass the URL of each.")
-        names = [where.path]
-    else:
-        with reaching(where):
-            names = where.matches() if _MAGIC.search(where.path) else [where.path]
+    if where.protocols & READ_ONLY and "*" in where.path:
+        raise InputError(f"{where}: an HTTP server cannot list files; pass the URL of each.")
     with reaching(where):
+        is_pattern = _MAGIC.search(where.path) and not where.protocols & READ_ONLY
+        names = where.matches() if is_pattern else [where.path]
         found: list[Location] = [path for path in (replace(where, path=name) for name in names) if path.is_file()]
         if not found:
             _require_bucket(where)
@@ -124,22 +120,16 @@ def find_files(pattern: str) -> list[Location]:
 
 
 def _require_bucket(path: RemotePath) -> None:
-    """Refuse a bucket that does not exist.
-
-    Raises:
-        RemoteError: there is none, or it cannot be reached.
-    """
+    """Refuse a bucket that does not exist, by a RemoteError."""
     if not path.protocols & OBJECT_STORES:
         return
     bucket = replace(path, path=path.path.lstrip("/").partition("/")[0])
     try:
-        missing = not bucket.exists()
+        if not bucket.exists():
+            raise RemoteError(errno.ENOENT, NO_BUCKET, str(path))
     except RemoteError as error:
-        if error.errno != errno.EACCES:  # who may not see the bucket may still use what is in it
+        if error.errno != errno.EACCES:  # who may not see the bucket may still use its contents
             raise
-        missing = False
-    if missing:
-        raise RemoteError(errno.ENOENT, NO_BUCKET, str(path))
 
 
 def same_file(a: Location, b: Location) -> bool:
@@ -148,22 +138,15 @@ def same_file(a: Location, b: Location) -> bool:
 
 
 def size(path: Location) -> int:
-    """Bytes of a file.
-
-    Raises:
-        OSError: there is no such file.
-    """
+    """Bytes of a file."""
     return path.stat().st_size if isinstance(path, Path) else path.size()
 
 
 def stamp(path: Location) -> str:
-    """What changes with a file's contents and is known without reading them; empty if the storage does not say.
+    """A value that changes with a file's contents and is known without reading them; empty if the storage gives none.
 
-    Of a local file: inode and times. The time of the last change to the inode is among them, since a download may give
+    For a local file: inode and times. The time of the last change to the inode is among them, since a download may give
     a file its old modification time.
-
-    Raises:
-        OSError: there is no such file.
     """
     if not isinstance(path, Path):
         return path.stamp()
@@ -172,66 +155,38 @@ def stamp(path: Location) -> str:
 
 
 def open_stream(path: Location) -> BinaryIO:
-    """A file, to be read from start to end.
-
-    Raises:
-        OSError: it cannot be read (now or later).
-    """
-    if isinstance(path, Path):
-        return path.open("rb", buffering=BUFFER_BYTES)
-    return path.open()
+    """A file, to be read from start to end."""
+    return path.open("rb", buffering=BUFFER_BYTES) if isinstance(path, Path) else path.open()
 
 
 def sha256_of(path: Location) -> str:
-    """SHA-256 of a file's contents, 64 hex digits.
-
-    Raises:
-        OSError: it cannot be read.
-    """
-    if isinstance(path, Path):
-        return file_sha256(path)
-    digest = hashlib.sha256()
-    with path.open() as file:
-        while block := file.read(BUFFER_BYTES):
-            digest.update(block)
-    return digest.hexdigest()
+    """SHA-256 of a file's contents, 64 hex digits."""
+    with open_stream(path) as file:
+        return hashlib.file_digest(cast(Any, file), "sha256").hexdigest()
 
 
 def fetch(path: Location, target: Path) -> None:
-    """Copy a file to a local path, where it appears whole.
-
-    Raises:
-        OSError: it cannot be read, or the disk reports an error.
-    """
+    """Copy a file to a local path, where it appears whole."""
     with atomic_file(target) as partial, partial.open("wb") as file, open_stream(path) as source:
         shutil.copyfileobj(source, file, BUFFER_BYTES)
 
 
 def open_arrow(path: Location) -> pa.NativeFile:
-    """A file with random access for Arrow; a local one is not memory-mapped.
-
-    Raises:
-        OSError: it cannot be read (now or later).
-    """
+    """A file with random access for Arrow; a local one is not memory-mapped."""
     import pyarrow as pa
 
-    if isinstance(path, Path):
-        return pa.OSFile(str(path), "rb")
-    return pa.PythonFile(path.open(in_places=True), "r")
+    return pa.OSFile(str(path), "rb") if isinstance(path, Path) else pa.PythonFile(path.open(in_places=True), "r")
 
 
 @contextmanager
 def local_file(path: Location, purpose: str = "0") -> Iterator[Path]:
-    """A local temporary path for `path`: beside it, or in its scratch folder; it is removed after the block.
+    """A local temporary path for `path`: next to it, or in its scratch folder; it is removed after the block.
 
     Args:
         purpose: distinguishes several such files of one path. Processes, also of several machines, have their own.
     """
     name = f".{path.name}.partial-{purpose}-{platform.node()}-{os.getpid()}"
-    if isinstance(path, Path):
-        temporary = path.with_name(name)
-    else:
-        temporary = scratch_folder(path) / name
+    temporary = scratch_folder(path) / name
     try:
         yield temporary
     finally:
@@ -239,11 +194,7 @@ def local_file(path: Location, purpose: str = "0") -> Iterator[Path]:
 
 
 def publish(temporary: Path, path: Location) -> None:
-    """Turn a complete file of `local_file` into `path`: renamed once it is on the disk, or sent.
-
-    Raises:
-        OSError: the disk or the storage reports an error.
-    """
+    """Turn a complete file of `local_file` into `path`: renamed once it is on the disk, or sent."""
     if isinstance(path, Path):
         to_disk(temporary)
         temporary.replace(path)
@@ -252,19 +203,15 @@ def publish(temporary: Path, path: Location) -> None:
 
 
 def write_text(path: Location, text: str) -> None:
-    """Write a text as UTF-8; the file appears whole.
-
-    Raises:
-        OSError: the disk or the storage reports an error.
-    """
+    """Write a text as UTF-8; the file appears whole."""
     atomic_write(path, text) if isinstance(path, Path) else path.write_text(text)
 
 
 def files_below(folder: Location) -> list[Location]:
     """All files in a folder and in those inside it."""
-    if isinstance(folder, Path):
-        return [path for path in folder.rglob("*") if path.is_file()]
-    return list(folder.files_below())
+    return (
+        [path for path in folder.rglob("*") if path.is_file()] if isinstance(folder, Path) else [*folder.files_below()]
+    )
 
 
 def remove(path: Location) -> None:
@@ -286,22 +233,9 @@ def is_unfinished(target: Location) -> bool:
 
 
 def require_free(target: Location, overwrite: bool, marker: str) -> None:
-    """Refuse to overwrite what must stay, as `require_replaceable`; an unfinished remote folder may be replaced.
-
-    Raises:
-        InputError: `target` exists, and may not be replaced.
-        RemoteError: the storage cannot be reached.
-    """
-    if isinstance(target, Path):
+    """Refuse to overwrite a folder, as `require_replaceable`; an unfinished remote folder may be replaced."""
+    if not is_unfinished(target):
         require_replaceable(target, overwrite, marker)
-    elif is_unfinished(target) or not target.exists() or (target.is_dir() and not any(target.iterdir())):
-        return
-    elif not overwrite:
-        raise InputError(f"{target} exists already; choose another folder, delete it, or pass --overwrite.")
-    elif not (target / marker).is_file():
-        raise InputError(
-            f"{target} has no {marker}, so it was not made here and is not replaced; choose another folder."
-        )
 
 
 @contextmanager
@@ -351,7 +285,7 @@ def _send(folder: Path, target: RemotePath, marker: str) -> None:
 
 @contextmanager
 def reaching(path: Location) -> Iterator[None]:
-    """Turn a storage's error into a sentence."""
+    """Turn a storage's error into an InputError."""
     try:
         yield
     except RemoteError as error:

@@ -89,11 +89,12 @@ class HashedReader(io.RawIOBase):
     """A file whose bytes are hashed as they are read; bytes that are read twice are hashed once.
 
     Args:
-        file: at its start.
+        file: at its start; its owner closes it.
+        digest: of `hashlib`; default: SHA-256.
     """
 
-    def __init__(self, file: BinaryIO) -> None:
-        self._file, self._digest, self._hashed = file, hashlib.sha256(), 0
+    def __init__(self, file: BinaryIO, digest: Any = None) -> None:
+        self._file, self._digest, self._hashed = file, digest or hashlib.sha256(), 0
 
     def readable(self) -> bool:
         return True
@@ -118,7 +119,7 @@ class HashedReader(io.RawIOBase):
         return self._file.tell()
 
     def sha256(self) -> str:
-        """SHA-256 of the whole file, 64 hex digits; what was not read yet is read."""
+        """SHA-256 of the whole file, 64 hex digits; the rest of the file is read."""
         self._file.seek(self._hashed)
         while block := self._file.read(1 << 20):
             self._digest.update(block)

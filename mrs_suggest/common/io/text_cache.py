@@ -1,7 +1,7 @@
-"""Answers that were paid for once: scores and translations by the hash of their text, in one SQLite file.
+"""Scores and translations by the hash of their text, in one SQLite file, so that no service is asked twice.
 
-What is added is on the disk when `add` returns, and a killed process loses only what it had not added. The file may be
-shared by processes of one machine. Answers of different services, or of one service in different languages, do not mix.
+Answers are on the disk when `add` returns, so a killed process loses only those that it had not added. Processes of one
+machine may share the file. Answers of different services, or of one service in different languages, do not mix.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ import json
 import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import Generic, TypeVar
 
 from mrs_suggest.common.errors import InputError
@@ -27,7 +26,7 @@ class TextCache(Generic[Answer]):
     Args:
         path: of the SQLite file, on a local disk; made if it is missing.
         facts: of the service.
-        about: what else the answers depend on, such as `es`, or `en-de`.
+        about: the other things that answers depend on, such as `es`, or `en-de`.
 
     Raises:
         InputError: the file is not a cache, or cannot be written.
@@ -78,16 +77,11 @@ class TextCache(Generic[Answer]):
         except sqlite3.Error as error:
             raise self._broken(error) from None
 
-    def close(self) -> None:
-        self._file.close()
-
     def __enter__(self) -> TextCache[Answer]:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
+    def __exit__(self, *_: object) -> None:
+        self._file.close()
 
     def _key(self, text: str) -> bytes:
         return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16, key=self._of).digest()

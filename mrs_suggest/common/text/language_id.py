@@ -13,30 +13,30 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import io
-import mmap
 import os
 import re
-import struct
-import tempfile
 import urllib.error
-import urllib.parse
 import urllib.request
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from http.client import HTTPException
 from pathlib import Path
 from typing import Any
 
 from mrs_suggest.common.errors import InputError, MissingExtraError
-from mrs_suggest.common.io.files import file_sha256, umask
+from mrs_suggest.common.io.files import atomic_file, file_sha256, writing
 
 MODEL_VARIABLE = "MRS_LANGUAGE_MODEL"
 MODEL_URL = "https://dl.fbaipublicfiles.com/fasttext/supervised-models/lid.176.ftz"
-MODEL_SHA256 = "8f3472cfe8738a7b6099e8e999c3cbfae0dcd15696aac7d7738a8039db603e83"  # of 938,013 bytes
+# The published files. fastText does not check what it loads: a damaged model answers wrongly, or crashes the process.
+KNOWN_SHA256 = {
+    "lid.176.ftz": "8f3472cfe8738a7b6099e8e999c3cbfae0dcd15696aac7d7738a8039db603e83",
+    "lid.176.bin": "7e69ec5451bc261cc7844e49e4792a85d7f09c06789ec800fc4a44aec362764e",
+}
+MAGIC = b"\xba\x16\x4f\x2f"  # fastText's, at the start of every model
 UNDETERMINED = "und"  # ISO 639-2 and BCP-47
-MAX_BYTES = 1 << 28  # of a download; lid.176.bin has half as many
-TIMEOUT = 60.0  # seconds without a byte
+MAX_BYTES = 1 << 28  # of a download; twice the size of lid.176.bin
+TIMEOUT = 60.0  # seconds
 MIN_LANGUAGE_SCORE = 0.7  # as in building MRS (Zhang et al. 2021, section 2)
 BATCH = 1024  # texts per call of fastText; larger than 64 is not faster
 
@@ -107,12 +107,9 @@ class LanguageIdentifier:
         Raises:
             InputError: the model is damaged (its numbers are not finite).
             TypeError: `texts` is one text, not a list of them.
-            ValueError: `batch_size` is below 1.
         """
         if isinstance(texts, str):
             raise TypeError("identify takes a list of texts; for one text pass [text].")
-        if batch_size < 1:
-            raise ValueError(f"batch_size must be at least 1, not {batch_size}.")
         found: list[tuple[str, float]] = []
         for start in range(0, len(texts), batch_size):
             batch = [_line(text) for text in texts[start : start + batch_size]]
@@ -167,99 +164,37 @@ def default_model_path() -> Path:
 
 
 def download_language_model(
-    target: str | Path,
-    url: str = MODEL_URL,
-    sha256: str = MODEL_SHA256,
-    max_bytes: int = MAX_BYTES,
-    timeout: float = TIMEOUT,
+    target: str | Path, url: str = MODEL_URL, sha256: str = KNOWN_SHA256["lid.176.ftz"]
 ) -> Path:
-    """Fetch a model to the file `target` and return its path; a file that has the checksum already is kept.
-
-    The file appears whole and checked, or `target` stays unchanged. A terminal shows a progress bar.
-
-    Args:
-        sha256: 64 hex digits that the contents must have.
-        max_bytes: the longest file to accept.
-        timeout: seconds to wait for the next byte.
+    """Download a model to the file `target` and return its path; a file that already has the checksum is kept.
 
     Raises:
-        InputError: the address, the server's answer, the checksum or the target path is invalid.
+        InputError: the server cannot be reached or refuses, the contents do not have the checksum, or `target` cannot
+            be written; `target` is then unchanged.
     """
     target = Path(target).expanduser()
-    if not re.fullmatch(r"[0-9a-fA-F]{64}", sha256):
-        raise InputError(f"{sha256!r} is not a SHA-256 of 64 hex digits; give the one of {url}.")
-    if urllib.parse.urlsplit(url).scheme not in ("http", "https"):
-        raise InputError(f"{url}: expected an address that starts with https:// (or http://).")
-    if target.is_dir():
-        raise InputError(f"{target} is a folder; give the file to write, such as {target / 'lid.176.ftz'}.")
-    if target.is_file() and file_sha256(target) == sha256.lower():
+    if target.is_file() and file_sha256(target) == sha256:
         return target
-    with _whole_file(target) as partial:
-        digest = hashlib.sha256()
-        with partial.open("wb") as file:
-            for block in _fetch(url, max_bytes, timeout):
-                digest.update(block)
-                file.write(block)
-        if digest.hexdigest() != sha256.lower():
-            raise InputError(
-                f"{url}: expected the SHA-256 {sha256.lower()}, got {digest.hexdigest()}; nothing was written; try "
-                "again, or give the checksum of the intended file."
-            )
-    return target
-
-
-@contextlib.contextmanager
-def _whole_file(target: Path) -> Iterator[Path]:
-    """Yield an empty file beside `target` to fill; rename it to `target`; on an error remove it and new folders."""
-    made = [folder for folder in target.parents if not folder.exists()]
-    partial: Path | None = None
     try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(prefix=f".{target.name}.partial-", dir=target.parent)
-        os.close(handle)
-        partial = Path(name)
-        yield partial
-        partial.chmod(0o666 & ~umask())
-        partial.replace(target)
-    except BaseException as error:
-        if partial is not None:
-            partial.unlink(missing_ok=True)
-        for folder in made:  # innermost first; one that is in use by now stays
-            with contextlib.suppress(OSError):
-                folder.rmdir()
-        if isinstance(error, OSError):
-            raise InputError(f"{target}: cannot write it ({error.strerror}); choose another place.") from None
-        raise
-
-
-def _fetch(url: str, max_bytes: int, timeout: float) -> Iterator[bytes]:
-    """Yield the contents at `url` in blocks."""
-    from tqdm import tqdm
-
-    request = urllib.request.Request(url, headers={"User-Agent": "mrs-suggest"})
-    too_long = f"{url}: expected at most {max_bytes:,} bytes, the server sends more; check the address."
-    got = 0
-    try:
-        with urllib.request.urlopen(request, timeout=timeout) as answer:
-            announced = answer.headers.get("Content-Length", "")
-            total = int(announced) if announced.isdecimal() else None
-            if total is not None and total > max_bytes:
-                raise InputError(too_long)
-            with tqdm(total=total, desc="language model", unit="B", unit_scale=True, disable=None) as bar:
-                while block := answer.read1(1 << 16):
-                    got += len(block)
-                    if got > max_bytes:
-                        raise InputError(too_long)
-                    bar.update(len(block))
-                    yield block
+        request = urllib.request.Request(url, headers={"User-Agent": "mrs-suggest"})
+        with urllib.request.urlopen(request, timeout=TIMEOUT) as answer:
+            content = answer.read(MAX_BYTES)
     except urllib.error.HTTPError as error:
         error.close()
         raise InputError(f"{url}: the server answered {error.code} {error.reason}; check the address.") from None
-    except (OSError, HTTPException) as error:
+    except (OSError, HTTPException, ValueError) as error:
         reason = getattr(error, "reason", None) or error
-        raise InputError(f"{url}: cannot be fetched ({reason}); try again, or download it another way.") from None
-    if total is not None and got < total:
-        raise InputError(f"{url}: the connection ended after {got:,} of {total:,} bytes; try again.")
+        raise InputError(f"{url}: cannot be downloaded ({reason}); try again later.") from None
+    if (found := hashlib.sha256(content).hexdigest()) != sha256:
+        raise InputError(
+            f"{url}: expected the SHA-256 {sha256}, found {found} in {len(content):,} bytes; nothing was written. Try "
+            "again."
+        )
+    with writing(target):
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with atomic_file(target) as partial:
+            partial.write_bytes(content)
+    return target
 
 
 def _find_model(model: str | Path | None) -> Path:
@@ -283,124 +218,15 @@ def _damaged(path: Path, reason: str) -> InputError:
     return InputError(f"{path}: the fastText model is damaged or incomplete ({reason}); fetch it again.")
 
 
-# fastText does not check its files: if one is truncated, the rest of the model is arbitrary, and it answers wrongly,
-# asks for all memory or crashes. So all parts are checked first: signature, settings, dictionary, matrices.
-_MAGIC = struct.pack("<i", 793712314)
-_SUPERVISED = 3
-_LONGEST_COUNT = 10**15  # fastText's own "infinity" in its tree of labels
-
-
-class _DamagedError(Exception):
-    """A part of the file is invalid."""
-
-
-@dataclass
-class _Cursor:
-    """A position in a file that is read from its start."""
-
-    data: mmap.mmap
-    at: int = 0
-
-    def take(self, layout: str) -> tuple[int, ...]:
-        values: tuple[int, ...] = struct.unpack_from(f"<{layout}", self.data, self.at)
-        self.at += struct.calcsize(f"<{layout}")
-        return values
-
-    def skip(self, size: int) -> None:
-        self.at += size
-        _require(self.at <= len(self.data), "it ends too early")
-
-    def skip_text(self) -> None:
-        end = self.data.find(b"\0", self.at)
-        _require(end >= 0, "it ends too early")
-        self.at = end + 1
-
-
-def _require(held: bool, reason: str) -> None:
-    if not held:
-        raise _DamagedError(reason)
-
-
 def check_model_file(path: Path) -> None:
-    """Check that fastText can load the file: its length and all sizes and indices in it.
+    """Check that a file is a fastText model, and that one with the name of a published model is that model.
 
     Raises:
-        InputError: the file is not a fastText model, not a supervised one, or damaged.
+        InputError: it is not.
     """
     with path.open("rb") as file:
-        if file.read(4) != _MAGIC:
+        if file.read(4) != MAGIC:
             raise InputError(f"{path}: expected a fastText model (lid.176.ftz or .bin), but the file is not one.")
-        with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
-            try:
-                supervised = _walk(_Cursor(data))
-            except struct.error:
-                raise _damaged(path, "it ends too early") from None
-            except _DamagedError as error:
-                raise _damaged(path, str(error)) from None
-    if not supervised:
-        raise InputError(f"{path}: expected a supervised fastText model such as lid.176, this one has word vectors.")
-
-
-def _walk(file: _Cursor) -> bool:
-    """Read the whole file except the matrices' numbers; False as soon as the model proves not to be a classifier."""
-    _, version, dim, _, _, _, _, word_ngrams, loss, model, bucket, _, maxn, _, _ = file.take("14id")
-    _require(version in (11, 12) and model in (1, 2, _SUPERVISED), "unknown version or kind")
-    if model != _SUPERVISED:
-        return False
-    hashed = word_ngrams > 1 or (maxn > 0 and version > 11)
-    _require(dim > 0 and loss in (1, 2, 3, 4) and (bucket > 0 or not hashed), "invalid settings")
-    words, labels, kept = _walk_dictionary(file)
-    (quantised,) = file.take("?")
-    rows, columns = _walk_matrix(file, bool(quantised))
-    needed = words + ((bucket if hashed else 0) if kept is None else kept)
-    _require(columns == dim and rows >= needed, "vectors that do not fit the words")
-    (quantised_output,) = file.take("?")
-    _require(
-        _walk_matrix(file, bool(quantised and quantised_output)) == (labels, dim), "vectors that do not fit the labels"
-    )
-    _require(file.at == len(file.data), "more bytes than the model has")
-    return True
-
-
-def _walk_dictionary(file: _Cursor) -> tuple[int, int, int | None]:
-    """Return how many words and labels there are and, where n-grams were pruned, how many rows the kept ones need."""
-    size, words, labels, _, kept = file.take("3i2q")
-    _require(words >= 0 and labels > 0 and words + labels == size, "words and labels that do not add up")
-    for index in range(size):
-        file.skip_text()
-        count, kind = file.take("qb")
-        _require(0 <= count < _LONGEST_COUNT and kind == (index >= words), "an invalid word")
-    if kept < 0:
-        return words, labels, None
-    start = file.at
-    file.skip(8 * kept)
-    new = [row for _, row in struct.iter_unpack("<2i", file.data[start : file.at])]
-    _require(min(new, default=0) >= 0, "an n-gram without a row")
-    return words, labels, max(new, default=-1) + 1
-
-
-def _walk_matrix(file: _Cursor, quantised: bool) -> tuple[int, int]:
-    """Return the rows and columns of a matrix of float32, or of one in product quantisation ("FastText.zip", 3.1)."""
-    (normed,) = file.take("?") if quantised else (False,)
-    rows, columns = file.take("2q")
-    _require(rows > 0 and columns > 0, "a matrix without numbers")
-    if not quantised:
-        file.skip(4 * rows * columns)
-        return rows, columns
-    (codes,) = file.take("i")
-    _require(codes >= 0, "a matrix without numbers")
-    file.skip(codes)
-    _require(codes == rows * _walk_quantiser(file, columns), "codes that do not fit their matrix")
-    if normed:
-        file.skip(rows)
-        _require(_walk_quantiser(file, 1) == 1, "codes that do not fit their matrix")
-    return rows, columns
-
-
-def _walk_quantiser(file: _Cursor, columns: int) -> int:
-    """Return how many codes (one byte each) stand for a row."""
-    dim, codes, width, last = file.take("4i")
-    fits = dim == columns and width > 0 and codes > 0 and 0 < last <= width and (codes - 1) * width + last == dim
-    _require(fits, "codes that do not fit their matrix")
-    file.skip(4 * 256 * dim)  # 256 centroids, float32
-    return codes
+    known = KNOWN_SHA256.get(path.name)
+    if known is not None and file_sha256(path) != known:
+        raise _damaged(path, "its SHA-256 is not that of the published file")

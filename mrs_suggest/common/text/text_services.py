@@ -1,7 +1,7 @@
-"""What a build asks of a model without knowing which: scores of texts, and translations.
+"""Interfaces of the models that score or translate the texts of a build.
 
-Implementations are in `mrs_suggest`; whoever starts a build hands one in. Their identity goes into reports, and keys
-the cache of finished answers (`mrs_suggest.common.io.text_cache`), so that no text is processed twice.
+Implementations are in `mrs_suggest.services`. Their identity goes into reports, and keys the cache of finished answers
+(`mrs_suggest.common.io.text_cache`), so that no text is processed twice.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Protocol
 
 @dataclass(frozen=True)
 class ServiceFacts:
-    """Which model answers, for reports and as the key of cached answers: equal facts promise equal answers.
+    """The identity of a model, for reports and as the key of cached answers: equal facts promise equal answers.
 
     Attributes:
         kind: of implementation, such as `classifier`, `words` or `http`.
@@ -41,8 +41,8 @@ class Scorer(Protocol):
 
     @property
     def at_once(self) -> int | None:
-        """How many texts it is best asked for at a time; their scores are kept (`mrs_suggest.common.io.text_cache`)
-        before it is asked for the next. None: any number, and a score costs less than keeping it."""
+        """The best number of texts per call, after which scores are cached; None: any number, and scores are too cheap
+        to cache."""
 
     def languages(self) -> frozenset[str] | None:
         """The languages that it knows; None: any."""
@@ -64,8 +64,8 @@ class Translator(Protocol):
 
     @property
     def settings(self) -> Mapping[str, object]:
-        """What its answers depend on beside its facts, such as the number of beams: plain JSON, for reports and as a
-        part of the key of cached answers."""
+        """Plain JSON of other settings that change its answers, such as the number of beams, for reports and the key of
+        cached answers."""
 
     def require(self, source: str, target: str) -> None:
         """Refuse a direction that it does not know.

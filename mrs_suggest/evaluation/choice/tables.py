@@ -1,4 +1,4 @@
-"""What `mrs models compare` prints of multiple-choice runs."""
+"""What `mrs compare` prints of multiple-choice runs."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ from typing import IO, Any
 from urllib.parse import urlsplit
 
 from mrs_suggest.common.errors import InputError, first_line
-from mrs_suggest.common.io.remote import masked
+from mrs_suggest.common.io.remote_errors import masked
 
 TRIES = 6  # ours: with the waits below, half a minute of failures
 FIRST_WAIT = 1.0  # seconds before the second try; doubled for each further one

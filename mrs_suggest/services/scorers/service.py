@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from mrs_suggest.common.errors import InputError
-from mrs_suggest.common.io.remote import masked
+from mrs_suggest.common.io.remote_errors import masked
 from mrs_suggest.common.text.text_services import ServiceFacts
 from mrs_suggest.services.scorers.posting import TRIES, Poster
 

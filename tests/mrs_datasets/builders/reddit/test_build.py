@@ -288,7 +288,7 @@ def test_what_must_stay_is_refused_before_anything_is_read(
     monkeypatch.setattr(months_stage, "month_shard", lambda *_: 1 / 0)
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "mine.txt").write_text("mine")
-    with pytest.raises(InputError, match=r"out has no report\.json, so it was not made here"):
+    with pytest.raises(InputError, match=r"out: it does not look like .* \(no report\.json\)"):
         make(tmp_path, model, plan, make_settings("paper", **FEW), overwrite=True)
     assert leftovers(tmp_path, "out", "lid.ftz", "RC_2018-01") == []
 

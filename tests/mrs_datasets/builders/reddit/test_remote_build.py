@@ -162,7 +162,7 @@ def test_what_is_there_is_replaced_where_asked_for(
     memory.pipe_file("/mrs/letter.txt", b"dear")
     with pytest.raises(InputError, match="exists already"):
         make(out, model, dumps, settings)
-    with pytest.raises(InputError, match=r"has no report\.json, so it was not made here"):
+    with pytest.raises(InputError, match=r"does not look like .* \(no report\.json\)"):
         make(out, model, dumps, settings, overwrite=True)
     memory.pipe_file("/mrs/report.json", b"{}")
     make(out, model, dumps, settings, overwrite=True)

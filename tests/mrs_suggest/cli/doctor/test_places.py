@@ -12,10 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from mrs_suggest.cli.doctor import caches, examination, machine
-from mrs_suggest.cli.doctor.caches import check_caches, default_caches, folder_bytes
+from mrs_suggest.cli.doctor import machine, places
 from mrs_suggest.cli.doctor.finding import BROKEN, MISSING, NOTE, OK, Finding
-from mrs_suggest.cli.doctor.hub_check import check_hub
 
 
 def by_name(findings: list[Finding]) -> dict[str, Finding]:
@@ -25,7 +23,7 @@ def by_name(findings: list[Finding]) -> dict[str, Finding]:
 def test_the_caches_are_those_of_the_libraries() -> None:
     from mrs_suggest.common.hub.installed import caches as of_the_libraries
 
-    assert [cache.root for cache in default_caches()] == [cache.root for cache in of_the_libraries()]
+    assert [cache.root for cache in places.default_caches()] == [cache.root for cache in of_the_libraries()]
 
 
 def test_a_cache_is_told_with_its_size_and_what_was_installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -37,23 +35,16 @@ def test_a_cache_is_told_with_its_size_and_what_was_installed(tmp_path: Path, mo
     listed = tmp_path / "mrs-suggest" / "installed.json"
     listed.write_text(json.dumps({"folders": ["mrs/es/0.0.0/" + "0" * 16]}), encoding="utf-8")
     monkeypatch.setenv("HF_DATASETS_CACHE", str(tmp_path))
-    found = by_name(check_caches())
-    assert found["data sets"].facts["bytes"] == 1000 + listed.stat().st_size
+    found = by_name(places.caches())
+    assert found["data sets"].says == f"{tmp_path}, 1 MB"
     assert found["data sets of `mrs install`"].says == "1 folders"
-    assert found["sample-retriever"].state == OK
+    monkeypatch.setattr(places, "MOST_FILES", 1)
+    assert ", at least 1 MB" in by_name(places.caches())["data sets"].says
     (folder / "data.arrow").unlink()
     folder.rmdir()
-    assert by_name(check_caches())["data sets of `mrs install`"].state == BROKEN
+    assert by_name(places.caches())["data sets of `mrs install`"].state == BROKEN
     listed.write_text("{", encoding="utf-8")
-    assert "damaged" in by_name(check_caches())["data sets of `mrs install`"].says
-
-
-def test_a_large_cache_is_not_counted_to_the_end(tmp_path: Path) -> None:
-    for number in range(5):
-        (tmp_path / str(number)).write_bytes(bytes(10))
-    assert folder_bytes(tmp_path) == (50, True)
-    assert folder_bytes(tmp_path, most_files=5) == (50, True)
-    assert folder_bytes(tmp_path, most_files=4) == (40, False)
+    assert "damaged" in by_name(places.caches())["data sets of `mrs install`"].says
 
 
 def test_a_damaged_model_that_ships_is_broken(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -62,8 +53,9 @@ def test_a_damaged_model_that_ships_is_broken(monkeypatch: pytest.MonkeyPatch) -
     def differs(folder: Path, verify: bool) -> int:
         raise InputError(f"{folder / 'model.safetensors'}: differs.")
 
-    monkeypatch.setattr(caches, "require_undamaged", differs)
-    assert by_name(check_caches())["sample-retriever"].state == BROKEN
+    assert by_name(places.shipped_models())["sample-retriever"].state == OK
+    monkeypatch.setattr(places, "require_undamaged", differs)
+    assert by_name(places.shipped_models())["sample-retriever"].state == BROKEN
 
 
 @pytest.fixture
@@ -91,22 +83,23 @@ def hub(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
 @pytest.mark.parametrize(("code", "state"), [(200, OK), (404, OK), (503, NOTE)])
 def test_a_hub_is_reached_where_it_answers(hub: list[int], code: int, state: str) -> None:
     hub[0] = code
-    assert by_name(check_hub())["connection"].state == state
+    assert by_name(places.hub())["connection"].state == state
 
 
 def test_offline_asks_nobody_and_a_silent_hub_is_a_note(hub: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", "http://me:secret-word@127.0.0.1:9")
-    found = by_name(check_hub())["connection"]
-    assert (found.state, found.facts["reachable"]) == (NOTE, False)
+    found = by_name(places.hub())["connection"]
+    assert found.state == NOTE
+    assert "cannot be reached" in found.says
     assert "secret-word" not in repr(found)
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
-    assert "HF_HUB_OFFLINE is set" in by_name(check_hub())["connection"].says
+    assert "HF_HUB_OFFLINE is set" in by_name(places.hub())["connection"].says
 
 
 def test_a_token_is_never_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HF_TOKEN", "hf_secret")
-    found = by_name(check_hub())["token"]
-    assert found.facts == {"present": True}
+    found = by_name(places.hub())["token"]
+    assert found.says == "present"
     assert "hf_secret" not in repr(found)
 
 
@@ -127,7 +120,7 @@ def program(path: Path, text: str) -> None:
 def test_java(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, state: str, says: str) -> None:
     program(tmp_path / "bin" / "java", text)
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
-    (found,) = machine.check_java()
+    (found,) = machine.java()
     assert found.state == state
     assert says in found.says
 
@@ -135,17 +128,17 @@ def test_java(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, state:
 def test_no_java_is_missing_and_a_wrong_home_broken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("JAVA_HOME", raising=False)
     monkeypatch.setenv("PATH", str(tmp_path))
-    assert machine.check_java()[0].state == MISSING
+    assert machine.java()[0].state == MISSING
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
-    assert machine.check_java()[0].state == BROKEN
+    assert machine.java()[0].state == BROKEN
 
 
 @pytest.mark.parametrize(
     ("answer", "state", "says"),
     [
-        ({"cuda": [], "mps": False, "bf16": False}, OK, "none; torch computes on the processor"),
+        ({"cuda": [], "mps": False, "bf16": False}, OK, "none; torch uses the processor"),
         ({"cuda": ["H1"], "mps": False, "bf16": True}, OK, "CUDA 12.6: H1; bf16 yes"),
-        (None, BROKEN, "torch is installed, but does not import (undefined symbol: x)"),
+        (None, BROKEN, "torch is installed, but cannot be imported (undefined symbol: x)"),
     ],
 )
 def test_torch(
@@ -154,7 +147,7 @@ def test_torch(
     told = json.dumps({"version": "9.9", "built_for_cuda": "12.6", **(answer or {})})
     text = f"print({told!r})" if answer else "raise ImportError('undefined symbol: x')"
     monkeypatch.setattr(machine, "TORCH", text.replace("raise ImportError", "import sys; sys.exit"))
-    (found,) = machine.check_torch()
+    (found,) = machine.accelerator()
     assert found.state == state
     assert found.says.startswith(says)
 
@@ -162,33 +155,22 @@ def test_torch(
 def test_the_language_model_is_there_absent_or_damaged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("MRS_LANGUAGE_MODEL", raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    assert machine.check_language_model()[0].state == MISSING
+    assert machine.language_model()[0].state == MISSING
     path = tmp_path / "mrs-suggest" / "lid.176.ftz"
     path.parent.mkdir()
     path.write_bytes(b"<html>")
-    assert machine.check_language_model()[0].state == BROKEN
+    assert machine.language_model()[0].state == BROKEN
     monkeypatch.setenv("MRS_LANGUAGE_MODEL", str(tmp_path / "other"))
-    assert "MRS_LANGUAGE_MODEL names" in machine.check_language_model()[0].says
+    assert "MRS_LANGUAGE_MODEL names" in machine.language_model()[0].says
 
 
 def test_a_language_model_that_loads_is_ok(lid_model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MRS_LANGUAGE_MODEL", str(lid_model))
-    assert machine.check_language_model()[0].state == OK
-
-
-def test_a_check_that_fails_is_a_finding_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    def fails() -> list[Finding]:
-        raise RuntimeError("no such thing\nmore")
-
-    monkeypatch.setattr(machine, "check_memory", fails)
-    (found,) = examination.examine([("machine", "machine", "check_memory")])
-    assert (found.state, found.says) == (BROKEN, "cannot be examined (RuntimeError: no such thing)")
+    assert machine.language_model()[0].state == OK
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 def test_memory_and_cores() -> None:
-    found = by_name(machine.check_memory())
-    assert found["cores"].facts["cores"] == len(os.sched_getaffinity(0))
-    available = found["memory"].facts["available_bytes"]
-    assert isinstance(available, int)
-    assert available > 1_000_000
+    found = by_name(machine.memory())
+    assert found["cores"].says == str(len(os.sched_getaffinity(0)))
+    assert found["memory"].says.endswith(" of it available")

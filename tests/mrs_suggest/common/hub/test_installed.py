@@ -7,7 +7,6 @@ from pathlib import Path
 
 import datasets.config
 import evaluate.config
-import huggingface_hub.constants
 import pytest
 
 from mrs_suggest.common.errors import InputError
@@ -16,15 +15,9 @@ from mrs_suggest.common.hub.installed import caches, installed_folders, record_i
 
 @pytest.fixture(autouse=True)
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setattr(huggingface_hub.constants, "HF_HOME", str(tmp_path))
     monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", tmp_path / "datasets")
     monkeypatch.setattr(evaluate.config, "HF_MODULES_CACHE", str(tmp_path / "modules"))
     return tmp_path
-
-
-def old_list(home: Path) -> Path:
-    """Where the first releases kept one list for all caches."""
-    return home / "mrs-suggest" / "installed.json"
 
 
 def write_list(path: Path, *folders: object) -> None:
@@ -86,44 +79,12 @@ def test_an_install_into_another_cache_leaves_this_one(home: Path, monkeypatch: 
     assert not first.exists()
 
 
-def test_another_home_finds_what_is_in_the_same_cache(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    folder = cached(home, "a" * 16)
-    record_installed([folder])
-    monkeypatch.setattr(huggingface_hub.constants, "HF_HOME", str(home / "elsewhere"))
-    assert uninstall() == [folder]
-
-
 def test_a_cache_that_was_moved_keeps_its_list(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     record_installed([cached(home, "a" * 16)])
     (home / "datasets").rename(home / "disk")
     (home / "datasets").symlink_to(home / "disk")
     assert uninstall() == [home / "datasets" / "mrs" / "es" / "0.0.0" / ("a" * 16)]
     assert list((home / "disk").iterdir()) == []
-
-
-# --- the list of the first releases, with absolute paths
-
-
-def test_the_old_list_is_taken_over_once(home: Path) -> None:
-    folder, module, gone = cached(home, "a" * 16), metric(home, "b" * 64), home / "never" / "was"
-    write_list(old_list(home), folder, module, gone)
-    assert installed_folders() == [folder, module]
-    assert not old_list(home).exists()
-    assert uninstall() == [folder, module]
-    assert not folder.exists()
-
-
-def test_what_the_old_list_names_in_another_cache_waits_for_it(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    here, there = cached(home, "a" * 16), cached(home / "other", "c" * 16)
-    write_list(old_list(home), here, there)
-    with pytest.raises(InputError, match="not in a current cache") as caught:
-        uninstall()
-    assert "Set HF_DATASETS_CACHE" in str(caught.value)
-    assert here.is_dir()
-    monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", home / "other" / "datasets")
-    assert uninstall() == [there]
-    monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", home / "datasets")
-    assert uninstall() == [here]
 
 
 # --- nothing outside the caches is removed, whatever a list says
@@ -135,8 +96,7 @@ OUTSIDE = (
 
 
 @pytest.mark.parametrize("name", OUTSIDE)
-@pytest.mark.parametrize("old", [False, True], ids=["own list", "old list"])
-def test_what_is_not_ours_is_refused(home: Path, name: str, old: bool) -> None:
+def test_what_is_not_ours_is_refused(home: Path, name: str) -> None:
     mine = cached(home, "a" * 16)
     record_installed([mine])
     cached(home, "d" * 16)
@@ -146,15 +106,11 @@ def test_what_is_not_ours_is_refused(home: Path, name: str, old: bool) -> None:
     other.mkdir(parents=True)
     (home / "datasets" / "mrs" / "es" / "0.0.0" / "notes").mkdir()
     path = name.format(home=home)
-    if old:
-        write_list(old_list(home), home / "datasets" / path)
-    else:
-        write_list(home / "datasets" / "mrs-suggest" / "installed.json", mine.relative_to(home / "datasets"), path)
+    write_list(home / "datasets" / "mrs-suggest" / "installed.json", mine.relative_to(home / "datasets"), path)
     before = listing(home)
-    if not (old and name.endswith("d/")):  # as a path, that is the folder itself
-        with pytest.raises(InputError, match="nothing was removed"):
-            uninstall()
-        assert listing(home) == before
+    with pytest.raises(InputError, match="nothing was removed"):
+        uninstall()
+    assert listing(home) == before
     assert (home / "thesis" / "chapter.txt").read_text() == "years"
 
 
@@ -217,7 +173,7 @@ def test_what_is_gone_already_is_no_error(home: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"folders": 3}', '{"folders": [3]}', "\ufffd"])
-@pytest.mark.parametrize("where", ["datasets", "modules", ""])
+@pytest.mark.parametrize("where", ["datasets", "modules"])
 def test_a_damaged_list_is_named(home: Path, text: str, where: str) -> None:
     path = home / where / "mrs-suggest" / "installed.json"
     path.parent.mkdir(parents=True)

@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 
 from mrs_suggest.common.errors import InputError
+from mrs_suggest.common.hub.hub import drop_damaged
 from mrs_suggest.common.io import manifest
-from mrs_suggest.common.io.manifest import again, list_files, require_as_named, require_undamaged
+from mrs_suggest.common.io.manifest import again, list_files, require_undamaged
 
 CONTENTS = {"model.safetensors": b"weights" * 10, "query/config.json": b"{}"}
 
@@ -109,11 +110,11 @@ def test_a_cached_file_has_the_hash_that_it_is_named_by(tmp_path: Path) -> None:
         (blobs / hashed).write_bytes(b"a")
         (snapshot / name).symlink_to(blobs / hashed)
     (snapshot / "plain").write_bytes(b"a")
-    require_as_named("org/m", snapshot, set())
+    drop_damaged("org/m", snapshot, set())
     for path in (*blobs.iterdir(), snapshot / "plain"):
         path.write_bytes(b"b")
-    require_as_named("org/m", snapshot, set(names.values()))
+    drop_damaged("org/m", snapshot, set(names.values()))
     with pytest.raises(InputError, match="org/m: large, small arrived damaged"):
-        require_as_named("org/m", snapshot, set())
+        drop_damaged("org/m", snapshot, set())
     assert [path.name for path in sorted(snapshot.iterdir())] == ["plain", "tagged"], "the others are asked for again"
     assert [path.name for path in blobs.iterdir()] == ["W-1"]

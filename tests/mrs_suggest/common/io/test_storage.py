@@ -12,7 +12,8 @@ import pyarrow as pa
 import pytest
 
 from mrs_suggest.common.errors import InputError, RemoteError
-from mrs_suggest.common.io.remote import RemotePath, masked
+from mrs_suggest.common.io.remote import RemotePath
+from mrs_suggest.common.io.remote_errors import masked
 from mrs_suggest.common.io.storage import (
     Location,
     atomic_target,
@@ -137,7 +138,7 @@ def test_a_folder_is_replaced_whole_or_not_at_all(folder: Location) -> None:
     fill("b", overwrite=True)
     assert sorted(str(path) for path in files_below(folder)) == [f"{target}/data/b", f"{target}/marker"]
     (target / "marker").unlink()
-    with pytest.raises(InputError, match="has no marker, so it was not made here"):
+    with pytest.raises(InputError, match=r"does not look like mrs-suggest output \(no marker\)"):
         fill("c", overwrite=True)
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import pickle
-import struct
 import subprocess
 import sys
 import threading
@@ -51,7 +50,7 @@ def train(folder: Path, labels: bool = True, **settings: Any) -> Any:
 
 @pytest.fixture(scope="session")
 def models(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """Return files of models: of n-grams, quantised, of words alone, and one that is no classifier."""
+    """Files of models: of n-grams, quantised, of words alone, and one that is not a classifier."""
     folder = tmp_path_factory.mktemp("models")
     paths = {name: folder / f"{name}.bin" for name in ("ngrams", "quantised", "words", "vectors")}
     model = train(folder, minn=1, maxn=3)
@@ -134,11 +133,9 @@ def test_a_probability_is_at_most_one_and_no_answer_is_undetermined() -> None:
     assert identifier.identify(["hej", "HEJ", "hej"]) == [("sv", 1.0), ("und", 0.0), ("sv", 1.0)]
 
 
-def test_one_text_in_place_of_a_list_and_an_empty_batch_are_refused(identifier: LanguageIdentifier) -> None:
+def test_one_text_in_place_of_a_list_is_refused(identifier: LanguageIdentifier) -> None:
     with pytest.raises(TypeError, match=r"\[text\]"):
         identifier.identify("danke")
-    with pytest.raises(ValueError, match="batch_size"):
-        identifier.identify(["danke"], batch_size=-1)
     assert identifier.identify([]) == []
 
 
@@ -157,6 +154,7 @@ def test_the_model_is_looked_for_in_the_variable_and_then_in_the_cache(
     assert all(part in refusal(None) for part in (MODEL_URL, MODEL_VARIABLE, str(cached)))
     cached.parent.mkdir()
     cached.write_bytes(models["words"].read_bytes())
+    monkeypatch.setattr(language_id, "KNOWN_SHA256", {})
     assert LanguageIdentifier.open().path == cached
     monkeypatch.setenv(MODEL_VARIABLE, str(models["ngrams"]))
     assert LanguageIdentifier.open(None).path == models["ngrams"]
@@ -188,99 +186,23 @@ def test_loading_says_nothing(
     assert capfd.readouterr() == ("", "")
 
 
-@pytest.mark.parametrize("kind", ["ngrams", "quantised", "words"])
-def test_a_model_that_is_cut_off_is_refused(models: dict[str, Path], kind: str, tmp_path: Path) -> None:
-    whole = models[kind].read_bytes()
-    path = tmp_path / "cut.bin"
-    for cut in (0, 3, 4, 8, 50, 63, 64, 70, 96, 300, *(len(whole) * part // 99 for part in (33, 50, 96)), -90, -1):
-        path.write_bytes(whole[:cut])
-        assert "fastText model" in refusal(path)
-    path.write_bytes(whole + b"\0")
-    assert "more bytes" in refusal(path)
-
-
-def places(model: bytes) -> dict[str, int]:
-    """Return where the parts of a model with float32 matrices (or of a pruned one, up to its n-grams) start."""
-    size, words, labels, _, kept = struct.unpack_from("<3i2q", model, 64)
-    at = entry = 92
-    for _ in range(size):
-        at = model.index(b"\0", at) + 1 + 9
-    found = {"count": model.index(b"\0", entry) + 1, "n-grams": at, "matrix": at + 8 * max(kept, 0) + 1}
-    return found | {"output": len(model) - 4 * 8 * labels - 16, "words": words}
-
-
-@pytest.mark.parametrize(
-    ("at", "layout", "values"),
-    [
-        (4, "i", [99]),  # version
-        (8, "i", [0]),  # dim
-        (8, "i", [9]),
-        (32, "i", [0]),  # loss
-        (36, "i", [9]),  # kind of model
-        (40, "i", [0]),  # bucket: fastText divides by it
-        (40, "i", [1 << 30]),
-        (64, "i", [-1]),  # size of the dictionary
-        (68, "i", [1]),  # words
-        (72, "i", [0]),  # labels
-        (84, "q", [1 << 30]),  # kept n-grams
-        ("count", "q", [-1]),
-        ("count", "qb", [1, 1]),  # a label among the words
-        ("matrix", "2q", [-1, -8]),
-        ("output", "2q", [2, 12]),  # as many numbers as before
-    ],
-)
-def test_a_number_that_would_take_fasttext_down_is_refused(
-    models: dict[str, Path], tmp_path: Path, at: int | str, layout: str, values: list[int]
-) -> None:
-    contents = bytearray(models["ngrams"].read_bytes())
-    place = places(bytes(contents))[at] if isinstance(at, str) else at
-    struct.pack_into(f"<{layout}", contents, place, *values)
-    path = tmp_path / "damaged.bin"
-    path.write_bytes(contents)
-    assert "damaged" in refusal(path)
-
-
-def test_vectors_and_n_grams_that_do_not_fit_are_refused(models: dict[str, Path], tmp_path: Path) -> None:
-    words, pruned = models["words"].read_bytes(), models["quantised"].read_bytes()
-    rows = places(words)["words"]
-    damages = [
-        (words, places(words)["matrix"], struct.pack("<2q", 2 * rows, 4)),  # as many numbers as before
-        (words, places(words)["matrix"], struct.pack("<2q", rows // 2, 16)),
-        (pruned, places(pruned)["n-grams"] + 4, struct.pack("<i", -1)),
-        (pruned, places(pruned)["n-grams"] + 4, struct.pack("<i", 1 << 20)),
-        (pruned, places(pruned)["matrix"] + 1, struct.pack("<q", 1 << 40)),
-    ]
-    path = tmp_path / "damaged.bin"
-    for model, at, value in damages:
-        path.write_bytes(model[:at] + value + model[at + len(value) :])
-        assert "damaged" in refusal(path)
-
-
-def test_numbers_that_are_not_finite_are_the_files_fault(models: dict[str, Path], tmp_path: Path) -> None:
-    contents = bytearray(models["words"].read_bytes())
-    path = tmp_path / "nan.bin"
-    nan = struct.pack("<8f", *[float("nan")] * 8)
-    first = places(bytes(contents))["matrix"] + 16  # the vector of the first word: that of the line's end
-    contents[first : first + 32] = nan
-    path.write_bytes(contents)
-    assert "damaged" in refusal(path)
-    contents[first : first + 32] = bytes(32)
-    contents[first + 32 : first + 64] = nan
-    path.write_bytes(contents)
-    identifier = LanguageIdentifier.open(path)
-    with pytest.raises(InputError, match=r"nan\.bin.*damaged"):
-        identifier.identify(" ".join(SENTENCES.values()).replace("|", " ").split())
-
-
-def test_files_that_are_no_language_model_are_refused(models: dict[str, Path], tmp_path: Path) -> None:
-    page = tmp_path / "lid.176.ftz"
+def test_files_that_are_not_a_language_model_are_refused(models: dict[str, Path], tmp_path: Path) -> None:
+    page = tmp_path / "model.bin"
     page.write_text("<html>Moved</html>")
     assert "expected a fastText model" in refusal(page)
-    assert "word vectors" in refusal(models["vectors"])
+    page.write_bytes(language_id.MAGIC + bytes(60))
+    assert "damaged or incomplete" in refusal(page)
+    assert "__label__CODE" in refusal(models["vectors"])
     assert "no language model there" in refusal(tmp_path)
-    labelled = tmp_path / "labelled.bin"
-    labelled.write_bytes(models["ngrams"].read_bytes().replace(b"__label__", b"__topic__"))
-    assert "__label__CODE" in refusal(labelled)
+
+
+@pytest.mark.parametrize("name", ["lid.176.ftz", "lid.176.bin"])
+def test_a_published_model_that_is_damaged_is_refused_by_its_checksum(
+    models: dict[str, Path], tmp_path: Path, name: str
+) -> None:
+    path = tmp_path / name
+    path.write_bytes(models["words"].read_bytes()[:-1])
+    assert "its SHA-256 is not that of the published file" in refusal(path)
 
 
 BODY = bytes(range(256)) * 1000
@@ -288,17 +210,16 @@ DIGEST = hashlib.sha256(BODY).hexdigest()
 
 
 class Handler(BaseHTTPRequestHandler):
-    """Sends BODY: whole, cut off, without its length, after a redirect; anything else is not there."""
+    """Sends BODY: whole, cut off, or after a redirect; anything else is not there."""
 
     def do_GET(self) -> None:
         name = self.path.strip("/")
         if name == "moved":
             self.send_response(302)
             self.send_header("Location", "/whole")
-        elif name in ("whole", "cut", "endless"):
+        elif name in ("whole", "cut"):
             self.send_response(200)
-            if name != "endless":
-                self.send_header("Content-Length", str(len(BODY)))
+            self.send_header("Content-Length", str(len(BODY)))
         else:
             self.send_error(404)
             return
@@ -324,76 +245,46 @@ def _no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("no_proxy", "127.0.0.1")
 
 
-@pytest.mark.parametrize("name", ["whole", "moved", "endless"])
-def test_a_download_with_the_right_checksum_arrives(
-    server: str, tmp_path: Path, name: str, capfd: pytest.CaptureFixture[str]
-) -> None:
+@pytest.mark.parametrize("name", ["whole", "moved"])
+def test_a_download_with_the_right_checksum_arrives(server: str, tmp_path: Path, name: str) -> None:
     target = tmp_path / "new" / "lid.ftz"
-    assert download_language_model(target, f"{server}/{name}", DIGEST.upper()) == target
+    assert download_language_model(target, f"{server}/{name}", DIGEST) == target
     assert target.read_bytes() == BODY
     assert [path.name for path in target.parent.iterdir()] == ["lid.ftz"]
-    assert target.stat().st_mode & 0o444 == 0o444 & ~language_id.umask()
-    assert capfd.readouterr() == ("", "")  # a bar is for terminals
-
-
-def test_a_file_that_is_right_already_is_kept(server: str, tmp_path: Path) -> None:
-    target = tmp_path / "lid.ftz"
-    target.write_bytes(BODY)
-    download_language_model(target, f"{server}/not-there", DIGEST.upper())
+    download_language_model(target, f"{server}/not-there", DIGEST)  # is there already
     target.write_bytes(b"an older model")
     download_language_model(target, f"{server}/whole", DIGEST)
     assert target.read_bytes() == BODY
 
 
 @pytest.mark.parametrize(
-    ("name", "settings", "sentence"),
+    ("name", "sha256", "sentence"),
     [
-        ("whole", {"sha256": "0" * 64}, f"got {DIGEST}"),
-        ("cut", {}, "after 100,000 of 256,000 bytes"),
-        ("cut", {"sha256": hashlib.sha256(BODY[:100_000]).hexdigest()}, "after 100,000 of 256,000 bytes"),
-        ("not-there", {}, "404"),
-        ("whole", {"max_bytes": len(BODY) - 1}, "at most 255,999 bytes"),
-        ("endless", {"max_bytes": len(BODY) - 1}, "at most 255,999 bytes"),
-        ("whole", {"sha256": "md5"}, "is not a SHA-256"),
+        ("whole", "0" * 64, f"found {DIGEST}"),
+        ("cut", DIGEST, "in 100,000 bytes"),
+        ("not-there", DIGEST, "404"),
     ],
 )
-def test_a_download_that_fails_leaves_nothing_behind(
-    server: str, tmp_path: Path, name: str, settings: dict[str, Any], sentence: str
+def test_a_download_that_fails_leaves_the_old_file(
+    server: str, tmp_path: Path, name: str, sha256: str, sentence: str
 ) -> None:
     old = tmp_path / "old.ftz"
     old.write_bytes(b"an older model")
-    for target in (old, tmp_path / "a" / "b" / "lid.ftz"):
-        with pytest.raises(InputError) as caught:
-            download_language_model(target, f"{server}/{name}", **{"sha256": DIGEST} | settings)
-        assert sentence in str(caught.value)
-        assert f"{server}/{name}" in str(caught.value)
-    assert [path.name for path in tmp_path.iterdir()] == ["old.ftz"]
-    assert old.read_bytes() == b"an older model"
+    with pytest.raises(InputError, match=sentence) as caught:
+        download_language_model(old, f"{server}/{name}", sha256)
+    assert f"{server}/{name}" in str(caught.value)
+    assert [path.read_bytes() for path in tmp_path.iterdir()] == [b"an older model"]
 
 
-def test_places_and_addresses_that_cannot_be_are_refused(server: str, tmp_path: Path) -> None:
+def test_targets_and_addresses_that_cannot_be_used_are_refused(server: str, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     cases = {
-        (tmp_path / "file" / "lid.ftz", f"{server}/whole"): "choose another place",
-        (tmp_path, f"{server}/whole"): "is a folder",
-        (tmp_path / "lid.ftz", (tmp_path / "file").as_uri()): "https://",
-        (tmp_path / "lid.ftz", "http://127.0.0.1:1/lid.ftz"): "cannot be fetched",
+        (tmp_path / "file" / "lid.ftz", f"{server}/whole"): "cannot be written",
+        (tmp_path, f"{server}/whole"): "cannot be written",
+        (tmp_path / "lid.ftz", "lid.176.ftz"): "cannot be downloaded",
+        (tmp_path / "lid.ftz", "http://127.0.0.1:1/lid.ftz"): "cannot be downloaded",
     }
     for (target, url), sentence in cases.items():
-        with pytest.raises(InputError) as caught:
+        with pytest.raises(InputError, match=sentence):
             download_language_model(target, url, DIGEST)
-        assert sentence in str(caught.value)
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
-
-
-def test_an_interrupted_download_leaves_nothing_behind(
-    server: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def interrupted(*_: object) -> Iterator[bytes]:
-        yield BODY
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(language_id, "_fetch", interrupted)
-    with pytest.raises(KeyboardInterrupt):
-        download_language_model(tmp_path / "a" / "lid.ftz", f"{server}/whole", DIGEST)
-    assert list(tmp_path.iterdir()) == []

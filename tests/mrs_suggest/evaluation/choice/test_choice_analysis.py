@@ -1,4 +1,4 @@
-"""Answers of multiple-choice runs: read, averaged, split, compared; and what `mrs models compare` prints of them."""
+"""Answers of multiple-choice runs: read, averaged, split, compared; and what `mrs compare` prints of them."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def answers(right: int, n: int = N, *, first: int = 0, changed: int = 0) -> Answ
 
 
 def write_run(folder: Path, views: dict[str, dict[str, Answers]], view: str = "full") -> Path:
-    """The files of a run that `mrs models compare` reads."""
+    """The files of a run that `mrs compare` reads."""
     folder.mkdir()
     systems = {}
     for name, languages in views.items():
@@ -114,7 +114,7 @@ def test_compare_prints_averages_masked_views_translations_and_tests(
     one = write_run(tmp_path / "one", {"full": every, "nop": nop, "translation": translated})
     other = write_run(tmp_path / "other", {"full": {code: answers(40) for code in XCOPA}})
     masked = write_run(tmp_path / "masked", {"noq": nop}, view="noq")
-    assert main(["models", "compare", str(one), str(other), str(masked)]) == 0
+    assert main(["compare", str(one), str(other), str(masked)]) == 0
     out = " ".join(capsys.readouterr().out.split())
     for title in ("11 languages", "9 (no ht, qu)", "4 (it th tr zh)"):
         assert title in out
@@ -150,7 +150,7 @@ def test_damaged_answers_are_one_sentence(tmp_path: Path, capsys: pytest.Capture
     run = write_run(tmp_path / "run", {"full": {"et": answers(20)}})
     path = run / "predictions.et.tsv"
     path.write_text(damage(path.read_text()))
-    assert main(["models", "compare", str(run)]) == 2
+    assert main(["compare", str(run)]) == 2
     out, err = capsys.readouterr()
     assert (out, err.count("\n")) == ("", 1)
     with pytest.raises(AssertionError if kind == "other answers" else InputError, match=sentence):
@@ -162,5 +162,5 @@ def test_runs_of_two_tasks_are_not_compared(tmp_path: Path, capsys: pytest.Captu
     run = write_run(tmp_path / "run", {"full": {"et": answers(20)}})
     (tmp_path / "reply").mkdir()
     (tmp_path / "reply" / "run.json").write_text(json.dumps({"trainer": "retrieval", "metrics": {}}))
-    assert main(["models", "compare", str(tmp_path / "reply"), str(run)]) == 2
+    assert main(["compare", str(tmp_path / "reply"), str(run)]) == 2
     assert "answers multiple-choice questions" in capsys.readouterr().err

@@ -1,4 +1,4 @@
-"""`mrs models compare` on folders of finished runs: rows, languages, means, leads, files, and what it refuses."""
+"""`mrs compare` on folders of finished runs: rows, languages, means, leads, files, and what it refuses."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def told(capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str, st
     """Return a function that runs the command and gives its code and output."""
 
     def run(*words: object) -> tuple[int, str, str]:
-        code = main(["models", "compare", *map(str, words)])
+        code = main(["compare", *map(str, words)])
         return code, *capsys.readouterr()
 
     return run
@@ -226,7 +226,7 @@ def test_a_model_on_the_hub_has_figures_and_no_leads(make_run: MakeRun, hub: Loo
     repo.write("model.safetensors", b"never downloaded")
     repo.tags["v1"] = repo.sha()
     repo.write("run.json", "{}")
-    words = ("models", "compare", runs[0], "org/m@v1", "--format", "json")
+    words = ("compare", runs[0], "org/m@v1", "--format", "json")
     env = {**hub.env(tmp_path / "home"), "OMP_NUM_THREADS": "1"}
     done = warm_python.run([sys.executable, "-m", "mrs_suggest.cli.main", *words], cwd=tmp_path, env=env)
     assert done.returncode == 0, done.stderr
@@ -295,7 +295,7 @@ def test_another_release_alone_is_not_another_rule(make_run: MakeRun, change: Ch
     ("words", "sentence"),
     [
         (["--metrics", "bleurt"], "--metrics bleurt: no run has it; they have rouge1 "),
-        (["--over", "elsewhere"], "--over elsewhere: is none of the runs"),
+        (["--over", "elsewhere"], "--over elsewhere: not one of the runs"),
         (["--out", "table.xlsx"], "expected a file that ends in .md, .tex"),
         (["--out", "nowhere/table.md"], "does not exist"),
     ],

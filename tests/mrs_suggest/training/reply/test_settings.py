@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mrs_suggest.common.errors import InputError
-from mrs_suggest.common.hub.baselines import TRAINING_SETTINGS as BASELINE_SETTINGS
+from mrs_suggest.common.hub.baselines import read_baselines
 from mrs_suggest.common.text.languages import LANGUAGES
 from mrs_suggest.training.reply import settings
 from mrs_suggest.training.reply.settings import SETTINGS, Source, make_plan
@@ -32,7 +32,7 @@ def test_examples_in_the_docstrings() -> None:
 
 
 def test_the_settings_are_those_of_the_list_of_baselines() -> None:
-    assert tuple(SETTINGS) == BASELINE_SETTINGS
+    assert {baseline.setting for baseline in read_baselines().values()} <= set(SETTINGS)
     assert all("section 3.2" in setting.source for setting in SETTINGS.values())
 
 

@@ -528,7 +528,7 @@ def test_what_stands_there_is_kept_unless_overwritten(tmp_path: Path, write: Wri
     mine = tmp_path / "mine"
     mine.mkdir()
     (mine / "thesis.txt").write_text("years of work")
-    refused(tmp_path, path, "is not replaced", out=mine, overwrite=True)
+    refused(tmp_path, path, "refusing to overwrite", out=mine, overwrite=True)
 
 
 def test_an_input_inside_the_output_is_not_replaced(tmp_path: Path, write: Write, xlmr: Path) -> None:
