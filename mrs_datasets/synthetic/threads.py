@@ -14,7 +14,6 @@ import numpy as np
 from mrs_datasets.builders.reddit import read
 from mrs_datasets.builders.reddit.cleaning import filter as rules
 from mrs_datasets.builders.reddit.read import COMMENT_PREFIX, POST_PREFIX
-from mrs_datasets.builders.reddit.tally import Tally
 from mrs_datasets.synthetic.speech import SHARES, WORDS, Speech, speeches
 
 CHUNK = 4096  # comments drawn at a time

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import mrs_trainers
+
 from mrs_suggest.common.command_parser import CommandParser
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.common.text.text import visible
@@ -35,7 +36,7 @@ def make_parser() -> argparse.ArgumentParser:
         help="print and run only these of its tables, such as 5 or 8 of xcopa (default: its main tables)",
     )  # fmt: skip
     parser.add_argument(
-        "--figure", **lists, dest="figures", metavar="FIGURE", help="print and run these of its figures, such as 2 of mrs"
+        "--figure", **lists, dest="figures", metavar="FIGURE", help="print and run only these figures, such as 2"
     )  # fmt: skip
     parser.add_argument(
         "--sheets", type=Path, metavar="FOLDER",
@@ -63,7 +64,7 @@ def make_parser() -> argparse.ArgumentParser:
         "--data", **lists, metavar="NAME=FOLDER", help="location of a data set: a prepared folder or its source files"
     )  # fmt: skip
     parser.add_argument("--output", type=Path, metavar="DIR", help="output folder (default build/reproduce/TABLE)")
-    parser.add_argument("--jobs", type=int, default=1, metavar="N", help="number of cells to run in parallel (default 1)")
+    parser.add_argument("--jobs", type=int, default=1, metavar="N", help="cells to run in parallel (default 1)")
     parser.add_argument(
         "--dry-run", action="store_true", help="list the cells with state, steps, estimated time and command, and stop"
     )  # fmt: skip

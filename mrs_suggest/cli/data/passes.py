@@ -116,8 +116,13 @@ def toxicity_pass(options: argparse.Namespace) -> FolderPass | None:
             raise InputError(f"{_option(name)} {value:g}: expected a number above 0.")
     if not scorers:
         return None
-    from mrs_datasets.builders.toxicity import ToxicityPass
-    from mrs_datasets.builders.toxicity import ENGLISH_THRESHOLD, THRESHOLD, english_rule, multilingual_rule
+    from mrs_datasets.builders.toxicity import (
+        ENGLISH_THRESHOLD,
+        THRESHOLD,
+        ToxicityPass,
+        english_rule,
+        multilingual_rule,
+    )
 
     kinds = {"toxicity": (multilingual_rule, THRESHOLD), "toxicity_english": (english_rule, ENGLISH_THRESHOLD)}
     rules = []
