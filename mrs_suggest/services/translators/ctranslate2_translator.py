@@ -47,8 +47,7 @@ class ConvertedTranslator(CheckpointTranslator):
         require_ctranslate2()
         self._quantization = quantization
         config = from_pretrained("AutoConfig", checkpoint.folder, option=OPTION, shown=checkpoint.name)
-        tokenizer = tokenizer_of(checkpoint),
-        )
+        tokenizer = tokenizer_of(checkpoint)
         if config.model_type not in CONVERTED or getattr(tokenizer, "separate_vocabs", False):
             raise InputError(
                 f"{OPTION} {checkpoint.name}: is of type {config.model_type!r}, but CTranslate2 runs only Marian with "
