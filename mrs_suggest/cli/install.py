@@ -20,6 +20,7 @@ def make_parser() -> argparse.ArgumentParser:
         prog="mrs install", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--source", type=Path, help="a prepared folder (default: the embedded sample)")
+    parser.add_argument("--remove", action="store_true", help="remove exactly what earlier installs put there")
     parser.add_argument(
         "--language-model",
         action="store_true",
@@ -32,6 +33,8 @@ def main(argv: Sequence[str]) -> int:
     options = make_parser().parse_args(argv)
     if options.language_model:
         return _language_model()
+    if options.remove:
+        return _remove()
     import datasets
 
     from mrs_datasets.prepared.install import install
@@ -52,7 +55,7 @@ def main(argv: Sequence[str]) -> int:
         print(f'evaluate.load("{metric}"): {visible(folder)}')
     if done.removed:
         print(f"removed {len(done.removed)} folders of an earlier install")
-    print("`mrs uninstall` removes all of this. Set HF_EVALUATE_OFFLINE=1 to keep evaluate from asking the hub.")
+    print("`mrs install --remove` removes all of this. Set HF_EVALUATE_OFFLINE=1 to keep evaluate from asking the hub.")
     return 0
 
 
@@ -60,5 +63,15 @@ def _language_model() -> int:
     from mrs_suggest.common.text.language_id import default_model_path, download_language_model
 
     target = download_language_model(default_model_path())
-    print(f"the language model is {target}; `mrs uninstall` leaves it there.")
+    print(f"the language model is {target}; `mrs install --remove` leaves it there.")
+    return 0
+
+
+def _remove() -> int:
+    from mrs_suggest.common.hub.installed import uninstall
+
+    removed = uninstall()
+    for folder in removed:
+        print(f"removed {visible(folder)}")
+    print(f"{len(removed)} folders removed" if removed else "nothing is installed")
     return 0
