@@ -10,7 +10,7 @@ from transformers import AutoModelForMultipleChoice, PreTrainedModel
 
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.common.hub.baselines import starting_point
-from mrs_suggest.models.checkpoint_loading import drawn, encoder_config, from_pretrained, longest_input, set_dropout
+from mrs_suggest.models.checkpoint_loading import drawn, encoder_config, from_pretrained, set_dropout, set_length
 from mrs_suggest.models.starting_points import MULTIPLE_CHOICE, RETRIEVER, require_start, start_kind
 from mrs_suggest.models.understanding.choice_inputs import ChoiceCoder, ChoiceCollator
 from mrs_suggest.models.understanding.multiple_choice import INPUTS, MODEL_TYPE, POOLINGS, ChoiceConfig, ChoiceModel
@@ -98,12 +98,8 @@ def build_choice_model(
     if dropout is not None:
         (model.drop if own else model.dropout).p = dropout
         setattr(model.config, "dropout" if own else "classifier_dropout", dropout)
-    most = longest_input(model.config.encoder if own else model.config, parts.tokenizer)
-    if max_tokens and not LEAST_TOKENS <= max_tokens <= most:
-        raise InputError(
-            f"--max_tokens: expected {LEAST_TOKENS} to {most}, which the encoder reads, found {max_tokens}."
-        )
-    model.config.max_tokens = max_tokens or min(getattr(model.config, "max_tokens", None) or MAX_TOKENS, most)
+    encoder = model.config.encoder if own else model.config
+    set_length(model.config, encoder, parts.tokenizer, max_tokens, LEAST_TOKENS, MAX_TOKENS)
     return parts
 
 
