@@ -107,15 +107,20 @@ def _loaded(name: str, revision: str | None, asked: Mapping[str, str | None]) ->
     config = encoder_config(name, revision)
     tokenizer = from_pretrained("AutoTokenizer", name, revision)
     if _has_head(config):
-        _require_shape(name, _shape(config), asked)
+        where, have = name, _shape(config)
     elif asked["head"] == LIBRARY:
         if type(config) not in AutoModelForMultipleChoice._model_mapping:
             raise InputError(
                 f"--head library: transformers does not have one for {config.model_type} ({name}); leave it out."
             )
-        _require_shape(f"--head {LIBRARY}", {"pooling": POOLINGS[0], "input": INPUTS[0]}, asked)
+        where, have = f"--head {LIBRARY}", {"pooling": POOLINGS[0], "input": INPUTS[0]}
     else:
         return _with_our_head(from_pretrained("AutoModel", name, revision), tokenizer, asked)
+    for option, value in have.items():
+        if asked.get(option) not in (None, value):
+            raise InputError(
+                f"--{option} {asked[option]}: does not fit {where}, which has {value}; leave the option out."
+            )
     model = from_pretrained("AutoModelForMultipleChoice", name, revision)
     if not isinstance(model, ChoiceModel):
         heads = [f"{model.base_model_prefix}.pooler", "pre_classifier", "classifier", "sequence_summary", "logits_proj"]
@@ -166,11 +171,3 @@ def _shape(config: Any) -> dict[str, Any]:
     shape = (PAPER, config.pooling, config.input) if own else (LIBRARY, POOLINGS[0], INPUTS[0])
     most: int | None = getattr(config, "max_tokens", None)
     return dict(zip(("head", "pooling", "input"), shape, strict=True)) | ({"max_tokens": most} if most else {})
-
-
-def _require_shape(name: str, have: Mapping[str, Any], asked: Mapping[str, str | None]) -> None:
-    for option, value in have.items():
-        if asked.get(option) not in (None, value):
-            raise InputError(
-                f"--{option} {asked[option]}: does not fit {name}, which has {value}; leave the option out."
-            )
