@@ -10,9 +10,10 @@ import sys
 from itertools import product
 from pathlib import Path
 
+from mrs_trainers import retrieval
+
 from mrs_datasets import prepare_mrs
 from mrs_suggest import Suggester
-from mrs_trainers import retrieval
 
 THINGS = ["parcel", "order", "jacket", "lamp", "book", "phone case", "kettle", "rucksack", "pair of shoes", "desk"]
 CHATS = {  # what a shop is asked, and what it answers
