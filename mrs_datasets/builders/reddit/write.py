@@ -26,9 +26,8 @@ from mrs_datasets.builders.reddit.cleaning.columns import mix
 from mrs_datasets.builders.reddit.cleaning.language import KEPT, Outcomes, languages_with
 from mrs_datasets.builders.reddit.counts import ReplyCounts
 from mrs_datasets.builders.reddit.duplicates import KEPT_CODE
-from mrs_datasets.builders.reddit.funnel import PAGE, funnel_page
+from mrs_datasets.builders.reddit.funnel import MARKER, PAGE, funnel_page
 from mrs_datasets.builders.reddit.plan import Build, Settings
-from mrs_datasets.prepared.prepare import MARKER
 from mrs_datasets.prepared.report import Configs, Report
 from mrs_datasets.prepared.responses import response_table
 from mrs_datasets.prepared.schema import MRS, PAIR_SCHEMA, SPLITS, responses_config
@@ -72,6 +71,8 @@ def write_data_set(
     found = run_stage(build.work, STAGE, shards, engine, " pairs", scale=True)
     counts = {shard.name: counted for shard, counted in zip(shards, found, strict=True)}
     written = _leave_out_lacking(build, counts)
+    if versions := engine.about():
+        build.funnel.about["engine"] = versions
     report = Report("reddit", build.settings.as_dict(), notes=build.funnel.warnings)
     report.extra["pipeline"] = build.funnel.as_dict
     record = MRS.covering([name for language in written for name in (language, responses_config(language))])
