@@ -118,7 +118,7 @@ def read_bucket(path: Location, bucket: int) -> pa.Table:
 
 
 def _runs(batches: Iterable[pa.RecordBatch], chunk_bytes: int) -> Iterator[_Run]:
-    """Batches gathered up to the budget; a larger batch is a run of its own."""
+    """Batches gathered up to the budget; a larger batch forms one run."""
     held: list[pa.RecordBatch] = []
     size = 0
     for batch in batches:

@@ -463,26 +463,3 @@ def test_another_engine_makes_the_same_data_set(tmp_path: Path, model: Path, pro
     assert parquet_bytes(tmp_path / "out") == files
     stages = ["months", "pairs", *(["duplicates"] if profile == "clean" else []), "write"]
     assert list(dict.fromkeys(engine.stages)) == stages
-
-
-class Quits(Backwards):
-    """An engine whose third shard is killed."""
-
-    def do(self, shards: Sequence[Shard], bar: Any) -> Iterator[tuple[Shard, dict[str, Any]]]:
-        for shard, counts in super().do(shards, bar):
-            if len(self.stages) == 3:
-                raise InputError("a machine was lost; go on with --resume.")
-            yield shard, counts
-
-
-def test_what_another_engine_finished_stays(tmp_path: Path, model: Path) -> None:
-    months = [filled(tmp_path / f"RC_2018-0{number}") for number in (1, 2)]
-    plan, settings = plan_of(tmp_path, *months), make_settings("paper", **FEW)
-    with pytest.raises(InputError, match="a machine was lost"):
-        make(tmp_path, model, plan, settings, engine=Quits())
-    engine = Backwards()
-    make(tmp_path, model, plan, settings, resume=True, engine=engine)
-    assert engine.stages == ["pairs"] * 3 + ["write"] * 2, "the months stay"
-    resumed = parquet_bytes(tmp_path / "out")
-    make(tmp_path, model, plan, settings, overwrite=True)
-    assert parquet_bytes(tmp_path / "out") == resumed
