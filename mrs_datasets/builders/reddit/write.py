@@ -7,7 +7,6 @@ ids: a thread has many messages, and an example is more than its message.
 
 from __future__ import annotations
 
-import shutil
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
@@ -30,6 +29,7 @@ from mrs_datasets.builders.reddit.funnel import MARKER, PAGE, funnel_page
 from mrs_datasets.builders.reddit.plan import Build, Settings
 from mrs_datasets.prepared.report import Configs, Report
 from mrs_datasets.prepared.responses import response_table
+from mrs_datasets.prepared.rewriting import take_over
 from mrs_datasets.prepared.schema import MRS, PAIR_SCHEMA, SPLITS, responses_config
 from mrs_datasets.prepared.writer import finish_prepared, write_prepared
 from mrs_suggest.common.errors import InputError
@@ -78,11 +78,9 @@ def write_data_set(
     record = MRS.covering([name for language in written for name in (language, responses_config(language))])
     remove_leftovers(out, "partial")  # the replaced data set stays until the new one is there
     with atomic_target(out, overwrite, MARKER, RESUME) as target, writing(out):
-        (target / "data").mkdir()
         layout: Configs = {}
         for language in written:
-            for config in (folder / language / "data").iterdir():
-                shutil.move(config, target / "data")
+            take_over(folder / language, target, ())  # not moved: a resumed build finds finished languages here
             layout |= counts[language]["configs"]
         ordered = {config: layout[config] for config, _, _ in record.configs() if config in layout}
         result = dict(finish_prepared(target, ordered, report, record))
