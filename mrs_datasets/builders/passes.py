@@ -26,8 +26,7 @@ from mrs_datasets.builders.pipeline.work_folder import (
     work_place,
     writing,
 )
-from mrs_datasets.builders.reddit.funnel import PAGE, funnel_page
-from mrs_datasets.prepared.prepare import MARKER
+from mrs_datasets.builders.reddit.funnel import MARKER, PAGE, funnel_page
 from mrs_datasets.prepared.prepared import PreparedData, downloaded, open_prepared
 from mrs_datasets.prepared.report import PassEntry, PreparedReport
 from mrs_datasets.prepared.rewriting import write_report

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import signal
 import subprocess
 import sys
@@ -10,12 +11,16 @@ from pathlib import Path
 
 import pytest
 
-from tests.dumps import leftovers, parquet_bytes, read_report, write_months
+from tests.command import refused
+from tests.conftest import Mrs
+from tests.dumps import leftovers, parquet_bytes, write_months
 from tests.file_server import served
+from tests.s3_server import S3, SECRET
 
 pytestmark = pytest.mark.integration
 
 COMMENTS = 3000
+DUMPS = "s3://texts/dumps/RC_*.zst"
 CLEAN = ("--profile", "clean", "--min-examples", 700, "--min-reply-count", 2, "--buckets", 3, "--split-by", "example")
 
 
@@ -66,29 +71,6 @@ def test_dumps_by_http_give_the_same_files(build, dumps: Path, local: Path, tmp_
     assert "secret" not in done.stdout + done.stderr
 
 
-def test_a_remote_build_that_was_killed_goes_on(
-    build, dumps: Path, local: Path, lid_model: Path, tmp_path: Path
-) -> None:
-    places = ("--dumps", f"{dumps}/RC_*.zst", "--out", f"file://{tmp_path}/out", "--scratch", "scratch")
-    command = ["data", "build", "--language-model", lid_model, *CLEAN, *places]
-    with subprocess.Popen(
-        [sys.executable, "-m", "mrs_suggest.cli.main", *map(str, command)], cwd=tmp_path, stderr=subprocess.DEVNULL
-    ) as running:
-        deadline = time.monotonic() + 60
-        while not list(tmp_path.glob(".out.build/months/*.json")) and time.monotonic() < deadline:
-            time.sleep(0.01)
-        running.send_signal(signal.SIGSTOP)
-        second = build(tmp_path, *places, "--resume")
-        running.send_signal(signal.SIGKILL)
-    assert second.returncode == 2, second.stderr
-    assert "another build is running there" in second.stderr.splitlines()[-1]
-    done = build(tmp_path, *places, "--resume")
-    assert done.returncode == 0, done.stderr
-    assert parquet_bytes(tmp_path / "out") == parquet_bytes(local)
-    assert read_report(tmp_path / "out")["pipeline"] == read_report(local)["pipeline"]
-    assert leftovers(tmp_path, "out", "scratch") == leftovers(tmp_path / "scratch") == []
-
-
 @pytest.mark.parametrize(
     ("options", "words"),
     [
@@ -111,3 +93,57 @@ def test_what_cannot_be_is_one_sentence(
     assert words in line
     assert "secret" not in line
     assert leftovers(tmp_path) == []
+
+
+def test_a_killed_build_in_s3_goes_on_and_ends_with_the_local_files(
+    mrs: Mrs, s3: S3, dumps: Path, local: Path, lid_model: Path, tmp_path: Path
+) -> None:
+    s3.send(dumps, "dumps")
+    places = ("--dumps", DUMPS, "--out", "s3://texts/sets/mrs", "--scratch", "scratch")
+    command = ["data", "build", *places, "--language-model", lid_model, *CLEAN, "--workers", 2, "--memory", "16GB"]
+    with subprocess.Popen(
+        [sys.executable, "-m", "mrs_suggest.cli.main", *map(str, command)], cwd=tmp_path, stderr=subprocess.DEVNULL
+    ) as running:
+        deadline = time.monotonic() + 60
+        while not any(name.endswith(".json") for name in s3.below("sets/.mrs.build/months")):
+            assert time.monotonic() < deadline, "no month was done"
+            time.sleep(0.05)
+        running.send_signal(signal.SIGSTOP)
+        second = mrs(*command, "--resume", cwd=tmp_path)
+        running.send_signal(signal.SIGKILL)
+    assert second.returncode == 2
+    assert "another build is running there" in second.stderr.splitlines()[-1]
+    assert "sets/mrs" not in s3.names()
+    done = mrs(*command, "--resume", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert SECRET not in done.stdout + done.stderr
+    found = s3.contents("sets/mrs")
+    assert {name: data for name, data in found.items() if name.endswith(".parquet")} == parquet_bytes(local)
+    assert json.loads(found["report.json"])["pipeline"] == json.loads((local / "report.json").read_bytes())["pipeline"]
+    assert s3.contents("sets").keys() == {f"mrs/{name}" for name in found}, "no work is left"
+    assert leftovers(tmp_path / "scratch") == []
+
+
+@pytest.mark.parametrize(
+    ("dumps_at", "out", "words"),
+    [
+        (DUMPS, "s3://texts/mrs", "--dumps s3://texts/dumps/RC_*.zst: no such file; pass monthly dumps"),
+        (
+            "s3://other-texts/RC_*",
+            "s3://texts/mrs",
+            "s3://other-texts/RC_*: cannot be reached (there is no such bucket; check its name",
+        ),
+        (
+            "{local}",
+            "s3://other-texts/mrs",
+            "s3://other-texts/mrs: cannot be reached (there is no such bucket; check its name",
+        ),
+    ],
+)
+def test_what_is_not_in_s3_is_one_sentence(
+    mrs: Mrs, s3: S3, dumps: Path, lid_model: Path, tmp_path: Path, dumps_at: str, out: str, words: str
+) -> None:
+    options = ("--dumps", dumps_at.format(local=dumps / "RC_*"), "--out", out, "--scratch", "scratch")
+    done = mrs("data", "build", *options, "--language-model", lid_model, *CLEAN, cwd=tmp_path)
+    assert words in refused((done.returncode, done.stdout, done.stderr))
+    assert leftovers(tmp_path, "scratch") == []

@@ -10,14 +10,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from mrs_datasets.builders.passes import PASSES, FolderPass, apply_passes, done_again, identity_of, same_passes
+from mrs_datasets.builders.passes import PASSES, WRITING, FolderPass, apply_passes, done_again, identity_of, same_passes
 from mrs_datasets.builders.pipeline.stages import Engine, Workers, name_and_bytes, timed
 from mrs_datasets.builders.pipeline.work_folder import WorkFolder, remove_finished, remove_leftovers, work_place
 from mrs_datasets.builders.reddit import duplicates, months, pairs, write
-from mrs_datasets.builders.reddit.funnel import Funnel
+from mrs_datasets.builders.reddit.funnel import MARKER, Funnel
 from mrs_datasets.builders.reddit.plan import FROM_PAIRS, Build, BuildPlan, Settings
 from mrs_datasets.builders.reddit.read import dump_sha256
-from mrs_datasets.prepared.prepare import MARKER
 from mrs_datasets.prepared.prepared import open_prepared
 from mrs_suggest.common import __version__
 from mrs_suggest.common.errors import InputError
@@ -56,8 +55,7 @@ def build(
         out: a local folder, or a remote one with a scratch folder (`mrs_suggest.common.io.storage.location`).
         strict: stop after reading if a dump could not be read completely; else what could be read is used.
         engine: processes the shards, and stays open; None: as many processes as planned. The files are the same.
-        passes: over the data set once it is split and has its response sets, such as a filter of toxic pairs; they run
-            in this process. The files that the last one writes are the data set.
+        passes: run in this process over the data set that the stages wrote; the last one writes `out`.
         cache: keeps the passes' answers for later builds; None: they are removed with the work.
 
     Raises:
@@ -87,7 +85,16 @@ def build(
     written: Location = work.scratch / WRITTEN if passes else out
     seconds: dict[str, float] = {}
     with nullcontext(engine) if engine is not None else Workers(plan.workers) as used:
-        report = _run_stages(running, used, written, overwrite or bool(passes), seconds)
+        with timed(seconds, months.STAGE):
+            partitions = months.read_months(running, used)
+        with timed(seconds, pairs.STAGE):
+            buckets, outcomes = pairs.make_pairs(running, partitions, used)
+        codes: Mapping[str, tuple[Location, int]] = {}
+        if settings.clean:
+            with timed(seconds, duplicates.STAGE):
+                codes = duplicates.find_duplicates(running, buckets, outcomes, used)
+        with timed(seconds, write.STAGE):
+            report = write.write_data_set(running, buckets, outcomes, codes, used, written, overwrite or bool(passes))
     if passes:
         with timed(seconds, PASSES):
             report = dict(apply_passes(open_prepared(str(written)), passes, out, work, cache, overwrite))
@@ -95,24 +102,6 @@ def build(
     remove_leftovers(out, "partial", "old")
     say(f"seconds: {', '.join(f'{stage} {spent:,.0f}' for stage, spent in seconds.items())}")
     return report
-
-
-def _run_stages(
-    build: Build, engine: Engine, out: Location, overwrite: bool, seconds: dict[str, float]
-) -> dict[str, Any]:
-    """The stages in order; `seconds` records how long each took."""
-    with timed(seconds, months.STAGE):
-        partitions = months.read_months(build, engine)
-    with timed(seconds, pairs.STAGE):
-        buckets, outcomes = pairs.make_pairs(build, partitions, engine)
-    codes: Mapping[str, tuple[Location, int]] = {}
-    if build.settings.clean:
-        with timed(seconds, duplicates.STAGE):
-            codes = duplicates.find_duplicates(build, buckets, outcomes, engine)
-    with timed(seconds, write.STAGE):
-        if versions := engine.about():
-            build.funnel.about["engine"] = versions
-        return write.write_data_set(build, buckets, outcomes, codes, engine, out, overwrite)
 
 
 def build_months(
@@ -181,7 +170,9 @@ def _identity(
     del values["profile"], values["buckets"]
     identity = {"format of the work": WORK, "settings": values, "buckets": plan.buckets, **parts}
     changeable = {OF_PAIRS: FROM_PAIRS, OF_WRITING: [write.STAGE]}
-    return {**identity, **identity_of(passes)}, {**changeable, **done_again(passes)}
+    if passes:
+        return {**identity, **identity_of(passes)}, {**changeable, **done_again(passes)}
+    return {**identity, PASSES: [], WRITING: []}, {**changeable, PASSES: (), WRITING: ()}
 
 
 def _whole_already(

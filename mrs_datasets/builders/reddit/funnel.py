@@ -10,7 +10,7 @@ from typing import Any
 from mrs_datasets.prepared.pass_tables import pass_notes, pass_tables
 from mrs_datasets.prepared.report import PassEntry
 
-PAGE = "report.html"
+MARKER, PAGE = "report.json", "report.html"  # every prepared folder has the first, those from dumps the second
 STYLE = """
 body { font: 15px/1.5 system-ui, sans-serif; max-width: 60em; margin: 2em auto; padding: 0 1em; color: #222; }
 table { border-collapse: collapse; width: 100%; margin: 1em 0; } td, th { padding: .25em .6em; text-align: left; }

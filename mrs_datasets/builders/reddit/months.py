@@ -103,26 +103,14 @@ def month_shard(path: Location, target: Location, settings: Settings, buckets: i
 
     A dump with frames that do not match their checksums is read again without them, from its beginning.
     """
+    rules = Rules(settings.min_score, settings.drop_bots, settings.min_characters, settings.max_characters)
     altered: list[int] = []
     before = stamp(path)
-    while True:
-        try:
-            read = _read_month(path, target, settings, buckets, advance, altered)
-            return {**read, "altered": altered, "stamp": before}
-        except AlteredError as error:
-            altered.append(error.frame)
 
-
-def _read_month(
-    path: Location, target: Location, settings: Settings, buckets: int, advance: Advance, skipped: Sequence[int]
-) -> ShardCounts:
-    read, kept = ReadCounts(), FilterCounts()
-    rules = Rules(settings.min_score, settings.drop_bots, settings.min_characters, settings.max_characters)
-
-    def batches() -> Iterator[pa.RecordBatch]:
+    def filtered(read: ReadCounts, kept: FilterCounts) -> Iterator[pa.RecordBatch]:
         shown = 0
         try:
-            for batch in read_comments(path, counts=read, find_bots=rules.drop_bots, skipped=skipped):
+            for batch in read_comments(path, counts=read, find_bots=rules.drop_bots, skipped=altered):
                 yield filter_batch(batch, rules, kept, settings.keep_rejects)
                 advance(read.bytes - shown)
                 shown = read.bytes
@@ -130,7 +118,13 @@ def _read_month(
             advance(-shown)
             raise
 
-    stats = partition(batches(), target, buckets)
+    while True:
+        read, kept = ReadCounts(), FilterCounts()
+        try:
+            stats = partition(filtered(read, kept), target, buckets)
+            break
+        except AlteredError as error:
+            altered.append(error.frame)
     return {
         "lines": read.lines,
         "rejected": dict(read.rejected),
@@ -141,4 +135,6 @@ def _read_month(
         "kept": stats.comments,
         "bytes": stats.bytes,
         "sha256": read.sha256[path.name],
+        "altered": altered,
+        "stamp": before,
     }

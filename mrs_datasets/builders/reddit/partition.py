@@ -72,15 +72,21 @@ def partition(
     """
     with local_file(path, str(os.getpid())) as partial, _new_file(partial, path) as writer:
         out = _SegmentWriter(writer, path, buckets)
-        pieces = _runs(batches, chunk_bytes)
-        runs = _write_runs(pieces, out) if buckets <= GROUPS else _write_groups(pieces, out, path, chunk_bytes)
-        out.finish(runs)
+        runs = _runs(batches, chunk_bytes)
+        written = 0
+        if buckets > GROUPS:
+            written = _write_groups(runs, out, path, chunk_bytes)
+        else:
+            for run, _ in runs:
+                out.add(*_ordered(run, buckets))
+                written += 1
+        out.finish(written)
         with writing(path):
             writer.close()
             publish(partial, path)
             if isinstance(path, Path):
                 to_disk(path.parent)
-    return PartitionStats(int(out.comments.sum()), size_of(path), runs, tuple(out.comments.tolist()))
+    return PartitionStats(int(out.comments.sum()), size_of(path), written, tuple(out.comments.tolist()))
 
 
 def read_stats(path: Location) -> PartitionStats:
@@ -112,7 +118,7 @@ def read_bucket(path: Location, bucket: int) -> pa.Table:
 
 
 def _runs(batches: Iterable[pa.RecordBatch], chunk_bytes: int) -> Iterator[_Run]:
-    """Batches gathered up to the budget; a larger batch is a run of its own."""
+    """Batches gathered up to the budget; a larger batch forms one run."""
     held: list[pa.RecordBatch] = []
     size = 0
     for batch in batches:
@@ -142,21 +148,14 @@ def _ordered(run: list[pa.RecordBatch], buckets: int) -> tuple[pa.RecordBatch, N
     return pa.RecordBatch.from_arrays(columns, schema=PARTITION), np.cumsum(np.bincount(of_row, minlength=buckets))
 
 
-def _write_runs(runs: Iterable[_Run], out: _SegmentWriter) -> int:
-    """Write every run as it comes; return how many there were."""
-    written = 0
-    for run, _ in runs:
-        out.add(*_ordered(run, len(out.comments)))
-        written += 1
-    return written
-
-
 def _write_groups(runs: Iterator[_Run], out: _SegmentWriter, path: Location, chunk_bytes: int) -> int:
     """Write the buckets of all runs together, via groups; return how many runs there were."""
-    run, more = next(runs, ([], False))
-    if not more:
-        return _write_runs([(run, more)] if run else [], out)
     buckets = len(out.comments)
+    run, more = next(runs, ([], False))
+    if not more:  # a single run needs no groups
+        if run:
+            out.add(*_ordered(run, buckets))
+        return int(bool(out.comments.any()))
     bounds = np.arange(GROUPS + 1) * buckets // GROUPS
     with local_file(path, f"groups-{os.getpid()}") as scratch:
         written = 0

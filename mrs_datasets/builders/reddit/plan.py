@@ -198,7 +198,7 @@ class BuildPlan:
 
 @dataclass
 class Build:
-    """What the stages of one build share.
+    """Shared by the stages of one build.
 
     Attributes:
         language_model: of fastText.

@@ -7,7 +7,6 @@ ids: a thread has many messages, and an example is more than its message.
 
 from __future__ import annotations
 
-import shutil
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
@@ -26,11 +25,11 @@ from mrs_datasets.builders.reddit.cleaning.columns import mix
 from mrs_datasets.builders.reddit.cleaning.language import KEPT, Outcomes, languages_with
 from mrs_datasets.builders.reddit.counts import ReplyCounts
 from mrs_datasets.builders.reddit.duplicates import KEPT_CODE
-from mrs_datasets.builders.reddit.funnel import PAGE, funnel_page
+from mrs_datasets.builders.reddit.funnel import MARKER, PAGE, funnel_page
 from mrs_datasets.builders.reddit.plan import Build, Settings
-from mrs_datasets.prepared.prepare import MARKER
 from mrs_datasets.prepared.report import Configs, Report
 from mrs_datasets.prepared.responses import response_table
+from mrs_datasets.prepared.rewriting import take_over
 from mrs_datasets.prepared.schema import MRS, PAIR_SCHEMA, SPLITS, responses_config
 from mrs_datasets.prepared.writer import finish_prepared, write_prepared
 from mrs_suggest.common.errors import InputError
@@ -72,16 +71,16 @@ def write_data_set(
     found = run_stage(build.work, STAGE, shards, engine, " pairs", scale=True)
     counts = {shard.name: counted for shard, counted in zip(shards, found, strict=True)}
     written = _leave_out_lacking(build, counts)
+    if versions := engine.about():
+        build.funnel.about["engine"] = versions
     report = Report("reddit", build.settings.as_dict(), notes=build.funnel.warnings)
     report.extra["pipeline"] = build.funnel.as_dict
     record = MRS.covering([name for language in written for name in (language, responses_config(language))])
     remove_leftovers(out, "partial")  # the replaced data set stays until the new one is there
     with atomic_target(out, overwrite, MARKER, RESUME) as target, writing(out):
-        (target / "data").mkdir()
         layout: Configs = {}
         for language in written:
-            for config in (folder / language / "data").iterdir():
-                shutil.move(config, target / "data")
+            take_over(folder / language, target, ())  # not moved: a resumed build finds finished languages here
             layout |= counts[language]["configs"]
         ordered = {config: layout[config] for config, _, _ in record.configs() if config in layout}
         result = dict(finish_prepared(target, ordered, report, record))

@@ -1,2 +1,1 @@
-"""The build of MRS on Spark: the readers, rules and language identification of `mrs_datasets.builders.reddit` on a
-cluster."""
+"""MRS on a cluster: Spark as an engine of `mrs_datasets.builders.reddit`."""

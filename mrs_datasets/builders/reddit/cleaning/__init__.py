@@ -1,1 +1,1 @@
-"""What a comment or pair must be to stay."""
+"""Rules for comments and pairs: filter, language, masks, cleaning, near duplicates."""

@@ -222,17 +222,12 @@ def test_a_folder_or_file_that_is_not_ours_is_left_alone(tmp_path: Path, resume:
     assert (tmp_path / "work").read_text() == "mine"
 
 
-def test_a_build_that_was_killed_as_it_began_goes_on(tmp_path: Path) -> None:
+@pytest.mark.parametrize("left", [f".{MARKER}.partial-123", LOCK])
+def test_a_build_that_was_killed_as_it_began_is_resumed(tmp_path: Path, left: str) -> None:
     (tmp_path / "work").mkdir()
-    (tmp_path / "work" / f".{MARKER}.partial-123").write_text("{")
+    (tmp_path / "work" / left).write_text("{")
     open_work(tmp_path, resume=True)
     assert {path.name for path in (tmp_path / "work").iterdir()} == {MARKER, LOCK}
-
-
-def test_a_build_that_was_killed_before_its_marker_goes_on(tmp_path: Path) -> None:
-    (tmp_path / "work").mkdir()
-    (tmp_path / "work" / LOCK).touch()
-    assert open_work(tmp_path, resume=True)
 
 
 HOLD = """

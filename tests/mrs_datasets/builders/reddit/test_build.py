@@ -465,24 +465,17 @@ def test_another_engine_makes_the_same_data_set(tmp_path: Path, model: Path, pro
     assert list(dict.fromkeys(engine.stages)) == stages
 
 
-class Quits(Backwards):
-    """An engine whose third shard is killed."""
-
-    def do(self, shards: Sequence[Shard], bar: Any) -> Iterator[tuple[Shard, dict[str, Any]]]:
-        for shard, counts in super().do(shards, bar):
-            if len(self.stages) == 3:
-                raise InputError("a machine was lost; go on with --resume.")
-            yield shard, counts
-
-
-def test_what_another_engine_finished_stays(tmp_path: Path, model: Path) -> None:
-    months = [filled(tmp_path / f"RC_2018-0{number}") for number in (1, 2)]
-    plan, settings = plan_of(tmp_path, *months), make_settings("paper", **FEW)
-    with pytest.raises(InputError, match="a machine was lost"):
-        make(tmp_path, model, plan, settings, engine=Quits())
-    engine = Backwards()
-    make(tmp_path, model, plan, settings, resume=True, engine=engine)
-    assert engine.stages == ["pairs"] * 3 + ["write"] * 2, "the months stay"
-    resumed = parquet_bytes(tmp_path / "out")
-    make(tmp_path, model, plan, settings, overwrite=True)
-    assert parquet_bytes(tmp_path / "out") == resumed
+def test_a_build_that_was_cut_off_after_writing_keeps_its_languages(
+    tmp_path: Path, model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan, settings = plan_of(tmp_path, filled(tmp_path / "RC_2018-01")), make_settings("paper", **FEW)
+    whole = make(tmp_path, model, plan, settings)
+    expected = parquet_bytes(tmp_path / "out")
+    with monkeypatch.context() as patch:
+        patch.setattr(write_stage, "funnel_page", lambda _: 1 / 0)  # the files are in the new data set already
+        with pytest.raises(ZeroDivisionError):
+            make(tmp_path, model, plan, settings, overwrite=True)
+    shutil.rmtree(tmp_path / "out")
+    monkeypatch.setattr(write_stage, "write_language", lambda *_: 1 / 0)  # languages are not written again
+    assert make(tmp_path, model, plan, settings, resume=True) == whole
+    assert parquet_bytes(tmp_path / "out") == expected

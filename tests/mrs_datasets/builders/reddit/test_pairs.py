@@ -197,8 +197,3 @@ def test_times_that_no_calendar_has_do_no_harm() -> None:
     (table,), _ = joined([rows], 1)
     found = dict(zip(table["reply"].to_pylist(), table["month"].to_pylist(), strict=True))
     assert [found[str(created)] for created in times] == [197001, 197001, 999912, 201712, 201801]
-
-
-def test_a_bucket_may_be_empty() -> None:
-    (table,), total = joined([[]], 1)
-    assert (table.num_rows, table.schema, total["comments"]) == (0, PAIRS, 0)

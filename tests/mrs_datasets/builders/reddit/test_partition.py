@@ -188,12 +188,6 @@ def test_a_folder_that_is_not_there_is_one_sentence(tmp_path: Path) -> None:
         partition([], tmp_path / "none" / "m", 2)
 
 
-def test_a_month_without_comments_has_empty_buckets(tmp_path: Path) -> None:
-    stats = partition([as_batch([])], tmp_path / "m", 3)
-    assert (stats.comments, stats.runs, stats.bucket_comments) == (0, 0, (0, 0, 0))
-    assert read_bucket(tmp_path / "m", 2).num_rows == 0
-
-
 def test_a_file_that_was_cut_off_is_never_taken_for_whole(file: Path) -> None:
     whole = file.read_bytes()
     for end in [*range(0, len(whole), 97), *range(len(whole) - 30, len(whole))]:

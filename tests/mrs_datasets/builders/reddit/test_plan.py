@@ -20,7 +20,6 @@ from mrs_datasets.builders.reddit.plan import (
     make_settings,
     read_months,
     read_size,
-    readable,
 )
 from mrs_suggest.common.errors import InputError
 
@@ -153,12 +152,6 @@ def test_sizes(text: str, size: int) -> None:
 def test_what_is_no_size_is_refused(text: str) -> None:
     with pytest.raises(InputError, match="--memory"):
         read_size(text)
-
-
-def test_sizes_for_people() -> None:
-    assert [readable(size) for size in (0, 999, 1500, 2_700_000_000, 5.8e12, 5.8e15)] == [
-        "0 B", "999 B", "1.5 kB", "2.7 GB", "5.8 TB", "5.8e+03 TB",
-    ]  # fmt: skip
 
 
 def test_the_profile_paper_is_section_2() -> None:

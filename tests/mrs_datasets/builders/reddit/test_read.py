@@ -230,18 +230,6 @@ def test_the_counts_go_on_over_several_files(dump: Dump) -> None:
     }
 
 
-def test_the_name_of_the_file_does_not_matter(tmp_path: Path) -> None:
-    path = tmp_path / "RC_2018-01.gz"
-    path.write_bytes(zstandard.ZstdCompressor().compress(as_line(COMMENT) + b"\n"))
-    assert rows_of(path) == [ROW]
-
-
-def test_the_last_line_may_end_without_a_line_end(dump: Dump) -> None:
-    counts = ReadCounts()
-    assert rows_of(dump(COMMENT, COMMENT, end=b""), counts) == [ROW, ROW]
-    assert counts.truncated == {}
-
-
 def test_a_plain_file_that_ends_within_a_line_is_noted(dump: Dump) -> None:
     counts = ReadCounts()
     assert rows_of(dump(COMMENT, as_line(COMMENT)[:40], end=b""), counts) == [ROW]

@@ -331,8 +331,3 @@ def test_texts_that_were_repaired_are_counted() -> None:
     found, _ = clean_pairs(table(*rows), repairs=repairs)
     assert repairs == {"mojibake repaired": 2, "HTML tags stripped": 2}
     assert found["message"].to_pylist() == ["schön ja", "schön", "a"]
-
-
-def test_an_empty_table_stays_one() -> None:
-    found, outcomes = clean_pairs(table())
-    assert (found.num_rows, found.schema.equals(table().schema), outcomes) == (0, True, Counter())

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from pathlib import Path
 
 import pyarrow as pa
 import pytest
@@ -19,7 +18,6 @@ from mrs_datasets.builders.reddit.cleaning.language import (
     identify_pairs,
     languages_with,
 )
-from mrs_suggest.common.text.language_id import LanguageIdentifier
 
 WORDS = st.text("ab \n\r\u2028é日", max_size=5)
 
@@ -102,18 +100,3 @@ def test_languages_with_enough_pairs_come_by_their_number() -> None:
     outcomes = {("en", KEPT): 3, ("de", KEPT): 5, ("es", KEPT): 3, ("sv", KEPT): 2, ("sv", LOW_SCORE): 9}
     assert languages_with(outcomes, 3) == ["de", "en", "es"]
     assert languages_with(outcomes, 6) == []
-
-
-def test_a_model_of_fasttext_names_the_languages(tmp_path: Path) -> None:
-    fasttext = pytest.importorskip("fasttext")
-    sentences = {"en": "what are you doing tonight", "ru": "что ты делаешь вечером", "de": "danke für deine hilfe"}
-    source = tmp_path / "sentences.txt"
-    source.write_text("".join(f"__label__{code} {text}\n" for code, text in sentences.items()) * 20, encoding="utf-8")
-    # Eleven threads: with fewer some numbers of the matrix stay unset.
-    settings = {"dim": 8, "epoch": 25, "lr": 0.5, "bucket": 500, "minn": 1, "maxn": 3, "thread": 11, "verbose": 0}
-    fasttext.train_supervised(str(source), **settings).save_model(str(tmp_path / "model.bin"))
-    identifier = LanguageIdentifier.open(tmp_path / "model.bin")
-    pairs = table([("what are you\ndoing", "tonight"), ("что ты", "делаешь"), ("\n", "  "), ("danke", "für\nhilfe")])
-    found, outcomes = identify_pairs(pairs, identifier, 0.5)
-    assert found["language"].to_pylist() == ["en", "ru", "de"]
-    assert outcomes["und", UNKNOWN_LANGUAGE] == 1

@@ -119,12 +119,14 @@ def test_a_chain_and_a_crowd_keep_their_first() -> None:
     assert (found == near(signed(crowd))).all()
 
 
-def test_comparing_in_parts_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("limits", [{"BATCH_PAIRS": 3}, {"PART_PAIRS": 7, "SCAN_PAIRS": 16}])
+def test_comparing_in_parts_changes_nothing(monkeypatch: pytest.MonkeyPatch, limits: dict[str, int]) -> None:
     draw = random.Random(6)
     base = [(random_text(draw, 60), random_text(draw, 60)) for _ in range(40)]
     pairs = [(edited(draw, message, 1), edited(draw, reply, 1)) for message, reply in base for _ in range(5)]
     whole = near(signed(pairs))
-    monkeypatch.setattr(module, "BATCH_PAIRS", 3)
+    for name, limit in limits.items():
+        monkeypatch.setattr(module, name, limit)
     assert (near(signed(pairs)) == whole).all()
     assert 0 < whole.sum() < len(pairs)
 
@@ -162,17 +164,6 @@ def test_repeated_values_come_together_whatever_the_parts(
             starts = np.flatnonzero(opens).tolist()
             found += [group.tolist() for group in np.split(places, starts[1:])] if starts else []
     assert sorted(found) == sorted(expected)
-
-
-def test_parts_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    draw = random.Random(9)
-    base = [(random_text(draw, 60), random_text(draw, 60)) for _ in range(20)]
-    pairs = [(edited(draw, message, 1), edited(draw, reply, 1)) for message, reply in base for _ in range(4)]
-    whole = near(signed(pairs))
-    monkeypatch.setattr(module, "PART_PAIRS", 7)
-    monkeypatch.setattr(module, "SCAN_PAIRS", 16)
-    assert (near(signed(pairs)) == whole).all()
-    assert 0 < whole.sum() < len(pairs)
 
 
 @pytest.mark.parametrize("part", [100, 20, 5])
