@@ -103,7 +103,7 @@ class ServedModel(ABC):
         return Tags(), Tags()
 
     def part(self, language: str, allow: Tags, deny: Tags, kind: str | None) -> ServedModel | None:
-        """The model with only those replies that may be suggested; None if there are none.
+        """The model with only those replies that may be suggested; None if no reply remains.
 
         Args:
             allow, deny: tags as returned by `parse_tags`.

@@ -142,7 +142,7 @@ class RetrievalSuggester(ServedModel):
         return frozenset(allow), frozenset(deny)
 
     def part(self, language: str, allow: Tags, deny: Tags, kind: str | None) -> RetrievalSuggester | None:
-        """The model with only those replies that may be suggested; None if there are none.
+        """The model with only those replies that may be suggested; None if no reply remains.
 
         A short message gets the replies of the set that fit its kind. If no reply fits, a set made for conversations
         (it answers at least `LEAST_KINDS` of the kinds) says nothing; another set, such as five replies of your own, is

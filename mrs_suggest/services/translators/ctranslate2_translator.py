@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 from mrs_suggest.common.errors import InputError, first_line
 from mrs_suggest.common.io.files import atomic_folder
 from mrs_suggest.common.text.language_id import default_model_path
-from mrs_suggest.models.checkpoint_loading import from_pretrained
 from mrs_suggest.models.exports import CTRANSLATE2
 from mrs_suggest.models.generation.ctranslate2_writer import ARCHITECTURES, MARIAN, converter, require_ctranslate2
 from mrs_suggest.models.generation.decoding.beam_search import ends_and_pad
@@ -21,6 +20,7 @@ from mrs_suggest.services.translators.checkpoints import CTRANSLATE2_MODEL, OPTI
 from mrs_suggest.services.translators.seq2seq import (
     CheckpointTranslator,
     Search,
+    config_of,
     load_weights,
     tokenizer_of,
 )
@@ -46,8 +46,7 @@ class ConvertedTranslator(CheckpointTranslator):
     def __init__(self, checkpoint: Checkpoint, search: Search, quantization: str) -> None:
         require_ctranslate2()
         self._quantization = quantization
-        config = from_pretrained("AutoConfig", checkpoint.folder, option=OPTION, shown=checkpoint.name)
-        tokenizer = tokenizer_of(checkpoint)
+        config, tokenizer = config_of(checkpoint), tokenizer_of(checkpoint)
         if config.model_type not in CONVERTED or getattr(tokenizer, "separate_vocabs", False):
             raise InputError(
                 f"{OPTION} {checkpoint.name}: is of type {config.model_type!r}, but CTranslate2 runs only Marian with "

@@ -125,7 +125,7 @@ class Seq2SeqTranslator(CheckpointTranslator):
     def __init__(self, checkpoint: Checkpoint, search: Search) -> None:
         import mrs_suggest.models.generation.architectures.convolutional  # noqa: F401  (registers its type)
 
-        config = from_pretrained("AutoConfig", checkpoint.folder, option=OPTION, shown=checkpoint.name)
+        config = config_of(checkpoint)
         super().__init__(checkpoint, search, tokenizer_of(checkpoint), config, config.model_type, "torch")
 
     @cached_property
@@ -137,6 +137,11 @@ class Seq2SeqTranslator(CheckpointTranslator):
         settings = Decoding(beams=self._search.beams, max_tokens=self._search.max_tokens, batch_size=len(inputs))
         found = decode(self.model, inputs, [prompt] * len(inputs), settings, n=1)
         return [row[0].tokens if row else [] for row in found]
+
+
+def config_of(checkpoint: Checkpoint) -> Any:
+    """The configuration of a checkpoint; InputError if it cannot be loaded."""
+    return from_pretrained("AutoConfig", checkpoint.folder, option=OPTION, shown=checkpoint.name)
 
 
 def tokenizer_of(checkpoint: Checkpoint) -> Any:

@@ -52,7 +52,7 @@ class StoredGenerator:
     """The generator in a model's folder, loaded on first use, as is transformers.
 
     Raises:
-        InputError: there is no generator in the folder.
+        InputError: the folder does not contain a generator.
     """
 
     def __init__(self, folder: Path) -> None:

@@ -38,18 +38,23 @@ async def gathered(batcher: Batcher, *requests: Sequence[str]) -> list[object]:
     return list(await asyncio.gather(*futures, return_exceptions=True))
 
 
+async def held(model: Model, batcher: Batcher) -> list[asyncio.Future[str]]:
+    """A question that keeps the model at work until its gate opens."""
+    model.gate.clear()
+    taken = batcher.submit(["a"])
+    while not model.batches:
+        await asyncio.sleep(0.001)
+    return taken
+
+
 def make(model: Model, most: int = 4, seconds: float = 60, room: int = 100) -> Batcher:
     return Batcher(model, most, seconds, room)
 
 
 def test_a_lone_question_is_taken_at_once_and_others_gather_behind_it() -> None:
     async def run() -> None:
-        model = Model()
-        model.gate.clear()
-        batcher = make(model)
-        first = batcher.submit(["a"])
-        while not model.batches:
-            await asyncio.sleep(0.001)
+        batcher = make(model := Model())
+        first = await held(model, batcher)
         later = [future for text in "bcdefg" for future in batcher.submit([text])]
         assert (batcher.waiting, batcher.at_work > 0) == (6, True)
         model.gate.set()
@@ -84,12 +89,8 @@ def test_a_batch_takes_no_more_than_its_time_allows(monkeypatch: pytest.MonkeyPa
 
 def test_a_full_queue_refuses_and_says_when_to_come_back() -> None:
     async def run() -> None:
-        model = Model()
-        model.gate.clear()
-        batcher = make(model, room=3)
-        taken = batcher.submit(["a"])
-        while not model.batches:
-            await asyncio.sleep(0.001)
+        batcher = make(model := Model(), room=3)
+        taken = await held(model, batcher)
         taken += batcher.submit(["b", "c"])
         with pytest.raises(QueueFullError) as refused:
             batcher.submit(["d", "e"])
@@ -117,12 +118,8 @@ def test_a_question_that_breaks_the_model_fails_alone() -> None:
 
 def test_questions_that_nobody_waits_for_are_not_asked() -> None:
     async def run() -> None:
-        model = Model()
-        model.gate.clear()
-        batcher = make(model)
-        batcher.submit(["a"])
-        while not model.batches:
-            await asyncio.sleep(0.001)
+        batcher = make(model := Model())
+        await held(model, batcher)
         gone, stays = batcher.submit(["gone", "stays"])
         gone.cancel()
         model.gate.set()
@@ -145,12 +142,8 @@ def test_stopping_answers_what_was_taken() -> None:
 
 def test_questions_that_nobody_waits_for_take_no_room() -> None:
     async def run() -> None:
-        model = Model()
-        model.gate.clear()
-        batcher = make(model, room=3)
-        first = batcher.submit(["a"])
-        while not model.batches:
-            await asyncio.sleep(0.001)
+        batcher = make(model := Model(), room=3)
+        first = await held(model, batcher)
         for future in batcher.submit(["b", "c", "d"]):
             future.cancel()
         assert batcher.waiting == 0

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -35,10 +36,15 @@ def sheet(half: str) -> list[dict[str, str]]:
         return [row for row in csv.DictReader(file, delimiter="\t") if row["half"] == half]
 
 
+@cache
+def acceptable() -> dict[str, Any]:
+    content: dict[str, Any] = yaml.safe_load((TESTS / "short_messages.yaml").read_text(encoding="utf-8"))
+    return content
+
+
 def wrong(row: dict[str, str], answer: Answer, own_language: bool) -> str:
     """What is wrong with an answer to a message of the sheet; empty if nothing is."""
-    content = yaml.safe_load((TESTS / "short_messages.yaml").read_text(encoding="utf-8"))
-    kind, language = row["kind"], str(answer.language)
+    content, kind, language = acceptable(), row["kind"], str(answer.language)
     if language != row["language"] and (own_language or row["language"] not in answer.among):
         return f"{row['message']}: {language}"
     if not answer:

@@ -14,7 +14,7 @@ import yaml
 from mrs_suggest.cli import demo
 from mrs_suggest.common.errors import InputError, MissingExtraError
 from mrs_suggest.serving.page import page
-from mrs_suggest.serving.page.page_answers import PageAnswer, answer_message, source_of, status_text, table_html
+from mrs_suggest.serving.page.page import PageAnswer, answer_message, source_of, status_text, table_html
 from mrs_suggest.serving.page.page_space import requirements, space_files
 from mrs_suggest.suggest.answering import ServedModel, Suggestion
 from mrs_suggest.suggest.suggester import Suggester
