@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -91,8 +92,8 @@ def rescore(
         for key, score in zip(table["id"].to_pylist(), table["log_prob"].to_pylist(), strict=True):
             scores.setdefault(key, []).append(score)
         column = pa.array([score for key in found.prompts for score in scores.get(key, [])], pa.float64())
-        made = found.after(
-            step, found.table.append_column(name, column), {name: f"log-probability of the {what}, by {run.given}"}
-        )
+        features = {**found.features, name: f"log-probability of the {what}, by {run.given}"}
+        table = found.table.append_column(name, column)
+        made = replace(found, table=table, features=features, steps=(*found.steps, step))
         write_hypotheses(made, out, overwrite)
     return made
