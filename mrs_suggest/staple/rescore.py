@@ -53,13 +53,9 @@ def rescore(
     if not language:
         raise InputError(f"--with {run.given}: knows {' '.join(known)}, and the hypotheses are in {found.language}.")
     texts_of = {key: rows["text"].to_pylist() for key, rows in found.by_prompt() if len(rows)}
-    digest = hashlib.blake2b(digest_size=8)
-    for column in ("id", "prompt", "text"):
-        for value in found.table[column].to_pylist():
-            digest.update(f"{value}\0".encode())
     identity = {
         "steps": list(found.steps),
-        "rows": [len(found.table), digest.hexdigest()],
+        "rows": [len(found.table), _hash_of(found)],
         "run": run.facts,
         "name": name,
         "reverse": reverse,
@@ -88,12 +84,25 @@ def rescore(
         )
         what = "prompt given the translation" if reverse else "translation given the prompt"
         step = signature("staple_rescore", run=run.name, content_hash=run.facts["content_hash"], reverse=reverse)
-        scores: dict[str, list[float]] = {}
-        for key, score in zip(table["id"].to_pylist(), table["log_prob"].to_pylist(), strict=True):
-            scores.setdefault(key, []).append(score)
-        column = pa.array([score for key in found.prompts for score in scores.get(key, [])], pa.float64())
+        column = pa.array(_in_order(found, table), pa.float64())
         features = {**found.features, name: f"log-probability of the {what}, by {run.given}"}
         table = found.table.append_column(name, column)
         made = replace(found, table=table, features=features, steps=(*found.steps, step))
         write_hypotheses(made, out, overwrite)
     return made
+
+
+def _in_order(found: Hypotheses, table: pa.Table) -> list[float]:
+    """The scores in the order of the hypotheses."""
+    scores: dict[str, list[float]] = {}
+    for key, score in zip(table["id"].to_pylist(), table["log_prob"].to_pylist(), strict=True):
+        scores.setdefault(key, []).append(score)
+    return [score for key in found.prompts for score in scores.get(key, [])]
+
+
+def _hash_of(found: Hypotheses) -> str:
+    digest = hashlib.blake2b(digest_size=8)
+    for column in ("id", "prompt", "text"):
+        for value in found.table[column].to_pylist():
+            digest.update(f"{value}\0".encode())
+    return digest.hexdigest()
