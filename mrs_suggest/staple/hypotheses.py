@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -57,17 +57,6 @@ class Hypotheses:
     members: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     features: Mapping[str, str] = field(default_factory=dict)
     steps: Sequence[str] = ()
-
-    def after(self, step: str, table: pa.Table, features: Mapping[str, str] | None = None) -> Hypotheses:
-        """These hypotheses after a further step.
-
-        Args:
-            step: its signature.
-            table: what it left, or added columns to.
-            features: what its new columns mean.
-        """
-        named = {**self.features, **(features or {})}
-        return replace(self, table=table, steps=(*self.steps, step), features=named)
 
     def by_prompt(self) -> Iterator[tuple[str, pa.Table]]:
         """Each prompt's id and rows, possibly without rows."""

@@ -71,7 +71,7 @@ class Lists:
 
 
 @dataclass(frozen=True, eq=False)
-class Gold:
+class Labels:
     """The accepted ones among the hypotheses of `Lists`.
 
     Attributes:
@@ -82,9 +82,9 @@ class Gold:
     accepted: NDArray[np.bool_]
     share: Floats
 
-    def of(self, rows: Ints) -> Gold:
+    def of(self, rows: Ints) -> Labels:
         """Those of some rows."""
-        return Gold(self.accepted[rows], self.share[rows])
+        return Labels(self.accepted[rows], self.share[rows])
 
 
 def lists_of(found: Hypotheses) -> Lists:
@@ -106,7 +106,7 @@ def require_one_list(found: Hypotheses, path: Path) -> None:
         raise InputError(f"{path}: has {len(found.members)} members; pool them first with `mrs staple combine`.")
 
 
-def read_gold(found: Hypotheses, path: Path, data: str) -> tuple[Gold, int]:
+def read_labels(found: Hypotheses, path: Path, data: str) -> tuple[Labels, int]:
     """The accepted ones among pooled hypotheses, by the paper's rules, and the number of prompts in their split.
 
     Args:
@@ -141,7 +141,7 @@ def read_gold(found: Hypotheses, path: Path, data: str) -> tuple[Gold, int]:
         weight = gold.accepted[key].get(text)
         if weight is not None:
             hits[row], share[row] = True, weight / total[key] if total[key] else 0.0
-    return Gold(hits, share), len(gold.rows)
+    return Labels(hits, share), len(gold.rows)
 
 
 def require_features(lists: Lists, names: Sequence[str], path: Path, asked: str) -> None:
@@ -171,8 +171,8 @@ def fold_prompts(prompts: int, folds: int, seed: int) -> list[tuple[Ints, Ints]]
 
 def left_out(
     lists: Lists,
-    gold: Gold,
-    fit: Callable[[Lists, Gold], Fitted],
+    gold: Labels,
+    fit: Callable[[Lists, Labels], Fitted],
     predict: Callable[[Fitted, Lists], Floats],
     seed: int,
 ) -> Floats:

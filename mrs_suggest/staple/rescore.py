@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 
@@ -49,12 +48,14 @@ def rescore(
     if name in found.features:
         raise InputError(f"--with {run.given}: the hypotheses have {name} already; pass another name, as in NAME=RUN.")
     reverse = reverse or run.target not in (None, found.language)
-    language = _language(found, run, reverse)
-    lengths = {key: len(found.prompts[key]) for key, rows in found.by_prompt() if len(rows)}
-    rows = dict(found.by_prompt())
+    known = run.settings.languages
+    language = found.language if found.language in known else known[0] if reverse and len(known) == 1 else ""
+    if not language:
+        raise InputError(f"--with {run.given}: knows {' '.join(known)}, and the hypotheses are in {found.language}.")
+    texts_of = {key: rows["text"].to_pylist() for key, rows in found.by_prompt() if len(rows)}
     identity = {
         "steps": list(found.steps),
-        "rows": [len(found.table), hash_of(found)],
+        "rows": [len(found.table), _hash_of(found)],
         "run": run.facts,
         "name": name,
         "reverse": reverse,
@@ -64,8 +65,11 @@ def rescore(
     def make(part: Part) -> pa.Table:
         generator = loaded[0] if loaded else Generator.load(run.folder)
         loaded[:] = [generator]
-        size = batch_size or fitting_rows(generator)
-        pairs = [(key, found.prompts[key], text) for key in part.prompts for text in rows[key]["text"].to_pylist()]
+        coder = generator.coder
+        # A scored token takes what a row of a search's step takes.
+        tokens = max(coder.message_tokens, coder.reply_tokens)
+        size = batch_size or 2 * fitting_batch(coder.config, coder.reply_tokens, tokens)
+        pairs = [(key, found.prompts[key], text) for key in part.prompts for text in texts_of[key]]
         unique = list(dict.fromkeys(pairs))
         prompts, texts = [pair[1] for pair in unique], [pair[2] for pair in unique]
         sources, targets = (texts, prompts) if reverse else (prompts, texts)
@@ -75,47 +79,30 @@ def rescore(
         return pa.Table.from_arrays(columns, schema=SCHEMA)
 
     with parts_of(out, identity, overwrite) as folder:
-        table = run_parts(folder, make_parts(1, lengths), SCHEMA, make, "rescore")
+        table = run_parts(
+            folder, make_parts(1, {key: len(found.prompts[key]) for key in texts_of}), SCHEMA, make, "rescore"
+        )
         what = "prompt given the translation" if reverse else "translation given the prompt"
         step = signature("staple_rescore", run=run.name, content_hash=run.facts["content_hash"], reverse=reverse)
-        column = pa.array(list(_in_order(found, table)), pa.float64())
-        made = found.after(
-            step, found.table.append_column(name, column), {name: f"log-probability of the {what}, by {run.given}"}
-        )
+        column = pa.array(_in_order(found, table), pa.float64())
+        features = {**found.features, name: f"log-probability of the {what}, by {run.given}"}
+        table = found.table.append_column(name, column)
+        made = replace(found, table=table, features=features, steps=(*found.steps, step))
         write_hypotheses(made, out, overwrite)
     return made
 
 
-def hash_of(found: Hypotheses) -> str:
-    """A hash of the prompts and texts."""
-    digest = hashlib.blake2b(digest_size=8)
-    for name in ("id", "prompt", "text"):
-        for value in found.table[name].to_pylist():
-            digest.update(f"{value}\0".encode())
-    return digest.hexdigest()
-
-
-def fitting_rows(generator: Generator) -> int:
-    """Texts to score together: a scored token takes what a row of a search's step takes."""
-    coder = generator.coder
-    tokens = max(coder.message_tokens, coder.reply_tokens)
-    return 2 * fitting_batch(coder.config, coder.reply_tokens, tokens)
-
-
-def _language(found: Hypotheses, run: Run, reverse: bool) -> str:
-    """The language that the run's texts are coded in."""
-    known = run.settings.languages
-    if found.language in known:
-        return found.language
-    if reverse and len(known) == 1:
-        return known[0]
-    raise InputError(f"--with {run.given}: knows {' '.join(known)}, and the hypotheses are in {found.language}.")
-
-
-def _in_order(found: Hypotheses, table: pa.Table) -> Iterator[Any]:
+def _in_order(found: Hypotheses, table: pa.Table) -> list[float]:
     """The scores in the order of the hypotheses."""
     scores: dict[str, list[float]] = {}
     for key, score in zip(table["id"].to_pylist(), table["log_prob"].to_pylist(), strict=True):
         scores.setdefault(key, []).append(score)
-    for key in found.prompts:
-        yield from scores.get(key, [])
+    return [score for key in found.prompts for score in scores.get(key, [])]
+
+
+def _hash_of(found: Hypotheses) -> str:
+    digest = hashlib.blake2b(digest_size=8)
+    for column in ("id", "prompt", "text"):
+        for value in found.table[column].to_pylist():
+            digest.update(f"{value}\0".encode())
+    return digest.hexdigest()

@@ -54,12 +54,11 @@ class System:
 
     @property
     def translations(self) -> int:
-        """How many different translations it predicts."""
         return sum(map(len, self.predicted.values()))
 
     @property
     def missing(self) -> int:
-        """How many prompts it has no translation of."""
+        """The number of prompts without a translation."""
         return len(self.scores.missing)
 
 

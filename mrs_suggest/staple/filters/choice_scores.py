@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from mrs_suggest.staple.lists import Gold, Lists
+from mrs_suggest.staple.lists import Labels, Lists
 from mrs_suggest.staple.pooling import Floats, Ints
 
 
@@ -30,7 +30,7 @@ class ChoiceScores:
     chosen: Ints
 
 
-def score_choice(lists: Lists, gold: Gold, kept: NDArray[np.bool_]) -> ChoiceScores:
+def score_choice(lists: Lists, gold: Labels, kept: NDArray[np.bool_]) -> ChoiceScores:
     """Score the rows that are kept, (n,)."""
     prompt = lists.prompt
     chosen = np.bincount(prompt[kept], minlength=lists.prompts)
@@ -51,7 +51,7 @@ def by_score(lists: Lists, score: Floats) -> Ints:
     return np.lexsort((np.arange(lists.size), -np.nan_to_num(score, nan=-np.inf), lists.prompt))
 
 
-def prefix_scores(lists: Lists, gold: Gold, order: Ints) -> Floats:
+def prefix_scores(lists: Lists, gold: Labels, order: Ints) -> Floats:
     """(n,) weighted F1 of the prompt if the rows up to this place of `by_score`'s order are chosen."""
     before = np.repeat(lists.starts[:-1], np.diff(lists.starts))
     chosen = np.arange(lists.size) - before + 1
@@ -64,7 +64,7 @@ def prefix_scores(lists: Lists, gold: Gold, order: Ints) -> Floats:
     return harmonic(precision, np.clip(within(gold.share[order]), 0.0, 1.0))
 
 
-def best_threshold(lists: Lists, gold: Gold, score: Floats) -> tuple[float, float]:
+def best_threshold(lists: Lists, gold: Labels, score: Floats) -> tuple[float, float]:
     """The threshold with the highest macro weighted F1, of all that there are: the search is exact.
 
     The first translation of a prompt by score is always chosen, others if their score reaches the threshold. Every
@@ -98,7 +98,7 @@ def best_threshold(lists: Lists, gold: Gold, score: Floats) -> tuple[float, floa
     return float(middle if below < middle <= at else at), macro
 
 
-def best_count(lists: Lists, gold: Gold, order: Ints) -> tuple[int, float]:
+def best_count(lists: Lists, gold: Labels, order: Ints) -> tuple[int, float]:
     """How many of the first rows to choose per prompt for the highest macro weighted F1, the fewest among equally good.
 
     Args:

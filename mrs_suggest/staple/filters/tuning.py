@@ -15,12 +15,12 @@ from mrs_suggest.staple.filters.filter import Filter
 from mrs_suggest.staple.hypotheses import Hypotheses
 from mrs_suggest.staple.lists import (
     FOLDS,
-    Gold,
+    Labels,
     Lists,
     available,
     fold_prompts,
     lists_of,
-    read_gold,
+    read_labels,
     require_features,
     require_one_list,
 )
@@ -49,7 +49,7 @@ def tune(
         the best K out of fold; and notes for the user.
 
     Raises:
-        InputError: the rule needs a feature that the file lacks, there are too few prompts, or as for `read_gold`.
+        InputError: the rule needs a feature that the file lacks, there are too few prompts, or as for `read_labels`.
     """
     from mrs_suggest.common.hub.provenance import versions
 
@@ -62,7 +62,7 @@ def tune(
     fitting = replace(fitting, features=names)
     if not 2 <= folds <= lists.prompts:
         raise InputError(f"--folds {folds}: expected 2 to {lists.prompts}, the number of prompts in {path}.")
-    gold, in_split = read_gold(found, path, data)
+    gold, in_split = read_labels(found, path, data)
     if not gold.accepted.any():
         raise InputError(f"{path}: none of its translations is accepted in {data}, so no rule can be tuned on it.")
     choices = {
@@ -79,7 +79,9 @@ def tune(
     return made, [less] if lists.prompts < in_split else []
 
 
-def cross_fitted(kind: type[Rule], lists: Lists, gold: Gold, fitting: Fitting, folds: int = FOLDS) -> NDArray[np.bool_]:
+def cross_fitted(
+    kind: type[Rule], lists: Lists, gold: Labels, fitting: Fitting, folds: int = FOLDS
+) -> NDArray[np.bool_]:
     """(n,) what the rule keeps of each prompt if it is fitted, with all that it tunes, on the other folds' prompts."""
     kept = np.zeros(lists.size, bool)
     for inside, outside in fold_prompts(lists.prompts, folds, fitting.seed):
@@ -88,7 +90,7 @@ def cross_fitted(kind: type[Rule], lists: Lists, gold: Gold, fitting: Fitting, f
     return kept
 
 
-def _figures(lists: Lists, gold: Gold, kept: NDArray[np.bool_]) -> dict[str, float]:
+def _figures(lists: Lists, gold: Labels, kept: NDArray[np.bool_]) -> dict[str, float]:
     """Means over the prompts, and the 95 % interval of the macro weighted F1."""
     scores = score_choice(lists, gold, kept)
     low, high = bootstrap_interval(scores.weighted_f1)

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mrs_suggest.common.errors import InputError
-from mrs_suggest.staple.lists import Gold, Lists
+from mrs_suggest.staple.lists import Labels, Lists
 from mrs_suggest.staple.pooling import Floats
 
 LOWER_IS_BETTER = ("rank", "best_rank", "mean_rank")
@@ -63,7 +63,7 @@ class Rule(ABC):
 
     @classmethod
     @abstractmethod
-    def fit(cls, lists: Lists, gold: Gold, fitting: Fitting) -> Self:
+    def fit(cls, lists: Lists, gold: Labels, fitting: Fitting) -> Self:
         """Fit the rule for macro weighted F1."""
 
     @property

@@ -13,7 +13,7 @@ from typing import ClassVar
 import numpy as np
 
 from mrs_suggest.staple.filters.choice_scores import best_threshold, reaching
-from mrs_suggest.staple.lists import Gold, Lists, left_out
+from mrs_suggest.staple.lists import Labels, Lists, left_out
 from mrs_suggest.staple.rules.base import Choice, Fitting, Learned
 from mrs_suggest.staple.rules.trees import Trees, fit_classifier, logistic, tree_sums
 
@@ -32,10 +32,10 @@ class Classifier(Learned):
     least: float | None
 
     @classmethod
-    def fit(cls, lists: Lists, gold: Gold, fitting: Fitting) -> Classifier:
+    def fit(cls, lists: Lists, gold: Labels, fitting: Fitting) -> Classifier:
         names = cls.needs(fitting, list(lists.features))
 
-        def trees_of(some: Lists, right: Gold) -> Trees:
+        def trees_of(some: Lists, right: Labels) -> Trees:
             return fit_classifier(some.matrix(names), right.accepted, fitting.seed)
 
         unseen = left_out(lists, gold, trees_of, lambda trees, some: tree_sums(trees, some.matrix(names)), fitting.seed)

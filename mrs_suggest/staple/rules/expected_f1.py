@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mrs_suggest.staple.filters.expected_choice import choose_set
-from mrs_suggest.staple.lists import Gold, Lists, left_out
+from mrs_suggest.staple.lists import Labels, Lists, left_out
 from mrs_suggest.staple.pooling import Floats
 from mrs_suggest.staple.rules.base import Choice, Fitting, Learned
 from mrs_suggest.staple.rules.trees import Trees, fit_classifier, fit_shares, logistic, tree_sums
@@ -50,10 +50,10 @@ class ExpectedF1(Learned):
     seed: int
 
     @classmethod
-    def fit(cls, lists: Lists, gold: Gold, fitting: Fitting) -> ExpectedF1:
+    def fit(cls, lists: Lists, gold: Labels, fitting: Fitting) -> ExpectedF1:
         names = cls.needs(fitting, list(lists.features))
 
-        def both(some: Lists, right: Gold) -> tuple[Trees, Trees]:
+        def both(some: Lists, right: Labels) -> tuple[Trees, Trees]:
             x, accepted = some.matrix(names), right.accepted
             accepting = fit_classifier(x, accepted, fitting.seed)
             return accepting, fit_shares(x[accepted], right.share[accepted], fitting.seed)
@@ -111,7 +111,7 @@ def _share(raw: Floats) -> Floats:
     return np.exp(np.clip(raw, -30.0, 0.0))
 
 
-def _uncovered(lists: Lists, gold: Gold, expected: Floats) -> tuple[float, float]:
+def _uncovered(lists: Lists, gold: Labels, expected: Floats) -> tuple[float, float]:
     """Intercept and slope of the uncovered share over the expected covered one; the mean alone for few prompts."""
     covered = np.bincount(lists.prompt, expected, minlength=lists.prompts)
     missing = np.clip(1 - np.bincount(lists.prompt, gold.share, minlength=lists.prompts), 0.0, 1.0)

@@ -11,7 +11,7 @@ import numpy as np
 
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.staple.filters.choice_scores import best_count, best_threshold, by_score, firsts, reaching, relative
-from mrs_suggest.staple.lists import PER_TOKEN, Gold, Lists
+from mrs_suggest.staple.lists import PER_TOKEN, Labels, Lists
 from mrs_suggest.staple.rules.base import LOWER_IS_BETTER, Choice, Fitting, Rule, score_by
 
 VOTES = "votes"
@@ -30,7 +30,7 @@ class Top(Rule):
         return (fitting.by or "rank",)
 
     @classmethod
-    def fit(cls, lists: Lists, gold: Gold, fitting: Fitting) -> Top:
+    def fit(cls, lists: Lists, gold: Labels, fitting: Fitting) -> Top:
         by = fitting.by or "rank"
         return cls(best_count(lists, gold, by_score(lists, score_by(lists, by)))[0], by)
 
@@ -70,7 +70,7 @@ class Threshold(Rule):
         return (by,)
 
     @classmethod
-    def fit(cls, lists: Lists, gold: Gold, fitting: Fitting) -> Threshold:
+    def fit(cls, lists: Lists, gold: Labels, fitting: Fitting) -> Threshold:
         """The better of an absolute and a relative threshold."""
         by = fitting.by or PER_TOKEN
         score = lists.features[by]
@@ -105,7 +105,7 @@ class Votes(Rule):
         return ("rank", VOTES)
 
     @classmethod
-    def fit(cls, lists: Lists, gold: Gold, fitting: Fitting) -> Votes:
+    def fit(cls, lists: Lists, gold: Labels, fitting: Fitting) -> Votes:
         best, found = -1.0, cls(1)
         longest = int(np.diff(lists.starts).max(initial=1))
         for least in range(1, int(np.nan_to_num(lists.features[VOTES]).max(initial=1)) + 1):

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from mrs_suggest.staple.filters.choice_scores import reaching
-from mrs_suggest.staple.lists import Gold, Lists
+from mrs_suggest.staple.lists import Labels, Lists
 from mrs_suggest.staple.pooling import Floats
 from mrs_suggest.staple.rules.base import Choice, Fitting, Learned
 from mrs_suggest.staple.rules.trees import logistic
@@ -42,7 +42,7 @@ class SoftF1(Learned):
     network: Mapping[str, Floats]
 
     @classmethod
-    def fit(cls, lists: Lists, gold: Gold, fitting: Fitting) -> SoftF1:
+    def fit(cls, lists: Lists, gold: Labels, fitting: Fitting) -> SoftF1:
         names = cls.needs(fitting, list(lists.features))
         x = lists.matrix(names)
         known = np.isfinite(x)
@@ -64,7 +64,7 @@ def _scaled(x: Floats, network: Mapping[str, Floats]) -> Floats:
     return np.clip(np.nan_to_num((x - network["mean"]) / network["scale"], nan=0.0), -LONGEST, LONGEST)
 
 
-def _trained(x: Floats, lists: Lists, gold: Gold, seed: int) -> dict[str, Floats]:
+def _trained(x: Floats, lists: Lists, gold: Labels, seed: int) -> dict[str, Floats]:
     import torch
 
     d = x.shape[1]
@@ -98,7 +98,7 @@ def soft_weighted_f1(probability: Tensor, accepted: Tensor, share: Tensor, place
 
     Args:
         probability: (n,) of being chosen.
-        accepted, share: (n,) as in `Gold`.
+        accepted, share: (n,) as in `Labels`.
         place: (n,) the prompt of each row.
     """
 

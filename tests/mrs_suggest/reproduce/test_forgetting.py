@@ -21,17 +21,6 @@ def table() -> Table:
     return read_table(TABLES, "forgetting")
 
 
-def test_every_cell_has_its_line(table: Table) -> None:
-    grid = table.tables["forgetting"]
-    used = {grid.place(*field).cell for field in grid.fields()}
-    assert used - {""} == set(table.cells) - {"pretrained"}
-    assert list(grid.columns) == ["en", *RULES, "others"]
-    assert grid.averaged(PLAIN, "others") == [(PLAIN, code) for code in RULES]
-    for cell in table.cells.values():
-        assert (TABLES.parent / cell.config).is_file()
-        assert cell.seeds == [42, 43, 44]
-
-
 def test_a_remedy_differs_from_plain_training_in_itself_alone(table: Table) -> None:
     plain = table.cells[PLAIN].options
     grid = table.tables["forgetting"]

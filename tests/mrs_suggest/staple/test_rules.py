@@ -18,7 +18,7 @@ from mrs_suggest.staple.filters.features import add_features
 from mrs_suggest.staple.filters.filter import load_filter
 from mrs_suggest.staple.filters.tuning import cross_fitted, tune
 from mrs_suggest.staple.hypotheses import Hypotheses, read_hypotheses, write_hypotheses
-from mrs_suggest.staple.lists import Gold, Lists, left_out, lists_of, read_gold
+from mrs_suggest.staple.lists import Labels, Lists, left_out, lists_of, read_labels
 from mrs_suggest.staple.pooling import pool
 from mrs_suggest.staple.rules import RULES, trees
 from mrs_suggest.staple.rules.base import Fitting
@@ -40,7 +40,7 @@ class World:
     data: Path
     found: Hypotheses
     lists: Lists
-    gold: Gold
+    gold: Labels
 
 
 @pytest.fixture(scope="module")
@@ -55,7 +55,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> World:
         if name == "pooled":
             write_data(accepted, data)
     lists = lists_of(pools[0])
-    gold, _ = read_gold(pools[0], folder, str(data))
+    gold, _ = read_labels(pools[0], folder, str(data))
     return World(folder, folder / "pooled.parquet", folder / "other.parquet", data, pools[0], lists, gold)
 
 
@@ -136,7 +136,7 @@ class _Watch(Top):
     inside: frozenset[int]
 
     @classmethod
-    def fit(cls, lists: Lists, gold: Gold, fitting: Fitting) -> _Watch:
+    def fit(cls, lists: Lists, gold: Labels, fitting: Fitting) -> _Watch:
         made = cls(1)
         object.__setattr__(made, "inside", frozenset(lists.features["number"].astype(int).tolist()))
         return made
@@ -151,7 +151,7 @@ def test_no_prompt_is_scored_by_what_was_fitted_on_it(world: World) -> None:
     kept = cross_fitted(_Watch, lists, world.gold, Fitting())
     np.testing.assert_array_equal(kept, Top(1).choose(lists).kept)  # each prompt once
 
-    def inside(some: Lists, gold: Gold) -> set[float]:
+    def inside(some: Lists, gold: Labels) -> set[float]:
         return set(some.features["number"].tolist())
 
     def disjoint(fitted: set[float], some: Lists) -> np.ndarray:

@@ -11,7 +11,6 @@ import pytest
 from mrs_datasets.prepared.prepare import prepare
 from mrs_metrics.translations_f1 import aggregate, oracle_curve, score_translations
 from mrs_suggest.cli.main import main
-from mrs_suggest.common.report.pages import Grid, Heading, Paragraph, as_html, as_markdown
 from mrs_suggest.evaluation.paper_results import paper_table
 from mrs_suggest.staple.export import write_predictions
 from mrs_suggest.staple.gold import read_gold_split
@@ -94,15 +93,6 @@ def test_pages_tell_the_same_and_need_no_other_file(report: Path) -> None:
     assert page.count("data:image/png;base64,") == text.count(".png)") == len(list(report.glob("*.png"))) == 3
     assert not re.search("https?:", page)
     assert "<script" not in page
-
-
-def test_texts_cannot_become_markup(tmp_path: Path) -> None:
-    blocks = [Heading("a <b> title", 1), Grid(["x", "y"], [["<i>|\x1b[2J", "1"]], texts=True), Paragraph("a & b `<c>`")]
-    page, text = as_html(blocks, tmp_path, "pt"), as_markdown(blocks)
-    assert "&lt;i&gt;|\\x1b[2J" in page
-    assert 'lang="pt"' in page
-    assert "<p>a &amp; b <code>&lt;c&gt;</code></p>" in page
-    assert "| \\<i>\\|\\x1b[2J | 1 |" in text
 
 
 def test_a_gold_file_of_the_task_takes_the_place_of_data(tmp_path: Path) -> None:

@@ -12,13 +12,13 @@ from hypothesis.extra.numpy import arrays
 
 from mrs_metrics.translations_f1 import score_translations
 from mrs_suggest.staple.filters.choice_scores import best_count, best_threshold, by_score, reaching, score_choice
-from mrs_suggest.staple.lists import Gold, Lists, lists_of, read_gold
+from mrs_suggest.staple.lists import Labels, Lists, lists_of, read_labels
 from mrs_suggest.staple.pooling import pool
 from tests.mrs_suggest.staple.simulated import accepted_translations, members, write_data
 
 
 @st.composite
-def problems(draw: st.DrawFn) -> tuple[Lists, Gold, np.ndarray]:
+def problems(draw: st.DrawFn) -> tuple[Lists, Labels, np.ndarray]:
     """Lists of 0 to 5 translations, with ties among the scores and unknown ones."""
     sizes = draw(st.lists(st.integers(0, 5), min_size=1, max_size=5))
     n = sum(sizes)
@@ -26,15 +26,15 @@ def problems(draw: st.DrawFn) -> tuple[Lists, Gold, np.ndarray]:
     accepted = draw(arrays(bool, n))
     share = np.where(accepted, draw(arrays(float, n, elements=st.sampled_from([0.0, 0.05, 0.1, 0.2]))), 0.0)
     starts = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
-    return Lists(starts, {}), Gold(accepted, share), score
+    return Lists(starts, {}), Labels(accepted, share), score
 
 
-def macro(lists: Lists, gold: Gold, kept: np.ndarray) -> float:
+def macro(lists: Lists, gold: Labels, kept: np.ndarray) -> float:
     return float(score_choice(lists, gold, kept).weighted_f1.mean())
 
 
 @given(problems())
-def test_the_threshold_is_the_best_of_all(problem: tuple[Lists, Gold, np.ndarray]) -> None:
+def test_the_threshold_is_the_best_of_all(problem: tuple[Lists, Labels, np.ndarray]) -> None:
     lists, gold, score = problem
     threshold, found = best_threshold(lists, gold, score)
     levels = [np.inf, *np.unique(score[~np.isnan(score)]).tolist()]
@@ -44,7 +44,7 @@ def test_the_threshold_is_the_best_of_all(problem: tuple[Lists, Gold, np.ndarray
 
 
 @given(problems())
-def test_the_count_is_the_best_of_all(problem: tuple[Lists, Gold, np.ndarray]) -> None:
+def test_the_count_is_the_best_of_all(problem: tuple[Lists, Labels, np.ndarray]) -> None:
     lists, gold, score = problem
     order = by_score(lists, score)
     most, found = best_count(lists, gold, order)
@@ -63,7 +63,7 @@ def test_scores_equal_the_metrics(tmp_path: Path) -> None:
     accepted = accepted_translations(30, seed=1)
     found = pool([(tmp_path, members(accepted, 2, seed=2))])
     data = write_data(accepted, tmp_path / "data")
-    gold, prompts = read_gold(found, tmp_path / "x", str(data))
+    gold, prompts = read_labels(found, tmp_path / "x", str(data))
     kept = np.random.default_rng(3).random(len(found.table)) < 0.3
     ours = score_choice(lists_of(found), gold, kept)
     rows = [

@@ -76,12 +76,6 @@ def test_drawn_outcomes_lose_little_against_all_subsets() -> None:
     assert np.mean(shares) > 0.99
 
 
-def test_a_choice_does_not_depend_on_the_other_prompts_and_is_the_same_each_time() -> None:
-    random = np.random.default_rng(9)
-    problem = random.random(30), random.random(30), 0.1
-    np.testing.assert_array_equal(choose_set(*problem)[0], choose_set(*problem)[0])
-
-
 def test_certain_translations_are_chosen_and_impossible_ones_are_not() -> None:
     chosen, value = choose_set(np.array([0.999, 0.001, 0.999]), np.array([0.5, 0.9, 0.4]), 0.0)
     assert chosen.tolist() == [True, False, True]
