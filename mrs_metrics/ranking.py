@@ -39,7 +39,7 @@ class RankingScores:
 
     Attributes:
         ranks: (n,) from 1; 0 if the real reply is not among the candidates and counts as not found.
-        reciprocal_ranks: (n,) 1 / rank, 0 if there is none.
+        reciprocal_ranks: (n,) 1 / rank, 0 without a rank.
         pool_sizes: (n,) candidates that the real reply was ranked among, itself included.
         replies: (n,) number of each example's reply, equal for equal replies, from 0; None if they were not given.
         kept: (n,) index of the example in the input.
@@ -261,7 +261,7 @@ def _draw_others(pools: NDArray[np.int64], n_others: int, seed: int) -> None:
     """Fill the columns after the first with distinct ids other than the first column's.
 
     Floyd's algorithm (Bentley and Floyd 1987, "A Sample of Brilliance") draws k of n without replacement in k steps,
-    here for all rows at once: in step j a number t from 0 to j is drawn, and j itself taken where t was drawn before.
+    here for all rows together: in step j a number t from 0 to j is drawn, and j itself taken where t was drawn before.
     """
     own, drawn = pools[:, 0], pools[:, 1:]
     state = _mix(own.astype(np.uint64) + _mix(np.array([seed], dtype=np.uint64)))

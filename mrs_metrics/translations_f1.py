@@ -111,7 +111,7 @@ def score_translations(
 
     Raises:
         ValueError: the rules are unknown, an id comes twice, a prompt has no accepted translation or an invalid weight,
-            a prediction is not a list of texts, there is no prompt, or (official) the first one has no prediction.
+            a prediction is not a list of texts, no prompt is given, or (official) the first one has no prediction.
 
     >>> accepted = [{"text": "Sim, claro.", "weight": 0.75}, {"text": "Sim!", "weight": 0.25}]
     >>> rows = [{"id": "a", "translations": accepted}]
@@ -224,7 +224,7 @@ def read_official(text: str, accepted: bool = False) -> str:
 
 
 def read_texts(texts: Sequence[str], rules: str = "paper", accepted: bool = False) -> list[str]:
-    """The texts as `read_paper` or `read_official` return them, thousands at once, which is many times faster.
+    """The texts as `read_paper` or `read_official` return them, thousands together, which is many times faster.
 
     >>> read_texts([" Está  clara? ", "Oi!"])
     ['está clara', 'oi']
@@ -418,7 +418,7 @@ def _unless_punctuation(mark: re.Match[str]) -> str:
 
 
 def _sum(numbers: Iterable[float]) -> float:
-    """The exact sum, or the plain one if there is none (inf - inf, overflow)."""
+    """The exact sum, or the plain one where that fails (inf - inf, overflow)."""
     kept = list(numbers)
     try:
         return math.fsum(kept)

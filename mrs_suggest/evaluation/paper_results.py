@@ -87,7 +87,7 @@ def paper_figure(path: str, metric: str = "") -> float | None:
 
 
 def paper_table(benchmark: str, *keys: str) -> dict[str, Any]:
-    """The part of a benchmark's file below some keys; empty where there is none.
+    """The part of a benchmark's file below some keys, or an empty one.
 
     >>> paper_table("staple", "table_3", "ko")["jspak3"]
     [2, 0.312]

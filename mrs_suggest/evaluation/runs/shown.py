@@ -73,7 +73,7 @@ def _metrics_grid(table: RunsTable, part: str, code: str) -> Grid:
     """All metrics of one language, single figures with their intervals."""
     metrics = [metric for metric in table.metrics if table.languages(part, metric)]
     best = {metric.key: table.best(part, metric, code) for metric in metrics}
-    rows = []
+    rows: list[list[str | Entry]] = []
     for row in table.rows:
         cells = [
             _cell(table.field(row, part, code, metric), metric, row.name in best[metric.key], interval=True)
@@ -92,7 +92,7 @@ def _languages_grid(table: RunsTable, part: str, metric: Metric) -> Grid:
         header.append(f"mean of all {len(codes)}" if shared == codes else f"mean of {' '.join(shared)}")
     best = {code: table.best(part, metric, code) for code in codes}
     best_mean = table.best(part, metric, None) if len(shared) > 1 else set()
-    rows = []
+    rows: list[list[str | Entry]] = []
     for row in table.rows:
         cells = [_cell(table.field(row, part, code, metric), metric, row.name in best[code]) for code in codes]
         if not any(cell.text for cell in cells):

@@ -86,7 +86,7 @@ def score_folder(
     if unused:
         raise InputError(f"{predictions}: None of the tasks {', '.join(tasks)} is tested in {', '.join(unused)}.")
     if not found:
-        raise InputError(f"{predictions}: There is no task, or no language, to score.")
+        raise InputError(f"{predictions}: no task, or no language, to score.")
     return found
 
 
