@@ -149,7 +149,8 @@ def aggregate(scores: RankingScores, k: int | Iterable[int] = 1) -> dict[str, fl
         raise ValueError(f"There is no example left to rank; skipped were {scores.skipped}.")
     figures: dict[str, float] = {"n": n, "mrr": float(scores.reciprocal_ranks.mean())}
     for at in (k,) if isinstance(k, (int, np.integer)) else k:
-        _require_k(at)
+        if isinstance(at, bool) or not isinstance(at, (int, np.integer)) or at < 1:
+            raise ValueError(f"The k of precision at k must be 1 or more, not {at!r}.")
         figures[f"p@{at}"] = float(((scores.ranks >= 1) & (scores.ranks <= at)).mean()) / at
     if scores.replies is not None:
         figures["macro_mrr"] = _mean_of_means(scores.reciprocal_ranks, scores.replies)
@@ -282,11 +283,6 @@ def _mix(values: NDArray[np.uint64]) -> NDArray[np.uint64]:
     mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     mixed ^= mixed >> np.uint64(31)
     return mixed
-
-
-def _require_k(k: int) -> None:
-    if isinstance(k, bool) or not isinstance(k, (int, np.integer)) or k < 1:
-        raise ValueError(f"The k of precision at k must be 1 or more, not {k!r}.")
 
 
 def _mean_of_means(values: NDArray[np.float64], group: NDArray[np.int64]) -> float:

@@ -119,7 +119,7 @@ def score_translations(
     >>> scores.precision.tolist(), scores.weighted_recall.tolist(), scores.weighted_f1.tolist(), scores.extra
     ([0.5], [0.75], [0.6], ('b',))
     """
-    read = _require_rules(rules)
+    read = _reader(rules)
     tally = Tally(rules)
     for row in rows:
         tally.add(row["id"], _accepted(row, rules), set(map(read, _predicted(predictions, row["id"]))))
@@ -193,7 +193,7 @@ def oracle_curve(
     >>> {k: round(score, 4) for k, score in oracle_curve(rows, (1, 2)).items()}
     {1: 0.6667, 2: 1.0}
     """
-    read = _require_rules(rules)
+    read = _reader(rules)
     tallies = {k: Tally(rules) for k in ks}
     for row in rows:
         accepted = _accepted(row, rules)
@@ -229,7 +229,7 @@ def read_texts(texts: Sequence[str], rules: str = "paper", accepted: bool = Fals
     >>> read_texts([" Está  clara? ", "Oi!"])
     ['está clara', 'oi']
     """
-    read = _require_rules(rules, accepted)
+    read = _reader(rules, accepted)
     paper = rules == "paper"
     table = np.full(sys.maxunicode + 1, _UNKNOWN, dtype=np.int32)
     found: list[str] = []
@@ -298,7 +298,7 @@ def weighted_f1_signature(rules: str = "paper") -> str:
     """
     paper = {"norm": "nfc", "space": "one", "equal": "sum", "missing": "0"}
     official = {"norm": "none", "space": "kept", "equal": "last", "missing": "previous"}
-    _require_rules(rules)
+    _reader(rules)
     return signature("weighted_f1", rules=rules, case="lower", punct=False, **(paper if rules == "paper" else official))
 
 
@@ -370,7 +370,7 @@ def merge_equal(texts: Sequence[str], weights: Sequence[float], rules: str) -> d
 
 
 def _accepted(row: Row, rules: str) -> dict[str, float]:
-    read = _require_rules(rules, accepted=True)
+    read = _reader(rules, accepted=True)
     texts, weights = [], []
     for entry in row["translations"]:
         text, weight = entry["text"], entry["weight"]
@@ -402,7 +402,7 @@ def _top(translations: Iterable[Translation], k: int | None) -> list[str]:
 _RULES: dict[str, Callable[[str], str]] = {"paper": read_paper, "official": read_official}
 
 
-def _require_rules(rules: str, accepted: bool = False) -> Callable[[str], str]:
+def _reader(rules: str, accepted: bool = False) -> Callable[[str], str]:
     """The rules' function that reads a text; ValueError if the rules are unknown."""
     if rules not in _RULES:
         raise ValueError(f"The rules of the metric must be one of {sorted(_RULES)}, not {rules!r}.")
