@@ -41,7 +41,7 @@ __all__ = [
 
 
 def aggregate(scores: Any) -> dict[str, float]:
-    """Return the figures of any metric's scores by name, as the `aggregate` of their own topic does.
+    """Return the figures of any metric's scores by name, as the `aggregate` of their topic does.
 
     >>> round(aggregate(score_rouge([["Yes, of course.", "No"]], ["Yes!"]))["weighted"], 4)
     0.0556

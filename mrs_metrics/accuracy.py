@@ -85,7 +85,7 @@ def weighted_wilson_interval(
     if k.ndim != 1 or not len(k) or not k.shape == n.shape == w.shape:
         raise ValueError("The strata need a count, a size and a weight each.")
     if (n < 1).any() or (k < 0).any() or (k > n).any() or (w < 0).any() or abs(w.sum() - 1) > 1e-9:
-        raise ValueError("Expected counts from 0 to their sizes, sizes from 1, and weights whose sum is 1.")
+        raise ValueError("Expected counts from 0 to their sizes, sizes from 1, and weights with a sum of 1.")
     if not 0 < confidence < 1:
         raise ValueError(f"The confidence must lie between 0 and 1, not {confidence}.")
     share, size = float(w @ (k / n)), float(1 / (w**2 / n).sum())
@@ -129,7 +129,7 @@ def macro_average(languages: Mapping[str, ArrayLike], samples: int = 1000, seed:
         samples, seed: of the bootstrap.
 
     Raises:
-        ValueError: there is no language, or their numbers of examples differ.
+        ValueError: no language is given, or their numbers of examples differ.
 
     >>> macro_average({"et": [1, 0, 1, 1], "qu": [1, 0, 0, 0]}).value
     0.5
@@ -143,7 +143,7 @@ def macro_difference_test(
 ) -> float:
     """Return the p-value of the paired permutation test of two runs' averages over the same languages.
 
-    A swap exchanges the two runs' answers to an example in all languages at once (see `macro_average`). With one
+    A swap exchanges the two runs' answers to an example in all languages together (see `macro_average`). With one
     language it is `permutation_test`; see there on exact and random swaps.
 
     Raises:
@@ -161,7 +161,7 @@ def _over_languages(languages: Mapping[str, ArrayLike]) -> NDArray[np.float64]:
     """(n,) share of the languages in which each example is answered rightly."""
     columns = {code: np.asarray(values, dtype=np.float64) for code, values in languages.items()}
     if not columns:
-        raise ValueError("There is no language to average over.")
+        raise ValueError("No language is given to average over.")
     if len({column.shape for column in columns.values()}) > 1:
         counts = ", ".join(f"{code} {len(column)}" for code, column in columns.items())
         raise ValueError(f"All languages must have the same examples, but their numbers differ: {counts}.")

@@ -2,7 +2,7 @@
 
 Source: Papineni et al. 2002, "BLEU: a Method for Automatic Evaluation of Machine Translation", as sacreBLEU (Post 2018,
 "A Call for Clarity in Reporting BLEU Scores") computes it; Zhang et al. 2021 (MRS), section 3.3, names BLEU among the
-metrics of reply suggestion, without settings, and prints no BLEU. Its official evaluation script has none either.
+metrics of reply suggestion, without settings, and prints no BLEU, nor does its official evaluation script.
 
 1. One suggestion of each example counts (`chosen`):
    `best` has the highest sentence BLEU against the reference, the first of several;
@@ -16,7 +16,7 @@ metrics of reply suggestion, without settings, and prints no BLEU. Its official 
    without suggestions counts as an empty one.
 5. An example may have several references, as sacreBLEU counts them: an n-gram matches as often as in the reference
    that has it most often, and the penalty for brevity looks at the reference closest in length. Empty ones among them
-   are left out. `nrefs` in sacreBLEU's part of the signature tells their number, or `var` where it varies.
+   are left out. `nrefs` in sacreBLEU's part of the signature is their number, or `var` where it varies.
 
 Differs from weighted ROUGE: precision with a penalty for brevity, no recall; a repeated n-gram counts as often as the
 reference has it; case and dots count; references of any length are kept.
@@ -57,7 +57,7 @@ class BleuScores:
         sentence: (n,) sentence BLEU of the chosen suggestion, 0 to 100.
         statistics: (n, 10) what corpus BLEU sums up: tokens of the suggestion and of the reference, matched n-grams of
             the orders 1 to 4, n-grams of the suggestion of the orders 1 to 4.
-        chosen: (n,) index of the chosen suggestion among the example's, -1 where it has none.
+        chosen: (n,) index of the chosen suggestion among the example's, -1 without suggestions.
         kept: (n,) index of the example in the input.
         skipped: examples left out, by reason: `reference_empty`, with `best_rouge` also `reference_too_long`.
         empty: chosen suggestions without a token, the missing ones included.
@@ -229,7 +229,7 @@ def _for_mecab(examples: list[list[str]]) -> list[list[str]]:
 
 
 def _best(metric: BLEU, candidates: list[tuple[int, str]], references: list[str]) -> tuple[int, BLEUScore]:
-    """The position and score of the first best candidate; -1 and an empty text's score if there is none."""
+    """The position and score of the first best candidate; -1 and an empty text's score without candidates."""
     texts = [text for text in references if text.strip()] or references[:1]
     scored = [(position, metric.sentence_score(text, texts)) for position, text in candidates or [(-1, "")]]
     return max(scored, key=lambda item: item[1].score)

@@ -19,17 +19,9 @@ Box = tuple[str, dict[str, Any]]  # a component of gradio and its arguments
 
 # The ten languages of MRS, in the order of its Table 1.
 LANGUAGES = (
-    ("English", "en"),
-    ("Spanish", "es"),
-    ("German", "de"),
-    ("Portuguese", "pt"),
-    ("French", "fr"),
-    ("Japanese", "ja"),
-    ("Swedish", "sv"),
-    ("Italian", "it"),
-    ("Dutch", "nl"),
-    ("Russian", "ru"),
-)
+    ("English", "en"), ("Spanish", "es"), ("German", "de"), ("Portuguese", "pt"), ("French", "fr"), ("Japanese", "ja"),
+    ("Swedish", "sv"), ("Italian", "it"), ("Dutch", "nl"), ("Russian", "ru"),
+)  # fmt: skip
 XGLUE_TASKS = ("NER", "POS", "NC", "MLQA", "XNLI", "PAWSX", "QADSM", "WPR", "QAM", "QG", "NTG")
 XGLUE_LANGUAGES = ("ar", "bg", "de", "el", "en", "es", "fr", "hi", "it", "nl", "pl", "pt", "ru", "sw", "th", "tr", "ur",
                    "vi", "zh")  # fmt: skip

@@ -15,7 +15,7 @@ after the message and the tokens before it. All tokens have equal weight: a long
 - Models with different tokenizers cut replies into different numbers of tokens: their perplexities are not comparable.
 
 Differs from the `perplexity` of the package evaluate, which runs a causal language model over texts and averages the
-perplexities of the texts, unweighted: there is no message, and one odd text can dominate the mean.
+perplexities of the texts, unweighted: it ignores the message, and one odd text can dominate the mean.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def score_losses(losses: ArrayLike, tokens: ArrayLike, tokenizer: str | None = N
     _refuse(
         ~np.isfinite(numbers) | (numbers < 0) | (numbers % 1 != 0), numbers, "The number of tokens", "whole, 0 or more"
     )
-    _refuse((numbers == 0) & (sums > 0), sums, "The loss", "0 where there is no token")
+    _refuse((numbers == 0) & (sums > 0), sums, "The loss", "0 for an example without tokens")
     return PerplexityScores(sums, numbers.astype(np.int64), perplexity_signature(tokenizer))
 
 
@@ -109,7 +109,7 @@ def aggregate(scores: PerplexityScores) -> dict[str, float]:
         `loss` is still finite.
 
     Raises:
-        ValueError: there is no token.
+        ValueError: all examples are without tokens.
 
     >>> figures = aggregate(score_token_losses([[math.log(8)], [math.log(2), math.log(2)]]))
     >>> round(figures["perplexity"], 6), figures["tokens"]  # (8 * 2 * 2) ** (1 / 3)
@@ -137,7 +137,7 @@ def perplexity_interval(
     Each resample divides its own sum of losses by its own number of tokens, so examples keep their weight.
 
     Raises:
-        ValueError: there is no token, or confidence or samples are out of range.
+        ValueError: all examples are without tokens, or confidence or samples are out of range.
 
     >>> low, high = perplexity_interval(score_losses([0.0, 0.0], [3, 4]))
     >>> low, high

@@ -219,7 +219,7 @@ def open_punkt(folder: str | os.PathLike[str] | None = None) -> Punkt:
         folder: in the layout of NLTK's `punkt_tab`; None searches NLTK's data folders.
 
     Raises:
-        ValueError: there are no parameters, or one of their files is missing or broken.
+        ValueError: the parameters are not installed, or one of their files is missing or broken.
     """
     found = find_parameters() if folder is None else Path(folder)
     if found is None:

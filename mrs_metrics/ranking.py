@@ -39,7 +39,7 @@ class RankingScores:
 
     Attributes:
         ranks: (n,) from 1; 0 if the real reply is not among the candidates and counts as not found.
-        reciprocal_ranks: (n,) 1 / rank, 0 if there is none.
+        reciprocal_ranks: (n,) 1 / rank, 0 without a rank.
         pool_sizes: (n,) candidates that the real reply was ranked among, itself included.
         replies: (n,) number of each example's reply, equal for equal replies, from 0; None if they were not given.
         kept: (n,) index of the example in the input.
@@ -149,7 +149,8 @@ def aggregate(scores: RankingScores, k: int | Iterable[int] = 1) -> dict[str, fl
         raise ValueError(f"There is no example left to rank; skipped were {scores.skipped}.")
     figures: dict[str, float] = {"n": n, "mrr": float(scores.reciprocal_ranks.mean())}
     for at in (k,) if isinstance(k, (int, np.integer)) else k:
-        _require_k(at)
+        if isinstance(at, bool) or not isinstance(at, (int, np.integer)) or at < 1:
+            raise ValueError(f"The k of precision at k must be 1 or more, not {at!r}.")
         figures[f"p@{at}"] = float(((scores.ranks >= 1) & (scores.ranks <= at)).mean()) / at
     if scores.replies is not None:
         figures["macro_mrr"] = _mean_of_means(scores.reciprocal_ranks, scores.replies)
@@ -261,7 +262,7 @@ def _draw_others(pools: NDArray[np.int64], n_others: int, seed: int) -> None:
     """Fill the columns after the first with distinct ids other than the first column's.
 
     Floyd's algorithm (Bentley and Floyd 1987, "A Sample of Brilliance") draws k of n without replacement in k steps,
-    here for all rows at once: in step j a number t from 0 to j is drawn, and j itself taken where t was drawn before.
+    here for all rows together: in step j a number t from 0 to j is drawn, and j itself taken where t was drawn before.
     """
     own, drawn = pools[:, 0], pools[:, 1:]
     state = _mix(own.astype(np.uint64) + _mix(np.array([seed], dtype=np.uint64)))
@@ -282,11 +283,6 @@ def _mix(values: NDArray[np.uint64]) -> NDArray[np.uint64]:
     mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     mixed ^= mixed >> np.uint64(31)
     return mixed
-
-
-def _require_k(k: int) -> None:
-    if isinstance(k, bool) or not isinstance(k, (int, np.integer)) or k < 1:
-        raise ValueError(f"The k of precision at k must be 1 or more, not {k!r}.")
 
 
 def _mean_of_means(values: NDArray[np.float64], group: NDArray[np.int64]) -> float:

@@ -86,7 +86,7 @@ class RougeScores:
     Attributes:
         rouge: (n, 3) F1 of ROUGE-1, ROUGE-2 and ROUGE-3 of the chosen suggestion, each 0 to 1.
         weighted: (n,) their weighted sum, 0 to 1.
-        chosen: (n,) index of the chosen suggestion among the example's, -1 where it has none.
+        chosen: (n,) index of the chosen suggestion among the example's, -1 without suggestions.
         kept: (n,) index of the example in the input.
         skipped: examples left out, by reason: `reference_too_long` (only by the official rules), `reference_empty`.
         chosen_tokens: n token lists, the chosen suggestions as Dist-n counts them.

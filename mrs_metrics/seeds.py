@@ -2,7 +2,7 @@
 
 Two things vary: which examples were drawn for the test split, and what a training run makes of its seed. The variance
 of the mean is the sum of both (a crossed design: every run answers every example), each with its own degrees of freedom
-(Satterthwaite 1946, "An Approximate Distribution of Estimates of Variance Components"). What is left of one example in
+(Satterthwaite 1946, "An Approximate Distribution of Estimates of Variance Components"). The residual of one example in
 one run counts in both, so the interval is rather too wide than too narrow.
 """
 

@@ -266,13 +266,13 @@ def rank_groups(
         name -> rank from 1, best system first, equal means in the order given; ranks have no gaps.
 
     Raises:
-        ValueError: there are no systems, alpha is out of range, or as for `permutation_test`.
+        ValueError: no system is given, alpha is out of range, or as for `permutation_test`.
 
     >>> rank_groups({"low": [0.0] * 9, "high": [1.0] * 9, "top": [1.0] * 9})
     {'high': 1, 'top': 1, 'low': 2}
     """
     if not systems:
-        raise ValueError("There are no systems to rank.")
+        raise ValueError("No systems are given to rank.")
     if not 0 < alpha < 1:
         raise ValueError(f"The level alpha must lie between 0 and 1, not {alpha}.")
     columns = {name: _column(values, f"scores of {name}") for name, values in systems.items()}

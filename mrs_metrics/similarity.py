@@ -17,7 +17,7 @@ it may score well against the reference.
 Differs from Self-BLEU (Zhu et al. 2018, "Texygen: A Benchmarking Platform for Text Generation Models"), which takes the
 BLEU of every generated text against all others of the whole test set; and from Dist-n, which counts the distinct
 n-grams of all messages together: a system that gives everyone the same three different replies has a low Self-ROUGE and
-a low Dist-n. Towle and Zhou 2023 ("Model-based simulation for optimising smart reply") report a Self-ROUGE beside the
+a low Dist-n. Towle and Zhou 2023 ("Model-based simulation for optimising smart reply") report a Self-ROUGE next to the
 ROUGE of three suggestions; the pairs, weighted ROUGE and the normalisation were chosen here.
 """
 

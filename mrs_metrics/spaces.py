@@ -73,7 +73,7 @@ def metric_title(name: str) -> str:
 
 
 def module_files(name: str) -> dict[str, bytes]:
-    """Return `NAME.py` and its topic files by file name: what `evaluate` needs, and nothing of ours besides.
+    """Return `NAME.py` and its topic files by file name: what `evaluate` needs.
 
     Raises:
         ValueError: there is no such metric.

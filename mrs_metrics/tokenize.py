@@ -85,7 +85,7 @@ def get_tokenizer(language: str, sentences: str = "no", punkt: str | os.PathLike
         punkt: folder of Punkt's parameters; default: NLTK's English ones, if installed.
 
     Raises:
-        ValueError: the code has not the form of a language code, there is no tokenizer for the language, or the
+        ValueError: the code does not have the form of a language code, the language lacks a tokenizer, or the
             parameters are missing or broken.
         ImportError: the language's tokenizer (Japanese, Chinese, Thai) is not installed.
 
@@ -109,7 +109,7 @@ def get_tokenizer(language: str, sentences: str = "no", punkt: str | os.PathLike
         return _newmm()
     if not spaced and (script is not None or base in _UNSPACED_LANGUAGES):
         raise ValueError(
-            f"{language!r} has no spaces between words, and there is no tokenizer for it here: score its "
+            f"{language!r} has no spaces between words and lacks a tokenizer here: score its "
             "characters with reply_bleu (tokenize='char'), or pass your own tokenizer to score_examples."
         )
     if sentences == "no":

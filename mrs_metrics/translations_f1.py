@@ -111,7 +111,7 @@ def score_translations(
 
     Raises:
         ValueError: the rules are unknown, an id comes twice, a prompt has no accepted translation or an invalid weight,
-            a prediction is not a list of texts, there is no prompt, or (official) the first one has no prediction.
+            a prediction is not a list of texts, no prompt is given, or (official) the first one has no prediction.
 
     >>> accepted = [{"text": "Sim, claro.", "weight": 0.75}, {"text": "Sim!", "weight": 0.25}]
     >>> rows = [{"id": "a", "translations": accepted}]
@@ -119,7 +119,7 @@ def score_translations(
     >>> scores.precision.tolist(), scores.weighted_recall.tolist(), scores.weighted_f1.tolist(), scores.extra
     ([0.5], [0.75], [0.6], ('b',))
     """
-    read = _require_rules(rules)
+    read = _reader(rules)
     tally = Tally(rules)
     for row in rows:
         tally.add(row["id"], _accepted(row, rules), set(map(read, _predicted(predictions, row["id"]))))
@@ -193,7 +193,7 @@ def oracle_curve(
     >>> {k: round(score, 4) for k, score in oracle_curve(rows, (1, 2)).items()}
     {1: 0.6667, 2: 1.0}
     """
-    read = _require_rules(rules)
+    read = _reader(rules)
     tallies = {k: Tally(rules) for k in ks}
     for row in rows:
         accepted = _accepted(row, rules)
@@ -224,12 +224,12 @@ def read_official(text: str, accepted: bool = False) -> str:
 
 
 def read_texts(texts: Sequence[str], rules: str = "paper", accepted: bool = False) -> list[str]:
-    """The texts as `read_paper` or `read_official` return them, thousands at once, which is many times faster.
+    """The texts as `read_paper` or `read_official` return them, thousands together, which is many times faster.
 
     >>> read_texts([" Está  clara? ", "Oi!"])
     ['está clara', 'oi']
     """
-    read = _require_rules(rules, accepted)
+    read = _reader(rules, accepted)
     paper = rules == "paper"
     table = np.full(sys.maxunicode + 1, _UNKNOWN, dtype=np.int32)
     found: list[str] = []
@@ -298,7 +298,7 @@ def weighted_f1_signature(rules: str = "paper") -> str:
     """
     paper = {"norm": "nfc", "space": "one", "equal": "sum", "missing": "0"}
     official = {"norm": "none", "space": "kept", "equal": "last", "missing": "previous"}
-    _require_rules(rules)
+    _reader(rules)
     return signature("weighted_f1", rules=rules, case="lower", punct=False, **(paper if rules == "paper" else official))
 
 
@@ -370,7 +370,7 @@ def merge_equal(texts: Sequence[str], weights: Sequence[float], rules: str) -> d
 
 
 def _accepted(row: Row, rules: str) -> dict[str, float]:
-    read = _require_rules(rules, accepted=True)
+    read = _reader(rules, accepted=True)
     texts, weights = [], []
     for entry in row["translations"]:
         text, weight = entry["text"], entry["weight"]
@@ -402,7 +402,7 @@ def _top(translations: Iterable[Translation], k: int | None) -> list[str]:
 _RULES: dict[str, Callable[[str], str]] = {"paper": read_paper, "official": read_official}
 
 
-def _require_rules(rules: str, accepted: bool = False) -> Callable[[str], str]:
+def _reader(rules: str, accepted: bool = False) -> Callable[[str], str]:
     """The rules' function that reads a text; ValueError if the rules are unknown."""
     if rules not in _RULES:
         raise ValueError(f"The rules of the metric must be one of {sorted(_RULES)}, not {rules!r}.")
@@ -418,7 +418,7 @@ def _unless_punctuation(mark: re.Match[str]) -> str:
 
 
 def _sum(numbers: Iterable[float]) -> float:
-    """The exact sum, or the plain one if there is none (inf - inf, overflow)."""
+    """The exact sum, or the plain one where that fails (inf - inf, overflow)."""
     kept = list(numbers)
     try:
         return math.fsum(kept)

@@ -311,13 +311,13 @@ def score_answer(prediction: str, answers: Sequence[str], language: str) -> tupl
     """Return the F1 and the exact match (1 or 0) of a predicted answer, each against the right answer that is best.
 
     Raises:
-        ValueError: there is no right answer, or the language is not one of MLQA's.
+        ValueError: the right answers are missing, or the language is not one of MLQA's.
 
     >>> score_answer("in the year 1900", ["1900", "year 1900"], "en")
     (0.8, 0.0)
     """
     if not answers:
-        raise ValueError("there is no right answer to compare with")
+        raise ValueError("the right answers to compare with are missing")
     ours = read_answer(prediction, language)
     theirs = [read_answer(answer, language) for answer in answers]
     return max(_token_f1(ours, answer) for answer in theirs), float(ours in theirs)

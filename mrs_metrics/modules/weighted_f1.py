@@ -25,7 +25,7 @@ _CITATION = """\
 class WeightedF1(Lists, evaluate.Metric):
     """
     Args:
-        predictions: for each prompt the list of its predicted translations; empty if there are none.
+        predictions: for each prompt the list of its predicted translations, which may be empty.
         references: for each prompt the list of its accepted translations, each {"text": ..., "weight": ...}; empty if
             the prompt is not in the data: then its predictions are not scored.
         rules: `paper` (default) or `official`, which gives what the task's official scorer prints.

@@ -268,7 +268,7 @@ def _compare(options: argparse.Namespace, metric: Metric, systems: list[Scored])
 
 
 def _notes(systems: Sequence[Scored], metric: Metric) -> list[str]:
-    """What was skipped or unusual, the methods of the intervals, and the signatures."""
+    """Skipped and unusual examples, the methods of the intervals, and the signatures."""
     notes = [f"{system.system}: {text}" for system in systems for text in _counted(system, metric)]
     methods = {system.interval_method for system in systems if system.interval}
     notes += [f"in brackets: 95 % interval, {method}" for method in sorted(methods)]

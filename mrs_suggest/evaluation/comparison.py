@@ -82,7 +82,7 @@ def compare_on_test(
 
 
 class ValidationLog:
-    """Validation figures while a model trains, beside those of the baselines, which are evaluated once.
+    """Validation figures while a model trains, next to those of the baselines, which are evaluated once.
 
     Attributes:
         by_language: the model's figures in each language, of the last evaluation.

@@ -78,24 +78,26 @@ def paper_figure(path: str, metric: str = "") -> float | None:
     >>> paper_figure("mrs/table_3/zero_shot/es", "weighted")
     0.0156
     """
-    benchmark, *keys = path.split("/")
-    found: Any = _figures(benchmark)
-    for key in keys:
-        found = found.get(key) if isinstance(found, dict) else None
+    found = _below(*path.split("/"))
     found = found.get(metric) if isinstance(found, dict) else found
     return found if isinstance(found, float) else None
 
 
 def paper_table(benchmark: str, *keys: str) -> dict[str, Any]:
-    """The part of a benchmark's file below some keys; empty where there is none.
+    """The part of a benchmark's file below some keys, or an empty one.
 
     >>> paper_table("staple", "table_3", "ko")["jspak3"]
     [2, 0.312]
     """
+    found = _below(benchmark, *keys)
+    return dict(found) if isinstance(found, dict) else {}
+
+
+def _below(benchmark: str, *keys: str) -> Any:
     found: Any = _figures(benchmark)
     for key in keys:
         found = found.get(key) if isinstance(found, dict) else None
-    return dict(found) if isinstance(found, dict) else {}
+    return found
 
 
 @cache

@@ -85,7 +85,7 @@ class SystemResult:
 
 @dataclass(frozen=True)
 class EvaluationConfig:
-    """What is measured beyond ROUGE and Dist.
+    """Measurements in addition to ROUGE and Dist.
 
     Attributes:
         ranking: rank the reference in a random pool.
@@ -242,8 +242,8 @@ def summary(results: Sequence[SystemResult], seed: int, intervals: bool = True) 
     Returns:
         ROUGE, its ceiling and Dist; where they were measured `mrr`, `p@1`, `macro_mrr`, `mrr_in_set` (over the examples
         whose reply is in the response set, with `in_set`, their share), `wrong_language` (a share of the suggestions
-        whose language can be told), `wrong_language_first` (that of the first suggestions), `bleu` (of one language
-        alone, 0 to 100), `self_rouge` (of the suggestions of a message; None where none has two).
+        whose language can be identified), `wrong_language_first` (that of the first suggestions), `bleu` (of one
+        language alone, 0 to 100), `self_rouge` (of the suggestions of a message; None where none has two).
     """
     weighted = np.concatenate([result.weighted for result in results])
     rouge = np.concatenate([result.rouge for result in results])

@@ -18,7 +18,7 @@ def wrong_languages(
 
 
 def wrong_and_decided(scores: LanguageScores, first: bool = False) -> tuple[int, int]:
-    """How many suggestions are in another language than their message's, and of how many that could be told.
+    """How many suggestions are in another language than their message's, and how many were identified.
 
     Args:
         first: of the first suggestion of each message alone.

@@ -5,7 +5,7 @@ The prompt asks for one on each line, so:
 1. A line that only holds white space is left out; runs of white space become one space.
 2. Where two lines or more have a list's mark, the answer is a list: those lines count, without the mark, and the others
    ("Here are three replies:") do not. A mark is `-`, `*` or `•` with a space after it, or the next number from 1 with a
-   dot or bracket, so that "3. Juli passt mir." as the first line has none.
+   dot or bracket, so that "3. Juli passt mir." as the first line is not a list.
 3. A pair of quotation marks around a whole line is removed.
 4. A line that is equal to an earlier one but for case is left out.
 5. The first ones count, as many as were asked for. Missing ones are not made up: an answer of two replies is scored by

@@ -73,7 +73,7 @@ def suggestion_figures(records: Iterable[Suggested]) -> dict[str, float]:
         (nan where no example has two suggestions), and `replies`, the mean number of suggestions that are not empty.
 
     Raises:
-        ValueError: there is no record, or the languages differ.
+        ValueError: no record is given, or the languages differ.
     """
     rows = sorted(records, key=_place)
     languages = {row["language"] for row in rows}
@@ -87,7 +87,7 @@ def choice_accuracy(records: Iterable[Chosen], by: str = "accuracy") -> float:
     """The share of right answers, `by` being `accuracy` or `accuracy_bytes`.
 
     Raises:
-        ValueError: there is no record.
+        ValueError: no record is given.
     """
     rows = sorted(records, key=_place)
     index, gold, chosen = np.array([(row["index"], row["gold"], row[by]) for row in rows], dtype=np.int64).T  # type: ignore[literal-required]
@@ -98,7 +98,7 @@ def translation_figures(records: Iterable[Translated]) -> dict[str, float]:
     """`weighted_f1`, the mean over the prompts by the paper's rules, and `predicted`, the mean number of translations.
 
     Raises:
-        ValueError: there is no record, or a prompt without accepted translations.
+        ValueError: no record is given, or a prompt without accepted translations.
     """
     rows = sorted(records, key=_place)
     scores = score_translations(

@@ -1,4 +1,4 @@
-"""What a language model is asked, and how an example's answer looks; the same in every harness.
+"""The prompts for language models, and how an example's answer looks; the same in every harness.
 
 No paper prompts language models with these data sets, so the wording is ours, in English for all languages; that of
 XCOPA's questions is the paper's (`mrs_datasets.tasks.xcopa_views.PROMPTS`).
@@ -18,7 +18,7 @@ from mrs_metrics.translations_f1 import oracle_top_k
 from mrs_suggest.common.text.languages import find_language, is_made_up
 from mrs_suggest.common.text.predictions import SUGGESTIONS
 
-# A base model goes on with the next example; the first of these ends its answer.
+# A base model continues with the next example; the first of these ends its answer.
 STOPS = ("\n\nWrite ", "\nMessage:", "\nSentence:")
 # The tokens that an answer may take: three replies of 100 tokens would be cut by the metric's rules anyway, and 99 % of
 # the sample's replies have at most 20.
@@ -32,7 +32,7 @@ Row = Mapping[str, Any]
 
 
 class Question(NamedTuple):
-    """A multiple-choice question as a model reads it: the context goes on with one of the choices."""
+    """A multiple-choice question as a model reads it: the context continues with one of the choices."""
 
     context: str
     choices: tuple[str, str]
@@ -40,7 +40,7 @@ class Question(NamedTuple):
 
 
 def language_name(code: str) -> str:
-    """The English name of a language; a made-up one's is its code."""
+    """The English name of a language; a synthetic one's is its code."""
     language = None if is_made_up(code) else find_language(code)
     return language.name if language else code
 
@@ -102,7 +102,7 @@ def choice_question(row: Row, view: str, question: str = QUESTION) -> Question:
     Args:
         row: with XCOPA's columns.
         view: `full`, `nop` (without premise) or `noq` (without question).
-        question: the column that tells cause from effect, `question` or `question_corrected`.
+        question: the column that says whether a cause or an effect is asked for, `question` or `question_corrected`.
 
     Raises:
         InputError: a column is missing or has another value than XCOPA's.

@@ -8,7 +8,7 @@
 
 A place is what `mrs_datasets.prepared.prepared.open_prepared` takes: a folder of `mrs data prepare`, its URL, a hub id
 (`ORG/NAME@REVISION`) or `sample`; or the name under which `mrs install` put a data set into the cache (`mrs`).
-`XCOPA_QUESTION` is the column of XCOPA that tells cause from effect: `question` (default), as published, or
+`XCOPA_QUESTION` names XCOPA's column with the kind of question (cause or effect): `question` (as published, default) or
 `question_corrected`.
 """
 
@@ -56,7 +56,7 @@ def source(data_set: str, place: str | None = None) -> PreparedData:
 
 
 def question_column(column: str | None = None) -> str:
-    """The column of XCOPA that tells cause from effect.
+    """The column of XCOPA that says whether a cause or an effect is asked for.
 
     Raises:
         InputError: it is neither of the two.

@@ -64,7 +64,7 @@ class ExamplesMetric(Metric):
         """The figures of all examples so far: float64, counts as int64.
 
         Raises:
-            ValueError: there is no example to score, or only a part of them came with indices.
+            ValueError: no example is left to score, or only a part of them came with indices.
         """
         examples = self._examples()
         if not examples:
@@ -185,7 +185,7 @@ class DistN(ExamplesMetric):
         n: orders to report.
         chosen: `all` suggestions, or the `best` one of each example by weighted ROUGE, which takes references.
         denominator: `tokens` or `ngrams`.
-        level: `corpus`, all suggestions together, or `response`, the mean of their own Dist-n.
+        level: `corpus`, all suggestions together, or `response`, the mean of each one's Dist-n.
         language, sentences, punkt, kwargs: as for `MrsRouge`.
 
     `compute` returns `dist1`, `dist2`, one for each order, and `n`, the suggestions counted.

@@ -103,7 +103,7 @@ def test_what_cannot_be_used_is_refused(arguments: list[str], sentence: str, pip
 def test_a_header_line_does_not_move_the_figures(
     metric: str, tmp_path: Path, piped: Put, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    for name, text in (("plain.tsv", ROWS), ("headed.tsv", f"message\treference\tsuggestion_1\n{ROWS}")):
+    for name, text in (("plain.tsv", ROWS), ("headed.tsv", f"message\tref\ts1\ts2\ts3\n{ROWS}")):
         (tmp_path / name).write_text(text, encoding="utf-8")
     plain = scored(capsys, tmp_path / "plain.tsv", "--metric", metric)
     assert scored(capsys, tmp_path / "headed.tsv", "--metric", metric) == plain

@@ -108,7 +108,7 @@ def test_two_runs_are_compared_over_the_same_examples(rows: list[tuple[int, ...]
         (lambda: wilson_interval(0, 0), "not 0 of 0"),
         (lambda: wilson_interval(1, 2, 1.0), "between 0 and 1, not 1.0"),
         (lambda: chance_test(1, 2, 1), "two choices or more, not 1"),
-        (lambda: macro_average({}), "no language"),
+        (lambda: macro_average({}), "No language"),
         (lambda: macro_average({"et": [1, 0], "qu": [1]}), "differ: et 2, qu 1"),
         (lambda: macro_average({"et": [1, 0.5]}), "of et must be a list"),
         (lambda: macro_difference_test({"et": [1]}, {"qu": [1]}), "same languages, not et and qu"),

@@ -92,7 +92,7 @@ def test_the_interval_leaves_out_examples_without_tokens() -> None:
         (lambda: score_losses([float("inf")], [1]), "loss of example 0 must be finite"),
         (lambda: score_losses([1.0], [-1]), "number of tokens of example 0 must be whole, 0 or more, not -1"),
         (lambda: score_losses([1.0], [1.5]), "whole"),
-        (lambda: score_losses([1.0, 2.0], [1, 0]), "loss of example 1 must be 0 where there is no token, not 2.0"),
+        (lambda: score_losses([1.0, 2.0], [1, 0]), "of example 1 must be 0 for an example without tokens, not 2.0"),
         (lambda: score_losses([1.0], [1, 2]), "one number of tokens for each example, not 1 and 2"),
         (lambda: score_losses(1.0, 1), "losses must be a list of numbers"),
         (lambda: score_losses(["a"], [1]), "losses must be a list of numbers"),

@@ -107,7 +107,7 @@ def test_pairs_share_their_examples():
         (lambda: permutation_test([float("inf")], [1.0]), "finite"),
         (lambda: permutation_test([1e308] * 4, [-1e308] * 4), "too large"),
         (lambda: permutation_test([1.0], [2.0], samples=0), "At least one sample"),
-        (lambda: rank_groups({}), "no system"),
+        (lambda: rank_groups({}), "No system"),
         (lambda: rank_groups({"x": [1.0]}, alpha=1.0), "alpha"),
         (lambda: rank_groups({"x": [1.0], "y": []}), "scores of y"),
         (lambda: rank_groups({"x": [1.0], "y": [1.0, 2.0]}), "x 1, y 2"),

@@ -22,7 +22,7 @@ SUGGESTIONS = 3  # three replies are shown (Zhang et al. 2021, section 3.3)
 # A first line is a header if each of its fields is such a name, in any case.
 _MESSAGE = re.compile("message|prompt|question|query|context|input|source")
 _REFERENCE = re.compile("ref|reference|gold|target|reply|real reply|response|answer")
-_SUGGESTION = re.compile(r"(?:suggestion|prediction|hypothesis|candidate|output|reply|response)s?[ _-]?\d*")
+_SUGGESTION = re.compile(r"(?:suggestion|prediction|hypothesis|candidate|output|reply|response)s?[ _-]?\d*|s\d+")
 
 
 @dataclass(frozen=True)

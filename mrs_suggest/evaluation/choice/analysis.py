@@ -1,4 +1,4 @@
-"""What the answers of multiple-choice runs say: accuracies, averages over languages, and differences of two runs.
+"""Analysis of the answers of multiple-choice runs: accuracies, averages over languages, and differences of two runs.
 
 Ponti et al. 2020 (XCOPA), section 4.2, averages over three sets of languages and tests no difference; the split by
 `changed` (section 2, note 5), the tests and the intervals are ours.
@@ -67,7 +67,7 @@ def accuracy(answers: Answers, where: NDArray[np.bool_] | None = None) -> Accura
 
 
 def by_changed(answers: Mapping[str, Answers]) -> dict[str, Accuracy]:
-    """`changed` and `unchanged` -> accuracy over the questions of all languages; without those that have none.
+    """`changed` and `unchanged` -> accuracy over the questions of all languages; where there are such questions.
 
     A changed question is one whose translator chose the other answer. All languages of a question count, so that the
     intervals, which take answers as independent, are somewhat too narrow for `unchanged`.

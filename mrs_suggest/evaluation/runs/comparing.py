@@ -20,7 +20,7 @@ ROUNDING = 1e-9  # equal figures may differ by this share
 MARKS = "abcdefghijklmnopqrstuvwxyz"
 TOLD = {
     OTHER_ROWS: "tested on other rows than {reference}: {where}; not compared with it",
-    UNKNOWN: "run.json does not tell whether it was tested on the same rows as {reference}: {where}; not compared",
+    UNKNOWN: "run.json does not show whether it was tested on the same rows as {reference}: {where}; not compared",
     OTHER_POOLS: "ranked in other pools than {reference} (seed, size, replies): {where}; not compared with it",
 }
 
@@ -76,11 +76,11 @@ class RunsTable:
 
     @property
     def parts(self) -> list[str]:
-        """The parts, each a table of its own."""
+        """The parts, each a separate table."""
         return list(dict.fromkeys(part for part, _ in self.scopes))
 
     def field(self, row: Row, part: str, code: str, metric: Metric) -> Field | None:
-        """A figure of a row; None where there is none."""
+        """A figure of a row, or None."""
         return self.fields.get((row.name, (part, code), metric.key))
 
     def languages(self, part: str, metric: Metric | None = None) -> list[str]:
@@ -96,7 +96,7 @@ class RunsTable:
         return [code for code in codes if metric.averaged and all(code in own for own in found if own)]
 
     def mean(self, row: Row, part: str, metric: Metric) -> Field | None:
-        """A row's mean over the shared languages, seed by seed; None where there is none that can be compared."""
+        """A row's mean over the shared languages, seed by seed; None if it cannot be compared."""
         codes = self.shared(part, metric)
         fields = [self.field(row, part, code, metric) for code in codes]
         if len(codes) < 2 or any(one is None or one.mark for one in fields):
@@ -211,7 +211,7 @@ def _signatures(runs: Sequence[Run], scope: Scope, metric: Metric) -> dict[str, 
 
 
 def _differing(found: dict[str, str], scope: Scope) -> str:
-    """Two runs with other rules, in words; "" if there are none."""
+    """Two runs with other rules, in words, or ""."""
     for (one, first), (other, second) in combinations(found.items(), 2):
         if first and second and rules_of(first)[0] != rules_of(second)[0]:
             where = " ".join(filter(None, scope))

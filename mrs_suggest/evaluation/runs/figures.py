@@ -1,4 +1,4 @@
-"""What a run's record says, task by task, in one shape: part and language -> figures."""
+"""The figures of a run's record, task by task, in one shape: part and language -> figures."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Metric:
     Attributes:
         better: 1: high figures are, -1: low ones; 0: neither end is (random replies have the highest Dist).
         signature: the metric in a record's signatures.
-        interval: key of its 95 % interval beside the figure.
+        interval: key of its 95 % interval next to the figure.
         averaged: whether a mean over languages says something; perplexities depend on the language.
     """
 
@@ -71,7 +71,7 @@ class Task:
     Attributes:
         name: what its runs do, in words.
         scopes: gives a record's figures.
-        signature: of a figure, by record, part, language and metric; "" where the record has none.
+        signature: of a figure, by record, part, language and metric; or "".
         metrics: those with a title; a record's other figures can be asked for by their key.
         main: shown where none is asked for.
     """
@@ -92,7 +92,7 @@ class Run:
     """A finished run.
 
     Attributes:
-        name: tells it from the others of the comparison.
+        name: unique within the comparison.
         folder: of its predictions; None where there is the record alone.
         record: its `run.json`.
     """

@@ -51,7 +51,7 @@ class Row:
 
 
 def short_names(names: Sequence[str]) -> dict[str, str]:
-    """The end of each path that tells it from the others, without the folders that all of them end with.
+    """The end of each path that distinguishes it from the others, without the folders that all of them end with.
 
     >>> short_names(["out/cells/mt-42/run", "out/cells/mt-43/run"])
     {'out/cells/mt-42/run': 'mt-42', 'out/cells/mt-43/run': 'mt-43'}
@@ -123,13 +123,13 @@ def _problem(group: list[Run]) -> str:
     """Why runs of the same options are not one row."""
     names = ", ".join(run.name for run in group)
     if (repeated := _overlap(group)) is not None:
-        return f"{names}: the same options and, more than once, the seed {repeated}; each is a row of its own."
+        return f"{names}: the same options and, more than once, the seed {repeated}; each is a separate row."
     for one, other in combinations(group, 2):
         for scope in _both(one, other):
             if unlike(one, other, scope, ""):
                 return (
-                    f"{names}: differ in the seed alone, and were tested on other rows of {scope[1]}; each is a row of "
-                    "its own."
+                    f"{names}: differ in the seed alone, and were tested on other rows of {scope[1]}; each is a "
+                    "separate row."
                 )
     return ""
 
@@ -141,13 +141,13 @@ def _both(one: Run, other: Run) -> list[Scope]:
 
 
 def _overlap(group: Sequence[Run]) -> str | None:
-    """A seed of two runs that were tested in the same language; None if there is none."""
+    """A seed of two runs that were tested in the same language; or None."""
     pairs = combinations(group, 2)
     return next((one.seed for one, other in pairs if one.seed == other.seed and _both(one, other)), None)
 
 
 def _changed(group: list[Run]) -> list[str]:
-    """What the record of one row's runs tells apart besides options."""
+    """Differences in the records of one row's runs other than options."""
     commits = sorted({str(run.record.get("commit")) for run in group})
     names = ", ".join(run.name for run in group)
     return [f"{names}: one row of runs of different commits ({', '.join(commits)})."] if commits[1:] else []

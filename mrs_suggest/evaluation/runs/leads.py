@@ -43,7 +43,7 @@ class Lead:
 
 
 def all_leads(rows: Sequence[Row], over: Row, scopes: Sequence[Scope]) -> tuple[list[Lead], list[str]]:
-    """The leads of all other rows, and why there are none where they could be.
+    """The leads of all other rows, and why some are missing.
 
     Raises:
         InputError: a file of predictions is damaged.

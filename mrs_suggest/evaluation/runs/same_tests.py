@@ -24,7 +24,7 @@ def unlike(one: Run, other: Run, scope: Scope, metric_signature: str) -> str:
 
 
 def _rows(one: Run, other: Run, scope: Scope) -> str:
-    """By the rows themselves where both runs keep them, else by what the records tell."""
+    """By the rows themselves where both runs keep them, else by the records."""
     if one is other:
         return ""
     if has_predictions(one, scope) and has_predictions(other, scope):

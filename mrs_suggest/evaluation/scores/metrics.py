@@ -37,7 +37,7 @@ class Scored:
         n: examples scored.
         figures: by name, the main one among them.
         signatures: how the figures were computed, by their names in JSON: `signature`, and others that end so.
-        interval: 95 % interval of the main figure; empty where it cannot be computed, None where the metric has none.
+        interval: 95 % interval of the main figure; empty if it cannot be computed, None if the metric lacks one.
         interval_method: how the interval was computed.
         skipped: examples left out, by reason; None where the metric leaves none out.
         beside: figures of another metric that are shown with these.

@@ -21,7 +21,7 @@ def score_files(
 
     Args:
         gold: the file of the accepted translations and their weights.
-        predictions: the file of the predicted translations; a prompt may be missing or have none.
+        predictions: the file of the predicted translations; a prompt may be missing or empty.
         rules: `paper` or `official`, see `mrs_metrics.translations_f1`. The paper's refuse a file that is not in the
             task's format; the official ones read it as the official scorer does, see
             `mrs_datasets.readers.staple.staple_official`.
@@ -57,10 +57,10 @@ def score_files(
 
 
 def read_accepted(rows: Iterable[Row], rules: str = "paper") -> dict[str, dict[str, float]]:
-    """Prompt's id -> accepted translation, as the rules read it -> weight; all texts are read at once.
+    """Prompt's id -> accepted translation, as the rules read it -> weight; all texts are read together.
 
     Args:
-        rows: `id` and `translations`; a blind prompt has none.
+        rows: `id` and `translations`; those of a blind prompt are empty.
     """
     kept = [(row["id"], row["translations"]) for row in rows]
     texts = iter(read_texts([entry["text"] for _, entries in kept for entry in entries], rules, accepted=True))

@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from mrs_datasets.readers.xglue_files import (
-    References,
     predicted_sentences,
     predictions_path,
     read_xglue_predictions,
@@ -47,7 +46,13 @@ def score_files(
             f"{known.name} needs one for each, in the same order."
         )
     if known.kind == "tags":
-        _require_room(Path(predictions), right)
+        sentences = predicted_sentences(Path(predictions))
+        for (first, ours), theirs in zip(sentences, right.references, strict=True):
+            if len(ours) > len(theirs):
+                raise InputError(
+                    f"{predictions}, line {first}: the sentence has {len(ours)} tags, but {len(theirs)} words in "
+                    f"{right.path}."
+                )
     with metric_errors(str(predictions)):
         return score_task(task, found, right.references, language, queries=right.queries, rules=rules)
 
@@ -86,13 +91,5 @@ def score_folder(
     if unused:
         raise InputError(f"{predictions}: None of the tasks {', '.join(tasks)} is tested in {', '.join(unused)}.")
     if not found:
-        raise InputError(f"{predictions}: There is no task, or no language, to score.")
+        raise InputError(f"{predictions}: no task, or no language, to score.")
     return found
-
-
-def _require_room(path: Path, right: References) -> None:
-    for (first, ours), theirs in zip(predicted_sentences(path), right.references, strict=True):
-        if len(ours) > len(theirs):
-            raise InputError(
-                f"{path}, line {first}: the sentence has {len(ours)} tags, but {len(theirs)} words in {right.path}."
-            )

@@ -23,7 +23,7 @@ _KINDS = {kind.name: kind for kind in KINDS}
 
 
 def load(kind: str, language: str, xcopa_question: str | None = None, **places: Any) -> dict[str, Dataset]:
-    """The test split, and few-shot examples of the training split (of validation for XCOPA where there is no other).
+    """The test split, and few-shot examples of the training split (XCOPA: or of validation).
 
     Args:
         kind: name of the kind of task.

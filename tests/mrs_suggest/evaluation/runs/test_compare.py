@@ -133,7 +133,7 @@ def test_a_seed_that_repeats_is_divided_by_name_or_left_apart(make_run: MakeRun,
     assert not found["warnings"]
     found = compared(make_run("x-42"), make_run("42-x"))
     assert len(found["rows"]) == 2
-    assert any("the seed 42; each is a row of its own" in text for text in found["warnings"])
+    assert any("the seed 42; each is a separate row" in text for text in found["warnings"])
 
 
 def test_languages_can_be_joined(make_run: MakeRun, compared: Compare) -> None:
@@ -396,7 +396,7 @@ def test_tasks_of_understanding_have_a_table_each(tmp_path: Path, compared: Comp
     found = compared(*(tmp_path / name for name in ("a-1", "a-2", "b-1", "c")))
     assert [row["name"] for row in found["rows"]] == ["a", "b-1", "c"]
     assert figures(found, "c", "score")["de"]["mark"] == "a"
-    assert "run.json does not tell whether" in found["footnotes"]["a"]
+    assert "run.json does not show whether" in found["footnotes"]["a"]
     cells = {(one["part"], one["language"]): one for one in found["rows"][0]["figures"]}
     assert list(cells) == [("NC", "en"), ("NC", "de"), ("NER", "en")]
     assert cells["NC", "de"]["mean"] == pytest.approx(0.6)
