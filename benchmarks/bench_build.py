@@ -92,8 +92,8 @@ def memory_mb(field: str, process: int | str = "self") -> float:
 
 def prepare(folder: Path, months: list[str], comments: int) -> dict[str, Any]:
     """Write the dumps and, where none is named, train a language model; what the dumps hold."""
-    from mrs_datasets.synthetic.dumps.synth import write_dumps
-    from mrs_datasets.synthetic.dumps.synth_languages import write_language_model
+    from mrs_datasets.synthetic.dumps import write_dumps
+    from mrs_datasets.synthetic.language_models import write_language_model
 
     start = time.perf_counter()
     manifest = write_dumps(folder / "dumps", months, comments, SEED)
@@ -134,9 +134,9 @@ def repeat_month(source: Path, target: Path, lines: int) -> dict[str, Any]:
 def our_pairs(dumps: Sequence[Path], model: Path | None = None) -> dict[str, Any]:
     """Up to pairs, in one process; with a model, up to their languages."""
     from mrs_datasets.builders.reddit.cleaning.language import identify_pairs
-    from mrs_datasets.builders.reddit.settings import Settings
-    from mrs_datasets.builders.reddit.shards.join import join_bucket
-    from mrs_datasets.builders.reddit.shards.shards import month_shard
+    from mrs_datasets.builders.reddit.months import month_shard
+    from mrs_datasets.builders.reddit.pairs import join_bucket
+    from mrs_datasets.builders.reddit.plan import Settings
     from mrs_suggest.common.text.language_id import LanguageIdentifier
 
     _load_libraries()
@@ -161,11 +161,11 @@ def our_pairs(dumps: Sequence[Path], model: Path | None = None) -> dict[str, Any
 
 def our_stages(dumps: Sequence[Path], model: Path, workers: int) -> dict[str, Any]:
     """The stages `months` and `pairs` of the build, as it runs them."""
-    from mrs_datasets.builders.pipeline.stages import Shard, run_stage
+    from mrs_datasets.builders.pipeline.stages import Shard, Workers, run_stage
     from mrs_datasets.builders.pipeline.work_folder import WorkFolder
-    from mrs_datasets.builders.pipeline.workers import Workers
-    from mrs_datasets.builders.reddit.settings import Settings
-    from mrs_datasets.builders.reddit.shards.shards import month_shard, pair_shard
+    from mrs_datasets.builders.reddit.months import month_shard
+    from mrs_datasets.builders.reddit.pairs import pair_shard
+    from mrs_datasets.builders.reddit.plan import Settings
 
     _load_libraries()
     found: dict[str, Any] = {}
@@ -194,8 +194,7 @@ def our_stages(dumps: Sequence[Path], model: Path, workers: int) -> dict[str, An
 def our_build(dumps: Sequence[Path], model: Path) -> dict[str, Any]:
     """The whole build with one worker."""
     from mrs_datasets.builders.reddit.build import build
-    from mrs_datasets.builders.reddit.plan import make_build_plan
-    from mrs_datasets.builders.reddit.settings import make_settings
+    from mrs_datasets.builders.reddit.plan import make_build_plan, make_settings
 
     _load_libraries()
     found: dict[str, Any] = {}
@@ -216,8 +215,8 @@ def our_build(dumps: Sequence[Path], model: Path) -> dict[str, Any]:
 
 def read_month(dump: Path, buckets: int) -> dict[str, Any]:
     """Read, filter and partition one dump; the partition stays beside it."""
-    from mrs_datasets.builders.reddit.settings import Settings
-    from mrs_datasets.builders.reddit.shards.shards import month_shard
+    from mrs_datasets.builders.reddit.months import month_shard
+    from mrs_datasets.builders.reddit.plan import Settings
 
     found: dict[str, Any] = {}
     with measured(found):
@@ -227,7 +226,7 @@ def read_month(dump: Path, buckets: int) -> dict[str, Any]:
 
 def join_one(partitions: Sequence[Path]) -> dict[str, Any]:
     """Join one bucket."""
-    from mrs_datasets.builders.reddit.shards.join import join_bucket
+    from mrs_datasets.builders.reddit.pairs import join_bucket
 
     _load_libraries()
     found: dict[str, Any] = {}
@@ -239,17 +238,17 @@ def join_one(partitions: Sequence[Path]) -> dict[str, Any]:
 
 def _load_libraries() -> None:
     """Import now what the stages import when they first run."""
-    from mrs_datasets.builders.pipeline.workers import settle
+    from mrs_datasets.builders.pipeline.stages import settle
 
     settle()
     import polars
     import xxhash
 
-    import mrs_datasets.builders.reddit.shards.shards
+    import mrs_datasets.builders.reddit.write
 
     assert polars
     assert xxhash
-    assert mrs_datasets.builders.reddit.shards.shards
+    assert mrs_datasets.builders.reddit.write
 
 
 def _ignore(_: object) -> None:
@@ -313,9 +312,9 @@ def bare_fasttext(dumps: Sequence[Path], model: Path) -> dict[str, Any]:
     """`predict` on message, space, reply of all pairs, which are made outside of the time."""
     import fasttext
 
-    from mrs_datasets.builders.reddit.settings import Settings
-    from mrs_datasets.builders.reddit.shards.join import join_bucket
-    from mrs_datasets.builders.reddit.shards.shards import month_shard
+    from mrs_datasets.builders.reddit.months import month_shard
+    from mrs_datasets.builders.reddit.pairs import join_bucket
+    from mrs_datasets.builders.reddit.plan import Settings
 
     texts: list[str] = []
     with tempfile.TemporaryDirectory(dir=dumps[0].parent) as folder:

@@ -28,7 +28,7 @@ import os
 import platform
 import statistics
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -90,15 +90,6 @@ SQL_MASKS = (
 # --- The builds -----------------------------------------------------------------------------------------------------
 
 
-class OneProcess:
-    """The engine that does the shards here, so that language identification can be replaced."""
-
-    def do(self, shards: Sequence[Any], bar: Any) -> Iterator[tuple[Any, Any]]:
-        from mrs_datasets.builders.pipeline.workers import Workers
-
-        yield from Workers(1).do(shards, bar)
-
-
 class AllEnglish:
     """Identifies nothing."""
 
@@ -108,20 +99,19 @@ class AllEnglish:
 
 def our_build(dumps: Sequence[Path], model: Path) -> dict[str, Any]:
     """The whole build; a digest of its pairs."""
+    from mrs_datasets.builders.reddit import pairs as pairs_stage
     from mrs_datasets.builders.reddit.build import build
-    from mrs_datasets.builders.reddit.plan import make_build_plan
-    from mrs_datasets.builders.reddit.settings import make_settings
-    from mrs_datasets.builders.reddit.shards import shards
+    from mrs_datasets.builders.reddit.plan import make_build_plan, make_settings
 
     _load_libraries()
-    shards._identifier = lambda _: AllEnglish()  # type: ignore[assignment]
+    pairs_stage._identifier = lambda _: AllEnglish()  # type: ignore[assignment]
     found: dict[str, Any] = {}
     with tempfile.TemporaryDirectory(dir=dumps[0].parent) as folder:
         out = Path(folder) / "mrs"
         plan = make_build_plan(dumps, out, 1, 8_000_000_000, BUCKETS)
         settings = make_settings("paper", min_examples=500)
         with measured(found):
-            build(plan, out, settings, model, say=lambda _: None, engine=OneProcess())
+            build(plan, out, settings, model, say=lambda _: None)
         pairs = sorted((out / "data" / "en").glob("*.parquet"))
         return {**found, **digest(pairs, masked=True)}
 
@@ -161,7 +151,7 @@ def digest(files: Sequence[Path], masked: bool) -> dict[str, Any]:
     """The number of pairs, and a digest of them, masked, in any order."""
     import pyarrow.parquet as pq
 
-    from mrs_datasets.builders.reddit.cleaning.markup import mask
+    from mrs_datasets.builders.reddit.cleaning.masks import mask
 
     keys = []
     for path in files:
@@ -190,15 +180,15 @@ def texts(pairs: list[tuple[str, str]]) -> dict[str, Any]:
     import pyarrow as pa
 
     from mrs_datasets.builders.reddit.cleaning.clean import clean_pairs, clean_text
-    from mrs_datasets.builders.reddit.cleaning.markup import mask
-    from mrs_datasets.builders.reddit.shards.shards import _masked
+    from mrs_datasets.builders.reddit.cleaning.masks import mask
+    from mrs_datasets.builders.reddit.pairs import mask_pairs
 
     _load_libraries()
     messages, replies = zip(*pairs, strict=True)
     table = pa.table({"message": messages, "reply": replies, "language": ["en"] * len(pairs)})
     both = [text for pair in pairs for text in pair]
     jobs: dict[str, Callable[[], Any]] = {
-        "masks": lambda: _masked(table),
+        "masks": lambda: mask_pairs(table),
         "cleaning": lambda: clean_pairs(table),
         "masks, text by text": lambda: [mask(text) for text in both],
         "cleaning, text by text": lambda: [clean_text(text) for text in both],
@@ -227,9 +217,9 @@ def texts(pairs: list[tuple[str, str]]) -> dict[str, Any]:
 
 def synthetic_pairs(dumps: Sequence[Path]) -> dict[str, Any]:
     """Pairs of one bucket of the dumps."""
-    from mrs_datasets.builders.reddit.settings import Settings
-    from mrs_datasets.builders.reddit.shards.join import join_bucket
-    from mrs_datasets.builders.reddit.shards.shards import month_shard
+    from mrs_datasets.builders.reddit.months import month_shard
+    from mrs_datasets.builders.reddit.pairs import join_bucket
+    from mrs_datasets.builders.reddit.plan import Settings
 
     with tempfile.TemporaryDirectory(dir=dumps[0].parent) as folder:
         target = Path(folder) / "month.arrow"

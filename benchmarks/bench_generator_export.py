@@ -30,7 +30,7 @@ from mrs_suggest.models.exports import CTRANSLATE2
 from mrs_suggest.models.generation.ctranslate2_generator import ExportedGenerator
 from mrs_suggest.models.generation.ctranslate2_writer import write_ctranslate2
 from mrs_suggest.models.generation.generator import Generator, ReplyWriter
-from mrs_suggest.training.reply.generation.generator_export import evaluated, mean_rouge, same_suggestions
+from mrs_suggest.training.generation.generator_export import evaluated, mean_rouge, same_suggestions
 
 MESSAGES = 30
 STEPS = 400  # of the tiny generator

@@ -29,8 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mrs_metrics.bleu import BleuScores, bleu_interval
-from mrs_metrics.resampling import percentile_interval, ratio_interval, resampled_sums
-from mrs_metrics.significance import bootstrap_interval
+from mrs_metrics.significance import bootstrap_interval, percentile_interval, ratio_interval, resampled_sums
 
 RESULT = Path(__file__).parent / "results" / "bench_intervals.json"
 SEED = 20210605

@@ -28,7 +28,6 @@ from typing import Any
 
 import numpy as np
 from datasets.utils.logging import disable_progress_bar as no_data_bars
-from mrs_trainers.pretraining import Pretraining, PretrainingTrainingArguments
 from torch import Tensor
 from torch.nn import functional
 from training_race import (
@@ -48,9 +47,11 @@ from transformers.utils.logging import disable_progress_bar as no_model_bars
 from mrs_datasets.prepared.prepared import open_prepared
 from mrs_suggest.models.generation.padding import IGNORED
 from mrs_suggest.models.retrieval.tiny import VOCABULARY, train_tokenizer
-from mrs_suggest.training.pretraining.mixture import WHICH
-from mrs_suggest.training.pretraining.options import PretrainingArguments
+from mrs_suggest.training.pretraining.mixture import WHICH, mixture
+from mrs_suggest.training.pretraining.objectives import OBJECTIVES
+from mrs_suggest.training.pretraining.options import PretrainingArguments, PretrainingTrainingArguments
 from mrs_suggest.training.pretraining.texts import Splits, TextData
+from mrs_suggest.training.pretraining.training import make_trainer
 
 RESULTS = Path(__file__).parent / "results"
 TARGETS = {"accelerate": 0.95, "padded": 1.4}
@@ -83,7 +84,6 @@ SIZES = {
 class Run:
     """What a trainer is made of."""
 
-    recipe: Pretraining
     parts: Any
     training: Any
     options: PretrainingArguments
@@ -92,7 +92,8 @@ class Run:
     def trainer(self, batch: int | None = None, **changes: Any) -> Any:
         """A new trainer of the same model; `changes` are options, `batch` the rows of a step."""
         training = replace(self.training, per_device_train_batch_size=batch) if batch else self.training
-        return self.recipe.make_trainer(self.parts, replace(self.options, **changes), training, self.data)
+        options = replace(self.options, **changes)
+        return make_trainer(mixture(options, OBJECTIVES, self.parts), options, training, self.data)
 
 
 class Bench:
@@ -138,10 +139,10 @@ class Bench:
             dataloader_num_workers=self.options.workers, dataloader_pin_memory=self.cuda,
         )  # fmt: skip
         options = PretrainingArguments(model_name_or_path=str(path), max_tokens=TOKENS, **changes)
-        recipe, data = Pretraining(), self.data()
-        parts = recipe.build(options, training, data)
+        data = self.data()
+        parts = OBJECTIVES[options.objective[0]].build(options, training, data)
         parts.model.to(training.device)
-        return Run(recipe, parts, training, options, data)
+        return Run(parts, training, options, data)
 
 
 def masked_loss(ours: Run) -> Callable[[Any, Any], Tensor]:

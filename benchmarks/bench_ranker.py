@@ -28,7 +28,7 @@ from mrs_suggest.suggest.ranking.char_tfidf import CharTfidf
 from mrs_suggest.suggest.ranking.choice import choose_expected, softmax
 from mrs_suggest.suggest.ranking.memory import MessageMemory
 from mrs_suggest.suggest.ranking.reply_ngrams import ReplyNgrams
-from mrs_suggest.training.reply.retrieval.ranker_tuning import WIDTH
+from mrs_suggest.training.retrieval.ranker_tuning import WIDTH
 
 REPLIES, MESSAGES, LEXICAL, DIMENSION = 45_000, 200_000, 20_000, 384
 

@@ -30,6 +30,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -58,8 +59,8 @@ def fresh(job: Callable[..., dict[str, Any]], *values: Any) -> dict[str, Any]:
 
 def prepare(folder: Path, comments: int) -> dict[str, Any]:
     """Write two months and a language model."""
-    from mrs_datasets.synthetic.dumps.synth import write_dumps
-    from mrs_datasets.synthetic.dumps.synth_languages import write_language_model
+    from mrs_datasets.synthetic.dumps import write_dumps
+    from mrs_datasets.synthetic.language_models import write_language_model
 
     manifest = write_dumps(folder / "dumps", MONTHS, comments // len(MONTHS), SEED)
     if "MRS_LANGUAGE_MODEL" not in os.environ:
@@ -70,39 +71,46 @@ def prepare(folder: Path, comments: int) -> dict[str, Any]:
 
 def build(folder: Path, profile: str) -> dict[str, Any]:
     """One build, stage by stage."""
-    from mrs_datasets.builders.pipeline.stages import name_and_bytes
+    from mrs_datasets.builders.pipeline.stages import Workers
     from mrs_datasets.builders.pipeline.work_folder import WorkFolder, work_place
-    from mrs_datasets.builders.pipeline.workers import Workers
-    from mrs_datasets.builders.reddit.build import stages_of
-    from mrs_datasets.builders.reddit.pipeline import Build, Pipeline
-    from mrs_datasets.builders.reddit.plan import find_dumps, make_build_plan
-    from mrs_datasets.builders.reddit.settings import make_settings
+    from mrs_datasets.builders.reddit import duplicates, months, pairs, write
+    from mrs_datasets.builders.reddit.funnel import Funnel
+    from mrs_datasets.builders.reddit.plan import Build, find_dumps, make_build_plan, make_settings
 
     model, out = Path(os.environ.get("MRS_LANGUAGE_MODEL", folder / "small.bin")), folder / profile / "mrs"
     plan = make_build_plan(find_dumps([f"{folder}/dumps/RC_*"]), out, 1, int(MEMORY), BUCKETS)
     settings = replace(make_settings(profile, min_examples=500, min_reply_count=1), buckets=BUCKETS)
     out.parent.mkdir()
     work = WorkFolder(work_place(out), {}, resume=False, overwrite=False)
-    running = Build(
-        plan, settings, model, out, False, work, Pipeline(plan, settings, name_and_bytes(model)), lambda _: None
-    )
+    running = Build(plan, settings, model, work, Funnel({"profile": profile, "departures": {}}), lambda _: None)
     stages: dict[str, dict[str, float]] = {}
-    with watched(out.parent) as highest:
-        for stage in stages_of(settings):
+    with watched(out.parent) as highest, Workers(1) as engine:
+
+        def measured(name: str, stage: Callable[[], Any]) -> Any:
             before, bytes_before = cpu_seconds(), size_of(out.parent)
             Path("/proc/self/clear_refs").write_text("5")  # the highest resident memory from here on
-            stage.run(running, Workers(1))
-            stages[stage.name] = {
+            result = stage()
+            stages[name] = {
                 "cpu": round(cpu_seconds() - before, 2),
                 "peak_mb": peak_mb(),
                 "mb": round((size_of(out.parent) - bytes_before) / 1e6, 2),
             }
+            return result
+
+        partitions = measured(months.STAGE, lambda: months.read_months(running, engine))
+        buckets, outcomes = measured(pairs.STAGE, lambda: pairs.make_pairs(running, partitions, engine))
+        codes: dict[str, Any] = {}
+        if settings.clean:
+            found = partial(duplicates.find_duplicates, running, buckets, outcomes, engine)
+            codes = measured(duplicates.STAGE, found)
+        written = partial(write.write_data_set, running, buckets, outcomes, codes, engine, out, False)
+        report = measured(write.STAGE, written)
         parquet = sum(path.stat().st_size for path in out.rglob("*.parquet"))
-    counts = {entry["stage"]: entry for entry in running.report["pipeline"]["stages"]}
+    counts = {entry["stage"]: entry for entry in report["pipeline"]["stages"]}
     return {
         "kept": counts["filter"]["out"],
         "pairs": counts["join"]["out"],
-        "written": running.report["pipeline"]["stages"][-1]["out"],
+        "written": report["pipeline"]["stages"][-1]["out"],
         "stages": stages,
         "parquet_mb": round(parquet / 1e6, 2),
         "disk_mb": round(max(highest) / 1e6, 2),

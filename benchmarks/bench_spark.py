@@ -48,10 +48,8 @@ def build_on(engine: str, dumps: Sequence[Path], model: Path, out: Path) -> dict
     import xxhash
 
     from mrs_datasets.builders.reddit.build import build
-    from mrs_datasets.builders.reddit.plan import make_build_plan
-    from mrs_datasets.builders.reddit.settings import make_settings
+    from mrs_datasets.builders.reddit.plan import make_build_plan, make_settings
     from mrs_datasets.builders.spark.engine import SparkEngine
-    from mrs_datasets.builders.spark.stages import stages_on
 
     assert polars
     assert xxhash
@@ -63,15 +61,13 @@ def build_on(engine: str, dumps: Sequence[Path], model: Path, out: Path) -> dict
     if engine == "local":
         build(plan, out, settings, model, say=told.append, overwrite=True)
     else:
-        with tempfile.TemporaryDirectory(dir=out.parent) as scratch, SparkEngine("local[2]") as spark:
-            spark.open(Path(scratch))
+        with SparkEngine("local[2]") as spark:
+            assert spark.session
             found["start_wall"], found["start_cpu"] = round(time.perf_counter() - begun, 1), tree_cpu() - cpu
             java = next(child for child in children().get(os.getpid(), []) if name_of(child) == "java")
-            close, spark.close = spark.close, lambda: None  # type: ignore[method-assign]  # measured first
-            build(plan, out, settings, model, say=told.append, overwrite=True, engine=spark, stages=stages_on(spark))
+            build(plan, out, settings, model, say=told.append, overwrite=True, engine=spark)
             found["java_mb"] = memory_mb("VmHWM", java)
             found["cpu"], found["wall"] = tree_cpu() - cpu, time.perf_counter() - begun
-            close()
     found.setdefault("cpu", tree_cpu() - cpu)
     found.setdefault("wall", time.perf_counter() - begun)
     found["driver_mb"] = memory_mb("VmHWM")

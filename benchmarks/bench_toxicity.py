@@ -38,7 +38,7 @@ from mrs_datasets.prepared.prepared import open_prepared
 from mrs_datasets.prepared.report import Report
 from mrs_datasets.prepared.schema import MRS, PAIR_SCHEMA
 from mrs_datasets.prepared.writer import write_prepared
-from mrs_datasets.synthetic.dumps.synth_text import speeches
+from mrs_datasets.synthetic.speech import speeches
 from mrs_suggest.models.retrieval.tiny import POSITIONS, train_tokenizer, write_checkpoint
 from mrs_suggest.services.scorers.classifier import BATCH, ClassifierScorer
 

@@ -38,8 +38,6 @@ import numpy as np
 import torch
 from datasets import Dataset
 from datasets.utils.logging import disable_progress_bar as no_data_bars
-from mrs_trainers.generation import Generation, GenerationArguments, GenerationTrainingArguments
-from mrs_trainers.retrieval import Retrieval
 from sentence_transformers import SentenceTransformerTrainer
 from sentence_transformers.sentence_transformer.losses import (
     CachedMultipleNegativesRankingLoss,
@@ -69,9 +67,14 @@ from mrs_suggest.models.generation.padding import IGNORED
 from mrs_suggest.models.generation.tiny_generator import build_tiny_generator
 from mrs_suggest.models.retrieval.routes import encoders
 from mrs_suggest.models.retrieval.tiny import VOCABULARY, train_tokenizer
+from mrs_suggest.training.generation.model import build_generator
+from mrs_suggest.training.generation.options import GenerationArguments, GenerationTrainingArguments
+from mrs_suggest.training.generation.run import make_trainer as make_generation_trainer
 from mrs_suggest.training.reply.data import RunData
-from mrs_suggest.training.reply.retrieval.retrieval_options import RetrievalArguments, RetrievalTrainingArguments
 from mrs_suggest.training.reply.settings import make_plan
+from mrs_suggest.training.retrieval.model import build
+from mrs_suggest.training.retrieval.model import make_trainer as make_retrieval_trainer
+from mrs_suggest.training.retrieval.options import RetrievalArguments, RetrievalTrainingArguments, resolved
 from mrs_suggest.training.sampling import WINDOW
 
 RESULTS = Path(__file__).parent / "results"
@@ -113,7 +116,7 @@ SIZES = {
 class Run:
     """What a trainer of ours is made of."""
 
-    recipe: Any
+    make_trainer: Callable[..., Any]
     parts: Any
     training: Any
     options: Any
@@ -125,7 +128,7 @@ class Run:
 
     def trainer(self, **changes: Any) -> Any:
         """A new trainer of the same model; `changes` are options."""
-        return self.recipe.make_trainer(self.parts, replace(self.options, **changes), self.training, self.data)
+        return self.make_trainer(self.parts, replace(self.options, **changes), self.training, self.data)
 
 
 class Bench:
@@ -180,11 +183,11 @@ class Bench:
             )  # fmt: skip
             BertModel(config).save_pretrained(path)
             tokenizer.save_pretrained(path)
-        recipe, training = Retrieval(), self.training(RetrievalTrainingArguments)
-        options = recipe.resolved(RetrievalArguments(model_name_or_path=str(path), mini_batch_size=self.batch))
-        parts = recipe.build(options, training, data)
+        training = self.training(RetrievalTrainingArguments)
+        options = resolved(RetrievalArguments(model_name_or_path=str(path), mini_batch_size=self.batch))
+        parts = build(options, training, data)
         parts.model.to(training.device)
-        return Run(recipe, parts, training, options, data)
+        return Run(make_retrieval_trainer, parts, training, options, data)
 
     def generator(self, data: RunData) -> Run:
         """A generator of random weights."""
@@ -196,12 +199,11 @@ class Bench:
                 config.pad_token_id, config.eos_token_id = tokenizer.pad_token_id, tokenizer.eos_token_id
                 config.bos_token_id = config.forced_eos_token_id = None
                 BartForConditionalGeneration(config).save_pretrained(path)
-        recipe = Generation()
         training = self.training(GenerationTrainingArguments, label_smoothing_factor=SMOOTHING)
         options = GenerationArguments(model_name_or_path=str(path), decoding_batch_size=self.size.answers)
-        parts = recipe.build(options, training, data)
+        parts = build_generator(options, training, data.texts(), data.languages())
         parts.model.to(training.device)
-        return Run(recipe, parts, training, options, data)
+        return Run(make_generation_trainer, parts, training, options, data)
 
 
 def bench_retrieval(bench: Bench) -> dict[str, Any]:
@@ -212,7 +214,7 @@ def bench_retrieval(bench: Bench) -> dict[str, Any]:
 
     def library(loss: nn.Module) -> Any:
         arguments = bench.training(RetrievalTrainingArguments, router_mapping=ours.training.router_mapping)
-        arguments.batch_sampler = lambda dataset, **settings: ours.trainer().pair_sampler
+        arguments.batch_sampler = lambda dataset, **settings: ours.trainer().sampler
         rows = ours.data.sources["en"]
         return SentenceTransformerTrainer(model=model, args=arguments, train_dataset=rows, loss=loss)
 

@@ -30,12 +30,13 @@ import torch
 from timing import write_result
 
 from mrs_datasets.builders.passes import Rows
-from mrs_datasets.builders.translation.shards import Translation
-from mrs_datasets.synthetic.dumps.synth_languages import write_language_model
+from mrs_datasets.builders.translation import Translation
+from mrs_datasets.synthetic.language_models import write_language_model
+from mrs_suggest.common.batches import by_length
 from mrs_suggest.common.text.language_id import LanguageIdentifier
 from mrs_suggest.common.text.text_services import Translator
 from mrs_suggest.services.translators.opening import open_translator
-from mrs_suggest.services.translators.seq2seq import CheckpointTranslator, Search, batches
+from mrs_suggest.services.translators.seq2seq import CheckpointTranslator, Search
 
 SEED, WORDS, STEPS, BATCH = 20210801, 1_900, 50, 32
 ANSWER = 9  # words
@@ -126,7 +127,7 @@ def bare(translator: CheckpointTranslator, texts: list[str]) -> Callable[[], int
     def call() -> int:
         lengths = [len(ids) for ids in tokenizer(texts)["input_ids"]]
         found: list[str] = []
-        for numbers in batches(lengths, SEARCH.batch_tokens):
+        for numbers in by_length(lengths, len(lengths), SEARCH.batch_tokens):
             found += write([texts[number] for number in numbers])
         return sum(bool(text) for text in found)
 

@@ -24,7 +24,7 @@ from mrs_suggest.models.generation.architectures.prophetnet_start import build_t
 from mrs_suggest.models.generation.generator import load_seq2seq
 from mrs_suggest.models.generation.language_tokens import TokenFrame, row_of
 from mrs_suggest.models.pretraining.denoising import next_token_losses
-from mrs_suggest.models.pretraining.future_ngrams import FutureNgramLoss, SpanMaskingCollator
+from mrs_suggest.models.pretraining.future_ngrams import SpanMaskingCollator, future_ngram_loss
 from mrs_suggest.models.pretraining.masking import vocabulary_of
 from mrs_suggest.training.pretraining.rows import encode
 
@@ -54,7 +54,7 @@ def batches_and_models(texts: list[str]) -> tuple[list[dict[str, Any]], dict[str
 
 def stepper(model: Any, batches: list[dict[str, Any]], steps: int) -> Callable[[], None]:
     """A function that trains so many steps."""
-    loss, optimizer = FutureNgramLoss(), torch.optim.AdamW(model.parameters(), lr=1e-4)
+    loss, optimizer = future_ngram_loss, torch.optim.AdamW(model.parameters(), lr=1e-4)
 
     def train() -> None:
         for step in range(steps):

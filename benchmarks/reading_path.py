@@ -1,170 +1,168 @@
-"""How many files a reader opens to follow a call: from a function, through what it calls by name, to the last line.
+"""Count the files, functions and classes of ours that a command executes, and the deepest stack of their calls.
 
-    python benchmarks/reading_path.py trainers/retrieval.py:main
-    python benchmarks/reading_path.py mrs_suggest/cli/suggest.py:main --edges
+    python benchmarks/reading_path.py                     # train a retriever, build a data set, score, suggest
+    python benchmarks/reading_path.py score --list        # one command, with its files in the order of their first call
+    python benchmarks/reading_path.py --limits            # exit code 1 if a count is above the project's limit
 
-Imports and calls are followed as text; nothing is run. A method call is followed into every class that the path has
-reached and that defines the method, so the count is an upper bound where two classes share a method's name, and misses
-what is called through a dictionary or a library's callback.
+Each command runs under `sys.setprofile` in a process of its own; all its threads are followed, and child processes are
+not. A file counts if one of its functions is called: executing a module on import is not enough. Functions are counted
+once, by file and qualified name; module bodies, class bodies, lambdas and comprehensions are none. A class counts if
+one of its methods is called. The deepest stack leaves out the frames of libraries between ours.
 """
 
 from __future__ import annotations
 
 import argparse
-import ast
-from collections import deque
-from dataclasses import dataclass, field
-from functools import cache
+import importlib
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Sequence
+from inspect import CO_OPTIMIZED
 from pathlib import Path
+from types import CodeType, FrameType
+from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
-INSTALLED_AS = {"mrs_trainers": "trainers", "mrs_model_cards": "model_cards"}
-Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
-Place = tuple[Path, str]  # a file and a name that it defines, or "" for the file itself
+PACKAGES = ("mrs_suggest", "mrs_datasets", "mrs_metrics", "trainers", "model_cards")
+MRS = "mrs_suggest.cli.main"
+SYNTH = "data synth --out dumps --months 2018-01 --comments 4000 --language-model languages.bin --toxic-words toxic"
+BUILD = "data build --dumps dumps/RC_2018-01.zst --out built --language-model languages.bin --min-examples 20"
+PREPARE = ["data prepare mrs --source sample --out data", SYNTH]  # run before, and not counted
+# name: module with a `main`, its arguments
+COMMANDS = {
+    "train": ("mrs_trainers.retrieval", "--data data --languages en --max_steps 4 --eval_steps 2 --save_steps 2 "
+              "--max_train_examples 200 --max_validation_examples 20 --max_test_examples 20 --output_dir run"),
+    "build": (MRS, f"{BUILD} --min-reply-count 2 --workers 1"),
+    "score": (MRS, "score scored.tsv --lang en"),
+    "suggest": (MRS, "suggest --lang en Hello!"),
+}  # fmt: skip
+LIMITS = {"train": {"files": 35, "functions": 200}, "build": {"files": 25}, "score": {"files": 12}}
+Figures = dict[str, Any]
 
 
-@dataclass(frozen=True)
-class Module:
-    """What a file defines and imports.
-
-    Attributes:
-        defined: name -> function, class, or the statement that assigns it.
-        imported: local name -> (file, name there), "" for the module itself.
-    """
-
-    defined: dict[str, ast.stmt] = field(default_factory=dict)
-    imported: dict[str, Place] = field(default_factory=dict)
-
-
-def file_of(dotted: str) -> Path | None:
-    """The file of a module of ours."""
-    first, *rest = dotted.split(".")
-    path = ROOT.joinpath(INSTALLED_AS.get(first, first), *rest)
-    if path.with_suffix(".py").is_file():
-        return path.with_suffix(".py")
-    return path / "__init__.py" if (path / "__init__.py").is_file() else None
-
-
-@cache
-def read(path: Path) -> Module:
-    """Read the definitions and imports of a file, those inside functions too."""
-    tree = ast.parse(path.read_text(encoding="utf-8"), str(path))
-    module = Module()
-    for node in tree.body:
-        if isinstance(node, Definition):
-            module.defined[node.name] = node
-        elif isinstance(node, ast.Assign | ast.AnnAssign):
-            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-            module.defined.update({target.id: node for target in targets if isinstance(target, ast.Name)})
-    for statement in ast.walk(tree):
-        if isinstance(statement, ast.ImportFrom) and statement.module:
-            for alias in statement.names:
-                if whole := file_of(f"{statement.module}.{alias.name}"):
-                    module.imported[alias.asname or alias.name] = (whole, "")
-                elif place := file_of(statement.module):
-                    module.imported[alias.asname or alias.name] = (place, alias.name)
-        elif isinstance(statement, ast.Import):
-            for alias in statement.names:
-                if alias.asname and (place := file_of(alias.name)):
-                    module.imported[alias.asname] = (place, "")
-    return module
+def main(argv: Sequence[str] | None = None) -> int:
+    """Print the table; with --limits, the exit code is 1 where a count is above its limit."""
+    parser = argparse.ArgumentParser(allow_abbrev=False, description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("commands", nargs="*", metavar="command", help=f"of {', '.join(COMMANDS)} (default: all)")
+    parser.add_argument("--list", action="store_true", help="also print the files and the deepest stack")
+    parser.add_argument("--limits", action="store_true", help="fail where a command executes more than allowed")
+    options = parser.parse_args(argv)
+    if unknown := set(options.commands) - set(COMMANDS):
+        parser.error(f"expected some of {', '.join(COMMANDS)}, found {', '.join(sorted(unknown))}.")
+    found = {name: {} for name in options.commands or COMMANDS}
+    with tempfile.TemporaryDirectory(prefix="reading-path-") as folder:
+        (Path(folder) / "scored.tsv").write_text("How are you?\tFine, thanks!\tFine!\tNot so good\n", encoding="utf-8")
+        for words in PREPARE:
+            _run(folder, "-m", MRS, *words.split())
+        for name in found:
+            module, words = COMMANDS[name]
+            printed = _run(folder, __file__, "--walk", module, *words.split())
+            found[name] = json.loads(printed.splitlines()[-1])
+    print(table(found))
+    if options.list:
+        for name, figures in found.items():
+            print("", f"{name}:", *figures["paths"], "deepest stack:", *figures["stack"], sep="\n  ")
+    above = over_limits(found) if options.limits else []
+    print(*above, sep="\n", end="\n" if above else "")
+    return int(bool(above))
 
 
-def resolve(path: Path, name: str) -> Place | None:
-    """Where a name that a file uses is defined; re-exports are followed."""
-    module = read(path)
-    if name in module.defined:
-        return path, name
-    if name in module.imported:
-        place, original = module.imported[name]
-        return (place, "") if not original else resolve(place, original)
-    return None
+def _run(folder: str, *words: str) -> str:
+    environment = {
+        **os.environ, "PYTHONPATH": str(ROOT), "HF_HUB_OFFLINE": "1", "HF_EVALUATE_OFFLINE": "1", "HF_HOME": folder,
+        "TOKENIZERS_PARALLELISM": "false",
+    }  # fmt: skip
+    done = subprocess.run([sys.executable, *words], cwd=folder, env=environment, capture_output=True, text=True)
+    if done.returncode:
+        sys.exit(f"{' '.join(words)} failed:\n{done.stderr[-2000:]}")
+    return done.stdout
+
+
+def table(found: dict[str, Figures]) -> str:
+    """The counts by command, each with its limit if it has one."""
+    columns = ("files", "lines", "functions", "classes", "deepest")
+    rows = [f"{'command':<8}" + "".join(f"{column:>16}" for column in columns)]
+    for name, figures in found.items():
+        limits = LIMITS.get(name, {})
+        cells = (f"{figures[c]:,}" + (f" (limit {limits[c]})" if c in limits else "") for c in columns)
+        rows.append(f"{name:<8}" + "".join(f"{cell:>16}" for cell in cells))
+    return "\n".join(rows)
+
+
+def over_limits(found: dict[str, Figures]) -> list[str]:
+    """A sentence for each count above its limit."""
+    return [
+        f"{name}: {figures[count]} {count}, more than the limit of {limit}"
+        for name, figures in found.items()
+        for count, limit in LIMITS.get(name, {}).items()
+        if figures[count] > limit
+    ]
 
 
 class Walk:
-    """Follows calls from one function; `visited` has the files in the order of their first visit, `edges` why."""
+    """What is called while `profile` is the profile function of the process; see the docstring of the module."""
 
-    def __init__(self, start: Place) -> None:
-        self.visited: dict[Path, None] = {}
-        self.edges: list[tuple[Place, Place]] = []
-        self._seen: set[Place] = set()
-        self._classes: dict[Place, ast.ClassDef] = {}
-        self._methods: dict[str, Place] = {}  # method names called so far, and by whom first
-        self._queue: deque[Place] = deque()
-        self._add(start, start)
-        while self._queue:
-            self._follow(self._queue.popleft())
+    def __init__(self, roots: Sequence[Path]) -> None:
+        self.roots = [f"{os.path.realpath(root)}{os.sep}" for root in roots]
+        self.functions: dict[tuple[str, str], None] = {}
+        self.deepest: tuple[str, ...] = ()
+        self._paths: dict[str, str] = {}
+        self._threads = threading.local()
 
-    def _add(self, place: Place, caller: Place) -> None:
-        if place in self._seen:
+    def _path(self, code: CodeType) -> str:
+        name = code.co_filename
+        if name not in self._paths:
+            path = os.path.realpath(name)
+            self._paths[name] = path if any(path.startswith(root) for root in self.roots) else ""
+        return self._paths[name]
+
+    def profile(self, frame: FrameType, event: str, _: object) -> None:
+        if event not in ("call", "return"):
             return
-        self._seen.add(place)
-        self.edges.append((caller, place))
-        self.visited.setdefault(place[0])
-        self._queue.append(place)
+        stack = self._threads.__dict__.setdefault("stack", [])
+        code = frame.f_code
+        if event == "return":
+            if stack and stack[-1][0] is frame:
+                stack.pop()
+        elif code.co_flags & CO_OPTIMIZED and not code.co_name.startswith("<") and (path := self._path(code)):
+            self.functions.setdefault((path, code.co_qualname))
+            stack.append((frame, f"{Path(path).name}:{code.co_qualname}"))
+            if len(stack) > len(self.deepest):
+                self.deepest = tuple(name for _, name in stack)
 
-    def _follow(self, place: Place) -> None:
-        path, name = place
-        module = read(path)
-        top, _, method = name.partition(".")
-        node: ast.AST = module.defined[top]
-        if method:
-            node = next(part for part in ast.walk(node) if isinstance(part, Definition) and part.name == method)
-        elif isinstance(node, ast.ClassDef):
-            self._enter_class(place, node)
-            return
-        self._follow_names(place, node)
-
-    def _enter_class(self, place: Place, node: ast.ClassDef) -> None:
-        self._classes[place] = node
-        for part in node.body:
-            if not isinstance(part, ast.FunctionDef | ast.AsyncFunctionDef):
-                self._follow_names(place, part)
-        for base in [*node.bases, *node.decorator_list]:
-            self._follow_names(place, base)
-        for method in node.body:
-            if isinstance(method, ast.FunctionDef | ast.AsyncFunctionDef) and (
-                method.name in self._methods or (method.name.startswith("__") and method.name.endswith("__"))
-            ):
-                self._add((place[0], f"{place[1]}.{method.name}"), self._methods.get(method.name, place))
-
-    def _follow_names(self, place: Place, node: ast.AST) -> None:
-        for part in ast.walk(node):
-            if isinstance(part, ast.Name):
-                found = resolve(place[0], part.id)
-                if found and found[1]:
-                    self._add(found, place)
-            elif isinstance(part, ast.Attribute):
-                owner = resolve(place[0], part.value.id) if isinstance(part.value, ast.Name) else None
-                if owner and not owner[1]:  # a module of ours
-                    found = resolve(owner[0], part.attr)
-                    if found and found[1]:
-                        self._add(found, place)
-                elif part.attr not in self._methods:
-                    self._methods[part.attr] = place
-                    for (path, name), known in list(self._classes.items()):
-                        if any(isinstance(m, ast.FunctionDef) and m.name == part.attr for m in known.body):
-                            self._add((path, f"{name}.{part.attr}"), place)
+    def figures(self) -> Figures:
+        paths = list(dict.fromkeys(path for path, _ in self.functions))
+        owners = {(path, name.rpartition(".")[0]) for path, name in self.functions}
+        return {
+            "files": len(paths),
+            "lines": sum(Path(path).read_text(encoding="utf-8").count("\n") for path in paths),
+            "functions": len(self.functions),
+            "classes": len([owner for _, owner in owners if owner and not owner.endswith("<locals>")]),
+            "deepest": len(self.deepest),
+            "paths": [os.path.relpath(path, ROOT) for path in paths],
+            "stack": self.deepest,
+        }
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(allow_abbrev=False, description=(__doc__ or "").splitlines()[0])
-    parser.add_argument(
-        "start", metavar="FILE:FUNCTION", help="where the path begins, such as mrs_suggest/cli/suggest.py:main"
-    )
-    parser.add_argument("--edges", action="store_true", help="also print which call led to each file first")
-    options = parser.parse_args()
-    file, _, function = options.start.partition(":")
-    if not (ROOT / file).is_file() or function not in read(ROOT / file).defined:
-        parser.error(f"{options.start}: expected FILE:FUNCTION with a function at the top level of the file.")
-    walk = Walk((ROOT / file, function))
-    first = {target[0]: (caller, target) for caller, target in reversed(walk.edges)}
-    for path in walk.visited:
-        (caller, by), (_, name) = first[path]
-        why = f"  {name}, from {caller.relative_to(ROOT)}:{by}" if options.edges else ""
-        print(f"{path.relative_to(ROOT)}{why}")
-    print(f"{len(walk.visited)} files")
+def walk(module: str, words: Sequence[str]) -> None:
+    """Run `main(words)` of a module and print what it executed, as the last line."""
+    run, steps = importlib.import_module(module).main, Walk([ROOT / package for package in PACKAGES])
+    threading.setprofile(steps.profile)
+    sys.setprofile(steps.profile)
+    try:
+        code = run(words)
+    finally:
+        sys.setprofile(None)
+        threading.setprofile(None)
+    print(json.dumps(steps.figures()))
+    sys.exit(code)
 
 
 if __name__ == "__main__":
-    main()
+    if sys.argv[1:2] == ["--walk"]:
+        walk(sys.argv[2], sys.argv[3:])
+    sys.exit(main())

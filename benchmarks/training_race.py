@@ -65,7 +65,7 @@ def bare_loop(trainer: Any, steps: int, loss: Callable[[Any, Any], Tensor], cloc
     optimizer = trainer.create_optimizer()
     schedule = get_scheduler(training.lr_scheduler_type, optimizer, training.get_warmup_steps(steps), steps)
     loader: Any = DataLoader(
-        trainer.train_dataset, batch_sampler=trainer.pair_sampler, collate_fn=trainer.data_collator,
+        trainer.train_dataset, batch_sampler=trainer.sampler, collate_fn=trainer.data_collator,
         num_workers=training.dataloader_num_workers, pin_memory=training.dataloader_pin_memory,
     )  # fmt: skip
     model, optimizer, loader, schedule = accelerator.prepare(trainer.model, optimizer, loader, schedule)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import MISSING, dataclass, field, fields, replace
+from dataclasses import field, replace
 from functools import cache
 from importlib import resources
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import yaml
+from pydantic import AfterValidator, BeforeValidator, ConfigDict, TypeAdapter, ValidationError
+from pydantic.dataclasses import dataclass
 
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.common.text.languages import KNOWN, Language, find_language, is_made_up, require_known
@@ -22,20 +24,48 @@ DTYPES = {"string": "string", "int64": "int64", "float64": "float64", "bool": "b
 LIST = "list of "  # a list type names its entries: `list of string`, `list of {text: string, weight: float64}`
 LANGUAGE = "{language}"
 ERROR, WARNING = "error", "warning"  # levels of a finding of `mrs data check`
+Level = Literal["error", "warning"]
+STRICT = ConfigDict(extra="forbid")
 
 
-@dataclass(frozen=True)
+def list_entries(dtype: str) -> str | dict[str, str]:
+    """The type of a list column's entries, or of each of their fields.
+
+    Raises:
+        ValueError: not a list type.
+    """
+    entries = dtype.removeprefix(LIST)
+    plain = set(DTYPES) - {"class_label"}
+    if entries in plain:
+        return entries
+    struct = re.fullmatch(r"\{(\w+: \w+(?:, \w+: \w+)*)\}", entries)
+    found = dict(part.split(": ") for part in struct[1].split(", ")) if struct else {}
+    if not found or not set(found.values()) <= plain:
+        raise ValueError(
+            f"expected one of {', '.join(DTYPES)}, or a list such as `list of string` or "
+            f"`list of {{text: string, weight: float64}}`, found {dtype!r}"
+        )
+    return found
+
+
+def _known_dtype(dtype: str) -> str:
+    if dtype not in DTYPES:
+        list_entries(dtype)
+    return dtype
+
+
+@dataclass(frozen=True, config=STRICT)
 class Column:
     """A column: its type, named as in `datasets`, and its meaning.
 
     Attributes:
-        names: of a `class_label`'s values.
+        names: labels of a `class_label`.
         values: the only texts allowed in a `string`.
-        optional: it may be null.
-        identifier: it identifies a row of its split, so that no two rows have the same.
+        optional: whether it may be null.
+        identifier: whether it identifies a row of its split (no two rows share a value).
     """
 
-    dtype: str
+    dtype: Annotated[str, AfterValidator(_known_dtype)]
     meaning: str
     names: tuple[str, ...] = ()
     values: tuple[str, ...] = ()
@@ -46,66 +76,44 @@ class Column:
         """The column in the YAML of a card."""
         if self.dtype == "class_label":
             return {"name": name, "dtype": {"class_label": {"names": {str(i): n for i, n in enumerate(self.names)}}}}
-        if self.dtype.startswith(LIST):
-            held = _held(self.dtype)
-            if isinstance(held, dict):
-                return {"name": name, "list": [{"name": field, "dtype": dtype} for field, dtype in held.items()]}
-            return {"name": name, "list": held}
-        return {"name": name, "dtype": self.dtype}
-
-    def require_known_type(self) -> None:
-        """ValueError for an unknown type."""
-        if self.dtype.startswith(LIST):
-            _held(self.dtype)
-        elif self.dtype not in DTYPES:
-            raise ValueError(self.dtype)
+        if self.dtype in DTYPES:
+            return {"name": name, "dtype": self.dtype}
+        entries = list_entries(self.dtype)
+        if isinstance(entries, str):
+            return {"name": name, "list": entries}
+        return {"name": name, "list": [{"name": field, "dtype": dtype} for field, dtype in entries.items()]}
 
     def arrow(self) -> pa.DataType:
         """The column's type in Arrow."""
         import pyarrow as pa  # here, since a model's card cites the catalogue without it
 
-        if not self.dtype.startswith(LIST):
+        if self.dtype in DTYPES:
             return pa.type_for_alias(DTYPES[self.dtype])
-        held = _held(self.dtype)
-        if isinstance(held, dict):
-            return pa.list_(pa.struct([(field, pa.type_for_alias(DTYPES[dtype])) for field, dtype in held.items()]))
-        return pa.list_(pa.type_for_alias(DTYPES[held]))
+        entries = list_entries(self.dtype)
+        if isinstance(entries, str):
+            return pa.list_(pa.type_for_alias(DTYPES[entries]))
+        return pa.list_(pa.struct([(field, pa.type_for_alias(DTYPES[dtype])) for field, dtype in entries.items()]))
 
 
-def _held(dtype: str) -> str | dict[str, str]:
-    """The type of a list's entries, or of each of their fields; ValueError for anything else."""
-    held = dtype.removeprefix(LIST)
-    plain = set(DTYPES) - {"class_label"}
-    if held in plain:
-        return held
-    entry = re.fullmatch(r"\{(.+)\}", held)
-    fields = [re.fullmatch(r"(\w+): (\w+)", part) for part in entry[1].split(", ")] if entry else []
-    found = {field[1]: field[2] for field in fields if field}
-    if not found or len(found) != len(fields) or not set(found.values()) <= plain:
-        raise ValueError(dtype)
-    return found
-
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, config=STRICT)
 class Kind:
     """Configs with the same columns; `config` is their name with `{language}` in it.
 
     Attributes:
         languages: those that have such a config; empty for all.
         rows: rows of each split in a complete source, if known.
-        sizes: language -> the same, where languages differ (else `rows`).
-        texts: language -> the columns in that language; `{language}` is the config's own.
-        repeats: level of identical rows in a split, `error` or `warning` (people do say the same thing twice).
-        leaks: level of a row that is in another split too, `error` or `warning`.
-        stem: the columns that are seldom equal in two rows.
-        alternatives: the columns that are seldom equal in one row.
-        parallel: column -> level, `error` or `warning`, if rows with the same identifier differ in it between the
-            configs of this kind.
+        sizes: the same by language, where languages differ (else `rows`).
+        texts: language -> the columns in that language; `{language}` is the config's language.
+        repeats: level of identical rows in a split.
+        leaks: level of a row that also occurs in another split.
+        stem: columns that rarely repeat across rows.
+        alternatives: columns that rarely agree within one row.
+        parallel: column -> level, if rows with the same identifier differ in it between the configs of this kind.
         corrected: column -> the column with its corrections; rows where they differ are counted.
         values: column -> the only texts allowed in it, where they differ between kinds (else `Column.values`).
-        hidden: the columns that are null where the publisher keeps the answers (of all kinds: `Column.optional`).
-        empties: level of an empty text, `error` or `warning`.
-        aligned: list columns with an entry for each entry of the other.
+        hidden: columns that are null where the publisher keeps the answers (for all kinds: `Column.optional`).
+        empties: level of an empty text.
+        aligned: list columns with one entry for each entry of the others.
         spans: column of `{text, start}` -> the text column that they are parts of.
         on_demand: a view, written only on request.
     """
@@ -117,22 +125,22 @@ class Kind:
     languages: tuple[str, ...] = ()
     rows: dict[str, int] = field(default_factory=dict)
     texts: dict[str, tuple[str, ...]] = field(default_factory=dict)
-    repeats: str = ERROR
-    leaks: str = ERROR
+    repeats: Level = "error"
+    leaks: Level = "error"
     stem: tuple[str, ...] = ()
     alternatives: tuple[str, ...] = ()
-    parallel: dict[str, str] = field(default_factory=dict)
+    parallel: dict[str, Level] = field(default_factory=dict)
     corrected: dict[str, str] = field(default_factory=dict)
     values: dict[str, tuple[str, ...]] = field(default_factory=dict)
     hidden: tuple[str, ...] = ()
     sizes: dict[str, dict[str, int]] = field(default_factory=dict)
-    empties: str = ERROR
+    empties: Level = "error"
     aligned: tuple[str, ...] = ()
     spans: dict[str, str] = field(default_factory=dict)
     on_demand: bool = False
 
     def rows_of(self, language: str) -> dict[str, int]:
-        """The rows of each split of a language in a complete source, as far as known."""
+        """The known row counts of each split of a language in a complete source."""
         return self.sizes.get(language, self.rows)
 
     @property
@@ -141,16 +149,16 @@ class Kind:
         return self.config.replace(LANGUAGE, self.languages[0] if len(self.languages) == 1 else "LANG")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, config=STRICT)
 class Variant:
     """A reader's source, and the texts for the card of a folder made from it.
 
     Attributes:
-        uses: what the data are for, and what is out of scope.
-        curation: why and how they were collected, by whom, and who labelled them.
-        personal: personal and sensitive information in them, as far as known.
+        uses: intended uses, and what is out of scope.
+        curation: why and how the data were collected, by whom, and who labelled them.
+        personal: known personal and sensitive information.
         layout: file of the source -> its contents.
-        revision: of the source, as its authors name it: the one that `rows` and `layout` describe.
+        revision: the source's version that `rows` and `layout` describe.
     """
 
     title: str
@@ -164,7 +172,18 @@ class Variant:
     revision: str
 
 
-@dataclass(frozen=True)
+def _languages(codes: list[str] | dict[str, Language]) -> dict[str, Language]:
+    """Languages of `languages.yaml`, or synthetic ones with a private-use code (ISO 639-3: qaa to qtz)."""
+    if isinstance(codes, dict):
+        return codes
+    found = {}
+    for code in codes:
+        synthetic = find_language(code) if isinstance(code, str) and is_made_up(code) else None
+        found[code] = synthetic or require_known(code, "languages")
+    return found
+
+
+@dataclass(frozen=True, config=STRICT)
 class DatasetRecord:
     """One data set: its source, its configs' contents and the texts of its card.
 
@@ -173,14 +192,14 @@ class DatasetRecord:
         source: what `--source` accepts, as the end of a sentence.
         restricted: why publishing a copy is restricted and where to ask for one; empty for a free data set.
         archive_gib: archives that unpack to more GiB are refused.
-        open_languages: a folder may have configs of other languages too (see `covering`).
-        like: name of the record that kinds and columns come from, as far as they are in this one's languages.
+        open_languages: whether a folder may have configs of other languages too (see `covering`).
+        like: the record whose columns and kinds (in this one's languages) are reused.
     """
 
     name: str
     homepage: str
     paper: str
-    languages: dict[str, Language]
+    languages: Annotated[dict[str, Language], BeforeValidator(_languages)]
     task_categories: tuple[str, ...]
     tags: tuple[str, ...]
     citation: str
@@ -250,7 +269,7 @@ def read_record(name: str) -> DatasetRecord:
 
 
 def parse_record(text: str, where: str) -> DatasetRecord:
-    """Check a record.
+    """Parse and validate a record.
 
     Raises:
         InputError: an unknown or missing field, an undescribed column, an unknown type or language; the sentence names
@@ -258,42 +277,39 @@ def parse_record(text: str, where: str) -> DatasetRecord:
     """
     try:
         content = yaml.safe_load(text)
+        if isinstance(content, dict) and (like := content.get("like")) is not None:
+            if like not in catalogued():
+                raise InputError(f"{where}: like must name a record, one of {', '.join(catalogued())}.")
+            model = read_record(like)
+            content = {**content, "kinds": _kinds_in(model, content.get("languages", [])), "columns": model.columns}
+        record = TypeAdapter(DatasetRecord).validate_python(content)
     except yaml.YAMLError as error:
         raise InputError(f"{where}: the record is not valid YAML ({str(error).splitlines()[0]}).") from None
-    model = None
-    if isinstance(content, dict) and "like" in content:
-        if content["like"] not in catalogued():
-            raise InputError(f"{where}: like must name a record, one of {', '.join(catalogued())}.")
-        model = read_record(content["like"])
-        content = {"kinds": {}, "columns": {}, **content}
-    parts = {"kinds": Kind, "columns": Column, "variants": Variant}
-    values = _checked(DatasetRecord, content, where)
-    for part, cls in parts.items():
-        if not isinstance(values[part], dict):
-            raise InputError(f"{where}: {part} must map names to fields.")
-        values[part] = {
-            name: cls(**_checked(cls, entry, f"{where}, {part}, {name}")) for name, entry in values[part].items()
-        }
-    values["languages"] = {code: _language(code, where) for code in values["languages"]}
-    record = DatasetRecord(**values)
-    if model is not None:
-        record = replace(record, kinds=_kinds_in(model, record.languages), columns=model.columns)
-    for name, column in record.columns.items():
-        try:
-            column.require_known_type()
-        except (ValueError, AttributeError):  # AttributeError: not a text in YAML
-            raise InputError(
-                f"{where}, columns, {name}: dtype must be one of {', '.join(DTYPES)}, or a list such as "
-                f"`list of string` or `list of {{text: string, weight: float64}}`, not {column.dtype!r}."
-            ) from None
+    except ValidationError as error:
+        raise InputError(f"{where}, {first_problem(error)}.") from None
     for name, kind in record.kinds.items():
         for problem in _problems(record, kind):
             raise InputError(f"{where}, kinds, {name}: {problem}.")
     return record
 
 
+def first_problem(error: ValidationError) -> str:
+    """The first problem that pydantic found, in words: the path to the field, and what is wrong with it."""
+    problem = error.errors()[0]
+    path = [str(part) for part in problem["loc"]]
+    for kind, what in (("missing", "missing"), ("unexpected", "unknown"), ("extra", "unknown")):
+        if problem["type"].startswith(kind):
+            *path, name = path
+            return ": ".join([*filter(None, [", ".join(path)]), f"{what} field {name!r}"])
+    said = problem["msg"].removeprefix("Value error, ")
+    said = f"{said[0].lower()}{said[1:]}"
+    if problem["type"] not in ("value_error", "json_invalid"):
+        said += f", found {str(problem['input'])[:60]!r}"
+    return ": ".join([*filter(None, [", ".join(path)]), said])
+
+
 def _kinds_in(model: DatasetRecord, languages: Iterable[str]) -> dict[str, Kind]:
-    """The kinds of a record in some languages; how many rows they have is that record's alone."""
+    """The kinds of a record in some languages, without its row counts."""
     own = {name: kind.languages or tuple(model.languages) for name, kind in model.kinds.items()}
     return {
         name: replace(model.kinds[name], languages=tuple(c for c in languages if c in codes), rows={}, sizes={})
@@ -301,44 +317,15 @@ def _kinds_in(model: DatasetRecord, languages: Iterable[str]) -> dict[str, Kind]
     }
 
 
-def _language(code: str, where: str) -> Language:
-    """A language of `mrs_suggest/common/text/languages.yaml`, or a made-up one with a private-use code (ISO 639-3: qaa
-    to qtz)."""
-    made_up = find_language(code) if isinstance(code, str) and is_made_up(code) else None
-    return made_up or require_known(code, where)
-
-
 def _problems(record: DatasetRecord, kind: Kind) -> Iterator[str]:
-    """What a kind refers to that does not exist."""
+    """References of a kind to columns, languages or splits that do not exist."""
     named = {*kind.columns, *kind.stem, *kind.alternatives, *kind.parallel, *kind.corrected, *kind.corrected.values()}
     named |= {*kind.values, *kind.hidden, *kind.aligned, *kind.spans, *kind.spans.values()}
-    for columns in kind.texts.values():
-        named.update(columns)
+    named.update(column for columns in kind.texts.values() for column in columns)
     yield from (f"column {column!r} is not described" for column in sorted(named - set(record.columns)))
     unknown = {*kind.languages, *kind.sizes} - set(record.languages)
     unknown |= set(kind.texts) - {LANGUAGE, *KNOWN, *record.languages}
     yield from (f"language {code!r} is not described" for code in sorted(unknown))
     yield from (f"rows of {split!r}, which is not a split" for split in kind.rows if split not in kind.splits)
-    levels = {kind.repeats, kind.leaks, kind.empties, *kind.parallel.values()} - {ERROR, WARNING}
-    yield from (f"expected {ERROR} or {WARNING}, found {level!r}" for level in levels)
     if LANGUAGE not in kind.config:
         yield f"config needs {LANGUAGE}"
-
-
-def _checked(cls: type, entry: Any, where: str) -> dict[str, Any]:
-    """The fields of an entry, lists as tuples: fields without a default are required, unknown ones are refused."""
-    if not isinstance(entry, dict):
-        raise InputError(f"{where}: expected a mapping of fields.")
-    known = {field.name for field in fields(cls)}
-    needed = {f.name for f in fields(cls) if f.default is MISSING and f.default_factory is MISSING}
-    for name in sorted((set(entry) - known) | (needed - set(entry))):
-        problem = "unknown field" if name in entry else "missing field"
-        raise InputError(f"{where}: {problem} {name!r}; the fields are {', '.join(sorted(known))}.")
-    return {name: _frozen(value) for name, value in entry.items()}
-
-
-def _frozen(value: Any) -> Any:
-    """Lists as tuples, also inside a mapping."""
-    if isinstance(value, dict):
-        return {name: _frozen(held) for name, held in value.items()}
-    return tuple(value) if isinstance(value, list) else value

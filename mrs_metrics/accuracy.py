@@ -122,7 +122,7 @@ def macro_average(languages: Mapping[str, ArrayLike], samples: int = 1000, seed:
     """Return the average over languages of a parallel test set.
 
     The languages translate the same examples, so their answers are not independent: a resample draws examples, each
-    with its answers in all languages (studentised, see `mrs_metrics.resampling`).
+    with its answers in all languages (studentised, see `mrs_metrics.significance`).
 
     Args:
         languages: code -> (n,) 1 for a right answer and 0 for a wrong one, entry i of all on the same example.

@@ -33,10 +33,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from mrs_metrics.resampling import SAMPLES, SEED, percentile_interval, resampled_sums
 from mrs_metrics.rouge import score_examples as score_rouge
-from mrs_metrics.signature import signature
-from mrs_metrics.suggestions import Reference, as_lists, check_suggestions, reference_counts, shown_counts
+from mrs_metrics.signature import Reference, as_lists, check_suggestions, count_references, signature
+from mrs_metrics.significance import SAMPLES, SEED, percentile_interval, resampled_sums
 
 if TYPE_CHECKING:
     from sacrebleu.metrics.bleu import BLEU, BLEUScore
@@ -137,7 +136,7 @@ def score_suggestions(
         skipped=skipped,
         empty=sum(score.sys_len == 0 for *_, score in rows),
         signature=_signature(
-            metric, max(map(len, predictions), default=0), shown_counts(reference_counts(references)), language, chosen
+            metric, max(map(len, predictions), default=0), count_references(references), language, chosen
         ),
     )
 

@@ -25,9 +25,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from mrs_metrics.ngrams import ngrams
 from mrs_metrics.signature import signature
-from mrs_metrics.tokenize import Tokenizer
+from mrs_metrics.tokenize import Tokenizer, ngrams
 
 DENOMINATORS = ("tokens", "ngrams")
 LEVELS = ("corpus", "response")
@@ -99,30 +98,8 @@ def distinct_n(
         raise ValueError(f"The level of Dist-n must be one of {list(LEVELS)}, not {level!r}.")
     if level == "corpus":
         return distinct_counts(token_lists, n).ratio(denominator)
-    values = response_distinct_n(token_lists, n, denominator)
-    return float(values.mean()) if len(values) else 0.0
-
-
-def response_distinct_n(
-    token_lists: Iterable[Sequence[str]], n: int, denominator: str = "tokens"
-) -> NDArray[np.float64]:
-    """Return each suggestion's own Dist-n.
-
-    Args:
-        token_lists: the tokens of each of m suggestions.
-        n: order of the n-grams.
-        denominator: as in `distinct_n`.
-
-    Returns:
-        (m,) values, 0 to 1; 0 if there is nothing to divide by, as in a suggestion without a token.
-
-    Raises:
-        ValueError: as in `distinct_n`.
-
-    >>> response_distinct_n([["yes", "yes"], ["yes"], []], 1).tolist()
-    [0.5, 1.0, 0.0]
-    """
-    return np.array([distinct_counts([tokens], n).ratio(denominator) for tokens in token_lists], dtype=np.float64)
+    values = [distinct_counts([tokens], n).ratio(denominator) for tokens in token_lists]
+    return float(np.mean(values)) if values else 0.0
 
 
 def expectation_adjusted_distinct(token_lists: Iterable[Sequence[str]], vocabulary: int | Sized) -> float:
@@ -222,14 +199,7 @@ def sampled_distinct_n(
 
 
 def require_corpus_level(level: str, vocabulary: object = None, sample_size: int | None = None) -> None:
-    """Refuse a vocabulary or samples at response level: both apply to the whole corpus.
-
-    Raises:
-        ValueError: the level is not `corpus`, and a vocabulary or a sample size is given.
-
-    >>> require_corpus_level("corpus", vocabulary=250_002), require_corpus_level("response")
-    (None, None)
-    """
+    """Refuse a vocabulary or samples at response level: both apply to the whole corpus."""
     if level != "corpus" and (vocabulary is not None or sample_size is not None):
         raise ValueError(
             "Expectation-adjusted and sampled Dist-n are computed over the corpus: leave out the level, or the "

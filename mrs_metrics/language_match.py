@@ -29,9 +29,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from mrs_metrics.resampling import SAMPLES, SEED, ratio_interval
-from mrs_metrics.signature import signature
-from mrs_metrics.suggestions import check_suggestions
+from mrs_metrics.signature import check_suggestions, signature
+from mrs_metrics.significance import SAMPLES, SEED, ratio_interval
 
 # Texts -> for each its language code (`und` for none) and its probability, 0 to 1.
 Identify = Callable[[list[str]], Sequence[tuple[str, float]]]

@@ -87,8 +87,8 @@ class Punkt:
         name: their name in signatures.
 
     >>> parameters = PunktParameters(frozenset({"mr"}), frozenset(), frozenset(), {})
-    >>> Punkt(parameters, "mine").sentences('"I saw Mr. Smith!" he said. Well.')
-    ['"I saw Mr. Smith!"', 'he said.', 'Well.']
+    >>> Punkt(parameters, "mine").sentences('"I saw Mr. Smith there!" he said. Well.')
+    ['"I saw Mr. Smith there!"', 'he said.', 'Well.']
     """
 
     def __init__(self, parameters: PunktParameters, name: str) -> None:

@@ -62,10 +62,9 @@ def score_rankings(
     replies: Sequence[str] | None = None,
     pool: int | None = None,
     seed: int = 0,
-    missing_reference: str | None = None,
+    missing_reference: str = "skip",
     of: str = "candidates",
     language: str | None = None,
-    absent: str | None = None,
 ) -> RankingScores:
     """Rank the real reply of each example among its candidates.
 
@@ -76,11 +75,10 @@ def score_rankings(
         replies: for each example the real reply (or its normalised form), for the macro-MRR.
         pool: draw pools of this many from the candidates, the real reply included; None ranks among all.
         seed: of the pools, from 0 to 2**64 - 1; see `random_pools`.
-        missing_reference: `skip` (the default) leaves an example without its reply among the candidates out, `zero`
+        missing_reference: `skip` leaves an example without its reply among the candidates out, `zero`
             gives it the reciprocal rank 0.
         of: what the candidates are, for the signature, such as `references` or `response_set`.
         language: of the texts, for the signature.
-        absent: deprecated, the old name of `missing_reference`.
 
     Raises:
         ValueError: lengths differ, scores are not numbers or NaN, a target is out of range, or an option is unknown.
@@ -89,7 +87,8 @@ def score_rankings(
     >>> found.ranks.tolist(), found.reciprocal_ranks.tolist()
     ([1, 2], [1.0, 0.5])
     """
-    missing = _missing_reference(missing_reference, absent)
+    if missing_reference not in ("skip", "zero"):
+        raise ValueError(f"The option `missing_reference` must be 'skip' or 'zero', not {missing_reference!r}.")
     if pool is not None and pool < 1:
         raise ValueError(f"A pool must hold 1 candidate or more, not {pool}.")
     rows, columns = _checked_rows(scores, targets, replies)
@@ -105,7 +104,7 @@ def score_rankings(
                 pools = random_pools(own, length, pool, seed)
                 table, own = np.take_along_axis(table, pools, axis=1), np.zeros_like(own)
             found[members], sizes[members] = ranks(table, own), table.shape[1]
-    kept = np.flatnonzero(present) if missing == "skip" else np.arange(len(rows))
+    kept = np.flatnonzero(present) if missing_reference == "skip" else np.arange(len(rows))
     found, groups = found[kept], None
     if replies is not None:
         numbers: dict[str, int] = {}
@@ -121,7 +120,7 @@ def score_rankings(
             pool=None if pool is None else int(sizes.max(initial=0)) or pool,
             of=of,
             seed=seed,
-            absent=None if present.all() else missing,
+            absent=None if present.all() else missing_reference,
             language=language,
         ),
     )
@@ -135,7 +134,9 @@ def aggregate(scores: RankingScores, k: int | Iterable[int] = 1) -> dict[str, fl
 
     Returns:
         `n` (an int), `mrr`, `p@K` for each k and, if the replies are known, `macro_mrr` and `replies` (an int), the
-        number of distinct ones; 0 to 1 except for the counts. For `p@K` see `precision_at_k`.
+        number of distinct ones; 0 to 1 except for the counts. Precision at k is the share of right
+        ones among the first k, so its ceiling is 1 / k; the share of examples with their reply among the first k is k
+        times this value.
 
     Raises:
         ValueError: every example was left out, or a k is below 1.
@@ -216,57 +217,6 @@ def ranks(scores: ArrayLike, target: ArrayLike = 0) -> NDArray[np.int64]:
     return np.asarray(np.count_nonzero(table >= own[:, None], axis=1), dtype=np.int64)
 
 
-def reciprocal_ranks(ranks: ArrayLike) -> NDArray[np.float64]:
-    """Return 1 / rank for each rank.
-
-    Raises:
-        ValueError: there is no rank, or one is below 1.
-
-    >>> reciprocal_ranks([1, 4]).tolist()
-    [1.0, 0.25]
-    """
-    return 1.0 / _checked_ranks(ranks)
-
-
-def mean_reciprocal_rank(ranks: ArrayLike, groups: ArrayLike | None = None) -> float:
-    """Return the mean of the reciprocal ranks, above 0 to 1.
-
-    Args:
-        ranks: (n,) ranks from 1.
-        groups: (n,) optional label of each rank. Then each label's mean counts once, whatever its frequency; with the
-            reply as label this is MRS's macro-MRR, which also rewards finding rare replies.
-
-    Raises:
-        ValueError: there is no rank, one is below 1, or the groups differ from them in length.
-
-    >>> mean_reciprocal_rank([1, 1, 2], groups=["yes", "yes", "no"])
-    0.75
-    """
-    values = reciprocal_ranks(ranks)
-    if groups is None:
-        return float(values.mean())
-    labels = np.asarray(groups)
-    if labels.shape != values.shape:
-        raise ValueError(f"There must be one group for each of the {len(values)} ranks, not shape {labels.shape}.")
-    return _mean_of_means(values, np.unique(labels, return_inverse=True)[1])
-
-
-def precision_at_k(ranks: ArrayLike, k: int = 1) -> float:
-    """Return the mean precision of the first k candidates if each pool holds one right reply.
-
-    Precision at k is the share of right ones among the first k, so its ceiling is 1 / k; the share of examples with
-    their target among the first k is k times this value. At k = 1, which MRS reports, the two are equal.
-
-    Raises:
-        ValueError: k is below 1, there is no rank, or one is below 1.
-
-    >>> precision_at_k([1, 2, 9, 1])
-    0.5
-    """
-    _require_k(k)
-    return float((_checked_ranks(ranks) <= k).mean()) / k
-
-
 def random_pools(
     targets: Sequence[int] | NDArray[np.integer], n_candidates: int, size: int = 100, seed: int = 0
 ) -> NDArray[np.int64]:
@@ -332,25 +282,6 @@ def _mix(values: NDArray[np.uint64]) -> NDArray[np.uint64]:
     mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     mixed ^= mixed >> np.uint64(31)
     return mixed
-
-
-def _checked_ranks(ranks: ArrayLike) -> NDArray[np.float64]:
-    values = np.asarray(ranks, dtype=np.float64)
-    if values.ndim != 1 or not len(values):
-        raise ValueError(f"At least one rank is needed, in a list (n,), not shape {values.shape}.")
-    if not (values >= 1).all():
-        raise ValueError("Ranks count from 1, but one of them is below 1.")
-    return values
-
-
-def _missing_reference(value: str | None, former: str | None) -> str:
-    """The value of `missing_reference`, from the option or its old name."""
-    if value is not None and former is not None:
-        raise ValueError("`absent` is the old name of `missing_reference`: give `missing_reference` alone.")
-    chosen = value or former or "skip"
-    if chosen not in ("skip", "zero"):
-        raise ValueError(f"The option `missing_reference` must be 'skip' or 'zero', not {chosen!r}.")
-    return chosen
 
 
 def _require_k(k: int) -> None:

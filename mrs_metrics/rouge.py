@@ -43,7 +43,7 @@ Differs from the package `rouge_score`: no stemming, all scripts count.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from typing import NamedTuple
@@ -51,10 +51,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from mrs_metrics.ngrams import ngram_sets, ngrams, numbered
-from mrs_metrics.signature import signature
-from mrs_metrics.suggestions import Reference, check_suggestions, reference_counts, shown_counts
-from mrs_metrics.tokenize import Tokenizer, get_tokenizer
+from mrs_metrics.signature import Reference, check_suggestions, count_references, signature
+from mrs_metrics.tokenize import Tokenizer, get_tokenizer, ngram_sets, ngrams, numbered
 
 MAX_ORDER = 3
 WEIGHTS = (1 / 6, 1 / 3, 1 / 2)
@@ -91,7 +89,7 @@ class RougeScores:
         chosen: (n,) index of the chosen suggestion among the example's, -1 where it has none.
         kept: (n,) index of the example in the input.
         skipped: examples left out, by reason: `reference_too_long` (only by the official rules), `reference_empty`.
-        chosen_tokens: n token lists, the chosen suggestions as Dist-n counts them; none if they were not to be kept.
+        chosen_tokens: n token lists, the chosen suggestions as Dist-n counts them.
         signature: how the scores were computed.
         precision: (n, 3) share of the chosen suggestion's n-grams that the reference has, 0 to 1; 0 without n-grams.
         recall: (n, 3) share of the reference's n-grams that the chosen suggestion has, 0 to 1; 0 without n-grams.
@@ -137,91 +135,50 @@ def score_examples(
         ValueError: the two differ in length, an entry has the wrong type, or the language or rules are unknown.
         ImportError: Japanese is asked for without its tokenizer installed.
 
-    >>> predictions, references = [["No.", "yes yes yes"], ["Bye!"]], ["Yes", "..."]
-    >>> scores = score_examples(predictions, references)
+    >>> scores = score_examples([["No.", "yes yes yes"], ["Bye!"]], ["Yes", "..."])
     >>> scores.weighted.round(4).tolist(), scores.chosen.tolist(), scores.kept.tolist(), scores.skipped
     ([0.1667], [1], [0], {'reference_too_long': 0, 'reference_empty': 1})
-    >>> score_examples(predictions, references, rules="paper").weighted.round(4).tolist()
-    [0.0833, 0.0]
     """
-    return RougeScorer(language, rules, tokenizer).score(predictions, references)
-
-
-class RougeScorer:
-    """Scores a test set part by part, and caches tokenized texts.
-
-    Args:
-        language: as in `score_examples`, like the other arguments and the errors.
-        rules: which reading of the paper.
-        tokenizer: used in place of the language's own.
-    """
-
-    def __init__(self, language: str = "en", rules: str = "official", tokenizer: Tokenizer | None = None) -> None:
-        if rules not in _RULES:
-            raise ValueError(f"The rules of the metric must be one of {sorted(_RULES)}, not {rules!r}.")
-        self._language, self._rules = language, rules
-        self._tokenizer = tokenizer or get_tokenizer(language)
-        read, self._epsilon, self._max_reference_tokens = _RULES[rules]
-        self._read = lru_cache(maxsize=_CACHED_TEXTS)(partial(read, self._tokenizer))
-
-    def score(
-        self, predictions: Sequence[Sequence[str]], references: Sequence[Reference], tokens: bool = True
-    ) -> RougeScores:
-        """Score each example's best suggestion against its reference.
-
-        Args:
-            predictions: as in `score_examples`, like the references.
-            references: for each example the reply that was really given, or a list of several.
-            tokens: keep the chosen suggestions' tokens; without them the result is numbers only.
-
-        Raises:
-            ValueError: the two differ in length, or an entry has the wrong type.
-        """
-        check_suggestions(predictions, references, required=True)
-        read, epsilon = self._read, self._epsilon
-        skipped = {"reference_too_long": 0, "reference_empty": 0}
-        positions: list[tuple[int, int]] = []
-        rows: list[list[float]] = []
-        sizes: list[int] = []
-        chosen_tokens: list[list[str]] = []
-        empty_suggestions = 0
-        for index, (suggestions, reference) in enumerate(zip(predictions, references, strict=True)):
-            named = [read(text) for text in ((reference,) if isinstance(reference, str) else reference)]
-            targets = [text for text in named if not text.empty and text.length <= self._max_reference_tokens]
-            if not targets:
-                skipped["reference_empty" if all(text.empty for text in named) else "reference_too_long"] += 1
-                continue
-            candidates = [read(text) for text in suggestions]
-            # Of equal scores the first suggestion's, then the first reference's.
-            found = [_best(candidates, target, epsilon) for target in targets]
-            best, figures = found[0] if len(found) == 1 else max(found, key=lambda pair: (_sum(pair[1]), -pair[0]))
-            positions.append((index, best))
-            rows.append(figures)
-            sizes.append(max([len(target.words) for target in targets]))
-            empty_suggestions += sum([candidate.empty for candidate in candidates])
-            if tokens:
-                chosen_tokens.append(list((candidates[best] if candidates else read("")).tokens))
-        kept, indices = np.asarray(positions, dtype=np.int64).reshape(-1, 2).T
-        table = np.asarray(rows, dtype=np.float64).reshape(-1, 3, MAX_ORDER)
-        rouge, precision, recall = table.transpose(1, 0, 2)
-        has_order = np.asarray(sizes, dtype=np.int64)[:, np.newaxis] > np.arange(MAX_ORDER)
-        return RougeScores(
-            rouge=rouge,
-            weighted=_weighted(rouge),
-            chosen=indices,
-            kept=kept,
-            skipped=skipped,
-            chosen_tokens=chosen_tokens,
-            signature=self.signature(max(map(len, predictions), default=0), reference_counts(references)),
-            precision=precision,
-            recall=recall,
-            ceiling=np.where(has_order, _f1(1.0, 1.0, epsilon), 0.0),
-            empty_suggestions=empty_suggestions,
-        )
-
-    def signature(self, nbest: int, nrefs: frozenset[int] = frozenset()) -> str:
-        """Return the signature for up to `nbest` suggestions and the given numbers of references (default one)."""
-        return rouge_signature(nbest, self._tokenizer, self._language, self._rules, shown_counts(nrefs))
+    if rules not in _RULES:
+        raise ValueError(f"The rules of the metric must be one of {sorted(_RULES)}, not {rules!r}.")
+    tokenizer = tokenizer or get_tokenizer(language)
+    read_text, epsilon, max_reference_tokens = _RULES[rules]
+    read = lru_cache(maxsize=_CACHED_TEXTS)(partial(read_text, tokenizer))
+    check_suggestions(predictions, references, required=True)
+    skipped = {"reference_too_long": 0, "reference_empty": 0}
+    positions, rows, sizes, chosen_tokens, empty_suggestions = [], [], [], [], 0
+    for index, (suggestions, reference) in enumerate(zip(predictions, references, strict=True)):
+        named = [read(text) for text in ((reference,) if isinstance(reference, str) else reference)]
+        targets = [text for text in named if not text.empty and text.length <= max_reference_tokens]
+        if not targets:
+            skipped["reference_empty" if all(text.empty for text in named) else "reference_too_long"] += 1
+            continue
+        candidates = [read(text) for text in suggestions]
+        # Of equal scores the first suggestion's, then the first reference's.
+        found = [_best(candidates, target, epsilon) for target in targets]
+        best, figures = found[0] if len(found) == 1 else max(found, key=lambda pair: (_sum(pair[1]), -pair[0]))
+        positions.append((index, best))
+        rows.append(figures)
+        sizes.append(max([len(target.words) for target in targets]))
+        empty_suggestions += sum([candidate.empty for candidate in candidates])
+        chosen_tokens.append(list((candidates[best] if candidates else read("")).tokens))
+    kept, indices = np.asarray(positions, dtype=np.int64).reshape(-1, 2).T
+    rouge, precision, recall = np.asarray(rows, dtype=np.float64).reshape(-1, 3, MAX_ORDER).transpose(1, 0, 2)
+    has_order = np.asarray(sizes, dtype=np.int64)[:, np.newaxis] > np.arange(MAX_ORDER)
+    nbest = max(map(len, predictions), default=0)
+    return RougeScores(
+        rouge=rouge,
+        weighted=_weighted(rouge),
+        chosen=indices,
+        kept=kept,
+        skipped=skipped,
+        chosen_tokens=chosen_tokens,
+        signature=rouge_signature(nbest, tokenizer, language, rules, count_references(references)),
+        precision=precision,
+        recall=recall,
+        ceiling=np.where(has_order, _f1(1.0, 1.0, epsilon), 0.0),
+        empty_suggestions=empty_suggestions,
+    )
 
 
 def aggregate(scores: RougeScores) -> dict[str, float]:
@@ -239,25 +196,11 @@ def aggregate(scores: RougeScores) -> dict[str, float]:
     >>> figures["n"], figures["rouge1_precision"], round(figures["rouge1_recall"], 4), round(figures["ceiling"], 4)
     (1, 0.5, 0.6667, 1.0)
     """
-    sums = [column.sum(axis=0) for column in (scores.rouge, scores.precision, scores.recall, scores.ceiling)]
-    return averages(np.array(sums), len(scores.kept), scores.skipped, scores.empty_suggestions)
-
-
-def averages(sums: NDArray[np.float64], n: int, skipped: Mapping[str, int], empty_suggestions: int) -> dict[str, float]:
-    """Return what `aggregate` returns, from sums over the examples.
-
-    Args:
-        sums: (4, 3) sums of F1, precision, recall and ceiling of ROUGE-1, ROUGE-2 and ROUGE-3.
-        n: examples that they are over.
-        skipped: examples left out, by reason.
-        empty_suggestions: suggestions that have nothing to score.
-
-    Raises:
-        ValueError: n is 0.
-    """
+    n = len(scores.kept)
     if n == 0:
-        raise ValueError(f"There is no example left to score; skipped were {dict(skipped)}.")
-    rouge, precision, recall, ceiling = sums / n
+        raise ValueError(f"There is no example left to score; skipped were {scores.skipped}.")
+    sums = [column.sum(axis=0) for column in (scores.rouge, scores.precision, scores.recall, scores.ceiling)]
+    rouge, precision, recall, ceiling = np.array(sums) / n
     orders = range(1, MAX_ORDER + 1)
     return {
         "n": n,
@@ -266,7 +209,7 @@ def averages(sums: NDArray[np.float64], n: int, skipped: Mapping[str, int], empt
         "ceiling": float(_weighted(ceiling)),
         **{f"rouge{order}_precision": float(mean) for order, mean in zip(orders, precision, strict=True)},
         **{f"rouge{order}_recall": float(mean) for order, mean in zip(orders, recall, strict=True)},
-        "empty_suggestions": empty_suggestions,
+        "empty_suggestions": scores.empty_suggestions,
     }
 
 

@@ -29,7 +29,7 @@ def seeds_interval(values: ArrayLike, confidence: float = 0.95) -> tuple[float, 
 
     >>> low, high = seeds_interval([[0.0, 1.0, 0.0, 1.0], [1.0, 2.0, 1.0, 2.0]])
     >>> round(low, 2), round(high, 2)
-    (-3.24, 5.24)
+    (-1.93, 3.93)
     """
     table = np.asarray(values, dtype=np.float64)
     if table.ndim != 2 or not len(table) or table.shape[1] < 2 or not np.isfinite(table).all():

@@ -31,11 +31,9 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
-from mrs_metrics.ngrams import ngram_sets
 from mrs_metrics.rouge import MAX_ORDER, WEIGHTS, Prepared, f1_by_order, prepare_official
-from mrs_metrics.signature import signature
-from mrs_metrics.suggestions import check_suggestions
-from mrs_metrics.tokenize import Tokenizer, get_tokenizer
+from mrs_metrics.signature import check_suggestions, signature
+from mrs_metrics.tokenize import Tokenizer, get_tokenizer, ngram_sets
 
 _CACHED_TEXTS = 8192  # replies repeat
 _F1_OF_EQUALS = 2 / (1 + 1 + 1e-8)  # as the official rules have it

@@ -1,8 +1,8 @@
-"""The files of a metric's Space: the `evaluate` module, the topic files that it needs, and a page to try it on.
+"""The files of a metric's Space, and of its copy in the cache of `evaluate`.
 
 `evaluate` loads `ORG/NAME` by fetching `NAME.py` and the files that it imports by `from .FILE import` at column 0; it
-does not follow their imports, nor folders. So a Space is flat, does not need this package, and `NAME.py` names every
-topic file, which `module_files` checks.
+does not follow their imports, nor folders. So a Space is flat, does not need this package, and `NAME.py` imports every
+topic file that any of them needs.
 
 The topics are copied under another name (`tokenize` -> `topic_tokenize`): the page runs in the Space's folder, which
 comes first on the search path, so that a `tokenize.py` would shadow the standard library's.
@@ -11,6 +11,9 @@ comes first on the search path, so that a `tokenize.py` would shadow the standar
 from __future__ import annotations
 
 import ast
+import hashlib
+import importlib
+import os
 import re
 import sys
 from pathlib import Path
@@ -35,7 +38,15 @@ REQUIREMENTS = {
     "sacrebleu": "sacrebleu>=2.4",
     "fasttext": "fasttext>=0.9.3",
 }
+_APP = '''"""The page of this Space; `python app.py` serves it."""
 
+from pathlib import Path
+
+from topic_page import serve
+
+if __name__ == "__main__":
+    serve(Path(__file__).resolve().with_name("{name}.py"))
+'''
 _IMPORT = re.compile(r"^([ \t]*from )mrs_metrics\.(\w+)(?= import\b)", re.MULTILINE)
 _VERSION = re.compile(r'^FALLBACK_VERSION = ".*"$', re.MULTILINE)
 _SDK = re.compile(r"^sdk: gradio$", re.MULTILINE)
@@ -48,7 +59,7 @@ def metric_names() -> list[str]:
     >>> "mrs_rouge" in metric_names()
     True
     """
-    return sorted(path.stem for path in FOLDER.glob("*/*.py") if path.stem == path.parent.name)
+    return sorted(path.stem for path in FOLDER.glob("modules/*.md"))
 
 
 def metric_title(name: str) -> str:
@@ -57,8 +68,7 @@ def metric_title(name: str) -> str:
     Raises:
         ValueError: there is no such metric.
     """
-    _require_metric(name)
-    found = _TITLE.search(_read(f"{name}/README.md"))
+    found = _TITLE.search(_read_module(name, "md"))
     return found[1] if found else name
 
 
@@ -66,9 +76,8 @@ def module_files(name: str) -> dict[str, bytes]:
     """Return `NAME.py` and its topic files by file name: what `evaluate` needs, and nothing of ours besides.
 
     Raises:
-        ValueError: there is no such metric, or it needs a file of this package that would not be copied.
+        ValueError: there is no such metric.
     """
-    _require_metric(name)
     return {file: text.encode() for file, text in _module_texts(name).items()}
 
 
@@ -80,86 +89,91 @@ def space_files(name: str, organization: str = "") -> dict[str, bytes]:
         organization: owner of the Space; the README then says `evaluate.load("ORG/NAME")`.
 
     Raises:
-        ValueError: there is no such metric, or it needs a file of this package that would not be copied.
+        ValueError: there is no such metric, or it imports a library that `REQUIREMENTS` lacks.
     """
-    _require_metric(name)
-    texts = _module_texts(name)
-    page = _read(f"{name}/app.py")
-    for topic in _topics(page):
-        texts.setdefault(f"{PREFIX}{topic}.py", _rewritten(_read(f"{topic}.py"), dot="."))
-    texts["app.py"] = _rewritten(page, dot="")  # it runs as a script, without relative imports
-    _require_complete(name, texts)
-    texts["README.md"] = _readme(name, organization)
-    texts["requirements.txt"] = "".join(f"{line}\n" for line in _requirements(name, texts))
+    texts = _module_texts(name) | {f"{PREFIX}page.py": _copied("page"), "app.py": _APP.format(name=name)}
+    readme = _SDK.sub(
+        f'sdk: gradio\nsdk_version: {GRADIO_VERSION}\npython_version: "{PYTHON_VERSION}"',
+        _read_module(name, "md"),
+        count=1,
+    )
+    if organization:
+        readme = readme.replace(f'evaluate.load("{name}")', f'evaluate.load("{organization}/{name}")')
+    texts |= {"requirements.txt": _requirements(name, texts), "README.md": readme}
     return {file: text.encode() for file, text in sorted(texts.items())}
 
 
-def _require_metric(name: str) -> None:
-    if name not in metric_names():
-        raise ValueError(f"There is no metric {name!r}; there are {', '.join(metric_names())}.")
+def install_metric(name: str) -> Path:
+    """Write a module and its topic files to where `evaluate` caches loaded metrics, so that `evaluate.load(NAME)` works
+    in any folder; return the folder.
+
+    Raises:
+        ValueError: there is no such metric.
+    """
+    from evaluate.loading import init_dynamic_modules
+
+    files = module_files(name)
+    digest = hashlib.sha256(b"\0".join(part for item in sorted(files.items()) for part in (item[0].encode(), item[1])))
+    kind = Path(init_dynamic_modules()) / "metrics"
+    folder = kind / f"evaluate-metric--{name}" / digest.hexdigest()
+    folder.mkdir(parents=True, exist_ok=True)
+    for package in (kind, folder.parent, folder):
+        (package / "__init__.py").touch()
+    for file, content in files.items():
+        if file != f"{name}.py":
+            (folder / file).write_bytes(content)
+    partial = folder / f".{name}.partial"
+    partial.write_bytes(files[f"{name}.py"])
+    partial.rename(folder / f"{name}.py")  # last: `evaluate` finds the folder by this file, and takes the newest
+    os.utime(folder / f"{name}.py")
+    importlib.invalidate_caches()
+    return folder
 
 
 def _module_texts(name: str) -> dict[str, str]:
-    module = _read(f"{name}/{name}.py")
-    texts = {f"{name}.py": _rewritten(module, dot=".")}
-    for topic in _topics(module):
-        texts[f"{PREFIX}{topic}.py"] = _rewritten(_read(f"{topic}.py"), dot=".")
-    _require_complete(name, texts)
-    return texts
+    """`NAME.py`, with an import of every topic that it or a topic needs, and these topics."""
+    source = _read_module(name, "py")
+    named = [topic for _, topic in _IMPORT.findall(source)]
+    topics, todo = set(named), list(named)
+    while todo:
+        more = {topic for _, topic in _IMPORT.findall(_read(f"{todo.pop()}.py"))} - topics
+        topics |= more
+        todo += more
+    first = _IMPORT.search(source)
+    start = first.start() if first else len(source)
+    unnamed = "".join(f"from mrs_metrics.{topic} import __name__ as _{topic}\n" for topic in sorted(topics - {*named}))
+    texts = {f"{name}.py": _rewritten(source[:start] + unnamed + source[start:])}
+    return texts | {f"{PREFIX}{topic}.py": _copied(topic) for topic in sorted(topics)}
 
 
-def _topics(source: str) -> list[str]:
-    """The topics that a source imports at column 0, the only place where `evaluate` looks."""
-    return [topic for start, topic in _IMPORT.findall(source) if start == "from "]
+def _copied(topic: str) -> str:
+    return _rewritten(_read(f"{topic}.py"))
 
 
-def _rewritten(source: str, dot: str) -> str:
-    source = _IMPORT.sub(rf"\g<1>{dot}{PREFIX}\2", source)
+def _rewritten(source: str) -> str:
+    source = _IMPORT.sub(rf"\g<1>.{PREFIX}\2", source)
     return _VERSION.sub(f'FALLBACK_VERSION = "{package_version()}"', source)
 
 
-def _require_complete(name: str, texts: dict[str, str]) -> None:
-    for file, text in texts.items():
-        for node in ast.walk(ast.parse(text, file)):
-            if not isinstance(node, (ast.Import, ast.ImportFrom)):
-                continue
-            for module in [alias.name for alias in node.names] if isinstance(node, ast.Import) else [node.module or ""]:
-                ours = module.split(".")[0] == "mrs_metrics" or module.startswith(PREFIX)
-                if ours and f"{module}.py" not in texts:
-                    raise ValueError(
-                        f"The Space of {name} would lack {module.removeprefix(PREFIX)!r}, which {file} imports in line "
-                        f"{node.lineno}: write `from mrs_metrics.TOPIC import` at column 0 of {name}.py for each topic "
-                        "file, also for those that the topics import."
-                    )
-
-
-def _requirements(name: str, texts: dict[str, str]) -> list[str]:
-    """The third-party packages that a Space's files import, in the order of REQUIREMENTS."""
+def _requirements(name: str, texts: dict[str, str]) -> str:
+    """A line for each third-party package that a Space's files import, in the order of REQUIREMENTS."""
     imported: set[str] = set()
     for file, text in texts.items():
-        if not file.endswith(".py"):
-            continue
         for node in ast.walk(ast.parse(text, file)):
             if isinstance(node, ast.Import):
                 imported |= {alias.name.split(".")[0] for alias in node.names}
             elif isinstance(node, ast.ImportFrom) and not node.level:
                 imported.add((node.module or "").split(".")[0])
-    unknown = {
-        module
-        for module in imported - set(REQUIREMENTS) - set(sys.stdlib_module_names) - {"gradio"}
-        if not module.startswith(PREFIX)
-    }
+    unknown = imported - {*REQUIREMENTS, *sys.stdlib_module_names, "gradio", f"{PREFIX}page"}
     if unknown:
         raise ValueError(f"The Space of {name} imports {sorted(unknown)[0]!r}; add its requirement to REQUIREMENTS.")
-    return [line for module, line in REQUIREMENTS.items() if module in imported]
+    return "".join(f"{line}\n" for module, line in REQUIREMENTS.items() if module in imported)
 
 
-def _readme(name: str, organization: str) -> str:
-    text = _read(f"{name}/README.md")
-    text = _SDK.sub(f'sdk: gradio\nsdk_version: {GRADIO_VERSION}\npython_version: "{PYTHON_VERSION}"', text, count=1)
-    if organization:
-        text = text.replace(f'evaluate.load("{name}")', f'evaluate.load("{organization}/{name}")')
-    return text
+def _read_module(name: str, kind: str) -> str:
+    if name not in metric_names():
+        raise ValueError(f"There is no metric {name!r}; there are {', '.join(metric_names())}.")
+    return _read(f"modules/{name}.{kind}")
 
 
 def _read(path: str) -> str:

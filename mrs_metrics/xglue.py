@@ -1,13 +1,14 @@
 """Scores of the eleven XGLUE tasks, by the rules of the paper or of the official script.
 
-Sources: Liang et al. 2020, "XGLUE: A New Benchmark Dataset for Cross-lingual Pre-training, Understanding and
-Generation", section 2 and Table 4; `evaluation/xglue_evaluate.py` (microsoft/XGLUE), whose rules are these:
+The arithmetic of tags, answers and pages is in `mrs_metrics.xglue_statistics`. Sources: Liang et al. 2020, "XGLUE: A
+New Benchmark Dataset for Cross-lingual Pre-training, Understanding and Generation", section 2 and Table 4;
+`evaluation/xglue_evaluate.py` (microsoft/XGLUE), whose rules are these:
 
-- NER: F1 of entities; POS: precision of chunks, which the paper calls accuracy. See `mrs_metrics.xglue_tags`. Missing
-  tags at the end of a sentence count as O.
+- NER: F1 of entities; POS: precision of chunks, which the paper calls accuracy. Missing tags at the end of a sentence
+  count as O.
 - NC, XNLI, PAWS-X, QADSM, QAM: accuracy; the predicted label must be exactly the text of the right one.
-- MLQA: F1, and exact match beside it; see `mrs_metrics.xglue_qa`. A question without an answer scores 0.
-- WPR: nDCG, the mean over queries; see `mrs_metrics.xglue_wpr`. A query with a single page is left out.
+- MLQA: F1, and exact match. A question without an answer scores 0.
+- WPR: nDCG, the mean over queries. A query with a single page is left out.
 - QG, NTG: corpus BLEU by sacreBLEU: 13a, lower case, orders 1 to 4, smoothing `exp`.
 - A task's score is the mean over its languages, with equal weights; see `average_scores`.
 
@@ -29,8 +30,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mrs_metrics.resampling import SAMPLES, SEED, percentile_interval, resampled_sums
 from mrs_metrics.signature import signature
+from mrs_metrics.significance import SAMPLES, SEED, percentile_interval, resampled_sums
 from mrs_metrics.xglue_statistics import COLUMNS, count_examples, count_queries, figures, import_sacrebleu
 from mrs_metrics.xglue_tasks import TASKS, Task, get_task
 

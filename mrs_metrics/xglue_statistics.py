@@ -1,20 +1,60 @@
 """Statistics behind the XGLUE scores: one row of numbers per example, and the figures from a sum of rows.
 
-The rules are in `mrs_metrics.xglue`, which is the module to call; the arithmetic of tags, answers and pages in
-`xglue_tags`, `xglue_qa` and `xglue_wpr`.
+The rules are in `mrs_metrics.xglue`, which is the module to call.
+
+*Tags*. Chunks of a sentence follow the rules of CoNLL's `conlleval` as implemented by the package seqeval. Sources:
+Tjong Kim Sang and De Meulder 2003, "Introduction to the CoNLL-2003 Shared Task" (precision, recall and F1 of entities,
+right only where both ends and the kind are); seqeval in its default mode; all versions from 0.0.12 to 1.2.2 agree on
+the tags of NER.
+
+A tag is read as a mark, its first letter, and a kind, what follows its last hyphen. A chunk is a run of words of one
+kind. B and S always begin one, E and S end one, words marked O are outside; an I that does not follow a chunk of its
+kind begins one, so that IOB1 and IOB2 give the same entities if no two of one kind are adjacent.
+
+UPOS tags have no marks, but the rules are applied to them too: `NOUN` has the mark N and the kind NOUN, so that two
+nouns in a row are *one* chunk, right only if both are, while `SCONJ` and `SYM` begin with an S and are chunks of their
+own. The precision of these chunks is what XGLUE publishes as POS accuracy. The rules are those of seqeval 0.0.12 (June
+2019, the newest when XGLUE appeared) and 0.0.13; 0.0.15 to 0.0.17 refuse such tags; from 0.0.18 on they lose their
+first letter, which makes CCONJ and SCONJ the same kind.
+
+*Answers*. F1 and exact match follow MLQA's official script. Source: Lewis et al. 2020, "MLQA: Evaluating Cross-lingual
+Extractive Question Answering" (section 5.2), and `mlqa_evaluation_v1.py` (facebookresearch/MLQA), which XGLUE's
+official script calls. An answer is read so:
+
+1. lower case;
+2. without punctuation: Unicode's categories P, and the ASCII symbols ``$+<=>^`|~``;
+3. articles of the language become a space. The official list for Vietnamese has words that are not articles. Arabic's
+   is removed wherever its two letters occur, also inside a word: an anchor in the official pattern is misplaced;
+4. tokens are separated by white space; for Chinese, each character from U+4E00 to U+9FA5 is one too.
+
+F1 counts tokens, each as often as both have it; it is 0 if they have none in common, also for two texts that are both
+read as empty, which match exactly. Of several right answers the best counts, for each figure separately.
+
+*Pages*. nDCG is what XGLUE's official script takes from scikit-learn. Sources: Järvelin and Kekäläinen 2002, "Cumulated
+Gain-Based Evaluation of IR Techniques"; McSherry and Najork 2008, "Computing Information Retrieval Performance Measures
+Efficiently in the Presence of Tied Scores"; `ndcg_score` of scikit-learn with its defaults. The XGLUE paper says no
+more than "nDCG".
+
+The gain of a page is its label, 0 to 4, itself (not 2^label - 1); the discount at rank r is 1 / log2(r + 1); all pages
+count. Pages with equal predictions share the mean of their gains, which equals the mean over all orders of the tie:
+if predictions are labels, most pages are tied. A query whose pages are all irrelevant scores 0.
 """
 
 from __future__ import annotations
 
 import math
+import re
+import string
+import unicodedata
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from types import ModuleType
 from typing import TypeGuard
 
-from mrs_metrics.xglue_qa import score_answer
-from mrs_metrics.xglue_tags import count_tags
+import numpy as np
+from numpy.typing import ArrayLike
+
 from mrs_metrics.xglue_tasks import Task, require_label
-from mrs_metrics.xglue_wpr import ndcg, query_starts
 
 MAX_ORDER = 4
 COLUMNS = {
@@ -30,6 +70,17 @@ COLUMNS = {
 }
 Rows = list[tuple[float, ...]]
 Counted = tuple[Rows, dict[str, int]]
+MLQA_LANGUAGES = ("ar", "de", "en", "es", "hi", "vi", "zh")
+_WORDS = {
+    "de": "ein eine einen einem eines einer der die das den dem des",
+    "en": "a an the",
+    "es": "un una unos unas el la los las",
+    "vi": "của là cái chiếc những",
+}
+_ARTICLES = {code: re.compile(rf"\b(?:{'|'.join(words.split())})\b") for code, words in _WORDS.items()}
+_ARTICLES["ar"] = re.compile("ال")
+_HAN = re.compile("([\u4e00-\u9fa5])")
+OUTSIDE = "O"
 
 
 def count_examples(task: Task, predictions: Sequence[object], references: Sequence[object], language: str) -> Counted:
@@ -40,7 +91,7 @@ def count_examples(task: Task, predictions: Sequence[object], references: Sequen
         ImportError: texts need sacreBLEU.
     """
     if task.kind == "tags":
-        return _count_tags(task, predictions, references)
+        return _tag_rows(task, predictions, references)
     if task.kind == "label":
         return _count_labels(task, predictions, references)
     if task.kind == "answer":
@@ -111,7 +162,7 @@ def import_sacrebleu() -> ModuleType:
     return package
 
 
-def _count_tags(task: Task, predictions: Sequence[object], references: Sequence[object]) -> Counted:
+def _tag_rows(task: Task, predictions: Sequence[object], references: Sequence[object]) -> Counted:
     rows: Rows = []
     notes = {"padded": 0, "unknown": 0}
     for index, pair in enumerate(zip(predictions, references, strict=True)):
@@ -182,3 +233,137 @@ def _number(what: str, value: object) -> float:
 
 def _share(part: float, whole: float) -> float:
     return part / whole if whole else 0.0
+
+
+def chunks(tags: Sequence[str]) -> list[tuple[str, int, int]]:
+    """Return the chunks of a sentence: kind, index of the first and of the last word.
+
+    Raises:
+        ValueError: a tag is empty.
+
+    >>> chunks(["B-PER", "I-PER", "O", "I-LOC", "B-LOC"])
+    [('PER', 0, 1), ('LOC', 3, 3), ('LOC', 4, 4)]
+    >>> chunks(["DET", "NOUN", "NOUN", "SCONJ", "SCONJ"])
+    [('DET', 0, 0), ('NOUN', 1, 2), ('SCONJ', 3, 3), ('SCONJ', 4, 4)]
+    """
+    found = []
+    before, kind_before, begin = OUTSIDE, "", 0
+    for index, tag in enumerate([*tags, OUTSIDE]):
+        if not tag:
+            raise ValueError(f"A tag must not be empty, but that of word {index} is.")
+        mark, kind = tag[0], tag.rsplit("-", 1)[-1]
+        changed = kind != kind_before
+        if _ends_chunk(before, mark, changed):
+            found.append((kind_before, begin, index - 1))
+        if _begins_chunk(before, mark, changed):
+            begin = index
+        before, kind_before = mark, kind
+    return found
+
+
+def count_tags(predicted: Sequence[str], labelled: Sequence[str]) -> tuple[int, int, int, int, int]:
+    """Count what the scores of a sentence need; missing tags at its end count as O, as in the official script.
+
+    Returns:
+        tags that are right, tags, chunks that are right, chunks predicted, chunks labelled.
+
+    Raises:
+        ValueError: there are more predicted tags than words, or a tag is empty.
+
+    >>> count_tags(["DET", "NOUN", "VERB"], ["DET", "NOUN", "NOUN", "PUNCT"])
+    (2, 4, 1, 3, 3)
+    """
+    if len(predicted) > len(labelled):
+        raise ValueError(f"there are {len(predicted)} predicted tags for {len(labelled)} words")
+    padded = [*predicted, *[OUTSIDE] * (len(labelled) - len(predicted))]
+    right = sum(ours == theirs for ours, theirs in zip(padded, labelled, strict=True))
+    ours, theirs = set(chunks(padded)), set(chunks(labelled))
+    return right, len(labelled), len(ours & theirs), len(ours), len(theirs)
+
+
+def _ends_chunk(before: str, mark: str, changed: bool) -> bool:
+    """Whether a chunk ends before this word; the mark `.` of old parse files is outside, like O."""
+    return before in "ES" or (before in "BI" and mark in "BSO") or (before not in "O." and changed)
+
+
+def _begins_chunk(before: str, mark: str, changed: bool) -> bool:
+    return mark in "BS" or (before in "ESO" and mark in "EI") or (mark not in "O." and changed)
+
+
+def read_answer(text: str, language: str) -> list[str]:
+    """Return the tokens of an answer as they are compared.
+
+    Raises:
+        ValueError: the language is not one of MLQA's.
+
+    >>> read_answer("The U.S. Army", "en"), read_answer("约 1900年", "zh")
+    (['us', 'army'], ['约', '1900', '年'])
+    """
+    if language not in MLQA_LANGUAGES:
+        raise ValueError(f"MLQA has rules for {', '.join(MLQA_LANGUAGES)}, not for {language!r}.")
+    bare = "".join(character for character in text.lower() if not _is_punctuation(character))
+    if language in _ARTICLES:
+        bare = _ARTICLES[language].sub(" ", bare)
+    return (_HAN.sub(r" \1 ", bare) if language == "zh" else bare).split()
+
+
+def score_answer(prediction: str, answers: Sequence[str], language: str) -> tuple[float, float]:
+    """Return the F1 and the exact match (1 or 0) of a predicted answer, each against the right answer that is best.
+
+    Raises:
+        ValueError: there is no right answer, or the language is not one of MLQA's.
+
+    >>> score_answer("in the year 1900", ["1900", "year 1900"], "en")
+    (0.8, 0.0)
+    """
+    if not answers:
+        raise ValueError("there is no right answer to compare with")
+    ours = read_answer(prediction, language)
+    theirs = [read_answer(answer, language) for answer in answers]
+    return max(_token_f1(ours, answer) for answer in theirs), float(ours in theirs)
+
+
+def _token_f1(ours: list[str], theirs: list[str]) -> float:
+    common = sum((Counter(ours) & Counter(theirs)).values())
+    if not common:
+        return 0.0
+    precision, recall = common / len(ours), common / len(theirs)
+    return 2 * precision * recall / (precision + recall)
+
+
+def _is_punctuation(character: str) -> bool:
+    return character in string.punctuation or unicodedata.category(character).startswith("P")
+
+
+def ndcg(predicted: ArrayLike, gains: ArrayLike) -> float:
+    """Return the nDCG of the pages of one query, 0 to 1.
+
+    Args:
+        predicted: (n,) finite numbers, higher means more relevant.
+        gains: (n,) labels, 0 or more.
+
+    >>> ndcg([0.9, 0.1, 0.5], [3, 2, 0])
+    0.9385574520455129
+    >>> ndcg([1, 1], [4, 0]) == (1 + ndcg([0, 1], [4, 0])) / 2
+    True
+    """
+    gains = np.asarray(gains, dtype=np.float64)
+    discount = 1 / np.log2(np.arange(len(gains)) + 2)
+    ideal = np.sort(gains)[::-1] @ discount
+    if not ideal:
+        return 0.0
+    _, tie = np.unique(-np.asarray(predicted, dtype=np.float64), return_inverse=True)
+    shared = np.bincount(tie, weights=gains) / np.bincount(tie)
+    return min(float(shared[np.sort(tie)] @ discount / ideal), 1.0)  # rounding may pass 1
+
+
+def query_starts(queries: Sequence[str]) -> list[int]:
+    """Return the index of the first page of each query; pages of one query are consecutive.
+
+    A query that occurs again after another one is a new query. An empty query includes the pages after it, whatever
+    their query, as in the official script.
+
+    >>> query_starts(["a", "a", "b", "a"])
+    [0, 2, 3]
+    """
+    return [i for i in range(len(queries)) if i == 0 or (queries[i] != queries[i - 1] and queries[i - 1] != "")]

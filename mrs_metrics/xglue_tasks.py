@@ -6,7 +6,7 @@ languages is that of its script (microsoft/XGLUE, `evaluation/`).
 
 `rules="paper"` takes the figure that the paper names; `rules="official"` the one that the official script prints and
 that was published. They differ for POS alone: token accuracy and chunk precision (see
-`mrs_metrics.xglue_tags`).
+`mrs_metrics.xglue_statistics`).
 """
 
 from __future__ import annotations

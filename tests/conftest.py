@@ -92,7 +92,7 @@ def shared_models() -> Path:
 def lid_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a fastText model that knows the synthetic dumps; skip the test where fastText is missing."""
     pytest.importorskip("fasttext")
-    from mrs_datasets.synthetic.dumps.synth_languages import write_language_model
+    from mrs_datasets.synthetic.language_models import write_language_model
 
     path = tmp_path_factory.mktemp("lid") / "lid.bin"
     write_language_model(path)

@@ -15,7 +15,7 @@ SMALL = ("--min-examples", 300, "--min-reply-count", 2)  # for months of a few t
 
 def write_months(folder: Path, comments: int, seed: int = 1, months: tuple[str, ...] = MONTHS) -> Path:
     """Synthetic months with a small window, which takes little memory."""
-    from mrs_datasets.synthetic.dumps.synth import write_dumps
+    from mrs_datasets.synthetic.dumps import write_dumps
 
     write_dumps(folder, months, comments, seed, window_log=22)
     return folder

@@ -15,7 +15,7 @@ import zstandard
 from tests.dumps import parquet_bytes, read_report, write_months
 
 MONTHS = ("2018-01", "2018-02", "2018-03", "2018-04")
-SETTINGS = ("spark.sql.shuffle.partitions=7", "spark.ui.enabled=false")  # no multiple of months, buckets or cores
+SETTINGS = ("spark.ui.enabled=false",)
 BUCKETS = 5
 
 

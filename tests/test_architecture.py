@@ -134,7 +134,7 @@ def test_the_checker_catches_a_planted_upward_import(tmp_path: Path, path: str, 
 def test_the_checker_lets_downward_imports_pass(tmp_path: Path) -> None:
     (tmp_path / "trainers").mkdir()
     (tmp_path / "trainers" / "a.py").write_text(
-        "import torch\nfrom mrs_suggest.training.run import b\nimport mrs_suggest.common"
+        "import torch\nfrom mrs_suggest.training.record import b\nimport mrs_suggest.common"
     )
     (tmp_path / "mrs_datasets" / "readers").mkdir(parents=True)
     (tmp_path / "mrs_datasets" / "readers" / "a.py").write_text(

@@ -15,7 +15,6 @@ LONGER = {
     "mrs_suggest/models/adapters.py": 522,
     "benchmarks/bench_build.py": 498,
     "mrs_suggest/models/generation/generator.py": 474,
-    "mrs_suggest/cli/reproduce.py::make_parser": 80,
 }
 
 

@@ -1,4 +1,4 @@
-"""What each package offers: `from mrs_metrics import score_rouge`, read from its module only when asked for."""
+"""What each package offers: `from mrs_suggest import Suggester`, read from its module only when asked for."""
 
 from __future__ import annotations
 
@@ -12,10 +12,8 @@ import pytest
 
 PACKAGES = (
     "mrs_suggest.common",
-    "mrs_metrics",
     "mrs_datasets",
     "mrs_suggest",
-    "mrs_suggest.evaluation",
     "mrs_suggest.serving",
 )
 HEAVY = ("numpy", "torch", "transformers", "sentence_transformers", "datasets", "pyarrow", "pandas", "scipy", "yaml")

@@ -15,15 +15,18 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
+from pydantic import Field, TypeAdapter, ValidationError
+from pydantic.dataclasses import dataclass
 
 from mrs_datasets.audit.page import audit_page
-from mrs_datasets.audit.questions import KINDS, Kind, instructions
+from mrs_datasets.audit.questions import Kind, KindName, instructions
 from mrs_datasets.audit.sampling import Drawn, Stratum, audited_languages, draw_sample
+from mrs_datasets.catalogue import STRICT, first_problem
 from mrs_datasets.prepared.prepared import PreparedData
 from mrs_metrics.signature import package_version
 from mrs_suggest.common.errors import InputError
@@ -38,7 +41,7 @@ ANNOTATORS = 1  # section 2.2 names no number; agreement needs two
 MOST_CHARACTERS, CUT = 16_000, " [...]"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, config=STRICT)
 class Item:
     """One pair of the sample.
 
@@ -55,39 +58,39 @@ class Item:
     texts: tuple[str, str]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, config=STRICT)
 class Key:
-    """What the reader needs.
+    """`key.json`: the facts of an audit, for reading its sheets.
 
     Attributes:
-        audit: names it in the sheets.
+        audit: its name in the sheets.
         kind: a key of `KINDS`.
-        examples: what was asked for.
-        data: title, id, revision or hash of the contents, passes over them (`report.json`).
+        examples: the requested number of pairs.
+        data: title, id, revision or content hash, and passes (`report.json`).
         sample: SHA-256 over the pairs.
-        cut: texts that were too long for a cell.
-        files: name -> SHA-256 of the sheet as it was made.
+        cut: number of texts that were too long for a cell.
+        files: name of a sheet -> its SHA-256 before it was filled in.
         items: in the order of their numbers.
     """
 
     audit: str
-    kind: str
+    kind: KindName
     examples: int
     seed: int
     version: str
     data: dict[str, Any]
     sample: str
     cut: int
-    strata: tuple[Stratum, ...]
+    strata: Annotated[tuple[Stratum, ...], Field(min_length=1)]
     files: dict[str, str]
-    items: tuple[Item, ...]
+    items: Annotated[tuple[Item, ...], Field(min_length=1)]
 
     @property
     def languages(self) -> list[str]:
         return list(dict.fromkeys(stratum.language for stratum in self.strata))
 
     def sheet(self, annotator: int) -> str:
-        """What the column `sheet` of an annotator's sheet says."""
+        """The value of the column `sheet` in an annotator's sheet."""
         return f"audit {self.audit}, annotator {annotator}"
 
 
@@ -103,7 +106,7 @@ def make_audit(
 ) -> Key:
     """Write the folder `out`, completely or not at all.
 
-    Every annotator gets all pairs, language by language, in an order of their own within a language.
+    Every annotator gets all pairs, language by language, in a different order within each language.
 
     Args:
         languages: None for all in the data.
@@ -147,20 +150,18 @@ def read_key(folder: Path) -> Key:
         InputError: the key is missing or damaged.
     """
     path = folder / KEY
+    if not path.is_file():
+        raise InputError(f"{folder} has no {KEY}; expected a folder that `mrs data audit make` wrote.")
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
-        if content.pop("format") != FORMAT or content["kind"] not in KINDS:
-            raise ValueError
-        items = tuple(Item(**{**item, "texts": tuple(item["texts"])}) for item in content.pop("items"))
-        strata = tuple(Stratum(**stratum) for stratum in content.pop("strata"))
-        key = Key(items=items, strata=strata, **content)
-        if not items or not strata or not key.files or any(len(item.texts) != 2 for item in items):
-            raise ValueError
-    except FileNotFoundError:
-        raise InputError(f"{folder} has no {KEY}; expected a folder that `mrs data audit make` wrote.") from None
-    except (ValueError, TypeError, KeyError, AttributeError):
-        raise InputError(f"{path}: not a key of `mrs data audit make`; restore the original file.") from None
-    return key
+        if not isinstance(content, dict) or content.pop("format", None) != FORMAT or not content.get("files"):
+            raise ValueError(f"no format {FORMAT!r}, or no files")
+        return TypeAdapter(Key).validate_python(content)
+    except ValueError as error:
+        problem = first_problem(error) if isinstance(error, ValidationError) else str(error)
+        raise InputError(
+            f"{path}: not a key of `mrs data audit make` ({problem}); restore the original file."
+        ) from None
 
 
 def _write(folder: Path, key: Key, kind: Kind, cells: dict[int, tuple[str, str]], annotators: int) -> None:

@@ -8,8 +8,10 @@ from dataclasses import dataclass
 from itertools import islice
 
 import numpy as np
+import pydantic.dataclasses
 
 from mrs_datasets.audit.questions import TEXTS, Kind
+from mrs_datasets.catalogue import STRICT
 from mrs_datasets.prepared.prepared import PreparedData
 from mrs_datasets.prepared.schema import MRS
 from mrs_suggest.common.errors import InputError
@@ -18,7 +20,7 @@ from mrs_suggest.common.text.languages import require_any_language
 Part = tuple[str, str]  # language, split
 
 
-@dataclass(frozen=True)
+@pydantic.dataclasses.dataclass(frozen=True, config=STRICT)
 class Stratum:
     """One split of a language.
 
@@ -54,7 +56,7 @@ def audited_languages(data: PreparedData, chosen: Sequence[str] | None) -> list[
         InputError: the data set has no message-reply pairs, or a code is unknown or not in it.
     """
     if (name := data.data_set()) != MRS.name:
-        raise InputError(f"{data.name}: an audit reads message-reply pairs; this is {name}, which has none.")
+        raise InputError(f"{data.name}: an audit needs message-reply pairs; this is {name}.")
     have = data.languages()
     for code in chosen or []:
         require_any_language(code, "--languages")
@@ -81,10 +83,10 @@ def shares(sizes: Sequence[int], total: int) -> list[int]:
 
 
 def allocate(sizes: Mapping[Part, int], kind: Kind, examples: int) -> dict[Part, int]:
-    """How many pairs are drawn of each language and split.
+    """The number of pairs to draw from each language and split.
 
-    In proportion to the pairs: over all languages and splits, or over the splits of each language where the kind takes
-    as many of each language. A language with fewer pairs gives all it has.
+    In proportion to the pairs over all languages and splits, or over the splits of each language if the kind takes
+    equally many of each language. All pairs of a language with fewer are drawn.
     """
     if not kind.per_language:
         return dict(zip(sizes, shares(list(sizes.values()), examples), strict=True))
@@ -100,9 +102,8 @@ def draw_sample(
 ) -> tuple[list[Stratum], list[Drawn]]:
     """Draw the sample.
 
-    Each split of a language has random numbers of its own, from the seed and its name: other languages change nothing
-    in it, and more examples of it extend those that were drawn before. A pair of texts that a language has several
-    times is drawn once, and another one in its place.
+    The random numbers of a split depend only on the seed and its name: other languages do not change its sample, and a
+    larger sample extends a smaller one. A pair of texts that repeats in a language is drawn once.
 
     Args:
         examples: in all, or per language (`Kind.per_language`).

@@ -1,23 +1,23 @@
 """Passes over a prepared folder: each reads one and writes the next, in shards that are done once.
 
-A pass drops or adds rows by what a model says, which is too dear to be done twice: `mrs data toxicity` and `mrs data
-translate` run one on a prepared folder, and `mrs data build` runs those it was asked for after its own stages.
+A pass drops or adds rows by what a model says, which is too expensive to be done twice: `mrs data toxicity` and `mrs
+data translate` run one on a prepared folder, and `mrs data build` runs those it was asked for after its own stages.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from mrs_datasets.builders.pipeline.stages import Engine, Shard, ShardCounts, run_stage
+from mrs_datasets.builders.pipeline.stages import Advance, Shard, ShardCounts, Workers, run_stage
 from mrs_datasets.builders.pipeline.work_folder import (
     ANSWERS,
     RESUME,
@@ -26,8 +26,7 @@ from mrs_datasets.builders.pipeline.work_folder import (
     work_place,
     writing,
 )
-from mrs_datasets.builders.pipeline.workers import Workers
-from mrs_datasets.builders.reddit.report_page import PAGE, funnel_page
+from mrs_datasets.builders.reddit.funnel import PAGE, funnel_page
 from mrs_datasets.prepared.prepare import MARKER
 from mrs_datasets.prepared.prepared import PreparedData, downloaded, open_prepared
 from mrs_datasets.prepared.report import PassEntry, PreparedReport
@@ -35,13 +34,15 @@ from mrs_datasets.prepared.rewriting import write_report
 from mrs_datasets.prepared.soundness import require_values, row_of
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.common.io.files import atomic_write, content_hash
-from mrs_suggest.common.io.storage import Location, atomic_target, is_url, location, remove, require_free, same_file
+from mrs_suggest.common.io.storage import Location, atomic_target, is_url, location, require_free, same_file
+from mrs_suggest.common.io.text_cache import TextCache
 
 ROWS = 100_000  # of a shard; a row group of the writer has as many
 PASSES = "passes"  # their key in the identity of a work folder
-OF_WRITING = "of writing"  # in a pass's identity: what only its written folder depends on
-WRITING = "writing of passes"  # its key in the identity of a work folder
+OF_WRITING = "of writing"  # in a pass's identity: settings that affect only its written folder
+WRITING = "writing of passes"  # their key in the identity of a work folder
 SOURCE = "source"  # in a pass's folder: the data that its shards are of
+Answer = TypeVar("Answer", float, str)
 
 
 @dataclass(frozen=True)
@@ -95,22 +96,53 @@ def ranges(data: PreparedData, parts: Sequence[tuple[str, str]]) -> list[Rows]:
     return found
 
 
+def cached_answers(
+    cache: TextCache[Answer],
+    texts: Sequence[str],
+    at_once: int,
+    ask: Callable[[list[str]], Sequence[Answer]],
+    units: int,
+    advance: Advance,
+) -> dict[str, Answer]:
+    """The answers to distinct texts, `at_once` at a time: new ones are in the cache before the next are asked for.
+
+    Args:
+        units: by which `advance` is called in all.
+    """
+    found: dict[str, Answer] = {}
+    done = 0
+    for first in range(0, len(texts), at_once):
+        block = list(texts[first : first + at_once])
+        known = cache.known(block)
+        new = [text for text in block if text not in known]
+        if new:
+            answers = dict(zip(new, ask(new), strict=True))
+            cache.add(answers)
+            known |= answers
+        found |= known
+        now = units * (first + len(block)) // len(texts)
+        advance(now - done)
+        done = now
+    advance(units - done)
+    return found
+
+
 class FolderPass(Protocol):
-    """One pass, such as `mrs_datasets.builders.toxicity.ToxicityPass`."""
+    """One pass: `ToxicityPass` or `TranslationPass`."""
 
     @property
     def name(self) -> str:
         """Of its stage, its folder of finished shards and its entry in the report."""
 
     def identity(self) -> dict[str, object]:
-        """What its finished shards depend on, as plain JSON: models and their versions, settings. What is under the key
-        `OF_WRITING`, such as a threshold, concerns `write` alone: finished shards stay if nothing else differs."""
+        """Models with their versions, and settings, on which its finished shards depend, as plain JSON. Settings under
+        the key `OF_WRITING`, such as a threshold, affect only `write`: shards stay if nothing else differs."""
 
     def require(self, data: PreparedData) -> None:
         """Refuse data that it cannot process, before any work is done.
 
         Raises:
-            InputError: what is missing, and what to do.
+            InputError: the problem, and what to do.
         """
 
     def shards(self, data: PreparedData, folder: Location, cache: Path) -> list[Shard]:
@@ -135,26 +167,24 @@ def run_passes(
     resume: bool = False,
     overwrite: bool = False,
     cache: Path | None = None,
-    engine: Engine | None = None,
 ) -> PreparedReport:
     """Run passes over a prepared folder; return the report of the folder `out`.
 
-    The work is in `.NAME.build` beside `out` until it is complete; it continues with `resume` after any interruption,
+    The work is in `.NAME.build` next to `out` until it is complete; it continues with `resume` after any interruption,
     and ends with the same files.
 
     Args:
         source: a prepared folder, its URL, or a hub id.
         cache: keeps finished answers for later runs; None: they are removed with the work.
-        engine: processes the shards; None: this process, one after the other.
 
     Raises:
-        InputError: as `open_prepared` and the passes; finished work stays for `resume`.
+        InputError: as `open_prepared` and the passes; finished work is kept for `resume`.
     """
     data = downloaded(open_prepared(source))
     assert data.folder is not None
     here = location(source) if is_url(source) else data.folder
     if same_file(out, here) if isinstance(out, Path) else str(out) == str(here):
-        raise InputError(f"--out {out}: is the folder that is read; choose another one.")
+        raise InputError(f"--out must differ from the input folder ({out}).")
     for each in passes:
         each.require(data)
     place = work_place(out)
@@ -164,7 +194,7 @@ def run_passes(
         return whole
     require_free(out, overwrite, MARKER)
     work = WorkFolder(place, identity_of(passes), resume, overwrite, done_again(passes))
-    report = apply_passes(data, passes, out, work, cache, overwrite, engine)
+    report = apply_passes(data, passes, out, work, cache, overwrite)
     work.remove()
     remove_leftovers(out, "partial", "old")
     return report
@@ -177,25 +207,28 @@ def apply_passes(
     work: WorkFolder,
     cache: Path | None,
     overwrite: bool,
-    engine: Engine | None = None,
 ) -> PreparedReport:
     """Run passes with the work folder of a build that is under way; the last one writes `out`."""
-    assert passes
     report: PreparedReport = {}
-    for number, each in enumerate(passes, 1):
-        last = number == len(passes)
+    for each in passes:
+        last = each is passes[-1]
         target = out if last else work.scratch / _after(each)  # a local folder, also of a remote build
         each.require(data)
-        if not _same_source(data, each, work) or last or not (target / MARKER).is_file():
-            shards = each.shards(data, work.stage(each.name), cache or work.scratch / ANSWERS)
-            counts = run_stage(work, each.name, shards, engine or Workers(1), " texts", scale=True)
+        source = {SOURCE: _source(data)}
+        same = work.done(each.name, SOURCE) == source
+        if not same:  # finished shards are of other data; answers stay in the cache
+            work.forget(each.name)
+        folder = work.stage(each.name)
+        work.finish(each.name, SOURCE, source)
+        if last or not same or not (target / MARKER).is_file():
+            shards = each.shards(data, folder, cache or work.scratch / ANSWERS)
+            counts = run_stage(work, each.name, shards, Workers(1), " texts", scale=True)
             remove_leftovers(target, "partial")
-            with atomic_target(target, overwrite or not last, MARKER, RESUME) as folder, writing(target):
-                report, entry = each.write(data, shards, counts, folder)
-                entry["about"] |= {"identity": each.identity(), SOURCE: _source(data)}
-                _note(report, entry, folder, data)
+            with atomic_target(target, overwrite or not last, MARKER, RESUME) as place, writing(target):
+                report, entry = each.write(data, shards, counts, place)
+                entry["about"] |= {"identity": each.identity(), **source}
+                _note(report, entry, place, data)
         if not last:
-            assert isinstance(target, Path)
             data = open_prepared(str(target))
     return report
 
@@ -208,9 +241,15 @@ def identity_of(passes: Sequence[FolderPass]) -> dict[str, object]:
 
 
 def done_again(passes: Sequence[FolderPass]) -> dict[str, Sequence[str]]:
-    """What is removed from a work folder where a resumed build has other passes; their answers stay in the cache."""
+    """The folders that are rebuilt if a resumed build has other passes; their answers stay in the cache."""
     written = [_after(each) for each in passes]
     return {PASSES: [*(each.name for each in passes), *written], WRITING: written}
+
+
+def same_passes(entries: Sequence[PassEntry], passes: Sequence[FolderPass]) -> bool:
+    """Whether a report's entries are of these passes."""
+    done = [(entry["name"], entry["about"]["identity"]) for entry in entries]
+    return done == [(each.name, json.loads(json.dumps(each.identity()))) for each in passes]
 
 
 def _after(each: FolderPass) -> str:
@@ -230,23 +269,9 @@ def _whole_already(out: Location, data: PreparedData, passes: Sequence[FolderPas
     try:
         report: PreparedReport = json.loads((out / MARKER).read_text(encoding="utf-8"))
         ours = report["passes"][len(data.report().get("passes", [])) :]
-        done = [(entry["name"], entry["about"]["identity"]) for entry in ours]
-        same = done == [(each.name, json.loads(json.dumps(each.identity()))) for each in passes]
-        return report if same and ours[0]["about"][SOURCE] == _source(data) else None
+        return report if same_passes(ours, passes) and ours[0]["about"][SOURCE] == _source(data) else None
     except (OSError, ValueError, LookupError, TypeError):
         return None
-
-
-def _same_source(data: PreparedData, each: FolderPass, work: WorkFolder) -> bool:
-    """Whether finished shards of a pass are of these data; if not, they are removed: answers stay in the cache."""
-    source = {SOURCE: _source(data)}
-    stage = work.stage(each.name)
-    same = work.done(each.name, SOURCE) == source
-    if not same:
-        remove(stage)
-        work.stage(each.name)
-        work.finish(each.name, SOURCE, source)
-    return same
 
 
 def _note(report: PreparedReport, entry: PassEntry, folder: Path, data: PreparedData) -> None:

@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-import numpy as np
 import pyarrow as pa
 
 from mrs_datasets.catalogue import ERROR, WARNING
@@ -31,7 +30,8 @@ def languages_found(
         names: the columns in `language`; the texts of a row are identified together.
         known: the languages that `identify` can recognise; if `language` is not among them, nothing is checked.
     """
-    if _plain(language) not in known:
+    plain = language.partition("-")[0]
+    if plain not in known:
         return
     other, rows, labels = Examples(), 0, Counter[str]()
     for start, table in batches(files, names):
@@ -39,10 +39,11 @@ def languages_found(
         found = identify(texts)
         rows += len(texts)
         labels.update(label for label, score in found if score > MIN_LANGUAGE_SCORE)
-        mask = np.array([is_other_language(one, language) for one in found])
         shown = [f"{label} {score:.2f}: {text}" for (label, score), text in zip(found, texts, strict=True)]
-        other.add(mask, pa.chunked_array([pa.array(shown, pa.string())]), start)
-    own = labels.pop(_plain(language), 0)
+        other.add(
+            [is_other_language(one, language) for one in found], pa.chunked_array([pa.array(shown, pa.string())]), start
+        )
+    own = labels.pop(plain, 0)
     most, count = labels.most_common(1)[0] if labels else ("", 0)
     if rows >= MIN_ROWS and count > MOST * rows and own < FEW * rows:
         yield from other.finding(ERROR, f"most texts identified as {most}, not {language}", where)
@@ -59,16 +60,12 @@ def scripts_found(files: list[Path], language: str, names: list[str], where: str
     for start, table in batches(files, names):
         texts = _texts_of_rows(table, names)
         rows += len(texts)
-        mask = np.array([in_other_script(text, described.script) for text in texts])
+        mask = [in_other_script(text, described.script) for text in texts]
         other.add(mask, pa.chunked_array([pa.array(texts, pa.string())]), start)
     if rows >= MIN_ROWS and other.count > MOST * rows:
         yield from other.finding(ERROR, f"most texts without a letter of {language}'s script", where)
     else:
         yield from other.finding(WARNING, f"without a letter of {language}'s script", where)
-
-
-def _plain(code: str) -> str:
-    return code.partition("-")[0]
 
 
 def _texts_of_rows(table: pa.Table, names: list[str]) -> list[str]:

@@ -1,16 +1,16 @@
-"""Findings of `mrs data check`: how many rows of a split break a rule, and the first of them."""
+"""Findings of `mrs data check`: the number of rows in a split that break a rule, and the first of them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
-from numpy.typing import NDArray
 
 from mrs_datasets.describe.describe import BATCH_ROWS
 
@@ -24,7 +24,7 @@ class Finding:
 
     Attributes:
         level: `error` or `warning`.
-        rule: what was checked, in words.
+        rule: the check, in words.
         where: config/split, or a config.
         count: how many rows (texts, files) break it.
         examples: at most three, each with its row (from 0).
@@ -44,8 +44,8 @@ class Examples:
         self.count = 0
         self.shown: list[str] = []
 
-    def add(self, mask: pa.Array | pa.ChunkedArray | NDArray[np.bool_], texts: pa.ChunkedArray, start: int) -> None:
-        """Count the rows where `mask` is true; `start` is the number of the first row, `texts` is shown for each."""
+    def add(self, mask: Any, texts: pa.ChunkedArray, start: int) -> None:
+        """Count the rows where `mask` is true; `start` is the number of the first row, `texts` the example of each."""
         rows = np.flatnonzero(np.asarray(mask, bool))
         self.count += len(rows)
         for row in rows[: EXAMPLES - len(self.shown)]:
@@ -72,9 +72,9 @@ def batches(files: list[Path], columns: list[str]) -> Iterator[tuple[int, pa.Tab
 
 def joined(table: pa.Table, columns: list[str]) -> pa.ChunkedArray:
     """The columns of each row as one text, lists with spaces between their texts."""
-    texts = [pc.fill_null(_text(table[name]), "") for name in columns]
+    texts = [
+        pc.binary_join(column, " ") if pa.types.is_list(column.type) else column.cast(pa.string())
+        for column in (table[name] for name in columns)
+    ]
+    texts = [pc.fill_null(text, "") for text in texts]
     return pc.binary_join_element_wise(*texts, SEPARATOR) if len(texts) > 1 else texts[0]
-
-
-def _text(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    return pc.binary_join(column, " ") if pa.types.is_list(column.type) else column.cast(pa.string())

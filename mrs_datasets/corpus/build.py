@@ -12,13 +12,12 @@ from typing import Any
 
 from tqdm import tqdm
 
-from mrs_datasets.builders.pipeline.stages import name_and_bytes, summed
+from mrs_datasets.builders.pipeline.stages import Workers, name_and_bytes, summed
 from mrs_datasets.builders.pipeline.work_folder import RESUME, WorkFolder, remove_finished, remove_leftovers, work_place
-from mrs_datasets.builders.pipeline.workers import Workers
 from mrs_datasets.corpus.card import REASONS, corpus_card
-from mrs_datasets.corpus.settings import OF_WRITING, Corpus, CorpusSettings
+from mrs_datasets.corpus.settings import Corpus, CorpusSettings
 from mrs_datasets.corpus.shards import CleanCounts, ScoreCounts
-from mrs_datasets.corpus.stages import MODELS, Staged, Stages
+from mrs_datasets.corpus.stages import MODELS, Staged, run_stages
 from mrs_datasets.corpus.write import write_language
 from mrs_suggest.common import __version__
 from mrs_suggest.common.errors import InputError
@@ -49,17 +48,16 @@ def build_corpus(
 ) -> dict[str, Any]:
     """Write the folder `out` and return its report.
 
-    The work is in `.NAME.build` beside `out` until the corpus is complete; one that was interrupted at any moment
-    continues with `resume`, and ends with the same bytes as an uninterrupted one.
+    The work is in `.NAME.build`, next to `out`, until the corpus is complete. An interrupted run continues with
+    `resume` and ends with the same bytes as an uninterrupted one.
 
     Args:
         out: a local folder, or a remote one with a scratch folder (`mrs_suggest.common.io.storage.location`).
 
     Raises:
-        InputError: see `Corpus.require_sound`; a file cannot be read, the disk is full, a worker was killed, or no line
-            stays. Finished work stays for `resume`.
+        InputError: a file cannot be read, the disk is full, a worker was killed, or no line stays. Finished work stays
+            for `resume`.
     """
-    corpus.require_sound(settings)
     if isinstance(out, Path):
         out = Path(os.path.realpath(out))
     else:
@@ -75,7 +73,7 @@ def build_corpus(
     if not isinstance(out, Path):
         out = replace(out, scratch=work.scratch)
     with Workers(workers) as engine:
-        staged = Stages(corpus, settings, work, engine).run()
+        staged = run_stages(corpus, settings, work, engine)
     remove_leftovers(out, "partial")  # a replaced corpus stays until the new one is there
     with atomic_target(out, overwrite, REPORT, RESUME) as folder, writing(out):
         languages = _write_languages(corpus, settings, folder, staged, say)
@@ -88,12 +86,13 @@ def build_corpus(
 
 
 def _identity(corpus: Corpus, settings: CorpusSettings) -> dict[str, Any]:
-    """What a corpus' work depends on."""
+    """Everything that the work depends on; `keep` matters only when the lines are written."""
     values = settings.as_dict()
+    del values["keep"]
     identifier = corpus.identifier
     return {
         "format of the work": WORK,
-        "settings": {name: value for name, value in values.items() if name not in OF_WRITING},
+        "settings": {**values, "unchecked": list(corpus.unchecked)},
         "texts": [[source.language, name_and_bytes(source.path)] for source in corpus.sources],
         "language model": [name_and_bytes(identifier.path), file_sha256(identifier.path)] if identifier else None,
         "models": {language: file_sha256(path) for language, path in corpus.models.items()},
@@ -105,12 +104,12 @@ def _identity(corpus: Corpus, settings: CorpusSettings) -> dict[str, Any]:
 
 
 def _whole_already(out: Location, identity: dict[str, Any], settings: CorpusSettings) -> dict[str, Any] | None:
-    """The report at `out`, if it is of this very corpus, which was then interrupted after its last step."""
+    """The report at `out`, if it is of this very corpus, interrupted after its last step."""
     if is_unfinished(out):
         return None
     try:
         report: dict[str, Any] = json.loads((out / REPORT).read_text(encoding="utf-8"))
-        same = report["work"] == identity and report["settings"] == json.loads(json.dumps(settings.as_dict()))
+        same = report["work"] == identity and report["settings"] == settings.as_dict()
         return report if same and report["version"] == __version__ else None
     except (OSError, ValueError, KeyError, TypeError):
         return None
@@ -119,7 +118,7 @@ def _whole_already(out: Location, identity: dict[str, Any], settings: CorpusSett
 def _write_languages(
     corpus: Corpus, settings: CorpusSettings, folder: Path, staged: Staged, say: Callable[[str], None]
 ) -> dict[str, dict[str, Any]]:
-    """Write each language's lines and model; its funnel and what was written, by language.
+    """Write each language's lines and model; return the counts and files by language.
 
     Raises:
         InputError: no line of any language stays.
@@ -129,7 +128,8 @@ def _write_languages(
     with tqdm(total=total, desc="write", unit=" lines", unit_scale=True) as bar:
         for language in corpus.languages:
             own = [number for number, source in enumerate(corpus.sources) if source.language == language]
-            facts = write_language(folder, language, [staged.lines[number] for number in own], settings, bar.update)
+            lines = [staged.lines[number] for number in own]
+            facts = write_language(folder, language, lines, settings.keep, bar.update)
             languages[language] = _funnel(
                 [staged.cleaned[number] for number in own], [staged.scored[number] for number in own], facts
             )
@@ -148,11 +148,11 @@ def _write_languages(
 
 
 def _funnel(cleaned: list[CleanCounts], scored: list[ScoreCounts], facts: dict[str, Any]) -> dict[str, Any]:
-    """A language's lines, by what became of them, and the facts of what was written."""
+    """A language's lines by outcome, and the facts of the files that were written."""
     dropped = summed([*(c["dropped"] for c in cleaned), *(s["dropped"] for s in scored), facts["dropped"]])
     lines = sum(counts["lines"] for counts in cleaned)
     if lines != facts["kept"] + dropped.total():
-        raise AssertionError(f"{lines} lines were read, {facts['kept']} + {dropped} came out")
+        raise AssertionError(f"{lines} lines were read, {facts['kept']} + {dropped} were counted")
     return {
         **facts,
         "lines": lines,
@@ -169,15 +169,10 @@ def _report(
     staged: Staged,
     languages: dict[str, dict[str, Any]],
 ) -> dict[str, Any]:
-    """`corpus.json`: nothing in it depends on when and how often the work was interrupted."""
+    """`corpus.json`; it does not depend on interruptions."""
     texts = [
-        {
-            "language": source.language,
-            **name_and_bytes(source.path),
-            "sha256": counts["sha256"],
-            "lines": counts["lines"],
-        }
-        for source, counts in zip(corpus.sources, staged.cleaned, strict=True)
+        {"language": one.language, **name_and_bytes(one.path), "sha256": counts["sha256"], "lines": counts["lines"]}
+        for one, counts in zip(corpus.sources, staged.cleaned, strict=True)
     ]
     models: dict[str, dict[str, Any]] = {}
     for language, path in staged.models.items():
@@ -189,7 +184,7 @@ def _report(
     return {
         "version": __version__,
         "versions": versions(),
-        "settings": json.loads(json.dumps(settings.as_dict())),
+        "settings": settings.as_dict(),
         "work": identity,
         "texts": texts,
         "models": models,

@@ -8,13 +8,13 @@ from mrs_datasets.builders.reddit.cleaning.language import LOW_SCORE, UNKNOWN_LA
 from mrs_datasets.corpus.lines import EMPTY, FEW_LETTERS, NOT_UTF8, TOO_LONG, TOO_SHORT
 from mrs_datasets.corpus.settings import BUCKETS
 from mrs_datasets.corpus.shards import DUPLICATE, OTHER_LANGUAGE
-from mrs_datasets.corpus.write import LEFT_OUT, TOO_PERPLEXING
+from mrs_datasets.corpus.write import LEFT_OUT
 from mrs_suggest.common.report.cards import markdown_table, render_card
 
 HERE = "PATH"  # stands for the folder
 REASONS = (  # in the order in which they apply
     NOT_UTF8, EMPTY, TOO_SHORT, TOO_LONG, FEW_LETTERS, DUPLICATE, UNKNOWN_LANGUAGE, LOW_SCORE, OTHER_LANGUAGE,
-    TOO_PERPLEXING, *(LEFT_OUT.format(bucket) for bucket in BUCKETS),
+    *(LEFT_OUT.format(bucket) for bucket in BUCKETS),
 )  # fmt: skip
 
 
@@ -88,6 +88,6 @@ def _perplexity(languages: dict[str, dict[str, Any]]) -> str:
         if "thirds" in facts
     ]
     if not rows:
-        return "No language had a model, so perplexity was not looked at."
+        return "No language had a model, so perplexity was not computed."
     header = ["language", "median", "head up to", "middle up to", *(f"{bucket}, lines" for bucket in BUCKETS)]
     return "Perplexity per character, before any third is left out:\n\n" + markdown_table(header, rows)

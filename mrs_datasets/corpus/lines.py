@@ -22,6 +22,10 @@ TOO_SHORT = "too short"
 TOO_LONG = "too long"
 FEW_LETTERS = "mostly not letters"
 
+# Least share of letters and marks among the characters that are not white space. Ours: Rae et al. 2021 ("Gopher",
+# appendix A.1.1) ask for a letter in 80 % of the words, but not all scripts have spaces.
+MIN_LETTERS = 0.5
+
 # Invisible in running text, and no part of a word: the byte-order mark, soft hyphen, word joiner, and what reorders
 # text (UAX 9). Joiners stay, since Persian, Indic scripts and emoji spell with them.
 _DROPPED = {0xFEFF, 0xAD, 0x2060, *range(0x202A, 0x202F), *range(0x2066, 0x206A), 0xFFFE, 0xFFFF}
@@ -44,7 +48,7 @@ _VISIBLE, _OF_KEY = Table(_visible), Table(_of_key)
 
 @dataclass(frozen=True)
 class LineRules:
-    """What is done to a line, and when it stays.
+    """Changes to a line, and the conditions for keeping it.
 
     Attributes:
         repair: wrongly decoded characters are repaired and HTML tags left out, as in the build's profile `clean`.
@@ -52,15 +56,12 @@ class LineRules:
         min_characters: ours; a shorter line is a heading or a button more often than a sentence. It is low since a
             sentence in Chinese or Japanese has few characters.
         max_characters: ours; longer lines are files without line ends. CCNet's documents are web pages, which stay.
-        min_letters: share of letters and marks among the characters that are not white space. Ours: Rae et al. 2021
-            ("Gopher", appendix A.1.1) ask for a letter in 80 % of the words, but not all scripts have spaces.
     """
 
     repair: bool = False
     mask: bool = False
     min_characters: int = 10
     max_characters: int = 100_000
-    min_letters: float = 0.5
 
 
 def normalise_line(text: str) -> str:
@@ -122,7 +123,7 @@ def clean_lines(
             dropped[TOO_LONG] += 1
         else:
             found.append(text)
-    enough = letter_shares(found) >= rules.min_letters
+    enough = letter_shares(found) >= MIN_LETTERS
     dropped[FEW_LETTERS] += int((~enough).sum())
     return [text for text, stays in zip(found, enough, strict=True) if stays]
 
@@ -145,7 +146,7 @@ _OTHER, _LETTER, _SPACE = range(3)
 
 @cache
 def _kinds() -> NDArray[np.uint8]:
-    """What each code point is."""
+    """The kind of each code point."""
     kinds = [
         _LETTER if unicodedata.category(c)[0] in "LM" else _SPACE if c.isspace() else _OTHER
         for c in map(chr, range(0x110000))

@@ -27,9 +27,9 @@ from mrs_suggest.common import __version__
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.common.text.text import Table
 
-ORDER = 6  # ours: see docs/corpus.md for what 3 to 7 give
+ORDER = 6  # ours: docs/corpus.md compares 3 to 7
 MOST_ORDER = 9
-BATCH_CHARACTERS = 1 << 18  # scored at once: 2 MB an array
+BATCH_CHARACTERS = 1 << 18  # scored together: 2 MB an array
 FORMAT = "mrs-character-ngrams"
 # When counts of counts give no discounts, as with an alphabet of which no letter is rare: those of KenLM's
 # `--discount_fallback`.
@@ -103,11 +103,6 @@ class CharacterModel:
         """Characters of the longest n-grams."""
         return len(self.levels)
 
-    @property
-    def size(self) -> int:
-        """All n-grams."""
-        return sum(len(level.keys) for level in self.levels)
-
     @classmethod
     def train(cls, texts: Sequence[str], order: int = ORDER) -> CharacterModel:
         """Estimate a model of all n-grams of the texts.
@@ -115,7 +110,7 @@ class CharacterModel:
         Memory: about 100 bytes per character of the texts at its peak.
 
         Raises:
-            ValueError: there is no text, or the order is not from 1 to 9.
+            ValueError: no text, or an order that is not from 1 to 9.
         """
         if not 1 <= order <= MOST_ORDER or not texts:
             raise ValueError(f"expected an order from 1 to {MOST_ORDER} and some text, found {order}, {len(texts)}")
@@ -196,7 +191,7 @@ class CharacterModel:
         """Read a file that `save` wrote.
 
         Raises:
-            InputError: there is no such file, or it is no such model, or damaged.
+            InputError: the file is missing, damaged, or not such a model.
         """
         if not path.is_file():
             raise InputError(f"{path}: no such file; expected a model that `mrs data corpus` wrote.")
@@ -210,17 +205,18 @@ class CharacterModel:
                     Level(*(file.get_tensor(f"{number}.{name}") for name in ("keys", "log_p", "backoff")))
                     for number in range(1, int(config["order"]) + 1)
                 ]
-            _require_fitting(alphabet, levels)
+            if not _fits(alphabet, levels):
+                raise ValueError("its tables do not fit each other")
             return cls(alphabet, levels, float(config["unknown"]), config["facts"])
         except (SafetensorError, KeyError, ValueError, TypeError, OSError) as error:
             raise InputError(
-                f"{path}: is no model that `mrs data corpus` wrote, or is damaged ({error}); pass another, or train "
+                f"{path}: not a model that `mrs data corpus` wrote, or damaged ({error}); pass another, or train "
                 "one with --reference."
             ) from None
 
 
-def _require_fitting(alphabet: NDArray[np.uint32], levels: Sequence[Level]) -> None:
-    """ValueError unless the tables fit each other, so that no lookup can leave them."""
+def _fits(alphabet: NDArray[np.uint32], levels: Sequence[Level]) -> bool:
+    """Whether the tables fit each other, so that no lookup can leave them."""
     width, below = len(alphabet) + 2, 1
     fits = bool(levels) and alphabet.dtype == np.uint32 and bool((alphabet[1:] > alphabet[:-1]).all())
     fits = fits and (not len(alphabet) or int(alphabet[-1]) < _CODES)
@@ -232,8 +228,7 @@ def _require_fitting(alphabet: NDArray[np.uint32], levels: Sequence[Level]) -> N
         fits = fits and (not size or bool((np.diff(level.keys) > 0).all() and level.keys[0] >= 0))
         fits = fits and (not size or int(level.keys[-1]) < below * width) and (number > 1 or size == width)
         below = size
-    if not fits:
-        raise ValueError("its tables do not fit each other")
+    return fits
 
 
 def _codes(texts: Sequence[str]) -> NDArray[np.uint32]:
@@ -315,7 +310,7 @@ def _estimate(counted: Sequence[_Counted], width: int) -> tuple[list[Level], flo
 
 
 def _discounts(counts: Ids) -> tuple[float, float, float]:
-    """What is taken from n-grams that occur once, twice, more often (Chen and Goodman 1999, equation 17)."""
+    """The discounts of n-grams that occur once, twice, more often (Chen and Goodman 1999, equation 17)."""
     t = [int((counts == number).sum()) for number in range(1, 5)]
     if all(t[:3]):
         y = t[0] / (t[0] + 2 * t[1])

@@ -26,7 +26,7 @@ from mrs_datasets.builders.reddit.cleaning.language import LOW_SCORE, UNKNOWN_LA
 from mrs_datasets.builders.reddit.cleaning.near_duplicates import Arrival, repeated
 from mrs_datasets.corpus.lines import LineRules, clean_lines, line_keys
 from mrs_datasets.corpus.ngrams import CharacterModel
-from mrs_datasets.corpus.settings import CorpusSettings, IdentifierFile
+from mrs_datasets.corpus.settings import IdentifierFile
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.common.io.lines import read_lines
 from mrs_suggest.common.io.storage import Location, local_file
@@ -39,6 +39,7 @@ OTHER_LANGUAGE = "other language"
 CLEANED = pa.schema([("text", pa.string()), ("key", pa.uint64())])
 SCORED = pa.schema([("text", pa.string()), ("perplexity", pa.float64())])
 NO_PERPLEXITY = -1.0  # of a language without a model
+REFERENCE_CHARACTERS = 10_000_000  # ours: 1 GB of memory
 
 
 class CleanCounts(TypedDict):
@@ -130,17 +131,17 @@ def duplicates_shard(cleaned: Sequence[Location], target: Location, lines: int, 
 
 
 def model_shard(
-    references: Sequence[Location], target: Location, settings: CorpusSettings, language: str, advance: Advance
+    references: Sequence[Location], target: Location, rules: LineRules, language: str, advance: Advance
 ) -> dict[str, Any]:
     """Train the model of a language, and write it.
 
     Raises:
         InputError: a reference cannot be read, or none of its lines stays.
     """
-    texts, step = reference_lines(references, settings.rules, settings.reference_characters, advance)
+    texts, step = reference_lines(references, rules, REFERENCE_CHARACTERS, advance)
     if not texts:
         raise InputError(f"--reference {language}={references[0]}: has no line that stays; pass another text.")
-    model = CharacterModel.train(texts, settings.order)
+    model = CharacterModel.train(texts)
     model.facts["every"] = step
     with whole_file(target) as temporary:
         model.save(temporary)

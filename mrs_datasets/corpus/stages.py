@@ -11,22 +11,15 @@ from typing import Any, cast
 from mrs_datasets.builders.pipeline.stages import Engine, Shard, ShardCounts, run_stage
 from mrs_datasets.builders.pipeline.work_folder import WorkFolder, writing
 from mrs_datasets.corpus.settings import Corpus, CorpusSettings
-from mrs_datasets.corpus.shards import (
-    CleanCounts,
-    ScoreCounts,
-    clean_shard,
-    duplicates_shard,
-    model_shard,
-    score_shard,
-)
+from mrs_datasets.corpus.shards import CleanCounts, ScoreCounts, clean_shard, duplicates_shard, model_shard, score_shard
 from mrs_suggest.common.io.storage import Location, fetch, size
 
-CLEAN, DUPLICATES, MODELS, SCORE = "clean", "duplicates", "models", "score"  # their names and folders
+MODELS = "models"
 
 
 @dataclass(frozen=True)
 class Staged:
-    """What the stages made of a corpus.
+    """The results of the stages.
 
     Attributes:
         cleaned, scored: counts of each source, in their order.
@@ -42,102 +35,69 @@ class Staged:
     trained: dict[str, dict[str, Any]]
 
 
-@dataclass(frozen=True)
-class Stages:
-    """The stages of one corpus; those that are done are not done again."""
+def run_stages(corpus: Corpus, settings: CorpusSettings, work: WorkFolder, engine: Engine) -> Staged:
+    """Run all stages; finished shards are not run again.
 
-    corpus: Corpus
-    settings: CorpusSettings
-    work: WorkFolder
-    engine: Engine
+    Raises:
+        InputError: see the shards; finished work stays.
+    """
 
-    def run(self) -> Staged:
-        """All of them.
+    def run(stage: str, shards: Sequence[Shard], unit: str) -> list[ShardCounts]:
+        return run_stage(work, stage, shards, engine, unit, scale=True)
 
-        Raises:
-            InputError: as the shards; finished work stays.
-        """
-        models, trained = self._models()  # first: a useless reference is refused before hours of reading
-        files, cleaned = self._clean()
-        codes = self._duplicates(files, cleaned)
-        lines, scored = self._score(files, cleaned, codes, models)
-        return Staged(cleaned, scored, lines, models, trained)
+    def targets(stage: str) -> list[Location]:
+        folder = work.stage(stage)
+        return [folder / f"{number:05d}.{source.language}.arrow" for number, source in enumerate(corpus.sources)]
 
-    def _do(self, stage: str, shards: Sequence[Shard], unit: str) -> list[ShardCounts]:
-        return run_stage(self.work, stage, shards, self.engine, unit, scale=True)
+    # models first: a useless reference is refused before hours of reading
+    shards = []
+    for language, paths in corpus.references.items():
+        target = work.stage(MODELS) / f"{language}.safetensors"
+        train = partial(model_shard, paths, target, settings.rules, language)
+        shards.append(Shard(language, sum(map(size, paths)), target, train))
+    facts = run(MODELS, shards, "B") if shards else []
+    trained = {shard.name: dict(found) for shard, found in zip(shards, facts, strict=True)}
+    models = {**corpus.models, **{shard.name: _local(shard.output, work) for shard in shards}}
 
-    def _named(self, stage: str) -> list[Location]:
-        """A file of each source."""
-        folder = self.work.stage(stage)
-        return [folder / f"{number:05d}.{source.language}.arrow" for number, source in enumerate(self.corpus.sources)]
+    clean = targets("clean")
+    shards = [
+        Shard(target.stem, size(source.path), target, partial(clean_shard, source.path, target, settings.rules))
+        for source, target in zip(corpus.sources, clean, strict=True)
+    ]
+    cleaned = [cast(CleanCounts, counts) for counts in run("clean", shards, "B")]
 
-    def _clean(self) -> tuple[list[Location], list[CleanCounts]]:
-        targets, rules = self._named(CLEAN), self.settings.rules
-        shards = [
-            Shard(target.stem, size(source.path), target, partial(clean_shard, source.path, target, rules))
-            for source, target in zip(self.corpus.sources, targets, strict=True)
-        ]
-        return targets, [cast(CleanCounts, counts) for counts in self._do(CLEAN, shards, "B")]
+    own = {
+        language: [n for n, s in enumerate(corpus.sources) if s.language == language] for language in corpus.languages
+    }
+    lines = {language: sum(cleaned[number]["kept"] for number in numbers) for language, numbers in own.items()}
+    codes = {language: work.stage("duplicates") / f"{language}.npy" for language in corpus.languages}
+    shards = []
+    for language, target in codes.items():
+        find = partial(duplicates_shard, [clean[number] for number in own[language]], target, lines[language])
+        shards.append(Shard(language, lines[language], target, find))
+    run("duplicates", shards, " lines")
 
-    def _duplicates(self, files: Sequence[Location], cleaned: Sequence[CleanCounts]) -> dict[str, Location]:
-        folder = self.work.stage(DUPLICATES)
-        targets = {language: folder / f"{language}.npy" for language in self.corpus.languages}
-        shards = []
-        for language, target in targets.items():
-            own = self._own(language)
-            lines = sum(cleaned[number]["kept"] for number in own)
-            work = partial(duplicates_shard, [files[number] for number in own], target, lines)
-            shards.append(Shard(language, lines, target, work))
-        self._do(DUPLICATES, shards, " lines")
-        return targets
+    scored = targets("score")
+    done = dict.fromkeys(corpus.languages, 0)
+    shards = []
+    for source, file, target, counts in zip(corpus.sources, clean, scored, cleaned, strict=True):
+        language = source.language
+        identifier = None if language in corpus.unchecked else corpus.identifier
+        place = (codes[language], lines[language], done[language])
+        score = partial(
+            score_shard, file, place, target, language, identifier, settings.min_language_score, models.get(language)
+        )
+        shards.append(Shard(target.stem, counts["kept"], target, score))
+        done[language] += counts["kept"]
+    counted = [cast(ScoreCounts, counts) for counts in run("score", shards, " lines")]
+    return Staged(cleaned, counted, scored, models, trained)
 
-    def _models(self) -> tuple[dict[str, Path], dict[str, dict[str, Any]]]:
-        folder = self.work.stage(MODELS)
-        shards = []
-        for language, paths in self.corpus.references.items():
-            target = folder / f"{language}.safetensors"
-            work = partial(model_shard, paths, target, self.settings, language)
-            shards.append(Shard(language, sum(map(size, paths)), target, work))
-        facts = self._do(MODELS, shards, "B") if shards else []
-        made = {shard.name: self._here(shard.output) for shard in shards}
-        return {**self.corpus.models, **made}, {
-            shard.name: dict(found) for shard, found in zip(shards, facts, strict=True)
-        }
 
-    def _here(self, model: Location) -> Path:
-        """A model as a local file."""
-        if isinstance(model, Path):
-            return model
-        copy = self.work.scratch / model.name
-        with writing(copy):
-            fetch(model, copy)
-        return copy
-
-    def _score(
-        self,
-        files: Sequence[Location],
-        cleaned: Sequence[CleanCounts],
-        codes: dict[str, Location],
-        models: dict[str, Path],
-    ) -> tuple[list[Location], list[ScoreCounts]]:
-        targets = self._named(SCORE)
-        done = dict.fromkeys(self.corpus.languages, 0)
-        total = {
-            language: sum(cleaned[number]["kept"] for number in self._own(language))
-            for language in self.corpus.languages
-        }
-        shards = []
-        for source, file, target, counts in zip(self.corpus.sources, files, targets, cleaned, strict=True):
-            language = source.language
-            identifier = None if language in self.settings.unchecked else self.corpus.identifier
-            work = partial(
-                score_shard, file, (codes[language], total[language], done[language]), target, language,
-                identifier, self.settings.min_language_score, models.get(language),
-            )  # fmt: skip
-            shards.append(Shard(target.stem, counts["kept"], target, work))
-            done[language] += counts["kept"]
-        return targets, [cast(ScoreCounts, counts) for counts in self._do(SCORE, shards, " lines")]
-
-    def _own(self, language: str) -> list[int]:
-        """The numbers of a language's sources."""
-        return [number for number, source in enumerate(self.corpus.sources) if source.language == language]
+def _local(model: Location, work: WorkFolder) -> Path:
+    """A model as a local file."""
+    if isinstance(model, Path):
+        return model
+    copy = work.scratch / model.name
+    with writing(copy):
+        fetch(model, copy)
+    return copy

@@ -13,13 +13,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mrs_datasets.builders.pipeline.checked_files import read_batches
-from mrs_datasets.corpus.settings import ALL, BUCKETS, HEAD, MIDDLE, TAIL, CorpusSettings
+from mrs_datasets.corpus.settings import ALL, BUCKETS, HEAD, MIDDLE, TAIL
 from mrs_datasets.corpus.shards import NO_PERPLEXITY, perplexities_of
 from mrs_suggest.common.io.files import file_sha256
 from mrs_suggest.common.io.storage import Location
 
-TOO_PERPLEXING = "perplexity too high"
 LEFT_OUT = "{} third left out"
+SHARD_LINES = 1_000_000  # ours: files of some 30 MB
 QUANTILES = (0.05, 0.1, 0.25, 1 / 3, 0.5, 2 / 3, 0.75, 0.9, 0.95)
 
 
@@ -38,15 +38,15 @@ def thirds(perplexities: NDArray[np.float64]) -> tuple[float, float]:
 
 
 class _Shards:
-    """Lines of one bucket, in files of at most `most` lines; nothing but the lines decides on their bytes."""
+    """Lines of one bucket, in files of at most `SHARD_LINES` lines; the bytes depend only on the lines."""
 
-    def __init__(self, folder: Path, bucket: str, most: int) -> None:
-        self._folder, self._bucket, self._most = folder, bucket, most
+    def __init__(self, folder: Path, bucket: str) -> None:
+        self._folder, self._bucket = folder, bucket
         self._file: io.TextIOWrapper | None = None
         self.files: list[dict[str, Any]] = []
 
     def write(self, text: str) -> None:
-        if self._file is None or self.files[-1]["lines"] == self._most:
+        if self._file is None or self.files[-1]["lines"] == SHARD_LINES:
             self.close()
             name = f"{self._bucket}-{len(self.files):05d}.txt.gz"
             packed = gzip.GzipFile("", "wb", 6, (self._folder / name).open("wb"), mtime=0)
@@ -73,7 +73,7 @@ class _Shards:
 
 
 def write_language(
-    folder: Path, language: str, scored: Sequence[Location], settings: CorpusSettings, advance: Callable[[int], object]
+    folder: Path, language: str, scored: Sequence[Location], keep: Sequence[str], advance: Callable[[int], object]
 ) -> dict[str, Any]:
     """Write a language's lines to `folder/LANGUAGE/BUCKET-NNNNN.txt.gz`, in their order.
 
@@ -89,7 +89,6 @@ def write_language(
     perplexities = perplexities_of(scored)
     dropped: Counter[str] = Counter()
     facts: dict[str, Any] = {}
-    most = settings.max_perplexity.get(language, np.inf)
     bounds = (np.inf, np.inf)
     if len(perplexities) and perplexities[0] != NO_PERPLEXITY:
         bounds = thirds(perplexities)
@@ -100,14 +99,11 @@ def write_language(
         bucket = ALL
         if perplexity != NO_PERPLEXITY:
             bucket = HEAD if perplexity <= bounds[0] else MIDDLE if perplexity <= bounds[1] else TAIL
-            if perplexity > most:
-                dropped[TOO_PERPLEXING] += 1
-                continue
-            if bucket not in settings.keep:
+            if bucket not in keep:
                 dropped[LEFT_OUT.format(bucket)] += 1
                 continue
         if bucket not in shards:
-            shards[bucket] = _Shards(folder / language, bucket, settings.shard_lines)
+            shards[bucket] = _Shards(folder / language, bucket)
         shards[bucket].write(text)
     files = [entry for bucket in (ALL, *BUCKETS) if bucket in shards for entry in shards[bucket].finished()]
     if not files:

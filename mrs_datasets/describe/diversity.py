@@ -24,13 +24,11 @@ class Benchmark:
 
     Attributes:
         codes: BCP-47.
-        source: the benchmark's paper, which lists its languages.
-        typology: what Table 2 prints; `typology_index` does not reproduce it.
-        family, geography: likewise (cut off, not rounded: 4/6 is .66), and reproduced.
+        typology: the figure of Table 2; `typology_index` does not reproduce it.
+        family, geography: the figures of Table 2 (cut off, not rounded: 4/6 is .66), which are reproduced.
     """
 
     codes: tuple[str, ...]
-    source: str
     typology: float
     family: float
     geography: float
@@ -41,23 +39,21 @@ class Benchmark:
         return [KNOWN[code] for code in self.codes]
 
 
-def _benchmark(codes: str, source: str, typology: float, family: float, geography: float) -> Benchmark:
-    return Benchmark(tuple(codes.split()), source, typology, family, geography)
-
-
 BENCHMARKS: dict[str, Benchmark] = {
-    "XCOPA": _benchmark("et ht id it qu sw ta th tr vi zh", "Ponti et al. 2020", 0.41, 1, 1.67),
-    "TyDiQA": _benchmark("ar bn fi id ja ko ru sw te th", "Clark et al. 2020", 0.41, 0.9, 0.92),
-    "XNLI": _benchmark("ar bg de el es fr hi ru sw th tr ur vi zh", "Conneau et al. 2018", 0.39, 0.5, 0.37),
-    # Romanian came later
-    "XQUAD": _benchmark("ar de el es hi ru th tr vi zh", "Artetxe et al. 2020", 0.36, 0.6, 0),
-    "MLQA": _benchmark("ar de es hi vi zh", "Lewis et al. 2020", 0.32, 0.66, 0),
-    "PAWS-X": _benchmark("de es fr ja ko zh", "Yang et al. 2019", 0.31, 0.66, 0),
+    name: Benchmark(tuple(codes.split()), *figures)
+    for name, codes, *figures in (
+        ("XCOPA", "et ht id it qu sw ta th tr vi zh", 0.41, 1, 1.67),  # Ponti et al. 2020
+        ("TyDiQA", "ar bn fi id ja ko ru sw te th", 0.41, 0.9, 0.92),  # Clark et al. 2020
+        ("XNLI", "ar bg de el es fr hi ru sw th tr ur vi zh", 0.39, 0.5, 0.37),  # Conneau et al. 2018
+        ("XQUAD", "ar de el es hi ru th tr vi zh", 0.36, 0.6, 0),  # Artetxe et al. 2020; Romanian came later
+        ("MLQA", "ar de es hi vi zh", 0.32, 0.66, 0),  # Lewis et al. 2020
+        ("PAWS-X", "de es fr ja ko zh", 0.31, 0.66, 0),  # Yang et al. 2019
+    )
 }
 
 
 def family_index(languages: Sequence[Language]) -> float:
-    """Distinct families per language, in (0, 1]; 1 where no two languages are related (section 2).
+    """Distinct families per language, in (0, 1]; 1 if no two languages are related (section 2).
 
     Raises:
         InputError: no language, or a repeated one.
@@ -65,8 +61,7 @@ def family_index(languages: Sequence[Language]) -> float:
     >>> round(family_index([KNOWN[code] for code in ("de", "nl", "ja")]), 3)
     0.667
     """
-    _check_sample("family_index", languages)
-    return len({language.family for language in languages}) / len(languages)
+    return len({language.family for language in _distinct(languages)}) / len(languages)
 
 
 def geography_index(languages: Sequence[Language]) -> float:
@@ -80,30 +75,21 @@ def geography_index(languages: Sequence[Language]) -> float:
     >>> geography_index([KNOWN[code] for code in ("de", "sw")])
     1.0
     """
-    _check_sample("geography_index", languages)
-    return _entropy(language.area for language in languages)
+    return _entropy(language.area for language in _distinct(languages))
 
 
 def typology_index(vectors: Iterable[Vector]) -> float:
     """Mean over binary features of the entropy in bits of a feature's values in the sample, in [0, 1] (section 2).
 
-    Not reproduced: for the samples of `BENCHMARKS` the paper prints .41 .41 .39 .36 .32 .31, but names neither the set
-    of features, nor the base of the logarithm, nor its treatment of missing values. From URIEL's 103 syntactic
-    features (lang2vec 1.1.2) this function gives .58 .63 .56 .53 .50 .48 with predicted values, .57 .59 .57 .55 .50 .50
-    with the known ones. The nearest of some 1,000 definitions tried (sets of features, their unions and means,
-    predictions, gaps, bits or nats, with English or without) is the mean over URIEL's sources where it is known, in
-    nats, with English in every sample: .39 .40 .38 .36 .33 .33. Table 2 gives the range of bits, and counts English
-    nowhere else.
-
-    Missing values, about which the paper says nothing: here a feature's entropy is over the languages with a value for
-    it, 0 if there is only one, and a feature without any value does not count. A table without gaps, such as URIEL's
-    predicted features, needs none of these rules.
+    The typology of Table 2 is not reproduced: the paper names neither the features, nor the base of the logarithm, nor
+    its treatment of missing values (`docs/data_sets.md` has both figures). Here a feature's entropy is over the
+    languages with a value for it, 0 if there is only one, and a feature without any value does not count.
 
     Args:
         vectors: one per language: feature -> 0, 1, or None (also nan, or left out) if unknown; see `language_vectors`.
 
     Raises:
-        InputError: no language, no feature that a language has a value for, or a value other than 0 and 1.
+        InputError: no language, no feature with a known value, or a value other than 0 and 1.
 
     >>> typology_index([{"SVO": 1, "tone": 0}, {"SVO": 0, "tone": 0}])
     0.5
@@ -127,15 +113,15 @@ def typology_index(vectors: Iterable[Vector]) -> float:
 def sample_indices(
     codes: Sequence[str], table: Mapping[str, Vector] | None = None, where: str | Path = "the table"
 ) -> dict[str, float | None]:
-    """The indices of one sample of languages: `typology`, `family` and `geography`.
+    """The indices of a sample of languages: `typology`, `family` and `geography`.
 
     Args:
-        codes: of the languages.
+        codes: the codes of the languages.
         table: of `read_uriel`; without one, `typology` is None.
-        where: the table's file, which starts error messages.
+        where: the table's file, for error messages.
 
     Raises:
-        InputError: an unknown language, or as for `language_vectors` and the indices.
+        InputError: an unknown language, or see `language_vectors` and the indices.
     """
     languages = [require_known(code, "languages") for code in codes]
     return {
@@ -155,22 +141,33 @@ def read_uriel(path: Path) -> dict[str, dict[str, float | None]]:
         Code in lower case -> feature -> 0.0, 1.0 or None, in the order of the file.
 
     Raises:
-        InputError: the file cannot be read, has no such header, no feature or a repeated one, a line with more or
-            fewer values than features, no code or a repeated one, or an invalid value.
+        InputError: the file cannot be read, or a line is invalid; the sentence names it.
     """
     features: list[str] = []
     table: dict[str, dict[str, float | None]] = {}
     delimiter = ","
     for number, line in read_lines(path):
-        if not line or line.isspace():
+        if line.isspace() or not line:
             continue
         where = f"{path}, line {number}"
-        if not features:
-            delimiter = "\t" if "\t" in line else ","
-            features = _features(where, _cells(where, line, delimiter))
-            continue
-        code, *cells = _cells(where, line, delimiter)
+        if not features and "\t" in line:
+            delimiter = "\t"
+        try:
+            code, *cells = (cell.strip() for cell in next(csv.reader([line], delimiter=delimiter, strict=True)))
+        except csv.Error as error:
+            raise InputError(f"{where}: not a line of a CSV or TSV table ({error}).") from None
         code = code.lower()
+        if not features:
+            if code != "code" or not cells or not all(cells):
+                raise InputError(
+                    f"{where}: expected a header of `code` and the name of at least one feature, separated by commas "
+                    f"or tabs; found {line[:60]!r}."
+                )
+            feature, times = Counter(cells).most_common(1)[0]
+            if times > 1:
+                raise InputError(f"{where}: the header has the feature {feature!r} {times} times; name each once.")
+            features = cells
+            continue
         if len(cells) != len(features):
             raise InputError(
                 f"{where}: expected a code and {len(features)} values, one for each feature of the header, "
@@ -190,64 +187,39 @@ def read_uriel(path: Path) -> dict[str, dict[str, float | None]]:
 def language_vectors(table: Mapping[str, Vector], languages: Sequence[Language], where: str | Path) -> list[Vector]:
     """The rows of the languages in a table of `read_uriel`, by ISO 639-3 code or, if that is missing, by BCP-47.
 
-    Args:
-        where: the table's file, which starts error messages.
-
     Raises:
-        InputError: no language, a repeated one, or the table lacks rows; the sentence names all of them.
+        InputError: no language, a repeated one, or the table lacks rows; the sentence starts with `where` and names
+            all of them.
     """
-    _check_sample(str(where), languages)
-    absent = [language for language in languages if not {language.iso3, language.code} & table.keys()]
+    rows = {one.code: table.get(one.iso3, table.get(one.code)) for one in _distinct(languages)}
+    absent = [f"{one.name} ({one.iso3} or {one.code})" for one in languages if rows[one.code] is None]
     if absent:
-        names = ", ".join(f"{language.name} ({language.iso3} or {language.code})" for language in absent)
-        raise InputError(f"{where}: the table has no line for {names}; add it or leave these languages out.")
-    return [table[language.iso3 if language.iso3 in table else language.code] for language in languages]
+        raise InputError(
+            f"{where}: the table has no line for {', '.join(absent)}; add it or leave these languages out."
+        )
+    return [row for row in rows.values() if row is not None]
 
 
-def _check_sample(where: str, languages: Sequence[Language]) -> None:
+def _distinct(languages: Sequence[Language]) -> Sequence[Language]:
     if not languages:
-        raise InputError(f"{where}: expected a sample of at least one language.")
+        raise InputError("languages: expected a sample of at least one language.")
     code, times = Counter(language.code for language in languages).most_common(1)[0]
     if times > 1:
-        raise InputError(f"{where}: the sample has {code} {times} times; name each language once.")
+        raise InputError(f"languages: the sample has {code} {times} times; name each language once.")
+    return languages
 
 
 def _entropy(values: Iterable[Hashable]) -> float:
-    """Entropy in bits of the distribution of the values, of which there is at least one."""
+    """Entropy in bits of the distribution of one or more values."""
     counts = Counter(values).values()
     total = sum(counts)
     return math.fsum(count / total * math.log2(total / count) for count in counts)
-
-
-def _cells(where: str, line: str, delimiter: str) -> list[str]:
-    try:
-        return [cell.strip() for cell in next(csv.reader([line], delimiter=delimiter, strict=True))]
-    except csv.Error as error:
-        raise InputError(
-            f"{where}: not a line of a CSV or TSV table ({error}); quote whole cells or none, one line per language."
-        ) from None
-
-
-def _features(where: str, header: list[str]) -> list[str]:
-    name, *features = header
-    if name.lower() != "code" or not features or not all(features):
-        raise InputError(
-            f"{where}: expected a header of `code` and the name of at least one feature, separated by commas or tabs; "
-            f"found {','.join(header)[:60]!r}."
-        )
-    feature, times = Counter(features).most_common(1)[0]
-    if times > 1:
-        raise InputError(f"{where}: the header has the feature {feature!r} {times} times; name each once.")
-    return features
 
 
 def _value(where: str, cell: str) -> float | None:
     if cell.lower() in MISSING:
         return None
     try:
-        value = float(cell)
-    except ValueError:
-        value = math.nan
-    if value not in (0, 1):
-        raise InputError(f"{where}: expected 0, 1 or, where unknown, nothing, --, ? or nan; found {cell!r}.")
-    return float(value == 1)  # not -0.0
+        return {0.0: 0.0, 1.0: 1.0}[float(cell)]  # 0.0, not -0.0
+    except (ValueError, KeyError):
+        raise InputError(f"{where}: expected 0, 1 or, if unknown, nothing, --, ? or nan; found {cell!r}.") from None

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from mrs_datasets.describe.describe import selected_configs
 from mrs_datasets.prepared.prepared import PreparedData
-from mrs_datasets.readers.xglue_released import PIVOT
+from mrs_datasets.readers.xglue_files import PIVOT
 from mrs_metrics.xglue_tasks import TASKS
 
 SPLITS = ("train", "validation", "test")

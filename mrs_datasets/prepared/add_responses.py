@@ -1,4 +1,4 @@
-"""Response sets for a prepared folder that has none: counted from its training replies, or from a file."""
+"""Add response sets to a prepared folder: counted from its training replies, or read from a file."""
 
 from __future__ import annotations
 
@@ -14,10 +14,9 @@ from mrs_datasets.prepared.prepare import MARKER
 from mrs_datasets.prepared.prepared import PreparedData, open_prepared
 from mrs_datasets.prepared.report import PreparedReport
 from mrs_datasets.prepared.responses import MAX_RESPONSES, PAPER_MIN_REPLY_COUNT, response_table
-from mrs_datasets.prepared.rewriting import take_over, write_report
+from mrs_datasets.prepared.rewriting import rewrite
 from mrs_datasets.prepared.schema import MRS, SPLITS, responses_config
 from mrs_datasets.prepared.soundness import require_values, row_of
-from mrs_datasets.prepared.writer import write_split
 from mrs_datasets.readers.official import RESPONSE_FILE, RESPONSE_FOLDER, read_responses
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.common.io.files import atomic_folder
@@ -45,48 +44,41 @@ def add_responses(
     `mrs_datasets.prepared.responses.response_table`.
 
     Args:
-        languages: to make sets for; none: all that have pairs and no set.
-        file: the set of one language. Each line is a reply (counted in the training split; a reply that is not there
-            gets the probability of an unseen one), or reply, tab, count; or the official `response_lm_cluster.txt`
-            (unchanged).
-        out: where the folder with the sets is written; None: replaces `folder`.
-        min_reply_count: rarer replies are left out, except for a file without counts.
+        languages: languages to make sets for; empty for all with pairs and no set.
+        file: the set of one language. Each line is a reply (counted in the training split; a reply that does not occur
+            there gets the probability of an unseen one), or reply, tab, count; or the official
+            `response_lm_cluster.txt`, which is copied unchanged.
+        out: the folder to write; None replaces `folder`.
+        min_reply_count: rarer replies are left out, except from a file without counts.
         replace: replace existing sets.
         overwrite: replace `out`.
 
     Raises:
-        InputError: no prepared folder of MRS, nothing to do, a set exists already, a broken file, or no reply is
-            frequent enough. Then `folder` is unchanged.
+        InputError: not a prepared folder of MRS, nothing to do, a set exists already, an invalid file, or no reply is
+            frequent enough. `folder` is unchanged then.
     """
     if out is not None and (out.resolve() == folder.resolve() or folder.resolve() in out.resolve().parents):
         raise InputError(f"--out {out}: is in {folder}; choose another folder, or leave it out to add to the folder.")
     data = open_prepared(str(folder))
-    if not folder.is_dir() or data.folder is None or data.data_set() != MRS.name or not data.report().get("configs"):
+    if not folder.is_dir() or data.data_set() != MRS.name or not data.report().get("configs"):
         raise InputError(f"{folder}: not a prepared folder of {MRS.name}; make one with `mrs data prepare mrs`.")
     chosen = _chosen(data, languages, file, replace)
-    target = out or folder
-    with atomic_folder(target, overwrite or out is None, MARKER) as partial:
-        take_over(folder, partial, [responses_config(code) for code in chosen])
-        report = data.report()
-        for code in chosen:
-            counting = partial / ".counting"
-            table, note = (
-                _from_file(file, data, code, counting, min_reply_count, max_responses)
-                if file
-                else _from_training(data, code, counting, min_reply_count, max_responses)
-            )
-            shutil.rmtree(counting, ignore_errors=True)
-            config = responses_config(code)
-            report["configs"][config] = {
-                "train": write_split(partial, config, "train", MRS.covering([config]), [table])
-            }
-            absent = f"{code}: no {RESPONSE_FOLDER}/"  # the note of a source without a set
-            report["notes"] = [*(old for old in report.get("notes", []) if not old.startswith(absent)), note]
-        record = MRS.covering(report["configs"])
-        order = [config for config, _, _ in record.configs() if config in report["configs"]]
-        report["configs"] = {config: report["configs"][config] for config in order}
-        write_report(partial, report, record)
-    return report
+    notes: dict[str, str] = {}
+
+    def tables(code: str) -> list[pa.Table]:
+        counting = new / ".counting"
+        table, notes[code] = _response_set(data, code, file, counting, min_reply_count, max_responses)
+        shutil.rmtree(counting, ignore_errors=True)
+        return [table]
+
+    def finish(report: PreparedReport) -> None:
+        absent = tuple(f"{code}: no {RESPONSE_FOLDER}/" for code in chosen)  # the notes of a source without sets
+        kept = [note for note in report.get("notes", []) if not note.startswith(absent)]
+        report["notes"] = [*kept, *notes.values()]
+
+    with atomic_folder(out or folder, overwrite or out is None, MARKER) as new:
+        changed = {(responses_config(code), "train"): lambda code=code: tables(code) for code in chosen}
+        return rewrite(folder, new, data.report(), MRS, changed, finish)
 
 
 def _chosen(data: PreparedData, languages: Sequence[str], file: Path | None, replace: bool) -> list[str]:
@@ -110,54 +102,45 @@ def _chosen(data: PreparedData, languages: Sequence[str], file: Path | None, rep
     return chosen
 
 
-def _from_training(
-    data: PreparedData, code: str, counting: Path, min_reply_count: int, max_responses: int
+def _response_set(
+    data: PreparedData, code: str, file: Path | None, counting: Path, min_reply_count: int, max_responses: int
 ) -> tuple[pa.Table, str]:
+    """The response set of a language, and a note for the report."""
     from mrs_datasets.builders.reddit.counts import ReplyCounts
 
-    with ReplyCounts(COUNT_BYTES, counting) as counts:
-        for replies in _training_replies(data, code):
-            counts.add(replies)
-        frequent = counts.frequent(min_reply_count, max_responses)
-        if not frequent:
-            raise InputError(
-                f"{data.name}: no training reply of {code} occurs {min_reply_count} times; lower --min-reply-count "
-                f"(the paper uses {PAPER_MIN_REPLY_COUNT}, in millions of pairs), or pass a set with --file."
-            )
-        table = response_table(frequent, counts.pairs, counts.distinct)
-    note = (
-        f"{code}: the response set was counted from the training replies by `mrs data responses` (at least "
-        f"{min_reply_count} times, at most {max_responses:,} replies)."
-    )
-    return table, note
-
-
-def _from_file(
-    file: Path, data: PreparedData, code: str, counting: Path, min_reply_count: int, max_responses: int
-) -> tuple[pa.Table, str]:
-    name = file.name.removesuffix(".gz").removesuffix(".xz")
-    note = f"{code}: the response set comes from the file {file.name}, by `mrs data responses`"
-    if name == RESPONSE_FILE:
+    note = f"{code}: the response set comes from the file {file.name}, by `mrs data responses`" if file else ""
+    if file and file.name.removesuffix(".gz").removesuffix(".xz") == RESPONSE_FILE:
         return read_responses(file, code)[2], f"{note}."
-    given = _read_file(file)
-    if all(count is not None for count in given.values()):
-        counted = {reply: count for reply, count in given.items() if count is not None and count >= min_reply_count}
-        if not counted:
+    given = _read_file(file) if file else {}
+    if file and None not in given.values():
+        counted = {reply: count for reply, count in given.items() if count is not None}
+        frequent = {reply: count for reply, count in counted.items() if count >= min_reply_count}
+        if not frequent:
             raise InputError(f"{file}: no reply occurs {min_reply_count} times; lower --min-reply-count.")
-        total = sum(count or 0 for count in given.values())
-        return response_table(_ranked(counted, max_responses), total, len(given)), f"{note}, with its counts."
-    from mrs_datasets.builders.reddit.counts import ReplyCounts
-
+        table = response_table(_ranked(frequent, max_responses), sum(counted.values()), len(counted))
+        return table, f"{note}, with its counts."
     seen = dict.fromkeys(given, 0)
     with ReplyCounts(COUNT_BYTES, counting) as counts:
         for replies in _training_replies(data, code):
             counts.add(replies)
-            for reply in replies.to_pylist():
+            for reply in replies.to_pylist() if seen else ():
                 if reply in seen:
                     seen[reply] += 1
-        pairs, distinct = counts.pairs, counts.distinct + sum(not count for count in seen.values())
-    table = response_table(_ranked(seen, max_responses), pairs, distinct)
-    return table, f"{note}, counted in the training replies."
+        if file:
+            unseen = sum(not count for count in seen.values())
+            table = response_table(_ranked(seen, max_responses), counts.pairs, counts.distinct + unseen)
+            return table, f"{note}, counted in the training replies."
+        most_frequent = counts.frequent(min_reply_count, max_responses)
+        if not most_frequent:
+            raise InputError(
+                f"{data.name}: no training reply of {code} occurs {min_reply_count} times; lower --min-reply-count "
+                f"(the paper uses {PAPER_MIN_REPLY_COUNT}, in millions of pairs), or pass a set with --file."
+            )
+        table = response_table(most_frequent, counts.pairs, counts.distinct)
+    return table, (
+        f"{code}: the response set was counted from the training replies by `mrs data responses` (at least "
+        f"{min_reply_count} times, at most {max_responses:,} replies)."
+    )
 
 
 def _ranked(counts: dict[str, int], most: int) -> list[tuple[str, int]]:

@@ -64,8 +64,12 @@ def dataset_card(record: DatasetRecord, report: PreparedReport) -> str:
 
 
 def _pipeline(pipeline: dict[str, Any]) -> str:
-    """What the build from dumps did, stage by stage and language by language."""
+    """The stages and languages of a build from dumps."""
     changes = ", ".join(f"`{name}` {value}" for name, value in pipeline["departures"].items())
+    dumps = [
+        [dump["name"], f"{dump['bytes']:,}", f"`{dump['sha256']}`", f"in part: {dump['lossy']}" * bool(dump["lossy"])]
+        for dump in pipeline["dumps"]
+    ]
     stages = [
         [entry["stage"], f"{entry['in']:,}", f"{entry['out']:,}", _reasons(entry["dropped"])]
         for entry in pipeline["stages"]
@@ -74,44 +78,26 @@ def _pipeline(pipeline: dict[str, Any]) -> str:
         [code, f"{row.get('kept', 0):,}", _reasons({reason: n for reason, n in row.items() if reason != "kept"})]
         for code, row in sorted(pipeline["languages"].items(), key=lambda item: (-item[1].get("kept", 0), item[0]))
     ]
-    dumps = [
-        [
-            dump["name"],
-            f"{dump['bytes']:,}",
-            f"`{dump['sha256']}`",
-            f"in part: {dump['lossy']}" if dump["lossy"] else "all",
-        ]
-        for dump in pipeline["dumps"]
+    parts = [
+        "## How it was built",
+        f"{len(dumps)} dumps; profile `{pipeline['profile']}`, {f'changed: {changes}' if changes else 'unchanged'}.",
+        markdown_table(["dump", "bytes", "SHA-256", "read"], [[*row[:3], row[3] or "all"] for row in dumps]),
+        markdown_table(["stage", "in", "out", "dropped"], stages),
+        markdown_table(["language", "pairs kept", "dropped"], languages),
     ]
-    return "\n".join(
-        [
-            "## How it was built",
-            "",
-            f"{len(pipeline['dumps'])} dumps; profile `{pipeline['profile']}`"
-            f"{f', changed: {changes}' if changes else ', unchanged'}.",
-            "",
-            markdown_table(["dump", "bytes", "SHA-256", "read"], dumps),
-            "",
-            markdown_table(["stage", "in", "out", "dropped"], stages),
-            "",
-            markdown_table(["language", "pairs kept", "dropped"], languages),
-            "",
-            "",
-        ]
-    )
+    return "".join(f"{part}\n\n" for part in parts)
 
 
 def _passes(passes: Sequence[PassEntry]) -> str:
-    """What passes dropped or added by what a model says."""
-    lines = []
+    """Rows that toxicity filtering dropped, and those that translation added."""
+    text = ""
     for entry in passes:
         reasons = _reasons({reason: count for reason, count in entry["dropped"].items() if count}) or "nothing"
-        lines += [f"## {entry['name'].capitalize()}", ""]
-        lines += [f"In {entry['in']:,}, out {entry['out']:,}; dropped: {reasons}.", ""]
+        text += f"## {entry['name'].capitalize()}\n\nIn {entry['in']:,}, out {entry['out']:,}; dropped: {reasons}.\n\n"
         for title, (header, *rows) in pass_tables(entry):
-            lines += [f"{title.capitalize()}:", "", markdown_table(header, rows), ""]
-        lines += [f"- {note}" for note in pass_notes(entry)] + [""]
-    return "\n".join([*lines, ""]) if lines else ""
+            text += f"{title.capitalize()}:\n\n{markdown_table(header, rows)}\n\n"
+        text += "".join(f"- {note}\n" for note in pass_notes(entry)) + "\n"
+    return text
 
 
 def _reasons(dropped: dict[str, int]) -> str:
@@ -153,7 +139,6 @@ def _info_entry(record: DatasetRecord, config: str, splits: dict[str, SplitEntry
 
 
 def _has(record: DatasetRecord, configs: Configs, kind: Kind) -> bool:
-    """Whether a folder has a config of a kind."""
     return any(record.kind_of(config) is kind for config in configs)
 
 

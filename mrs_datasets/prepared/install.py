@@ -7,7 +7,6 @@ builder with that name and hash creates.
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -19,26 +18,25 @@ import pyarrow.parquet as pq
 from datasets.exceptions import DatasetGenerationError
 
 from mrs_datasets.catalogue import read_record
-from mrs_datasets.prepared.prepared import open_prepared
-from mrs_datasets.prepared.report import PreparedReport
-from mrs_metrics.install import install_metric
-from mrs_metrics.spaces import metric_names
-from mrs_suggest.common.errors import InputError
+from mrs_datasets.prepared.prepared import PreparedData, open_prepared
+from mrs_datasets.prepared.report import REPORT, PreparedReport
+from mrs_metrics.spaces import install_metric, metric_names
+from mrs_suggest.common.errors import InputError, first_line
 from mrs_suggest.common.hub.installed import installed_folders, record_installed, remove_cached
 from mrs_suggest.common.io.files import content_hash
 
 
 @dataclass(frozen=True)
 class Installation:
-    """What `install` put into the caches.
+    """The result of `install`.
 
     Attributes:
-        name: of the data set for `load_dataset`.
-        report: of the prepared folder.
-        cache: the folder of the data set in the cache of `datasets`.
+        name: the data set's name for `load_dataset`.
+        report: the report of the prepared folder.
+        cache: the data set's folder in the cache of `datasets`.
         configs: the folders of its configs.
         metrics: name of a metric -> its folder.
-        removed: folders of an earlier install that are gone.
+        removed: folders of an earlier install that were removed.
     """
 
     name: str
@@ -56,15 +54,15 @@ def install(source: Path) -> Installation:
         InputError: see `install_dataset`.
     """
     earlier = installed_folders()
-    name = open_prepared(str(source)).data_set()
+    data = open_prepared(str(source))
+    name = data.data_set()
     configs = install_dataset(source, name)
     cache = configs[0].parents[2]
     others = [folder for folder in earlier if folder.parents[2] != cache and folder.parents[2].parent == cache.parent]
     record_installed([*others, *configs])  # now, so that they can be uninstalled whatever happens to the metrics
     metrics = {metric: install_metric(metric) for metric in metric_names()}
     record_installed(metrics.values())
-    report = json.loads((source / "report.json").read_text(encoding="utf-8"))
-    return Installation(name, report, cache, configs, metrics, [path for path in earlier if not path.exists()])
+    return Installation(name, data.report(), cache, configs, metrics, [path for path in earlier if not path.exists()])
 
 
 def install_dataset(folder: Path, name: str) -> list[Path]:
@@ -74,42 +72,34 @@ def install_dataset(folder: Path, name: str) -> list[Path]:
         InputError: `folder` is not a prepared folder, or one of its files cannot be read; an earlier install stays
             unchanged.
     """
-    try:
-        configs = json.loads((folder / "report.json").read_text(encoding="utf-8"))["configs"]
-        files = {
-            config: {split: [folder / file["path"] for file in facts["files"]] for split, facts in splits.items()}
-            for config, splits in configs.items()
-        }
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
-        files = {}
-    if not files:
-        raise InputError(
-            f"{folder}: not a prepared folder (no report.json that lists its files); make one with `mrs data prepare`."
-        )
+    files = {
+        config: {split: [folder / file["path"] for file in facts["files"]] for split, facts in splits.items()}
+        for config, splits in PreparedData(str(folder), folder, None).report().get("configs", {}).items()
+    }
     every = [path for splits in files.values() for paths in splits.values() for path in paths]
-    missing = [path for path in every if not path.is_file()]
-    if missing:
-        raise InputError(f"{missing[0]}: the file is missing, though report.json lists it; prepare the folder again.")
+    if not every:
+        raise InputError(
+            f"{folder}: not a prepared folder (no {REPORT} that lists its files); make one with `mrs data prepare`."
+        )
+    for path in every:
+        if not path.is_file():
+            raise InputError(f"{path}: the file is missing, although {REPORT} lists it; prepare the folder again.")
     digest = content_hash(every)
     earlier = installed_folders()
     built: list[Path] = []
     try:
         for config, splits in files.items():
-            built.append(_build(name, config, splits, digest))
+            builder = _builder_class(name, config, splits)(dataset_name=name, config_name=config, hash=digest)
+            builder.download_and_prepare()
+            os.utime(builder.cache_dir)  # `datasets` takes the newest
+            built.append(Path(builder.cache_dir))
     except (DatasetGenerationError, pa.ArrowException, OSError) as error:
         for path in built:  # `datasets` takes a config's newest folder: a partial one would hide the old
             if path not in earlier:
                 remove_cached(path)
-        problem = str(error.__cause__ or error).splitlines()[0].rstrip(".")
+        problem = first_line(error.__cause__ or error)
         raise InputError(f"{folder}: cannot be installed ({problem}); prepare the folder again.") from None
     return built
-
-
-def _build(name: str, config: str, splits: dict[str, list[Path]], digest: str) -> Path:
-    builder = _builder_class(name, config, splits)(dataset_name=name, config_name=config, hash=digest)
-    builder.download_and_prepare()
-    os.utime(builder.cache_dir)  # `datasets` takes the newest
-    return Path(builder.cache_dir)
 
 
 def _builder_class(name: str, config: str, splits: dict[str, list[Path]]) -> type[datasets.ArrowBasedBuilder]:

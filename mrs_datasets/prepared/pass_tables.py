@@ -1,9 +1,9 @@
-"""What passes tell in `report.json`, as tables for the card and the page."""
+"""The facts of passes in `report.json`, as tables for the card and the page."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from mrs_datasets.prepared.report import PassEntry
 
@@ -12,16 +12,13 @@ NOTES = "notes"  # in a pass's `about`: sentences for whoever reads the card
 SILENT = ("identity", REJECTS, NOTES)
 
 
-class PassTable(NamedTuple):
-    """One table; the first row of cells is its header."""
+def pass_tables(entry: PassEntry) -> list[tuple[str, list[list[str]]]]:
+    """The tables in a pass's `about`: lists of mappings (a row each), and mappings of mappings (a named row each).
 
-    title: str
-    cells: list[list[str]]
-
-
-def pass_tables(entry: PassEntry) -> list[PassTable]:
-    """The tables in a pass's `about`: lists of mappings (a row each), and mappings of mappings (a named row each)."""
-    found = []
+    Returns:
+        Titles and cells; the first row of cells is the header.
+    """
+    found: list[tuple[str, list[list[str]]]] = []
     for title, content in entry["about"].items():
         if title in SILENT or not content:
             continue
@@ -32,7 +29,7 @@ def pass_tables(entry: PassEntry) -> list[PassTable]:
         else:
             continue
         columns = list(dict.fromkeys(name for row in rows for name in row))
-        found.append(PassTable(title, [columns, *([_cell(row.get(name)) for name in columns] for row in rows)]))
+        found.append((title, [columns, *([_cell(row.get(name)) for name in columns] for row in rows)]))
     return found
 
 

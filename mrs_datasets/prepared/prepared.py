@@ -9,23 +9,16 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 
 from mrs_datasets.catalogue import DatasetRecord, catalogued, read_record
 from mrs_datasets.prepared.remote_data import fetched
-from mrs_datasets.prepared.report import PreparedReport, parse_report
+from mrs_datasets.prepared.report import REPORT, PreparedReport, parse_report
 from mrs_datasets.prepared.schema import responses_config
-from mrs_datasets.prepared.soundness import (
-    Place,
-    place_in,
-    require_columns,
-    require_footers,
-    require_values,
-    required_columns,
-    row_of,
-)
+from mrs_datasets.prepared.soundness import Place, place_in, require_columns, require_values, required_columns, row_of
 from mrs_datasets.readers.sample import SAMPLE, SAMPLE_SOURCE
-from mrs_suggest.common.errors import InputError
+from mrs_suggest.common.errors import InputError, first_line
 from mrs_suggest.common.hub.baselines import require_no_revision
 from mrs_suggest.common.io.files import content_hash
 from mrs_suggest.common.io.remote_errors import masked
@@ -49,51 +42,35 @@ class PreparedData:
         """One split of one config.
 
         Raises:
-            InputError: the source lacks the config or split (the sentence names those that it has), or has a row that
-                cannot be used, see `soundness`.
+            InputError: the source lacks the config or split, or a row cannot be used (see `soundness`).
         """
         if self.folder is None:
             rows = self._load_from_hub(config, split)
-            self._require_sound(rows, config, partial(row_of, f"{self.name}, {config}/{split}", 0))
-            return rows
-        files = self.files(config, split)
-        if not files:
-            have = sorted(path.name for path in (self.folder / "data").iterdir())
-            raise InputError(f"{self.folder}: no {split} split of {config!r}; the folder has {' '.join(have)}.")
-        rows = _read_parquet(files)
-        self._require_sound(rows, config, place_in([path for path in files if pq.read_metadata(path).num_rows]))
-        return rows
-
-    def require_footers(self) -> None:
-        """Refuse a folder with Parquet files that the catalogue does not describe (see `soundness`).
-
-        Raises:
-            InputError: the sentence names the first such file, and what is wrong.
-        """
-        record = self.record()
-        for config, _, _ in record.configs():
-            for split in record.kind_of(config).splits:
-                require_footers(self.files(config, split), record, config)
-
-    def _require_sound(self, rows: Dataset, config: str, place: Place) -> None:
+            place: Place = partial(row_of, f"{self.name}, {config}/{split}", 0)
+        else:
+            files = self.files(config, split)
+            if not files:
+                have = sorted(path.name for path in (self.folder / "data").iterdir())
+                raise InputError(f"{self.folder}: no {split} split of {config!r}; the folder has {' '.join(have)}.")
+            rows = _read_parquet(files)
+            place = place_in([path for path in files if pq.read_metadata(path).num_rows])
         required: list[str] = []
-        if self.folder is None and not self.report():  # not a prepared folder
-            require_values(rows.data.table, required, place)
-            return
-        record = read_record(self.data_set()).covering([config])
-        if config in {name for name, _, _ in record.configs()}:
-            require_columns(rows.data.schema, record, config, f"{self.name}, {config}")
-            required = required_columns(record, config)
+        if self.folder is not None or self.report():
+            record = read_record(self.data_set()).covering([config])
+            if config in {name for name, _, _ in record.configs()}:
+                require_columns(rows.data.schema, record, config, f"{self.name}, {config}")
+                required = required_columns(record, config)
         require_values(rows.data.table, required, place)
+        return rows
 
     def data_set(self) -> str:
         """The data set's name in the catalogue; `mrs` if the source does not say."""
         report = self.report()
         if report and self.folder is not None and "data_set" not in report:
-            raise InputError(f"{self.folder / 'report.json'}: does not name its data set; prepare the folder again.")
+            raise InputError(f"{self.folder / REPORT}: does not name its data set; prepare the folder again.")
         name = str(report.get("data_set", "mrs"))
         if name not in catalogued():
-            raise InputError(f"{self.name}: report.json names the data set {name!r}, which is not in the catalogue.")
+            raise InputError(f"{self.name}: {REPORT} names the data set {name!r}, which is not in the catalogue.")
         return name
 
     def record(self) -> DatasetRecord:
@@ -105,17 +82,18 @@ class PreparedData:
         return str(self.report().get("name", self.name))
 
     def report(self) -> PreparedReport:
-        """The report of the build; empty if there is none."""
+        """The report of the build; empty for a source without one.
+
+        Raises:
+            InputError: the report cannot be read, or has an invalid entry.
+        """
         if self.folder is not None:
-            path = self.folder / "report.json"
+            path: Path | None = self.folder / REPORT
         else:
             from mrs_suggest.common.hub.hub import cached_file
 
-            found = cached_file("dataset", self.name, "report.json", self.revision)
-            if found is None:
-                return {}
-            path = found
-        if self.folder is not None and not path.is_file():
+            path = cached_file("dataset", self.name, REPORT, self.revision)
+        if path is None or not path.is_file():
             return {}
         try:
             return parse_report(path.read_text(encoding="utf-8"))
@@ -159,21 +137,21 @@ class PreparedData:
         return found
 
     def identity(self, languages: Iterable[str], others: Iterable[str] = ()) -> dict[str, object]:
-        """The data's entry in `run.json`: id, and revision or hash of the contents used.
+        """The data's entry in `run.json`: id, title, reader, and the revision or a hash of the contents used.
 
         Args:
             languages: those whose pairs and response sets were used.
             others: other configs that were used, such as `mt-es`.
         """
+        report = self.report()
         if self.folder is None:
             title = self.name.rpartition("/")[2]
-            reader = self.report().get("reader")
-            return {"id": self.name, "title": title, "revision": self.revision or "unknown", "reader": reader}
-        own = [config for code in languages for config in (code, responses_config(code))]
-        configs = dict.fromkeys([*own, *others])
-        files = [path for config in configs for path in (self.folder / "data" / config).glob("*.parquet")]
-        report = self.report()
-        facts = {"title": report.get("name", self.name), "content_hash": content_hash(files)}
+            facts = {"title": title, "revision": self.revision or "unknown"}
+        else:
+            own = [config for code in languages for config in (code, responses_config(code))]
+            configs = dict.fromkeys([*own, *others])
+            files = [path for config in configs for path in (self.folder / "data" / config).glob("*.parquet")]
+            facts = {"title": report.get("name", self.name), "content_hash": content_hash(files)}
         return {"id": self.name, **facts, "reader": report.get("reader")}
 
     def files(self, config: str, split: str) -> list[Path]:
@@ -194,43 +172,49 @@ class PreparedData:
 def open_prepared(data: str, revision: str | None = None, checked: bool = True) -> PreparedData:
     """Open `sample`, a prepared folder, its URL, or a hub id (`namespace/name`, also `namespace/name@REVISION`).
 
-    A folder at a URL (any storage of fsspec: s3, gs, http ...) is copied into the cache first, as `fetched` says.
+    A folder at a URL (any storage of fsspec: s3, gs, http ...) is copied into the cache first (see `fetched`).
 
     Args:
-        checked: refuse a folder whose columns are not those of the catalogue, from the footers of its files; texts
-            are checked when they are loaded.
+        checked: refuse a folder whose columns are not those of the catalogue; texts are checked when they are loaded.
 
     Raises:
-        InputError: a folder that is not a prepared one or has other columns, a name that is none of the four, a URL
-            that cannot be reached, or a revision of something that is not a hub repository.
+        InputError: not a prepared folder, other columns, an unknown name, a URL that cannot be reached, or a revision
+            of something that is not a hub repository.
     """
-    opened = _opened(data, revision)
-    if checked and opened.folder is not None and opened.folder != SAMPLE:
-        opened.require_footers()
-    return opened
-
-
-def _opened(data: str, revision: str | None) -> PreparedData:
     from mrs_suggest.common.hub.hub import commit_of, is_repo_id, split_revision
 
+    path = Path(data)
     if is_url(data):
         require_no_revision(masked(data), revision, "is a URL")
-        folder = fetched(data)
-        return PreparedData(folder.name, folder, None)
-    path = Path(data)
-    if data == SAMPLE_SOURCE and not path.exists():
+        path = fetched(data)
+        opened = PreparedData(path.name, path, None)
+    elif data == SAMPLE_SOURCE and not path.exists():
         require_no_revision(data, revision, "is in the package")
         return PreparedData(SAMPLE_SOURCE, SAMPLE, None)
-    if path.is_dir():
+    elif path.is_dir():
         require_no_revision(data, revision, "is a folder")
         if not (path / "data").is_dir():
             raise InputError(f"{data}: not a prepared folder (no data/ in it); make one with `mrs data prepare`.")
-        return PreparedData(path.resolve().name, path, None)
-    name, revision = split_revision(data, revision)
-    if is_repo_id(name) and not path.exists():
+        opened = PreparedData(path.resolve().name, path, None)
+    else:
+        name, revision = split_revision(data, revision)
+        if not is_repo_id(name) or path.exists():
+            raise InputError(
+                f"{data}: no such folder; pass a prepared folder, its URL, a hub id such as ORG/mrs, or `sample`."
+            )
         # All configs from one commit; without the hub, the cache may still have them.
         return PreparedData(name, None, commit_of("dataset", name, revision) or revision)
-    raise InputError(f"{data}: no such folder; pass a prepared folder, its URL, a hub id such as ORG/mrs, or `sample`.")
+    if checked:
+        record = opened.record()
+        for config, _, kind in record.configs():
+            for file in (file for split in kind.splits for file in opened.files(config, split)):
+                try:
+                    require_columns(pq.read_schema(file), record, config, str(file))
+                except (pa.ArrowException, OSError) as error:
+                    raise InputError(
+                        f"{file}: cannot be read as Parquet ({first_line(error)}); prepare the folder again."
+                    ) from None
+    return opened
 
 
 def downloaded(data: PreparedData) -> PreparedData:
@@ -243,15 +227,14 @@ def downloaded(data: PreparedData) -> PreparedData:
 
     if data.folder is not None:
         return data
-    folder = download(data.name, data.revision, ("README.md", "report.json", "data/*"), kind="dataset")
+    folder = download(data.name, data.revision, ("README.md", REPORT, "data/*"), kind="dataset")
     if not (folder / "data").is_dir():
         raise InputError(f"{data.name}: not published from a prepared folder (no data/ in it), so it is not checked.")
     return replace(data, folder=folder)
 
 
 def _read_parquet(files: list[Path]) -> Dataset:
-    """Memory-mapped through the cache of `datasets`, keyed by the files' paths and times; with a bar for large ones."""
-    import pyarrow as pa
+    """Files, memory-mapped through the cache of `datasets`, with a progress bar for large ones."""
     from datasets import Dataset
     from datasets.exceptions import DatasetGenerationError
 

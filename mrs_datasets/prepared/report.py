@@ -1,31 +1,39 @@
-"""What a build read, kept and dropped, and why: the source of `report.json`."""
+"""`report.json` of a prepared folder: rows read, kept and dropped, with reasons, and the files that were written."""
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, TypedDict, cast
+from functools import cache
+from typing import Annotated, Any, cast
 
+from pydantic import ConfigDict, NonNegativeInt, StringConstraints, TypeAdapter, ValidationError, with_config
+from typing_extensions import TypedDict
+
+from mrs_datasets.catalogue import STRICT, first_problem
+
+REPORT = "report.json"
 MAX_EXAMPLES = 5
-MAX_DEPTH = 50  # chosen: of lists and objects in a report; a build writes fewer than ten
 DROPPED = "dropped: "  # starts findings about rows that were left out
+ParquetPath = Annotated[str, StringConstraints(pattern=r"^data/[^/\\.][^/\\]*/[^/\\]+\.parquet$")]
 
 
+@with_config(STRICT)
 class FileEntry(TypedDict):
-    """One Parquet file, its path below the folder."""
+    """One Parquet file; its path is relative to the folder."""
 
-    path: str
-    bytes: int
+    path: ParquetPath
+    bytes: NonNegativeInt
     sha256: str
 
 
+@with_config(STRICT)
 class SplitEntry(TypedDict):
     """One split of a config; `bytes` is the size of its texts in memory."""
 
-    rows: int
-    bytes: int
+    rows: NonNegativeInt
+    bytes: NonNegativeInt
     files: list[FileEntry]
 
 
@@ -40,17 +48,20 @@ class FindingEntry(TypedDict):
 
 Configs = dict[str, dict[str, SplitEntry]]  # config -> split
 
-
-# What a pass over a prepared folder did: rows that came in and went out, and those dropped, by reason. `about` has what
-# else the pass tells: its models and their versions, thresholds, counts per language and split.
+# What a pass over a prepared folder did: rows in and out, and those dropped, by reason. `about` has the pass's own
+# facts: its models and their versions, thresholds, counts per language and split.
 PassEntry = TypedDict(
     "PassEntry", {"name": str, "in": int, "out": int, "dropped": dict[str, int], "about": dict[str, Any]}
 )
 
 
+@with_config(ConfigDict(extra="allow"))
 class PreparedReport(TypedDict, total=False):
-    """`report.json`; other tools may write fewer keys. `pipeline` is there after a build from dumps, `passes` where
-    rows were dropped or added by what a model says (`mrs_datasets.builders.passes`)."""
+    """`report.json`; other tools may write fewer or more keys.
+
+    `pipeline` exists after a build from dumps, `passes` after toxicity filtering or translation
+    (`mrs_datasets.builders.passes`).
+    """
 
     data_set: str
     name: str
@@ -81,16 +92,24 @@ class UnusualRows:
 
 @dataclass
 class Report:
-    """Counts per config and split, filled by a reader and the writer; `notes` are sentences for the user."""
+    """Counts per config and split, filled by a reader and the writer.
+
+    Attributes:
+        findings: (part, finding) -> its rows, kept or dropped.
+        notes: sentences for the user.
+        partial: whether configs may lack splits that the source does not have.
+        partial_splits: config/split of which the source lacked some rows.
+        extra: further entries, called when the report is complete.
+    """
 
     reader: str
     settings: dict[str, object] = field(default_factory=dict)
     dropped: dict[str, Counter[str]] = field(default_factory=dict)
-    findings: dict[tuple[str, str], UnusualRows] = field(default_factory=dict)  # (part, what) of rows, kept or dropped
+    findings: dict[tuple[str, str], UnusualRows] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
-    partial: bool = False  # configs may lack splits that the source does not have
-    partial_splits: list[str] = field(default_factory=list)  # config/split: the source lacked some of its rows
-    extra: dict[str, Callable[[], object]] = field(default_factory=dict)  # added by a reader; called at the end
+    partial: bool = False
+    partial_splits: list[str] = field(default_factory=list)
+    extra: dict[str, Callable[[], object]] = field(default_factory=dict)
 
     def drop(self, part: str, reason: str, rows: int = 1, where: str | None = None) -> None:
         """Count `rows` of `part` (config/split) as dropped for `reason`; `where` is the place of one of them."""
@@ -104,41 +123,35 @@ class Report:
         self.findings.setdefault((part, what), UnusualRows()).add(where)
 
     def as_dict(self) -> PreparedReport:
-        report: PreparedReport = {
-            "reader": self.reader,
-            "settings": self.settings,
-            "dropped": {part: dict(sorted(reasons.items())) for part, reasons in sorted(self.dropped.items())},
-            **({"findings": self._findings()} if self.findings else {}),
-            "notes": self.notes,
-            "partial_splits": self.partial_splits,
-        }
-        return cast(PreparedReport, {**report, **{name: give() for name, give in self.extra.items()}})
-
-    def _findings(self) -> list[FindingEntry]:
-        return [
+        """The entries of `report.json` that come from the reader."""
+        findings = [
             {"part": part, "finding": what, "count": found.count, "examples": found.examples}
             for (part, what), found in sorted(self.findings.items())
         ]
+        report = {
+            "reader": self.reader,
+            "settings": self.settings,
+            "dropped": {part: dict(sorted(reasons.items())) for part, reasons in sorted(self.dropped.items())},
+            **({"findings": findings} if findings else {}),
+            "notes": self.notes,
+            "partial_splits": self.partial_splits,
+            **{name: give() for name, give in self.extra.items()},
+        }
+        return cast(PreparedReport, report)
+
+
+@cache
+def _reports() -> TypeAdapter[PreparedReport]:
+    return TypeAdapter(PreparedReport)
 
 
 def parse_report(text: str) -> PreparedReport:
     """The report in the text of a `report.json`.
 
     Raises:
-        ValueError: it is not a JSON object, or is nested more deeply than `MAX_DEPTH`.
+        ValueError: not JSON, or a known key has another type; the message names it.
     """
-    too_deep = f"nested more than {MAX_DEPTH} levels deep"
     try:
-        report = json.loads(text)
-    except RecursionError:
-        raise ValueError(too_deep) from None
-    if not isinstance(report, dict):
-        raise ValueError("expected a JSON object")
-    level: list[Any] = [report]
-    for _ in range(MAX_DEPTH):
-        lists = [value for value in level if isinstance(value, list)]
-        lists += [list(value.values()) for value in level if isinstance(value, dict)]
-        level = [inner for values in lists for inner in values if isinstance(inner, (dict, list))]
-    if level:
-        raise ValueError(too_deep)
-    return cast(PreparedReport, report)
+        return _reports().validate_json(text)
+    except ValidationError as error:
+        raise ValueError(first_problem(error)) from None

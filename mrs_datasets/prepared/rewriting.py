@@ -1,4 +1,4 @@
-"""A prepared folder from another one: some splits are written anew, all other files are taken over."""
+"""A prepared folder from another one: some splits are rewritten, all other files are copied."""
 
 from __future__ import annotations
 
@@ -12,8 +12,7 @@ import pyarrow as pa
 
 from mrs_datasets.catalogue import DatasetRecord
 from mrs_datasets.prepared.card import dataset_card
-from mrs_datasets.prepared.prepare import MARKER
-from mrs_datasets.prepared.report import PreparedReport
+from mrs_datasets.prepared.report import REPORT, PreparedReport
 from mrs_datasets.prepared.writer import write_split
 
 Tables = Callable[[], Iterable[pa.Table]]
@@ -50,7 +49,7 @@ def rewrite(
 
 def write_report(folder: Path, report: PreparedReport, record: DatasetRecord) -> None:
     """Write `report.json` and the card of a folder whose Parquet files are complete."""
-    (folder / MARKER).write_text(json.dumps(report, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+    (folder / REPORT).write_text(json.dumps(report, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
     (folder / "README.md").write_text(dataset_card(record, report), encoding="utf-8")
 
 
@@ -62,7 +61,7 @@ def take_over(source: Path, target: Path, without: Iterable[str]) -> None:
     def is_left_out(path: Path) -> bool:
         inside = path.relative_to(source).parts
         if len(inside) != 3 or inside[0] != "data":
-            return inside in (("README.md",), (MARKER,))
+            return inside in (("README.md",), (REPORT,))
         return (inside[1],) in left_out or (inside[1], path.name.split("-")[0]) in left_out
 
     for path in sorted(source.rglob("*")):

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from collections.abc import Iterable
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 import pyarrow as pa
@@ -13,7 +12,7 @@ import pyarrow.parquet as pq
 
 from mrs_datasets.catalogue import DatasetRecord
 from mrs_datasets.prepared.card import dataset_card
-from mrs_datasets.prepared.report import Configs, FileEntry, PreparedReport, Report, SplitEntry
+from mrs_datasets.prepared.report import REPORT, Configs, FileEntry, PreparedReport, Report, SplitEntry
 from mrs_datasets.readers import Chunks
 from mrs_suggest.common import __version__
 from mrs_suggest.common.errors import InputError
@@ -23,127 +22,90 @@ SHARD_ROWS = 5_000_000  # keeps a shard of MRS near the 500 MB that the hub advi
 ROW_GROUP_ROWS = 100_000
 
 
-class _ParquetFile:
-    """A Parquet file in row groups of `ROW_GROUP_ROWS` rows (the last one: the rest), however small its tables are."""
-
-    def __init__(self, path: Path, schema: pa.Schema) -> None:
-        self._file = pq.ParquetWriter(path, schema, compression="zstd")
-        self._held: list[pa.Table] = []  # rows of a group that is not full yet
-        self._rows = 0
-
-    def write(self, table: pa.Table) -> None:
-        self._held.append(table)
-        self._rows += table.num_rows
-        if self._rows >= ROW_GROUP_ROWS:
-            self._write_groups(self._rows // ROW_GROUP_ROWS * ROW_GROUP_ROWS)
-
-    def close(self) -> None:
-        if self._rows:  # the library `datasets` cannot read an empty row group
-            self._write_groups(self._rows)
-        self._file.close()
-
-    def abandon(self) -> None:
-        """Drop the file: on a full disk its `__del__` would print an error."""
-        with suppress(OSError, pa.ArrowException):
-            self._file.close()
-        self._file.is_open = False
-
-    def _write_groups(self, rows: int) -> None:
-        held = pa.concat_tables(self._held)
-        # Chunks of the tables' sizes would show in the pages.
-        self._file.write_table(held.slice(0, rows).combine_chunks(), row_group_size=ROW_GROUP_ROWS)
-        self._held, self._rows = [held.slice(rows)], held.num_rows - rows
-
-
-@dataclass
-class _SplitWriter:
-    """The shards of one config and split; a new shard starts every `SHARD_ROWS` rows."""
-
-    folder: Path
-    split: str
-    schema: pa.Schema
-    rows: int = 0
-    text_bytes: int = 0
-    shards: list[Path] = field(default_factory=list)
-    _open: _ParquetFile | None = None
-    _shard_rows: int = 0
-
-    def write(self, table: pa.Table) -> None:
-        while True:
-            part = table.slice(0, SHARD_ROWS - self._shard_rows)
-            if part.num_rows:
-                self._writer().write(part)
-            self.rows += part.num_rows
-            self.text_bytes += part.nbytes
-            self._shard_rows += part.num_rows
-            table = table.slice(part.num_rows)
-            if not table.num_rows:
-                return
-            self.close()
-
-    def close(self) -> None:
-        if self._open:
-            self._open.close()
-            self._open, self._shard_rows = None, 0
-
-    def abandon(self) -> None:
-        """Drop a shard that is still open."""
-        if self._open:
-            self._open.abandon()
-            self._open = None
-
-    def finish(self) -> list[Path]:
-        """Close the shards and give them their final names."""
-        self.close()
-        total = len(self.shards)
-        return [
-            shard.rename(self.folder / f"{self.split}-{number:05d}-of-{total:05d}.parquet")
-            for number, shard in enumerate(self.shards)
-        ]
-
-    def _writer(self) -> _ParquetFile:
-        if self._open is None:
-            self.folder.mkdir(parents=True, exist_ok=True)
-            self.shards.append(self.folder / f"{self.split}-{len(self.shards):05d}.parquet")
-            self._open = _ParquetFile(self.shards[-1], self.schema)
-        return self._open
-
-
 class FileWriter:
-    """Writes one shard alone; from the same tables as `write_prepared`, the same bytes.
+    """Writes one Parquet file in row groups of `ROW_GROUP_ROWS` rows, however small its tables are.
 
     Attributes:
-        rows, text_bytes: that were written; the bytes are those in memory.
+        rows, text_bytes: written so far; the bytes are those in memory.
     """
 
     def __init__(self, path: Path, schema: pa.Schema) -> None:
         self.rows = self.text_bytes = 0
-        self._file = _ParquetFile(path, schema)
+        self._file = pq.ParquetWriter(path, schema, compression="zstd")
+        self._held: list[pa.Table] = []  # rows of a group that is not full yet
+        self._held_rows = 0
 
     def __enter__(self) -> FileWriter:
         return self
 
     def __exit__(self, *error: object) -> None:
-        self._file.abandon()  # closed already, if there was no error
+        """Drop the file if it is not closed: on a full disk its `__del__` would print an error."""
+        with suppress(OSError, pa.ArrowException):
+            self._file.close()
+        self._file.is_open = False
 
     def write(self, table: pa.Table) -> None:
-        self._file.write(table)
         self.rows += table.num_rows
         self.text_bytes += table.nbytes
+        self._held.append(table)
+        self._held_rows += table.num_rows
+        if self._held_rows >= ROW_GROUP_ROWS:
+            self._write_groups(self._held_rows // ROW_GROUP_ROWS * ROW_GROUP_ROWS)
 
     def close(self) -> None:
+        if self._held_rows:  # the library `datasets` cannot read an empty row group
+            self._write_groups(self._held_rows)
         self._file.close()
 
+    def _write_groups(self, rows: int) -> None:
+        held = pa.concat_tables(self._held)
+        # Chunks of the tables' sizes would show in the pages.
+        self._file.write_table(held.slice(0, rows).combine_chunks(), row_group_size=ROW_GROUP_ROWS)
+        self._held, self._held_rows = [held.slice(rows)], held.num_rows - rows
 
-@contextmanager
-def _split_writers() -> Iterator[dict[tuple[str, str], _SplitWriter]]:
-    """The writers by config and split; those that are open after an error are dropped silently."""
-    writers: dict[tuple[str, str], _SplitWriter] = {}
-    try:
-        yield writers
-    finally:
-        for writer in writers.values():
-            writer.abandon()
+
+class _SplitWriter:
+    """The shards of one config and split; a new shard starts every `SHARD_ROWS` rows."""
+
+    def __init__(self, folder: Path, config: str, split: str, schema: pa.Schema) -> None:
+        self.rows = self.text_bytes = 0
+        self._root, self._folder, self._split, self._schema = folder, folder / "data" / config, split, schema
+        self._shards: list[Path] = []
+        self._open: FileWriter | None = None
+
+    def __enter__(self) -> _SplitWriter:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        if self._open:
+            self._open.__exit__()
+
+    def write(self, table: pa.Table) -> None:
+        self.rows += table.num_rows
+        self.text_bytes += table.nbytes
+        while table.num_rows:
+            if self._open is None:
+                self._folder.mkdir(parents=True, exist_ok=True)
+                self._shards.append(self._folder / f"{self._split}-{len(self._shards):05d}.parquet")
+                self._open = FileWriter(self._shards[-1], self._schema)
+            part = table.slice(0, SHARD_ROWS - self._open.rows)
+            self._open.write(part)
+            table = table.slice(part.num_rows)
+            if table.num_rows:
+                self._open.close()
+                self._open = None
+
+    def finish(self) -> SplitEntry:
+        """Close the shards and give them their final names."""
+        if self._open:
+            self._open.close()
+            self._open = None
+        files: list[FileEntry] = []
+        for number, shard in enumerate(self._shards):
+            path = shard.rename(self._folder / f"{self._split}-{number:05d}-of-{len(self._shards):05d}.parquet")
+            name = path.relative_to(self._root).as_posix()
+            files.append({"path": name, "bytes": path.stat().st_size, "sha256": file_sha256(path)})
+        return {"rows": self.rows, "bytes": self.text_bytes, "files": files}
 
 
 def write_prepared(folder: Path, chunks: Chunks, report: Report, record: DatasetRecord, source: str) -> PreparedReport:
@@ -154,36 +116,37 @@ def write_prepared(folder: Path, chunks: Chunks, report: Report, record: Dataset
         source: its name for error messages.
 
     Raises:
-        InputError: a config lacks one of its splits, or there are no data.
+        InputError: a config lacks one of its splits, or the source is empty.
     """
-    with _split_writers() as writers:
+    writers: dict[tuple[str, str], _SplitWriter] = {}
+    with ExitStack() as opened:
         for config, split, table in chunks:
             key = (config, split)
             if key not in writers:
                 record = record.covering([config])
-                writers[key] = _SplitWriter(folder / "data" / config, split, record.schema(config))
+                writers[key] = opened.enter_context(_SplitWriter(folder, config, split, record.schema(config)))
             writers[key].write(table)
         written = {config for config, _ in writers}
-        configs = [config for config, _, _ in record.configs() if config in written]
-        if not configs:
+        layout: Configs = {config: {} for config, _, _ in record.configs() if config in written}
+        if not layout:
             raise InputError(f"{source}: the source has no data.")
-        layout: Configs = {}
-        for config in configs:
+        for config, splits in layout.items():
             for split in record.kind_of(config).splits:
-                if (config, split) not in writers and report.partial:
+                writer = writers.get((config, split))
+                if writer is None and report.partial:
                     continue
-                if (config, split) not in writers:
+                if writer is None:
                     raise InputError(f"{source}: the {split} split of {config} is missing.")
-                if not writers[config, split].rows:  # the library `datasets` cannot load one
+                if not writer.rows:  # the library `datasets` cannot load one
                     raise InputError(
                         f"{source}: the {split} split of {config} has no usable row; add rows or leave it out."
                     )
-                layout.setdefault(config, {})[split] = _finish(writers[config, split], folder)
+                splits[split] = writer.finish()
     return finish_prepared(folder, layout, report, record)
 
 
 def finish_prepared(folder: Path, layout: Configs, report: Report, record: DatasetRecord) -> PreparedReport:
-    """Write `report.json` and the card of a folder whose Parquet files are there; return the report.
+    """Write `report.json` and the card of a folder with complete Parquet files; return the report.
 
     Args:
         layout: the files; configs in the order of the record, which covers them.
@@ -196,25 +159,14 @@ def finish_prepared(folder: Path, layout: Configs, report: Report, record: Datas
         **report.as_dict(),
         "configs": layout,
     }
-    (folder / "report.json").write_text(json.dumps(result, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+    (folder / REPORT).write_text(json.dumps(result, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
     (folder / "README.md").write_text(dataset_card(record, result), encoding="utf-8")
     return result
 
 
 def write_split(folder: Path, config: str, split: str, record: DatasetRecord, tables: Iterable[pa.Table]) -> SplitEntry:
     """Write one more split below `folder`; return its entry for `report.json`."""
-    writer = _SplitWriter(folder / "data" / config, split, record.schema(config))
-    try:
+    with _SplitWriter(folder, config, split, record.schema(config)) as writer:
         for table in tables:
             writer.write(table)
-        return _finish(writer, folder)
-    finally:
-        writer.abandon()
-
-
-def _finish(writer: _SplitWriter, folder: Path) -> SplitEntry:
-    files: list[FileEntry] = [
-        {"path": path.relative_to(folder).as_posix(), "bytes": path.stat().st_size, "sha256": file_sha256(path)}
-        for path in writer.finish()
-    ]
-    return {"rows": writer.rows, "bytes": writer.text_bytes, "files": files}
+        return writer.finish()

@@ -18,50 +18,38 @@ import struct
 import tarfile
 import zipfile
 import zlib
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
-from typing import BinaryIO, cast
+from typing import IO, Any, BinaryIO, NamedTuple, cast
 
 from mrs_suggest.common.errors import InputError
 
 MAX_UNPACKED_BYTES = 64 << 30  # MRS is the largest source: 35 M pairs (Zhang et al. 2021, Table 1), well below this
-MAX_MEMBERS = 100_000  # chosen: the sources hold hundreds of files, and and each costs an inode
-MAX_DEPTH = 64  # chosen: the sources have five levels, and removing a folder costs a stack frame per level
+MAX_MEMBERS = 100_000  # chosen: the sources have hundreds of files, and each takes an inode
+MAX_DEPTH = 64  # chosen: the sources have five levels, and removing a folder takes a stack frame per level
 HEADER_BYTES = 1 << 16  # chosen: the most of one member's header, and four times the most on average; 0.5 to 4 KiB do
 ARCHIVE_ENDS = (".zip", ".tgz", ".tar", ".tar.gz", ".tar.xz", ".tar.bz2")
+YOURSELF = "unpack it yourself and pass the folder"
 
 _BLOCK = 1 << 20
 _TAR_BLOCK = 512
 _ZIP_STARTS = (b"PK\x03\x04", b"PK\x05\x06", b"PK\x07\x08")  # a member, an empty archive, a formerly split one
 _ZIP_METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)  # zipfile reads others without a memory limit
 _ZIP_ENCRYPTED = 0x1 | 0x40  # general purpose flags, bits 0 and 6 (APPNOTE 4.4.4)
-_KINDS = {
-    stat.S_IFLNK: "a symbolic link",
-    stat.S_IFCHR: "a device",
-    stat.S_IFBLK: "a device",
-    stat.S_IFIFO: "a named pipe",
+_KINDS = {  # file types of zip (from the system's mode) and of tar
+    **dict.fromkeys([stat.S_IFLNK, tarfile.SYMTYPE], "a symbolic link"),
+    **dict.fromkeys([stat.S_IFCHR, stat.S_IFBLK, tarfile.CHRTYPE, tarfile.BLKTYPE], "a device"),
+    **dict.fromkeys([stat.S_IFIFO, tarfile.FIFOTYPE], "a named pipe"),
     stat.S_IFSOCK: "a socket",
-}
-_TAR_KINDS = {
-    tarfile.SYMTYPE: "a symbolic link",
     tarfile.LNKTYPE: "a hard link",
-    tarfile.CHRTYPE: "a device",
-    tarfile.BLKTYPE: "a device",
-    tarfile.FIFOTYPE: "a named pipe",
 }
-# what tarfile, zipfile and the decompressors raise for malformed bytes
+# Raised by tarfile, zipfile and the decompressors for malformed bytes.
 _DAMAGE = (
-    tarfile.TarError,
-    zipfile.BadZipFile,
-    lzma.LZMAError,
-    zlib.error,
-    struct.error,
-    EOFError,
-    ValueError,
-    OverflowError,
-    NotImplementedError,
-)
+    tarfile.TarError, zipfile.BadZipFile, lzma.LZMAError, zlib.error, struct.error, EOFError, ValueError,
+    OverflowError, NotImplementedError,
+)  # fmt: skip
 
 
 @contextmanager
@@ -71,14 +59,12 @@ def unpacked(archive: Path, beside: Path, max_bytes: int = MAX_UNPACKED_BYTES) -
     Args:
         archive: its format is found by its first bytes, not its name.
         beside: an existing folder on the output's disk.
-        max_bytes: the sum of all members' sizes; more is refused before anything is written.
+        max_bytes: the limit for the sum of all members' sizes.
 
     Raises:
         InputError: not an archive, damaged, encrypted, over a limit, too little disk space, or an unsafe member: it
             points outside, is neither file nor folder, or would overwrite another. Nothing is left behind.
     """
-    if not hasattr(tarfile, "data_filter"):
-        raise InputError(f"{archive}: this Python cannot unpack safely; use 3.11.4 or a later release.")
     target = beside / "unpacked"
     try:
         target.mkdir()
@@ -92,7 +78,7 @@ def unpacked(archive: Path, beside: Path, max_bytes: int = MAX_UNPACKED_BYTES) -
 
 
 def describe_nested(folder: Path) -> str | None:
-    """The name of the first archive in `folder` or one folder below it, for an error message; None if there is none."""
+    """The name of the first archive in `folder` or one folder below it, for an error message."""
     for pattern in ("*", "*/*"):
         for path in sorted(folder.glob(pattern)):
             if path.name.lower().endswith(ARCHIVE_ENDS) and path.is_file():
@@ -100,24 +86,55 @@ def describe_nested(folder: Path) -> str | None:
     return None
 
 
+class _File(NamedTuple):
+    """A file in an archive: the parts of its path, its name there, its size, and how to open it."""
+
+    parts: tuple[str, ...]
+    name: str
+    size: int
+    open: Callable[[], IO[bytes] | None]
+
+
 def _unpack(archive: Path, target: Path, max_bytes: int) -> None:
     contents = _Contents(archive, max_bytes)
     try:
-        with archive.open("rb") as file:
+        with archive.open("rb") as file, ExitStack() as stack:
             start = file.read(8)
             file.seek(0)
-            if start.startswith(_ZIP_STARTS):
-                _unpack_zip(file, target, contents)
-            else:
-                _unpack_tar(_decompressed(file, start), target, contents)
-    except tarfile.FilterError as error:
-        raise InputError(f"{archive}: the archive is refused, since a member is unsafe ({error}).") from None
+            is_zip = start.startswith(_ZIP_STARTS)
+            files = _zip_files(file, contents, stack) if is_zip else _tar_files(file, start, contents, stack)
+            free = shutil.disk_usage(target).free
+            if contents.size > free:
+                raise InputError(
+                    f"{archive}: unpacking needs {contents.size:,} bytes of disk next to --out, {free:,} are free; "
+                    "free some space or choose another --out."
+                )
+            for parts in contents.folders:
+                target.joinpath(*parts).mkdir(parents=True, exist_ok=True)
+            for one in files:
+                try:
+                    _write(one, target.joinpath(*one.parts))
+                except _DAMAGE as error:
+                    raise _damaged(archive, error, f"member {_shown(one.name)}: ") from None
     except _DAMAGE as error:
         raise _damaged(archive, error) from None
     except OSError as error:
         if error.errno is None:  # raised by gzip or bz2, not by the system
             raise _damaged(archive, error) from None
         raise InputError(f"{archive}: cannot unpack the archive ({error.strerror}).") from None
+
+
+def _write(file: _File, path: Path) -> None:
+    """Write a file; zipfile compares its checksum when the last byte is read."""
+    written = 0
+    with cast(IO[bytes], file.open()) as source, path.open("xb") as out:
+        while block := source.read(_BLOCK):
+            written += len(block)
+            if written > file.size:
+                break
+            out.write(block)
+    if written != file.size:
+        raise zipfile.BadZipFile(f"its size is not the declared {file.size:,} bytes")
 
 
 def _damaged(archive: Path, error: Exception, member: str = "") -> InputError:
@@ -133,68 +150,56 @@ class _Contents:
 
     Attributes:
         size: of all files so far, in bytes.
+        folders: including those without a member of their own.
     """
 
     def __init__(self, archive: Path, max_bytes: int) -> None:
         self.archive = archive
         self.max_bytes = max_bytes
         self.size = 0
-        self._members = 0
+        self.folders: set[tuple[str, ...]] = set()
         self._files: set[tuple[str, ...]] = set()
-        self._folders: set[tuple[str, ...]] = set()  # also those without a member of their own
+        self._members = 0
 
     def add(self, name: str, size: int, is_folder: bool, kind: str | None) -> tuple[str, ...]:
         """Check a member; return the parts of its path, none of them `..`.
 
         Args:
-            kind: what the member is, if neither a file nor a folder.
+            kind: of a member that is neither a file nor a folder.
         """
         parts = tuple(part for part in re.split(r"[/\\]", name) if part not in ("", "."))
+        folders = {parts[:depth] for depth in range(1, len(parts) + is_folder)}
         reason = kind or _why_unsafe(name, parts, is_folder)
         if not reason and size < 0:
             reason = "its size is negative"
-        if not reason and self._clashes(parts, is_folder):
+        taken = not is_folder and parts in self._files | self.folders
+        if not reason and (taken or not folders.isdisjoint(self._files)):
             reason = "another member has its path"
         if reason:
             raise InputError(
                 f"{self.archive}: the archive is refused, since the member {_shown(name)} is unsafe ({reason}); if you "
-                "trust it, unpack it yourself and pass the folder."
+                f"trust it, {YOURSELF}."
             )
+        self.folders |= folders
         self._members += 1
-        if max(self._members, len(self._files) + len(self._folders)) > MAX_MEMBERS:
+        if not is_folder:
+            self._files.add(parts)
+            self.size += size
+        if max(self._members, len(self._files) + len(self.folders)) > MAX_MEMBERS:
             raise InputError(
-                f"{self.archive}: the archive has more than {MAX_MEMBERS:,} files and folders, the limit; unpack it "
-                "yourself and pass the folder."
+                f"{self.archive}: the archive has more than {MAX_MEMBERS:,} files and folders, the limit; {YOURSELF}."
             )
-        self.size += 0 if is_folder else size
-        self.require_below(self.size)
+        self.limit(self.size)
         return parts
 
-    def _clashes(self, parts: tuple[str, ...], is_folder: bool) -> bool:
-        """Record a member's path; return whether it would overwrite a file, or clash with a needed folder or file."""
-        folders = {parts[:depth] for depth in range(1, len(parts) + is_folder)}
-        clash = not folders.isdisjoint(self._files)
-        if not is_folder:
-            clash = clash or parts in self._files or parts in self._folders
-            self._files.add(parts)
-        self._folders |= folders
-        return clash
-
-    def require_below(self, size: int) -> None:
+    def limit(self, size: int) -> None:
         """Refuse an archive that unpacks to at least `size` bytes, if they are over its limit."""
         if size > self.max_bytes:
+            units = ((1 << 30, "GiB"), (1 << 20, "MiB"))
+            most = next((f"{self.max_bytes / unit:g} {name}" for unit, name in units if self.max_bytes >= unit), None)
             raise InputError(
-                f"{self.archive}: the archive unpacks to more than {_amount(self.max_bytes)}, the limit for this data "
-                "set; unpack it yourself and pass the folder."
-            )
-
-    def require_disk(self, target: Path) -> None:
-        """Refuse an archive that does not fit on the disk."""
-        free = shutil.disk_usage(target).free
-        if self.size > free:
-            raise InputError(
-                f"{self.archive}: unpacking needs {self.size:,} bytes of disk beside --out, {free:,} are free; free "
-                "some space or choose another --out."
+                f"{self.archive}: the archive unpacks to more than {most or f'{self.max_bytes:,} bytes'}, the limit "
+                f"for this data set; {YOURSELF}."
             )
 
 
@@ -213,25 +218,27 @@ def _why_unsafe(name: str, parts: tuple[str, ...], is_folder: bool) -> str | Non
     return None
 
 
-def _unpack_tar(file: BinaryIO, target: Path, contents: _Contents) -> None:
+def _tar_files(file: BinaryIO, start: bytes, contents: _Contents, stack: ExitStack) -> list[_File]:
+    openers: dict[bytes, Callable[[Any], Any]] = {b"\x1f\x8b": gzip.open, b"\xfd7": lzma.open, b"BZ": bz2.open}
+    file = openers.get(start[:2], lambda plain: plain)(file)
     guard = _HeaderGuard(file)
-    with tarfile.open(fileobj=cast(BinaryIO, guard), mode="r:") as tar:
-        members = []
-        while (member := tar.next()) is not None:  # getmembers() would decompress all of a bomb to find its last header
-            kind = None if member.isfile() or member.isdir() else _TAR_KINDS.get(member.type, "not a file or folder")
-            kind = "a sparse file" if member.issparse() else kind  # may write more than its size
-            contents.add(member.name, member.size, member.isdir(), kind)
-            members.append(member)
-            guard.allowed = min(guard.allowed + HEADER_BYTES // 4, HEADER_BYTES)  # tarfile keeps what it read
-        if guard.last != bytes(_TAR_BLOCK):  # tarfile treats a broken header as the end, and drops all that follows
-            raise tarfile.ReadError("the end mark after the last member is missing")
-        rest = 0
-        while block := file.read(_BLOCK):  # read on behind the end mark, to the compressed stream's checksum
-            contents.require_below(rest)  # the first block is padding
-            rest += len(block)
-        contents.require_disk(target)
-        guard.allowed = math.inf
-        tar.extractall(target, members, filter="data")
+    tar = stack.enter_context(tarfile.open(fileobj=cast(BinaryIO, guard), mode="r:"))  # noqa: SIM115
+    files = []
+    while (member := tar.next()) is not None:  # getmembers() would decompress all of a bomb to find its last header
+        kind = None if member.isfile() or member.isdir() else _KINDS.get(member.type, "not a file or folder")
+        kind = "a sparse file" if member.issparse() else kind  # may write more than its size
+        parts = contents.add(member.name, member.size, member.isdir(), kind)
+        if not member.isdir():
+            files.append(_File(parts, member.name, member.size, partial(tar.extractfile, member)))
+        guard.allowed = min(guard.allowed + HEADER_BYTES // 4, HEADER_BYTES)  # tarfile keeps what it read
+    if guard.last != bytes(_TAR_BLOCK):  # tarfile treats a broken header as the end, and drops all that follows
+        raise tarfile.ReadError("the end mark after the last member is missing")
+    rest = 0
+    while block := file.read(_BLOCK):  # read on behind the end mark, to the compressed stream's checksum
+        contents.limit(rest)  # the first block is padding
+        rest += len(block)
+    guard.allowed = math.inf
+    return files
 
 
 class _HeaderGuard:
@@ -241,10 +248,11 @@ class _HeaderGuard:
 
     Attributes:
         allowed: how many bytes may still be read.
-        last: what was read last.
+        last: the bytes that were read last.
     """
 
     def __init__(self, file: BinaryIO) -> None:
+        self.seek, self.tell = file.seek, file.tell
         self._file = file
         self.allowed: float = HEADER_BYTES
         self.last = b""
@@ -256,88 +264,36 @@ class _HeaderGuard:
         self.last = self._file.read(size)
         return self.last
 
-    def seek(self, offset: int) -> int:
-        return self._file.seek(offset)
 
-    def tell(self) -> int:
-        return self._file.tell()
-
-
-def _decompressed(file: BinaryIO, start: bytes) -> BinaryIO:
-    """The file or its decompressed contents, depending on its first bytes."""
-    if start.startswith(b"\x1f\x8b"):
-        return cast(BinaryIO, gzip.open(file))
-    if start.startswith(b"\xfd7zXZ\0"):
-        return cast(BinaryIO, lzma.open(file))
-    if start.startswith(b"BZh"):
-        return cast(BinaryIO, bz2.open(file))
-    return file
-
-
-def _unpack_zip(file: BinaryIO, target: Path, contents: _Contents) -> None:
-    with zipfile.ZipFile(file) as archive:
-        members = []
-        _require_all_entries(file, len(archive.infolist()))
-        for info in archive.infolist():
-            name, kind = info.filename, _KINDS.get(stat.S_IFMT(info.external_attr >> 16))
-            is_folder = name.endswith(("/", "\\"))  # some Windows tools write their own separator (APPNOTE 4.4.17)
-            parts = contents.add(name, info.file_size, is_folder, kind)
-            if info.flag_bits & _ZIP_ENCRYPTED:
-                raise InputError(
-                    f"{contents.archive}: the archive is encrypted (member {_shown(name)}); unpack it yourself and "
-                    "pass the folder."
-                )
-            if info.compress_type not in _ZIP_METHODS:
-                raise InputError(
-                    f"{contents.archive}: the member {_shown(name)} is compressed by method {info.compress_type}, "
-                    "expected deflate or none; unpack it yourself and pass the folder."
-                )
-            members.append((info, target.joinpath(*parts), is_folder))
-        contents.require_disk(target)
-        for info, path, is_folder in members:
-            (path if is_folder else path.parent).mkdir(parents=True, exist_ok=True)
-            if not is_folder:
-                try:
-                    _write_member(archive, info, path)
-                except _DAMAGE as error:
-                    raise _damaged(contents.archive, error, f"member {_shown(info.filename)}: ") from None
-
-
-def _require_all_entries(file: BinaryIO, found: int) -> None:
-    """Compare with the count in the end record (APPNOTE 4.3.16): a wrong length in one entry hides others from zipfile.
-
-    Raises:
-        BadZipFile: there are more or fewer. The record has 16 bits, all of them set if the count is elsewhere.
-    """
+def _zip_files(file: BinaryIO, contents: _Contents, stack: ExitStack) -> list[_File]:
+    archive = stack.enter_context(zipfile.ZipFile(file))
+    infos = archive.infolist()
+    # A wrong length in one entry hides others from zipfile, but not from the count in the end record (APPNOTE 4.3.16);
+    # the count has 16 bits, all of them set if it is elsewhere.
     file.seek(max(0, file.seek(0, 2) - (1 << 16) - 22))
     tail = file.read()
     at = tail.rfind(b"PK\x05\x06") + 10
     declared = int.from_bytes(tail[at : at + 2], "little")
-    if declared not in (found & 0xFFFF, 0xFFFF):
-        raise zipfile.BadZipFile(f"it lists {found:,} members, {declared:,} are announced")
-
-
-def _write_member(archive: zipfile.ZipFile, info: zipfile.ZipInfo, path: Path) -> None:
-    """Write a file of a zip archive; zipfile compares its checksum when the last byte is read."""
-    asked = copy.copy(info)
-    asked.file_size += 1  # zipfile stops at the declared size: one byte more reveals a larger member
-    written = 0
-    with archive.open(asked) as source, path.open("xb") as out:
-        while block := source.read(_BLOCK):
-            written += len(block)
-            if written > info.file_size:
-                break
-            out.write(block)
-    if written != info.file_size:
-        raise zipfile.BadZipFile(f"its size is not the declared {info.file_size:,} bytes")
+    if declared not in (len(infos) & 0xFFFF, 0xFFFF):
+        raise zipfile.BadZipFile(f"it lists {len(infos):,} members, {declared:,} are announced")
+    files = []
+    for info in infos:
+        name, kind = info.filename, _KINDS.get(stat.S_IFMT(info.external_attr >> 16))
+        is_folder = name.endswith(("/", "\\"))  # some Windows tools write their own separator (APPNOTE 4.4.17)
+        parts = contents.add(name, info.file_size, is_folder, kind)
+        if info.flag_bits & _ZIP_ENCRYPTED:
+            raise InputError(f"{contents.archive}: the archive is encrypted (member {_shown(name)}); {YOURSELF}.")
+        if info.compress_type not in _ZIP_METHODS:
+            raise InputError(
+                f"{contents.archive}: the member {_shown(name)} is compressed by method {info.compress_type}, "
+                f"expected deflate or none; {YOURSELF}."
+            )
+        asked = copy.copy(info)
+        asked.file_size += 1  # zipfile stops at the declared size: one byte more reveals a larger member
+        if not is_folder:
+            files.append(_File(parts, name, info.file_size, partial(archive.open, asked)))
+    return files
 
 
 def _shown(name: str) -> str:
     return repr(name if len(name) <= 100 else name[:99] + "…")
-
-
-def _amount(size: int) -> str:
-    for unit, name in ((1 << 30, "GiB"), (1 << 20, "MiB")):
-        if size >= unit:
-            return f"{size / unit:g} {name}"
-    return f"{size:,} bytes"

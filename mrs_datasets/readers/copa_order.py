@@ -15,11 +15,10 @@ if TYPE_CHECKING:
 
 Row = dict[str, Any]
 WORD = re.compile(r"\w+")
-TEXTS = ("premise", "choice1", "choice2")
 # Chosen on XCOPA's translations to English. With all ten, or any one, COPA's 100 validation rows are found, in order or
 # shuffled, with at most 5 in doubt; rows of another split leave 79 of 100 or more in doubt. A random half, with one
 # translation that lost a text, has up to 2 of 50 wrong, and those are in doubt.
-OWN_IDX = 0.1  # bonus of a row's own idx: else a weak translation would move rows of a copy in order
+OWN_IDX = 0.1  # bonus of a row's own idx: otherwise a weak translation would move rows of a copy in order
 CLEAR = 1.5  # a match is in doubt unless it is this many times as similar as the next best idx ...
 LOWEST = 0.1  # ... and at least this similar, on the scale of the cosine
 MAX_IN_DOUBT = 0.25  # if more rows are in doubt, it is not a copy of this split
@@ -55,6 +54,8 @@ def joined_by_text(english: list[Row], translations: list[list[Row]], where: str
     Raises:
         InputError: no translations, fewer than English rows, or more than a quarter of the rows without a clear match.
     """
+    from scipy.optimize import linear_sum_assignment
+
     numbers = sorted({row["idx"] for rows in translations for row in rows})
     if not english:
         return Joined(english, 0, [])
@@ -65,8 +66,11 @@ def joined_by_text(english: list[Row], translations: list[list[Row]], where: str
         )
     similarity = _similarities(english, translations, numbers)
     own, idx = np.array([row["idx"] for row in english]), np.array(numbers)
-    found = _assignment(similarity + OWN_IDX * (own[:, None] == idx))
-    in_doubt = _in_doubt(similarity, found)
+    found = linear_sum_assignment(similarity + OWN_IDX * (own[:, None] == idx), maximize=True)[1]
+    match = similarity[np.arange(len(found)), found]
+    # Examples with equal texts are equally good matches and raise no doubt.
+    others = np.where(np.isclose(similarity, match[:, None], rtol=1e-9, atol=0), 0, similarity).max(axis=1)
+    in_doubt = (match < LOWEST) | (match < CLEAR * others)
     if in_doubt.mean() > MAX_IN_DOUBT:
         some = ", ".join(str(number) for number in own[in_doubt][:3])
         raise InputError(
@@ -100,7 +104,8 @@ def _similarities(english: list[Row], translations: list[list[Row]], numbers: li
 
 
 def _words(row: Row) -> set[tuple[str, str]]:
-    words = {(name, word) for name in TEXTS for word in WORD.findall(row[name].casefold())}
+    texts = ("premise", "choice1", "choice2")
+    words = {(name, word) for name in texts for word in WORD.findall(row[name].casefold())}
     return words | {("", word) for _, word in words}
 
 
@@ -115,19 +120,3 @@ def _tf_idf(documents: list[set[tuple[str, str]]]) -> csr_matrix:
     values = np.log((1 + len(documents)) / frequency)[column]
     lengths = np.sqrt(np.bincount(row, values**2, len(documents)))
     return csr_matrix((values / lengths[row], (row, column)), (len(documents), len(columns)))
-
-
-def _assignment(similarity: NDArray[np.float64]) -> NDArray[np.intp]:
-    """A different column for each row, with the highest sum."""
-    from scipy.optimize import linear_sum_assignment
-
-    columns: NDArray[np.intp] = linear_sum_assignment(similarity, maximize=True)[1]
-    return columns
-
-
-def _in_doubt(similarity: NDArray[np.float64], found: NDArray[np.intp]) -> NDArray[np.bool_]:
-    """Which matches are not clear; examples with equal texts are equally good matches and raise no doubt."""
-    match = similarity[np.arange(len(found)), found]
-    others = np.where(np.isclose(similarity, match[:, None], rtol=1e-9, atol=0), 0, similarity)
-    doubted: NDArray[np.bool_] = (match < LOWEST) | (match < CLEAR * others.max(axis=1))
-    return doubted

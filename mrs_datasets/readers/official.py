@@ -4,7 +4,7 @@
     rsp_set/LANG/response_lm_cluster.txt*      log-probability, tab, text, tab, cluster
     mt/LANG/*.tsv*                             machine-translated training pairs, where a copy has them
 
-One enclosing folder is accepted; files may be plain, gzip or xz. Folders of other languages than MRS's ten are left
+One enclosing folder is accepted; files may be plain, gzip or xz. Folders of languages that MRS does not have are left
 out, with a note.
 """
 
@@ -19,7 +19,8 @@ import pyarrow as pa
 from mrs_datasets.prepared.report import Report
 from mrs_datasets.prepared.schema import MT_PREFIX, RESPONSE_SCHEMA, responses_config
 from mrs_datasets.readers import Chunk, Chunks
-from mrs_datasets.readers.pairs.pairs import chunked, is_tsv, read_pairs
+from mrs_datasets.readers.pairs.pairs import chunked, read_pairs
+from mrs_datasets.readers.sources import as_number, folders_of
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.common.io.lines import read_lines
 from mrs_suggest.common.text.languages import LANGUAGES
@@ -31,11 +32,8 @@ MT_FOLDER = "mt"
 
 
 def find_official_root(folder: Path) -> Path | None:
-    """The folder that contains train/, valid/ or test/: `folder` or one folder below it; None if there is none."""
-    for root in (folder, *sorted(path for path in folder.iterdir() if path.is_dir())):
-        if any((root / name).is_dir() for name in SPLIT_FOLDERS):
-            return root
-    return None
+    """The folder that contains train/, valid/ or test/: `folder` itself or one folder below it."""
+    return next((root for root in folders_of(folder) if any((root / name).is_dir() for name in SPLIT_FOLDERS)), None)
 
 
 def read_official(root: Path, report: Report) -> Chunks:
@@ -44,9 +42,14 @@ def read_official(root: Path, report: Report) -> Chunks:
     Raises:
         InputError: no language of MRS, a language without one of its splits, or a broken file.
     """
-    named = {path.name for name in (*SPLIT_FOLDERS, RESPONSE_FOLDER) for path in _folders(root / name)}
+    folders = {name: folders_of(root / name)[1:] for name in (*SPLIT_FOLDERS, RESPONSE_FOLDER, MT_FOLDER)}
+    named = {path.name for name, found in folders.items() if name != MT_FOLDER for path in found}
     languages = [code for code in LANGUAGES if code in named]
-    _note_others(root, report)
+    others = [f"{name}/{path.name}" for name, found in folders.items() for path in found if path.name not in LANGUAGES]
+    if others:
+        note = f"left out {', '.join(others)}: MRS has the languages {' '.join(LANGUAGES)}."
+        report.notes.append(note)
+        print(f"note: {visible(note)}", file=sys.stderr)
     if not languages:
         raise InputError(f"{root}: no language folder below {', '.join(SPLIT_FOLDERS)}; expected train/LANG/*.tsv.")
     for language in languages:
@@ -65,27 +68,17 @@ def read_official(root: Path, report: Report) -> Chunks:
             yield read_responses(found[0], language)
         else:
             report.notes.append(f"{language}: no {RESPONSE_FOLDER}/{language}/{RESPONSE_FILE}, so no response set.")
-    for folder in _folders(root / MT_FOLDER):
+    for folder in folders[MT_FOLDER]:
         config = MT_PREFIX + folder.name
         for path in _data_files(folder) if folder.name in LANGUAGES else []:
             yield from chunked(config, "train", read_pairs(path, report, f"{config}/train"))
 
 
-def _note_others(root: Path, report: Report) -> None:
-    """Say which folders are of no language of MRS, in the report and on stderr."""
-    folders = [path for name in (*SPLIT_FOLDERS, RESPONSE_FOLDER, MT_FOLDER) for path in _folders(root / name)]
-    others = [str(path.relative_to(root)) for path in folders if path.name not in LANGUAGES]
-    if others:
-        note = f"left out {', '.join(others)}: MRS has the languages {' '.join(LANGUAGES)}."
-        report.notes.append(note)
-        print(f"note: {visible(note)}", file=sys.stderr)
-
-
 def read_responses(path: Path, language: str) -> Chunk:
-    """Read `response_lm_cluster.txt` of a language.
+    """Read `response_lm_cluster.txt` of a language, which has no counts.
 
-    The file has no counts, so `count` is null. `source` is organic for English, whose set is not augmented
-    (section 2.1), and null for the others, whose sets mix both kinds unmarked.
+    `source` is organic for English, whose set is not augmented (section 2.1), and null for the others, whose sets mix
+    both kinds unmarked.
 
     Raises:
         InputError: a line without three columns, or a log-probability that is not a finite number.
@@ -98,7 +91,11 @@ def read_responses(path: Path, language: str) -> Chunk:
                 f"{path}, line {number}: expected log-probability, reply and cluster separated by tabs, found "
                 f"{len(fields)} column{'s' * (len(fields) != 1)}."
             )
-        log_probs.append(_number(path, number, fields[0]))
+        log_probs.append(as_number(fields[0]))
+        if not math.isfinite(log_probs[-1]):
+            raise InputError(
+                f"{path}, line {number}: expected a log-probability in the first column, found {fields[0]!r}."
+            )
         if not fields[1].strip():
             raise InputError(f"{path}, line {number}: the reply is empty; expected log-probability, reply, cluster.")
         replies.append(fields[1])
@@ -111,19 +108,6 @@ def read_responses(path: Path, language: str) -> Chunk:
     return responses_config(language), "train", pa.table(arrays, RESPONSE_SCHEMA)
 
 
-def _number(path: Path, number: int, text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = math.nan
-    if not math.isfinite(value):
-        raise InputError(f"{path}, line {number}: expected a log-probability in the first column, found {text!r}.")
-    return value
-
-
-def _folders(folder: Path) -> list[Path]:
-    return sorted(path for path in folder.iterdir() if path.is_dir()) if folder.is_dir() else []
-
-
 def _data_files(folder: Path) -> list[Path]:
-    return sorted(path for path in folder.iterdir() if is_tsv(path)) if folder.is_dir() else []
+    endings = (".tsv", ".tsv.gz", ".tsv.xz")
+    return sorted(path for path in folder.glob("*") if path.is_file() and path.name.endswith(endings))

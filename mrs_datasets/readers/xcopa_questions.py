@@ -1,4 +1,4 @@
-"""XCOPA's `question` as most of its files have it: in five languages it calls causes effects.
+"""XCOPA's `question` by the majority of its files, since in five languages it calls causes effects.
 
 Published files, against the languages below and English COPA, by `idx` (wrong rows of 100 validation, of 500 test
 rows): th 52, 250 (no cause is left); tr 52, 51; sw 6, 37; id 5, 4; it 5, 4; always an effect that should be a cause.
@@ -19,14 +19,10 @@ REFERENCES = ("en", "et", "ht", "qu", "ta", "vi", "zh")
 
 
 def reference_questions(languages: Mapping[str, Iterable[Row]]) -> dict[int, str]:
-    """The question of each idx in one split: what most of `REFERENCES` have.
+    """The question of each idx in one split, by the majority of `REFERENCES`; a tied idx is not in it.
 
     Args:
-        languages: code -> rows with `idx` and `question`; of languages that are not among `REFERENCES`, and of
-            translations, nothing is read. Leave English out where its idx are not XCOPA's.
-
-    Returns:
-        idx -> cause or effect; an idx that no reference has, or where they are tied, is not in it.
+        languages: config -> rows with `idx` and `question`. Leave English out if its idx are not XCOPA's.
     """
     votes: dict[int, Counter[str]] = {}
     for code in REFERENCES:
@@ -37,10 +33,5 @@ def reference_questions(languages: Mapping[str, Iterable[Row]]) -> dict[int, str
 
 
 def with_corrected(rows: Iterable[Row], reference: Mapping[int, str]) -> list[Row]:
-    """The rows with `question_corrected`: the reference's question, or the file's own where there is no reference."""
+    """The rows with `question_corrected`: the reference's question, or their own if the reference lacks the idx."""
     return [{**row, CORRECTED: reference.get(row["idx"], row[QUESTION])} for row in rows]
-
-
-def corrections(rows: Iterable[Row]) -> list[int]:
-    """The idx whose `question_corrected` differs from `question`."""
-    return [row["idx"] for row in rows if row[CORRECTED] != row[QUESTION]]

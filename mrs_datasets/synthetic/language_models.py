@@ -1,16 +1,25 @@
-"""Small fastText models that name the languages of generated texts, which lid.176 may not know."""
+"""Small fastText models that identify the languages of generated texts, which lid.176 may not know."""
 
 from __future__ import annotations
 
 import importlib.util
-import multiprocessing
+import subprocess
+import sys
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from mrs_suggest.common.errors import InputError, MissingExtraError
+from mrs_suggest.common.text.languages import LANGUAGES
 
 BUCKETS = 50_000  # of character n-grams; 4 MB
+# fastText 0.9.3 may end in NaN in a process that has imported much, so this runs in a fresh one.
+TRAIN = """
+import sys, fasttext
+texts, model, seed, buckets = sys.argv[1:]
+settings = dict(minn=2, maxn=4, dim=16, epoch=8, lr=0.5, thread=1, verbose=0)
+fasttext.train_supervised(texts, bucket=int(buckets), seed=int(seed), **settings).save_model(model)
+"""
 
 
 def can_train() -> bool:
@@ -25,7 +34,7 @@ def train_language_model(
 
     Args:
         where: starts the sentence of an error.
-        buckets: of character n-grams: the size of the model is proportional to it.
+        buckets: of character n-grams; the size of the model is proportional to it.
 
     Raises:
         MissingExtraError: fasttext is not installed.
@@ -37,27 +46,33 @@ def train_language_model(
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=path.parent) as folder:
-            written = Path(folder) / "texts"
+            written, model = Path(folder, "texts"), Path(folder, "model")
             written.write_text("\n".join(lines) + "\n", encoding="utf-8")
-            whole = Path(folder) / "model"
-            _train_apart(written, whole, seed, where, buckets)
-            whole.replace(path)
+            command = [sys.executable, "-c", TRAIN, str(written), str(model), str(seed), str(buckets)]
+            if subprocess.run(command, capture_output=True, check=False).returncode:
+                raise InputError(f"{where}: fastText could not be trained; try another seed.")
+            model.replace(path)
     except OSError as error:
         raise InputError(f"{where}: cannot be written ({error.strerror or error}).") from None
 
 
-def _train_apart(texts: Path, model: Path, seed: int, where: str, buckets: int) -> None:
-    """Train in a separate process: fastText 0.9.3 sometimes ends in NaN in a process that has done much before."""
-    process = multiprocessing.get_context("spawn").Process(target=_train, args=(str(texts), str(model), seed, buckets))
-    process.start()
-    process.join()
-    if process.exitcode:
-        raise InputError(f"{where}: fastText could not be trained; try another seed.")
+def write_language_model(path: Path, seed: int = 0) -> None:
+    """Train on the phrase books of the embedded sample, and write the model to `path` (4 MB, two seconds).
+
+    It replaces lid.176 if that cannot be downloaded, but only for dumps of `write_dumps`.
+
+    Raises:
+        MissingExtraError: fasttext is not installed.
+        InputError: the file cannot be written.
+    """
+    train_language_model(_sample_texts(), path, seed, f"--language-model {path}")
 
 
-def _train(texts: str, model: str, seed: int, buckets: int) -> None:
-    import fasttext
+def _sample_texts() -> Iterator[tuple[str, str]]:
+    from mrs_datasets.prepared.prepared import open_prepared
 
-    fasttext.train_supervised(
-        texts, minn=2, maxn=4, dim=16, epoch=8, lr=0.5, bucket=buckets, thread=1, seed=seed, verbose=0
-    ).save_model(model)
+    sample = open_prepared("sample")
+    for language in LANGUAGES:
+        pairs = sample.load(language, "train")
+        for message, reply in zip(pairs["message"][:], pairs["reply"][:], strict=True):
+            yield from ((language, text) for text in (message, reply, f"{message} {reply}"))

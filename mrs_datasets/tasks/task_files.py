@@ -1,4 +1,4 @@
-"""A user's own rows for a task of a benchmark, beside the prepared data: one file with the task's columns."""
+"""A user's own rows for a task of a benchmark, in addition to the prepared data: one file with the task's columns."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from mrs_datasets.readers.json_lines import parse_object
+from mrs_datasets.readers.sources import parse_object
 from mrs_suggest.common.errors import InputError, first_line
 from mrs_suggest.common.io.files import file_sha256
 from mrs_suggest.common.io.lines import read_lines
@@ -21,7 +21,7 @@ KINDS = (".parquet", ".jsonl")
 
 
 def read_task_file(path: Path, schema: pa.Schema) -> Dataset:
-    """The rows of a Parquet file, or of one with a JSON object a line; columns that the task lacks are left out.
+    """The rows of a Parquet file, or of a file of JSON lines; columns that the task does not have are left out.
 
     Args:
         schema: the task's columns, as in the catalogue; all are needed, and none may be null.
@@ -70,7 +70,7 @@ def _json_lines(path: Path, schema: pa.Schema) -> pa.Table:
         lacking = [name for name in schema.names if row.get(name) is None]
         if lacking:
             raise InputError(f"{path}, line {number}: has no {lacking[0]}; expected {', '.join(schema.names)}.")
-        rows.append({name: row[name] for name in schema.names})
+        rows.append(row)
     try:
         return pa.Table.from_pylist(rows, schema)
     except (pa.ArrowInvalid, pa.ArrowTypeError) as error:

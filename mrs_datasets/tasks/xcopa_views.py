@@ -1,12 +1,12 @@
-"""Views of XCOPA's tables: adversarial variants, sentence pairs, and translate-test beside its original.
+"""Views of XCOPA's tables: adversarial variants, sentence pairs, and translate-test joined with its original.
 
-Pure functions on Arrow tables with XCOPA's columns (premise, choice1, choice2, question, label, idx, changed,
-question_corrected). Tables without `question_corrected`, such as those of earlier versions, are taken, too.
+Pure functions on Arrow tables with XCOPA's columns; tables of earlier versions do not have question_corrected.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -17,8 +17,7 @@ from mrs_datasets.readers import Chunks
 from mrs_datasets.readers.xcopa_questions import CORRECTED, QUESTION
 from mrs_suggest.common.errors import InputError
 
-# Ponti et al. 2020, section 2; section 4.1, note 8, shows one as model input. The paper gives them in English alone and
-# names no translation.
+# Ponti et al. 2020, section 2; section 4.1, note 8, shows one as model input. The paper gives them only in English.
 PROMPTS = {"cause": "What was the cause?", "effect": "What happened as a result?"}
 TEXTS = ("premise", "choice1", "choice2")
 TRANSLATION = "translation-"  # prefix of the configs of translations
@@ -27,21 +26,13 @@ SHOWN = 3  # how many values an error names
 
 
 def without_premise(rows: pa.Table) -> pa.Table:
-    """The variant NoP (section 4.3): choice1, choice2, question, label, idx, changed, question_corrected.
-
-    Raises:
-        InputError: one of these columns is missing.
-    """
+    """The variant NoP (section 4.3); InputError if a column is missing."""
     corrected = [CORRECTED] if CORRECTED in rows.column_names else []
     return _selected(rows, ("choice1", "choice2", "question", "label", "idx", "changed", *corrected))
 
 
 def without_question(rows: pa.Table) -> pa.Table:
-    """The variant NoQ (section 4.3), with the prompts hidden: premise, choice1, choice2, label, idx, changed.
-
-    Raises:
-        InputError: one of these columns is missing.
-    """
+    """The variant NoQ (section 4.3), with the prompts hidden; InputError if a column is missing."""
     return _selected(rows, ("premise", "choice1", "choice2", "label", "idx", "changed"))
 
 
@@ -52,8 +43,8 @@ def sentence_pairs(rows: pa.Table, question: str = QUESTION) -> pa.Table:
         question: the column that gives the prompt: `question`, as in the published files, or `question_corrected`.
 
     Returns:
-        idx (int64), choice (int64, 0 or 1), text (the premise, a space and the prompt; the prompt or the premise alone
-        where the other column is hidden), text_pair (the choice), plausible (int64, 1 if the choice is the label).
+        idx (int64), choice (int64, 0 or 1), text (the premise, a space and the prompt; only one of them if the other
+        column is hidden), text_pair (the choice), plausible (int64, 1 if the choice is the label).
 
     Raises:
         InputError: a column is missing or has a gap, a question has no prompt, or a label is not 0 or 1.
@@ -67,10 +58,16 @@ def sentence_pairs(rows: pa.Table, question: str = QUESTION) -> pa.Table:
     for name in rows.column_names:
         if rows[name].null_count:
             raise InputError(f"sentence pairs: {name} has {rows[name].null_count} gaps; expected a value in every row.")
-    _require_known(rows, "label", [0, 1])
+    known: dict[str, list[Any]] = {"label": [0, 1], **({question: list(PROMPTS)} if question in context else {})}
+    for name, values in known.items():
+        unknown = rows.filter(pc.invert(pc.is_in(rows[name], pa.array(values, rows[name].type))))
+        if len(unknown):
+            raise InputError(
+                f"sentence pairs: the {name} of idx {_first(unknown['idx'])} is {unknown[name][0].as_py()!r}; "
+                f"expected {' or '.join(map(str, values))}."
+            )
     parts = [rows["premise"].cast(pa.string())] if "premise" in context else []
     if question in context:
-        _require_known(rows, question, list(PROMPTS))
         kind = pc.index_in(rows[question].cast(pa.string()), pa.array(list(PROMPTS)))
         parts.append(pc.take(pa.array(list(PROMPTS.values())), kind))
     text = pc.binary_join_element_wise(*parts, " ")
@@ -90,14 +87,14 @@ def sentence_pairs(rows: pa.Table, question: str = QUESTION) -> pa.Table:
 
 
 def join_translations(original: pa.Table, translated: pa.Table) -> pa.Table:
-    """Translate-test beside its original, joined by idx.
+    """Translate-test joined with its original by idx.
 
     Returns:
-        The original's rows and columns as they are, then premise_translated, choice1_translated, choice2_translated.
+        The original's rows and columns unchanged, then premise_translated, choice1_translated, choice2_translated.
 
     Raises:
         InputError: a column is missing, an idx is repeated, the two do not have the same idx, or a label or question
-            differs (in XCOPA's files none does: the translations repeat the original's, wrong questions included).
+            differs (XCOPA's translations repeat those of the original, including wrong questions).
     """
     for name, rows in (("original", original), ("translations", translated)):
         missing = [column for column in (*TEXTS, "question", "label", "idx") if column not in rows.column_names]
@@ -111,7 +108,7 @@ def join_translations(original: pa.Table, translated: pa.Table) -> pa.Table:
     for name, have, other in (("translations", theirs, ours), ("original", ours, theirs)):
         lacking = other.filter(pc.invert(pc.is_in(other, have)))
         if len(lacking):
-            raise InputError(f"{name}: there is no idx {_first(lacking)}; expected the same examples in both tables.")
+            raise InputError(f"{name}: idx {_first(lacking)} is missing; expected the same examples in both tables.")
     matched = translated.take(pc.index_in(ours, theirs))
     for name in ("label", "question"):
         differ = ours.filter(pc.not_equal(original[name], matched[name]))
@@ -130,8 +127,7 @@ def with_views(chunks: Chunks, views: Sequence[str], record: DatasetRecord) -> C
 
     Args:
         chunks: whole splits (XCOPA is small).
-        views: of `nop`, `noq`, `nopq`, `pairs`, `joined`, as the record's kinds on demand are named. The columns of the
-            first three are the record's: nothing else is left.
+        views: of `nop`, `noq`, `nopq` (the columns of these kinds in the record), `pairs` and `joined`.
 
     Raises:
         InputError: nothing to join: no language has both its own examples and their translations.
@@ -165,18 +161,8 @@ def _selected(rows: pa.Table, names: tuple[str, ...]) -> pa.Table:
     return rows.select(names)
 
 
-def _require_known(rows: pa.Table, name: str, values: list[str] | list[int]) -> None:
-    unknown = rows.filter(pc.invert(pc.is_in(rows[name], pa.array(values, rows[name].type))))
-    if len(unknown):
-        found = unknown[name][0].as_py()
-        raise InputError(
-            f"sentence pairs: the {name} of idx {_first(unknown['idx'])} is {found!r}; "
-            f"expected {' or '.join(str(value) for value in values)}."
-        )
-
-
 def _first(numbers: pa.Array | pa.ChunkedArray) -> str:
-    """The lowest idx, and how many more there are."""
+    """The lowest idx, and the number of others."""
     values = sorted(numbers.to_pylist())
     more = f" and {len(values) - SHOWN} more" if len(values) > SHOWN else ""
     return ", ".join(str(value) for value in values[:SHOWN]) + more

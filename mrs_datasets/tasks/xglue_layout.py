@@ -1,4 +1,4 @@
-"""Writes prepared tasks of XGLUE as the archive's files, which the official scorer and `mrs score` take as gold."""
+"""Writes prepared tasks of XGLUE as the archive's files, which the official scorer and `mrs score` accept as gold."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 from mrs_datasets.prepared.prepared import PreparedData
 from mrs_datasets.readers.xglue import SPLITS
-from mrs_datasets.readers.xglue_released import SOURCE, TARGET, released_path
+from mrs_datasets.readers.xglue_files import SOURCE, TARGET, released_path
 from mrs_metrics.xglue_tasks import Task, get_task
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.common.io.files import atomic_folder
@@ -45,7 +45,7 @@ def write_layout(data: PreparedData, folder: Path, configs: Sequence[str] | None
 
 def write_split_files(folder: Path, task: Task, language: str, split: str, rows: Sequence[Row]) -> list[Path]:
     """Write the file or files of one split (`train`, `validation` or `test`) below a folder; return their paths."""
-    published = {ours: theirs for theirs, ours in SPLITS.items()}[split]
+    published = SPLITS[split]
     path = released_path(folder, task, language, published)
     if task.generation:
         given, wanted = rows[0]

@@ -8,17 +8,17 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
+from mrs_datasets.readers.sources import as_number
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.common.io.lines import read_lines
 
 PAIRS = 5000  # section 4.4: "the 5k most reliable word translation pairs"
 
 
-@dataclass(frozen=True)
-class Entry:
+class Entry(NamedTuple):
     """A translation pair."""
 
     term: str
@@ -26,16 +26,13 @@ class Entry:
 
 
 def read_dictionary(path: Path, most: int = PAIRS) -> list[Entry]:
-    """The most reliable pairs of a dictionary, the best first; equal pairs count once.
+    """The `most` reliable pairs of a dictionary, the best first; equal pairs count once.
 
-    Without a third column, the order of the file is taken for that of reliability.
-
-    Args:
-        most: pairs to keep.
+    Without a third column, the first lines are the most reliable ones.
 
     Raises:
-        InputError: a line has not two or three columns, an empty one, or a confidence that is no number; or there is no
-            pair.
+        InputError: a line does not have two or three columns, has an empty one, or its confidence is not a number; or
+            the file has no pair.
     """
     found: dict[Entry, float] = {}
     width = 0
@@ -47,24 +44,16 @@ def read_dictionary(path: Path, most: int = PAIRS) -> list[Entry]:
         if len(columns) != width or width not in (2, 3) or not all(columns):
             raise InputError(
                 f"{path}, line {number}: expected term, tab, English, and in every line or in none a tab and a "
-                f"confidence; found {len(columns)} columns{'' if all(columns) else ', an empty one among them'}."
+                f"confidence; found {len(columns)} columns{'' if all(columns) else ', including an empty one'}."
             )
         entry = Entry(columns[0], columns[1])
-        confidence = _number(path, number, columns[2]) if width == 3 else 0.0
+        confidence = as_number(columns[2]) if width == 3 else 0.0
+        if math.isnan(confidence):
+            raise InputError(f"{path}, line {number}: expected a number as confidence, found {columns[2]!r}.")
         found[entry] = max(found.get(entry, -math.inf), confidence)
     if not found:
         raise InputError(f"{path}: has no translation pair; expected lines of term, tab, English.")
     return sorted(found, key=lambda entry: -found[entry])[:most]  # stable: the order of the file among equals
-
-
-def _number(path: Path, line: int, text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = math.nan
-    if math.isnan(value):
-        raise InputError(f"{path}, line {line}: expected a number as confidence, found {text!r}.")
-    return value
 
 
 def quasi_sentences(entries: Iterable[Entry]) -> Iterator[str]:
@@ -79,10 +68,9 @@ def quasi_sentences(entries: Iterable[Entry]) -> Iterator[str]:
 class TermReplacer:
     """T-REP: the terms of a dictionary in a text become their English translations.
 
-    Terms are matched as whole words (letters or digits do not go on at either end), whatever their case, the longest
-    first; of several translations the most reliable is taken. One that replaces a capitalised term is capitalised.
-    Inflected forms that the dictionary does not have stay, and a script without spaces between words has no words to
-    match.
+    Terms are matched as whole words, in any case, the longest first; of several translations the most reliable is
+    taken. The translation of a capitalised term is capitalised. Inflected forms that the dictionary does not have stay,
+    and so do texts in scripts without spaces between words.
 
     Args:
         entries: the most reliable first.

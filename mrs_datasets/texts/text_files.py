@@ -13,20 +13,13 @@ from mrs_suggest.common.io.storage import Location
 from mrs_suggest.common.text.languages import find_language
 
 FILES = ("*.txt", "*.txt.gz", "*.txt.xz", "*.txt.zst")  # of a folder of texts
-START = 1 << 13  # bytes that are looked at before a file is read as text
+START = 1 << 13  # bytes that are checked before a file is read as text
 
 
 def split_language(text: str, option: str) -> tuple[str, str]:
-    """The language and the source of `LANG=SOURCE`.
-
-    Args:
-        option: where it was given, for the error.
-
-    Raises:
-        InputError: it names no language or no source.
-    """
-    language, equals, where = text.partition("=")
-    if not equals or not where:
+    """The language and the source of `LANG=SOURCE`; InputError, naming the option, if one of them is missing."""
+    language, _, where = text.partition("=")
+    if not where:
         raise InputError(f"{option} {text}: expected LANG=SOURCE, such as ht=texts/ht.txt.")
     if find_language(language) is None:
         raise InputError(f"{option} {text}: {language!r} is not the code of a language, such as ht or pt-BR.")
@@ -34,30 +27,15 @@ def split_language(text: str, option: str) -> tuple[str, str]:
 
 
 def files_in(folder: Location, where: object) -> list[Location]:
-    """The text files of a folder, in the order of their names.
-
-    Args:
-        where: names the folder in the error.
-
-    Raises:
-        InputError: there is none.
-    """
-    files = sorted((file for file in folder.iterdir() if _is_text_file(file)), key=lambda file: file.name)
+    """The text files of a folder, by name; InputError, naming `where`, without text files."""
+    files = [one for one in folder.iterdir() if any(fnmatchcase(one.name, p) for p in FILES) and one.is_file()]
     if not files:
         raise InputError(f"{where}: the folder has no {' or '.join(FILES)}, and is not a prepared one.")
-    return files
-
-
-def _is_text_file(path: Location) -> bool:
-    return any(fnmatchcase(path.name, pattern) for pattern in FILES) and path.is_file()
+    return sorted(files, key=lambda file: file.name)
 
 
 def require_text(path: Location) -> None:
-    """Refuse a binary file; what cannot be read at all is left to who reads it.
-
-    Raises:
-        InputError: there is a zero byte near the start of the file.
-    """
+    """Refuse a binary file, which has a zero byte near its start; errors of reading are left to the reader."""
     with open_binary(path) as file:
         try:
             binary = b"\0" in file.read(START)

@@ -1,13 +1,12 @@
-"""Where text to train on is: files, folders, Parquet, prepared data sets and the hub; sentences or pairs."""
+"""Sources of text to train on: files, folders, Parquet, prepared data sets and the hub; sentences or pairs."""
 
 from __future__ import annotations
 
-from abc import abstractmethod
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice, zip_longest
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar
 
 from mrs_datasets.catalogue import LANGUAGE
 from mrs_datasets.prepared.prepared import PreparedData, open_prepared
@@ -20,8 +19,6 @@ from mrs_suggest.common.io.remote_errors import masked
 from mrs_suggest.common.io.storage import is_url, location
 from mrs_suggest.common.text.languages import find_language
 
-TEXTS = (*FILES, "*.parquet")  # of a folder of texts
-PAIRS = ("*.tsv", "*.tsv.gz", "*.tsv.xz", "*.tsv.zst", "*.parquet")  # of a folder of translations
 TRANSLATION = "translation"  # the column of the hub's translation data sets: language -> text
 Pair = tuple[str, str]
 Item = TypeVar("Item", str, Pair)
@@ -34,9 +31,9 @@ class Reading:
 
     Attributes:
         column: of the texts in Parquet files and in data sets that the catalogue does not know.
-        pair_columns: of the two sides of translations there; none: those named as the languages, or `translation`.
+        pair_columns: of the two sides of translations there; empty for those named as the languages, or `translation`.
         stream: read hub data sets without downloading them whole.
-        most: sentences or pairs that are taken of each streamed source; None: all.
+        most: sentences or pairs taken from each streamed source; None for all.
     """
 
     column: str = "text"
@@ -49,10 +46,13 @@ class Reading:
 class Source(Generic[Item]):
     """A value of an option: `LANG=SOURCE`, or `LANG=SOURCE:CONFIG:SPLIT` for a data set.
 
+    `TextSource` and `PairSource` say how a value is split, which columns are read, and how lines and rows become items.
+
     Attributes:
         option: where it was given, for errors.
-        language: its code; of translations two with a hyphen between them.
-        config: of a data set; None: the language's (prepared data), or the data set's own default.
+        language: its code; for translations, two with a hyphen between them.
+        config: of a data set; None for the language's (prepared data), or the data set's own default.
+        patterns: the files of a folder of texts.
     """
 
     option: str
@@ -60,10 +60,11 @@ class Source(Generic[Item]):
     where: str
     config: str | None = None
     split: str = "train"
+    patterns: ClassVar[Sequence[str]] = ()
 
     @classmethod
     def parse(cls: type[Self], text: str, option: str) -> Self:
-        """Read a value; InputError where it names no language or nothing."""
+        """Read a value; InputError if it names no language or no source."""
         language, where = cls._split(text, option)
         if cls._is_local(where) or is_url(where):
             return cls(option, language, where)
@@ -84,19 +85,17 @@ class Source(Generic[Item]):
         if path.is_file() or (self._is_local(self.where) and not path.exists()):
             found = list(self._file(path, reading))
         elif path.is_dir() and not (path / "data").is_dir():
-            patterns = self._patterns()
-            files = sorted({file for pattern in patterns for file in path.glob(pattern)})
+            files = sorted({file for pattern in self.patterns for file in path.glob(pattern)})
             if not files:
-                raise InputError(f"{self}: the folder has no {' or '.join(patterns)}, and is not a prepared one.")
+                raise InputError(f"{self}: the folder has no {' or '.join(self.patterns)}, and is not a prepared one.")
             found = [item for file in files for item in self._file(file, reading)]
         elif path.is_dir() or self.where == "sample":
-            found = list(self._prepared(open_prepared(self.where), reading))
+            found = list(self._data_set(open_prepared(self.where), True, replace(reading, stream=False)))
         elif is_repo_id(self.where) and "," not in self.where:
             name, revision = split_revision(self.where)
             revision = commit_of("dataset", name, revision) or revision
             data = PreparedData(name, None, revision)
-            known = bool(data.report().get("data_set"))
-            items = self._prepared(data, reading) if known and not reading.stream else self._hub(data, known, reading)
+            items = self._data_set(data, bool(data.report().get("data_set")), reading)
             found = list(islice(items, reading.most if reading.stream else None))
         else:
             raise InputError(f"{self}: no such file or folder, and not a hub id such as ORG/NAME.")
@@ -105,7 +104,7 @@ class Source(Generic[Item]):
         return found, revision
 
     def name(self) -> str:
-        """For records: a hub id or `sample`; of files, folders and URLs the last part of the path."""
+        """The name in records: a hub id or `sample`; of files, folders and URLs the last part of the path."""
         if is_url(self.where):
             return location(self.where).name
         return ",".join(Path(part).name for part in self.where.split(",")) if self._is_local(self.where) else self.where
@@ -113,39 +112,31 @@ class Source(Generic[Item]):
     def __str__(self) -> str:
         return f"{self.option} {self.language}={masked(self.where)}"
 
-    # --- what sentences and pairs differ in
-
     @staticmethod
-    @abstractmethod
     def _split(text: str, option: str) -> tuple[str, str]:
-        """The language and the source."""
+        raise NotImplementedError
 
-    @staticmethod
-    @abstractmethod
-    def _patterns() -> Sequence[str]: ...
-
-    @abstractmethod
     def _lines(self, path: Path) -> Iterator[Item]:
-        """Those of a text file."""
+        raise NotImplementedError
 
-    @abstractmethod
     def _columns(self, names: Sequence[str], reading: Reading) -> Sequence[str]:
-        """The columns that are read of a table with such columns."""
+        """The columns to read of a table that the catalogue does not know."""
+        raise NotImplementedError
 
-    @abstractmethod
+    def _known_columns(self, data: PreparedData, config: str, names: Sequence[str], reading: Reading) -> Sequence[str]:
+        """The columns to read of a prepared data set."""
+        raise NotImplementedError
+
     def _items(self, row: Sequence[Any]) -> Iterator[Item]:
-        """Those of the values of these columns in a row."""
-
-    # --- what they share
+        """The items in a row's values of these columns."""
+        raise NotImplementedError
 
     @staticmethod
     def _is_local(where: str) -> bool:
         return Path(where).exists()
 
     def _file(self, path: Path, reading: Reading) -> Iterator[Item]:
-        if path.suffix == ".parquet":
-            return self._parquet(path, reading)
-        return self._lines(path)
+        return self._parquet(path, reading) if path.suffix == ".parquet" else self._lines(path)
 
     def _parquet(self, path: Path, reading: Reading) -> Iterator[Item]:
         import pyarrow as pa
@@ -155,49 +146,35 @@ class Source(Generic[Item]):
             with pq.ParquetFile(path) as file:
                 columns = self._columns(file.schema_arrow.names, reading)
                 for batch in file.iter_batches(columns=list(columns)):
-                    yield from self._of_columns([batch.column(name).to_pylist() for name in columns])
+                    for row in zip(*(batch.column(name).to_pylist() for name in columns), strict=True):
+                        yield from self._items(row)
         except (pa.ArrowInvalid, OSError) as error:
             raise InputError(f"{path}: cannot be read as Parquet ({first_line(error)}).") from None
 
-    def _prepared(self, data: PreparedData, reading: Reading) -> Iterator[Item]:
-        config = self._prepared_config(data)
-        rows = data.load(config, self.split)
-        columns = self._prepared_columns(data, config, rows.column_names, reading)
-        return self._of_columns([rows[column][:] for column in columns])
-
-    def _prepared_config(self, data: PreparedData) -> str:
-        config, have = self.config or self.language, data.configs()
-        if config not in have:
-            raise InputError(f"{self}: no text of {config!r}; the data have {' '.join(have)}.")
-        return config
-
-    def _prepared_columns(
-        self, data: PreparedData, config: str, names: Sequence[str], reading: Reading
-    ) -> Sequence[str]:
-        return self._columns(names, reading)
-
-    def _hub(self, data: PreparedData, known: bool, reading: Reading) -> Iterator[Item]:
+    def _data_set(self, data: PreparedData, known: bool, reading: Reading) -> Iterator[Item]:
+        """The items of a data set; `known` to the catalogue, if it was prepared by this package."""
         from datasets import load_dataset
-        from datasets.exceptions import DatasetNotFoundError
 
-        config, streams = self._prepared_config(data) if known else self.config, reading.stream
+        config = self.config or (self.language if known else None)
+        if known and config not in (have := data.configs()):
+            raise InputError(f"{self}: no text of {config!r}; the data have {' '.join(have)}.")
         try:
-            rows: Any = load_dataset(data.name, config, split=self.split, revision=data.revision, streaming=streams)
-            names = rows.column_names or list(next(iter(rows), {}))
-            columns = (
-                self._prepared_columns(data, str(config), names, reading) if known else self._columns(names, reading)
+            rows: Any = (
+                data.load(str(config), self.split)
+                if known and not reading.stream
+                else load_dataset(data.name, config, split=self.split, revision=data.revision, streaming=reading.stream)
             )
-            if not streams:
-                yield from self._of_columns([rows[column][:] for column in columns])
-                return
-            for row in rows:
-                yield from self._items([row[column] for column in columns])
-        except (DatasetNotFoundError, ValueError, OSError) as error:
+            names = rows.column_names or list(next(iter(rows), {}))
+            columns = self._known_columns(data, str(config), names, reading) if known else self._columns(names, reading)
+            values = (
+                ([row[column] for column in columns] for row in rows)
+                if reading.stream
+                else zip(*(rows[column][:] for column in columns), strict=True)
+            )
+            for row in values:
+                yield from self._items(row)
+        except (ValueError, OSError) as error:
             raise InputError(f"{self}: cannot be loaded ({first_line(error)}).") from None
-
-    def _of_columns(self, columns: Sequence[Iterable[Any]]) -> Iterator[Item]:
-        for row in zip(*columns, strict=True):
-            yield from self._items(row)
 
     def _text(self, value: Any) -> str:
         if value is None:
@@ -211,6 +188,8 @@ class Source(Generic[Item]):
 class TextSource(Source[str]):
     """A value of `--text`: sentences of one language."""
 
+    patterns: ClassVar[Sequence[str]] = (*FILES, "*.parquet")
+
     @classmethod
     def parse(cls, text: str, option: str = "--text") -> TextSource:
         return super().parse(text, option)
@@ -218,10 +197,6 @@ class TextSource(Source[str]):
     @staticmethod
     def _split(text: str, option: str) -> tuple[str, str]:
         return split_language(text, option)
-
-    @staticmethod
-    def _patterns() -> Sequence[str]:
-        return TEXTS
 
     def _lines(self, path: Path) -> Iterator[str]:
         return one_lines(line for _, line in _read(path))
@@ -231,9 +206,7 @@ class TextSource(Source[str]):
             raise InputError(f"{self}: no column {reading.column!r}; pass --text_column, one of {' '.join(names)}.")
         return [reading.column]
 
-    def _prepared_columns(
-        self, data: PreparedData, config: str, names: Sequence[str], reading: Reading
-    ) -> Sequence[str]:
+    def _known_columns(self, data: PreparedData, config: str, names: Sequence[str], reading: Reading) -> Sequence[str]:
         texts = data.record().kind_of(config).texts
         columns = texts.get(self.language) or texts.get(LANGUAGE) or ()
         if not columns:
@@ -248,14 +221,16 @@ class TextSource(Source[str]):
 class PairSource(Source[Pair]):
     """A value of `--parallel`: translations, `en-ht=SOURCE`, or `en-ht=FILE,FILE` for two files line by line."""
 
+    patterns: ClassVar[Sequence[str]] = ("*.tsv", "*.tsv.gz", "*.tsv.xz", "*.tsv.zst", "*.parquet")
+
     @classmethod
     def parse(cls, text: str, option: str = "--parallel") -> PairSource:
         return super().parse(text, option)
 
     @staticmethod
     def _split(text: str, option: str) -> tuple[str, str]:
-        pair, equals, where = text.partition("=")
-        if not equals or not where:
+        pair, _, where = text.partition("=")
+        if not where:
             raise InputError(
                 f"{option} {text}: expected LANG-LANG=SOURCE, such as en-ht=pairs.tsv or "
                 "en-ht=texts/en.txt,texts/ht.txt."
@@ -265,10 +240,6 @@ class PairSource(Source[Pair]):
                 f"{option} {text}: {pair!r} is not two codes of languages with a hyphen between them, such as en-ht."
             )
         return pair, where
-
-    @staticmethod
-    def _patterns() -> Sequence[str]:
-        return PAIRS
 
     @staticmethod
     def _is_local(where: str) -> bool:
@@ -293,8 +264,7 @@ class PairSource(Source[Pair]):
     def _aligned(self, *paths: Path) -> Iterator[Pair]:
         ends = [0, 0]
         for cells in zip_longest(*map(_read, paths)):
-            for side, cell in enumerate(cells):
-                ends[side] = ends[side] if cell is None else cell[0]
+            ends = [end if cell is None else cell[0] for end, cell in zip(ends, cells, strict=True)]
             if None not in cells:
                 yield from self._items([cell[1] for cell in cells])
         if ends[0] != ends[1]:
@@ -313,10 +283,8 @@ class PairSource(Source[Pair]):
             f"{self}: no columns {' and '.join(wanted)}; pass --parallel_columns, two of {' '.join(names)}."
         )
 
-    def _prepared_columns(
-        self, data: PreparedData, config: str, names: Sequence[str], reading: Reading
-    ) -> Sequence[str]:
-        """Where the catalogue knows one column in each of the languages, these."""
+    def _known_columns(self, data: PreparedData, config: str, names: Sequence[str], reading: Reading) -> Sequence[str]:
+        """One column in each of the languages, if the catalogue knows them."""
         record = data.record()
         texts, own = record.kind_of(config).texts, record.language_of(config)
         sides = languages_of(self.language) or ()
@@ -338,7 +306,7 @@ class PairSource(Source[Pair]):
 
 
 def languages_of(pair: str) -> Pair | None:
-    """The two languages of a pair such as en-ht or pt-BR-zh-Hant; None if it is no pair.
+    """The two languages of a pair such as en-ht or pt-BR-zh-Hant; None if it is not a pair.
 
     >>> languages_of("pt-BR-zh-Hant"), languages_of("pt-BR")
     (('pt-BR', 'zh-Hant'), None)

@@ -9,7 +9,7 @@ from typing import Any
 
 from mrs_suggest.common.command_parser import CommandParser
 from mrs_suggest.common.errors import InputError
-from mrs_suggest.common.report.console import make_console
+from mrs_suggest.common.report.tables import Grid, print_grid
 from mrs_suggest.common.text.text import visible, visible_json
 
 
@@ -24,9 +24,6 @@ def make_parser() -> argparse.ArgumentParser:
     make.add_argument("--out", type=Path, required=True, metavar="DIR", help="the folder to write")
     make.add_argument(
         "--annotators", type=int, default=ANNOTATORS, help=f"number of annotators (default {ANNOTATORS}, section 3.3)"
-    )
-    make.add_argument(  # its earlier name
-        "--judges", type=int, dest="annotators", default=argparse.SUPPRESS, help=argparse.SUPPRESS
     )
     make.add_argument(
         "--examples",
@@ -86,25 +83,17 @@ def _read(options: argparse.Namespace) -> None:
 
 
 def _print_table(figures: dict[str, Any]) -> None:
-    from rich.markup import escape
-    from rich.table import Table
-
-    console = make_console(110)
-    table = Table(title=f"{figures['items']:,} items, {figures['annotators']} annotators", title_justify="left")
-    for column in ("", "judgements", "95 % interval", "items by majority", "95 % interval"):
-        table.add_column(column, justify="right" if column else "left")
-    names = {"win": "A preferred", "tie": "tie", "loss": "B preferred"}
-    for outcome, name in names.items():
-        cells = []
+    rows = []
+    for outcome, name in (("win", "A preferred"), ("tie", "tie"), ("loss", "B preferred")):
+        row = [name]
         for kind in ("judgements", "majority"):
             low, high = figures[kind][outcome]["interval"]
-            cells += [f"{figures[kind][outcome]['share']:.3f}", f"{low:.3f} to {high:.3f}"]
-        table.add_row(name, *cells)
-    console.print(f"A: {escape(figures['system_a'])}\nB: {escape(figures['system_b'])}", soft_wrap=True)
-    console.print(table)
-    for line in _remarks(figures):
-        console.print(escape(line), soft_wrap=True)
-    console.print(escape(figures["signature"]), style="dim", soft_wrap=True)
+            row += [f"{figures[kind][outcome]['share']:.3f}", f"{low:.3f} to {high:.3f}"]
+        rows.append(row)
+    header = ["", "judgements", "95 % interval", "items by majority", "95 % interval"]
+    title = f"{figures['items']:,} items, {figures['annotators']} annotators"
+    print(f"A: {visible(figures['system_a'])}\nB: {visible(figures['system_b'])}")
+    print_grid(Grid(header, rows, title=title), [*_remarks(figures), figures["signature"]])
 
 
 def _remarks(figures: dict[str, Any]) -> list[str]:

@@ -63,11 +63,11 @@ def _publish(options: argparse.Namespace) -> int:
     from mrs_suggest.common.hub.baselines import read_baselines, resolve_model
     from mrs_suggest.common.hub.hub import is_repo_id, require_repo_id, split_revision
     from mrs_suggest.common.hub.publication import Publication
-    from mrs_suggest.common.io.manifest import require_undamaged
+    from mrs_suggest.models.model_folder import open_model_folder
     from mrs_suggest.serving.page.page_space import space_files
     from mrs_suggest.training.export.checked_card import checked_card
     from mrs_suggest.training.export.families import publication
-    from mrs_suggest.training.run import read_record
+    from mrs_suggest.training.record import read_record
 
     require_repo_id(options.repo)
     change_of(options, options.repo)
@@ -79,7 +79,7 @@ def _publish(options: argparse.Namespace) -> int:
             models[baseline.repo_id if baseline else name] = None  # from where the Space takes it
             continue
         folder = resolve_model(name)
-        require_undamaged(folder)
+        open_model_folder(folder)
         models[name] = publication(folder, read_record(folder), options.repo, checked_card(folder, None)).files()
     space = Publication("space", options.repo, None, instead=space_files(options.repo, models), space_sdk="gradio")
     publish_or_print(space, options, f"https://huggingface.co/spaces/{options.repo}")

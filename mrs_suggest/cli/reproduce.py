@@ -8,7 +8,7 @@ import shlex
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import mrs_trainers
 
@@ -18,7 +18,6 @@ from mrs_suggest.common.text.text import visible
 
 if TYPE_CHECKING:
     from mrs_suggest.reproduce.cells import Cell, Setup
-    from mrs_suggest.reproduce.jobs import Jobs
 
 CONFIGS = Path(mrs_trainers.__path__[0]) / "configs"
 TABLES = CONFIGS / "reproduce"
@@ -30,95 +29,59 @@ def make_parser() -> argparse.ArgumentParser:
     from mrs_suggest.reproduce.table import table_names
 
     parser = CommandParser(prog="mrs reproduce", description=__doc__)
+    lists: dict[str, Any] = {"nargs": "+", "action": "extend", "default": []}
     parser.add_argument("table", choices=table_names(TABLES), help="the table")
     parser.add_argument(
-        "--table",
-        nargs="+",
-        action="extend",
-        default=[],
-        dest="printed",
-        metavar="TABLE",
-        help="print only these of its tables, and run what stands in them, such as 5 or 8 of xcopa (default: the main "
-        "ones, where the table names some; else all)",
-    )
+        "--table", **lists, dest="printed", metavar="TABLE",
+        help="print and run only these of its tables, such as 5 or 8 of xcopa (default: its main tables)",
+    )  # fmt: skip
     parser.add_argument(
-        "--figure",
-        nargs="+",
-        action="extend",
-        default=[],
-        dest="figures",
-        metavar="FIGURE",
-        help="print these of its figures, and run what stands in them, such as 2 of mrs",
-    )
+        "--figure", **lists, dest="figures", metavar="FIGURE", help="print and run only these figures, such as 2"
+    )  # fmt: skip
     parser.add_argument(
-        "--sheets",
-        type=Path,
-        metavar="FOLDER",
-        help="the folder of `mrs annotate` with filled-in files about a figure's two systems, for human preference",
-    )
-    parser.add_argument("--page", action="store_true", help="run nothing; write the page from what is finished")
+        "--sheets", type=Path, metavar="FOLDER",
+        help="`mrs annotate` folder with completed files about a figure's two systems, for human preference",
+    )  # fmt: skip
+    parser.add_argument("--page", action="store_true", help="run nothing; write the page from finished runs")
     parser.add_argument(
-        "--only",
-        nargs="+",
-        action="extend",
-        default=[],
-        metavar="CELL",
-        help="run only these cells and those that they wait for: ID, ID/SEED or a pattern such as 'persona-*'",
-    )
+        "--only", **lists, metavar="CELL",
+        help="run only these cells and their dependencies: ID, ID/SEED or a pattern such as 'persona-*'",
+    )  # fmt: skip
     parser.add_argument(
-        "--scale",
-        default="full",
-        help="full (default), or one that the table describes, such as tiny: the same cells with tiny models, a few "
-        "steps each; small: with a model and steps for a computer without a GPU",
-    )
+        "--scale", default="full",
+        help="full (default), or a scale of the table; tiny: tiny models, a few steps each; small: a model and steps "
+        "for a computer without a GPU",
+    )  # fmt: skip
     parser.add_argument(
-        "--model",
-        "--model_name_or_path",
-        metavar="FOLDER",
-        help="a folder, or a hub id such as ORG/NAME@REVISION, that stands for the table's base model",
-    )
+        "--model", "--model_name_or_path", metavar="FOLDER",
+        help="replace the table's base model by this folder or hub id, such as ORG/NAME@REVISION",
+    )  # fmt: skip
     parser.add_argument(
-        "--checkpoint",
-        nargs="+",
-        action="extend",
-        default=[],
-        metavar="CELL=FOLDER",
-        help="a model that stands for the run of a cell that others start from, such as a pretraining",
-    )
+        "--checkpoint", **lists, metavar="CELL=FOLDER",
+        help="use this model instead of running a cell that others start from, such as a pretraining",
+    )  # fmt: skip
     parser.add_argument(
-        "--data",
-        nargs="+",
-        action="extend",
-        default=[],
-        metavar="NAME=FOLDER",
-        help="where a data set of the table is: a prepared folder, or its source files",
-    )
-    parser.add_argument("--output", type=Path, metavar="DIR", help="where to write (default build/reproduce/TABLE)")
+        "--data", **lists, metavar="NAME=FOLDER", help="location of a data set: a prepared folder or its source files"
+    )  # fmt: skip
+    parser.add_argument("--output", type=Path, metavar="DIR", help="output folder (default build/reproduce/TABLE)")
+    parser.add_argument("--jobs", type=int, default=1, metavar="N", help="cells to run in parallel (default 1)")
     parser.add_argument(
-        "--jobs",
-        default="1",
-        metavar="N|auto",
-        help="cells at once (default 1); auto: as many as memory and cores allow, by what finished cells have taken",
-    )
-    parser.add_argument(
-        "--dry-run",
-        action="store_true",
-        help="list the cells with state, steps, estimated time and command, and stop",
-    )
+        "--dry-run", action="store_true", help="list the cells with state, steps, estimated time and command, and stop"
+    )  # fmt: skip
     return parser
 
 
 def main(argv: Sequence[str]) -> int:
     options = make_parser().parse_args(argv)
     from mrs_suggest.reproduce.cells import Setup, all_cells, chosen_cells
-    from mrs_suggest.reproduce.claims.preference import read_sheets
-    from mrs_suggest.reproduce.jobs import Jobs
+    from mrs_suggest.reproduce.preference import read_sheets
     from mrs_suggest.reproduce.processes import Stopped, StopSignals
     from mrs_suggest.reproduce.report import write_report
     from mrs_suggest.reproduce.runner import FAILED_NOW, prepare_data, run_cells
     from mrs_suggest.reproduce.table import at_scale, only_tables, read_table, with_checkpoints
 
-    jobs = Jobs.parse(options.jobs)
+    if options.jobs < 1:
+        raise InputError(f"--jobs {options.jobs}: expected a whole number from 1.")
     table = read_table(TABLES, options.table)
     table = at_scale(table, options.scale)
     sheets = read_sheets(options.sheets) if options.sheets else None
@@ -130,7 +93,9 @@ def main(argv: Sequence[str]) -> int:
         if not folder.is_dir():
             raise InputError(f"--checkpoint {folder}: no such folder.")
     table = with_checkpoints(table, {name: str(folder) for name, folder in checkpoints.items()})
-    model = _model(options.model)
+    model = Path(options.model) if options.model else None
+    if model and not model.is_dir() and (not HUB_ID.fullmatch(options.model) or model.parent.exists()):
+        raise InputError(f"--model {options.model}: no such folder.")
     cells = chosen_cells(table, options.only)
     output = (options.output or Path("build") / "reproduce" / table.name) / options.scale
     if options.page and not any(output.glob("cells/*/run/run.json")):
@@ -143,11 +108,11 @@ def main(argv: Sequence[str]) -> int:
         with StopSignals() as signals:
             setup = prepare_data(setup, sources, used, options.dry_run, _say)
             if options.dry_run:
-                list_cells(setup, cells, jobs)
+                list_cells(setup, cells, options.jobs)
                 return 0
-            problems = {} if options.page else run_cells(setup, cells, _say, jobs, signals)
+            problems = {} if options.page else run_cells(setup, cells, _say, options.jobs, signals)
     except Stopped as stopped:
-        _say(f"mrs reproduce: stopped by {stopped.name}; the same command goes on where this one ended.")
+        _say(f"mrs reproduce: stopped by {stopped.name}; run the same command to continue.")
         return stopped.code
     left_out = {name: NOT_CHOSEN for name in all_cells(table) if name not in cells}
     for path in write_report(setup, {**left_out, **problems}, sheets):
@@ -168,16 +133,7 @@ def _named(words: Sequence[str], option: str, what: str) -> dict[str, Path]:
     return found
 
 
-def _model(given: str | None) -> Path | None:
-    """The folder, or the hub id, that stands for the base model."""
-    if given is None or Path(given).is_dir():
-        return Path(given) if given else None
-    if not HUB_ID.fullmatch(given) or Path(given).parent.exists():
-        raise InputError(f"--model {given}: no such folder.")
-    return Path(given)
-
-
-def list_cells(setup: Setup, cells: Mapping[str, Cell], jobs: Jobs) -> None:
+def list_cells(setup: Setup, cells: Mapping[str, Cell], jobs: int) -> None:
     """Print each cell with its state, steps, estimated time and command, and the time of all."""
     from mrs_suggest.reproduce.cells import DONE, INTERRUPTED, States
     from mrs_suggest.reproduce.estimates import Estimates, steps_of, told_duration, told_total
@@ -189,23 +145,20 @@ def list_cells(setup: Setup, cells: Mapping[str, Cell], jobs: Jobs) -> None:
         reason = states.unavailable(name)
         state = reason or states.state(name)
         steps = None if reason else steps_of(cell, setup)
-        told = ["" if steps is None else f"{steps:,} steps"]
+        told = [f"{name}  ({visible(state)})", *([] if steps is None else [f"{steps:,} steps"])]
         if state == DONE:
             finished += 1
             told.append(f"of commit {states.commit(name)}")
         elif not reason:
             left.append(estimates.seconds(states.identity(name), steps))
             told.append("time unknown" if left[-1] is None else f"about {told_duration(left[-1])}")
-        print(f"{name}  ({visible(state)})  {', '.join(one for one in told if one)}".rstrip())
-        if states.without_command(name):
-            continue
-        print(f"  {visible(shlex.join(['mrs', *cell.command(setup, state == INTERRUPTED)]))}")
+        print("  ".join([told[0], ", ".join(told[1:])]).rstrip())
+        if not states.without_command(name):
+            print(f"  {visible(shlex.join(['mrs', *cell.command(setup, state == INTERRUPTED)]))}")
+    at_once = f", {jobs} at once" if jobs > 1 else ""
+    time = f" (time{at_once}: {told_total(left, jobs)})" if left else ""
     empty = len(cells) - finished - len(left)
-    at_once = f", {jobs.number} at once" if jobs.number > 1 and not jobs.auto else ""
-    print(
-        f"{len(cells)} cells: {finished} finished, {empty} that cannot run, {len(left)} to run"
-        + (f" (time{at_once}: {told_total(left, 1 if jobs.auto else jobs.number)})" if left else "")
-    )
+    print(f"{len(cells)} cells: {finished} finished, {empty} that cannot run, {len(left)} to run{time}")
 
 
 def _say(line: str) -> None:

@@ -3,29 +3,100 @@
 from __future__ import annotations
 
 import argparse
+import inspect
 import sys
-from collections.abc import Sequence
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any
 
-from mrs_suggest.cli.options.score_input import standard_input
 from mrs_suggest.common.command_parser import CommandParser
 from mrs_suggest.common.errors import InputError
-from mrs_suggest.common.text.text import finite_json, visible_json
-from mrs_suggest.evaluation.metrics import SPECS
-from mrs_suggest.evaluation.scores.metric_options import SharedOption, require_options_of, shared_options
-from mrs_suggest.evaluation.scores.metric_spec import MetricSpec
-from mrs_suggest.evaluation.scores.score_notes import repeated_messages, score_notes
-from mrs_suggest.evaluation.scores.score_systems import (
-    compare_neighbours,
-    load_systems,
-    name_systems,
-    rank_systems,
-    save_values,
+from mrs_suggest.common.report.tables import (
+    Entry,
+    Grid,
+    grid_latex,
+    grid_markdown,
+    latex_comment,
+    print_grid,
+    transposed,
 )
-from mrs_suggest.evaluation.scores.score_tables import Form, ScoreTable, print_tables, shown_columns
+from mrs_suggest.common.text.text import finite_json, visible, visible_json
+from mrs_suggest.evaluation.scores.metrics import (
+    DIGITS,
+    KNOWN_LANGUAGES,
+    METRICS,
+    Figure,
+    Metric,
+    Scored,
+    repeated_messages,
+    score_system,
+)
 
 DEFAULT = "mrs_rouge"
+STANDARD_INPUT = Path("-")
+# name, figures, interval of the main one, whether in the best group
+Row = tuple[str, Mapping[str, Figure], Sequence[float], bool]
+Table = tuple[Sequence[Row], Mapping[str, str], str]  # rows, headings by figure, the main figure
+
+
+@dataclass(frozen=True)
+class Option:
+    """An option of metrics.
+
+    Attributes:
+        help: what it sets.
+        type: of a value.
+        choices: its values; empty: any of its type.
+        unset: how the help describes a default of None.
+        several: whether it takes one value or more.
+    """
+
+    help: str
+    type: Callable[[str], Any] = str
+    choices: tuple[str, ...] = ()
+    metavar: str | None = None
+    unset: str = ""
+    several: bool = False
+
+
+OPTIONS: Mapping[str, Option] = {
+    "language": Option("language of the texts", metavar="CODE"),
+    "nbest": Option("most suggestions in a line (section 3.3 of MRS)", int, metavar="N"),
+    "sentences": Option("split texts into sentences first, as MRS's script does", choices=("no", "punkt")),
+    "punkt": Option(
+        "parameters of --sentences punkt, in the layout of NLTK's punkt_tab", metavar="FOLDER", unset="NLTK's own"
+    ),
+    "rules": Option("compute as the official script does, or as the paper says", choices=("official", "paper")),
+    "level": Option("count all suggestions together, or average over them", choices=("corpus", "response")),
+    "vocabulary": Option(
+        "also print expectation-adjusted distinct, for a vocabulary of N tokens", int, metavar="N", unset="do not"
+    ),
+    "sample_size": Option(
+        "also print the mean over 100 samples of N suggestions", int, metavar="N", unset="no samples"
+    ),
+    "seed": Option("seed of the samples or pools", int, metavar="N"),
+    "chosen": Option(
+        "score the best suggestion by sentence BLEU, the best by ROUGE, or the first",
+        choices=("best", "best_rouge", "first"),
+    ),
+    "pool": Option("rank in random pools of N candidates", int, metavar="N", unset="all candidates"),
+    "missing_reference": Option(
+        "skip examples whose reply is not a candidate, or score them 0", choices=("skip", "zero")
+    ),
+    "gold": Option("file of the accepted translations, or folder of the references", Path, metavar="PATH"),
+    "language_model": Option(
+        "fastText model, lid.176.ftz or lid.176.bin", metavar="FILE", unset="the one in the cache"
+    ),
+    "task": Option("tasks to score", metavar="TASK", unset="those in the folder", several=True),
+    "split": Option("split of the references", choices=("dev", "test")),
+}
+
+
+def flag_of(option: str) -> str:
+    """The name of an option on the command line."""
+    return "--lang" if option == "language" else f"--{option.replace('_', '-')}"
 
 
 def make_parser() -> argparse.ArgumentParser:
@@ -35,15 +106,25 @@ def make_parser() -> argparse.ArgumentParser:
         type=Path,
         nargs="*",
         metavar="FILE",
-        help=f"a system's file, - for standard input; for {DEFAULT}: {SPECS[DEFAULT].reads.what}",
+        help=f"file of a system, - for standard input; for {DEFAULT}: {METRICS[DEFAULT].reads}",
     )
     parser.add_argument(
         "--pred", type=Path, nargs="+", default=[], metavar="FILE", help="another way to name the files"
     )
     parser.add_argument(
-        "--metric", choices=SPECS, default=DEFAULT, help=f"default {DEFAULT}, which also prints Dist-1 and -2"
+        "--metric", choices=METRICS, default=DEFAULT, help=f"default {DEFAULT}, which also prints Dist-1 and -2"
     )
-    _add_metric_options(parser.add_argument_group("options of metrics"))
+    group = parser.add_argument_group("options of metrics")
+    for name, option in OPTIONS.items():
+        group.add_argument(
+            flag_of(name),
+            dest=name,
+            type=option.type,
+            nargs="+" if option.several else None,
+            choices=option.choices or None,
+            metavar=option.metavar,
+            help=f"{option.help} ({_defaults(name)})",
+        )
     parser.add_argument(
         "--compare",
         type=Path,
@@ -58,77 +139,191 @@ def make_parser() -> argparse.ArgumentParser:
     )
     form = parser.add_mutually_exclusive_group()
     for name, what in (("json", "JSON"), ("markdown", "a Markdown table"), ("latex", "a LaTeX table (booktabs)")):
-        form.add_argument(
-            f"--{name}", dest="form", action="store_const", const=name, default="terminal", help=f"print {what}"
-        )
+        form.add_argument(f"--{name}", dest="form", action="store_const", const=name, help=f"print {what}")
     return parser
 
 
-def _add_metric_options(group: argparse._ArgumentGroup) -> None:
-    """Add what the metrics declare; an option that is not given is None."""
-    for option in shared_options().values():
-        _add_option(group, option, option.first.flag, option.help)
-        if former := option.first.about.former:
-            _add_option(group, option, f"--{former}", argparse.SUPPRESS)
-
-
-def _add_option(group: argparse._ArgumentGroup, option: SharedOption, flag: str, text: str) -> None:
-    group.add_argument(
-        flag,
-        dest=option.name,
-        type=option.first.type,
-        nargs="+" if option.first.several else None,
-        choices=option.choices or None,
-        metavar=option.first.about.metavar,
-        help=text,
-    )
+def _defaults(name: str) -> str:
+    """The default of an option in each metric that takes it; metrics with the same one are grouped."""
+    found: dict[str, list[str]] = {}
+    for metric, about in METRICS.items():
+        if name in about.options:
+            default = about.options[name]
+            unset = f"default: {OPTIONS[name].unset}" if OPTIONS[name].unset else ""
+            text = "required" if default is inspect.Parameter.empty else f"default {default}" if default else unset
+            found.setdefault(text, []).append(metric)
+    return "; ".join(f"{', '.join(metrics)}{text and f': {text}'}" for text, metrics in found.items())
 
 
 def main(argv: Sequence[str]) -> int:
     options = make_parser().parse_args(argv)
-    spec = SPECS[options.metric]
-    given = {name: value for name in shared_options() if (value := getattr(options, name)) is not None}
-    require_options_of(spec, given)
+    metric = METRICS[options.metric]
     files = options.compare or [*options.files, *options.pred]
-    _require_fitting(options, spec, files)
-    with standard_input(files, folder=spec.reads.folder) as paths:
-        systems = load_systems(spec, given, paths, saved=bool(options.compare))
-    name_systems(systems, files)
+    _refuse_contradictions(options, metric, files)
+    given = {name: value for name in OPTIONS if (value := getattr(options, name)) is not None}
+    if not all(options.compare and path.suffix == ".json" for path in files):  # saved scores need no options
+        given = checked_options(options.metric, given)
+    names = [path.name for path in files]
+    systems = []
+    for path, name in zip(files, names, strict=True):
+        system = _scored(options, path, given)
+        system.system = name if len(set(names)) == len(names) else str(path)
+        systems.append(system)
     if options.compare:
-        comparison = compare_neighbours(systems, spec, options.holm)
-        first = systems[0]
-        repeated = repeated_messages(len(first.values), first.messages)
-        notes = [comparison.method, *repeated, comparison.signature]
-        _print(options.form, comparison.as_json(), comparison.tables(), notes)
-        return 0
+        return _compare(options, metric, systems)
+    notes: list[str] = []
+    if len(systems) > 1:
+        from mrs_suggest.evaluation.scores.systems import rank_systems
+
+        notes = rank_systems(systems, options.metric, options.holm)
     if options.save_scores:
-        save_values(options.save_scores, spec.name, systems[0])
-    notes = rank_systems(systems, spec, options.holm) if len(systems) > 1 else []
-    rows = [system.row() for system in systems]
-    table = ScoreTable(rows, shown_columns(rows, spec.columns), spec.main)
-    content = systems[0].record.as_json() if len(systems) == 1 else [system.as_json() for system in systems]
-    _print(options.form, content, [table], [*score_notes(systems, spec), *notes])
+        from mrs_suggest.evaluation.scores.systems import save_scores
+
+        save_scores(options.save_scores, options.metric, systems[0])
+    rows: list[Row] = [(one.system, one.numbers(), one.interval or (), one.rank == 1) for one in systems]
+    content = systems[0].as_json() if len(systems) == 1 else [system.among_others() for system in systems]
+    _print(options.form, content, [(rows, metric.columns, metric.main)], [*_notes(systems, metric), *notes])
     return 0
 
 
-def _require_fitting(options: argparse.Namespace, spec: MetricSpec, files: Sequence[Path]) -> None:
-    """Refuse options of the command that contradict each other or the metric."""
+def _refuse_contradictions(options: argparse.Namespace, metric: Metric, files: Sequence[Path]) -> None:
     if options.compare and (options.files or options.pred or options.save_scores):
         raise InputError("--compare takes all files itself and saves no scores; leave the others out.")
     if not files:
         raise InputError("FILE: pass the prediction file of one system or more.")
     if len(options.compare) == 1:
         raise InputError("--compare needs two files or more.")
-    if options.compare and not spec.mean_over_examples:
-        raise InputError(f"--compare does not apply to {spec.name}, which is not a mean over examples.")
-    if options.save_scores and (len(files) > 1 or not spec.mean_over_examples):
+    if options.compare and not metric.mean_over_examples:
+        raise InputError(f"--compare does not apply to {options.metric}, which is not a mean over examples.")
+    if options.save_scores and (len(files) > 1 or not metric.mean_over_examples):
         raise InputError("--save-scores takes one system, and a metric that is a mean over examples.")
+    if STANDARD_INPUT in files and metric.reads_folder:
+        raise InputError("-: this metric reads a folder of predictions, which cannot come from standard input.")
+    if list(files).count(STANDARD_INPUT) > 1:
+        raise InputError("-: standard input can be read only once; name it for one system.")
 
 
-def _print(form: Form | Literal["json"], content: object, tables: Sequence[ScoreTable], notes: Sequence[str]) -> None:
+def checked_options(name: str, given: Mapping[str, object]) -> dict[str, object]:
+    """The options that a metric takes; a language has no effect where it is not one of them.
+
+    Raises:
+        InputError: one belongs to other metrics, or one that the metric needs is missing.
+    """
+    options = METRICS[name].options
+    for option in given:
+        if option not in options and option != "language":
+            owners = ", ".join(other for other, one in METRICS.items() if option in one.options)
+            raise InputError(f"{flag_of(option)} does not apply to {name}; it belongs to {owners}.")
+    for option, default in options.items():
+        if default is inspect.Parameter.empty and option not in given:
+            known = f"; {KNOWN_LANGUAGES}" if option == "language" else ""
+            raise InputError(f"{flag_of(option)}: {name} needs the {OPTIONS[option].help}{known}.")
+    return {option: value for option, value in given.items() if option in options}
+
+
+def _scored(options: argparse.Namespace, path: Path, given: Mapping[str, object]) -> Scored:
+    if options.compare and path.suffix == ".json":
+        from mrs_suggest.evaluation.scores.systems import read_scores
+
+        return read_scores(path, options.metric)
+    if path != STANDARD_INPUT:
+        return score_system(options.metric, path, **given)
+    with tempfile.TemporaryDirectory() as scratch:
+        copy = Path(scratch, "standard input")
+        copy.write_bytes(sys.stdin.buffer.read())
+        try:
+            return score_system(options.metric, copy, **given)
+        except InputError as error:
+            raise InputError(str(error).replace(str(copy), copy.name)) from error
+
+
+def _compare(options: argparse.Namespace, metric: Metric, systems: list[Scored]) -> int:
+    from mrs_suggest.evaluation.scores.systems import METHOD, compare_neighbours
+
+    compared, tests = compare_neighbours(systems, options.metric, options.holm)
+    signature, main = compared[0].signatures["signature"], metric.main
+    content = {
+        "systems": [
+            {"system": one.system, main: one.figures[main], "n": one.n, "interval": list(one.interval or ())}
+            for one in compared
+        ],
+        "tests": [test.as_json() for test in tests],
+        "signature": signature,
+        "test": METHOD,
+    }
+    shown = {main: metric.columns[main]}
+    figures: list[Row] = [(one.system, one.numbers(), one.interval or (), False) for one in compared]
+    pairs: list[Row] = [
+        (f"{one.a} - {one.b}", {"difference": one.difference, "p": one.p, "p_holm": one.p_holm}, one.interval, False)
+        for one in tests
+    ]
+    columns = {"difference": "difference", "p": "p", "p_holm": "p (Holm)"}
+    repeated = repeated_messages(len(compared[0].values), compared[0].messages)
+    tables: list[Table] = [(figures, shown, main), (pairs, columns, "difference")]
+    _print(options.form, content, tables, [METHOD, *repeated, signature])
+    return 0
+
+
+# --- Output ---------------------------------------------------------------------------------------------------------
+
+
+def _notes(systems: Sequence[Scored], metric: Metric) -> list[str]:
+    """What was skipped or unusual, the methods of the intervals, and the signatures."""
+    notes = [f"{system.system}: {text}" for system in systems for text in _counted(system, metric)]
+    methods = {system.interval_method for system in systems if system.interval}
+    notes += [f"in brackets: 95 % interval, {method}" for method in sorted(methods)]
+    if methods:
+        notes += [note for one in systems for note in repeated_messages(len(one.examples), one.messages)]
+    return notes + [signature for system in systems for signature in system.signatures.values()]
+
+
+def _counted(system: Scored, metric: Metric) -> Iterator[str]:
+    for reason, n in (system.skipped or {}).items():
+        if n:
+            yield f"skipped {n:,} {reason.replace('_', ' ')}"
+    for key, what in metric.counts.items():
+        if count := system.figures.get(key):
+            yield what if count is True else f"{count:,} {what}"
+    for task, by_language in system.tasks.get("notes", {}).items():
+        for code, counts in by_language.items():
+            yield from (f"{task} {code}: {n:,} {what.replace('_', ' ')}" for what, n in counts.items() if n)
+    if missing := system.tasks.get("missing"):
+        lacking = ", ".join(f"{task} ({' '.join(codes)})" for task, codes in missing.items())
+        yield f"averages lack {lacking}, and cannot be compared with published ones"
+
+
+def _print(form: str | None, content: object, tables: Sequence[Table], notes: Sequence[str]) -> None:
     if form == "json":
         print(visible_json(finite_json(content), indent=2, allow_nan=False))
         for warning in dict.fromkeys(note for note in notes if note.startswith("warning: ")):
             print(warning, file=sys.stderr)
-    else:
-        print_tables(tables, notes, form)
+        return
+    for place, (rows, columns, main) in enumerate(tables, start=1):
+        below = list(dict.fromkeys(notes)) if place == len(tables) else []
+        grid = _grid(rows, columns, main)
+        if form == "latex":
+            print("\n".join([*map(latex_comment, below), grid_latex(grid)]))
+        elif form == "markdown":
+            bullets = [f"- `{note}`" if "|" in note else f"- {note}" for note in below]
+            print("\n".join([grid_markdown(grid), "", *map(visible, bullets)]))
+        else:
+            print_grid(transposed(grid) if len(rows) == 1 else grid, below)
+
+
+def _grid(rows: Sequence[Row], columns: Mapping[str, str], main: str) -> Grid:
+    """A row for each system; only figures that one of them has."""
+    shown = [key for key in ("n", *columns) if any(row[1].get(key) is not None for row in rows)]
+    return Grid(
+        ["system", *(columns.get(key, key) for key in shown)],
+        [[row[0], *(_cell(row, key, main) for key in shown)] for row in rows],
+    )
+
+
+def _cell(row: Row, key: str, main: str) -> Entry:
+    _, figures, interval, best = row
+    value, digits = figures.get(key), DIGITS.get(key, 4)
+    text = "" if value is None else f"{value:,}" if isinstance(value, int) else f"{value:.{digits}f}"
+    if key != main or not interval:
+        return Entry(text)
+    low, high = interval
+    return Entry(f"{text} [{low:.{digits}f}, {high:.{digits}f}]", marks="*" * best)

@@ -17,24 +17,16 @@ DEFAULTS = {field.name: field.default for field in fields(Settings) if field.def
 # option -> (type, help); the names are those of `Settings`
 ANSWERING: dict[str, tuple[Callable[[str], object], str]] = {
     "host": (str, "address to listen on; 0.0.0.0 for all"),
-    "port": (int, "0 takes a free one"),
+    "port": (int, "port to listen on; 0 picks a free one"),
     "workers": (int, "processes that share the port, each with the model"),
-    "threads": (int, "of a worker's arithmetic (default 1)"),
+    "threads": (int, "threads of each worker for arithmetic"),
     "max_batch": (int, "messages that the model answers at a time"),
-    "max_batch_ms": (float, "milliseconds that answering a batch may take; larger batches are split"),
     "max_waiting": (int, "messages that may wait for the model; more get 429"),
-    "max_body": (int, "bytes of a request"),
-    "max_messages": (int, "messages of a request"),
-    "max_characters": (int, "characters of a message"),
-    "max_suggestions": (int, "suggestions that a request may ask for"),
-    "max_connections": (int, "connections of a worker; more get 503"),
-    "answer_seconds": (float, "a request whose answer takes longer gets 503"),
-    "read_seconds": (
-        float,
-        "slower clients get 408 while sending a request, and are cut off while reading an answer",
-    ),
-    "idle_seconds": (int, "how long an unused connection stays open"),
-    "stop_seconds": (int, "how long a stopping server waits for the requests that it took"),
+    "max_messages": (int, "messages in a request"),
+    "max_characters": (int, "characters in a message"),
+    "max_connections": (int, "connections to a worker; more get 503"),
+    "answer_seconds": (float, "seconds for an answer, after which the request gets 503"),
+    "read_seconds": (float, "seconds for a client to send its request (then 408) or to read its answer"),
 }
 
 
@@ -46,22 +38,30 @@ def make_parser() -> argparse.ArgumentParser:
     add_silence_options(parser)
     for name, (kind, text) in ANSWERING.items():
         default = DEFAULTS[name]
-        shown = "" if default is None else f" (default {default})"
-        parser.add_argument(f"--{name.replace('_', '-')}", type=kind, default=default, help=text + shown)
+        help_text = f"{text} (default {default})"
+        parser.add_argument(f"--{name.replace('_', '-')}", type=kind, default=default, help=help_text)
     parser.add_argument(
-        "--api-keys", type=Path, metavar="FILE", help="a key per line; also MRS_API_KEYS (default: none)"
+        "--api-keys",
+        type=Path,
+        metavar="FILE",
+        help="keys of callers, one per line; MRS_API_KEYS adds to them",
     )
     parser.add_argument(
-        "--admin-keys", type=Path, metavar="FILE", help="keys that may reload the model; also MRS_ADMIN_KEYS"
+        "--admin-keys", type=Path, metavar="FILE", help="keys that may reload the model; MRS_ADMIN_KEYS adds to them"
     )
     parser.add_argument(
         "--cors",
         action="append",
         default=[],
         metavar="ORIGIN",
-        help="origin of pages that may call, such as https://a.org; * for all",
+        help="origin whose pages may call the server, such as https://a.org; * for all",
     )
-    parser.add_argument("--log-level", choices=LEVELS, default="info", help="info has a line per request (default)")
+    parser.add_argument(
+        "--log-level",
+        choices=LEVELS,
+        default="info",
+        help="lowest level to log (default info, one line per request)",
+    )
     return parser
 
 

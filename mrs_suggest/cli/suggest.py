@@ -69,14 +69,12 @@ def main(argv: Sequence[str]) -> int:
 
 
 def _answer(suggester: Suggester, options: argparse.Namespace) -> int:
-    if options.lang is not None:
-        suggester.require_language(options.lang)
-    elif len(options.message) != 1:
-        suggester.detect("")  # refuses a model that cannot detect languages
-    elif suggester.sure_language(message := _as_text(options.message[0])) is None:
-        raise InputError(_unsure(suggester, message))
     tags = options.allow_tag, options.deny_tag
-    suggester.require_tags(*tags)
+    suggester.suggest([], options.lang, options.count, *tags)  # refuses wrong options before a message is read
+    if options.lang is None and len(options.message) != 1:
+        suggester.detect("")  # refuses a model without a detector
+    elif options.lang is None and suggester.sure_language(message := _as_text(options.message[0])) is None:
+        raise InputError(_unsure(suggester, message))
     named = options.json  # there, every object names the model
     if not named and options.interactive:
         named = _name_model(options)

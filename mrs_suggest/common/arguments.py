@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import dataclasses
 import sys
 from collections.abc import Mapping, Sequence
@@ -17,16 +18,55 @@ if TYPE_CHECKING:
     from transformers import HfArgumentParser
 
 
-def make_dataclass_parser(types: Sequence[Any], prog: str, description: str) -> HfArgumentParser:
-    """A parser with one option per field of the dataclasses, and `--config`."""
+SET, OTHERS = "set", "trainer"  # the option, and the key of a YAML file, that take what the help does not list
+
+
+class _Help(argparse.RawDescriptionHelpFormatter):
+    def __init__(self, prog: str) -> None:
+        super().__init__(prog, max_help_position=36, width=110)
+
+
+_METAVARS = {int: "N", float: "X", str: "TEXT"}
+
+
+def make_dataclass_parser(types: Sequence[Any], prog: str, description: str, shown: Sequence[str]) -> HfArgumentParser:
+    """A parser with one option per field of our dataclass and of the library's, `--config` and `--set`.
+
+    Args:
+        types: ours and the library's. The help only names the fields that our classes list as `advanced`.
+        shown: the fields of the library's that are options; the others are set by `trainer:` in YAML or by `--set`.
+    """
     from transformers import HfArgumentParser
 
     class Parser(HfArgumentParser):
         def error(self, message: str) -> NoReturn:
             raise InputError(f"{message}; `{self.prog} --help` lists the options.")
 
-    parser = Parser(types, prog=prog, description=description, allow_abbrev=False)
-    parser.add_argument("--config", default=None, metavar="FILE", help="YAML file with options; the command line wins")
+    parser = Parser(
+        types, prog=prog, usage=f"{prog} [options]", description=description, allow_abbrev=False,
+        formatter_class=_Help,
+    )  # fmt: skip
+    ours, library = types
+    advanced = [name for kind in ours.__mro__ for name in vars(kind).get("advanced", ())]
+    hidden = {field.name for field in dataclasses.fields(library) if field.name not in shown}
+    for action in parser._actions:
+        action.option_strings = [name for name in action.option_strings if "-" not in name.lstrip("-")]
+        negation = any(name.startswith("--no_") and name != f"--{action.dest}" for name in action.option_strings)
+        if action.dest in hidden or action.dest in advanced or negation:
+            action.help = argparse.SUPPRESS
+        elif action.nargs != 0:
+            action.metavar = _METAVARS.get(action.type, "BOOL") if isinstance(action.type, type) else "BOOL"
+            if action.default not in (None, False, []):
+                action.help = f"{action.help} [%(default)s]"
+    parser.add_argument("--config", metavar="FILE", help="YAML file with options; the command line wins")
+    parser.add_argument(
+        f"--{SET}",
+        action="append",
+        metavar="NAME=VALUE",
+        help="any other setting of the library's trainer; may be repeated",
+    )
+    if advanced:
+        parser.epilog = f"for experiments, see docs/training.md: {', '.join(f'--{name}' for name in sorted(advanced))}"
     return parser
 
 
@@ -37,8 +77,9 @@ def parse_with_config(parser: HfArgumentParser, argv: Sequence[str] | None) -> t
         InputError: an unknown key or option, a value of the wrong type, or a file that is not a YAML mapping.
     """
     arguments = list(sys.argv[1:] if argv is None else argv)
-    config = _config_path(arguments)
+    config = _value_of("--config", arguments)
     try:
+        arguments = _with_settings(parser, arguments)
         if config:
             arguments = [*_read_config(parser, Path(config)), *arguments]
         *objects, _, rest = parser.parse_args_into_dataclasses(
@@ -49,6 +90,25 @@ def parse_with_config(parser: HfArgumentParser, argv: Sequence[str] | None) -> t
     if rest:
         raise InputError(f"unknown option {rest[0]!r}; `{parser.prog} --help` lists the options.")
     return tuple(objects)
+
+
+def _with_settings(parser: HfArgumentParser, arguments: Sequence[str]) -> list[str]:
+    """The words, each `--set NAME=VALUE` replaced by the option of that name."""
+    actions = {action.dest: action for action in parser._actions}
+    words, rest = [], iter(arguments)
+    for word in rest:
+        option, equals, pair = word.partition("=")
+        if option != f"--{SET}":
+            words.append(word)
+            continue
+        name, equals, value = (pair if equals else next(rest, "")).partition("=")
+        if not equals or name not in actions or name in ("help", "config", SET):
+            raise InputError(
+                f"--{SET} {name}: expected NAME=VALUE with the name of a setting of the library's trainer."
+            )
+        many = actions[name].nargs in ("+", "*")
+        words += [f"--{name}", *value.split()] if many else [f"--{name}={value}"]
+    return words
 
 
 def as_plain(options: Any) -> dict[str, Any]:
@@ -76,12 +136,12 @@ def words_of(values: Mapping[str, Any]) -> list[str]:
     return words
 
 
-def _config_path(arguments: list[str]) -> str | None:
+def _value_of(option: str, arguments: Sequence[str]) -> str | None:
     for number, argument in enumerate(arguments):
-        if argument == "--config" and number + 1 < len(arguments):
+        if argument == option and number + 1 < len(arguments):
             return arguments[number + 1]
-        if argument.startswith("--config="):
-            return argument.removeprefix("--config=")
+        if argument.startswith(f"{option}="):
+            return argument.partition("=")[2]
     return None
 
 
@@ -99,11 +159,18 @@ def _read_config(parser: HfArgumentParser, path: Path) -> list[str]:
         ) from None
     if not isinstance(values, dict):
         raise InputError(f"--config {path}: expected a mapping of options to values, found {type(values).__name__}.")
+    others = values.pop(OTHERS, None) or {}
+    if not isinstance(others, dict):
+        raise InputError(f"--config {path}: key {OTHERS!r}: expected a mapping of the library's settings to values.")
+    if twice := sorted(values.keys() & others.keys()):
+        raise InputError(f"--config {path}: {twice[0]!r} stands at the top and under {OTHERS!r}; leave one out.")
+    library = {field.name for field in dataclasses.fields(list(parser.dataclass_types)[-1])}
     actions = {action.dest: action for action in parser._actions}
     words: list[str] = []
-    for key, value in values.items():
-        if key not in actions or key in ("help", "config"):
-            raise InputError(f"--config {path}: unknown key {key!r}; `{parser.prog} --help` lists the options.")
+    for key, value in {**values, **others}.items():
+        if key not in actions or key in ("help", "config", SET) or (key in others and key not in library):
+            where = f"{OTHERS}: " if key in others else ""
+            raise InputError(f"--config {path}: unknown key {where}{key!r}; `{parser.prog} --help` lists the options.")
         if isinstance(value, dict):
             raise InputError(f"--config {path}: key {key!r}: expected a value, found a mapping.")
         many = actions[key].nargs in ("+", "*")

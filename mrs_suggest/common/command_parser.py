@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import argparse
-from typing import Any
+from functools import partialmethod
 
 
 class CommandParser(argparse.ArgumentParser):
     """The library's without abbreviated options, in subcommands too: `--lang` would be read as `--language-model`."""
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **{"allow_abbrev": False, **kwargs})
+    __init__ = partialmethod(argparse.ArgumentParser.__init__, allow_abbrev=False)

@@ -105,14 +105,16 @@ def diverged(sign: str, more: str = "") -> InputError:
     return InputError(f"the training has diverged ({sign}); {advice}{more}.")
 
 
-def run_with_sentence(name: str, call: Callable[[], int | None], extra: str | None = None) -> int:
+def run_with_sentence(name: str, call: Callable[[], object], extra: str | None = None) -> int:
     """Run a command: its exit code, or 2 after one sentence on stderr, or 130 after Ctrl-C.
 
     Args:
+        call: returns the exit code; anything that is not an integer means success.
         extra: the one that brings what most of the command needs; see `missing_extra`.
     """
     try:
-        return call() or 0
+        result = call()
+        return result if isinstance(result, int) else 0
     except MrsError as error:
         print(f"{name}: {visible(error)}", file=sys.stderr)
         return 2

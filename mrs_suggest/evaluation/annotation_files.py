@@ -4,12 +4,10 @@
     DIR/annotations/annotator-1.csv   item, message, suggestions left, suggestions right, preference
     DIR/annotations/instructions.txt
 
-Earlier versions named the folder DIR/sheets and its files judge-1.csv, ...; such folders are read, too.
-
 Source: Zhang et al. 2021, sections 3.3 and 5.1: a message and the three suggestions of each of two systems, shown to
 three annotators, who choose the set with more replies that they prefer to send, or a tie.
 
-Annotators open the files in spreadsheet programs; `mrs_suggest.common.io.sheets` tells what is done for that.
+Annotators open the files in spreadsheet programs; see `mrs_suggest.common.io.sheets`.
 """
 
 from __future__ import annotations
@@ -44,7 +42,6 @@ EXAMPLES = 500  # section 5.1
 SEED = 12345
 KEY, ANNOTATIONS = "key.json", "annotations"
 KIND = "mrs annotate 1"  # in every key: the command that made it, and the version of its fields
-OLD_KIND, OLD_ANNOTATIONS = "mrs judge 1", "sheets"  # of earlier versions
 TEXTS = ("message", "suggestions left", "suggestions right")
 COLUMNS = ("item", *TEXTS, "preference")
 PREFERENCES = ("left", "right", "tie")
@@ -78,7 +75,7 @@ class Item:
 
 @dataclass(frozen=True)
 class Key:
-    """What the reader needs to undo the blinding.
+    """The key that undoes the blinding.
 
     Attributes:
         systems: the two prediction files by name, A first.
@@ -104,7 +101,7 @@ def make_annotation_files(
 
     The items are drawn from the lines of the files. System A is left in half of them (drawn; one more or less where
     their number is odd), the same for all annotators, so that an annotator who always chooses one side favours no
-    system. Each annotator gets the rows in an order of their own.
+    system. Each annotator gets the rows in another order.
 
     Args:
         examples: how many lines; None for all, up to `EXAMPLES`.
@@ -157,9 +154,7 @@ def read_key(folder: Path) -> Key:
     path = folder / KEY
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
-        if (kind := content.pop("kind")) == OLD_KIND:
-            content["files"] = content.pop("sheets")
-        elif kind != KIND:
+        if content.pop("kind") != KIND:
             raise ValueError
         items = tuple(Item(**{**item, "texts": tuple(item["texts"])}) for item in content.pop("items"))
         systems, inputs = (tuple(content.pop(name)) for name in ("systems", "inputs"))
@@ -188,7 +183,7 @@ def read_annotation_files(folder: Path, key: Key, partial: bool = False) -> dict
         InputError: a file is missing, unknown, a copy of another or not such a file; a row is missing, double or
             altered; a preference is missing or not one of `PREFERENCES`.
     """
-    place = _place(folder)
+    place = folder / ANNOTATIONS
     hashes = sheets_in(place)
     if unknown := hashes.keys() - key.files.keys():
         raise InputError(
@@ -207,14 +202,8 @@ def read_annotation_files(folder: Path, key: Key, partial: bool = False) -> dict
     for name in names:
         twin = first.setdefault(hashes[name], name)
         if key.files[twin] != key.files[name]:
-            raise InputError(f"{place / name} is a copy of {twin}; put the file of its own annotator there.")
+            raise InputError(f"{place / name} is a copy of {twin}; put that annotator's file there.")
     return {name: _preferences(place / name, key) for name in names}
-
-
-def _place(folder: Path) -> Path:
-    """The folder of the annotation files; a made folder has one of the two."""
-    old = folder / OLD_ANNOTATIONS
-    return old if old.is_dir() else folder / ANNOTATIONS
 
 
 def _paired(paths: tuple[Path, Path]) -> list[tuple[Prediction, Prediction]]:
@@ -251,7 +240,7 @@ def _csv(rows: Iterator[tuple[int, Sequence[str]]]) -> bytes:
 
 def _refuse_to_lose_judgements(out: Path) -> None:
     if (out / KEY).is_file():  # atomic_folder refuses other folders
-        require_unfilled(_place(out), read_key(out).files, out)
+        require_unfilled(out / ANNOTATIONS, read_key(out).files, out)
 
 
 def _preferences(path: Path, key: Key) -> NDArray[np.int64]:

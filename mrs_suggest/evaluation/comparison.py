@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
-from mrs_metrics.resampling import STUDENTISED
+from mrs_metrics.significance import STUDENTISED
 from mrs_metrics.tokenize import get_tokenizer
 from mrs_suggest.evaluation.language_data import LanguageData, sample_rows
 from mrs_suggest.evaluation.results import (

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from mrs_metrics.distinct import distinct_n
-from mrs_metrics.ranking import random_pools, ranking_signature, ranks, reciprocal_ranks
+from mrs_metrics.ranking import random_pools, ranking_signature, ranks
 from mrs_metrics.rouge import score_examples
 from mrs_metrics.significance import bootstrap_interval, paired_bootstrap_interval
 from mrs_metrics.similarity import score_similarity
@@ -218,7 +218,7 @@ def _rank(
     scores = system.score_pools(messages, candidates, pools)
     if np.isnan(scores).any():
         raise diverged("the scores of replies are not numbers")
-    found = reciprocal_ranks(ranks(scores))
+    found = 1.0 / ranks(scores)
     known = {normalise_reply(reply) for reply in response_set}
     in_set = np.array([normalise_reply(reference) in known for reference in references])
     digest = hashlib.sha256(json.dumps(candidates).encode() + pools.astype("<i8").tobytes())

@@ -1,6 +1,6 @@
-"""Arrays in safetensors files: memory-mapped when they are read, whole or not at all when they are written.
+"""Arrays in safetensors files, memory-mapped and written atomically.
 
-`safetensors.numpy` copies every array that it reads; here a large index costs memory only where it is looked at, and
+`safetensors.numpy` copies every array that it reads; here a large index costs memory only where it is used, and
 processes that answer from the same file share it.
 """
 
@@ -20,7 +20,7 @@ from safetensors.numpy import save_file
 from mrs_suggest.common.io.files import atomic_file
 
 AnyArray = NDArray[Any]
-# Those of the format that NumPy has; bfloat16 it has not, and is read as float32.
+# Types of the format; bfloat16, which NumPy lacks, is read as float32.
 _TYPES = {
     "F64": "<f8", "F32": "<f4", "F16": "<f2", "I64": "<i8", "I32": "<i4", "I16": "<i2", "I8": "<i1",
     "U64": "<u8", "U32": "<u4", "U16": "<u2", "U8": "<u1", "BOOL": "?", "BF16": "<u2",
@@ -29,7 +29,7 @@ _NUMBERS_AT_A_TIME = 1 << 20  # that are examined: bounds the memory
 
 
 def load_arrays(path: Path) -> dict[str, AnyArray]:
-    """The arrays of a safetensors file by name, memory-mapped; what is written to them stays in this process.
+    """The arrays of a safetensors file by name, memory-mapped; changes to them stay in this process.
 
     Raises:
         SafetensorError: the file is damaged.
@@ -41,7 +41,7 @@ def load_arrays(path: Path) -> dict[str, AnyArray]:
 
 
 class Contents(NamedTuple):
-    """What safetensors files hold: how many tensors and numbers, and the first tensor with NaN or infinity."""
+    """How many tensors and numbers safetensors files hold, and the first tensor with NaN or infinity."""
 
     tensors: int
     numbers: int
@@ -93,6 +93,6 @@ def _array(content: mmap.mmap, start: int, name: str, facts: Mapping[str, Any]) 
 
 
 def save_arrays(arrays: Mapping[str, AnyArray], path: Path) -> None:
-    """Write a safetensors file under a temporary name, then rename it: who has mapped the old one keeps reading it."""
+    """Write a safetensors file under a temporary name, then rename it: processes that map the old one keep it."""
     with atomic_file(path) as partial:
         save_file({name: np.asarray(array, order="C") for name, array in arrays.items()}, partial)

@@ -1,4 +1,4 @@
-"""Loading checkpoints of transformers: safetensors alone, never their own code, and a sentence where it fails."""
+"""Loading checkpoints: safetensors only, never their own code, and one sentence where a checkpoint cannot be used."""
 
 from __future__ import annotations
 
@@ -7,77 +7,85 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from safetensors import SafetensorError
-
-from mrs_suggest.common.errors import InputError, first_line
+from mrs_suggest.common.errors import InputError, MrsError, first_line
 
 if TYPE_CHECKING:
-    from transformers import PreTrainedConfig, PreTrainedModel
+    from torch import nn
+    from transformers import PreTrainedTokenizerFast
 
-OPTION = "--model_name_or_path"  # begins the sentences, where the caller names no other
-# What the libraries raise for a checkpoint that is damaged, or is none.
-DAMAGE = (OSError, ValueError, TypeError, KeyError, RuntimeError, ImportError, AttributeError, SafetensorError)
-
-
-def at(revision: str | None) -> dict[str, str]:
-    """The argument of `from_pretrained` for a revision; None leaves it to the library."""
-    return {"revision": revision} if revision else {}
-
-
-def load_config(name: str, revision: str | None, option: str = OPTION) -> PreTrainedConfig:
-    """The configuration of a checkpoint; `option` begins the error's sentence.
-
-    Raises:
-        InputError: it cannot be loaded.
-    """
-    from transformers import AutoConfig
-
-    try:
-        config: PreTrainedConfig = AutoConfig.from_pretrained(name, trust_remote_code=False, **at(revision))
-    except DAMAGE as error:
-        raise InputError(f"{option} {name}: cannot be loaded ({first_line(error)}).") from None
-    return config
+OPTION = "--model_name_or_path"
+PARTS = {
+    "AutoConfig": "the configuration",
+    "AutoTokenizer": "the tokenizer",
+    "AutoModel": "the encoder",
+    "AutoModelForSeq2SeqLM": "the seq2seq model",
+    "AutoModelForMaskedLM": "an encoder with a language-model head",
+}
 
 
-def load_tokenizer(name: str, revision: str | None, option: str = OPTION) -> Any:
-    """The tokenizer of a checkpoint; `option` begins the error's sentence.
-
-    Raises:
-        InputError: it cannot be loaded.
-    """
-    from transformers import AutoTokenizer
-
-    try:
-        return AutoTokenizer.from_pretrained(name, trust_remote_code=False, **at(revision))
-    except DAMAGE as error:
-        raise InputError(f"{option} {name}: its tokenizer cannot be loaded ({first_line(error)}).") from None
-
-
-def load_model(kind: Any, name: str, revision: str | None, *, option: str = OPTION, **given: Any) -> PreTrainedModel:
-    """The model of a checkpoint, in float32.
+def from_pretrained(
+    kind: Any,
+    name: str | Path,
+    revision: str | None = None,
+    *,
+    option: str = OPTION,
+    shown: str | None = None,
+    advice: str = "",
+    **given: Any,
+) -> Any:
+    """Load a configuration, tokenizer or model of transformers; models in float32 and from safetensors only.
 
     Args:
-        kind: a class of transformers with `from_pretrained`.
-        option: begins the error's sentence.
-        given: its further arguments.
+        kind: a class of transformers, or its name (`AutoTokenizer`), so that callers need not import it.
+        name: a folder or a hub id.
+        option, shown: begin the sentence of an error; None: the name.
+        advice: ends it; by default what weights must look like.
+        given: further arguments of `kind.from_pretrained`.
 
     Raises:
-        InputError: it cannot be loaded.
+        InputError: the checkpoint is missing, damaged, of another kind, or has no safetensors.
     """
-    import torch
+    import transformers
 
+    part = PARTS.get(kind if isinstance(kind, str) else kind.__name__, "the model")
+    if part not in ("the configuration", "the tokenizer"):
+        import torch
+
+        given = {"use_safetensors": True, "dtype": torch.float32, **given}
+        advice = advice or "weights must be safetensors, and code in a checkpoint is never run"
+        transformers.utils.logging.disable_progress_bar()
+    if revision:
+        given["revision"] = revision
+    with loading(part, shown or name, option, advice):
+        found = getattr(transformers, kind) if isinstance(kind, str) else kind
+        return found.from_pretrained(str(name), trust_remote_code=False, **given)
+
+
+@contextmanager
+def loading(part: str, name: str | Path, option: str = OPTION, advice: str = "") -> Iterator[None]:
+    """Turn whatever the libraries raise in the block for a checkpoint into one sentence."""
     try:
-        model: PreTrainedModel = kind.from_pretrained(
-            name, use_safetensors=True, trust_remote_code=False, dtype=torch.float32, **given, **at(revision)
-        )
-    except DAMAGE as error:
-        raise InputError(f"{option} {name}: cannot be loaded ({first_line(error)}).") from None
-    return model
+        yield
+    except MrsError:
+        raise
+    except Exception as error:  # a damaged file fails in many ways; the tokenizers library raises plain exceptions
+        sentence = f"{option} {name}: cannot load {part} ({first_line(error)})".strip()
+        raise InputError(f"{sentence}; {advice}." if advice else f"{sentence}.") from error
+
+
+def load_fast_tokenizer(name: str, revision: str | None = None) -> PreTrainedTokenizerFast:
+    """The tokenizer of a checkpoint."""
+    from tokenizers import Tokenizer
+
+    tokenizer: PreTrainedTokenizerFast = from_pretrained("AutoTokenizer", name, revision)
+    if not isinstance(getattr(tokenizer, "backend_tokenizer", None), Tokenizer):
+        raise InputError(f"{OPTION} {name}: has no fast tokenizer; choose another checkpoint.")
+    return tokenizer
 
 
 @contextmanager
 def without_report() -> Iterator[None]:
-    """Without the library's report of fresh weights: the caller says it in a sentence."""
+    """Hide the library's report of fresh weights: the caller mentions them, or expects them."""
     from transformers.utils import logging
 
     before = logging.get_verbosity()
@@ -88,16 +96,49 @@ def without_report() -> Iterator[None]:
         logging.set_verbosity(before)
 
 
+@contextmanager
+def drawn(seed: int) -> Iterator[None]:
+    """Draw torch's random numbers from a seed in the block, and leave the generator as it was."""
+    import torch
+
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        yield
+
+
 def input_positions(config: Any) -> int | None:
-    """The longest input that a model's learned positions allow, in tokens; None where it has none."""
+    """The longest input that a model's learned positions allow, in tokens; None without learned positions."""
     positions: int | None = getattr(config, "max_position_embeddings", None)
     if positions and ("roberta" in config.model_type or config.model_type == "camembert"):
         positions -= config.pad_token_id + 1  # they count positions from there
     return positions
 
 
+def longest_input(config: Any, tokenizer: Any) -> int:
+    """The most tokens that a model and its tokenizer read; very many where neither has a limit."""
+    most = int(tokenizer.model_max_length)
+    return min(most, input_positions(config) or most)
+
+
+def encoder_config(name: str, revision: str | None = None) -> Any:
+    """The configuration of an encoder."""
+    config = from_pretrained("AutoConfig", name, revision)
+    if getattr(config, "is_encoder_decoder", False) or getattr(config, "is_decoder", False):
+        raise InputError(f"{OPTION} {name}: is not an encoder ({config.model_type}); use BERT, XLM-R or such.")
+    return config
+
+
+def set_dropout(module: nn.Module, probability: float) -> None:
+    """Give all dropout of a model one probability, in place; its configuration stays."""
+    from torch import nn
+
+    for part in module.modules():
+        if isinstance(part, nn.Dropout):
+            part.p = probability
+
+
 def stated_license(card: Path) -> object:
-    """What the front matter of a card says of the licence, as it stands there; None where it says nothing readable."""
+    """The licence in the front matter of a card, unchanged; None if it is missing or unreadable."""
     import yaml
     from huggingface_hub import ModelCard
 

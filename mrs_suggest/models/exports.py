@@ -1,4 +1,4 @@
-"""Exported copies of an encoder or a generator, which answer faster than torch: where they lie, and their settings.
+"""Exported copies of an encoder or a generator, which answer faster than torch: their files and settings.
 
 A copy is made by `mrs models export` after its answers were compared with torch's; whoever loads the folder gets it.
 """
@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import sys
 from functools import cache
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -26,12 +27,17 @@ CTRANSLATE2_FILES = tuple(
 )
 
 
-def read_settings(folder: Path, kind: str) -> dict[str, Any] | None:
-    """The settings of an export in a model's folder; None where there is none of this kind.
+def require_packages(extra: str, purpose: str, *packages: str) -> None:
+    """Raise MissingExtraError if one of the packages that an extra brings is missing."""
+    for package in packages:
+        try:
+            import_module(package)
+        except ImportError:
+            raise MissingExtraError(package, extra, purpose) from None
 
-    Raises:
-        InputError: the file is damaged.
-    """
+
+def read_settings(folder: Path, kind: str) -> dict[str, Any] | None:
+    """The settings of an export of a kind in a model's folder; None without one, InputError if damaged."""
     path = folder / kind / SETTINGS
     if not path.is_file():
         return None
@@ -51,6 +57,6 @@ def damaged(path: Path, folder: Path, problem: str = "damaged") -> InputError:
 
 @cache
 def note_missing(package: str, kind: str, folder: Path) -> None:
-    """Tell once a process that a folder's export is not used, since its extra is not installed."""
+    """Print once a process that a folder's export is not used, since its extra is not installed."""
     reason = MissingExtraError(package, kind, f"the export in {folder / kind}")
     print(f"note: {visible(reason)} Until then its weights answer, more slowly.", file=sys.stderr)

@@ -1,8 +1,8 @@
-"""The border where a model's folder is opened: what is checked before a library reads it or allocates for it.
+"""Checks of a model's folder before a library reads it or allocates memory for it.
 
 A model may be damaged or hostile. Each file must be a regular one (or a link to one, as in the hub's cache) of a
-sensible size, all numbers must be finite, and the sizes that a configuration names must be possible with the weights
-beside it: a library would otherwise wait for a pipe, fill the memory, or answer with scores that are not numbers.
+sensible size, all numbers must be finite, and the sizes that a configuration names must be possible with its weights:
+a library would otherwise wait for a pipe, fill the memory, or answer with scores that are not numbers.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import re
 import stat
 import sys
 import tempfile
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from fnmatch import fnmatch
@@ -44,7 +45,14 @@ SEARCH = (("beams", 1_000), ("groups", 1_000), ("*_tokens", 100_000), ("batch_si
 HARMLESS_SIZE = 1 << 20  # a configuration may name it whatever the weights are: a buffer of it costs nothing
 LARGEST_NUMBER = float(np.finfo(np.float32).max)
 
-NOT_READ = ("checkpoint-*", "best", "trackers", "runs", "wandb", ".*")  # folders of a run that are no part of the model
+NOT_READ = (
+    "checkpoint-*",
+    "best",
+    "trackers",
+    "runs",
+    "wandb",
+    ".*",
+)  # folders of a run, not of the model
 NO_SETTINGS = ("run.json", "curves.json", "resume.json", "trainer_state.json")  # records, in which NaN may be a result
 # Keys of configurations: how often a layer is built, and what memory is allocated by.
 LAYERS = ("*layers", "*_layer")
@@ -55,36 +63,59 @@ PROBES = ("?", *(one * 64 + end for one in ("a", "A", "1", " ", "-", "é", "中"
 
 
 def open_model_folder(folder: Path, verify: bool = False) -> None:
-    """Check a model's folder before anything of it is used.
+    """Check a model's folder before any of its files are used.
 
     Args:
         verify: as for `require_undamaged`.
 
     Raises:
-        InputError: a file is missing, differs from the one that was written, is no regular file, is too large, or has
-            numbers that no model has.
+        InputError: a file is missing, differs from the one that was written, is a pipe or a device, is too large, or
+            has numbers that a model cannot have.
     """
     files = list(_regular_files(folder))
     require_undamaged(folder, verify)
-    if (folder / ADAPTER_RECORD).is_file() and (folder.parent / "run.json").exists():  # what answers is beside it
+    if (folder / ADAPTER_RECORD).is_file() and (folder.parent / "run.json").exists():  # the merged model is there
         files += _regular_files(folder.parent)
-    weights: dict[Path, Contents] = {}
+    tensors: Counter[Path] = Counter()
+    numbers: Counter[Path] = Counter()
     for path in files:
         if path.suffix == ".safetensors":
             found = _contents(path, folder)
-            before = weights.get(path.parent, Contents(0, 0, None))
-            weights[path.parent] = Contents(before.tensors + found.tensors, before.numbers + found.numbers, None)
+            tensors[path.parent] += found.tensors
+            numbers[path.parent] += found.numbers
     for path in files:
         if path.name == "tokenizer.json":
-            _require_quick_patterns(path, folder)
-        if path.suffix == ".json" and path.name not in NO_SETTINGS and _is_settings(path):
-            settings = _settings(path, folder)
-            if path.name == GENERATOR:
-                _require_possible_search(path, settings, folder)
-            if path.name == "config.json":
-                _require_possible(path, settings, weights.get(path.parent), folder)
-            if path.name == "config_sentence_transformers.json":
-                _require_short_prompts(path, settings, folder)
+            _try_patterns(path, folder)
+        if path.suffix != ".json" or path.name in NO_SETTINGS or not _is_settings(path):
+            continue
+        settings = _settings(path, folder)
+        if path.name == "config.json" and not isinstance(settings, dict):
+            raise InputError(f"{path}: damaged, expected a JSON object; {again(folder)}.")
+        for key, value, most, what in _bounds(path.name, settings, tensors[path.parent], numbers[path.parent]):
+            if value > most:
+                raise InputError(f"{path}: {key} is {value:,}, {what}; {again(folder)}.")
+
+
+def _bounds(name: str, settings: Any, tensors: int, numbers: int) -> Iterator[tuple[str, int, int, str]]:
+    """Values in a configuration that would cost memory or time: key, value, the largest one, and what is expected.
+
+    Args:
+        tensors, numbers: of the weights in the same folder.
+    """
+    parts = [settings, *settings.values()] if isinstance(settings, dict) else []
+    for key, value in ((key, value) for part in parts if isinstance(part, dict) for key, value in part.items()):
+        if name == "config_sentence_transformers.json" and isinstance(value, str):
+            most = PROMPT_CHARACTERS
+            yield f"the length of {key!r}", len(value), most, f"expected at most {most:,} characters"
+        if not isinstance(value, int):
+            continue
+        if name == GENERATOR:  # a search for replies
+            for most in [most for pattern, most in SEARCH if fnmatch(key, pattern)][:1]:
+                yield key, value, most, f"expected at most {most:,}"
+        elif name == "config.json" and any(fnmatch(key, pattern) for pattern in LAYERS):
+            yield key, value, tensors or HARMLESS_SIZE, f"but the weights have {tensors:,} tensors"
+        elif name == "config.json" and any(fnmatch(key, pattern) for pattern in SIZES):
+            yield key, value, max(numbers, HARMLESS_SIZE), f"but the weights have {numbers:,} numbers"
 
 
 def _regular_files(folder: Path) -> Iterator[Path]:
@@ -114,7 +145,7 @@ def _largest(path: Path) -> int | None:
 
 
 def _is_settings(path: Path) -> bool:
-    """Whether a JSON file is to be parsed here: no vocabulary, and no large response set, which is parsed once."""
+    """Whether a JSON file is parsed here: not vocabularies, nor large response sets, which are parsed once."""
     return _largest(path) != VOCABULARY_BYTES and path.stat().st_size <= SETTINGS_BYTES
 
 
@@ -146,49 +177,11 @@ def _settings(path: Path, folder: Path) -> Any:
     return content
 
 
-def _require_possible(path: Path, settings: Any, weights: Contents | None, folder: Path) -> None:
-    """Refuse sizes in a configuration that its weights cannot have."""
-    if not isinstance(settings, dict):
-        raise InputError(f"{path}: damaged, expected a JSON object; {again(folder)}.")
-    for part in (settings, *(value for value in settings.values() if isinstance(value, dict))):
-        for key, value in part.items():
-            if not isinstance(value, int):
-                continue
-            if any(fnmatch(key, pattern) for pattern in LAYERS):
-                most, what = weights.tensors if weights else 0, "tensors"
-                harmless = 0 if weights else HARMLESS_SIZE
-            elif any(fnmatch(key, pattern) for pattern in SIZES):
-                most, what, harmless = weights.numbers if weights else 0, "numbers", HARMLESS_SIZE
-            else:
-                continue
-            if value > max(most, harmless):
-                raise InputError(f"{path}: {key} is {value:,}, but the weights have {most:,} {what}; {again(folder)}.")
-
-
-def _require_possible_search(path: Path, settings: Any, folder: Path) -> None:
-    """Refuse a search for replies that would fill the memory; what is no number is refused where it is read."""
-    parts = (settings, settings.get("decoding")) if isinstance(settings, dict) else ()
-    for key, value in ((key, value) for part in parts if isinstance(part, dict) for key, value in part.items()):
-        most = next((most for pattern, most in SEARCH if fnmatch(key, pattern)), None)
-        if most is not None and isinstance(value, int) and value > most:
-            raise InputError(f"{path}: {key} is {value:,}, expected at most {most:,}; {again(folder)}.")
-
-
-def _require_short_prompts(path: Path, settings: Any, folder: Path) -> None:
-    prompts = settings.get("prompts") if isinstance(settings, dict) else None
-    for name, text in prompts.items() if isinstance(prompts, dict) else ():
-        if isinstance(text, str) and len(text) > PROMPT_CHARACTERS:
-            raise InputError(
-                f"{path}: the prompt {name!r} has {len(text):,} characters, expected at most {PROMPT_CHARACTERS:,}; "
-                f"{again(folder)}."
-            )
-
-
 # --- tokenizers
 
 
-def _require_quick_patterns(path: Path, folder: Path) -> None:
-    """Refuse regular expressions of a tokenizer on which its library gives up, which it does by a panic."""
+def _try_patterns(path: Path, folder: Path) -> None:
+    """Refuse regular expressions of a tokenizer on which its library gives up, by a panic."""
     patterns = dict.fromkeys(PATTERN.findall(path.read_bytes()))
     if not patterns:
         return
@@ -206,7 +199,7 @@ def _require_quick_patterns(path: Path, folder: Path) -> None:
 
 
 def is_panic(error: BaseException) -> bool:
-    """Whether an error is a panic of a Rust library, such as tokenizers; it is no `Exception`."""
+    """Whether an error is a panic of a Rust library, such as tokenizers; these do not inherit from `Exception`."""
     return type(error).__name__ == "PanicException"
 
 
@@ -233,7 +226,7 @@ def panics_told(path: Path, folder: Path) -> Iterator[None]:
 def tokenizer_probed(path: Path, folder: Path) -> Iterator[None]:
     """As `panics_told`, without the report that Rust writes to standard error; for loading and the first use alone.
 
-    The descriptor is the whole process's; what others write to it in the meantime comes when the block has ended.
+    The descriptor is the whole process's; other output to it in the meantime appears when the block has ended.
     """
     sys.stderr.flush()
     shown = os.dup(2)

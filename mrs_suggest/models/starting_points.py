@@ -1,7 +1,6 @@
-"""What training can start from: the kind of a checkpoint, its prompts, and clear errors for what is none.
+"""Starting points of training: the kind of a checkpoint, its prompts, and clear errors for unsuitable ones.
 
-Without them, the libraries report that the tokenizer of such a folder has no backend, or silently load only a part of
-the model.
+Otherwise the libraries report that the tokenizer of such a folder has no backend, or silently load a part of the model.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ RETRIEVER, STATIC, ENCODER = "retriever", "static", "encoder"  # kinds of checkp
 ROUTER = "router_config.json"  # marks the folder of a retriever: a route for messages, and one for replies
 RANKER_FOLDER = "ranker"  # in the folder of a retriever: memory, weights and settings of its ranker
 GENERATOR_FOLDER = "generator"  # in the folder of a retriever: the generator of its ranker
-GUARD_FOLDER = "guard"  # in the folder of a retriever: what its encoder makes of sensitive messages
+GUARD_FOLDER = "guard"  # in the folder of a retriever: the detector of sensitive messages
 ADAPTER_RECORD = "adapter.json"  # marks the folder of adapters, whose base model is elsewhere
 # Of adapters: our record, peft's settings, and a checkpoint's weights.
 ADAPTERS = (ADAPTER_RECORD, "adapter_config.json", "adapter_state.safetensors")
@@ -34,7 +33,7 @@ FROM = {
     GENERATION: "a generator starts from a sequence-to-sequence model, such as mBART-50 or mT5",
     MULTIPLE_CHOICE: "a multiple-choice model starts from an encoder, such as FacebookAI/xlm-roberta-base",
     UNDERSTANDING: "an understanding model starts from an encoder, such as FacebookAI/xlm-roberta-base",
-    PRETRAINING: "masked language modelling goes on with an encoder, such as FacebookAI/xlm-roberta-base",
+    PRETRAINING: "masked language modelling starts from an encoder, such as FacebookAI/xlm-roberta-base",
 }
 
 
@@ -43,21 +42,15 @@ def require_start(name: str, family: str, revision: str | None = None) -> None:
 
     Args:
         name: a folder or a hub id; one that does not exist passes, and fails when it is loaded.
-        family: of the model to train: `retrieval`, `generation`, `multiple_choice`, `understanding` or `pretraining`
-            (of an encoder).
-
-    Raises:
-        InputError: what it is, and what to pass instead.
+        family: of the model to train, a key of `FROM`.
     """
-    problem = _problem(name, family, revision)
-    if problem:
+    if problem := _problem(name, family, revision):
         raise InputError(f"--model_name_or_path {name}: {problem}.")
 
 
 def start_kind(name: str, revision: str | None = None) -> str:
-    """What a retriever's checkpoint is, by its files: `retriever` (a route for messages and one for replies), `static`
-    (a sentence-transformers model whose first module is a table of token vectors), or `encoder`, anything else.
-    """
+    """The kind of a retriever's checkpoint, by its files: RETRIEVER (a route for messages and one for replies), STATIC
+    (a sentence-transformers model whose first module is a table of token vectors), or ENCODER, anything else."""
     if checkpoint_file(name, ROUTER, revision) is not None:
         return RETRIEVER
     path = checkpoint_file(name, "modules.json", revision)
@@ -74,7 +67,7 @@ def is_transformers(name: str, revision: str | None = None) -> bool:
 
 
 def checkpoint_prompts(name: str, revision: str | None = None) -> tuple[str, str]:
-    """The prompts of a sentence-transformers checkpoint for messages and replies; empty where it has none."""
+    """The prompts of a sentence-transformers checkpoint for messages and replies; empty if it does not name them."""
     path = checkpoint_file(name, CONFIG, revision)
     prompts = _json(path).get("prompts") if path else None
     return prompts_in(prompts if isinstance(prompts, dict) else {})
@@ -102,11 +95,17 @@ def _problem(name: str, family: str, revision: str | None) -> str | None:
         return f"is a trained generator; {FROM[family]}"
     if family == GENERATION and checkpoint_file(name, ROUTER, revision) is not None:
         return f"is a trained retriever; {FROM[GENERATION]}"
+    if family in (MULTIPLE_CHOICE, UNDERSTANDING, PRETRAINING):
+        kind = start_kind(name, revision)
+        if kind == STATIC:
+            return f"has a table of token vectors and no encoder; {FROM[family]}"
+        if kind == RETRIEVER and family != MULTIPLE_CHOICE:
+            return f"is a trained retriever; pass the folder of one of its encoders, such as {name}/query_0_Transformer"
     return None
 
 
 def checkpoint_file(name: str, file: str, revision: str | None = None) -> Path | None:
-    """A file of a checkpoint by its path there; None if it has none.
+    """A file of a checkpoint by its path there; None if it does not exist.
 
     Args:
         name: a folder, a baseline, or a hub id, whose file is downloaded unless it is cached.

@@ -19,7 +19,7 @@ from mrs_suggest.reproduce.table import DATA, EMBEDDED, FULL, TINY, CellSpec, Ta
 from mrs_suggest.training.export.allowlist import RECORD
 from mrs_suggest.training.export.card import Record
 from mrs_suggest.training.options import TINY as UNTRAINED
-from mrs_suggest.training.run import LAST, whole_checkpoints
+from mrs_suggest.training.record import LAST, whole_checkpoints
 
 DONE, INTERRUPTED, FAILED, CHANGED, MISSING = "finished", "interrupted", "failed before", "changed", "missing"
 STATE = "cell.json"
@@ -72,14 +72,6 @@ class Cell:
     def _named(self, reference: str) -> str:
         return reference if "/" in reference else f"{reference}/{self.seed}"
 
-    def place(self, setup: Setup) -> Path:
-        """The folder of the cell: its log, its state and its run."""
-        return place_of(self.name, setup)
-
-    def run(self, setup: Setup) -> Path:
-        """The folder of the run."""
-        return run_of(self.name, setup)
-
     def options(self, setup: Setup) -> dict[str, Any]:
         """The options that stand on the command line, over those of the configuration."""
         changed = {**setup.table.at(setup.scale).options, **self.spec.chosen(setup.scale)}
@@ -95,7 +87,7 @@ class Cell:
         if self.spec.data != EMBEDDED:
             options["data"] = _folder(self.spec.data, setup)
         options = with_data(options, lambda name: _folder(name, setup))
-        return {**options, "seed": self.seed, "output_dir": str(self.run(setup))}
+        return {**options, "seed": self.seed, "output_dir": str(run_of(self.name, setup))}
 
     def config(self, setup: Setup) -> dict[str, Any]:
         """The options of the configuration; a scale may take some out that its models cannot have."""
@@ -106,7 +98,7 @@ class Cell:
     def config_path(self, setup: Setup) -> Path:
         """The configuration that the command names; that of another scale is written before it starts."""
         full = setup.scale == FULL
-        return setup.configs / self.spec.config if full else self.place(setup) / f"{setup.scale}.yaml"
+        return setup.configs / self.spec.config if full else place_of(self.name, setup) / f"{setup.scale}.yaml"
 
     def command(self, setup: Setup, resume: bool = False) -> list[str]:
         """The arguments of `mrs`."""
@@ -189,7 +181,7 @@ class States:
         self._identities: dict[str, Record] = {}
 
     def identity(self, name: str) -> Record:
-        """What must be equal for a finished run to stand: it is written beside the run."""
+        """Everything that must be equal for a finished run to be kept; stored next to the run."""
         if name not in self._identities:
             cell, setup = self._cells[name], self._setup
             options = {**cell.config(setup), **cell.options(setup)}
@@ -219,7 +211,7 @@ class States:
         return self._identities[name]
 
     def without_command(self, name: str) -> str:
-        """Why there is no command that runs the cell at this scale, whatever the data; empty where there is one."""
+        """Why no command runs the cell at this scale, whatever the data; empty if one does."""
         spec, setup = self._cells[name].spec, self._setup
         if not (setup.configs / spec.config).is_file():
             return f"there is no configuration {spec.config} yet"
@@ -229,7 +221,7 @@ class States:
         return ""
 
     def unavailable(self, name: str) -> str:
-        """Why the cell cannot be run; empty where it can."""
+        """Why the cell cannot be run; empty if it can."""
         if reason := self.without_command(name):
             return reason
         cell = self._cells[name]
@@ -244,7 +236,7 @@ class States:
         lacking = [config for config in needed if not (folder / "data" / config).is_dir()] if folder else []
         if lacking:
             files = self._setup.table.data[data].files
-            more = f" (put {lacking[0]}.tsv beside the source's other files)" if files else ""
+            more = f" (put {lacking[0]}.tsv next to the source's other files)" if files else ""
             return f"the data {data} have no {' '.join(lacking)}{more}"
         return next((f"needs {one}: {why}" for one in cell.needs() if (why := self.unavailable(one))), "")
 
@@ -254,13 +246,13 @@ class States:
         return str(record.get("commit") or "unknown")
 
     def finished(self, name: str) -> bool:
-        """Whether the cell's run stands; one whose data are not at hand is taken as it is."""
+        """Whether the cell's run is kept; without its data, a run is accepted as it is."""
         if self._lacks_data(name):
             return (run_of(name, self._setup) / RECORD).is_file()
         return self.state(name) == DONE
 
     def told(self, name: str) -> str:
-        """Why the cell has no run that stands."""
+        """Why the cell has no valid run."""
         return self.unavailable(name) or self.state(name)
 
     def _lacks_data(self, name: str) -> bool:
@@ -284,7 +276,7 @@ class States:
 
 
 def read_state(place: Path) -> Record | None:
-    """What the runner wrote about a cell; None if nothing can be read."""
+    """The runner's note about a cell; None if it cannot be read."""
     try:
         return dict(json.loads((place / STATE).read_text(encoding="utf-8")))
     except (OSError, ValueError, TypeError):
@@ -300,13 +292,18 @@ def _differing(before: Record, now: Record, above: str = "") -> Iterator[str]:
             yield f"{above}{key} {one} before, {other} now"
 
 
+def is_prepared(folder: Path) -> bool:
+    """Whether a folder holds a prepared data set; a folder `data` is not enough, since XCOPA's sources have one."""
+    return (folder / "report.json").is_file() or any((folder / "data").glob("*/*.parquet"))
+
+
 def data_fingerprint(folder: Path | None) -> str | None:
     """Hash of the contents of a prepared folder, or of the files of another one."""
     if folder is None:
         return None
-    prepared = not folder.exists() or (folder / "data").is_dir()
-    files = (folder / "data").rglob("*.parquet") if prepared else (one for one in folder.rglob("*") if one.is_file())
-    return content_hash(files)
+    prepared = not folder.exists() or is_prepared(folder)
+    found = (folder / "data").rglob("*.parquet") if prepared else folder.rglob("*")
+    return content_hash(one for one in found if one.is_file())
 
 
 def _fingerprint_of_model(folder: Path) -> str:
@@ -317,5 +314,5 @@ def _fingerprint_of_model(folder: Path) -> str:
         path for path in folder.rglob("*") if path.suffix in (".safetensors", ".json", ".model") and path.is_file()
     ]
     if not files:
-        raise InputError(f"{folder}: no model there; expected a folder with config.json and safetensors.")
+        raise InputError(f"{folder}: expected a model folder with config.json and safetensors.")
     return content_hash(files)

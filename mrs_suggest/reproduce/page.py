@@ -1,31 +1,30 @@
-"""The page of a table: its figures beside the paper's, what they say of the paper's claims, curves and runs."""
+"""The page of a table: its figures next to the paper's, the paper's claims, curves and runs."""
 
 from __future__ import annotations
 
 import json
 import re
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from mrs_suggest.common.report.pages import Block, Bullets, Entry, Grid, Heading, Paragraph, Picture
+from mrs_suggest.common.report.pages import Block, Bullets, Entry, Grid, Heading, Paragraph
 from mrs_suggest.reproduce.cells import all_cells, place_of, read_state, run_of
-from mrs_suggest.reproduce.claims.claim_spec import CLOSE
-from mrs_suggest.reproduce.claims.claims import ClaimResult, Verdict
-from mrs_suggest.reproduce.claims.comparisons import Comparisons
-from mrs_suggest.reproduce.claims.preference import Preference
+from mrs_suggest.reproduce.claims import ClaimResult, Verdict
+from mrs_suggest.reproduce.comparisons import Comparisons
+from mrs_suggest.reproduce.preference import Preference
 from mrs_suggest.reproduce.results import NO_EXPERIMENT, Figure, Lead, Results, short
-from mrs_suggest.reproduce.table import TableSpec
+from mrs_suggest.reproduce.table import CLOSE, TableSpec
 from mrs_suggest.training.export.allowlist import CURVE_POINTS, CURVES, RECORD
 from mrs_suggest.training.export.card import Record
-from mrs_suggest.training.run import without_place
+from mrs_suggest.training.record import without_place
 
-LEADING = {"weighted": "ROUGE", "mrr": "MRR"}  # the metrics whose leads are told
+LEADING = {"weighted": "ROUGE", "mrr": "MRR"}  # the metrics of leads
 PAPER = "_paper_"  # the row of the printed figures, below ours
 
 
 def head_blocks(results: Results) -> Iterator[Block]:
-    """Title, what the table is, how many of its runs there are, and what its cells say."""
+    """Title, description, number of runs and data."""
     setup = results.setup
     table, total = setup.table, len(all_cells(setup.table))
     yield Heading(table.title, 1)
@@ -44,7 +43,6 @@ def head_blocks(results: Results) -> Iterator[Block]:
 
 
 def _data_of(record: Record) -> Record | None:
-    """What the run names its data, where it does."""
     data = record.get("data")
     return data if isinstance(data, dict) and {"id", "title"} <= set(data) else None
 
@@ -52,7 +50,7 @@ def _data_of(record: Record) -> Record | None:
 def table_blocks(
     results: Results, name: str, figures: Sequence[Figure], leads: Sequence[Lead], compared: Comparisons
 ) -> Iterator[Block]:
-    """A table with one grid for each metric, or one for all; why fields are empty; its leads."""
+    """A table with one grid for each metric, or one for all; its leads, and the reasons of empty fields."""
     grid = results.setup.table.grids()[name]
     yield Heading(grid.title)
     yield Paragraph(" ".join(_notes(grid, figures, compared)), note=True)
@@ -70,7 +68,7 @@ def table_blocks(
 
 
 def grids_of(grid: TableSpec, figures: Sequence[Figure], compared: Comparisons) -> Iterator[tuple[str, Grid]]:
-    """(title, grid) of each metric; one grid for all metrics where there are no columns."""
+    """(title, grid) of each metric; one grid for all metrics in a table without columns."""
     found = {(figure.row, figure.column, figure.metric): figure for figure in figures}
 
     def made(header: Sequence[str], fields: Sequence[tuple[str | None, str]]) -> Grid:
@@ -87,15 +85,19 @@ def grids_of(grid: TableSpec, figures: Sequence[Figure], compared: Comparisons) 
 
 
 def leads_grid(leads: Sequence[Lead]) -> Grid:
-    """One row for each lead that has an interval; without a column for a metric that none has."""
-    told = [lead for lead in leads if lead.intervals]
-    metrics = {key: title for key, title in LEADING.items() if any(key in lead.intervals for lead in told)}
-    rows = [[lead.row, lead.over, lead.column or "", *(_intervals(lead, key) for key in metrics)] for lead in told]
+    """One row for each lead that has an interval, with the intervals of every seed."""
+    leads = [lead for lead in leads if lead.intervals]
+    metrics = {key: title for key, title in LEADING.items() if any(key in lead.intervals for lead in leads)}
+
+    def intervals(lead: Lead, metric: str) -> str:
+        return "; ".join(f"[{low:+.4f}, {high:+.4f}]" for low, high in lead.intervals.get(metric, {}).values())
+
+    rows = [[lead.row, lead.over, lead.column or "", *(intervals(lead, key) for key in metrics)] for lead in leads]
     return Grid(["lead", "over", "", *metrics.values()], rows, folded="Leads, seed by seed")
 
 
 def claim_blocks(claims: Sequence[ClaimResult], figures: Sequence[Figure]) -> Iterator[Block]:
-    """The claims of a table as a grid, and what was left out, where an empty field does not say it already."""
+    """The claims of a table as a grid, and the columns left out for a reason that no empty field gives."""
     if not claims:
         return
     yield Heading("What the paper claims", 3)
@@ -117,19 +119,19 @@ def claim_blocks(claims: Sequence[ClaimResult], figures: Sequence[Figure]) -> It
 
 
 def claims_grid(claims: Sequence[ClaimResult]) -> Grid:
-    """One row for each claim; what no claim has is left out."""
+    """One row for each claim, without empty columns."""
     header = ["claim", "here", "difference", "by column", "in the paper's figures"]
     rows = [_claim_row(claim) for claim in claims]
-    kept = [place for place in range(len(header)) if place < 3 or any(_text_of(row[place]) for row in rows)]
+    kept = [
+        place
+        for place in range(len(header))
+        if place < 3 or any(str(getattr(row[place], "text", row[place])) for row in rows)
+    ]
     return Grid([header[place] for place in kept], [[row[place] for place in kept] for row in rows], texts=True)
 
 
-def _text_of(cell: str | Entry) -> str:
-    return cell if isinstance(cell, str) else cell.text
-
-
 def read_curves(run: Path) -> Record | None:
-    """The points of a run's curves; None of a run of an earlier version, which has them as a picture alone."""
+    """The points of a run's curves; None for a run of an earlier version, which has only a picture."""
     try:
         return dict(json.loads((run / CURVE_POINTS).read_text(encoding="utf-8")))
     except (OSError, ValueError, TypeError):
@@ -137,7 +139,7 @@ def read_curves(run: Path) -> Record | None:
 
 
 def curves_of_rows(results: Results, grid: TableSpec) -> dict[str, dict[str, list[Record]]]:
-    """Row -> cell -> the curves of its runs, of the runs that have some."""
+    """Row -> cell -> the curves of its runs."""
     found: dict[str, dict[str, list[Record]]] = {}
     for row, column in grid.fields():
         place = grid.place(row, column)
@@ -150,7 +152,7 @@ def curves_of_rows(results: Results, grid: TableSpec) -> dict[str, dict[str, lis
 
 
 def run_blocks(results: Results) -> Iterator[Block]:
-    """Every run, with what it takes to do it again."""
+    """Every run with its command, and the cells without a run."""
     rows = [_run_row(results, name, record) for name, record in results.records.items()]
     yield Heading("Runs")
     if rows:
@@ -165,7 +167,7 @@ def run_blocks(results: Results) -> Iterator[Block]:
 
 
 def people_blocks(people: Preference | None) -> Iterator[Block]:
-    """What people preferred."""
+    """Human preference, if the sheets are about these runs."""
     yield Heading("Human preference", 3)
     if people is None:
         yield Paragraph("The sheets are not about the suggestions of these runs: their hashes differ.")
@@ -175,12 +177,6 @@ def people_blocks(people: Preference | None) -> Iterator[Block]:
         rows.append([name, Entry(f"{share:.3f}", note=f"[{low:.3f}, {high:.3f}]")])
     yield Grid(["preferred", "share of judgements"], rows)
     yield Paragraph(people.told(), note=True)
-
-
-def picture_blocks(pictures: Mapping[str, str]) -> Iterator[Block]:
-    """Pictures by file, with what they show."""
-    for file, shows in pictures.items():
-        yield Picture(file, shows)
 
 
 def _entry(figure: Figure, compared: Comparisons) -> Entry:
@@ -248,13 +244,8 @@ def _percent(share: float) -> str:
     return f"{round(100 * share) or 0:+d}\u00a0%".replace("+0", "0").replace("-", "−")
 
 
-def _intervals(lead: Lead, metric: str) -> str:
-    """Those of every seed."""
-    return "; ".join(f"[{low:+.4f}, {high:+.4f}]" for low, high in lead.intervals.get(metric, {}).values())
-
-
 def _reasons(missing: Sequence[str], results: Results) -> Iterator[str]:
-    """Why fields are empty, each reason once with its cells."""
+    """Reasons of empty fields, each once with its cells."""
     cells: dict[str, list[str]] = {}
     for told in dict.fromkeys(missing):
         name, _, reason = told.partition(": ")

@@ -1,4 +1,4 @@
-"""Processes of a run: in a group of their own, measured while they run, and ended with all that they started."""
+"""Processes of a run: each in its own group, and ended with all that they started."""
 
 from __future__ import annotations
 
@@ -6,10 +6,8 @@ import os
 import signal
 import subprocess
 import threading
-import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType, TracebackType
 from typing import Any
@@ -17,7 +15,6 @@ from typing import Any
 import psutil
 
 GRACE = 20  # seconds that a process has to end after SIGTERM: writing a checkpoint of a large model takes some
-FORKING = 1  # seconds: a process that has just been forked, to become another program, shows its parent's memory
 SIGNALS = tuple(one for name in ("SIGINT", "SIGTERM", "SIGHUP") if (one := getattr(signal, name, None)) is not None)
 
 
@@ -70,41 +67,9 @@ class StopSignals:
             raise Stopped(number)
 
 
-@dataclass
-class Measured:
-    """A process with its descendants.
-
-    Attributes:
-        started: `time.time()` of its start.
-        memory: bytes that they hold now: the sum of their resident sets.
-        peak: the most that `memory` has been, at the moments when it was looked at.
-    """
-
-    process: subprocess.Popen[bytes]
-    started: float = field(default_factory=time.time)
-    memory: int = 0
-    peak: int = 0
-
-    def ended(self) -> int | None:
-        """The exit code, or None while it runs."""
-        code = self.process.poll()
-        if code is None:
-            self.memory = sum(map(_resident, self.family()))
-            self.peak = max(self.peak, self.memory)
-        return code
-
-    def family(self) -> list[psutil.Process]:
-        """The process and its descendants that run."""
-        try:
-            first = psutil.Process(self.process.pid)
-            return [first, *first.children(recursive=True)]
-        except psutil.NoSuchProcess:
-            return []
-
-
 def start(
     command: Sequence[str], log: Path, append: bool, environment: Mapping[str, str], kept: Sequence[int] = ()
-) -> Measured:
+) -> subprocess.Popen[bytes]:
     """Start a command with its output in a log.
 
     Args:
@@ -112,18 +77,20 @@ def start(
         kept: open files that the process keeps.
     """
     with log.open("a" if append else "w", encoding="utf-8") as file:
-        return Measured(
-            subprocess.Popen(
-                command, stdin=subprocess.DEVNULL, stdout=file, stderr=subprocess.STDOUT,
-                env={**os.environ, **environment}, pass_fds=kept, start_new_session=True,
-            )
+        return subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=file, stderr=subprocess.STDOUT,
+            env={**os.environ, **environment}, pass_fds=kept, start_new_session=True,
         )  # fmt: skip
 
 
-def end_all(running: Iterable[Measured]) -> None:
-    """Send SIGTERM to the processes and their descendants; kill those that have not ended after `GRACE` seconds."""
+def end_all(running: Iterable[subprocess.Popen[bytes]]) -> None:
+    """Send SIGTERM to the processes and their descendants; kill those still running after `GRACE` seconds."""
     running = list(running)
-    everyone = [one for measured in running for one in measured.family()]
+    everyone: list[psutil.Process] = []
+    for process in running:
+        with suppress(psutil.NoSuchProcess):
+            first = psutil.Process(process.pid)
+            everyone += [first, *first.children(recursive=True)]
     try:
         for one in everyone:
             with suppress(psutil.NoSuchProcess):
@@ -133,16 +100,7 @@ def end_all(running: Iterable[Measured]) -> None:
         for one in everyone:
             with suppress(psutil.NoSuchProcess):
                 one.kill()
-        for measured in running:
+        for process in running:
             with suppress(ProcessLookupError, PermissionError):
-                os.killpg(measured.process.pid, signal.SIGKILL)  # what was started since
-            measured.process.wait()
-
-
-def _resident(process: psutil.Process) -> int:
-    try:
-        if time.time() - process.create_time() < FORKING:
-            return 0
-        return int(process.memory_info().rss)
-    except (psutil.NoSuchProcess, psutil.AccessDenied):
-        return 0
+                os.killpg(process.pid, signal.SIGKILL)  # what was started since
+            process.wait()

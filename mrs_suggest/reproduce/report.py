@@ -9,12 +9,11 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from mrs_suggest.common.io.files import atomic_write
-from mrs_suggest.common.report.pages import Block, Grid, as_html, as_markdown
+from mrs_suggest.common.report.pages import Block, Grid, Picture, as_html, as_markdown
 from mrs_suggest.common.text.text import finite_json
 from mrs_suggest.reproduce.cells import Setup
-from mrs_suggest.reproduce.claims.claims import ClaimResult, check_claims
-from mrs_suggest.reproduce.claims.comparisons import Comparisons, compare
-from mrs_suggest.reproduce.claims.preference import Preference, preference
+from mrs_suggest.reproduce.claims import ClaimResult, check_claims
+from mrs_suggest.reproduce.comparisons import Comparisons, compare
 from mrs_suggest.reproduce.page import (
     claim_blocks,
     claims_grid,
@@ -23,11 +22,11 @@ from mrs_suggest.reproduce.page import (
     head_blocks,
     leads_grid,
     people_blocks,
-    picture_blocks,
     run_blocks,
     table_blocks,
 )
 from mrs_suggest.reproduce.pictures import draw_bars, draw_curves_of_rows, draw_table
+from mrs_suggest.reproduce.preference import Preference, preference
 from mrs_suggest.reproduce.results import Figure, Lead, Results
 from mrs_suggest.reproduce.table import TableSpec
 from mrs_suggest.training.export.card import Record
@@ -35,11 +34,7 @@ from mrs_suggest.training.export.card import Record
 
 @dataclass(frozen=True)
 class Report:
-    """All that a page tells.
-
-    Attributes:
-        people: figure -> what people preferred; None where the sheets are about something else.
-    """
+    """The content of a page; `people` maps a figure to human preference, None if the sheets are about other runs."""
 
     results: Results
     figures: list[Figure]
@@ -54,7 +49,7 @@ class Report:
 
 
 def make_report(setup: Setup, problems: Mapping[str, str], sheets: Record | None = None) -> Report:
-    """Read the runs and compute what the page tells; `sheets` as `read_sheets` gives them."""
+    """Read the runs and compute the content of the page; `sheets` as `read_sheets` gives them."""
     results = Results.read(setup, problems)
     figures = list(results.fields())
     people = {
@@ -87,7 +82,7 @@ def _table_blocks(report: Report, drawn: Mapping[str, Mapping[str, str]]) -> Ite
     for name in report.results.setup.table.grids():
         leads = [lead for lead in report.leads if lead.table == name]
         yield from table_blocks(report.results, name, report.of(name), leads, report.compared)
-        yield from picture_blocks(drawn.get(name, {}))
+        yield from (Picture(file, shows) for file, shows in drawn.get(name, {}).items())
         if name in report.people:
             yield from people_blocks(report.people[name])
         yield from claim_blocks([claim for claim in report.claims if claim.table == name], report.of(name))
@@ -102,7 +97,8 @@ def _draw(report: Report, folder: Path) -> dict[str, dict[str, str]]:
         if not any(one.mean is not None or one.paper is not None for one in own):
             continue
         fields = {(one.row, one.column, one.metric): one for one in own}
-        file = f"{table.name}-{_slug(name)}.png"
+        slug = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-") or "table"
+        file = f"{table.name}-{slug}.png"
         if name in table.tables:
             draw_table(grid, fields, folder / file)
         else:
@@ -110,15 +106,10 @@ def _draw(report: Report, folder: Path) -> dict[str, dict[str, str]]:
             draw_bars(grid, fields, people.shares if people else {}, folder / file)
         drawn[name] = {file: f"{grid.title}: {', '.join(grid.metrics.values())}"}
         if name in table.tables and (rows := curves_of_rows(report.results, grid)):
-            curves = f"{table.name}-{_slug(name)}-curves.png"
+            curves = f"{table.name}-{slug}-curves.png"
             draw_curves_of_rows(rows, folder / curves)
             drawn[name][curves] = f"{grid.title}: training loss and validation of every run; circles: the kept step"
     return drawn
-
-
-def _slug(name: str) -> str:
-    """A table's name as part of a file's."""
-    return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-") or "table"
 
 
 def _record(report: Report) -> Record:
@@ -148,10 +139,10 @@ def _record(report: Report) -> Record:
 
 
 def _printed(report: Report, name: str, grid: TableSpec) -> dict[str, str]:
-    """The tables as Markdown, for pages that quote them: by metric (`all`, where one has all), the leads of
-    each column, and the claims.
+    """The tables as Markdown, for pages that quote them: by metric (`all`: one table has all), the leads of each
+    column, and the claims.
 
-    Columns without a run are left out, and rows with neither a run nor a printed figure, unless there is no run at all.
+    Columns without a run are left out, and rows with neither a run nor a printed figure, if any run has finished.
     """
     run = [figure for figure in report.of(name) if figure.mean is not None]
     if run:

@@ -1,4 +1,4 @@
-"""What the finished runs of a table say: the figure of each field, and the difference of two rows."""
+"""Results of the finished runs of a table: the figure of each field, and the difference of two rows."""
 
 from __future__ import annotations
 
@@ -6,23 +6,29 @@ from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mrs_metrics.significance import paired_bootstrap_interval
 from mrs_suggest.evaluation.choice.analysis import average
+from mrs_suggest.evaluation.choice.answers import Views, read_run_answers
+from mrs_suggest.evaluation.comparison import POOLED
 from mrs_suggest.evaluation.language_data import EVALUATION_SEED
+from mrs_suggest.evaluation.pairing import scored_run
 from mrs_suggest.evaluation.paper_results import paper_figure
 from mrs_suggest.evaluation.tables import short_number
 from mrs_suggest.models.starting_points import MULTIPLE_CHOICE
 from mrs_suggest.reproduce.cells import Setup, States, all_cells, run_of
-from mrs_suggest.reproduce.claims.example_scores import WEIGHTED, RunScores, Scores, UnpairedError
 from mrs_suggest.reproduce.table import FULL, Place, TableSpec
 from mrs_suggest.suggest.answering import MODEL
 from mrs_suggest.suggest.baselines import BASELINES
 from mrs_suggest.training.export.card import Record
-from mrs_suggest.training.run import read_record
+from mrs_suggest.training.record import read_record
 
+Scores = NDArray[np.float64]
+WEIGHTED, ACCURACY = "weighted", "accuracy"  # the figures that are means over examples
 Interval = list[float]
 NO_EXPERIMENT = "not an experiment"  # a field that is empty in the table's file
+ONLY_OWN = f"the runs store only the suggestions of their own {MODEL!r}"
 LOWER_IS_BETTER = frozenset({"perplexity", "self_rouge", "wrong_language"})  # keys of run.json
 
 
@@ -31,8 +37,8 @@ class Figure:
     """A field of a table.
 
     Attributes:
-        values: seed -> figure; empty where there is none, and `missing` tells why.
-        intervals: seed -> its 95 % interval, where the run has one.
+        values: seed -> figure; if empty, `missing` gives the reason.
+        intervals: seed -> its 95 % interval, if the run has one.
         paper: the printed figure, in the unit of the table.
         own: whether the runs were trained on the language that they are tested on.
     """
@@ -51,7 +57,7 @@ class Figure:
 
     @property
     def mean(self) -> float | None:
-        """Over the seeds; None if there is no figure."""
+        """Over the seeds; None without a figure."""
         return float(np.mean(list(self.values.values()))) if self.values else None
 
     @property
@@ -60,7 +66,7 @@ class Figure:
         return float(np.std(list(self.values.values()), ddof=1)) if len(self.values) > 1 else None
 
     def text(self) -> str:
-        """The mean; empty where there is none."""
+        """The mean; empty without a figure."""
         return "" if self.mean is None else self.shown(self.mean)
 
     def spread(self) -> str:
@@ -100,22 +106,27 @@ class Paired:
     second: Scores
 
 
+class UnpairedError(Exception):
+    """Two rows do not have scores of the same examples; the message gives the reason."""
+
+
 @dataclass
 class Results:
-    """What the finished runs of a table say.
+    """Results of the finished runs of a table.
 
     Attributes:
-        problems: why cells have no run, by name.
+        problems: cell -> why it has no run.
+        records: cell -> the record of its run.
     """
 
     setup: Setup
     problems: Mapping[str, str]
     records: dict[str, Record] = field(default_factory=dict)
-    scores: RunScores = field(default_factory=RunScores)
+    _read: dict[str, Views] = field(default_factory=dict)
 
     @classmethod
     def read(cls, setup: Setup, problems: Mapping[str, str]) -> Results:
-        """The records of the finished cells; one that stands from earlier options is not among them."""
+        """The records of the finished cells, without those of earlier options."""
         cells = all_cells(setup.table)
         states = States(setup, cells)
         found = {name: read_record(run_of(name, setup)) for name in cells if states.finished(name)}
@@ -162,7 +173,7 @@ class Results:
         return scope in self.records[name].get("plan", {}).get("train", ())
 
     def _mean(self, figures: list[Figure]) -> tuple[dict[str, float], str]:
-        """The mean of fields, seed by seed, and why there is none."""
+        """The mean of fields, seed by seed, and why it is missing."""
         seeds = [seed for seed in figures[0].values if all(seed in one.values for one in figures)]
         if seeds:
             return {seed: float(np.mean([one.values[seed] for one in figures])) for seed in seeds}, ""
@@ -210,11 +221,11 @@ class Results:
         return {key: float(np.mean(of)) for key, of in means.items() if all(isinstance(one, float) for one in of)}, ""
 
     def _average_interval(self, name: str, place: Place) -> Interval | None:
-        """Of the mean over several languages, from a multiple-choice run's answers; None where they do not allow it."""
+        """Of the mean over several languages, from a multiple-choice run's answers; None if they do not allow it."""
         languages = place.scope.split()
         if len(languages) < 2 or self.records[name]["trainer"] != MULTIPLE_CHOICE:
             return None
-        found = average(self.scores.answers(run_of(name, self.setup), self.records[name])[place.system], languages)
+        found = average(self._answers(name)[place.system], languages)
         return [found.low, found.high] if found else None
 
     def _difference(self, name: str, mine: Place, other_name: str, other: Place) -> dict[str, Interval] | str:
@@ -231,14 +242,10 @@ class Results:
         if found is None:
             return why
         if (mine.system, other.system) != (MODEL, MODEL):
-            return f"the runs store only the suggestions of their own {MODEL!r}"
-        return self._paired(name, other_name, mine.scope)
-
-    def _paired(self, name: str, other: str, scope: str) -> dict[str, Interval] | str:
-        """The interval of weighted ROUGE, from the suggestions of two runs."""
-        places = Place(name, scope=scope), Place(other, scope=scope)
+            return ONLY_OWN
         try:
-            _, first, second = self._pair((name, places[0]), (other, places[1]), WEIGHTED)
+            places = Place(name, scope=mine.scope), Place(other_name, scope=mine.scope)
+            _, first, second = self._pair((name, places[0]), (other_name, places[1]), WEIGHTED)
         except UnpairedError as error:
             return str(error)
         return {WEIGHTED: list(paired_bootstrap_interval(first, second, seed=EVALUATION_SEED))}
@@ -247,7 +254,7 @@ class Results:
         """The scores of the same examples in two places, of the seeds that both have.
 
         Raises:
-            UnpairedError: there are none, or one run stands in both places.
+            UnpairedError: the places have no such scores, or are of one run.
         """
         others = dict(self.names(other))
         found, examples, why = {}, None, ""
@@ -274,28 +281,54 @@ class Results:
         """What identifies the examples of two runs, and their (n,) scores.
 
         Args:
-            one, other: the name of a cell, and the place that its figure stands in.
+            one, other: the name of a cell, and the place of its figure.
 
         Raises:
-            UnpairedError: there are none, or of other examples.
+            UnpairedError: the runs have no scores of the same examples.
         """
-        names = one[0], other[0]
+        names = f"{one[0]} and {other[0]}"
         for name, place in (one, other):
             if why := self._scope(name, place)[1]:
                 raise UnpairedError(why)
-        runs = [(run_of(name, self.setup), self.records[name], place) for name, place in (one, other)]
-        languages = self.scores.languages(*runs[0][1:], metric)
-        if not languages or languages != self.scores.languages(*runs[1][1:], metric):
-            raise UnpairedError(f"{names[0]} and {names[1]} were not tested on the same languages")
+        languages = self._languages(*one, metric)
+        if not languages or languages != self._languages(*other, metric):
+            raise UnpairedError(f"{names} were not tested on the same languages")
         examples, columns = [], []
         for code in languages:
-            ours, theirs = (self.scores.of(*run, metric, code) for run in runs)
+            ours, theirs = (self._scores(name, place, metric, code) for name, place in (one, other))
             if ours[0] != theirs[0]:
-                raise UnpairedError(f"{names[0]} and {names[1]} were not tested on the same examples")
+                raise UnpairedError(f"{names} were not tested on the same examples")
             examples.append(ours[0])
             columns.append((ours[1], theirs[1]))
         first, second = (np.concatenate(column) for column in zip(*columns, strict=True))
         return tuple(examples), first, second
+
+    def _languages(self, name: str, place: Place, metric: str) -> list[str]:
+        """The languages of a place's scope; UnpairedError if the run has no scores of that figure's examples."""
+        record, metric = self.records[name], place.metric or metric
+        if record["trainer"] == MULTIPLE_CHOICE and metric == ACCURACY:
+            every = [code for code in record["metrics"]["systems"][place.system] if code in place.scope.split()]
+        elif "signatures" not in record["metrics"] or metric != WEIGHTED:
+            raise UnpairedError("the runs store no scores of examples for it")
+        elif place.system != MODEL:
+            raise UnpairedError(ONLY_OWN)
+        else:
+            every = list(record["metrics"]["signatures"])
+        return every if place.scope == POOLED else [code for code in place.scope.split() if code in every]
+
+    def _scores(self, name: str, place: Place, metric: str, language: str) -> tuple[Hashable, Scores]:
+        """What identifies the examples of a language, and their (n,) scores."""
+        if (place.metric or metric) == ACCURACY:
+            answers = self._answers(name)[place.system][language]
+            return tuple(zip(answers.idx.tolist(), answers.gold.tolist(), strict=True)), answers.correct.astype(float)
+        scored = scored_run(run_of(name, self.setup), language)
+        return scored.examples, scored.weighted
+
+    def _answers(self, name: str) -> Views:
+        """Those of a multiple-choice run, read once."""
+        if name not in self._read:
+            self._read[name] = read_run_answers(run_of(name, self.setup), self.records[name])
+        return self._read[name]
 
 
 def short(value: float) -> str:

@@ -23,14 +23,13 @@ from mrs_suggest.common.errors import InputError
 from mrs_suggest.common.io.files import atomic_write, content_hash
 from mrs_suggest.common.launcher import announce_launcher
 from mrs_suggest.common.text.text import visible
-from mrs_suggest.reproduce.cells import DONE, INTERRUPTED, STATE, Cell, Setup, States, place_of, run_of
+from mrs_suggest.reproduce.cells import DONE, INTERRUPTED, STATE, Cell, Setup, States, is_prepared, place_of, run_of
 from mrs_suggest.reproduce.estimates import Estimates, steps_of, told_duration, told_total
-from mrs_suggest.reproduce.jobs import Jobs
-from mrs_suggest.reproduce.processes import Measured, StopSignals, end_all, start
+from mrs_suggest.reproduce.processes import StopSignals, end_all, start
 from mrs_suggest.reproduce.table import EMBEDDED, FULL
 from mrs_suggest.training.export.allowlist import RECORD
 from mrs_suggest.training.export.card import Record
-from mrs_suggest.training.run import read_record
+from mrs_suggest.training.record import read_record
 
 LOG = "log.txt"
 LOCK = ".lock"
@@ -38,8 +37,8 @@ BEFORE = "run-before"
 FAILED_NOW = "failed"  # how the problem of a run that failed begins
 INTERVAL = 0.2  # seconds between two looks at the processes
 ENDING = 60  # seconds that what a killed command has left may take to notice it
-SECONDS_BETWEEN_LINES = 60  # where the output is not a terminal
-ONE = Jobs()
+SECONDS_BETWEEN_LINES = 60
+THREADS = "OMP_NUM_THREADS"
 Say = Callable[[str], None]
 
 
@@ -70,7 +69,7 @@ def _prepared(setup: Setup, name: str, source: Path | None, dry: bool, say: Say)
         return _made(setup, name, command, {}, dry, say) if command else None
     if not source.is_dir():
         raise InputError(f"--data {name}={source}: no such folder.")
-    if (source / "data").is_dir():
+    if is_prepared(source):
         return source
     described = setup.table.data[name]
     lacking = [file for file in described.files if not (source / file).is_file()]
@@ -112,12 +111,12 @@ def _made(setup: Setup, name: str, command: str, values: Mapping[str, Path], dry
 
 
 def run_cells(
-    setup: Setup, cells: Mapping[str, Cell], say: Say, jobs: Jobs = ONE, signals: StopSignals | None = None
+    setup: Setup, cells: Mapping[str, Cell], say: Say, jobs: int = 1, signals: StopSignals | None = None
 ) -> dict[str, str]:
     """Run what is not finished; return why cells have no run, by their names. Failed ones do not stop the others.
 
     Args:
-        jobs: how many at once.
+        jobs: how many in parallel.
         signals: those that stop the run, if they are caught: the cells' processes end first.
 
     Raises:
@@ -135,7 +134,8 @@ class _Running:
     cell: Cell
     head: str
     note: Record
-    process: Measured
+    process: subprocess.Popen[bytes]
+    started: float = field(default_factory=time.time)
     told: float = field(default_factory=time.time)
 
 
@@ -143,11 +143,10 @@ class _Runs:
     """The cells that wait, run, and have ended."""
 
     def __init__(
-        self, setup: Setup, cells: Mapping[str, Cell], say: Say, jobs: Jobs, signals: StopSignals, lock: int
+        self, setup: Setup, cells: Mapping[str, Cell], say: Say, jobs: int, signals: StopSignals, lock: int
     ) -> None:
         self._setup, self._cells, self._jobs, self._signals, self._lock = setup, cells, jobs, signals, lock
-        self._say, self._terminal = say, sys.stderr.isatty()
-        self._states, self._estimates = States(setup, cells), Estimates(setup.output)
+        self._say, self._states, self._estimates = say, States(setup, cells), Estimates(setup.output)
         self._steps = {name: steps_of(cell, setup) for name, cell in cells.items()}
         self._heads = {name: f"[{number}/{len(cells)}] {name}" for number, name in enumerate(cells, start=1)}
         self._waiting = list(cells)
@@ -164,8 +163,7 @@ class _Runs:
                     time.sleep(INTERVAL)
                     self._look()
         except BaseException:
-            with self._line_cleared():
-                end_all(one.process for one in self._running.values())
+            end_all(one.process for one in self._running.values())
             raise
         return self._problems
 
@@ -177,24 +175,17 @@ class _Runs:
             lacking = next((f"needs {one}" for one in cell.needs() if one in self._problems), "")
             problem = self._states.unavailable(name) or lacking
             state = "" if problem else self._states.state(name)
-            if not problem and state != DONE and not self._has_room(name):
+            if not problem and state != DONE and len(self._running) >= self._jobs:
                 return
             self._waiting.remove(name)
             if problem:
                 self._problems[name] = problem
-                self._tell(f"{self._heads[name]}: skipped, {problem}")
+                self._say(f"{self._heads[name]}: skipped, {problem}")
             elif state == DONE:
-                self._tell(f"{self._heads[name]}: finished before")
+                self._say(f"{self._heads[name]}: finished before")
             else:
-                self._tell(f"{self._heads[name]}: {state}, starts")
+                self._say(f"{self._heads[name]}: {state}, starts")
                 self._start(name, resume=state == INTERRUPTED)
-
-    def _has_room(self, name: str) -> bool:
-        running = [(self._peak(other), one.process.memory) for other, one in self._running.items()]
-        return self._jobs.allow(self._peak(name), running)
-
-    def _peak(self, name: str) -> int | None:
-        return self._estimates.peak(self._states.identity(name))
 
     def _start(self, name: str, resume: bool) -> None:
         setup, cell = self._setup, self._cells[name]
@@ -207,39 +198,28 @@ class _Runs:
         command = cell.command(setup, resume)
         note = {"cell": name, "command": shlex.join(["mrs", *command]), "identity": self._states.identity(name)}
         _note(place, note)
-        environment = self._jobs.environment()
-        process = start([*_mrs(), *command], place / LOG, resume, environment, [self._lock])
+        process = start([*_mrs(), *command], place / LOG, resume, environment(self._jobs), [self._lock])
         self._running[name] = _Running(cell, self._heads[name], {**note, "resumed": resume}, process)
 
     def _look(self) -> None:
         """See which cells have ended; say now and then where the others stand."""
         for name, one in list(self._running.items()):
-            code = one.process.ended()
+            code = one.process.poll()
             if code is not None:
-                at_once = len(self._running)
                 del self._running[name]
-                self._end(name, one, code, at_once)
-            elif not self._terminal and time.time() - one.told >= SECONDS_BETWEEN_LINES:
+                self._end(name, one, code)
+            elif time.time() - one.told >= SECONDS_BETWEEN_LINES:
                 one.told = time.time()
                 self._say(f"{one.head}: {_last_line(place_of(name, self._setup) / LOG)}")
-        if self._terminal and self._running:
-            width = shutil.get_terminal_size().columns - 1
-            each = max(1, width // len(self._running) - 2)
-            lines = [
-                f"{one.head}: {_last_line(place_of(name, self._setup) / LOG)}"[:each]
-                for name, one in self._running.items()
-            ]
-            print(f"\r{'; '.join(lines):<{width}}", end="", file=sys.stderr, flush=True)
 
-    def _end(self, name: str, one: _Running, code: int, at_once: int) -> None:
+    def _end(self, name: str, one: _Running, code: int) -> None:
         place, run = place_of(name, self._setup), run_of(name, self._setup)
-        seconds = time.time() - one.process.started
-        peak = round(one.process.peak / 2**20)
-        note = {**one.note, "code": code, "seconds": round(seconds, 1), "peak_mib": peak, "at_once": at_once}
+        seconds = time.time() - one.started
+        note = {**one.note, "code": code, "seconds": round(seconds, 1)}
         if code or not (run / RECORD).is_file():
             _note(place, note)
             self._problems[name] = f"{FAILED_NOW} with exit code {code}: {_last_line(place / LOG)}"
-            self._tell(f"{one.head}: {self._problems[name]} (log: {place / LOG})")
+            self._say(f"{one.head}: {self._problems[name]} (log: {place / LOG})")
             return
         record = read_record(run)
         note |= {"steps": record.get("steps"), "training_seconds": record.get("seconds")}
@@ -247,7 +227,7 @@ class _Runs:
         self._estimates.add(note)
         for checkpoint in run.glob("checkpoint-*"):
             shutil.rmtree(checkpoint)  # two of them take more space than the model, and nothing is resumed any more
-        self._tell(f"{one.head}: finished in {told_duration(seconds)} ({peak:,} MiB); {self._left()}")
+        self._say(f"{one.head}: finished in {told_duration(seconds)}; {self._left()}")
 
     def _left(self) -> str:
         """The time that the cells take which are not finished."""
@@ -257,19 +237,19 @@ class _Runs:
                 continue
             seconds = self._estimates.seconds(self._states.identity(name), self._steps[name])
             if seconds is not None and name in self._running:
-                seconds = max(0.0, seconds - (time.time() - self._running[name].process.started))
+                seconds = max(0.0, seconds - (time.time() - self._running[name].started))
             left.append(seconds)
         return f"{len(left)} left: {told_total(left, len(self._running) + 1)}" if left else "none left"
 
-    def _tell(self, line: str) -> None:
-        with self._line_cleared():
-            self._say(line)
 
-    @contextmanager
-    def _line_cleared(self) -> Iterator[None]:
-        if self._terminal:
-            print("\r\033[K", end="", file=sys.stderr, flush=True)
-        yield
+def environment(jobs: int) -> dict[str, str]:
+    """The number of threads of a run's process: the user's own (one by default), but with all runs together no more
+    than there are cores, since threads that wait for a core take several times as long.
+    """
+    cores = len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
+    given = os.environ.get(THREADS, "")
+    shared = max(1, cores // jobs)
+    return {THREADS: str(shared)} if given.isdecimal() and int(given) > shared else {}
 
 
 def _put_aside(run: Path) -> None:
@@ -300,7 +280,7 @@ def _last_line(log: Path) -> str:
 
 @contextmanager
 def _locked(output: Path) -> Iterator[int]:
-    """Two processes that run the same cells would overwrite each other's. The open file of the lock.
+    """The open file of the lock: two processes that run the same cells would overwrite each other's.
 
     A cell's process holds the lock, too: what a killed command has left ends within moments, and is waited for.
     """

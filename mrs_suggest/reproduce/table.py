@@ -20,14 +20,14 @@ A table is a YAML file:
     tables: ID: title, metrics, rows, columns, leads, percent, compared, claims
     figures: ID: the same, with `human`   charts of bars, each with a table of its figures
 
-`{data:NAME}` in an option stands for the folder of a data set beside the cell's own. An option `@ID` stands for the
+`{data:NAME}` in an option stands for the folder of a data set in addition to the cell's. An option `@ID` stands for the
 folder of another cell's run with the same seed, `@ID/SEED` for that with another one: the cell waits for it. A row or a
 column names, together, a `cell`, a `system` of its `run.json`, and a `scope` there: a language or `pooled`, or several
 languages, for their mean; `{key}` in a value is filled from the others. `paper` is the path of the printed figure (see
 `paper_figure`). An empty `cell` leaves the field empty, and `empty` says why. A row with `columns` has fields in these
 alone. A row with `average_of` has the means of other rows, a column with it those of other columns. `metric` of a row
 is a key in `run.json` in place of the table's. `compared` lists sets of rows that stand for each other: the best of
-each column is bold, and letters tell which differ. `claims` are the paper's sentences about rows (`ClaimSpec`), which
+each column is bold, and letters mark which differ. `claims` are the paper's sentences about rows (`ClaimSpec`), which
 are tested.
 """
 
@@ -35,26 +35,29 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass as plain_dataclass
+from dataclasses import field, fields, replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Literal
 
 import yaml
+from pydantic import ConfigDict, TypeAdapter, ValidationError
+from pydantic.dataclasses import dataclass
 
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.evaluation.comparison import POOLED
-from mrs_suggest.reproduce.claims.claim_spec import ClaimSpec
 from mrs_suggest.suggest.answering import MODEL
 
 REFERENCE = "@"
 DATA = re.compile(r"\{data:([\w-]+)\}")
 EMBEDDED = "sample"  # data that come with the package
 FULL, TINY = "full", "tiny"  # scales: as configured; tiny models, a few steps
+CLOSE, WORSE, BETTER = "close", "worse", "better"  # what a claim says of the first of two rows
 Options = Mapping[str, Any]
-Kind = TypeVar("Kind")
+STRICT = ConfigDict(extra="forbid", coerce_numbers_to_str=True)  # a table may be called 5 in YAML
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, config=STRICT)
 class DataSource:
     """Where a data set comes from: `command` holds `{source}` and `{out}`; `files` must be in the source.
 
@@ -68,13 +71,13 @@ class DataSource:
     tiny: str = ""
 
     def generated(self, scale: str) -> str:
-        """The command that needs no source, at a scale; empty where there is none."""
+        """The command that needs no source, at a scale, if any."""
         if scale == TINY and self.tiny:
             return self.tiny
         return "" if "{source}" in self.command else self.command
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, config=STRICT)
 class CellSpec:
     """One training run per seed.
 
@@ -101,9 +104,9 @@ class CellSpec:
         return list(dict.fromkeys([self.data, *DATA.findall(str(list(self.chosen(scale).values())))]))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, config=STRICT)
 class ScaleSpec:
-    """What a scale changes; at `full`, nothing but `main`."""
+    """The changes of a scale; at `full`, only `main`."""
 
     options: dict[str, Any] = field(default_factory=dict)
     base_model: str = ""
@@ -113,14 +116,14 @@ class ScaleSpec:
     trainers: list[str] = field(default_factory=list)
 
 
-@dataclass(frozen=True)
+@plain_dataclass(frozen=True)
 class Place:
-    """Whose figures stand in a field of a table.
+    """The source of the figures in a field of a table.
 
     Attributes:
         scope: `pooled`, a language, or several, separated by spaces, whose mean it is.
         seed: of the run; empty for all.
-        empty: why there is none.
+        empty: why it has no figure.
         paper: path of the printed figure.
         metric: key in `run.json`, in place of the table's.
     """
@@ -134,7 +137,30 @@ class Place:
     metric: str = ""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, config=STRICT)
+class ClaimSpec:
+    """A sentence of a paper about two rows of a table, tested over the columns that both have.
+
+    Attributes:
+        title: the sentence.
+        says: how the first row compares with the second.
+        rows: the two.
+        paper: its section.
+        columns: test these alone.
+        within: how far apart close ones may be, as a share of the second row's figure.
+        about: what its words leave open, such as what is close.
+    """
+
+    title: str
+    says: Literal["close", "worse", "better"]
+    rows: list[str]
+    paper: str = ""
+    columns: list[str] = field(default_factory=list)
+    within: float = 0.0
+    about: str = ""
+
+
+@dataclass(frozen=True, config=STRICT)
 class TableSpec:
     """One printed table.
 
@@ -148,7 +174,7 @@ class TableSpec:
         same: cell -> the one whose figures stand for its own.
         compared: sets of rows, the best of which is bold in each column, with letters for those that differ.
         human: of a figure, the two rows between which people chose, where sheets are given.
-        note: what stands below it.
+        note: printed below the table.
     """
 
     title: str
@@ -164,7 +190,7 @@ class TableSpec:
     note: str = ""
 
     def place(self, row: str, column: str | None) -> Place:
-        """Whose figures stand there; `column` is None in a table without columns."""
+        """The source of the figures in a field; `column` is None in a table without columns."""
         parts = {**self.rows[row], **(self.columns[column] if column is not None else {})}
         if column not in parts.get("columns", [column]):
             return Place("")
@@ -175,7 +201,7 @@ class TableSpec:
         return replace(found, cell=self.same.get(found.cell, found.cell))
 
     def averaged(self, row: str, column: str | None) -> list[tuple[str, str | None]]:
-        """The fields whose mean stands there; none where it is a figure of a run."""
+        """The fields that a field averages; empty for the figure of a run."""
         if column not in self.rows[row].get("columns", [column]):
             return []
         if names := self.rows[row].get("average_of"):
@@ -194,7 +220,7 @@ class TableSpec:
         return [self.place(row, column).cell for row, column in self.fields()]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, config=STRICT)
 class Table:
     """The content of a table's file."""
 
@@ -203,9 +229,9 @@ class Table:
     about: str
     trainer: str
     base_model: str
-    data: dict[str, DataSource]
     cells: dict[str, CellSpec]
-    tables: dict[str, TableSpec]
+    data: dict[str, DataSource] = field(default_factory=dict)
+    tables: dict[str, TableSpec] = field(default_factory=dict)
     scales: dict[str, ScaleSpec] = field(default_factory=dict)
     other_models: list[str] = field(default_factory=list)
     figures: dict[str, TableSpec] = field(default_factory=dict)
@@ -215,11 +241,10 @@ class Table:
         return {**self.tables, **{f"figure {name}": grid for name, grid in self.figures.items()}}
 
     def at(self, scale: str) -> ScaleSpec:
-        """What a scale changes."""
+        """The changes of a scale."""
         return self.scales.get(scale, ScaleSpec())
 
     def scale_names(self) -> list[str]:
-        """The scales that there are."""
         return [FULL, *(name for name in self.scales if name != FULL)]
 
     def same(self, scale: str) -> dict[str, str]:
@@ -315,7 +340,7 @@ def references(options: Options) -> Iterator[tuple[str, str]]:
 
 
 def table_names(folder: Path) -> list[str]:
-    """The tables that there are."""
+    """The names of all tables."""
     return sorted(path.stem for path in folder.glob("*.yaml"))
 
 
@@ -342,77 +367,62 @@ def parse_table(name: str, text: str, where: str) -> Table:
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         raise InputError(f"{where}{f', line {mark.line + 1}' if mark else ''}: the file is not valid YAML.") from None
-    parts: dict[str, tuple[type[Any], str]] = {
-        "data": (DataSource, "data"), "cells": (CellSpec, "cells"), "tables": (TableSpec, "tables"),
-        "figures": (TableSpec, "figures"), "scales": (ScaleSpec, "scales"),
-    }  # fmt: skip
-    values = {"name": name, "data": {}, "scales": {}, "figures": {}, **_mapping(values, where)}
-    for key, (kind, title) in parts.items():
-        entries = _mapping(values.get(key), f"{where}, {title}")
-        values[key] = {str(entry): _made(kind, of, f"{where}, {title} {entry}") for entry, of in entries.items()}
-    table: Table = _made(Table, values, where)
-    _require_sound(table, where)
+    try:
+        table = TypeAdapter(Table).validate_python({"name": name, **values} if isinstance(values, dict) else values)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        place, problem = [str(part) for part in first["loc"]], first["msg"]
+        if first["type"] == "unexpected_keyword_argument":
+            problem = f"unknown key {place.pop()!r}"
+        elif first["type"] == "missing":
+            problem = f"the key {place.pop()!r} is missing"
+        raise InputError(f"{', '.join([where, ' '.join(place)]).rstrip(', ')}: {problem}.") from None
+    for problem in _problems(table):
+        raise InputError(f"{where}, {problem}.")
     return table
 
 
-def _made(kind: type[Kind], values: Any, where: str) -> Kind:
-    """A dataclass of a mapping; keys that are unknown or missing are named."""
-    given = {**_mapping(values, where)}
-    names = {one.name for one in fields(kind)}  # type: ignore[arg-type]
-    for key in given:
-        if key not in names:
-            raise InputError(f"{where}: unknown key {key!r}; expected {', '.join(sorted(names))}.")
-    if "claims" in given:
-        given["claims"] = [_made(ClaimSpec, one, f"{where}, claims") for one in given["claims"]]
-    try:
-        return kind(**given)
-    except TypeError as error:
-        raise InputError(f"{where}: {str(error).partition('() ')[2]}; write it.") from None
-
-
-def _mapping(values: Any, where: str) -> dict[str, Any]:
-    if not isinstance(values, dict):
-        raise InputError(f"{where}: expected a mapping of keys to values, found {type(values).__name__}.")
-    return values
-
-
-def _require_sound(table: Table, where: str) -> None:
+def _problems(table: Table) -> Iterator[str]:
+    """References to something that does not exist."""
     for name, cell in table.cells.items():
         for data in (data for scale in table.scale_names() for data in cell.data_names(scale)):
             if data != EMBEDDED and data not in table.data:
-                raise InputError(f"{where}, cells {name}: data {data!r} is not described under `data`.")
+                yield f"cells {name}: data {data!r} is not described under `data`"
         for _, reference in references(cell.options):
             other, _, seed = reference.partition("/")
             seeds = table.cells[other].seeds if other in table.cells else []
             if any(wanted not in seeds for wanted in ([int(seed)] if seed.isdigit() else cell.seeds)):
-                raise InputError(f"{where}, cells {name}: @{reference} is not a cell with that seed.")
+                yield f"cells {name}: @{reference} is not a cell with that seed"
     for name, grid in table.grids().items():
-        for row, column in grid.fields():
-            try:
-                place = grid.place(row, column)
-            except (KeyError, TypeError) as error:
-                raise InputError(f"{where}, tables {name}, {row}: {error}.") from None
-            for above, beside in grid.averaged(row, column):
-                if above not in grid.rows or (beside is not None and beside not in grid.columns):
-                    raise InputError(f"{where}, tables {name}, {row}: average_of names no row or column {above!r}.")
-            if place.cell and place.cell not in table.cells:
-                raise InputError(f"{where}, tables {name}, {row}: there is no cell {place.cell!r}.")
-        _require_rows(grid.leads, grid, f"{where}, tables {name}, leads")
-        _require_rows([grid.human] if grid.human else [], grid, f"{where}, tables {name}, human")
-        for row in (row for rows in grid.compared for row in rows if row not in grid.rows):
-            raise InputError(f"{where}, tables {name}, compared: there is no row {row!r}.")
-        for claim in grid.claims:
-            _require_rows([claim.rows], grid, f"{where}, tables {name}, claims")
-            claim.require_sound(grid.columns, f"{where}, tables {name}, claims")
+        yield from (f"tables {name}, {problem}" for problem in _problems_of(grid, table))
     for scale, spec in table.scales.items():
-        if lacking := [one for one in spec.main if one not in table.tables]:
-            raise InputError(f"{where}, scales {scale}, main: there is no table {lacking[0]!r}.")
+        for main in (one for one in spec.main if one not in table.tables):
+            yield f"scales {scale}, main: unknown table {main!r}"
         for mine, instead in table.same(scale).items():
             if instead not in table.cells:
-                raise InputError(f"{where}, scales {scale}, same: there is no cell {instead!r} for {mine}.")
+                yield f"scales {scale}, same: unknown cell {instead!r} for {mine}"
 
 
-def _require_rows(pairs: Sequence[Sequence[str]], grid: TableSpec, where: str) -> None:
-    for pair in pairs:
+def _problems_of(grid: TableSpec, table: Table) -> Iterator[str]:
+    for row, column in grid.fields():
+        try:
+            place = grid.place(row, column)
+        except (KeyError, TypeError) as error:
+            yield f"{row}: {error}"
+            return
+        for above, beside in grid.averaged(row, column):
+            if above not in grid.rows or (beside is not None and beside not in grid.columns):
+                yield f"{row}: average_of names no row or column {above!r}"
+        if place.cell and place.cell not in table.cells:
+            yield f"{row}: unknown cell {place.cell!r}"
+    pairs = [("leads", pair) for pair in grid.leads] + [("human", grid.human)] * bool(grid.human)
+    for what, pair in [*pairs, *(("claims", claim.rows) for claim in grid.claims)]:
         if len(pair) != 2 or any(row not in grid.rows for row in pair):
-            raise InputError(f"{where}: expected two rows of the table, found {' and '.join(pair)}.")
+            yield f"{what}: expected two rows of the table, found {' and '.join(pair)}"
+    for row in (row for rows in grid.compared for row in rows if row not in grid.rows):
+        yield f"compared: unknown row {row!r}"
+    for claim in grid.claims:
+        for column in (column for column in claim.columns if column not in grid.columns):
+            yield f"claims: unknown column {column!r}"
+        if (claim.says == CLOSE) != (claim.within > 0):
+            yield f"claims: {claim.title!r} says {claim.says!r}; only {CLOSE} has `within`, a share above 0"

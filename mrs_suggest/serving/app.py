@@ -36,32 +36,33 @@ from mrs_suggest.serving.schema import (
     request_schema,
 )
 from mrs_suggest.serving.served import Item, Question, ServedSuggester
-from mrs_suggest.serving.settings import ADMIN_KEYS, API_KEYS, Keys, Settings
+from mrs_suggest.serving.settings import ADMIN_KEYS, API_KEYS, MOST_SUGGESTIONS, Keys, Settings
 
-# What the schema says about keys; `Gate` checks them. Either header will do.
+# Keys in the schema; `Gate` checks them. Either header is accepted.
 KEYS = [
     Security(HTTPBearer(description="an API key; `/v1/reload` needs an admin key", auto_error=False)),
     Security(APIKeyHeader(name="X-API-Key", description="the same keys, in a header", auto_error=False)),
 ]
-ALONE = 0.5  # seconds between two looks whether the supervisor still lives
+BATCH_SECONDS = 0.05  # a batch grows no further if it should take longer, or longer than twice its fixed cost; ours
+ALONE = 0.5  # seconds between two checks that the supervisor is alive
 JSON = "application/json"
 MOST_ACCEPTED = 500  # characters of Accept-Language that are read
 
 
 class Worker:
-    """What one process serves: its model, its queue and its figures."""
+    """One process of the server: its model, its queue and its metrics."""
 
     def __init__(self, settings: Settings, served: ServedSuggester) -> None:
         self.settings, self.served, self.metrics = settings, served, Metrics()
-        self.batcher: Batcher[Question, Item] = Batcher(
-            lambda questions: self.served.answer(questions),  # the model of the moment
+        self.batcher = Batcher(
+            lambda questions: self.served.answer(questions),  # the current model
             settings.max_batch,
-            settings.max_batch_ms / 1000,
+            BATCH_SECONDS,
             settings.max_waiting,
             self._observe,
         )
         self.stopping = False
-        self.ahead = False  # has the new model, of which the supervisor is going to tell all workers
+        self.ahead = False  # has loaded the new model before the supervisor notifies all workers
         self._reloading = asyncio.Lock()
 
     def _observe(self, size: int, seconds: float, waited: float) -> None:
@@ -69,11 +70,7 @@ class Worker:
         self.metrics.waiting.set(self.batcher.waiting)
 
     async def suggest(self, asked: SuggestRequest, prefer: tuple[str, ...] | None = None) -> list[Item]:
-        """The items of a request.
-
-        Raises:
-            Refusal: no room for its messages, or no answer in time.
-        """
+        """The items of a request; Refusal if the queue is full, or the answer takes too long."""
         rest = asked.language, asked.k, asked.explain, tuple(asked.allow), tuple(asked.deny), prefer
         questions = [Question(text, *rest) for text in asked.messages]
         items = [self.served.refusal(question) for question in questions]
@@ -98,17 +95,13 @@ class Worker:
         answers = [item for item in items if item is not None]
         known = set(self.served.languages)
         for item in answers:
-            language = item["lang"] if item["lang"] in known else ""  # what callers invent would be a label for ever
+            language = item["lang"] if item["lang"] in known else ""  # invented languages would become permanent labels
             outcome = item["error"]["code"] if "error" in item else "answered" if item["suggestions"] else "nothing"
             self.metrics.messages.labels(language, outcome).inc()
         return answers
 
     async def reload(self) -> None:
-        """Load the model anew, and let it answer once it is there; requests go on meanwhile.
-
-        Raises:
-            MrsError: it cannot be loaded; the old one stays.
-        """
+        """Load the model again while the old one answers; if that fails, raise MrsError and keep the old one."""
         async with self._reloading:
             try:
                 self.served = await asyncio.to_thread(ServedSuggester.load, self.settings)
@@ -121,14 +114,14 @@ class Worker:
             log(logging.INFO, "reloaded", model=self.settings.shown_name)
 
     async def reload_quietly(self) -> None:
-        """As `reload`; the log has the error."""
+        """As `reload`, with errors in the log only."""
         try:
             await self.reload()
         except Exception:
             return
 
     def trouble(self) -> str | None:
-        """Why no more requests should be sent here; None: they may."""
+        """Why this worker should not get requests: `stopping`, `stuck` or `full`; None if it may."""
         if self.stopping:
             return "stopping"
         if self.batcher.at_work > self.settings.answer_seconds:
@@ -138,7 +131,7 @@ class Worker:
 
 @asynccontextmanager
 async def _alive(worker: Worker) -> AsyncIterator[None]:
-    """Signals and the supervisor, while the worker serves; at the end all that was taken is answered."""
+    """Watch signals and the supervisor while the worker serves; at the end, answer all accepted requests."""
     loop = asyncio.get_running_loop()
     tasks: set[asyncio.Task[None]] = set()
 
@@ -156,7 +149,7 @@ async def _alive(worker: Worker) -> AsyncIterator[None]:
         log(logging.ERROR, "the supervisor is gone, stopping")
         signal.raise_signal(signal.SIGTERM)
 
-    if threading.current_thread() is threading.main_thread():  # elsewhere, as in a test client, signals do not arrive
+    if threading.current_thread() is threading.main_thread():  # signals only arrive there, not in a test client
         loop.add_signal_handler(signal.SIGHUP, hang_up)
     if supervisor := multiprocessing.parent_process():
         tasks.add(loop.create_task(watch(supervisor.pid)))
@@ -175,7 +168,7 @@ def create_app(settings: Settings, served: ServedSuggester | None = None) -> Fas
     """The ASGI application.
 
     Args:
-        served: a loaded model; None: it is loaded now.
+        served: a loaded model; default: load it now.
 
     Raises:
         InputError: the model or a file of keys cannot be used.
@@ -195,7 +188,7 @@ def create_app(settings: Settings, served: ServedSuggester | None = None) -> Fas
         summary="Short replies to messages.",
         lifespan=lifespan,
         redoc_url=None,
-        redirect_slashes=False,  # a redirect would repeat the `Host` of the request, whatever it is
+        redirect_slashes=False,  # a redirect would repeat the request's `Host`, which may be forged
     )
     app.state.worker = worker
     app.add_exception_handler(HTTPException, _http_error)
@@ -224,7 +217,7 @@ def _add_suggest(app: FastAPI, worker: Worker, keys: list[Any]) -> None:
         status: {"model": ErrorResponse, "description": text} for status, text in refusals.items()
     }
     responses[200] = {"model": SuggestResponse}
-    schema = request_schema(settings.max_messages, settings.max_characters, settings.max_suggestions)
+    schema = request_schema(settings.max_messages, settings.max_characters, MOST_SUGGESTIONS)
     size = {"description": f"At most {settings.max_body} bytes.", "x-max-bytes": settings.max_body}
     extra = {"requestBody": {"required": True, "content": {JSON: {"schema": schema}}, **size}}
 
@@ -240,7 +233,7 @@ def _add_suggest(app: FastAPI, worker: Worker, keys: list[Any]) -> None:
 
 
 def _accepted(header: str) -> tuple[str, ...] | None:
-    """The languages of an `Accept-Language` header, the best first; None where it names none."""
+    """The languages of an `Accept-Language` header, best first; None without any."""
     found = []
     for part in header[:MOST_ACCEPTED].split(","):
         code, _, quality = part.partition(";")
@@ -252,11 +245,7 @@ def _accepted(header: str) -> tuple[str, ...] | None:
 
 
 async def _unless_gone(request: Request, answering: Coroutine[Any, Any, list[Item]]) -> list[Item]:
-    """The answers; where the client leaves first, its messages leave the queue.
-
-    Raises:
-        GoneError: it has left.
-    """
+    """The answers; if the client disconnects first, remove its messages from the queue and raise GoneError."""
 
     async def left() -> None:
         while (await request.receive())["type"] != "http.disconnect":
@@ -286,8 +275,8 @@ def _parse(body: bytes, settings: Settings) -> SuggestRequest:
     if len(asked.messages) > settings.max_messages:
         sentence = f"{len(asked.messages)} messages; a request may have {settings.max_messages}."
         raise Refusal(422, "too_many_messages", sentence)
-    if asked.k > settings.max_suggestions:
-        raise Refusal(422, "invalid_request", f"k={asked.k}: expected 1 to {settings.max_suggestions}.")
+    if asked.k > MOST_SUGGESTIONS:
+        raise Refusal(422, "invalid_request", f"k={asked.k}: expected 1 to {MOST_SUGGESTIONS}.")
     return asked
 
 
@@ -304,7 +293,7 @@ def _add_models(app: FastAPI, worker: Worker, keys: list[Any]) -> None:
             "max_body": settings.max_body,
             "max_messages": settings.max_messages,
             "max_characters": settings.max_characters,
-            "max_k": settings.max_suggestions,
+            "max_k": MOST_SUGGESTIONS,
         }
         return {"models": [worker.served.described()], "limits": limits}
 
@@ -320,7 +309,7 @@ def _add_models(app: FastAPI, worker: Worker, keys: list[Any]) -> None:
             raise Refusal(409, "reload_failed", f"{error} The old model stays.") from None
         if settings.workers > 1:
             worker.ahead = True
-            os.kill(os.getppid(), signal.SIGHUP)  # the supervisor tells all workers
+            os.kill(os.getppid(), signal.SIGHUP)  # the supervisor notifies all workers
         return {"model": worker.served.described(), "workers": settings.workers}
 
 
@@ -345,7 +334,7 @@ def _add_health(app: FastAPI, worker: Worker) -> None:
 
 
 async def _http_error(request: Request, error: Exception) -> Response:
-    """Unknown paths and methods, in the form of every error."""
+    """The usual error format for unknown paths and methods."""
     assert isinstance(error, HTTPException)
     codes = {404: "not_found", 405: "method_not_allowed"}
     body = error_json(codes.get(error.status_code, "invalid_request"), f"{error.detail}; the routes are at /docs.")

@@ -1,4 +1,4 @@
-"""Messages of many requests, answered together by one thread."""
+"""Answers the messages of many requests together, in one thread."""
 
 from __future__ import annotations
 
@@ -8,22 +8,21 @@ import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Generic, TypeVar
+from typing import Any
 
 from mrs_suggest.common.errors import MrsError
 
-Question = TypeVar("Question")
-Answer = TypeVar("Answer")
+Waiting = tuple[Any, "asyncio.Future[Any]", float]  # a question, its answer, and when it came
 LONGEST_PAUSE = 60  # seconds that a client is asked to wait at most
-NEWEST = 0.1  # the weight of the last batch in the fitted times; ours: they follow within some twenty batches
-LEAST_SPREAD = 1e-3  # of batch sizes, as a variance over the mean squared: sizes that differ by some 3 %; ours
+NEWEST = 0.1  # the weight of the last batch in the fitted times; ours: they follow a change within about 20 batches
+LEAST_SPREAD = 1e-3  # of batch sizes, their variance over the squared mean: a difference of about 3 %; ours
 
 
 class QueueFullError(MrsError):
-    """So many messages wait that no more are taken.
+    """The queue is full.
 
     Args:
-        seconds: when those that wait will have been answered, rounded up.
+        seconds: until the waiting messages will have been answered, rounded up.
     """
 
     def __init__(self, seconds: int) -> None:
@@ -35,10 +34,10 @@ class QueueFullError(MrsError):
 
 
 class BatchTimes:
-    """The seconds of a batch by its size: a fixed cost and one per question, fitted by least squares.
+    """The seconds of a batch by its size: a fixed cost and a cost per question, fitted by least squares.
 
-    Older batches count less and less (`NEWEST`). Batches of one size cannot tell the two costs apart: the cost per
-    question stays as it was, and as long as it is not known, other sizes are tried.
+    Older batches count less and less (`NEWEST`). Batches of one size cannot separate the two costs: the cost per
+    question then stays as it was; while it is unknown, other sizes are tried.
     """
 
     def __init__(self) -> None:
@@ -47,7 +46,7 @@ class BatchTimes:
         self._each: float | None = None
 
     def add(self, size: int, seconds: float) -> None:
-        """A batch of this size took so long."""
+        """Add the time of a batch."""
         self._count += 1
         self._largest = max(self._largest, size)
         share = max(NEWEST, 1 / self._count)
@@ -61,7 +60,7 @@ class BatchTimes:
 
     @property
     def costs(self) -> tuple[float, float]:
-        """Fixed seconds, and seconds per question; neither is negative, and both are 0 before the first batch."""
+        """Fixed seconds and seconds per question, not negative, and 0 before the first batch."""
         if not self._count:
             return 0.0, 0.0
         average = self._seconds / self._size
@@ -69,10 +68,10 @@ class BatchTimes:
         return self._seconds - each * self._size, each
 
     def most(self, seconds: float, size: int) -> int:
-        """Questions, 1 to `size`, of a batch that should take no longer than this, or than twice the fixed cost.
+        """The size, 1 to `size`, of a batch that should take at most `seconds`, or at most twice the fixed cost.
 
-        Where the fixed cost takes most of the time, smaller batches would only make the queue longer. A batch is at
-        most twice as large as any before, unless it would be in time even without a fixed cost.
+        If the fixed cost dominates, smaller batches would only make the queue longer. A batch is at most twice as large
+        as any before, unless it would be in time even without a fixed cost.
         """
         if not self._count:
             return size
@@ -85,92 +84,87 @@ class BatchTimes:
         return max(1, min(size, surely, fitting))
 
     def until(self, waiting: int, size: int) -> float:
-        """Seconds until so many questions have been answered in batches of `size`."""
+        """Seconds until `waiting` questions have been answered in batches of `size`."""
         fixed, each = self.costs
         return math.ceil(waiting / size) * fixed + waiting * each
 
 
-class Batcher(Generic[Question, Answer]):
+class Batcher:
     """Answers questions in the order in which they came, several at a time.
 
-    Nothing waits for a batch to fill up: an idle model takes what is there, and while it is at work the next batch
-    gathers. So a lone request waits for nothing, and the more come the larger the batches are.
+    An idle model starts immediately, so a single request is never delayed; while it works, the next batch gathers, so
+    batches grow with the load.
 
     Args:
-        answer: questions -> an answer to each, in their order; called in a thread of its own.
-        most: questions of a batch.
-        seconds: a batch takes no more questions than `BatchTimes.most` expects to be answered in this time.
+        answer: questions -> their answers; called in a separate thread.
+        most: questions in a batch.
+        seconds: for a batch, as expected by `BatchTimes.most`.
         room: questions that may wait.
-        observe: told of each batch how many questions it had, its seconds, and how long its oldest had waited.
+        observe: called for each batch with its number of questions, its seconds, and the longest wait.
     """
 
     def __init__(
         self,
-        answer: Callable[[Sequence[Question]], Sequence[Answer]],
+        answer: Callable[[Sequence[Any]], Sequence[Any]],
         most: int,
         seconds: float,
         room: int,
         observe: Callable[[int, float, float], None] = lambda size, seconds, waited: None,
     ) -> None:
         self._answer, self._most, self._seconds, self._room, self._observe = answer, most, seconds, room, observe
-        self._waiting: deque[tuple[Question, asyncio.Future[Answer], float]] = deque()
+        self._waiting: deque[Waiting] = deque()
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="model")
         self._times = BatchTimes()
         self._busy: asyncio.Task[None] | None = None
-        self._since: float | None = None  # when the present batch began
+        self._since: float | None = None  # the start of the current batch
 
     @property
     def waiting(self) -> int:
-        """Questions that no batch has taken yet, and that somebody still waits for."""
+        """The number of questions in the queue that are not cancelled."""
         return sum(not future.done() for _, future, _ in self._waiting)
 
     @property
     def at_work(self) -> float:
-        """Seconds since the present batch began; 0 where the model is idle."""
+        """Seconds since the current batch began; 0 if the model is idle."""
         return 0.0 if self._since is None else time.monotonic() - self._since
 
-    def submit(self, questions: Sequence[Question]) -> list[asyncio.Future[Answer]]:
-        """A future for each question; a cancelled one is not asked any more.
-
-        Raises:
-            QueueFullError: there is no room for all of them.
-        """
-        if len(self._waiting) + len(questions) > self._room:  # those that nobody waits for any more make room
+    def submit(self, questions: Sequence[Any]) -> list[asyncio.Future[Any]]:
+        """A future for each question, which may be cancelled; QueueFullError if they do not all fit into the queue."""
+        if len(self._waiting) + len(questions) > self._room:  # cancelled ones make room
             self._waiting = deque(entry for entry in self._waiting if not entry[1].done())
         if (waiting := len(self._waiting)) + len(questions) > self._room:
             seconds = math.ceil(self._times.until(waiting, self._times.most(self._seconds, self._most)))
             raise QueueFullError(max(1, min(seconds, LONGEST_PAUSE)))
         loop, now = asyncio.get_running_loop(), time.monotonic()
-        futures: list[asyncio.Future[Answer]] = [loop.create_future() for _ in questions]
+        futures: list[asyncio.Future[Any]] = [loop.create_future() for _ in questions]
         self._waiting.extend((question, future, now) for question, future in zip(questions, futures, strict=True))
         if self._busy is None and questions:
             self._busy = loop.create_task(self._work())
         return futures
 
     async def stop(self) -> None:
-        """Answer what was taken, and end the thread."""
+        """Answer all accepted questions, and end the thread."""
         while self._busy is not None:
             await asyncio.wait([self._busy])
         self._thread.shutdown()
 
     async def _work(self) -> None:
-        """Until nothing waits."""
         try:
             while batch := self._take():
                 await self._run(batch)
         finally:
             self._busy = None
 
-    def _take(self) -> list[tuple[Question, asyncio.Future[Answer], float]]:
+    def _take(self) -> list[Waiting]:
         most = self._times.most(self._seconds, self._most)
-        batch: list[tuple[Question, asyncio.Future[Answer], float]] = []
+        batch: list[Waiting] = []
         while self._waiting and len(batch) < most:
             if not self._waiting[0][1].done():
                 batch.append(self._waiting[0])
             self._waiting.popleft()
         return batch
 
-    async def _run(self, batch: list[tuple[Question, asyncio.Future[Answer], float]]) -> None:
+    async def _run(self, batch: list[Waiting]) -> None:
         loop, start = asyncio.get_running_loop(), time.monotonic()
         self._since = start
         answers = await loop.run_in_executor(self._thread, self._answer_all, [question for question, _, _ in batch])
@@ -186,8 +180,8 @@ class Batcher(Generic[Question, Answer]):
             else:
                 future.set_result(found)
 
-    def _answer_all(self, questions: list[Question]) -> Sequence[Answer | Exception]:
-        """Where a batch fails, each of its questions alone: one that breaks the model does not fail the others."""
+    def _answer_all(self, questions: list[Any]) -> Sequence[Any]:
+        """The answers or errors; if a batch fails, each question alone, so that one does not fail the others."""
         try:
             return self._answer(questions)
         except Exception as error:

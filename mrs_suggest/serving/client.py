@@ -1,4 +1,4 @@
-"""A client of `mrs serve`, for plain and for asynchronous code; it needs `httpx` alone."""
+"""A client of `mrs serve`, for synchronous and asynchronous code; of other packages, it needs `httpx` only."""
 
 from __future__ import annotations
 
@@ -6,23 +6,24 @@ import asyncio
 import math
 import random
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
-from types import TracebackType
-from typing import Any
+from typing import Any, TypeVar
 
 import httpx
 
 from mrs_suggest.common.errors import MrsError
 from mrs_suggest.common.text.predictions import SUGGESTIONS
+from mrs_suggest.suggest.answering import Suggestion
 
-SECONDS = 15.0  # for a whole request; ours: a little above the server's own limit
-AGAIN = (429, 502, 503, 504)  # statuses that a later try can mend
+SECONDS = 15.0  # for a whole request; ours: slightly above the server's own limit
+AGAIN = (429, 502, 503, 504)  # statuses that may pass
 DROPPED = (httpx.NetworkError, httpx.RemoteProtocolError)  # refused, reset, or closed without an answer
 FIRST_PAUSE = 0.25  # seconds before the second try; each further pause is twice as long
-LONGEST_PAUSE = 60.0  # seconds that a client waits because a server says so
+LONGEST_PAUSE = 60.0  # seconds that a client waits because of `Retry-After`
+Content = TypeVar("Content")
 
 
 class ServerError(MrsError):
@@ -31,9 +32,9 @@ class ServerError(MrsError):
     Attributes:
         status: of HTTP.
         code: such as `invalid_request` or `too_many_waiting`; `unknown` for an error page of another server, such as
-            a proxy; `invalid_answer` where the status is a success, but the content is not an answer.
+            a proxy; `invalid_answer` for a success whose content is not an answer.
         url: of the request.
-        retry_after: seconds after which to try again; None if the server did not say.
+        retry_after: seconds after which to try again, if the server gives them.
     """
 
     def __init__(self, status: int, code: str, message: str, url: str, retry_after: float | None = None) -> None:
@@ -45,32 +46,22 @@ class ServerError(MrsError):
 
 
 @dataclass(frozen=True)
-class ReceivedSuggestion:
-    """A reply to click, with `parts` and `source` where they were asked for."""
-
-    reply: str
-    score: float
-    parts: Mapping[str, float] = field(default_factory=dict, compare=False)
-    source: str = field(default="", compare=False)
-
-
-@dataclass(frozen=True)
 class ReceivedAnswer:
     """The answer to one message.
 
     Attributes:
-        language: given or detected; None where it is not clear.
-        suggestions: in the order in which to show them.
-        reason: why there is nothing to suggest, a code; None where there is.
-        error, problem: the code and the sentence of a message that cannot be answered, else None.
-        used: the probability that a suggestion is used, where the server was told a precision.
+        language: given or detected; None if it is not clear.
+        suggestions: in display order, with `parts` and `source` if they were requested.
+        reason: a code, if the list of suggestions is empty.
+        error, problem: code and sentence of a message that cannot be answered, otherwise None.
+        used: the probability that a suggestion is used, if the server has a precision.
         order: "choice" if the suggestions were chosen as a set; None if their scores descend.
     """
 
     message: str
     language: str | None
     model: str
-    suggestions: tuple[ReceivedSuggestion, ...]
+    suggestions: tuple[Suggestion, ...]
     reason: str | None = None
     error: str | None = None
     problem: str | None = None
@@ -84,14 +75,14 @@ class ReceivedAnswer:
 
 
 class Client:
-    """Asks a server, and waits for its answers; use it as a context manager, or `close` it.
+    """A client that waits for answers; use it as a context manager, or `close` it.
 
     Args:
         url: of the server, such as `http://127.0.0.1:8000`.
         key: an API key, or an admin key to reload.
         seconds: for a whole request.
         tries: how often a request is sent if the server or a proxy is busy (429, 502, 503, 504) or drops the
-            connection. The pauses grow, with jitter, and are at least as long as `Retry-After` says. A reload is sent
+            connection. The pauses grow, with jitter, and last at least as long as `Retry-After` says. A reload is sent
             only once.
         transport: of httpx, for tests and proxies.
 
@@ -109,7 +100,7 @@ class Client:
         tries: int = 3,
         transport: httpx.BaseTransport | None = None,
     ) -> None:
-        self._tries = max(1, tries)
+        self._tries = tries
         self._http = httpx.Client(base_url=url, headers=_headers(key), timeout=seconds, transport=transport)
 
     def suggest(
@@ -124,9 +115,9 @@ class Client:
         """An answer for each message.
 
         Args:
-            language: of all of them; None: the server detects each one's.
+            language: of all messages; None: the server detects it for each message.
             k: suggestions per message.
-            explain: with the parts of each score.
+            explain: include the parts of each score.
             allow: suggest only replies with one of these tags; empty: all replies.
             deny: suggest no reply with one of these tags, not even an allowed one.
 
@@ -135,18 +126,18 @@ class Client:
             httpx.HTTPError: the server cannot be reached, or does not answer in time.
         """
         question = _question(messages, language, k, explain, allow, deny)
-        return _answers(self._send("POST", "/v1/suggest", self._tries, question))
+        return _read(self._send("POST", "/v1/suggest", self._tries, question), _answers)
 
     def models(self) -> list[dict[str, Any]]:
-        """What the server answers with; as `mrs_suggest.serving.schema.ModelItem`."""
-        return _models(self._send("GET", "/v1/models", self._tries))
+        """The models of the server, as `mrs_suggest.serving.schema.ModelItem`."""
+        return _read(self._send("GET", "/v1/models", self._tries), _models)
 
     def reload(self) -> dict[str, Any]:
-        """Let the server load its model anew, with an admin key; what it answers with then."""
-        return _model(self._send("POST", "/v1/reload", 1))
+        """Let the server load its model again, with an admin key; returns the new model."""
+        return _read(self._send("POST", "/v1/reload", 1), _model)
 
     def ready(self) -> bool:
-        """Whether the server answers and takes requests."""
+        """Whether the server accepts requests."""
         try:
             return self._http.get("/health/ready").status_code == httpx.codes.OK
         except httpx.HTTPError:
@@ -159,9 +150,7 @@ class Client:
     def __enter__(self) -> Client:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def _send(self, method: str, path: str, tries: int, content: dict[str, Any] | None = None) -> httpx.Response:
@@ -169,11 +158,10 @@ class Client:
             try:
                 response = self._http.request(method, path, json=content)
             except DROPPED:
-                time.sleep(_back_off(tried))
-                continue
-            if response.status_code not in AGAIN:
+                response = None
+            if response is not None and response.status_code not in AGAIN:
                 return response
-            time.sleep((_retry_after(response) or 0.0) + _back_off(tried))
+            time.sleep(_pause(response, tried))
         return self._http.request(method, path, json=content)
 
 
@@ -188,7 +176,7 @@ class AsyncClient:
         tries: int = 3,
         transport: httpx.AsyncBaseTransport | None = None,
     ) -> None:
-        self._tries = max(1, tries)
+        self._tries = tries
         self._http = httpx.AsyncClient(base_url=url, headers=_headers(key), timeout=seconds, transport=transport)
 
     async def suggest(
@@ -202,15 +190,15 @@ class AsyncClient:
     ) -> list[ReceivedAnswer]:
         """As `Client.suggest`."""
         question = _question(messages, language, k, explain, allow, deny)
-        return _answers(await self._send("POST", "/v1/suggest", self._tries, question))
+        return _read(await self._send("POST", "/v1/suggest", self._tries, question), _answers)
 
     async def models(self) -> list[dict[str, Any]]:
         """As `Client.models`."""
-        return _models(await self._send("GET", "/v1/models", self._tries))
+        return _read(await self._send("GET", "/v1/models", self._tries), _models)
 
     async def reload(self) -> dict[str, Any]:
         """As `Client.reload`."""
-        return _model(await self._send("POST", "/v1/reload", 1))
+        return _read(await self._send("POST", "/v1/reload", 1), _model)
 
     async def ready(self) -> bool:
         """As `Client.ready`."""
@@ -226,9 +214,7 @@ class AsyncClient:
     async def __aenter__(self) -> AsyncClient:
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.close()
 
     async def _send(self, method: str, path: str, tries: int, content: dict[str, Any] | None = None) -> httpx.Response:
@@ -236,11 +222,10 @@ class AsyncClient:
             try:
                 response = await self._http.request(method, path, json=content)
             except DROPPED:
-                await asyncio.sleep(_back_off(tried))
-                continue
-            if response.status_code not in AGAIN:
+                response = None
+            if response is not None and response.status_code not in AGAIN:
                 return response
-            await asyncio.sleep((_retry_after(response) or 0.0) + _back_off(tried))
+            await asyncio.sleep(_pause(response, tried))
         return await self._http.request(method, path, json=content)
 
 
@@ -260,8 +245,14 @@ def _question(
     }  # fmt: skip
 
 
+def _pause(response: httpx.Response | None, tried: int) -> float:
+    """Seconds before the next try; random, so that clients that failed together do not come back together."""
+    asked = None if response is None else _retry_after(response)
+    return (asked or 0.0) + FIRST_PAUSE * 2.0 ** (tried - 1) * random.uniform(0.5, 1)
+
+
 def _retry_after(response: httpx.Response) -> float | None:
-    """Seconds until the server wants to be asked again; given as a number or as a date."""
+    """The seconds of `Retry-After`, given as a number or as a date."""
     text = response.headers.get("retry-after", "")
     try:
         seconds = float(text)
@@ -274,56 +265,35 @@ def _retry_after(response: httpx.Response) -> float | None:
     return None if math.isnan(seconds) else max(0.0, min(seconds, LONGEST_PAUSE))
 
 
-def _back_off(tried: int) -> float:
-    """Seconds after so many tries; random, so that clients which failed together do not come back together."""
-    return FIRST_PAUSE * 2.0 ** (tried - 1) * random.uniform(0.5, 1)
-
-
-def _content(response: httpx.Response) -> Any:
-    """The JSON of a success.
-
-    Raises:
-        ServerError: for any other status.
-    """
+def _read(response: httpx.Response, parse: Callable[[Any], Content]) -> Content:
+    """The parsed JSON of a success; ServerError for anything else."""
     try:
         content = response.json()
     except ValueError:
         content = None
+    url = str(response.url)
     if response.is_success:
-        return content
+        try:
+            return parse(content)
+        except (AttributeError, KeyError, TypeError, ValueError):
+            message = "the answer is not one of `mrs serve`; check the URL."
+            raise ServerError(response.status_code, "invalid_answer", message, url) from None
     error = content.get("error") if isinstance(content, dict) else None
     error = error if isinstance(error, dict) else {}
     code, message = error.get("code", "unknown"), error.get("message", "an error page that is not from `mrs serve`.")
-    raise ServerError(response.status_code, str(code), str(message), str(response.url), _retry_after(response))
+    raise ServerError(response.status_code, str(code), str(message), url, _retry_after(response))
 
 
-def _invalid(response: httpx.Response) -> ServerError:
-    message = "the answer is not one of `mrs serve`; check the URL."
-    return ServerError(response.status_code, "invalid_answer", message, str(response.url))
+def _models(content: Any) -> list[dict[str, Any]]:
+    return [dict(model) for model in content["models"]]
 
 
-def _models(response: httpx.Response) -> list[dict[str, Any]]:
-    content = _content(response)
-    try:
-        return [dict(model) for model in content["models"]]
-    except (KeyError, TypeError, ValueError):
-        raise _invalid(response) from None
+def _model(content: Any) -> dict[str, Any]:
+    return dict(content["model"])
 
 
-def _model(response: httpx.Response) -> dict[str, Any]:
-    content = _content(response)
-    try:
-        return dict(content["model"])
-    except (KeyError, TypeError, ValueError):
-        raise _invalid(response) from None
-
-
-def _answers(response: httpx.Response) -> list[ReceivedAnswer]:
-    content = _content(response)
-    try:
-        return [_answer(item) for item in content["answers"]]
-    except (AttributeError, KeyError, TypeError, ValueError):
-        raise _invalid(response) from None
+def _answers(content: Any) -> list[ReceivedAnswer]:
+    return [_answer(item) for item in content["answers"]]
 
 
 def _answer(item: Mapping[str, Any]) -> ReceivedAnswer:
@@ -333,7 +303,7 @@ def _answer(item: Mapping[str, Any]) -> ReceivedAnswer:
         language=item["lang"],
         model=item["model"],
         suggestions=tuple(
-            ReceivedSuggestion(row["reply"], float(row["score"]), row.get("parts") or {}, row.get("source") or "")
+            Suggestion(row["reply"], float(row["score"]), row.get("parts") or {}, row.get("source") or "")
             for row in item["suggestions"]
         ),
         reason=item.get("reason"),

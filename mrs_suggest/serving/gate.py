@@ -1,4 +1,4 @@
-"""What every request passes: its key, its size and its time are checked before the application sees it."""
+"""Checks the key, the size and the time of every request before it reaches the application."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ App = Callable[[MutableMapping[str, Any], Receive, Send], Awaitable[None]]
 
 RELOAD = "/v1/reload"
 ROUTES = ("/v1/suggest", "/v1/models", RELOAD, "/health/live", "/health/ready", "/metrics", "/docs", "/openapi.json")
-OTHER = "other"  # the route of any other path: a label of its own for each would fill the memory of a Prometheus
-QUIET = ("/health/live", "/health/ready", "/metrics")  # asked every few seconds
+OTHER = "other"  # the label of all other paths: one for each would fill the memory of a Prometheus
+QUIET = ("/health/live", "/health/ready", "/metrics")  # requested every few seconds
 MAX_HEAD = 32 << 10  # bytes of a request line with its header fields and trailers; ours: four times nginx's buffer
 MAX_FIELDS = 100  # header fields of a request; Apache's default
-# Of a body that is too large, what is read and dropped: a client that is still writing would see a broken connection
-# in place of the answer. Ours: 16 times the default limit.
+# Bytes of a body that is too large which are read and dropped: a client that is still writing would see a broken
+# connection instead of the answer. Ours: 16 times the default limit.
 DROPPED = 16 << 20
 _REQUEST_ID = re.compile(r"[\w.:-]{1,64}", re.ASCII)
 
 
-class Refusal(Exception):  # noqa: N818  (no fault of the server)
-    """A request that is refused: status, code, sentence and headers of the answer."""
+class Refusal(Exception):  # noqa: N818  (not an error of the server)
+    """A refused request: status, code, sentence and headers of the answer."""
 
     def __init__(self, status: int, code: str, sentence: str, **headers: str) -> None:
         super().__init__(sentence)
@@ -46,11 +46,11 @@ class GoneError(Exception):
 
 
 class Gate:
-    """An ASGI application around another one, which gets whole bodies of known callers.
+    """An ASGI application around another one, which gets complete bodies of authorised callers.
 
     Args:
-        keys: of callers of `/v1/`; none: everyone may call.
-        admins: of those who may reload; none: nobody may.
+        keys: of callers of `/v1/`; empty: anyone may call.
+        admins: keys that may reload; empty: reloading is disabled.
     """
 
     def __init__(self, app: App, settings: Settings, keys: Keys, admins: Keys, metrics: Metrics) -> None:
@@ -70,7 +70,7 @@ class Gate:
         scope["log_fields"] = fields
         status = 499  # the client has gone
 
-        inner = {**scope, "method": "GET"} if scope["method"] == "HEAD" else scope  # the same answer without its body
+        inner = {**scope, "method": "GET"} if scope["method"] == "HEAD" else scope  # the same answer without a body
 
         async def answer(message: Message) -> None:
             nonlocal status
@@ -94,7 +94,7 @@ class Gate:
             LOGGER.exception("error", extra={"fields": {"request_id": request_id}})
             fields["code"] = "internal_error"
             if status == 499:
-                sentence = f"an error of the server; its log has it under the request id {request_id}."
+                sentence = f"an error of the server; see its log for the request id {request_id}."
                 await _refuse(answer, Refusal(500, "internal_error", sentence))
         finally:
             seconds = time.perf_counter() - start
@@ -114,7 +114,7 @@ class Gate:
         key = token.strip() if scheme.lower() == "bearer" else headers.get(b"x-api-key", b"").decode("latin-1")
         if path == RELOAD:
             if not self._admins:
-                raise Refusal(403, "reload_disabled", "the server has no admin keys (--admin-keys), so nobody may.")
+                raise Refusal(403, "reload_disabled", "the server has no admin keys (--admin-keys): reloading is off.")
             if not self._admins.hold(key):
                 raise Refusal(
                     401, "unauthorised", "pass an admin key: Authorization: Bearer KEY.", www_authenticate="Bearer"
@@ -154,7 +154,7 @@ class Gate:
 
 
 def _replay(body: bytes, receive: Receive) -> Receive:
-    """What gives the body that has been read, and then what the connection gives."""
+    """Receive the body that has been read, then from the connection."""
     given = False
 
     async def again() -> Message:

@@ -1,6 +1,6 @@
-"""The container's health check, `python -m mrs_suggest.serving.health`: whether the server there takes requests.
+"""The health check of the container, `python -m mrs_suggest.serving.health`: 0 if the server accepts requests.
 
-The port is the one on the command line of the container's first process, `mrs serve ...`.
+The port is that of the container's first process, `mrs serve ... --port PORT`.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import sys
 import urllib.request
 from pathlib import Path
 
-SECONDS = 4  # less than the time that the image gives the check
+SECONDS = 4  # less than the timeout of the check in the image
 
 
 def port_of(process: str) -> int:
@@ -22,7 +22,7 @@ def port_of(process: str) -> int:
 
 
 def main(process: str = "1") -> int:
-    """0 if the server is ready, 1 if it is not."""
+    """0 if the server is ready, otherwise 1."""
     url = f"http://127.0.0.1:{port_of(process)}/health/ready"
     try:
         urllib.request.urlopen(url, timeout=SECONDS).close()

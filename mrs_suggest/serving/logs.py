@@ -15,15 +15,14 @@ LOGGER = logging.getLogger("mrs_suggest.serving")
 class JsonFormatter(logging.Formatter):
     """A line per record: time, level, event, process, and the fields of `extra={"fields": ...}`.
 
-    Of an exception it keeps the type and where it was raised. Its own text stays out: libraries put what they were
-    given into it, and here those are messages.
+    Of an exception, only type and traceback are logged: its text may contain messages of users.
     """
 
     def format(self, record: logging.LogRecord) -> str:
         line: dict[str, Any] = {
             "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
             "level": record.levelname.lower(),
-            "event": record.getMessage().strip().partition("\n")[0],  # libraries show objects on the lines after
+            "event": record.getMessage().strip().partition("\n")[0],  # libraries print objects on further lines
             "process": record.process,
             **getattr(record, "fields", {}),
         }
@@ -35,7 +34,7 @@ class JsonFormatter(logging.Formatter):
 
 
 def configure_logs(level: str = "info") -> None:
-    """All records of the process go to standard error as JSON."""
+    """Write all records of the process to standard error as JSON."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonFormatter())
     logging.basicConfig(level=logging.WARNING, handlers=[handler], force=True)
@@ -43,5 +42,5 @@ def configure_logs(level: str = "info") -> None:
 
 
 def log(level: int, event: str, **fields: object) -> None:
-    """One line; `fields` hold no text of a user."""
+    """Log one line; `fields` must not hold texts of users."""
     LOGGER.log(level, event, extra={"fields": fields})

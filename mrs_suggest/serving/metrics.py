@@ -1,4 +1,4 @@
-"""What Prometheus reads from `/metrics`; with several workers, through the folder `PROMETHEUS_MULTIPROC_DIR`."""
+"""Prometheus metrics, shared by several workers through the folder `PROMETHEUS_MULTIPROC_DIR`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ BUCKETS = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5
 
 
 class Metrics:
-    """The figures of one worker."""
+    """The metrics of one worker."""
 
     def __init__(self) -> None:
         registry = self._registry = CollectorRegistry()
@@ -28,10 +28,10 @@ class Metrics:
             "mrs_batch_messages", "Messages of a batch.", buckets=(1, 2, 4, 8, 16, 32, 64, 128), registry=registry
         )
         self.batch_seconds = Histogram(
-            "mrs_batch_seconds", "What the model takes for a batch.", buckets=BUCKETS, registry=registry
+            "mrs_batch_seconds", "Seconds of the model for a batch.", buckets=BUCKETS, registry=registry
         )
         self.wait_seconds = Histogram(
-            "mrs_wait_seconds", "What the oldest message of a batch waited.", buckets=BUCKETS, registry=registry
+            "mrs_wait_seconds", "Wait of the oldest message of a batch.", buckets=BUCKETS, registry=registry
         )
         self.waiting = Gauge(
             "mrs_waiting_messages", "Messages that wait for the model.", registry=registry,
@@ -42,13 +42,13 @@ class Metrics:
         )
 
     def observe_batch(self, size: int, seconds: float, waited: float) -> None:
-        """A batch has been answered."""
+        """Count an answered batch."""
         self.batch_messages.observe(size)
         self.batch_seconds.observe(seconds)
         self.wait_seconds.observe(waited)
 
     def page(self) -> bytes:
-        """The figures of all workers as text."""
+        """The metrics of all workers as text."""
         if SHARED not in os.environ:
             return generate_latest(self._registry)
         together = CollectorRegistry()

@@ -1,4 +1,4 @@
-"""HTTP/1.1 with limits on heads, connections and the time that a client takes; uvicorn itself has none of them."""
+"""HTTP/1.1 with limits on heads, connections and the time that a client takes, which uvicorn lacks."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from mrs_suggest.serving.gate import DROPPED, MAX_FIELDS, MAX_HEAD, error_json
 from mrs_suggest.serving.logs import log
 
-MAX_PIPELINED = 8  # requests of a connection that wait for the answer to the one before; ours: browsers send none
+MAX_PIPELINED = 8  # requests of a connection that wait for an earlier answer; ours: browsers do not pipeline
 
 
 class ServerConfig(uvicorn.Config):
     """uvicorn's settings, with the limits of a connection.
 
     Attributes:
-        client_seconds: how long a client may take to send the head of a request, and to read an answer.
-        max_connections: more are refused.
+        client_seconds: for a client to send the head of a request, and to read an answer.
+        max_connections: further connections are refused.
     """
 
     client_seconds: float = 10
@@ -36,8 +36,8 @@ class LimitedProtocol(HttpToolsProtocol):
     """Refuses large heads and surplus connections, and closes connections whose client is too slow."""
 
     config: ServerConfig
-    _head = _fields = 0  # of the present request
-    _kept = 0  # bytes that the parser has received since it last passed something on
+    _head = _fields = 0  # of the current request
+    _kept = 0  # bytes received since the parser last reported progress
     _dropped = 0
     _refused = False
     _timer: asyncio.TimerHandle | None = None
@@ -45,7 +45,7 @@ class LimitedProtocol(HttpToolsProtocol):
 
     def connection_made(self, transport: Any) -> None:
         super().connection_made(transport)
-        transport.set_write_buffer_limits(high=0)  # `pause_writing` as soon as the client does not keep up
+        transport.set_write_buffer_limits(high=0)  # `pause_writing` as soon as the client falls behind
         if len(self.connections) > self.config.max_connections:
             sentence = f"the server has {self.config.max_connections} connections already; try again later."
             self._refuse(503, "too_many_connections", sentence)
@@ -102,10 +102,10 @@ class LimitedProtocol(HttpToolsProtocol):
     def on_response_complete(self) -> None:
         super().on_response_complete()
         if self.cycle.response_complete and self.cycle.more_body and not self.transport.is_closing():
-            self._close_gently()  # refused before its body had arrived, which may take for ever
+            self._close_gently()  # refused before its body arrived, which may take forever
 
     def send_400_response(self, msg: str) -> None:
-        """Called where the parser fails: invalid HTTP, or a `LimitError` of ours."""
+        """Called when the parser fails: invalid HTTP, or our `LimitError`."""
         if self._head > MAX_HEAD or self._fields > MAX_FIELDS:
             self._refuse_head()
         else:
@@ -153,14 +153,14 @@ class LimitedProtocol(HttpToolsProtocol):
         self._refuse(431, "head_too_large", sentence)
 
     def _refuse(self, status: int, code: str, sentence: str) -> None:
-        """Answer with an error if nothing else is being answered, and take no more requests."""
+        """Answer with an error, unless another answer is being sent, and accept no more requests."""
         if self._refused or self.transport.is_closing():
             return
         self._refused = True
         log(logging.INFO, "refused", status=status, code=code)
         cycle = self.cycle
         if cycle is not None and not cycle.response_complete:
-            if not cycle.more_body:  # a whole request came before: it is answered, then the connection closes
+            if not cycle.more_body:  # answer the complete request before, then close the connection
                 cycle.keep_alive = False
                 return
             cycle.disconnected = True
@@ -177,7 +177,7 @@ class LimitedProtocol(HttpToolsProtocol):
         self._close_gently()
 
     def _close_gently(self) -> None:
-        """Close once the client has stopped writing: a reset would cost it the answer."""
+        """Close once the client has stopped writing: a reset would destroy the answer."""
         self._refused = True
         self._unset_keepalive_if_required()
         self._stop_timer()

@@ -8,14 +8,14 @@ from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictInt, Strict
 
 from mrs_suggest.common.text.predictions import SUGGESTIONS
 
-# Codes of an item: the other messages of the request are answered.
+# Codes of an item; the other messages of the request are answered.
 EMPTY, TOO_LONG, UNCLEAR, UNKNOWN, MISSING = (
     "empty_message", "too_long", "unclear_language", "unknown_language", "language_required",
 )  # fmt: skip
 ITEM_CODES = {
     EMPTY: "the message is blank",
     TOO_LONG: "the message has more characters than the server takes",
-    UNCLEAR: "no language was given, and the message does not tell it",
+    UNCLEAR: "no language was given, and that of the message is not clear",
     UNKNOWN: "the model does not answer in the language that was given",
     MISSING: "no language was given, and the model cannot detect it",
 }
@@ -77,7 +77,7 @@ class SuggestionItem(BaseModel):
 
 
 class ItemError(BaseModel):
-    """Why one message is not answered."""
+    """The problem of one message."""
 
     code: Annotated[str, Field(description="; ".join(f"`{code}`: {text}" for code, text in ITEM_CODES.items()))]
     message: str
@@ -97,8 +97,8 @@ class AnswerItem(BaseModel):
     reason: Annotated[
         str | None,
         Field(
-            description="a code: why there is nothing to suggest, such as `no_replies` (the model has none in the "
-            "language, or none that fits a short message); absent where there is"
+            description="a code for an empty answer, such as `no_replies`: the model lacks replies in the language, or "
+            "replies that fit a short message"
         ),
     ] = None
     note: Annotated[
@@ -121,14 +121,14 @@ class SuggestResponse(BaseModel):
 
 
 class RequestError(BaseModel):
-    """What is wrong with a request."""
+    """The problem of a request."""
 
     code: str
     message: str
 
 
 class ErrorResponse(BaseModel):
-    """A request that is refused as a whole."""
+    """A refused request."""
 
     error: RequestError
 
@@ -146,7 +146,7 @@ class ModelItem(BaseModel):
 
 
 class ModelsResponse(BaseModel):
-    """What answers, and how much a request may ask for."""
+    """The models that answer, and the limits of a request."""
 
     models: list[ModelItem]
     limits: Annotated[dict[str, int], Field(description="max_body (bytes), max_messages, max_characters, max_k")]

@@ -1,4 +1,4 @@
-"""The model that a worker serves: questions in, items of an answer out; a new one takes its place while it answers."""
+"""The model of a worker: it answers questions with items of the response."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from mrs_suggest.suggest.answering import Answer
 from mrs_suggest.suggest.suggester import Suggester
 
 Item = dict[str, Any]
-INVALID = "invalid_argument"  # the model itself refuses, as a generator does for too many suggestions
+INVALID = "invalid_argument"  # the model refuses, as a generator does for too many suggestions
 
 
 @dataclass(frozen=True)
 class Question:
-    """A message to answer, as a request asks it."""
+    """A message to answer with the options of its request."""
 
     message: str
     language: str | None
@@ -32,25 +32,24 @@ class Question:
     deny: tuple[str, ...] = ()
     prefer: tuple[str, ...] | None = None
 
-    @property
-    def tags(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """What `Suggester.suggest` allows and denies."""
-        return self.allow, self.deny
-
 
 class ServedSuggester:
-    """A loaded model, ready to answer in all its languages; immutable, and used by one thread at a time."""
+    """A loaded model, ready to answer in all its languages; used by one thread at a time."""
 
     def __init__(self, suggester: Suggester, settings: Settings) -> None:
         self._suggester, self._settings = suggester, settings
         self.loaded = datetime.now(UTC).isoformat(timespec="milliseconds")
         self.languages = list(suggester.languages)
         self._known = {*suggester.languages, *suggester.silent_languages}
-        self.detects_language = self._can_detect()
+        try:
+            suggester.detect("?")
+            self.detects_language = True
+        except ArgumentError:
+            self.detects_language = False
 
     @classmethod
     def load(cls, settings: Settings) -> ServedSuggester:
-        """Read all files of the model, and answer once in every language, so that no request waits for either.
+        """Load the model, and answer once in every language, so that no request waits for it.
 
         Raises:
             InputError: as `Suggester.load`.
@@ -63,21 +62,14 @@ class ServedSuggester:
         gc.collect()
         return served
 
-    def _can_detect(self) -> bool:
-        try:
-            self._suggester.detect("?")
-        except ArgumentError:
-            return False
-        return True
-
     def refusal(self, question: Question) -> Item | None:
-        """The item of a message that needs no model to be refused."""
+        """The item of a message that is refused without asking the model."""
         text, language, most = question.message, question.language, self._settings.max_characters
         if not text.strip():
             return self._error(question, EMPTY, "the message is empty; there is nothing to answer.")
         if len(text) > most:
             return self._error(
-                question, TOO_LONG, f"the message has {len(text)} characters; the server takes {most}, shorten it."
+                question, TOO_LONG, f"the message has {len(text)} characters; the server accepts {most}, shorten it."
             )
         known = " ".join(self.languages)
         if language is not None and language not in self._known:
@@ -87,20 +79,19 @@ class ServedSuggester:
         return None
 
     def answer(self, questions: Sequence[Question]) -> list[Item]:
-        """An item for each question; those of one language, `k` and tags are answered together."""
-        items: list[Item | None] = [self.refusal(question) for question in questions]  # the model may be a new one
+        """An item for each question; those with the same options are answered together."""
+        items: list[Item | None] = [self.refusal(question) for question in questions]  # the model may be new
         groups: dict[Any, list[int]] = {}
         for number, question in enumerate(questions):
             if items[number] is None:
-                key = question.language, question.k, question.tags, question.prefer
-                groups.setdefault(key, []).append(number)
-        for (language, k, (allow, deny), prefer), numbers in groups.items():
+                options = question.language, question.k, question.allow, question.deny, question.prefer
+                groups.setdefault(options, []).append(number)
+        for options, numbers in groups.items():
             some = [questions[number] for number in numbers]
             try:
-                asked = [question.message for question in some]
-                rows = self._suggester.suggest(asked, language, k, allow, deny, prefer)
+                rows = self._suggester.suggest([question.message for question in some], *options)
             except ArgumentError as error:
-                found = [self._error(question, INVALID, str(error), language) for question in some]
+                found = [self._error(question, INVALID, str(error)) for question in some]
             else:
                 found = [self._item(question, row) for question, row in zip(some, rows, strict=True)]
             for number, item in zip(numbers, found, strict=True):
@@ -112,8 +103,8 @@ class ServedSuggester:
             return self._error(question, UNCLEAR, unclear_language(self._suggester, question.message, "language"))
         return answer_json(question.message, answer.language, self._settings.shown_name, answer, question.explain)
 
-    def _error(self, question: Question, code: str, sentence: str, language: str | None = None) -> Item:
-        item = answer_json(question.message, language or question.language, self._settings.shown_name, Answer())
+    def _error(self, question: Question, code: str, sentence: str) -> Item:
+        item = answer_json(question.message, question.language, self._settings.shown_name, Answer())
         return {**item, "error": {"code": code, "message": sentence}}
 
     def described(self) -> Item:

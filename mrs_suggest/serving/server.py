@@ -1,4 +1,4 @@
-"""Processes and sockets: one worker here, or several under a supervisor."""
+"""Starts the server: one worker in this process, or several under a supervisor."""
 
 from __future__ import annotations
 
@@ -30,24 +30,23 @@ from mrs_suggest.serving.protocol import LimitedProtocol, ServerConfig
 from mrs_suggest.serving.settings import ADMIN_KEYS, API_KEYS, Keys, Settings, usable_cores
 
 BACKLOG = 2048  # connections that the kernel holds until they are accepted; uvicorn's default
-ANSWERS_WITHIN = 60  # seconds in which a worker tells the supervisor that it lives: it may be importing torch
-STEADY, LONGEST_PAUSE = (
-    60,
-    30,
-)  # seconds: workers that end more often than that are started again ever later, up to this
+IDLE_SECONDS = 75  # an unused connection stays open; longer than a balancer's limit, usually 60
+ANSWERS_WITHIN = 60  # seconds for a worker to answer the supervisor: it may be importing torch
+STEADY = 60  # seconds between ends of workers, below which the pause before a restart grows
+LONGEST_PAUSE = 30  # seconds
 THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")  # read by torch and numpy when imported
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
 
 class Supervisor(Multiprocess):
-    """Starts workers, starts them again when they die, and hands SIGHUP on to them."""
+    """Starts workers, restarts them when they die, and forwards SIGHUP to them."""
 
-    _ended = _pause = 0.0  # when a worker last ended, and how long after that the next one is started again
+    _ended = _pause = 0.0  # when a worker last ended, and the pause before the next restart
 
     def handle_hup(self) -> None:
         log(logging.INFO, "reloading", workers=len(self.processes))
         for process in self.processes:
-            # One that is still loading would die of the signal, and may have read the old files.
+            # A loading worker would die from the signal, and may have read the old files.
             if process.wait_until_ready(ANSWERS_WITHIN, self.should_exit) and process.pid is not None:
                 os.kill(process.pid, signal.SIGHUP)
 
@@ -56,12 +55,12 @@ class Supervisor(Multiprocess):
         self._leave_their_ends()
 
     def _leave_their_ends(self) -> None:
-        """Close the workers' ends of their pipes here: the end of one that is being asked then ends the waiting."""
+        """Close the workers' ends of their pipes in this process, so that reading from a dead worker ends."""
         for process in self.processes:
             process.child_conn.close()
 
     def terminate_all(self) -> None:
-        for listener in self.sockets:  # kept open here, it would take connections that nobody answers
+        for listener in self.sockets:  # an open listener would accept connections that no worker answers
             listener.close()
         super().terminate_all()
 
@@ -72,7 +71,7 @@ class Supervisor(Multiprocess):
         before = {process.pid for process in self.processes}
         super().keep_subprocess_alive()
         self._leave_their_ends()
-        from prometheus_client import multiprocess  # the folder of the figures is known by now
+        from prometheus_client import multiprocess  # after the metrics folder is set
 
         ended = before - {process.pid for process in self.processes}
         if ended:
@@ -89,7 +88,7 @@ class Supervisor(Multiprocess):
 
 
 def serve(settings: Settings, log_level: str = "info") -> int:
-    """Serve until SIGTERM or SIGINT; the exit code.
+    """Serve until SIGTERM or SIGINT, and return the exit code.
 
     Raises:
         InputError: the port, the model or a file of keys cannot be used.
@@ -99,23 +98,21 @@ def serve(settings: Settings, log_level: str = "info") -> int:
     resolve_model(settings.model, settings.revision)  # a download happens once, not in each worker
     with _bind(settings) as listener, _figures(settings.workers) as figures:
         configure_logs(log_level)
-        for variable in THREADS:
-            if settings.threads is not None or variable not in os.environ:
-                os.environ[variable] = str(settings.own_threads)
-        wanted, cores = settings.workers * settings.own_threads, usable_cores()
+        os.environ.update(dict.fromkeys(THREADS, str(settings.threads)))
+        wanted, cores = settings.workers * settings.threads, usable_cores()
         if wanted > cores:
             log(logging.WARNING, "more threads than cores: lower --workers or --threads", threads=wanted, cores=cores)
         host, port = listener.getsockname()[:2]
         shown = f"[{host}]" if ":" in host else host
-        if settings.workers == 1:  # before uvicorn has its own handler, and when it raises the signal again at its end
+        if settings.workers == 1:  # until uvicorn installs its handler, and when it raises the signal again at the end
             signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
         log(logging.INFO, "listening", url=f"http://{shown}:{port}", workers=settings.workers)
         if not keys and settings.host not in LOOPBACK:
-            log(logging.WARNING, "no API keys: everyone who reaches the port may ask (--api-keys)")
+            log(logging.WARNING, "no API keys: anyone who can reach the port may use the server (--api-keys)")
         config = ServerConfig(
             partial(_build, settings, log_level), factory=True, http=LimitedProtocol, ws="none", log_config=None,
             access_log=False, server_header=False, workers=settings.workers, backlog=BACKLOG, lifespan="on",
-            timeout_keep_alive=settings.idle_seconds, timeout_graceful_shutdown=settings.stop_seconds,
+            timeout_keep_alive=IDLE_SECONDS, timeout_graceful_shutdown=settings.stop_seconds,
             timeout_worker_healthcheck=ANSWERS_WITHIN,
         )  # fmt: skip
         config.client_seconds, config.max_connections = settings.read_seconds, settings.max_connections
@@ -148,7 +145,7 @@ def _bind(settings: Settings) -> socket.socket:
 def _build(settings: Settings, log_level: str) -> FastAPI:
     """The application of a worker; called in its own process."""
     configure_logs(log_level)
-    signal.signal(signal.SIGHUP, signal.SIG_IGN)  # the model is being read: nothing to load anew yet
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)  # the model is still being loaded
     before = {number: signal.signal(number, _leave) for number in (signal.SIGTERM, signal.SIGINT)}
     from mrs_suggest.serving.app import create_app
 
@@ -157,21 +154,21 @@ def _build(settings: Settings, log_level: str) -> FastAPI:
     except MrsError as error:
         if settings.workers == 1:
             raise
-        sys.stderr.write(f"mrs serve: {visible(error)}\n")  # in one piece: other workers write, too
+        sys.stderr.write(f"mrs serve: {visible(error)}\n")  # one write: other workers write, too
         sys.stderr.flush()
-        sys.exit(STARTUP_FAILURE)  # the supervisor stops: it would fail again
+        sys.exit(STARTUP_FAILURE)  # stops the supervisor: a restart would fail again
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
 
 
 def _leave(*_: object) -> None:
-    """End immediately: a worker that is still loading has nothing to finish, and would hold the port."""
+    """Exit immediately: a loading worker has no requests to finish, and would hold the port."""
     os._exit(0)
 
 
 def _supervise(config: ServerConfig, listener: socket.socket, figures: Path) -> int:
-    for path in figures.glob("*.db"):  # of a run before: its figures are not ours
+    for path in figures.glob("*.db"):  # of an earlier run
         if re.fullmatch(r"(counter|histogram|summary|gauge_\w+)_\d+\.db", path.name):
             path.unlink(missing_ok=True)
     supervisor = Supervisor(config, [listener])
@@ -181,7 +178,7 @@ def _supervise(config: ServerConfig, listener: socket.socket, figures: Path) -> 
 
 @contextmanager
 def _figures(workers: int) -> Iterator[Path | None]:
-    """The folder through which workers share their metrics; a temporary one if none is set; None for one worker.
+    """The folder through which workers share their metrics, a temporary one if it is not set; None for one worker.
 
     Raises:
         InputError: it cannot be written.

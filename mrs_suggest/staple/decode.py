@@ -1,37 +1,172 @@
-"""Many translations of each prompt, by one or several runs, in a file of hypotheses."""
+"""`mrs staple decode`: many translations of each prompt by one or several runs, in a file of hypotheses."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import hashlib
+import tempfile
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from mrs_suggest.common.io.files import require_new_file
+from mrs_metrics.signature import signature
+from mrs_suggest.common.errors import InputError
+from mrs_suggest.common.io.files import content_hash, require_new_file
+from mrs_suggest.models.exports import CTRANSLATE2
+from mrs_suggest.models.generation.decoding.monte_carlo import has_dropout, n_agreed
+from mrs_suggest.models.generation.decoding.nbest import fitting_batch, n_best, n_drawn
+from mrs_suggest.models.generation.decoding.sampling import Sampling
+from mrs_suggest.models.generation.decoding.settings import Decoding
+from mrs_suggest.models.generation.generator import Generator, ReplyWriter
 from mrs_suggest.staple.hypotheses import Hypotheses, schema_of, write_hypotheses
 from mrs_suggest.staple.members import Run, written_language
-from mrs_suggest.staple.parts import Part, make_parts, parts_of, run_parts
+from mrs_suggest.staple.parts import PART, Part, make_parts, parts_of, run_parts
 from mrs_suggest.staple.prompts import Prompts
-from mrs_suggest.staple.search import Found, Search, Translate, member_facts, require_able, translator
+
+BEAM, SAMPLE = SEARCHES = ("beam", "sample")
+NBEST = 50  # ours: what is beyond is seldom kept by a filter
+SEED = 42  # as the trainers'
+AGREEMENT = {  # of Monte Carlo dropout, see `mrs_suggest.models.generation.decoding.monte_carlo.Agreed`
+    "dropout_share": "share of the passes with dropout whose n best hold the translation",
+    "dropout_log_prob": "log-probability, mean over the passes with dropout",
+    "dropout_deviation": "log-probability, standard deviation over the passes with dropout",
+}
+
+
+# Prompts -> of each, its translations: text, log-probability, length, and the features of the search.
+Translate = Callable[[Sequence[str]], Sequence[Sequence[tuple[Any, ...]]]]
+
+
+@dataclass(frozen=True)
+class Search:
+    """The options of a search; every default names its source.
+
+    Args:
+        search: `beam` or `sample`.
+        nbest: maximum number of translations of a prompt (ours); with dropout, of each pass.
+        beams: hypotheses that are kept at each step; None: `nbest`.
+        groups, diversity_penalty: of a diverse beam search (Vijayakumar et al. 2018); 1 is plain beam search.
+        samples, temperature, top_p: of sampling, see `mrs_suggest.models.generation.decoding.sampling.Sampling`; None:
+            `nbest` samples of the unchanged model.
+        dropout_passes: beam searches with Monte Carlo dropout (Li et al. 2020, in the task); 0 for none.
+        dropout_rate: of them; None: the rate used in training.
+        length_penalty: exponent of the length in the score that ranks; None: the run's.
+        max_tokens: of a translation; None: the run's.
+        seed: of samples and dropout (42, as the trainers').
+        batch_size: prompts decoded together; None: as many as fit. It changes speed and memory, not results.
+        ctranslate2: search with CTranslate2 instead of torch.
+
+    Raises:
+        InputError: an impossible value; the sentence names the option.
+    """
+
+    search: str = BEAM
+    nbest: int = NBEST
+    beams: int | None = None
+    groups: int = 1
+    diversity_penalty: float = 0.0
+    samples: int | None = None
+    temperature: float | None = None
+    top_p: float | None = None
+    dropout_passes: int = 0
+    dropout_rate: float | None = None
+    length_penalty: float | None = None
+    max_tokens: int | None = None
+    seed: int = SEED
+    batch_size: int | None = None
+    ctranslate2: bool = False
+
+    def __post_init__(self) -> None:
+        if self.search not in SEARCHES:
+            raise InputError(f"--search {self.search}: expected {' or '.join(SEARCHES)}.")
+        if self.nbest < 1:
+            raise InputError(f"--nbest {self.nbest}: expected a whole number from 1.")
+        if self.batch_size is not None and not 1 <= self.batch_size <= PART:
+            raise InputError(f"--batch_size {self.batch_size}: expected a whole number from 1 to {PART}.")
+        if self.seed < 0:
+            raise InputError(f"--seed {self.seed}: expected a whole number from 0.")
+        if self.dropout_passes < 0 or self.dropout_passes == 1:
+            raise InputError(f"--dropout_passes {self.dropout_passes}: expected 2 or more, or 0 for none.")
+        if self.dropout_rate is not None and not 0 < self.dropout_rate < 1:
+            raise InputError(f"--dropout_rate {self.dropout_rate:g}: expected a share between 0 and 1.")
+        if self.dropout_rate is not None and not self.dropout_passes:
+            raise InputError("--dropout_rate: has no effect without --dropout_passes; pass that too, or leave it out.")
+        others = {"beam": ("samples", "temperature", "top_p"), "sample": ("beams", "groups", "dropout_passes")}
+        for name in others[self.search]:
+            if getattr(self, name) not in (None, 0) and (name != "groups" or self.groups != 1):
+                raise InputError(f"--{name}: has no effect with --search {self.search}; leave it out.")
+        if self.ctranslate2 and (self.search == SAMPLE or self.dropout_passes or self.groups > 1):
+            raise InputError("--ctranslate2: supports plain beam search only; leave it out, or the other search.")
+        name = "samples" if self.search == SAMPLE else "beams"
+        if self.nbest > self.rows:
+            raise InputError(f"--nbest {self.nbest}: a search with --{name} {self.rows} finds fewer; raise --{name}.")
+        self.decoding(Decoding())
+
+    @property
+    def width(self) -> int:
+        """Beams."""
+        return self.nbest if self.beams is None else self.beams
+
+    @property
+    def sampling(self) -> Sampling:
+        given: dict[str, Any] = {"temperature": self.temperature, "top_p": self.top_p}
+        samples = self.nbest if self.samples is None else self.samples
+        return Sampling(samples, **{name: value for name, value in given.items() if value is not None})
+
+    @property
+    def rows(self) -> int:
+        """Beams or samples that are decoded together for each prompt."""
+        return self.sampling.samples if self.search == SAMPLE else self.width
+
+    @property
+    def features(self) -> dict[str, str]:
+        """Name -> meaning of what the search measures in addition to log-probability and length."""
+        return dict(AGREEMENT) if self.dropout_passes else {}
+
+    def decoding(self, own: Decoding) -> Decoding:
+        """The settings of the beam search, or of the rules that samples keep; `own` are those of the run."""
+        width = (self.width, self.groups) if self.search == BEAM else (1, 1)
+        changes: dict[str, Any] = {"beams": width[0], "groups": width[1], "diversity_penalty": self.diversity_penalty}
+        given: dict[str, Any] = {"length_penalty": self.length_penalty, "max_tokens": self.max_tokens}
+        return replace(own, **changes, **{name: value for name, value in given.items() if value is not None})
+
+    def facts(self) -> dict[str, Any]:
+        """The options that affect the translations and differ from the default."""
+        width = {"samples": self.sampling.samples} if self.search == SAMPLE else {"beams": self.width}
+        chosen = {"search": self.search, "nbest": self.nbest, **width}
+        drawn = {"seed": self.seed} if self.search == SAMPLE or self.dropout_passes else {}
+        others = {field.name: (getattr(self, field.name), field.default) for field in fields(self)}
+        left_out = (*chosen, "beams", "batch_size", "seed")
+        more = {name: value for name, (value, default) in others.items() if name not in left_out and value != default}
+        return {**chosen, **more, **drawn}
 
 
 def decode(
     runs: Sequence[Run], prompts: Prompts, language: str, search: Search, out: Path, overwrite: bool = False
 ) -> Hypotheses:
-    """Translate prompts with each run, and write the hypotheses; a killed call goes on where it was.
+    """Translate prompts with each run, and write the hypotheses; a killed call continues where it stopped.
 
     Equal runs, prompts and options give the same bytes.
 
     Raises:
-        InputError: the file exists, the options do not fit a run, or parts of another call lie beside it.
+        InputError: the file exists, the options do not fit a run, or parts of another call are left.
+        MissingExtraError: the extra `ctranslate2` is not installed.
     """
     require_new_file(out, overwrite)
-    require_able(runs, search)
+    if search.ctranslate2:
+        from mrs_suggest.models.generation.ctranslate2_writer import require_ctranslate2
+
+        require_ctranslate2()
+    for run in runs if search.dropout_passes and search.dropout_rate is None else ():
+        if not has_dropout(run.config):
+            raise InputError(
+                f"--dropout_passes: {run.given} was trained without dropout; pass --dropout_rate, such as .1."
+            )
     written = written_language(runs, language)
-    features = search.features
-    members = {run.name: member_facts(run, search) for run in runs}
+    members = {run.name: _member_facts(run, search) for run in runs}
     identity = {
         "language": language,
         "data": dict(prompts.data),
@@ -39,8 +174,7 @@ def decode(
         "search": search.facts(),
         "members": members,
     }
-    parts = make_parts(len(runs), {key: len(text) for key, text in prompts.texts.items()})
-    schema = schema_of(features)
+    schema = schema_of(search.features)
     loaded: dict[int, Translate] = {}
 
     def make(part: Part) -> pa.Table:
@@ -48,31 +182,34 @@ def decode(
             loaded.clear()  # the run before is not needed any more
             loaded[part.member] = translator(runs[part.member], search, language)
         found = loaded[part.member]([prompts.texts[key] for key in part.prompts])
-        return table_of(part.prompts, prompts, runs[part.member].name, found, schema)
+        rows = [
+            (key, prompts.texts[key], runs[part.member].name, rank, *translation)
+            for key, translations in zip(part.prompts, found, strict=True)
+            for rank, translation in enumerate(translations, 1)
+        ]
+        columns = list(zip(*rows, strict=True)) if rows else [()] * len(schema.names)
+        arrays = [pa.array(column, field.type) for column, field in zip(columns, schema, strict=True)]
+        return pa.Table.from_arrays(arrays, schema=schema)
 
+    parts = make_parts(len(runs), {key: len(text) for key, text in prompts.texts.items()})
     with parts_of(out, identity, overwrite) as folder:
-        table = run_parts(folder, parts, schema, make, "decode")
-        table = in_order(table, list(prompts.texts), list(members))
-        steps = (search.signature(),)
-        made = Hypotheses(table, written, prompts.texts, prompts.data, members, features, steps)
+        table = _in_order(run_parts(folder, parts, schema, make, "decode"), list(prompts.texts), list(members))
+        steps = (signature("staple_decode", **search.facts()),)
+        made = Hypotheses(table, written, prompts.texts, prompts.data, members, search.features, steps)
         write_hypotheses(made, out, overwrite)
     return made
 
 
-def table_of(
-    ids: Sequence[str], prompts: Prompts, member: str, found: Sequence[Sequence[Found]], schema: pa.Schema
-) -> pa.Table:
-    """The rows of a member's translations of some prompts."""
-    rows: list[tuple[Any, ...]] = []
-    for key, translations in zip(ids, found, strict=True):
-        for rank, (text, features) in enumerate(translations, 1):
-            rows.append((key, prompts.texts[key], member, rank, *text, *features))
-    columns: list[tuple[Any, ...]] = list(zip(*rows, strict=True)) if rows else [() for _ in schema.names]
-    arrays = [pa.array(column, field.type) for column, field in zip(columns, schema, strict=True)]
-    return pa.Table.from_arrays(arrays, schema=schema)
+def _member_facts(run: Run, search: Search) -> dict[str, Any]:
+    """What affects a member's translations: the run, its export if that is used, and the search."""
+    facts = {**run.facts, **search.facts()}
+    if search.ctranslate2:
+        files = [path for path in (run.folder / CTRANSLATE2).glob("*") if path.is_file()]
+        facts["export"] = content_hash(files) if files else "fp32, made for the call"
+    return facts
 
 
-def in_order(table: pa.Table, ids: Sequence[str], members: Sequence[str]) -> pa.Table:
+def _in_order(table: pa.Table, ids: Sequence[str], members: Sequence[str]) -> pa.Table:
     """The rows prompt by prompt, member by member, by rank."""
     places = [{name: number for number, name in enumerate(names)} for names in (members, ids)]
     keys = [
@@ -80,3 +217,53 @@ def in_order(table: pa.Table, ids: Sequence[str], members: Sequence[str]) -> pa.
         for place, column in zip(places, ("member", "id"), strict=True)
     ]
     return table.take(np.lexsort((table["rank"].to_numpy(), *keys))).combine_chunks()
+
+
+def translator(run: Run, search: Search, language: str) -> Translate:
+    """Load a run, and return the function that translates prompts with it."""
+
+    def settings(config: Any) -> Decoding:
+        plain = search.decoding(run.settings.decoding)
+        tokens = max(run.settings.message_tokens, plain.max_tokens)
+        return replace(plain, batch_size=search.batch_size or fitting_batch(config, search.rows, tokens))
+
+    if search.ctranslate2:
+        writer = _exported(run)
+        exported_settings = settings(writer.coder.config)
+        return lambda texts: n_best(writer, texts, language, search.nbest, exported_settings)
+    generator = Generator.load(run.folder)
+    own, n = settings(generator.coder.config), search.nbest
+    if search.search == SAMPLE:
+        return lambda texts: n_drawn(
+            generator, texts, language, n, own, search.sampling, [_seed(run, search, text) for text in texts]
+        )
+    if not search.dropout_passes:
+        return lambda texts: n_best(generator, texts, language, n, own)
+    passes = [(_seed(run, search, ""), number) for number in range(search.dropout_passes)]
+
+    def agreed(texts: Sequence[str]) -> list[list[tuple[Any, ...]]]:
+        rows = n_agreed(generator, texts, language, n, own, passes, search.dropout_rate)
+        return [[(*text, *features) for text, *features in row] for row in rows]
+
+    return agreed
+
+
+def _exported(run: Run) -> ReplyWriter:
+    """The CTranslate2 export in a run's folder, or one in fp32 that is made now and lives as long as the process."""
+    from mrs_suggest.models.generation.ctranslate2_generator import ExportedGenerator
+    from mrs_suggest.models.generation.ctranslate2_writer import write_ctranslate2
+
+    found = ExportedGenerator.load(run.folder)
+    if found is not None:
+        return found
+    with tempfile.TemporaryDirectory() as place:  # its weights are in memory once it is loaded
+        write_ctranslate2(Generator.load(run.folder), run.folder, Path(place), int8=False)
+        made = ExportedGenerator.load(run.folder, Path(place))
+    assert made is not None
+    return made
+
+
+def _seed(run: Run, search: Search, text: str) -> int:
+    """The seed of a prompt's draws: it does not depend on the other prompts."""
+    digest = hashlib.blake2b(f"{search.seed}\0{run.name}\0{text}".encode(), digest_size=8)
+    return int.from_bytes(digest.digest(), "big")

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import accumulate, pairwise
@@ -31,8 +32,8 @@ class Gold:
         name: of the data, for people.
         rows: `id`, `prompt`, `reference` (an automatic translation or None) and `translations`, a list of
             {text, weight}, as `mrs_metrics.translations_f1` takes them.
-        language: the target language; "" where it is not known.
-        split: train, validation or test; "" where it is not known.
+        language: the target language; "" if unknown.
+        split: train, validation or test; "" if unknown.
         rules: `paper` or `official`, by which texts are compared.
         staple: whether the rows are of the task, not generated.
         source: what identifies the data.
@@ -94,7 +95,7 @@ class Gold:
 
 
 def read_lists(lists: Sequence[Sequence[str]], rules: str, accepted: bool = False) -> list[list[str]]:
-    """Lists of texts as the rules read them, all at once, which is many times faster than list by list."""
+    """Lists of texts as the rules read them; reading all together is many times faster than list by list."""
     bounds = list(accumulate(map(len, lists), initial=0))
     read = read_texts([text for texts in lists for text in texts], rules, accepted)
     return [read[start:end] for start, end in pairwise(bounds)]
@@ -120,10 +121,13 @@ def read_gold_split(data: str, split: str, language: str | None, rules: str = "p
             translations.
     """
     prepared = open_prepared(data)
-    kind = prepared.data_set()
-    if not _configs(prepared):
+    kind, record = prepared.data_set(), prepared.record()
+    # Not those of parallel text.
+    configs = [config for config in prepared.configs() if "translations" in record.kind_of(config).columns]
+    if not configs:
         raise InputError(f"{data}: a data set of the kind {kind}; expected prompts with translations, such as staple.")
-    config = language or _only_config(prepared, split)
+    config = language or _only_config(prepared, configs, split)
+    seed = prepared.report().get("settings", {}).get("seed")
     rows = prepared.load(config, split).to_list()
     gold = Gold(
         name=f"{prepared.title()}, {config}, {split}",
@@ -133,10 +137,9 @@ def read_gold_split(data: str, split: str, language: str | None, rules: str = "p
         rules=rules,
         staple=kind == STAPLE,
         source={**prepared.identity([config]), "split": split},
-        seed=_seed(prepared),
+        seed=seed if isinstance(seed, int) else None,
     )
-    _require_gold(gold, f"{data}: the {split} split of {config}")
-    return gold
+    return _sound(gold, f"{data}: the {split} split of {config}")
 
 
 def read_gold_file(path: Path, language: str | None, rules: str = "paper") -> Gold:
@@ -161,23 +164,10 @@ def read_gold_file(path: Path, language: str | None, rules: str = "paper") -> Go
     known = language or (track[1] if track else "")
     source = {"id": path.name, "sha256": file_sha256(path)}
     gold = Gold(path.name, rows, known, "", rules, staple=known in TABLE_2, source=source)
-    _require_gold(gold, str(path))
-    return gold
+    return _sound(gold, str(path))
 
 
-def _seed(prepared: PreparedData) -> int | None:
-    seed = prepared.report().get("settings", {}).get("seed")
-    return seed if isinstance(seed, int) else None
-
-
-def _configs(prepared: PreparedData) -> list[str]:
-    """The configs with translations by prompt, not those of parallel text."""
-    record = prepared.record()
-    return [config for config in prepared.configs() if "translations" in record.kind_of(config).columns]
-
-
-def _only_config(prepared: PreparedData, split: str) -> str:
-    configs = _configs(prepared)
+def _only_config(prepared: PreparedData, configs: Sequence[str], split: str) -> str:
     having = [config for config in configs if split in prepared.splits(config)]
     if len(having) == 1:
         return having[0]
@@ -187,21 +177,17 @@ def _only_config(prepared: PreparedData, split: str) -> str:
     raise InputError(f"{prepared.name}: pass --language, one of {' '.join(having)}.")
 
 
-def _require_gold(gold: Gold, where: str) -> None:
+def _sound(gold: Gold, where: str) -> Gold:
+    """The gold, if systems can be scored on it."""
     if not gold.rows:
         raise InputError(f"{where} has no prompts.")
     blind = sum(not row["translations"] for row in gold.rows)
     if blind:
         some = "is blind: no prompt has" if blind == len(gold.rows) else f"has {blind:,} prompts without"
         raise InputError(f"{where} {some} accepted translations; systems are scored on a split that has them.")
-    _require_unique([str(row["id"]) for row in gold.rows], where)
+    if len(gold.prompts) < len(gold.rows):
+        twice = Counter(str(row["id"]) for row in gold.rows).most_common(1)[0][0]
+        raise InputError(f"{where} has the prompt {twice} twice; prepare the data again.")
     with metric_errors(where):
         weighted_f1_signature(gold.rules)
-
-
-def _require_unique(ids: Iterable[str], where: str) -> None:
-    seen: set[str] = set()
-    for key in ids:
-        if key in seen:
-            raise InputError(f"{where} has the prompt {key} twice; prepare the data again.")
-        seen.add(key)
+    return gold

@@ -1,4 +1,4 @@
-"""A file of hypotheses: what every step of a STAPLE system reads and writes.
+"""A hypothesis file: the format that every step of a STAPLE system reads and writes.
 
 A Parquet file with a row for each translation that a member of the system proposes for a prompt. Its schema's metadata
 hold facts about the whole: the prompts, those without any translation too, the members and the steps so far.
@@ -70,7 +70,7 @@ class Hypotheses:
         return replace(self, table=table, steps=(*self.steps, step), features=named)
 
     def by_prompt(self) -> Iterator[tuple[str, pa.Table]]:
-        """Each prompt's id and rows, also where it has none."""
+        """Each prompt's id and rows, possibly without rows."""
         begins: dict[str, tuple[int, int]] = {}
         begin = 0
         for key, rows in groupby(self.table["id"].to_pylist()):

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mrs_metrics.translations_f1 import read_texts
 from mrs_suggest.common.errors import InputError
-from mrs_suggest.evaluation.scores.score_staple import read_accepted
+from mrs_suggest.staple.gold import read_gold_split
 from mrs_suggest.staple.hypotheses import COLUMNS, Hypotheses
 from mrs_suggest.staple.pooling import Floats, Ints, floats, same_data
 
 PER_TOKEN = "log_prob_per_token"
+FOLDS = 5  # ours, usual: a fold's fit sees four fifths of the prompts
+INNER = 3  # ours: of the folds in a fit, where a threshold or a calibration needs unseen prompts, too
+Fitted = TypeVar("Fitted")
 NUMBERS = ("rank", "log_prob", "length")  # columns of every file that rules can use
 
 
@@ -24,7 +28,7 @@ class Lists:
     """The hypotheses of the prompts, n in all.
 
     Attributes:
-        starts: (prompts + 1,) the rows of prompt p are starts[p] to starts[p + 1]; a prompt may have none.
+        starts: (prompts + 1,) the rows of prompt p are starts[p] to starts[p + 1]; a prompt may be without rows.
         features: name -> (n,), NaN where not known.
     """
 
@@ -43,6 +47,11 @@ class Lists:
     def prompt(self) -> Ints:
         """(n,) the prompt of each row."""
         return np.repeat(np.arange(self.prompts), np.diff(self.starts))
+
+    @property
+    def place(self) -> Ints:
+        """(n,) the place of each row in its prompt, from 0."""
+        return np.arange(self.size) - np.repeat(self.starts[:-1], np.diff(self.starts))
 
     def matrix(self, names: Sequence[str]) -> Floats:
         """(n, names) features."""
@@ -63,7 +72,7 @@ class Lists:
 
 @dataclass(frozen=True, eq=False)
 class Gold:
-    """What is accepted among the hypotheses of `Lists`.
+    """The accepted ones among the hypotheses of `Lists`.
 
     Attributes:
         accepted: (n,) whether the translation is accepted.
@@ -92,62 +101,35 @@ def lists_of(found: Hypotheses) -> Lists:
 
 
 def require_one_list(found: Hypotheses, path: Path) -> None:
-    """Refuse files with several lists per prompt.
-
-    Raises:
-        InputError: it has several members.
-    """
+    """Raise InputError if a file has several members, and so several lists per prompt."""
     if len(found.members) > 1:
         raise InputError(f"{path}: has {len(found.members)} members; pool them first with `mrs staple combine`.")
 
 
 def read_gold(found: Hypotheses, path: Path, data: str) -> tuple[Gold, int]:
-    """What is accepted among pooled hypotheses, by the paper's rules.
+    """The accepted ones among pooled hypotheses, by the paper's rules, and the number of prompts in their split.
 
     Args:
-        found: hypotheses in which each translation comes once per prompt.
-        path: their file, for error messages.
+        path: of the hypotheses, for error messages.
         data: prepared folder or hub id that the hypotheses were decoded from.
 
-    Returns:
-        The accepted ones, and how many prompts the split has.
-
     Raises:
-        InputError: the data are others than those of the hypotheses, lack a prompt or its translations, or a
-            translation comes twice.
+        InputError: the data differ from those of the hypotheses, lack a prompt or its translations, or a translation
+            comes twice.
     """
-    from mrs_datasets.prepared.prepared import open_prepared
-
-    source = open_prepared(data)
     split = found.data.get("split")
     if not split:
         raise InputError(f"{path}: does not name its split; decode it again with `mrs staple decode`.")
-    identity = source.identity([found.language])
-    if not same_data({**found.data, "split": None, "id": None}, {**identity, "split": None, "id": None}):
+    gold = read_gold_split(data, split, found.language)
+    if not same_data({**found.data, "split": None, "id": None}, {**gold.source, "split": None, "id": None}):
         raise InputError(f"{path}: its prompts come from other data than {data}; pass the data that were decoded.")
-    rows = source.load(found.language, split)
-    columns = {"id", "prompt", "translations"}
-    if not columns <= set(rows.column_names):
-        raise InputError(f"{data}: expected the columns {', '.join(sorted(columns))} of STAPLE in its {split} split.")
-    accepted = read_accepted(rows.select_columns(["id", "translations"]))
-    if not any(accepted.values()):
-        raise InputError(f"{data}: the split has no accepted translations, so nothing can be tuned or scored on it.")
-    texts = dict(zip(rows["id"], rows["prompt"], strict=True))
-    return _matched(found, path, accepted, texts, data), len(rows)
-
-
-def _matched(
-    found: Hypotheses, path: Path, accepted: Mapping[str, Mapping[str, float]], prompts: Mapping[str, str], data: str
-) -> Gold:
     for key, text in found.prompts.items():
-        if prompts.get(key) != text:
-            problem = "is not in" if key not in prompts else "has another text in"
+        if gold.prompts.get(key) != text:
+            problem = "is not in" if key not in gold.prompts else "has another text in"
             raise InputError(f"{path}: prompt {key!r:.80} {problem} {data}; pass the data that were decoded.")
-        if not accepted[key]:
-            raise InputError(f"{data}: prompt {key!r:.80} has no accepted translations; tune on a split that has them.")
     ids, texts = found.table["id"].to_pylist(), read_texts(found.table["text"].to_pylist())
     seen = set[tuple[str, str]]()
-    total = {key: sum(weights.values()) for key, weights in accepted.items()}
+    total = {key: sum(weights.values()) for key, weights in gold.accepted.items()}
     hits, share = np.zeros(len(ids), bool), np.zeros(len(ids))
     for row, (key, text) in enumerate(zip(ids, texts, strict=True)):
         if (key, text) in seen:
@@ -156,12 +138,56 @@ def _matched(
                 "combine`."
             )
         seen.add((key, text))
-        weight = accepted[key].get(text)
+        weight = gold.accepted[key].get(text)
         if weight is not None:
             hits[row], share[row] = True, weight / total[key] if total[key] else 0.0
-    return Gold(hits, share)
+    return Gold(hits, share), len(gold.rows)
+
+
+def require_features(lists: Lists, names: Sequence[str], path: Path, asked: str) -> None:
+    """Raise InputError if a file lacks a feature, or has no value of it in any row."""
+    missing = [name for name in names if name not in lists.features]
+    if missing:
+        raise InputError(
+            f"{path}: lacks the column{'s' * (len(missing) > 1)} {', '.join(missing)}, which {asked} uses; add what is "
+            "missing with `mrs staple combine`."
+        )
+    empty = [name for name in names if lists.size and np.isnan(lists.features[name]).all()]
+    if empty:
+        raise InputError(f"{path}: the column {empty[0]} has no values, but {asked} uses it; choose another rule.")
 
 
 def available(found: Hypotheses) -> list[str]:
     """The names that `lists_of` knows of."""
     return list(dict.fromkeys([*NUMBERS, PER_TOKEN, *(name for name in found.features if name not in COLUMNS.names)]))
+
+
+def fold_prompts(prompts: int, folds: int, seed: int) -> list[tuple[Ints, Ints]]:
+    """The prompts inside and outside of each fit, in their order; each prompt is outside once."""
+    order = np.random.default_rng(seed).permutation(prompts)
+    parts = [np.sort(order[fold::folds]) for fold in range(folds)]
+    return [(np.setdiff1d(np.arange(prompts), part), part) for part in parts]
+
+
+def left_out(
+    lists: Lists,
+    gold: Gold,
+    fit: Callable[[Lists, Gold], Fitted],
+    predict: Callable[[Fitted, Lists], Floats],
+    seed: int,
+) -> Floats:
+    """Predictions for each prompt's rows by models fitted on other prompts, (n,) or (n, figures).
+
+    Raises:
+        InputError: there are fewer than two prompts.
+    """
+    if lists.prompts < 2:
+        raise InputError("There are too few prompts to tune on; decode at least 5, better 100 or more.")
+    parts = []
+    for inside, outside in fold_prompts(lists.prompts, min(INNER, lists.prompts), seed):
+        fitted = fit(lists.of(inside), gold.of(lists.rows_of(inside)))
+        parts.append((lists.rows_of(outside), predict(fitted, lists.of(outside))))
+    found = np.zeros((lists.size, *parts[0][1].shape[1:]))
+    for rows, values in parts:
+        found[rows] = values
+    return found

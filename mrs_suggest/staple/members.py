@@ -16,7 +16,7 @@ from mrs_suggest.common.hub.hub import split_revision
 from mrs_suggest.common.io.files import content_hash
 from mrs_suggest.common.io.manifest import RECORD
 from mrs_suggest.models.adapters import base_of, has_adapter
-from mrs_suggest.models.checkpoint_loading import load_config
+from mrs_suggest.models.checkpoint_loading import from_pretrained
 from mrs_suggest.models.generation.generator import GeneratorSettings, read_generator_settings
 from mrs_suggest.models.model_folder import open_model_folder
 from mrs_suggest.models.starting_points import GENERATOR
@@ -47,7 +47,7 @@ class Run:
     def config(self) -> Any:
         """The configuration of the model, or of the one that an adapter changes."""
         base, revision = base_of(self.folder) if has_adapter(self.folder) else (str(self.folder), None)
-        return load_config(base, revision)
+        return from_pretrained("AutoConfig", base, revision)
 
     @property
     def target(self) -> str | None:
@@ -57,11 +57,7 @@ class Run:
 
     @cached_property
     def facts(self) -> dict[str, Any]:
-        """What the run is: its name, the hash of its weights and settings, its revision on the hub, its own seed.
-
-        Raises:
-            InputError: its record is damaged.
-        """
+        """Name, hash of weights and settings, revision on the hub, and training seed of the run."""
         files = [path for pattern in DECIDING for path in self.folder.glob(pattern)]
         facts: dict[str, Any] = {"run": self.given, "content_hash": content_hash(files)}
         if self.folder.parent.name == "snapshots":  # the hub's cache names them by the commit
@@ -73,11 +69,7 @@ class Run:
 
 
 def open_runs(given: Sequence[str]) -> list[Run]:
-    """The runs as the command line names them: RUN, or NAME=RUN.
-
-    Raises:
-        InputError: one is no generator or is damaged, or two have one name.
-    """
+    """The runs as the command line names them: RUN, or NAME=RUN; no two may have the same name."""
     runs = [open_run(text) for text in given]
     names = [run.name for run in runs]
     for name in names:
@@ -87,23 +79,19 @@ def open_runs(given: Sequence[str]) -> list[Run]:
 
 
 def written_language(runs: Sequence[Run], language: str) -> str:
-    """The language of what the runs write for texts of, or to, a language.
-
-    Raises:
-        InputError: they write several.
-    """
+    """The language that all runs write for texts in, or to, a language; InputError if they write several."""
     found = {run.target or language: run for run in runs}
     if len(found) > 1:
-        told = ", ".join(f"{run.given} writes {code}" for code, run in found.items())
-        raise InputError(f"RUN: all must write one language; {told}.")
+        each = ", ".join(f"{run.given} writes {code}" for code, run in found.items())
+        raise InputError(f"RUN: all must write one language; {each}.")
     return next(iter(found))
 
 
 def open_run(text: str) -> Run:
-    """One run, named by its folder where the text does not name it; its weights are not loaded.
+    """One run, named by its folder if the text does not name it; its weights are not loaded.
 
     Raises:
-        InputError: it is no generator, or is damaged.
+        InputError: it is not a generator, or is damaged.
     """
     name, sign, rest = text.partition("=")
     if not sign or Path(text).exists():
@@ -117,5 +105,5 @@ def open_run(text: str) -> Run:
     if not name:
         name = Path(rest).resolve().name if Path(rest).is_dir() else split_revision(rest)[0].rpartition("/")[2]
     if not NAME.fullmatch(name):
-        raise InputError(f"{text}: {name!r} is no name of a member (letters, digits and . _ + -); pass NAME={rest}.")
+        raise InputError(f"{text}: {name!r} is not a member name (letters, digits and . _ + -); pass NAME={rest}.")
     return Run(name, rest, folder)

@@ -1,4 +1,4 @@
-"""Work on many prompts in parts that outlive a kill: each lies as a file beside the output until that is written."""
+"""Work on many prompts in parts that outlive a kill: each is a file next to the output until that is written."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def run_parts(
 
 
 def _read(path: Path, schema: pa.Schema) -> pa.Table | None:
-    """A finished part; None where there is none, or a broken one, as a machine that stops can leave behind."""
+    """A finished part; None if it is missing or broken, as a machine that stops can leave behind."""
     try:
         table = pq.read_table(path)
         return table.select(schema.names).cast(schema)
@@ -117,7 +117,7 @@ def _read(path: Path, schema: pa.Schema) -> pa.Table | None:
 
 
 def _difference(before: Path, identity: Mapping[str, Any]) -> str:
-    """What is other in the call that the parts are of."""
+    """How the call that the parts are of differs."""
     try:
         other = json.loads(before.read_text(encoding="utf-8"))
         keys = [key for key in {**other, **identity} if other.get(key) != identity.get(key)]

@@ -62,7 +62,7 @@ def pool(sources: Sequence[tuple[Path, Hypotheses]]) -> Hypotheses:
     """Pool the members of files about the same prompts.
 
     The log-probability of a pooled translation is the logarithm of the mean over members of its probability. A
-    member's probability of it is the sum over the forms that the metric does not tell apart. A member that did not find
+    member's probability of it is the sum over the forms that the metric treats as equal. A member that did not find
     it counts with the lowest probability that it gave any translation of the prompt, the most that it can have given
     this one in a beam search; a member without log-probabilities for the prompt does not count. The length is that of
     the kept form. With one member, the translations keep its order; with several, they are ordered by log-probability,
@@ -81,7 +81,8 @@ def pool(sources: Sequence[tuple[Path, Hypotheses]]) -> Hypotheses:
     """
     first = sources[0][1]
     for path, found in sources:
-        _require_same(sources[0], (path, found))
+        if problem := _difference(first, found):
+            raise InputError(f"{path}: cannot be pooled with {sources[0][0]}: {problem}.")
         if POOL in found.members:
             raise InputError(f"{path}: pooled already; pass the files of its members instead.")
         if clash := sorted(MEANINGS.keys() & found.features.keys()):
@@ -103,22 +104,17 @@ def same_data(a: Mapping[str, Any], b: Mapping[str, Any]) -> bool:
     return all(a.get(key) == b.get(key) for key in [*keys, "split"])
 
 
-def _require_same(first: tuple[Path, Hypotheses], other: tuple[Path, Hypotheses]) -> None:
-    (path, found), (other_path, others) = first, other
-    where = f"{other_path}: cannot be pooled with {path}"
+def _difference(found: Hypotheses, others: Hypotheses) -> str:
+    """Why two files cannot be pooled; empty if they can."""
     if found.language != others.language:
-        raise InputError(f"{where}: its language is {others.language}, not {found.language}; pool one language a file.")
+        return f"its language is {others.language}, not {found.language}; pool one language a file"
     if not same_data(found.data, others.data):
-        raise InputError(
-            f"{where}: it has hypotheses for {_described(others.data)}, not {_described(found.data)}; decode both from "
-            "the same split."
-        )
-    if list(found.prompts.items()) != list(others.prompts.items()):
-        differ = next(
-            (key for key in [*found.prompts, *others.prompts] if found.prompts.get(key) != others.prompts.get(key)),
-            "their order",
-        )
-        raise InputError(f"{where}: their prompts differ ({differ:.80}); decode both from the same split.")
+        told = f"it has hypotheses for {_described(others.data)}, not {_described(found.data)}"
+        return f"{told}; decode both from the same split"
+    if list(found.prompts.items()) == list(others.prompts.items()):
+        return ""
+    keys = (key for key in [*found.prompts, *others.prompts] if found.prompts.get(key) != others.prompts.get(key))
+    return f"their prompts differ ({next(keys, 'their order'):.80}); decode both from the same split"
 
 
 def _described(data: Mapping[str, Any]) -> str:

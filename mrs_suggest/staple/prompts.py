@@ -17,7 +17,7 @@ from mrs_suggest.common.text.text import is_blank
 
 @dataclass(frozen=True)
 class Prompts:
-    """What is translated, and where it comes from.
+    """The texts to translate, and their source.
 
     Attributes:
         texts: id -> text, in the order of the source.
@@ -29,11 +29,7 @@ class Prompts:
 
 
 def prompts_of_split(data: PreparedData, language: str, split: str) -> Prompts:
-    """The prompts of a split of a STAPLE data set.
-
-    Raises:
-        InputError: there is no such split, or it has no prompts; an id comes twice.
-    """
+    """The prompts of a split of a STAPLE data set; InputError if there is no such split, or it is damaged."""
     rows = data.load(language, split)
     if not {"id", "prompt"} <= set(rows.column_names):
         raise InputError(
@@ -74,10 +70,10 @@ def choose_language(asked: str | None, known: Sequence[Sequence[str]], have: Seq
 
     Args:
         known: the languages of each run.
-        have: those of the data; None where they do not tell, as a text.
+        have: those of the data; None for a plain text.
 
     Raises:
-        InputError: a run or the data lack the language, or there are none or several to choose from.
+        InputError: a run or the data lack the language, or the choice is not unique.
     """
     common = [code for code in known[0] if all(code in codes for codes in known)]
     both = [code for code in common if have is None or code in have]

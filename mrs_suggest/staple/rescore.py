@@ -29,7 +29,7 @@ def rescore(
     batch_size: int | None = None,
     overwrite: bool = False,
 ) -> Hypotheses:
-    """Add the feature `log_prob_NAME`, and write the hypotheses; a killed call goes on where it was.
+    """Add the feature `log_prob_NAME`, and write the hypotheses; a killed call continues where it stopped.
 
     It is the natural logarithm of the probability of all tokens and the end token, with the text in the run's own
     pieces; a text that is longer than the run's is cut.

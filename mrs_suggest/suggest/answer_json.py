@@ -1,4 +1,4 @@
-"""An answer as programs read it: what `mrs suggest --json` prints and the server sends."""
+"""Answers as JSON, for `mrs suggest --json` and the server."""
 
 from __future__ import annotations
 
@@ -8,23 +8,22 @@ if TYPE_CHECKING:
     from mrs_suggest.suggest.answering import Answer, Suggestion
     from mrs_suggest.suggest.suggester import Suggester
 
-LIKELY = 0.1  # the least probability of a language that is named where none is clear
+LIKELY = 0.1  # the probability from which a language is named if none is clear
 
 
 def answer_json(
     message: str, language: str | None, model: str, answer: Answer, explain: bool = False
 ) -> dict[str, Any]:
-    """The fields of one answer.
+    """The fields of one answer: `message`, `lang`, `model` and `suggestions`, and, if they apply, `reason` (of an
+    empty answer), `note` (several languages fit equally), `used` (a probability) and `order`.
+
+    `"order": "choice"` marks suggestions chosen together as a set: each adds most to those before it, so their scores
+    do not descend.
 
     Args:
-        language: None where it is not clear.
+        language: None if it is not clear.
         model: its name, as the user knows it.
-        explain: with the parts of each score.
-
-    Returns:
-        Also the `reason` why there are none, if there is one, a `note` where the message fits several languages
-        equally, and how likely one of them is `used`, where it was asked. `"order": "choice"` marks suggestions that
-        were chosen together as a set: each one adds most to those before it, so their scores do not descend.
+        explain: include the parts of each score.
     """
     shown = [_suggestion_json(suggestion, explain) for suggestion in answer]
     found: dict[str, Any] = {"message": message, "lang": language, "model": model, "suggestions": shown}
@@ -46,12 +45,12 @@ def _suggestion_json(suggestion: Suggestion, explain: bool) -> dict[str, Any]:
 
 
 def assumed_language(answer: Answer) -> str:
-    """A sentence, without the message, about one that fits several languages equally."""
+    """A sentence about a message that fits several languages equally, without the message."""
     return f"fits {' '.join(sorted(answer.among))} equally; answered in {answer.language}."
 
 
 def unclear_language(suggester: Suggester, message: str, option: str) -> str:
-    """A sentence, without the message, about one whose language is not clear; `option` is how to give it."""
+    """A sentence about a message whose language is not clear, without the message; `option` specifies it."""
     ranked = suggester.rank_languages(message)
     likely = [f"{code} ({probability:.0%})" for code, probability in ranked if probability >= LIKELY]
     named = f"it may be {' or '.join(likely)}; " if ranked[0][1] > ranked[-1][1] else ""

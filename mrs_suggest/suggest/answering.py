@@ -1,9 +1,9 @@
-"""What answers messages and what ranks replies: the protocols that served and evaluated systems share."""
+"""Suggestions, answers, and the interfaces that served models and evaluated systems implement."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
@@ -17,15 +17,16 @@ if TYPE_CHECKING:
     from mrs_suggest.suggest.ranking.trigger import Trigger
 
 MODEL = "Model"  # the name of the trained model among the systems compared
+Tags = frozenset[str]
 
 
 @dataclass(frozen=True)
 class Suggestion:
-    """One reply to click; scores of one message can be compared, scores of different messages cannot.
+    """One reply to click; scores are comparable only among the suggestions for one message.
 
     Attributes:
-        parts: what speaks for it, where a ranker mixes several scores; they add up to the mixed one.
-        source: `set` (the response set), `memory` or `generated`; empty where there is only the response set.
+        parts: the weighted parts of a ranker's score, which add up to it.
+        source: `set` (the response set), `memory` or `generated`; empty if the response set is the only source.
     """
 
     reply: str
@@ -35,16 +36,16 @@ class Suggestion:
 
 
 class Answer(list[Suggestion]):
-    """The suggestions for one message, and, where there are none or only neutral ones, why.
+    """The suggestions for one message, in display order.
 
-    They stand in the order in which to show them: by score, or, if a ranker chooses them as a set, in the order of
-    choice, in which each adds most to those before it and scores need not descend.
+    The order is by score, or, if a ranker chooses them as a set, the order of choice: each suggestion adds most to
+    those before it, and scores need not descend.
 
     Attributes:
-        reason: a code: one of `mrs_suggest.suggest.guard.REASONS`, or another one of that module; None for an ordinary
-        answer. used: the probability that one of the suggestions is used, where a precision was wished for; else None.
-        language: of the message, given or detected; None where it is not clear.
-        among: the languages that fit a short message equally, where there are several and none was given.
+        reason: why there is no suggestion, or only neutral ones: a code of `mrs_suggest.suggest.guard`; else None.
+        used: the probability that one of the suggestions is used, if a precision was requested; else None.
+        language: of the message, given or detected; None if it is not clear.
+        among: the languages that a short message fits equally, if there are several and none was given.
     """
 
     def __init__(
@@ -60,16 +61,16 @@ class Answerer(Protocol):
     """Suggests replies: a model that is served, or a system that is evaluated."""
 
     def suggest(self, messages: Sequence[str], language: str, k: int) -> list[list[Suggestion]]:
-        """Up to k suggestions per message as in `Answer`, without duplicates; one list per message, in order."""
+        """Up to k different suggestions for each message, in display order."""
 
 
 class ServedModel(ABC):
-    """A trained model that serves users; it checks its arguments, and gives a blank message an empty list."""
+    """A trained model that serves users: it checks its arguments, and blank messages get an empty list."""
 
     @property
     @abstractmethod
     def languages(self) -> list[str]:
-        """The languages that can be answered."""
+        """The languages that the model answers."""
 
     def require_language(self, language: str) -> None:
         """Raise ArgumentError if the model does not answer in the language."""
@@ -79,31 +80,53 @@ class ServedModel(ABC):
 
     @abstractmethod
     def suggest(self, messages: Sequence[str], language: str, k: int = SUGGESTIONS) -> list[list[Suggestion]]:
-        """As `mrs_suggest.suggest.suggester.Suggester.suggest`, whatever the messages are about."""
+        """As `mrs_suggest.suggest.suggester.Suggester.suggest`, without a guard."""
 
     def most(self, k: int) -> int:
-        """How many suggestions can be asked for where k are wished."""
+        """The largest number of suggestions, up to k, that the model can be asked for."""
         return k
 
     @property
+    def tag_names(self) -> Mapping[str, list[str]]:
+        """The tags of the replies by language; languages without tags are left out."""
+        return {}
+
+    def parse_tags(self, allow: Collection[str], deny: Collection[str]) -> tuple[Tags, Tags]:
+        """The tags of a request.
+
+        Raises:
+            ArgumentError: they are not lists of tags, or no reply of the model has one of them.
+        """
+        if allow or deny:
+            problem = "the model writes its replies, which have no tags; pass no tags, or a retriever."
+            raise ArgumentError("allow" if allow else "deny", problem)
+        return Tags(), Tags()
+
+    def part(self, language: str, allow: Tags, deny: Tags, kind: str | None) -> ServedModel | None:
+        """The model with only those replies that may be suggested; None if there are none.
+
+        Args:
+            allow, deny: tags as returned by `parse_tags`.
+            kind: of short message (`mrs_suggest.suggest.short_messages`); None for any other message.
+        """
+        return self
+
+    @property
     def trigger(self) -> Trigger | None:
-        """What tells how likely suggestions are used; None for a model without calibration."""
+        """The calibration of `used`; None if the model was not calibrated."""
         return None
 
     def used(self, messages: Sequence[str], language: str) -> list[float] | None:
-        """The probability for each message that one of three suggestions is used; None where it is not known."""
+        """The probability that one of three suggestions is used, for each message; None without calibration."""
         return None
 
     def message_vectors(self, messages: Sequence[str]) -> NDArray[np.float32] | None:
-        """(n, dimension) vectors of messages in the space of the encoder; None where there is none."""
+        """(n, dimension) vectors of messages; None if the model has no encoder."""
         return None
 
 
 class System(Answerer, Protocol):
-    """One row of a results table.
-
-    It answers blank messages like any other, since a test set's rows are all scored.
-    """
+    """One row of a results table; blank messages are answered like any other, since all rows of a test set count."""
 
     @property
     def name(self) -> str: ...
@@ -114,7 +137,7 @@ class Ranker(Protocol):
     """Ranks given replies."""
 
     def score_pools(self, messages: Sequence[str], candidates: Sequence[str], pools: np.ndarray) -> np.ndarray:
-        """Scores of the candidates in each message's pool: `pools` (n, p) holds candidate numbers; (n, p)."""
+        """(n, p) scores of each message's pool; `pools` (n, p) holds candidate numbers."""
 
 
 def reply_texts(answers: Iterable[Iterable[Suggestion]]) -> list[list[str]]:

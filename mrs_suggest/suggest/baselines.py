@@ -1,7 +1,7 @@
-"""What a trained retriever must beat: random replies, the most frequent ones, those of the nearest training message.
+"""Baselines for a trained retriever: random replies, the most frequent ones, those of the nearest training message.
 
-Ties in a pool are broken at random (seeded): without that, a baseline with few distinct scores would be
-ranked below chance by the pessimistic treatment of ties.
+Ties in a pool are broken at random (seeded): otherwise the pessimistic treatment of ties would rank a baseline with few
+distinct scores below chance.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Tokenize = Callable[[str], list[str]]
 
 
 class RandomReplies:
-    """Replies drawn at random from the response set, without repetition; the score is always 0."""
+    """Different replies drawn at random from the response set; the score is always 0."""
 
     name = "Random"
 
@@ -41,10 +41,7 @@ class RandomReplies:
 
 
 class MostFrequentReplies:
-    """The same replies for every message: those of the response set that were given most often in training.
-
-    A score is how often the reply was given.
-    """
+    """The same replies for every message: the most frequent training replies in the response set, scored by count."""
 
     name = "Most frequent"
 
@@ -65,9 +62,8 @@ class MostFrequentReplies:
 class TfidfReplies:
     """The replies of the nearest training messages by TF-IDF cosine (scikit-learn), nearest message first.
 
-    It may suggest any training reply, even one that the response set lacks. A candidate's score in a pool is the
-    largest cosine between the message and the training messages that had this reply; a suggestion's is that of the
-    nearest one.
+    It may suggest any training reply, even one that is not in the response set. The score of a candidate is the largest
+    cosine between the message and the training messages with this reply.
 
     Args:
         messages, replies: the training pairs of the language.
@@ -91,7 +87,7 @@ class TfidfReplies:
 
     def suggest(self, messages: Sequence[str], language: str, k: int) -> list[list[Suggestion]]:
         rng = np.random.default_rng(self._seed)
-        # Messages equally near (often at cosine 0) come in random order, not in the order of the file.
+        # Equally near messages (often with cosine 0) come in random order, not in the order of the file.
         noisy = (row + TIE_NOISE * rng.random(len(row)) for row in self._similarities(messages))
         return [self._nearest(row, k) for row in noisy]
 
@@ -109,7 +105,7 @@ class TfidfReplies:
             yield from (queries @ self._matrix).toarray()
 
     def _nearest(self, similarity: np.ndarray, k: int) -> list[Suggestion]:
-        # Every message has a reply, but neighbours may share theirs: try few neighbours, then all.
+        # Neighbours may share their replies: try few neighbours, then all.
         few = min(16 * k, len(similarity))
         top = np.argpartition(-similarity, few - 1)[:few]
         found = self._answers_of(top[np.argsort(-similarity[top])], similarity, k)

@@ -14,21 +14,26 @@ from mrs_suggest.suggest.answering import MODEL, ServedModel, Suggestion
 
 
 class GenerationSuggester(ServedModel):
-    """Writes the replies; a score is the reply's mean log-probability a token, comparable for one message only."""
+    """Writes replies; a score is the reply's mean log-probability per token, comparable for one message only."""
 
     def __init__(self, generator: ReplyWriter, folder: Path | None = None) -> None:
         self.generator, self._folder = generator, folder or Path("the generator")
 
     @classmethod
     def load_from(cls, path: Path) -> GenerationSuggester:
-        """Load the folder of a generator; its export for CTranslate2 answers, where it has one.
+        """Load the folder of a generator, with its export for CTranslate2 if it has one.
 
         Raises:
             InputError: a file is missing or damaged.
         """
         with tokenizer_probed(path, path):
-            generator = _writer(path)
-            generator.coder.messages(["?"], generator.languages[0])  # a tokenizer that fails does so now
+            generator: ReplyWriter | None = None
+            if (path / CTRANSLATE2).is_dir():
+                from mrs_suggest.models.generation.ctranslate2_generator import ExportedGenerator
+
+                generator = ExportedGenerator.load(path)
+            generator = generator or Generator.load(path)
+            generator.coder.messages(["?"], generator.languages[0])  # a failing tokenizer fails now
         return cls(generator, path)
 
     @property
@@ -45,19 +50,8 @@ class GenerationSuggester(ServedModel):
             return answer_all(texts, lambda asked: Writer(self.generator).suggest(asked, language, count))
 
 
-def _writer(path: Path) -> ReplyWriter:
-    """The generator of a folder: its export, where that can be used."""
-    if (path / CTRANSLATE2).is_dir():
-        from mrs_suggest.models.generation.ctranslate2_generator import ExportedGenerator
-
-        exported = ExportedGenerator.load(path)
-        if exported is not None:
-            return exported
-    return Generator.load(path)
-
-
 class Writer:
-    """A generator as a system to evaluate; it ranks nothing."""
+    """A generator as a system to evaluate; it does not rank pools."""
 
     def __init__(self, generator: ReplyWriter, name: str = MODEL) -> None:
         self.name, self._generator = name, generator

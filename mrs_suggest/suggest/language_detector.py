@@ -1,9 +1,9 @@
-"""The language of a message, among those that a model answers: naive Bayes over character n-grams.
+"""Detects a message's language among those that a model answers: naive Bayes over character n-grams.
 
-Messages are a few words, where n-grams of characters are what tells languages apart (Cavnar and Trenkle 1994,
-"N-gram-based text categorization"; naive Bayes as in Lui and Baldwin 2012, "langid.py"). The n-grams of the training
-texts that are most frequent in any language are kept; the others say nothing, so that a message in another script, or
-of emoji alone, is not taken for any of the languages.
+Character n-grams separate languages even in messages of a few words (Cavnar and Trenkle 1994, "N-gram-based text
+categorization"; naive Bayes as in Lui and Baldwin 2012, "langid.py"). The n-grams of the training texts that are most
+frequent in any language are kept. The others are ignored, so a message in another script, or of emoji alone, is not
+assigned to any language.
 """
 
 from __future__ import annotations
@@ -24,20 +24,20 @@ from mrs_suggest.common.io.manifest import again
 from mrs_suggest.common.text.language_id import UNDETERMINED
 
 DETECTOR = "languages.safetensors"  # its file in a model's folder
-# The least probability of a language that is taken without asking: the least multiple of .05 with which 97 % of what is
-# answered is right, on two-word pieces of the messages of the embedded sample's validation split (whole ones are all
-# right). The figures with it are in docs/training.md.
+# The probability from which a detected language is used: the lowest multiple of .05 with which 97 % of the detected
+# languages are right, for two-word pieces of messages of the embedded sample's validation split (whole messages are all
+# right). docs/training.md has the figures.
 SURE = 0.8
 # Chosen by the loss on the same pieces.
 ORDERS = (1, 2, 3, 4)  # among 1-3, 1-4, 1-5 and 2-4
-FLOOR = 3e-4  # the share of texts in which a language has an n-gram that it lacks in training; among 1e-2 to 1e-4
+FLOOR = 3e-4  # the share of a language's texts that have an n-gram unseen in training; among 1e-2 to 1e-4
 MOST_NGRAMS = 11_000  # ours: 280 kB for ten languages
-LONGEST = 1000  # characters of a message that are read: a long one is clear by then
+LONGEST = 1000  # characters of a message that are read
 _DIGITS = re.compile(r"\d+")  # of no language
 
 
 class LanguageDetector:
-    """Tells languages apart; make it with `train` or `load`.
+    """Detects languages; create it with `train` or `load`.
 
     Args:
         languages: their codes.
@@ -46,7 +46,7 @@ class LanguageDetector:
             mean over the languages.
 
     Raises:
-        ValueError: they do not fit each other.
+        ValueError: their sizes differ.
 
     Example:
         >>> detector = LanguageDetector.train({"en": ["the cat", "the dog"], "es": ["el gato", "el perro"]})
@@ -59,11 +59,11 @@ class LanguageDetector:
         self._weights = weights.astype(np.float32)
         self._ngrams = {ngram: number for number, ngram in enumerate(ngrams)}
         if weights.shape != (len(self._ngrams), len(set(languages))) or not np.isfinite(weights).all():
-            raise ValueError("the tables of the language detector do not fit each other")
+            raise ValueError("the tables of the language detector do not match")
 
     @classmethod
     def train(cls, texts: Mapping[str, Iterable[str]]) -> LanguageDetector:
-        """Learn from texts of each language; equal ones count once."""
+        """Learn from different texts of each language."""
         shares: dict[str, dict[str, float]] = {}
         for language, own in texts.items():
             different = dict.fromkeys(own)
@@ -80,10 +80,10 @@ class LanguageDetector:
         return cls(list(shares), kept, weights.astype(np.float16))
 
     def rank(self, message: str) -> list[tuple[str, float]]:
-        """The languages with their probabilities, the most probable first; equal ones where nothing tells."""
+        """The languages with their probabilities, most probable first; all equal if no n-gram is known."""
         found = [self._ngrams[ngram] for ngram in sorted(set(_ngrams(message))) if ngram in self._ngrams]
-        # N-grams that share characters are not independent, so that their sum is too sure of itself. Over the root of
-        # their number it is calibrated: on the pieces of `SURE`, .91 on average where 90 % are right.
+        # N-grams that share characters are not independent, so their sum is overconfident. Divided by the root of their
+        # number it is calibrated: on the pieces of `SURE`, .91 on average, of which 90 % are right.
         scores = self._weights[found].sum(axis=0) / max(1.0, len(found)) ** 0.5
         probabilities = np.exp(scores - scores.max())
         probabilities /= probabilities.sum()
@@ -91,17 +91,11 @@ class LanguageDetector:
         return [(self.languages[number], float(probabilities[number])) for number in order]
 
     def identify(self, texts: Sequence[str]) -> list[tuple[str, float]]:
-        """The most probable language of each text with its probability, as `mrs_suggest.common.text.language_id` gives
-        it.
-
-        `und` with 0.0 where nothing tells: no n-gram of the text is known.
-        """
-        found = []
-        for text in texts:
-            ranked = self.rank(text)
-            tells = len(ranked) == 1 or ranked[0][1] > ranked[-1][1]
-            found.append(ranked[0] if tells else (UNDETERMINED, 0.0))
-        return found
+        """The most probable language of each text with its probability; `und` with 0.0 if no n-gram is known."""
+        rows = map(self.rank, texts)
+        return [
+            ranked[0] if len(ranked) == 1 or ranked[0][1] > ranked[-1][1] else (UNDETERMINED, 0.0) for ranked in rows
+        ]
 
     def save(self, folder: Path) -> None:
         """Write `languages.safetensors` to a model's folder."""
@@ -110,11 +104,7 @@ class LanguageDetector:
 
     @classmethod
     def load(cls, path: Path) -> LanguageDetector:
-        """Read the file that `save` wrote.
-
-        Raises:
-            InputError: it is damaged.
-        """
+        """Read the file that `save` wrote; InputError if it is damaged."""
         try:
             tables = load_file(path)
             return cls(_as_texts(tables["languages"]), _as_texts(tables["ngrams"]), tables["weights"])
@@ -129,7 +119,6 @@ def _ngrams(text: str) -> Iterator[str]:
 
 
 def _as_bytes(texts: Iterable[str]) -> NDArray[np.uint8]:
-    """Texts without line ends, one per line."""
     return np.array(bytearray("\n".join(texts).encode()), np.uint8)
 
 

@@ -1,6 +1,6 @@
-"""`pipeline("reply-suggestion", model=...)` of transformers, which importing this module registers.
+"""`pipeline("reply-suggestion", model=...)` of transformers, registered by importing this module.
 
-No code of a repository is ever run: the pipeline is this class, and a model is loaded by `Suggester.load`.
+No code from a repository is executed: the pipeline is this class, and `Suggester.load` loads the model.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from mrs_suggest.suggest.pipeline_config import MODEL_TYPE
 from mrs_suggest.suggest.suggester import Suggester
 
 TASK = "reply-suggestion"
-SHIPPED = "sample-retriever"  # what answers where no model is named
-BATCH = 64  # messages answered at a time: the batch of the encoders
+SHIPPED = "sample-retriever"  # the default model
+BATCH = 64  # messages answered at a time, as many as the encoders take
 
 
 class RetrieverConfig(PreTrainedConfig):
@@ -32,12 +32,7 @@ class RetrieverConfig(PreTrainedConfig):
 
 
 class PipelineModel:
-    """A suggester with what transformers' pipelines ask of a model.
-
-    Attributes:
-        device: where the pipeline puts tensors; a suggester takes texts, and places its weights itself.
-        input_modalities: what goes in.
-    """
+    """A suggester with the attributes that transformers' pipelines need."""
 
     device = torch.device("cpu")
     input_modalities = ("text",)
@@ -55,11 +50,11 @@ class PipelineModel:
         precision: float | None = None,
         **_: object,
     ) -> PipelineModel:
-        """Load a model as `Suggester.load` does; transformers' other arguments, such as `dtype`, change nothing."""
+        """Load a model as `Suggester.load` does; transformers' other arguments, such as `dtype`, are ignored."""
         return cls(Suggester.load(name, revision, guard=guard, precision=precision))
 
     def can_generate(self) -> bool:
-        """Whether the pipeline calls `generate`: no, the suggester does."""
+        """False: the pipeline does not call `generate`."""
         return False
 
 
@@ -67,21 +62,16 @@ class ReplySuggestionPipeline(Pipeline):
     """Suggests replies to messages, in the form of transformers' text pipelines.
 
     Args:
-        model: the folder of a run or a hub id; or a `Suggester`, which may come from anywhere. Default: the small
-            retriever that ships in the package.
+        model: the folder of a run, a hub id, or a `Suggester`. Default: the small retriever in the package.
         guard, precision: as for `Suggester`, in `model_kwargs={"guard": False}`.
         batch_size: messages answered at a time.
 
-    Calling it takes one message, a list of them, a column or torch data set, or any iterable of messages, and:
-
-    - `language`: one that the model answers; default: each message's own, where it is clear;
-    - `k`: how many suggestions, from 1;
-    - `allow`, `deny`: tags that replies must or must not have.
+    Call it with a message, a list of messages, a column or torch data set, or any iterable of messages, and with the
+    arguments `language`, `k`, `allow` and `deny` of `Suggester.suggest`.
 
     It returns for each message a list of `{"reply": ..., "score": ...}`, in display order, with `source` if there are
-    several. A message that is not answered has one entry, `{"reply": None, "score": None, "reason": ...}`; the reasons
-    are those of `Suggester.suggest`. A list gives a list of such lists, anything else that is iterated an iterator,
-    which reads as it goes.
+    several. A message without suggestions has one entry, `{"reply": None, "score": None, "reason": ...}`; the reasons
+    are those of `Suggester.suggest`. A list gives a list of such lists, any other iterable a lazy iterator.
 
     Example:
         >>> from transformers import pipeline
@@ -101,7 +91,7 @@ class ReplySuggestionPipeline(Pipeline):
         if not isinstance(model, PipelineModel):
             raise ArgumentError(
                 "model",
-                f"{type(model).__name__} suggests no replies; pass the folder of a run, a hub id or a Suggester.",
+                f"{type(model).__name__} cannot suggest replies; pass the folder of a run, a hub id or a Suggester.",
             )
         if device is not None and torch.device("cpu" if device == -1 else device).type != "cpu":
             raise ArgumentError("device", "the suggester places its weights itself; leave the device out.", str(device))
@@ -110,11 +100,7 @@ class ReplySuggestionPipeline(Pipeline):
     def __call__(
         self, inputs: Any, *args: Any, num_workers: int | None = None, batch_size: int | None = None, **kwargs: Any
     ) -> Any:
-        """Suggest replies; the class describes arguments and results. `num_workers` changes nothing.
-
-        Raises:
-            ArgumentError: as `Suggester.suggest`.
-        """
+        """Suggest replies; see the class. `num_workers` is ignored, and errors are those of `Suggester.suggest`."""
         if args:
             raise ArgumentError("args", "name the arguments after the messages, such as k=3.", args)
         if isinstance(inputs, str):
@@ -130,7 +116,7 @@ class ReplySuggestionPipeline(Pipeline):
         return self._stream(inputs, size, kwargs)
 
     def _stream(self, texts: Any, size: int, arguments: dict[str, Any]) -> Iterator[list[dict[str, Any]]]:
-        # A torch data set has numbers and a length, and no iterator of its own that ends.
+        # A torch data set has indices and a length, but no finite iterator.
         messages = iter(texts) if isinstance(texts, Iterable) else (texts[number] for number in range(len(texts)))
         while batch := list(islice(messages, size)):
             yield from self._answered(batch, **arguments)
@@ -138,7 +124,7 @@ class ReplySuggestionPipeline(Pipeline):
     def _answered(self, messages: list[str], **arguments: Any) -> list[list[dict[str, Any]]]:
         prepare, forward, finish = self._sanitize_parameters(**arguments)
         prepare, forward = {**self._preprocess_params, **prepare}, {**self._forward_params, **forward}
-        # Not by `forward`, which moves tensors: it would make plain lists of the answers, without their reasons.
+        # `forward` would convert the answers to plain lists, without their reasons.
         with self.get_inference_context()():
             found = self._forward(self.preprocess(messages, **prepare), **forward)
         return [self.postprocess(answer, **{**self._postprocess_params, **finish}) for answer in found["answers"]]
@@ -170,7 +156,7 @@ class ReplySuggestionPipeline(Pipeline):
         return shown or [{"reply": None, "score": None, **more}]
 
     def save_pretrained(self, save_directory: Any, **_: Any) -> None:
-        """Refuse: transformers would save this class's code for others to run."""
+        """Raise InputError: transformers would save the code of this class."""
         raise InputError(f"{save_directory}: a {TASK} pipeline is not saved; copy the model's folder, or publish it.")
 
 

@@ -1,34 +1,32 @@
-"""Tags of stored replies, by which a request allows or denies some of them."""
+"""Tags of stored replies, with which a request allows or denies replies."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mrs_suggest.common.errors import ArgumentError, InputError
+from mrs_suggest.common.errors import InputError
 from mrs_suggest.common.io.files import atomic_write
 from mrs_suggest.common.io.manifest import again
+from mrs_suggest.suggest.index.response_index import ByLanguage, ResponseIndex
 
-if TYPE_CHECKING:
-    from mrs_suggest.suggest.index.response_index import ResponseIndex
-
-TAGS = "tags.json"  # beside the vectors of a response index
+TAGS = "tags.json"  # in the folder of a response index
 
 
 @dataclass(frozen=True)
 class ReplyTags:
-    """The tags of the N replies of a response index; make them with `of`.
+    """The tags of the N replies of a response index; create them with `of`.
 
     Attributes:
         size: N.
-        rows: tag -> (n,) int64 numbers of the replies that have it, ascending.
+        rows: tag -> (n,) int64 numbers of the replies with the tag, ascending.
     """
 
     size: int
@@ -49,12 +47,7 @@ class ReplyTags:
         return cls(len(replies), {tag: np.array(rows[tag], np.int64) for tag in sorted(rows)})
 
     def chosen(self, allow: Collection[str], deny: Collection[str]) -> NDArray[np.int64]:
-        """Numbers of the replies that a request may get, ascending.
-
-        Args:
-            allow: only replies with one of these tags; empty: all.
-            deny: no reply with one of these tags, not even an allowed one.
-        """
+        """Numbers of the replies with one of the tags `allow` (empty: all) and none of the tags `deny`, ascending."""
         keep = np.full(self.size, not allow)
         for tag in allow:
             keep[self.rows.get(tag, [])] = True
@@ -71,100 +64,70 @@ class ReplyTags:
         return found
 
     def save(self, folder: Path) -> None:
-        """Write `tags.json` to the folder of an index; no file where no reply has a tag."""
+        """Write `tags.json` to the folder of an index, if any reply has a tag."""
         if self.rows:
             content = {"replies": self.size, "tags": {tag: rows.tolist() for tag, rows in self.rows.items()}}
             atomic_write(folder / TAGS, json.dumps(content, ensure_ascii=False) + "\n")
 
     @classmethod
     def load(cls, folder: Path, size: int) -> ReplyTags:
-        """Read the tags of an index of `size` replies; none where there is no file.
+        """Read the tags of an index of `size` replies; without a file, no reply has a tag.
 
         Raises:
-            InputError: the file is damaged, or is of another index.
+            InputError: the file is damaged, or belongs to another index.
         """
         if not (folder / TAGS).is_file():
             return cls(size)
         content = _read(folder)
         try:
             rows = {tag: np.array(numbers, np.int64) for tag, numbers in content["tags"].items()}
+            fits = content.get("replies") == size and all(
+                one.ndim == 1 and len(one) and one[0] >= 0 and one[-1] < size and np.all(np.diff(one) > 0)
+                for one in rows.values()
+            )
         except (ValueError, TypeError, OverflowError):
-            rows = {"": np.array([size])}
-        fits = content.get("replies") == size and all(
-            one.ndim == 1 and len(one) and one[0] >= 0 and one[-1] < size and np.all(np.diff(one) > 0)
-            for one in rows.values()
-        )
+            fits = False
         if not fits:
             raise InputError(f"{folder / TAGS}: made for another response index; {again(folder)}.")
         return cls(size, rows)
 
 
 def _read(folder: Path) -> dict[str, Any]:
-    path = folder / TAGS
     try:
-        content: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-        sound = isinstance(content["tags"], dict)
-    except (OSError, ValueError, TypeError, KeyError, RecursionError):
-        sound = False
-    if not sound:
-        raise InputError(f"{path}: damaged; {again(folder)}.")
+        content: dict[str, Any] = json.loads((folder / TAGS).read_text(encoding="utf-8"))
+        content["tags"].items()
+    except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        raise InputError(f"{folder / TAGS}: damaged; {again(folder)}.") from None
     return content
 
 
-class TagsByLanguage(Mapping[str, ReplyTags]):
-    """The tags of a model's response indexes by language; each is read when first used.
+class TagsByLanguage(ByLanguage[ReplyTags]):
+    """The tags of a model's response indexes by language, each read on first use.
 
     Args:
-        folder: of the indexes, `response_index/`.
-        indexes: language -> index, whose length the tags must fit.
+        folder: of the indexes, `response_index/`; None: no reply has a tag.
+        indexes: language -> index, whose length the tags must match.
     """
 
     def __init__(self, folder: Path | None = None, indexes: Mapping[str, ResponseIndex] | None = None) -> None:
+        super().__init__(indexes or {})
         self._folder, self._indexes = folder, indexes or {}
-        self._loaded: dict[str, ReplyTags] = {}
 
-    def __getitem__(self, language: str) -> ReplyTags:
-        if language not in self._loaded:
-            size = len(self._indexes[language].replies)
-            self._loaded[language] = ReplyTags.load(self._folder / language, size) if self._folder else ReplyTags(size)
-        return self._loaded[language]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._indexes)
-
-    def __len__(self) -> int:
-        return len(self._indexes)
+    def read(self, language: str) -> ReplyTags:
+        size = len(self._indexes[language].replies)
+        return ReplyTags.load(self._folder / language, size) if self._folder else ReplyTags(size)
 
     @cached_property
     def names(self) -> dict[str, list[str]]:
-        """Language -> its tags, sorted, of the languages that have some; the indexes themselves are not read."""
+        """The sorted tags by language, without reading the indexes; languages without tags are left out."""
         found = {code: read_tag_names(self._folder / code) if self._folder else [] for code in self._indexes}
         return {code: names for code, names in found.items() if names}
 
 
 def read_tag_names(folder: Path) -> list[str]:
-    """The tags of an index by its folder, sorted.
+    """The sorted tags of an index, by its folder.
 
     Raises:
         InputError: the file is damaged.
     """
     return sorted(_read(folder)["tags"]) if (folder / TAGS).is_file() else []
-
-
-def require_tags(name: str, tags: Iterable[str], known: Collection[str]) -> frozenset[str]:
-    """The tags of a request.
-
-    Args:
-        name: of the argument, `allow` or `deny`.
-        known: the tags of the model's replies, in any language.
-
-    Raises:
-        ArgumentError: they are a single text, or no reply of the model has one of them.
-    """
-    if isinstance(tags, (str, bytes)) or not isinstance(tags, Iterable):
-        raise ArgumentError(name, "expected a list of tags; pass [tag].", tags)
-    found = frozenset(tags)
-    for tag in sorted(map(str, found - set(known))):
-        have = f"the tags are {' '.join(sorted(known))}" if known else "the replies of this model have no tags"
-        raise ArgumentError(name, f"no reply has this tag; {have}.", tag)
-    return found

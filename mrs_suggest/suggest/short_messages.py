@@ -1,8 +1,8 @@
 """Greetings, thanks, "ok", laughter, emojis and other short messages: the languages they fit and the replies to them.
 
-A few letters say little about a language, and a model trained on conversations knows little about what opens one. So
-`short_messages.yaml` lists what people write, by language and kind, and which replies fit each kind. Only replies of a
-model's own response set are ever suggested; the table chooses among them.
+A few letters say little about a language, and a model trained on conversations knows little about how they begin.
+`short_messages.yaml` lists short messages by language and kind, and the replies that fit each kind. Only replies of the
+model's response set are suggested; the table selects among them.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from typing import Any
 
 import yaml
 
-LONGEST = 60  # characters: what is longer is not looked up
+LONGEST = 60  # characters; longer messages are not looked up
 FALLBACK = "en"
-_LOADER = getattr(yaml, "CBaseLoader", yaml.BaseLoader)  # all scalars are text, so that `no` is a word
+_LOADER = getattr(yaml, "CBaseLoader", yaml.BaseLoader)  # all scalars are text: `no` is a word
 _UNSPACED = ("ja",)
 _EMOTICONS = {":)": "🙂", ":-)": "🙂", ";)": "😉", ";-)": "😉", ":D": "😄", ":-D": "😄", "^^": "😊", ":(": "🙁",
               ":-(": "🙁",
@@ -47,7 +47,7 @@ def has_table(language: str) -> bool:
 
 
 def fitting_languages(message: str, languages: Iterable[str]) -> list[str]:
-    """Those of the languages in which the message is a known short one; empty if it is not short.
+    """The languages in which the message is a known short message; empty for any other message.
 
     >>> fitting_languages("Thanks!!", ["de", "en", "es"]), fitting_languages("ok 👍", ["de", "en", "es"])
     (['en'], ['de', 'en', 'es'])
@@ -57,7 +57,7 @@ def fitting_languages(message: str, languages: Iterable[str]) -> list[str]:
 
 
 def kind_of(message: str, language: str) -> str | None:
-    """What kind of short message it is, in this language or else in any other; None: it is no short message."""
+    """The kind of a short message, in this language or else in any other; None for any other message."""
     kinds = _kinds(message)
     return kinds.get(_base(language)) or next(iter(kinds.values()), None)
 
@@ -83,14 +83,11 @@ def fitting_kinds(reply: str, language: str) -> set[str]:
 
 
 def preferred_language(languages: Sequence[str], prefer: Sequence[str] | None = None) -> str:
-    """The language to answer in where several fit.
+    """The language to answer in if several fit: the caller's, else English, else the first.
 
     Args:
-        languages: those that fit, the most probable first.
-        prefer: the caller's languages, the first best; None: that of the locale.
-
-    Returns:
-        The caller's, else English, else the first.
+        languages: those that fit, most probable first.
+        prefer: the caller's languages, best first; None: that of the locale.
     """
     for wanted in (*(locale_languages() if prefer is None else prefer), FALLBACK):
         for language in languages:
@@ -100,7 +97,7 @@ def preferred_language(languages: Sequence[str], prefer: Sequence[str] | None = 
 
 
 def locale_languages() -> list[str]:
-    """The language of the user's locale as POSIX environment variables name it; none for C."""
+    """The language of the user's locale, from POSIX environment variables; empty for C."""
     value = next((v for name in ("LC_ALL", "LC_MESSAGES", "LANG") if (v := os.environ.get(name))), "")
     found = re.match(r"[a-z]{2,3}(?![A-Za-z])", value)
     return [found.group()] if found else []
@@ -108,7 +105,7 @@ def locale_languages() -> list[str]:
 
 @lru_cache(maxsize=1024)
 def _kinds(message: str) -> Mapping[str, str]:
-    """The kind of a message in each language that it fits; of several kinds, the first in the order of the table."""
+    """The kind of a message in each language that it fits; of several kinds, the first in the table."""
     if len(message) > LONGEST:
         return {}
     words, found, order = _words(message), dict[str, str](), _content()["kinds"]
@@ -120,14 +117,14 @@ def _kinds(message: str) -> Mapping[str, str]:
                 kinds = _split(words, language, squeezed)
                 if kinds:
                     found[language] = min(kinds, key=order.index)
-        if found:  # what is written exactly so counts before what is only like it
+        if found:  # exact matches take precedence over similar ones
             break
     return found
 
 
 @lru_cache(maxsize=1)
 def _known_words() -> tuple[frozenset[str], frozenset[str]]:
-    """The words of all languages, and the characters of those without spaces: most messages hold another one."""
+    """The words of all languages, and the characters of those without spaces: most messages have others."""
     phrases = [(code, phrase) for code in filter(has_table, _content()) for form in (False, True)
                for phrase in _phrases(code, form)[0]]  # fmt: skip
     unspaced = "".join(phrase for code, phrase in phrases if code in _UNSPACED)
@@ -135,7 +132,7 @@ def _known_words() -> tuple[frozenset[str], frozenset[str]]:
 
 
 def _split(words: str, language: str, squeezed: bool) -> list[str] | None:
-    """The kinds of the known phrases that the whole message consists of; None if it holds anything else."""
+    """The kinds of the known phrases that make up the whole message; None if it holds anything else."""
     table, longest = _phrases(language, squeezed)
     text, space = _squeezed(words) if squeezed else words, "" if language in _UNSPACED else " "
     units = list(text.replace(" ", "")) if not space else text.split()
@@ -153,7 +150,7 @@ def _split(words: str, language: str, squeezed: bool) -> list[str] | None:
 
 @lru_cache(maxsize=64)
 def _phrases(language: str, squeezed: bool) -> tuple[Mapping[str, str], int]:
-    """Phrase -> its kind (empty for words that say nothing themselves), and the most units of a phrase."""
+    """Phrase -> its kind (empty for filler words), and the length of the longest phrase in units."""
     content, found = _content(), dict[str, str]()
     rows = [(_NOTHING, content[language].get("with", []))]
     rows += [row for part in ("any", language) for row in content[part]["say"].items()]
@@ -169,7 +166,7 @@ def _phrases(language: str, squeezed: bool) -> tuple[Mapping[str, str], int]:
 
 @lru_cache(maxsize=16)
 def _replies(language: str) -> tuple[Mapping[str, list[str]], Mapping[str, list[str]]]:
-    """Replies, and beginnings of replies -> the kinds that they fit."""
+    """Replies -> the kinds that they fit, and beginnings of replies -> the kinds."""
     exact, beginnings = dict[str, list[str]](), dict[str, list[str]]()
     for kind, rows in _content()[language]["reply"].items():
         for row in rows:
@@ -179,7 +176,7 @@ def _replies(language: str) -> tuple[Mapping[str, list[str]], Mapping[str, list[
 
 
 def _words(text: str) -> str:
-    """Folded words with a space between them, and each emoji as a word; runs of letters and syllables are cut."""
+    """Folded words and emojis separated by spaces; repeated letters and syllables are shortened."""
     text = _EMOTICON.sub(lambda found: f" {_EMOTICONS[found.group()]} ", text)
     folded = unicodedata.normalize("NFKC", text).casefold().translate(_APOSTROPHES)
     kept = []
@@ -195,7 +192,7 @@ def _words(text: str) -> str:
 
 
 def _squeezed(words: str) -> str:
-    """Without accents, and each letter once where it is repeated: "Graciaaas" and "gracias" are equal."""
+    """Without accents and repeated letters: "Graciaaas" and "gracias" become equal."""
     plain = "".join(c for c in unicodedata.normalize("NFD", words) if not "\u0300" <= c <= "\u036f")
     return _RUN.sub(r"\1", unicodedata.normalize("NFC", plain))
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 import resource
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -17,13 +16,9 @@ from typing import TYPE_CHECKING, Any
 import torch
 from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 
-from mrs_suggest.common.errors import InputError
 from mrs_suggest.common.report.console import make_console
-from mrs_suggest.training.callbacks.memory import out_of_memory_told
-from mrs_suggest.training.callbacks.progress import bar_ended
 from mrs_suggest.training.callbacks.saved_tensors import SavedTensors
-from mrs_suggest.training.fit import has_steps, prepare
-from mrs_suggest.training.recipe import Built, Data, Options, Prepared, Recipe
+from mrs_suggest.training.export.card import Record
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -90,56 +85,36 @@ class Estimate:
         return self.weights + 2 * self.parameters + self.gradients + self.optimizer + activations
 
 
-def estimate(recipe: Recipe[Options, Data, Built], options: Options, training: TrainingArguments) -> Estimate | None:
+def estimate(trainer: Trainer, model: nn.Module, facts: Record, start: float, tests: bool) -> Estimate | None:
     """Try a run; None in a process that is not the first.
 
-    Raises:
-        InputError: the run has no steps, or its options or data cannot be used.
+    Args:
+        trainer: of the run, which has taken no step; its arguments are changed to those of the trial.
+        facts: of the run's data, as in its record.
+        start: seconds until the trainer was made.
+        tests: whether the run ends with a test.
     """
-    if not has_steps(training):
-        raise InputError("--estimate: tries steps of training, and --max_steps 0 has none; leave it out.")
-    started = time.time()
-    with tempfile.TemporaryDirectory(prefix="mrs-estimate-") as folder:
-        training.output_dir, training.report_to = folder, []
-        training.push_to_hub, training.resume_from_checkpoint = False, None
-        ready = prepare(recipe, options, training)
-        planned = _plan(ready.trainer, training)
-        training.max_steps = WARM_UP + TIMED
-        training.eval_strategy = training.save_strategy = "no"
-        training.load_best_model_at_end = False
-        start = time.time() - started
-        trial = _Trial(ready.trainer)
-        advice: Callable[[], str] = lambda: f"in the trial; {recipe.saves_memory(options, training, True)}"  # noqa: E731
-        with out_of_memory_told(advice), bar_ended(ready.trainer):
-            ready.trainer.train()
-            peak = _peak()
-            validation = _validations(ready.trainer) if planned[1] or not options.skip_test else (0.0, 0.0)
-        save = _seconds(lambda: _save(ready.trainer)) if planned[2] else 0.0
-        if not ready.trainer.is_world_process_zero():
-            return None
-        return _estimate(ready, training, trial, planned, start, save, validation, peak)
-
-
-def _estimate(
-    ready: Prepared[Options, Data, Built],
-    training: TrainingArguments,
-    trial: _Trial,
-    planned: tuple[int, int, int],
-    start: float,
-    save: float,
-    validation: tuple[float, float],
-    peak: int,
-) -> Estimate:
-    model, every = ready.parts.model, list(ready.parts.model.parameters())
+    training = trainer.args
+    steps, validations, saves = _plan(trainer, training)
+    training.max_steps = WARM_UP + TIMED
+    training.eval_strategy = training.save_strategy = "no"
+    training.load_best_model_at_end = False
+    trial = _Trial(trainer)
+    trainer.train()
+    peak = _peak()
+    validation = _validations(trainer) if validations or tests else (0.0, 0.0)
+    save = _seconds(lambda: _save(trainer)) if saves else 0.0
+    if not trainer.is_world_process_zero():
+        return None
+    every = list(model.parameters())
     trained = [one for one in every if one.requires_grad]
-    weights = _bytes(every) + _bytes(list(model.buffers()))
-    states: Any = ready.trainer.optimizer
+    states: Any = trainer.optimizer
     kept = [value for state in states.state.values() for value in state.values() if isinstance(value, torch.Tensor)]
     return Estimate(
         device=torch.cuda.get_device_name() if training.device.type == "cuda" else training.device.type.upper(),
         parameters=sum(one.numel() for one in every),
         trained=sum(one.numel() for one in trained),
-        weights=weights,
+        weights=_bytes(every) + _bytes(list(model.buffers())),
         gradients=_bytes(trained),
         optimizer=_bytes(kept),
         activations=trial.saved.peak,
@@ -151,10 +126,10 @@ def _estimate(
         start=start,
         save=save,
         validation=validation,
-        test=0.0 if ready.options.skip_test else validation[0] * _test_share(ready.facts["data"]["rows"]),
-        steps=planned[0],
-        validations=planned[1],
-        saves=planned[2],
+        test=validation[0] * _test_share(facts["data"]["rows"]) if tests else 0.0,
+        steps=steps,
+        validations=validations,
+        saves=saves,
     )
 
 

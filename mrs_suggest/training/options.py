@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import io
 import os
 from collections.abc import Mapping, Sequence
@@ -10,7 +11,7 @@ from dataclasses import MISSING, dataclass, field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, TypeVar
 
-from mrs_suggest.common.errors import InputError, first_line
+from mrs_suggest.common.errors import InputError, MissingExtraError, first_line
 from mrs_suggest.common.hub.baselines import require_no_revision
 from mrs_suggest.common.hub.hub import split_revision
 
@@ -31,6 +32,15 @@ WITHOUT_EFFECT = {
     "save_only_model": "such a checkpoint cannot be resumed",
 }
 ADAPTERS = ("none", "lora")
+# The settings of the library's trainers that are options; all others are set by `trainer:` in YAML, or by `--set`.
+SHOWN = (
+    "output_dir", "per_device_train_batch_size", "per_device_eval_batch_size", "gradient_accumulation_steps",
+    "num_train_epochs", "max_steps", "learning_rate", "lr_scheduler_type", "warmup_steps", "weight_decay",
+    "label_smoothing_factor", "seed", "bf16", "fp16", "use_cpu", "logging_steps", "eval_strategy", "eval_steps",
+    "save_strategy", "save_steps", "save_total_limit", "load_best_model_at_end", "metric_for_best_model", "report_to",
+    "resume_from_checkpoint", "push_to_hub", "hub_model_id", "hub_private_repo",
+)  # fmt: skip
+TRACKERS = ("tensorboard", "wandb", "trackio", "mlflow")  # packages, each an extra of its name
 
 
 @dataclass
@@ -41,6 +51,10 @@ class RunArguments:
         scratch: the names of models that the trainer builds.
     """
 
+    advanced: ClassVar[tuple[str, ...]] = (
+        "data_revision",
+        "model_revision",
+    )
     scratch: ClassVar[tuple[str, ...]] = (TINY,)
 
     data: str = field(
@@ -67,8 +81,12 @@ class RunArguments:
 
 @dataclass
 class LoraArguments(RunArguments):
-    """Those of one that can train adapters instead of the whole model; it needs `AdapterCheckpoints` as a base."""
+    """Those of one that can train adapters instead of the whole model; its trainer needs `OurTrainer` as a base."""
 
+    advanced: ClassVar[tuple[str, ...]] = (
+        "lora_alpha",
+        "lora_dropout",
+    )
     peft: str = field(default="none", metadata={"help": "none, or lora: train low-rank adapters (Hu et al. 2022)"})
     lora_rank: int = field(default=16, metadata={"help": "rank of the adapters"})
     lora_alpha: float = field(default=32.0, metadata={"help": "their scale is lora_alpha / lora_rank"})
@@ -103,22 +121,34 @@ class TrainerDefaults(Bfloat16Anywhere):
     )
 
 
-LORA_OPTIONS = tuple(LoraArguments.__annotations__)  # those that it adds
+def added_options(kind: type) -> tuple[str, ...]:
+    """The options that a class adds to those of its bases."""
+    return tuple(name for name, hint in kind.__annotations__.items() if not str(hint).startswith("ClassVar"))
+
+
+LORA_OPTIONS = added_options(LoraArguments)
 Arguments = TypeVar("Arguments", bound=RunArguments)
 
 
-def require_sound(
-    options: RunArguments,
+def sound(
+    options: Arguments,
     training: TrainingArguments,
     metrics: Sequence[str],
     without_effect: Mapping[str, str] | None = None,
-) -> None:
-    """Refuse options with which the libraries would fail later, before anything is replaced.
+) -> Arguments:
+    """The options with `--model_name_or_path ORG/NAME@REVISION` split, once the libraries would not fail with them.
 
     Args:
         metrics: those that can choose the checkpoint.
         without_effect: options of the library's trainer that have no effect for the task or model, and why.
+
+    Raises:
+        InputError: it names the option; nothing has been replaced.
     """
+    for name in training.report_to or ():
+        if name in TRACKERS and importlib.util.find_spec(name) is None:
+            raise MissingExtraError(name, name, f"--report_to {name}")
+    training.load_best_model_at_end &= evaluates(training)  # without evaluations, no checkpoint is the best
     if int(os.environ.get("WORLD_SIZE", 1)) > 1 and training.world_size == 1:
         raise InputError("several processes were launched, but they are not connected; on CPUs pass --use_cpu true.")
     require_least(training, "per_device_train_batch_size", 1)
@@ -153,7 +183,17 @@ def require_sound(
             raise InputError("--patience: counts evaluations, and --eval_strategy no has none; leave one out.")
     if isinstance(options, LoraArguments):
         _require_sound_lora(options)
-    _require_integrations(list(training.report_to or ()))  # the library has made a list of it
+    return with_model_revision(options)
+
+
+def evaluates(training: TrainingArguments) -> bool:
+    """Whether the run validates while it trains."""
+    return training.eval_strategy != "no"
+
+
+def has_steps(training: TrainingArguments) -> bool:
+    """Whether there is anything to train: `--max_steps 0` alone evaluates and exports a model as it is."""
+    return training.num_train_epochs > 0 or training.max_steps != 0
 
 
 def _require_sound_lora(options: LoraArguments) -> None:
@@ -175,7 +215,7 @@ def trains_lora(options: RunArguments) -> bool:
     return isinstance(options, LoraArguments) and options.peft == "lora"
 
 
-def _require_integrations(names: Sequence[str]) -> None:
+def require_integrations(names: Sequence[str]) -> None:
     """Refuse an integration that is not known, not installed or not set up: each raises an error when it is created."""
     from transformers.integrations import get_reporting_integration_callbacks
 

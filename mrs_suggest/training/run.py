@@ -1,260 +1,418 @@
-"""The folder and the record of one run: what it may contain, what resuming must not change, how to reproduce it."""
+"""One training run, from checked options to a published model: what every family does around its data and its model.
+
+A family's `run` function reads from top to bottom and calls the methods of `Run` in this order: `load`, `begin`,
+`build`, `train`, `merge_adapters`, `save`, `evaluate`, `finish`.
+"""
 
 from __future__ import annotations
 
 import json
-import shutil
-from collections.abc import Mapping, Sequence
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar
 
-from mrs_suggest.common.arguments import as_plain
+import torch
+from transformers import PreTrainedModel, TrainerCallback, TrainerState
+from transformers.trainer import TRAINER_STATE_NAME
+from transformers.utils.logging import disable_progress_bar
+
 from mrs_suggest.common.errors import InputError
-from mrs_suggest.common.hub.provenance import commit, hardware, versions
-from mrs_suggest.common.io.files import atomic_write
-from mrs_suggest.common.io.manifest import KEY as FILES
-from mrs_suggest.common.io.manifest import list_files
-from mrs_suggest.common.io.remote_errors import masked
-from mrs_suggest.training.export.allowlist import (
-    ADAPTER_FOLDER,
-    BEST,
-    CARD,
-    CURVE_POINTS,
-    CURVES,
-    EXPORTS,
-    MODEL,
-    RECORD,
-    TRACKERS,
-    TRAINING_ARGUMENTS,
+from mrs_suggest.common.hub import hub
+from mrs_suggest.common.hub.publishing import Change, publish
+from mrs_suggest.common.io.files import atomic_write, umask
+from mrs_suggest.common.launcher import end_with_launcher
+from mrs_suggest.common.text.text import finite_json, visible
+from mrs_suggest.models.adapters import (
+    Lora,
+    add_lora,
+    has_lora,
+    lora_state,
+    merge_lora,
+    read_lora_state,
+    save_adapter,
 )
+from mrs_suggest.training.callbacks.memory import explain_out_of_memory
+from mrs_suggest.training.callbacks.progress import close_bar, show_loss_bar
+from mrs_suggest.training.callbacks.stopping import Patience
+from mrs_suggest.training.callbacks.trackers import Trackers, inside, make_folder
+from mrs_suggest.training.estimate import estimate, print_estimate
+from mrs_suggest.training.export.allowlist import ADAPTER_FOLDER, CURVE_POINTS, CURVES
+from mrs_suggest.training.export.base_model import base_license, started_from
 from mrs_suggest.training.export.card import Record
+from mrs_suggest.training.export.curves import curve_points, draw_curves
 from mrs_suggest.training.export.family import Family
-from mrs_suggest.training.options import FROM_SCRATCH, TINY, RunArguments
+from mrs_suggest.training.options import (
+    LORA_OPTIONS,
+    LoraArguments,
+    RunArguments,
+    evaluates,
+    has_steps,
+    require_integrations,
+    trains_lora,
+)
+from mrs_suggest.training.record import (
+    RunFolder,
+    last_checkpoint,
+    plain_arguments,
+    require_best_weights,
+    run_record,
+    write_record,
+)
+from mrs_suggest.training.search.pruning import trial_of_sweep
+from mrs_suggest.training.trainer import require_finite_weights
 
 if TYPE_CHECKING:
-    from torch import Tensor
-    from transformers import TrainerState, TrainingArguments
+    from torch import Tensor, nn
+    from transformers import Trainer, TrainingArguments
 
-IDENTITY = "resume.json"  # identifies the run of the checkpoints
-LAST = ("last", "true", "True")
+# Arguments of the library that must match when a run is resumed.
+SCHEDULE = (
+    "learning_rate", "lr_scheduler_type", "warmup_steps", "weight_decay", "label_smoothing_factor", "optim",
+    "adam_beta1", "adam_beta2", "adam_epsilon", "max_grad_norm",
+)  # fmt: skip
+Loaded = TypeVar("Loaded")
 
 
-class RunFolder:
-    """Where a run writes. The trainer puts its checkpoints there; the export adds the rest.
+class HasModel(Protocol):
+    """A model and whatever belongs to it, such as a tokenizer."""
+
+    @property
+    def model(self) -> nn.Module: ...
+
+
+Built = TypeVar("Built", bound=HasModel)
+
+
+class Run:
+    """A run's folder, clock, trackers and record; a context manager, which closes the trackers.
+
+    Args:
+        family: of the model.
+        options, training: checked by `mrs_suggest.training.options.sound`.
+        steps: trained when neither epochs nor steps are given.
+        lower_is_better: the metrics for which lower is better.
+        advice: what helps when memory runs out, in a training step (True) or in an evaluation (False).
+
+    Attributes:
+        folder: where the run writes.
+        writes: whether this process evaluates on test and writes; known once it has trained.
 
     Raises:
-        InputError: the folder holds a finished run, and neither overwriting nor resuming was asked for, or it holds
-            checkpoints of an interrupted run.
+        InputError: the folder cannot be used, or the options cannot go together.
     """
 
-    def __init__(self, folder: Path, overwrite: bool, resume: str | None) -> None:
-        self.folder, self._overwrite, self._resume = folder, overwrite, bool(resume)
-        there = {path.name for path in folder.iterdir()} if folder.is_dir() else set()
-        own = {name for name in there if name in (RECORD, IDENTITY, "eval") or name.startswith("checkpoint-")}
-        if folder.exists() and (not folder.is_dir() or (there and not own)):
-            raise InputError(f"--output_dir {folder}: is not empty and not the folder of a run; choose another.")
-        if self._overwrite and not resume:
-            return
-        if (folder / RECORD).exists() and not resume:
-            raise InputError(f"--output_dir {folder}: holds a finished run; choose another folder or pass --overwrite.")
-        if not resume and any(folder.glob("checkpoint-*")):
-            raise InputError(
-                f"--output_dir {folder}: holds checkpoints of an interrupted run; pass "
-                "--resume_from_checkpoint last to continue it, or --overwrite to start again."
-            )
+    def __init__(
+        self,
+        family: Family,
+        options: RunArguments,
+        training: TrainingArguments,
+        *,
+        steps: int,
+        lower_is_better: Sequence[str] = (),
+        advice: Callable[[bool], str] | None = None,
+    ) -> None:
+        end_with_launcher()
+        disable_progress_bar()  # of loading and saving weights; the trainer's own bar stays
+        self._family, self._options, self._training = family, options, training
+        self._advice = advice or (lambda trains: lower_batch_size(training, trains))
+        self._open, self._started = ExitStack(), time.time()
+        self._trackers: Trackers | None = None
+        self._repo_id = None if options.estimate else _repository(options, training)
+        if options.estimate:
+            if not has_steps(training):
+                raise InputError("--estimate: tries steps of training, and --max_steps 0 has none; leave it out.")
+            training.output_dir = self._open.enter_context(tempfile.TemporaryDirectory(prefix="mrs-estimate-"))
+            training.report_to, training.resume_from_checkpoint, training.push_to_hub = [], None, False
+        self.folder = Path(training.output_dir or ".")
+        self._run_folder = RunFolder(self.folder, options.overwrite, training.resume_from_checkpoint)
+        self._checkpoint = last_checkpoint(self.folder, training.resume_from_checkpoint)
+        training.greater_is_better = training.metric_for_best_model not in lower_is_better
+        training.dataloader_pin_memory &= torch.cuda.is_available()
+        if training.num_train_epochs <= 0 and training.max_steps < 0:
+            training.max_steps = steps
+        training.load_best_model_at_end &= has_steps(training)
+        self.writes = False
 
-    def require_same(self, identity: Record) -> None:
-        """Refuse to resume with data, a model or options other than those of the checkpoints.
+    def __enter__(self) -> Self:
+        trackers = list(self._training.report_to or ())
+        self._open.enter_context(inside(self.folder, trackers, self._training.project))
+        require_integrations(trackers)  # imports them, which read where to write
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._trackers:
+            self._trackers.close()
+        self._open.close()
+
+    def load(self, read: Callable[[], Loaded]) -> Loaded:
+        """Read data: the first process before the others, so that those find what it cached."""
+        with self._training.main_process_first(local=False):
+            return read()
+
+    def begin(self, facts: Record, resume_keys: Sequence[str], **identity: Any) -> None:
+        """Refuse to resume a run that was started differently.
+
+        Args:
+            facts: of the data, for the record: `data` with `id`, `title`, `revision` or `content_hash`, and `rows`
+                (config -> split -> rows used), and keys of the family's own.
+            resume_keys: options of the family that must match.
+            identity: what else must match.
 
         Raises:
             InputError: what differs.
         """
-        path = self.folder / IDENTITY
-        if not self._resume or not path.is_file():
-            return
-        try:
-            before = dict(json.loads(path.read_text(encoding="utf-8")))
-        except (ValueError, TypeError):
-            return
-        differing = [
-            f"{key} {before.get(key)} before, {value} now"
-            for key, value in identity.items()
-            if before.get(key) != value
-        ]
-        if differing:
-            raise InputError(
-                f"--resume_from_checkpoint: {self.folder} was started differently ({'; '.join(differing)}); pass "
-                "the same, or start again with --overwrite true."
-            )
+        options, training = self._options, self._training
+        keys = (*(LORA_OPTIONS if isinstance(options, LoraArguments) else ()), *resume_keys)
+        found = {
+            "trainer": self._family.name,
+            "model": f"{options.model_name_or_path}@{options.model_revision}",
+            "seed": training.seed,
+            "data": facts["data"].get("revision") or facts["data"].get("content_hash"),
+            **identity,
+            **{name: getattr(options, name) for name in keys},
+            "examples a step": training.train_batch_size * training.world_size * training.gradient_accumulation_steps,
+            **{name: getattr(training, name) for name in SCHEDULE},
+        }
+        self._facts, self._identity = facts, json.loads(json.dumps(found, default=str))  # as read from the file
+        self._run_folder.require_same(self._identity)
 
-    def reopen(self) -> None:
-        """Mark the run as unfinished again."""
-        (self.folder / RECORD).unlink(missing_ok=True)
+    def build(self, make: Callable[[], Built]) -> Built:
+        """Build the model, add adapters where they are trained, and move it to the run's device.
 
-    def begin(self, identity: Record, model_files: Sequence[str] = ()) -> None:
-        """Make the folder ready for the run, now that its input is known to be good.
+        Raises:
+            InputError: the memory ran out.
+        """
+        options, training = self._options, self._training
+        with explain_out_of_memory(lambda: "while the model was loaded; choose a smaller one"):
+            parts = make()
+            if isinstance(options, LoraArguments) and trains_lora(options):
+                add_lora(parts.model, Lora(options.lora_rank, options.lora_alpha, options.lora_dropout), training.seed)
+            parts.model.to(training.device)
+        return parts
 
-        Nothing may stay that could be mistaken for the new run's: an old index holds vectors of the old model.
+    def estimate(self, trainer: Trainer, model: nn.Module) -> None:
+        """Print what the run would take, from a few steps; nothing is written."""
+        show_loss_bar(trainer)
+        with explain_out_of_memory(lambda: f"in the trial; {self._advice(True)}"), close_bar(trainer):
+            seconds = time.time() - self._started
+            print_estimate(estimate(trainer, model, self._facts, seconds, tests=not self._options.skip_test))
+
+    def train(
+        self,
+        trainer: Trainer,
+        model: nn.Module,
+        *,
+        stopping: TrainerCallback | None = None,
+        weights: Callable[[], Mapping[str, Tensor]] | None = None,
+        stored: Callable[[Path], Mapping[str, Tensor]] | None = None,
+    ) -> None:
+        """Train, or resume training, and keep the best checkpoint's weights.
 
         Args:
-            model_files: patterns of the new model's files, if they differ from those of `MODEL`.
+            stopping: ends the run before its last step; None: `--patience`.
+            weights, stored: the model's weights, and those of a checkpoint; None: of a model of transformers.
+
+        Raises:
+            InputError: the run diverged, or the memory ran out.
         """
-        stale = [] if self._resume else [RECORD]  # a resumed run's record stays until the model is replaced
-        if self._overwrite and not self._resume:
-            stale += [CARD, CURVES, CURVE_POINTS, "predictions*", "checkpoint-*", BEST, TRACKERS, TRAINING_ARGUMENTS]
-            stale += [name.partition("/")[0] for name in (*MODEL, *model_files)]
-        stale += [name.partition("/")[0] for name in EXPORTS]  # of the weights that training replaces
-        found = {path for pattern in stale for path in self.folder.glob(pattern)}  # two patterns may match one path
-        for path in found:
-            shutil.rmtree(path) if path.is_dir() else path.unlink()
-        self.folder.mkdir(parents=True, exist_ok=True)
-        atomic_write(self.folder / IDENTITY, as_json(identity))
+        options, training = self._options, self._training
+        weights = weights or model.state_dict
+        show_loss_bar(trainer)
+        if stopping is None and options.patience:
+            stopping = Patience(options.patience)
+        if stopping and evaluates(training):
+            trainer.add_callback(stopping)
+        if trial := trial_of_sweep():
+            trainer.add_callback(trial)
+        trackers = self._trackers = Trackers(trainer, plain_arguments([options]))
+        with training.main_process_first(local=False):
+            self._run_folder.begin(self._identity, self._family.files)
+            make_folder(self.folder, training.report_to or ())
+        if has_steps(training):
+            with explain_out_of_memory(lambda: self._memory_advice(trainer)), close_bar(trainer):
+                if self._checkpoint is None or not _finished(trainer, self._checkpoint):
+                    trainer.train(resume_from_checkpoint=self._checkpoint)
+            # Without the wrapper of mixed precision: the model is tested as it is loaded later.
+            trainer.accelerator.unwrap_model(model, keep_fp32_wrapper=False)
+        else:
+            trackers.open_without_training()
+        if training.load_best_model_at_end:
+            _require_best(trainer, model, weights, stored)
+        require_finite_weights(weights())
+        self._state: TrainerState = trainer.state
+        self.writes = trainer.is_world_process_zero()
 
+    def merge_adapters(self, model: nn.Module, save_beside: Callable[[Path], Any] | None = None) -> None:
+        """Write the adapters, if any were trained, and merge them into the model.
 
-def last_checkpoint(folder: Path, resume: str | None) -> str | None:
-    """The checkpoint to go on from: `last` stands for the newest one of the folder.
+        Args:
+            save_beside: writes the other files that loading the adapters needs.
+        """
+        model.eval()
+        if has_lora(model):
+            folder = self.folder / ADAPTER_FOLDER
+            base = self._options.model_name_or_path, self._options.model_revision
+            save_adapter(model, folder, *base, self._training.seed)
+            if save_beside:
+                save_beside(folder)
+            merge_lora(model)
 
-    Raises:
-        InputError: there is none.
-    """
-    if not resume:
-        return None
-    if resume not in LAST:
-        if not Path(resume).is_dir():
-            raise InputError(f"--resume_from_checkpoint {resume}: no such folder.")
-        return resume
-    checkpoints = whole_checkpoints(folder)
-    if not checkpoints:
-        raise InputError(
-            f"--resume_from_checkpoint last: {folder} has no complete checkpoint; start again with --overwrite true."
+    def save(self, write: Callable[[Path], Any]) -> None:
+        """Write the model into the folder, which is unfinished until its record is there."""
+        self._run_folder.reopen()
+        write(self.folder)
+
+    def evaluate(self, measure: Callable[[], Loaded]) -> Loaded:
+        """Measure the trained model.
+
+        Raises:
+            InputError: the memory ran out.
+        """
+        with explain_out_of_memory(lambda: f"in the evaluation; {self._advice(False)}"):
+            return measure()
+
+    def finish(
+        self,
+        figures: Record,
+        milliseconds: dict[str, float] | None = None,
+        files: Mapping[str, Callable[[Path], None]] | None = None,
+        named: str = "",
+        curves: Mapping[str, str] | None = None,
+        show: Callable[[Record], None] | None = None,
+    ) -> Record:
+        """Write the evaluation's files, the curves, the card, and last the record; publish the run where it is asked.
+
+        Args:
+            figures: for the record, under `metrics`; equal for equal weights.
+            milliseconds: to answer, by system; they vary from run to run.
+            files: name in the run's folder, `predictions` at its beginning -> writes that file.
+            named: how the last printed line names these files.
+            curves: metrics that are drawn -> their labels; None: the metric that chooses the checkpoint.
+            show: prints the figures.
+        """
+        options, training, folder, state = self._options, self._training, self.folder, self._state
+        assert self._trackers
+        for name, write in (files or {}).items():
+            write(folder / name)
+        record = run_record(
+            trainer=self._family.name,
+            options=(options, training),
+            seed=training.seed,
+            facts=self._facts,
+            state=state,
+            figures=figures,
+            milliseconds=milliseconds or {},
+            seconds=time.time() - self._started,
         )
-    return str(checkpoints[-1])
-
-
-def whole_checkpoints(folder: Path) -> list[Path]:
-    """The complete checkpoints of a run's folder, in the order of their steps."""
-    whole = (path.parent for path in folder.glob("checkpoint-*/trainer_state.json"))  # the trainer writes it last
-    numbered = (path for path in whole if path.name.rpartition("-")[2].isdigit())
-    return sorted(numbered, key=lambda path: int(path.name.rpartition("-")[2]))
-
-
-def require_best_weights(kept: Mapping[str, Tensor], best: Mapping[str, Tensor], checkpoint: str) -> None:
-    """The trainer only logs an error when it cannot load the best checkpoint, and then keeps the last weights."""
-    import torch  # here, since a record is also read and written without it
-
-    for name, tensor in kept.items():
-        if name not in best or not torch.equal(tensor.cpu(), best[name].cpu()):
-            raise RuntimeError(f"The weights kept are not those of the best checkpoint {checkpoint} ({name}).")
-
-
-def run_record(
-    *,
-    trainer: str,
-    options: Sequence[RunArguments | TrainingArguments],
-    seed: int,
-    facts: Record,
-    state: TrainerState,
-    figures: Record,
-    milliseconds: dict[str, float],
-    seconds: float,
-) -> Record:
-    """Everything that is needed to reproduce a run and to write its card.
-
-    Args:
-        trainer: the family's name.
-        options: the trainer's own and the library's, each a dataclass.
-        facts: of the task's data, `data` at least; each key becomes one of the record.
-        figures: of the evaluation; empty without one.
-        milliseconds: to answer, by system.
-    """
-    best = state.best_model_checkpoint
-    return {
-        "trainer": trainer,
-        "arguments": plain_arguments(options),
-        "seed": seed,
-        "commit": commit(),
-        "versions": versions(),
-        "hardware": hardware(),
-        **facts,
-        "steps": state.global_step,
-        "epochs": state.epoch,
-        "best_step": int(best.rpartition("-")[2]) if best else None,
-        "best_metric": state.best_metric,
-        "seconds": round(seconds, 1),
-        "milliseconds": milliseconds,
-        "metrics": figures,
-    }
-
-
-def plain_arguments(options: Sequence[RunArguments | TrainingArguments]) -> Record:
-    """Options as the record has them: without tokens, and without the folders above local paths."""
-    return _without_places({key: value for part in options for key, value in as_plain(part).items()})
-
-
-def _without_places(arguments: Record) -> Record:
-    """Arguments without the folders above local paths: the record is published, and they name people or machines."""
-    plain = {
-        key: [without_place(entry) for entry in value] if isinstance(value, list) else without_place(value)
-        for key, value in arguments.items()
-    }
-    base = str(plain.get("model_name_or_path", TINY))
-    if base not in FROM_SCRATCH and not base.startswith(".") and Path(base).is_dir():
-        plain["model_name_or_path"] = f"./{base}"  # so that it cannot be mistaken for a hub id
-    return plain
-
-
-def without_place(value: Any) -> Any:
-    """An absolute path, alone or after NAME=, without the folders above it; URLs without secrets; the rest as it is."""
-    if not isinstance(value, str):
-        return value
-    value = masked(value)
-    named, equals, path = ("", "", value) if Path(value).is_absolute() else value.partition("=")
-    return f"{named}{equals}.../{Path(path).name}" if Path(path).is_absolute() else value
-
-
-def write_record(folder: Path, record: Record, family: Family) -> None:
-    """Write the card, and last `run.json` with the hashes of the model's files, which are there already."""
-    record = {**record, FILES: list_files(folder, family.model_files(folder))}
-    atomic_write(folder / CARD, family.render(record))
-    atomic_write(folder / RECORD, as_json(record))
-
-
-def as_json(record: Record) -> str:
-    """The text of a JSON file of the run."""
-    return json.dumps(record, indent=2, ensure_ascii=False) + "\n"
-
-
-def read_record(folder: Path) -> Record:
-    """The `run.json` of a finished run.
-
-    Raises:
-        InputError: it is missing, or not a JSON object with a trainer's name and figures.
-    """
-    path = folder / RECORD
-    try:
-        if path.exists() and not path.is_file():  # such as a pipe, for which reading would wait
-            raise ValueError("no file")
-        record = json.loads(path.read_text(encoding="utf-8"))
-        record["trainer"], record["metrics"]
-    except OSError:
-        raise InputError(
-            f"{folder}: no {RECORD}, so not a finished run; pass the folder that a training run wrote."
-        ) from None
-    except (ValueError, KeyError, TypeError, RecursionError):
-        raise InputError(f"{path}: damaged or not written by a trainer; train the model again.") from None
-    return dict(record)
-
-
-def of_adapter(record: Record, others: Sequence[str]) -> Record:
-    """A run's record for the repository of its adapters, where they are at the top level.
-
-    Args:
-        others: the run's other files that are published there.
-    """
-    files = record.get(FILES)
-    if files is None:  # of an older run
+        record["started_from"] = started_from(options.model_name_or_path, options.model_revision)
+        record["base_license"] = base_license(options.model_name_or_path, options.model_revision)
+        with suppress(OSError):
+            (folder / "eval").rmdir()  # the trainer's, empty
+        chosen = str(training.metric_for_best_model)
+        shown = curves or {chosen: chosen.replace("_", " ")}
+        draw_curves(state.log_history, record["best_step"], folder / CURVES, shown)
+        points = curve_points(state.log_history, record["best_step"], shown)
+        atomic_write(folder / CURVE_POINTS, json.dumps(finite_json(points)) + "\n")
+        for path in folder.rglob("*.safetensors"):  # written readable by their owner alone
+            path.chmod(0o666 & ~umask())
+        write_record(folder, record, self._family)
+        self._trackers.add_figures(record)
+        if show:
+            show(record)
+        print(f"wrote {visible(folder)}: {', '.join(filter(None, ['model, run.json, curves.png', named]))}")
+        if self._repo_id:
+            self._publish(record)
         return record
-    above = f"{ADAPTER_FOLDER}/"
-    kept = {name.removeprefix(above): entry for name, entry in files.items() if name.startswith(above)}
-    own = {key: value for key, value in record.items() if key != "exports"}  # they stay with the merged model
-    return {**own, FILES: kept | {name: files[name] for name in others if name in files}}
+
+    def _publish(self, record: Record) -> None:
+        """Publish the finished run; InputError where the hub refuses or is unreachable: the run itself is complete."""
+        repo_id, training = str(self._repo_id), self._training
+        change = Change(f"Train a model ({self._family.name})", training.hub_private_repo)
+        try:
+            what = self._family.publication(self.folder, repo_id, self._family.render(record, repo_id))
+            commit = publish(what, change, training.hub_token).commit
+        except InputError as error:
+            raise InputError(
+                f"{error} The run is complete: `mrs models publish {self.folder} --repo {repo_id}` publishes it."
+            ) from None
+        print(f"published {repo_id} at {commit[:12]}")
+
+    def _memory_advice(self, trainer: Trainer) -> str:
+        trains = trainer.is_in_train and bool(trainer.model and trainer.model.training)
+        when = f"at step {trainer.state.global_step + 1:,} of the training" if trains else "in the evaluation"
+        return f"{when}; {self._advice(trains)}"
+
+
+def lower_batch_size(training: TrainingArguments, trains: bool) -> str:
+    """Advice for a model whose memory depends on its batches."""
+    name = f"per_device_{'train' if trains else 'eval'}_batch_size"
+    return f"lower --{name} (now {getattr(training, name):,})"
+
+
+def _repository(options: RunArguments, training: TrainingArguments) -> str | None:
+    """The repository to publish to, checked before hours of training; the library's own push stays off."""
+    if not training.push_to_hub:
+        return None
+    training.push_to_hub = False
+    if not training.hub_model_id:
+        raise InputError("--push_to_hub needs --hub_model_id ORG/NAME.")
+    hub.require_repo_id(training.hub_model_id)
+    if training.process_index == 0:
+        hub.require_token(training.hub_model_id, training.hub_token)
+    if options.skip_test:
+        raise InputError("--skip_test: leaves out the figures of a published model's card; leave --push_to_hub out.")
+    return training.hub_model_id
+
+
+def _finished(trainer: Trainer, checkpoint: str) -> bool:
+    """Load the checkpoint of a run that was killed after its last step; false where steps are left.
+
+    The library would take one more step: it looks for the end of training after a step, not before one. A run that
+    stopped early (patience, a limit, a sweep that ends it) has none left either: its checkpoint says so.
+    """
+    path = Path(checkpoint) / TRAINER_STATE_NAME
+    if not path.is_file():  # the library continues without it
+        return False
+    state = TrainerState.load_from_json(str(path))
+    training = trainer.args
+    if training.max_steps > 0:
+        left = state.global_step < training.max_steps
+    else:
+        left = state.global_step < state.max_steps or state.num_train_epochs < training.num_train_epochs
+    control = state.stateful_callbacks.get("TrainerControl", {}).get("args", {})
+    stopped = state.global_step < state.max_steps and control.get("should_training_stop", False)
+    if left and not stopped:
+        return False
+    trainer.state = state
+    trainer._load_from_checkpoint(checkpoint)
+    if training.load_best_model_at_end and state.best_model_checkpoint is not None:
+        trainer._load_best_model()
+    return True
+
+
+def _require_best(
+    trainer: Trainer,
+    model: nn.Module,
+    weights: Callable[[], Mapping[str, Tensor]],
+    stored: Callable[[Path], Mapping[str, Tensor]] | None,
+) -> None:
+    """Make sure that the weights are those of the best checkpoint, which the library only warns about."""
+    best = trainer.state.best_model_checkpoint
+    if not best:
+        if trainer.is_world_process_zero():  # such as with an --eval_delay longer than the run
+            print("note: no evaluation chose a checkpoint; the last weights are kept.", file=sys.stderr)
+    elif has_lora(model):
+        require_best_weights(lora_state(model), read_lora_state(Path(best)), best)
+    elif stored:
+        require_best_weights(weights(), stored(Path(best)), best)
+    else:
+        assert isinstance(model, PreTrainedModel)
+        found = type(model).from_pretrained(best, use_safetensors=True)
+        require_best_weights(weights(), found.state_dict(), best)

@@ -302,25 +302,6 @@ class PairLoader(DataLoader[Any]):
         self.batch_sampler.set_epoch(epoch)
 
 
-class SampledPairs:
-    """Mixin for a trainer: its training batches come from `pair_sampler`."""
-
-    pair_sampler: StepSampler
-
-    def get_train_dataloader(self) -> DataLoader[Any]:
-        """The training batches of this rank."""
-        args: Any = self.args  # type: ignore[attr-defined]
-        return PairLoader(
-            self.train_dataset,  # type: ignore[attr-defined]
-            batch_sampler=self.pair_sampler,
-            collate_fn=self.data_collator,  # type: ignore[attr-defined]
-            num_workers=args.dataloader_num_workers,
-            pin_memory=args.dataloader_pin_memory,
-            persistent_workers=args.dataloader_persistent_workers,
-            prefetch_factor=args.dataloader_prefetch_factor,
-        )
-
-
 class BatchOptions(Protocol):
     """The options that say how batches are made."""
 

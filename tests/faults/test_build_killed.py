@@ -144,8 +144,8 @@ def in_stage(folder: Path, stage: str) -> Callable[[Process], bool]:
         "months": lambda _: any(work.glob("months/.*.partial-*")),
         "workers": lambda process: bool(workers(process)) and not any(work.glob("months/*")),
         "pairs": lambda _: 2 <= pairs_done(folder) < BUCKETS - 4,
-        "duplicates": lambda _: any(work.glob("duplicates/*.json")) and not any(folder.glob(".out.partial-*")),
-        "write": lambda _: any(folder.glob(".out.partial-*/data/*/*.parquet")),
+        "duplicates": lambda _: any(work.glob("duplicates/*.json")) and not any(work.glob("write/*")),
+        "write": lambda _: any(folder.glob(".out.build/write/.*.partial-*/data/*/*.parquet")),
     }
     return conditions[stage]
 

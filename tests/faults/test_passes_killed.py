@@ -24,11 +24,11 @@ PAIRS = 900
 # instead of answering the call of the number given.
 COMMAND = """
 import os, signal, sys
-from mrs_datasets.builders.translation import shards
+from mrs_datasets.builders import translation
 from mrs_suggest.services.scorers.classifier import ClassifierScorer
 from mrs_suggest.services.translators.seq2seq import Seq2SeqTranslator
 log, killed = sys.argv.pop(1), int(sys.argv.pop(1))
-shards.BLOCK = 16
+translation.BLOCK = 16
 calls = 0
 
 def logging(kind, name):
@@ -82,7 +82,7 @@ def command(tmp_path_factory: pytest.TempPathFactory, lid_model: Path, target: s
         "data", "build", "--dumps", folder / "RC_2018-01", "--language-model", lid_model,
         "--profile", "paper", "--min-examples", 300, "--min-reply-count", 2, "--buckets", 4, "--workers", 1,
         "--toxicity", scorer, "--toxicity-threshold", 0.999, "--toxicity-batch", 32, "--toxicity-english", scorer,
-        "--translate-to", target, "--translator", translator, "--translation-beams", 1, "--out", "out",
+        "--translate-to", target, "--translator", translator, "--out", "out",
     ]  # fmt: skip
 
 

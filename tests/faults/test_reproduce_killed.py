@@ -60,9 +60,7 @@ def test_ended_twice_and_finished(tmp_path: Path, start: Callable[..., Any], wai
     process.send_signal(signal.SIGTERM)
     _, err = process.communicate(timeout=TOO_LONG)
     assert process.returncode == 143
-    assert err.decode().splitlines()[-1] == (
-        "mrs reproduce: stopped by SIGTERM; the same command goes on where this one ended."
-    )
+    assert err.decode().splitlines()[-1] == ("mrs reproduce: stopped by SIGTERM; run the same command to continue.")
     assert b"Traceback" not in err
     assert all(gone(one) for one in trainers if one), "it has waited for them"
 

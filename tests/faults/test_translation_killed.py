@@ -18,9 +18,9 @@ pytestmark = pytest.mark.faults
 # A call is logged before it is answered; so those that a kill cut off are known.
 COMMAND = """
 import os, signal, sys
-from mrs_datasets.builders.translation import dictionary, shards
+from mrs_datasets.builders import dictionary, translation
 log, killed = sys.argv.pop(1), int(sys.argv.pop(1))
-shards.BLOCK = 16
+translation.BLOCK = 16
 plain = dictionary.DictionaryTranslator.translate
 calls = 0
 

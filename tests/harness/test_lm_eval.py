@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from mrs_suggest.integrations.lm_eval.make_files import FOLDER
+from mrs_suggest.integrations.lm_eval.__main__ import main
 from tests.harness.agreement import require_ours
 from tests.harness.conftest import Harness
 
@@ -15,10 +15,19 @@ pytestmark = pytest.mark.harness
 TASKS = ("mrs_es", "mrs_samples_es", "mrs_xcopa_et", "mrs_xcopa_nop_et", "mrs_xcopa_noq_et", "mrs_staple_pt")
 
 
-def test_figures_are_ours_to_the_last_digit(harness: Harness, places: dict[str, str], tmp_path: Path) -> None:
+@pytest.fixture
+def folder(tmp_path: Path) -> str:
+    """The task files."""
+    assert main(["--out", str(tmp_path / "tasks")]) == 0
+    return str(tmp_path / "tasks")
+
+
+def test_figures_are_ours_to_the_last_digit(
+    harness: Harness, places: dict[str, str], folder: str, tmp_path: Path
+) -> None:
     done = harness(
         "lm_eval", "run", "--model", "hf", "--model_args", f"pretrained={places['MODEL']}",
-        "--include_path", str(FOLDER), "--tasks", *TASKS, "--num_fewshot", "2", "--device", "cpu",
+        "--include_path", folder, "--tasks", *TASKS, "--num_fewshot", "2", "--device", "cpu",
         "--batch_size", "4", "--gen_kwargs", "max_gen_toks=24",
         "--output_path", str(tmp_path), "--log_samples", cwd=tmp_path,
     )  # fmt: skip
@@ -38,8 +47,8 @@ def test_figures_are_ours_to_the_last_digit(harness: Harness, places: dict[str, 
     assert prompt.split("\n\n")[0].count("\n") == 4
 
 
-def test_missing_data_are_told_of(harness: Harness, places: dict[str, str], tmp_path: Path) -> None:
-    arguments = ("run", "--model", "dummy", "--include_path", str(FOLDER), "--tasks")
+def test_missing_data_are_told_of(harness: Harness, places: dict[str, str], folder: str, tmp_path: Path) -> None:
+    arguments = ("run", "--model", "dummy", "--include_path", folder, "--tasks")
     done = harness("lm_eval", *arguments, "mrs_ja", cwd=tmp_path)
     assert done.returncode != 0
     assert f"{places['MRS_DATA']}: no train split of 'ja'; the folder has es es-responses." in done.stderr

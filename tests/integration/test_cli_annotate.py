@@ -411,27 +411,6 @@ def test_what_is_no_folder(run: Callable[..., Result], made: Path, tmp_path: Pat
         assert "not a key of `mrs annotate make`" in refused(run("read", made))
 
 
-def test_the_earlier_names_still_work(
-    files: tuple[Path, Path], run: Callable[..., Result], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    old = tmp_path / "old"
-    assert main(["judge", "make", *map(str, files), "--judges", "3", "--out", str(old)]) == 0
-    annotate_all(old)
-    capsys.readouterr()
-    expected = figures(run, old)
-    key = json.loads((old / "key.json").read_text("utf-8"))
-    files_of_old = {name.replace("annotator", "judge"): made for name, made in key.pop("files").items()}
-    key |= {"kind": "mrs judge 1", "sheets": files_of_old}
-    (old / "key.json").write_text(json.dumps(key), "utf-8")
-    (old / "annotations").rename(old / "sheets")
-    for name in files_of_old:
-        (old / "sheets" / name.replace("judge", "annotator")).rename(old / "sheets" / name)
-    got = figures(run, old)
-    assert [row.pop("file") for row in got["by_annotator"]] == list(files_of_old)
-    assert [row.pop("file") for row in expected["by_annotator"]] == [f"annotator-{n}.csv" for n in (1, 2, 3)]
-    assert got == expected
-
-
 def test_the_help_shows_the_new_names_only(capsys: pytest.CaptureFixture[str]) -> None:
     for arguments in (["--help"], ["annotate", "make", "--help"]):
         with pytest.raises(SystemExit):

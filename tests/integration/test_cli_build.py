@@ -15,10 +15,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from mrs_datasets.builders.reddit.cleaning import filter as rules
-from mrs_datasets.builders.reddit.cleaning.bots import BOT_NAMES
+from mrs_datasets.builders.reddit.cleaning.filter import BOT_NAMES
 from mrs_datasets.prepared.prepared import open_prepared
 from mrs_datasets.prepared.schema import SPLITS
-from mrs_datasets.synthetic.dumps.synth_threads import BOT_BODY, NAMES
+from mrs_datasets.synthetic.threads import BOT_BODY, NAMES
 from tests.dumps import SMALL, leftovers, parquet_bytes, read_pairs, read_report, write_months
 
 pytestmark = pytest.mark.integration

@@ -47,14 +47,14 @@ def local(mrs, dumps: Path, lid_model: Path, tmp_path_factory: pytest.TempPathFa
 
 
 @pytest.fixture(scope="module")
-def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+def session() -> Iterator[None]:
     """A session of this process, which all builds use: Spark takes seconds to start."""
     require_spark()
     from mrs_datasets.builders.spark.engine import SparkEngine
 
     settings = dict(entry.split("=") for entry in SETTINGS)
     with SparkEngine("local[2,4]", settings) as engine:
-        engine.open(tmp_path_factory.mktemp("spark"))
+        assert engine.session
         yield
 
 

@@ -92,17 +92,19 @@ def test_it_is_pretrained_on(mrs: Mrs, corpus: Path, texts: Texts, tmp_path: Pat
     assert record["data"]["rows"]["en"] == {"train": GOOD - 4, "validation": 4}
 
 
-def test_every_third_and_a_bound(texts: Texts, corpus: Path, tmp_path: Path) -> None:
-    bound = json.loads((corpus / "corpus.json").read_text(encoding="utf-8"))["languages"]["en"]["perplexity"]["middle"]
-    start = ["corpus", *texts.options, "--workers", "1", "--out"]
-    main([*start, str(tmp_path / "a"), "--max-perplexity", f"en={bound}", "--shard-lines", "7"])
+def test_every_third_and_small_files(
+    texts: Texts, corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mrs_datasets.corpus.write.SHARD_LINES", 7)
+    keep = ["--keep", "head", "middle", "tail"]
+    main(["corpus", *texts.options, "--workers", "1", "--out", str(tmp_path / "a"), *keep])
     report = json.loads((tmp_path / "a" / "corpus.json").read_text(encoding="utf-8"))["languages"]
-    assert report["en"]["dropped"] == {**DROPPED, "perplexity too high": GARBLED}
     assert report["de"]["dropped"] == DROPPED
-    assert sorted(lines_of(tmp_path / "a" / "de")) == ["head", "middle", "tail"]
-    assert sorted(lines_of(tmp_path / "a" / "de")["tail"]) == sorted(texts.garbled["de"])
-    assert [entry["lines"] for entry in report["en"]["files"]] == [7, 7, 6, 7, 7, 6]
-    assert lines_of(tmp_path / "a" / "en") == lines_of(corpus / "en")
+    found = lines_of(tmp_path / "a" / "de")
+    assert sorted(found) == ["head", "middle", "tail"]
+    assert sorted(found.pop("tail")) == sorted(texts.garbled["de"])
+    assert [entry["lines"] for entry in report["de"]["files"]] == [7, 7, 6] * 3
+    assert found == lines_of(corpus / "de")
 
 
 REFUSED = {
@@ -115,24 +117,15 @@ REFUSED = {
         ["--text", "fi={folder}/ru.txt"],
         "does not know 'fi'; pass another",
     ),
-    "a reference without text": (["--reference", "fi={folder}/ru.txt"], "--reference fi: there is no --text in it"),
+    "a reference without text": (["--reference", "fi={folder}/ru.txt"], "--reference fi: no --text in this language"),
     "a useless reference": (["--reference", "ru={folder}/blank.txt"], "has no line that stays"),
     "two models": (["--model", "en={folder}/out/models/en.safetensors"], "there is a --model for this language, too"),
-    "no model": (["--model", "ru={folder}/ru.txt"], "ru.txt: is no model that"),
-    "a bound without a model": (["--max-perplexity", "ru=5"], "--max-perplexity ru: it has no language model"),
-    "a bound that is no number": (["--max-perplexity", "en=low"], "expected LANG=NUMBER"),
-    "an impossible bound": (["--max-perplexity", "en=1"], "expected a number above 1"),
+    "no model": (["--model", "ru={folder}/ru.txt"], "ru.txt: not a model that"),
     "a third that does not exist": (["--keep", "best"], "--keep: expected some of head, middle, tail"),
     "bounds that cross": (["--min-characters", "500"], "is more than --max-characters"),
-    "a share above one": (["--min-letters", "2"], "--min-letters: expected a share"),
-    "an order of none": (["--order", "0"], "--order: expected 1 to 9"),
     "no detector": (["--language-model", "{folder}/empty"], "has no languages.safetensors"),
     "no workers": (["--workers", "0"], "--workers 0: expected 1 or more"),
     "a score of one": (["--min-language-score", "1"], "--min-language-score: expected 0 or more and below 1"),
-    "bounds that nothing passes": (
-        ["--reference", "ru={folder}/ru.txt", "--max-perplexity", "en=1.001", "de=1.001", "ru=1.001"],
-        "no line stays (perplexity too high 180, duplicate 21, other language 18); pass other texts",
-    ),
 }
 
 
@@ -161,3 +154,9 @@ def test_without_a_language_model_the_ways_out_are_named(
         main(start)
     main([*start, "--language-model", "none"])
     assert set(lines_of(tmp_path / "out" / "ru")["all"]) > set(texts.good["ru"] + texts.garbled["ru"])
+
+
+def test_texts_of_which_nothing_stays(tmp_path: Path) -> None:
+    (tmp_path / "short.txt").write_text("Hi\n\nBye\n")
+    with pytest.raises(InputError, match=r"no line stays \(too short 2, empty 1\); pass other texts"):
+        main(["corpus", "--text", f"en={tmp_path}/short.txt", "--language-model", "none", "--out", str(tmp_path / "o")])

@@ -75,7 +75,7 @@ def test_to_a_local_folder(s3: S3, texts: Texts, corpus: dict[str, bytes], tmp_p
     [
         ("--text=en=s3://texts/raw/nothing", "--text en=s3://texts/raw/nothing: no such file or folder"),
         ("--text=en=s3://other/raw/en", r"s3://other/raw/en: cannot be reached \(there is no such bucket"),
-        ("--model=en=s3://texts/en.safetensors", "is read as a local file; fetch it, and pass its path"),
+        ("--model=en=s3://texts/en.safetensors", "is opened as a local file; download it, and pass its path"),
         ("--out=s3://texts/out", "pass a local folder with --scratch FOLDER"),
     ],
 )

@@ -1,21 +1,23 @@
-"""`mrs data` in its own process: the folder, the figures, and one sentence for bad input."""
+"""`mrs data prepare` and `mrs data stats`: the folder, the figures, and one sentence for bad input."""
 
 from __future__ import annotations
 
 import json
-import subprocess
 import tarfile
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+
+from mrs_suggest.cli.main import main
 
 pytestmark = pytest.mark.integration
 
 # `Message 1`, `2`, `5` fall into train, `3` into validation, `0` into test
 ENGLISH = "Message 1\tYes, sure!\nMessage 1\tNo.\nMessage 2\tNo.\nMessage 3\tI can't\nMessage 0\tOK\n"
 SPANISH = "Message 5\tsí\nMessage 3\tno\nMessage 0\tvale\n"
-Done = subprocess.CompletedProcess
+Run = Callable[..., str]
 
 
 @pytest.fixture
@@ -28,18 +30,38 @@ def source(tmp_path: Path) -> Path:
     return folder
 
 
-def assert_refused(done: Done[str], *words: str) -> None:
-    """One sentence on stderr that holds `words`, nothing on stdout, exit code 2."""
-    assert done.returncode == 2, done.stderr
-    assert "Traceback" not in done.stderr
-    lines = done.stderr.splitlines()
-    assert len(lines) == 1, done.stderr
-    assert lines[0].startswith("mrs data: ")
-    assert [word for word in words if word not in lines[0]] == []
-    assert done.stdout == ""
+@pytest.fixture
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+    """Return a function that runs `mrs data` in this process and folder: what it printed."""
+    monkeypatch.chdir(tmp_path)
+
+    def call(*arguments: object) -> str:
+        assert main(["data", *map(str, arguments)]) == 0
+        return capsys.readouterr().out
+
+    return call
+
+
+@pytest.fixture
+def refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., str]:
+    """Return a function that runs `mrs data`, which says one sentence and changes no file."""
+    monkeypatch.chdir(tmp_path)
+
+    def call(*arguments: object) -> str:
+        before = sorted(tmp_path.rglob("*"))
+        assert main(["data", *map(str, arguments)]) == 2
+        out, err = capsys.readouterr()
+        (line,) = err.splitlines()
+        assert out == ""
+        assert line.startswith("mrs data: ")
+        assert sorted(tmp_path.rglob("*")) == before
+        return line
+
+    return call
 
 
 def test_the_sample_is_prepared_and_counted(mrs, tmp_path: Path) -> None:
+    """In their own processes."""
     done = mrs("data", "prepare", "mrs", "--source", "sample", "--out", "deep/mrs", cwd=tmp_path)
     assert (done.returncode, done.stderr) == (0, "")
     assert "wrote deep/mrs (MRS sample)" in done.stdout
@@ -55,15 +77,13 @@ def test_the_sample_is_prepared_and_counted(mrs, tmp_path: Path) -> None:
     ]
 
 
-def test_the_figures_of_a_small_folder_are_those_counted_by_hand(mrs, source: Path, tmp_path: Path) -> None:
-    done = mrs("data", "prepare", "mrs", "--source", source, "--out", "out", cwd=tmp_path)
-    assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.splitlines() == [
+def test_the_figures_of_a_small_folder_are_those_counted_by_hand(run: Run, source: Path) -> None:
+    assert run("prepare", "mrs", "--source", source, "--out", "out").splitlines() == [
         "en  train 3, validation 1, test 1; responses 2",
         "es  train 1, validation 1, test 1; responses 1",
         "wrote out (Message-reply pairs)",
     ]
-    rows = json.loads(mrs("data", "stats", "out", "--json", cwd=tmp_path).stdout)["splits"]
+    rows = json.loads(run("stats", "out", "--json"))["splits"]
     # tokens: messages have 2 each; Yes , sure ! | No . | No . | I ca n't | OK
     assert {row.pop("tokenizer") for row in rows} == {"treebank 3.8.1"}
     assert [tuple(row.values()) for row in rows] == [
@@ -74,32 +94,26 @@ def test_the_figures_of_a_small_folder_are_those_counted_by_hand(mrs, source: Pa
         ("es", "validation", 1, 2 + 1, 1),
         ("es", "test", 1, 2 + 1, 1),
     ]
-    table = mrs("data", "stats", "out", cwd=tmp_path)
-    assert (table.returncode, table.stderr) == (0, "")
-    assert "Spanish" in table.stdout
-    assert "treebank" in table.stdout
+    table = run("stats", "out")
+    assert "Spanish" in table
+    assert "treebank" in table
 
 
-def test_dropped_rows_are_told(mrs, source: Path, tmp_path: Path) -> None:
+def test_dropped_rows_are_printed(run: Run, source: Path) -> None:
     (source / "es.tsv").write_text(SPANISH + "\tno\nsí\t \n", encoding="utf-8")
-    done = mrs("data", "prepare", "mrs", "--source", source, "--out", "out", cwd=tmp_path)
-    assert done.returncode == 0
-    assert "es: 1 rows dropped (empty message)" in done.stdout
-    assert "es: 1 rows dropped (empty reply)" in done.stdout
+    printed = run("prepare", "mrs", "--source", source, "--out", "out")
+    assert "es: 1 rows dropped (empty message)" in printed
+    assert "es: 1 rows dropped (empty reply)" in printed
 
 
-def test_an_existing_folder_is_kept_until_overwrite_is_asked_for(mrs, source: Path, tmp_path: Path) -> None:
+def test_an_existing_folder_is_kept_until_overwrite_is_asked_for(run: Run, refused, source: Path, tmp_path) -> None:
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "mine.txt").write_text("mine")
-    prepare = ("data", "prepare", "mrs", "--source", source, "--out", "out")
-    assert_refused(mrs(*prepare, cwd=tmp_path), "out", "--overwrite")
-    assert [path.name for path in (tmp_path / "out").iterdir()] == ["mine.txt"]
-    assert_refused(
-        mrs(*prepare, "--overwrite", cwd=tmp_path), "out", "no report.json"
-    )  # whatever it is, it is not ours
-    assert [path.name for path in (tmp_path / "out").iterdir()] == ["mine.txt"]
+    prepare = ("prepare", "mrs", "--source", source, "--out", "out")
+    assert "--overwrite" in refused(*prepare)
+    assert "no report.json" in refused(*prepare, "--overwrite")  # whatever it is, it is not ours
     (tmp_path / "out" / "report.json").write_text("{}")
-    assert mrs(*prepare, "--overwrite", cwd=tmp_path).returncode == 0
+    run(*prepare, "--overwrite")
     assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["README.md", "data", "report.json"]
     assert sorted(path.name for path in tmp_path.iterdir()) == ["out", "src"]
 
@@ -115,20 +129,18 @@ BAD = {
 
 
 @pytest.mark.parametrize(("name", "content", "words"), BAD.values(), ids=BAD)
-@pytest.mark.parametrize("overwrite", [[], ["--overwrite"]], ids=["new", "old"])
-def test_bad_input_leaves_nothing_behind(mrs, source, tmp_path, name, content, words, overwrite) -> None:
+def test_bad_input_leaves_nothing_behind(refused, source: Path, tmp_path: Path, name, content, words) -> None:
     (source / name).parent.mkdir(parents=True, exist_ok=True)
     (source / name).write_bytes(content)
-    if overwrite:
-        (tmp_path / "out").mkdir()
-        (tmp_path / "out" / "report.json").write_text("{}")
-    before = sorted(tmp_path.rglob("*"))
-    assert_refused(mrs("data", "prepare", "mrs", "--source", source, "--out", "out", *overwrite, cwd=tmp_path), *words)
-    assert sorted(tmp_path.rglob("*")) == before
+    line = refused("prepare", "mrs", "--source", source, "--out", "new")
+    assert [word for word in words if word not in line] == []
+    (tmp_path / "old").mkdir()
+    (tmp_path / "old" / "report.json").write_text("{}")
+    refused("prepare", "mrs", "--source", source, "--out", "old", "--overwrite")
 
 
 @pytest.mark.parametrize("kind", ["not an archive", "empty", "cut off", "points outside", "a TSV file"])
-def test_a_bad_archive_leaves_nothing_behind(mrs, source: Path, tmp_path: Path, kind: str) -> None:
+def test_a_bad_archive_leaves_nothing_behind(refused, source: Path, tmp_path: Path, kind: str) -> None:
     archive = tmp_path / "mrs.tgz"
     with tarfile.open(archive, "w:gz") as tar:
         for split in ("train", "valid", "test"):
@@ -138,54 +150,37 @@ def test_a_bad_archive_leaves_nothing_behind(mrs, source: Path, tmp_path: Path, 
     whole = archive.read_bytes()
     content = {"not an archive": b"<html>404</html>\n" * 99, "empty": b"", "cut off": whole[: len(whole) // 2]}
     archive.write_bytes(ENGLISH.encode() if kind == "a TSV file" else content.get(kind, whole))
-    before = sorted(tmp_path.rglob("*"))
-    assert_refused(mrs("data", "prepare", "mrs", "--source", archive, "--out", "out", cwd=tmp_path), "mrs.tgz")
-    assert sorted(tmp_path.rglob("*")) == before
-
-
-def test_an_absent_source_is_refused(mrs, tmp_path: Path) -> None:
-    done = mrs("data", "prepare", "mrs", "--source", "none", "--out", "out", cwd=tmp_path)
-    assert_refused(done, "none: no such file or folder")
-    assert list(tmp_path.iterdir()) == []
-
-
-@pytest.mark.parametrize("option", ["--max-responses", "--min-reply-count"])
-def test_a_limit_below_one_is_refused(mrs, source: Path, tmp_path: Path, option: str) -> None:
-    done = mrs("data", "prepare", "mrs", "--source", source, "--out", "out", option, "-1", cwd=tmp_path)
-    assert done.returncode == 2
-    assert option in done.stderr
-    assert not (tmp_path / "out").exists()
+    assert "mrs.tgz" in refused("prepare", "mrs", "--source", archive, "--out", "out")
 
 
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["none"], ["none", "no such folder"]),
-        (["build/none"], ["build/none"]),  # has the shape of a hub id
-        (["src"], ["src", "not a prepared folder"]),
-        (["nothing"], ["nothing"]),
-        (["sample", "--language", "xx"], ["--language", "'xx'"]),
+        (["prepare", "mrs", "--source", "none", "--out", "out"], ["none: no such file or folder"]),
+        (["prepare", "mrs", "--source", "src", "--out", "out", "--max-responses", -1], ["--max-responses"]),
+        (["prepare", "mrs", "--source", "src", "--out", "out", "--min-reply-count", 0], ["--min-reply-count"]),
+        (["prepare", "xcopa", "--source", "src", "--out", "out", "--on-error", "skip"], ["applies only to mrs"]),
+        (["stats", "none"], ["none", "no such folder"]),
+        (["stats", "build/none"], ["build/none"]),  # has the shape of a hub id
+        (["stats", "src"], ["src", "not a prepared folder"]),
+        (["stats", "nothing"], ["nothing"]),
+        (["stats", "sample", "--language", "xx"], ["--language", "'xx'"]),
+        (["stats", "out", "--language", "ru"], ["'ru'", "en", "es"]),
     ],
-    ids=["no folder", "no folder below", "no prepared folder", "empty data folder", "language"],
 )
-def test_stats_of_what_is_not_there_are_refused(mrs, source: Path, tmp_path: Path, arguments, words) -> None:
+def test_wrong_arguments_are_refused(refused, run: Run, source: Path, tmp_path: Path, arguments, words) -> None:
     (tmp_path / "nothing" / "data").mkdir(parents=True)
-    assert_refused(mrs("data", "stats", *arguments, cwd=tmp_path), *words)
+    if "ru" in arguments:
+        run("prepare", "mrs", "--source", source, "--out", "out")
+    line = refused(*arguments)
+    assert [word for word in words if word not in line] == []
 
 
-def test_stats_of_a_language_that_the_folder_lacks_are_refused(mrs, source: Path, tmp_path: Path) -> None:
-    assert mrs("data", "prepare", "mrs", "--source", source, "--out", "out", cwd=tmp_path).returncode == 0
-    assert_refused(mrs("data", "stats", "out", "--language", "ru", cwd=tmp_path), "'ru'", "en", "es")
-
-
-def test_the_real_replies_are_prepared_and_counted(mrs, shared_data: Path, tmp_path: Path) -> None:
+def test_the_real_replies_are_prepared_and_counted(run: Run, shared_data: Path, tmp_path: Path) -> None:
     replies = shared_data / "replies"
-    done = mrs("data", "prepare", "mrs", "--source", replies, "--out", "out", cwd=tmp_path)
-    assert (done.returncode, done.stderr) == (0, "")
-    counted = mrs("data", "stats", "out", "--json", cwd=tmp_path)
-    assert (counted.returncode, counted.stderr) == (0, "")
+    run("prepare", "mrs", "--source", replies, "--out", "out")
     found: Counter[str] = Counter()
-    for row in json.loads(counted.stdout)["splits"]:
+    for row in json.loads(run("stats", "out", "--json"))["splits"]:
         found[row["language"]] += row["examples"]
         assert row["tokens"] >= 2 * row["examples"] > 0
     files = {path.stem: path.read_text(encoding="utf-8").rstrip("\n").split("\n") for path in replies.glob("*.tsv")}

@@ -49,7 +49,7 @@ def test_a_student_and_its_teacher_in_one_command(mrs: Mrs, tmp_path: Path) -> N
         (["--model", "nowhere"], "--model nowhere: no such folder"),
         (["--model_name_or_path", "./org/name"], "--model ./org/name: no such folder"),
         (["--page"], "--page: build/reproduce/retrieval/full has no finished run; run cells without --page"),
-        (["--jobs", "many"], "--jobs many: expected a whole number from 1, or auto."),
+        (["--jobs", "0"], "--jobs 0: expected a whole number from 1."),
         (["--figure", "2"], "--figure 2: retrieval has no such figure; it has none"),
         (["--sheets", "nowhere"], "nowhere has no key.json; expected a folder that `mrs annotate make` wrote"),
         (["--checkpoint", "sample"], "--checkpoint sample: expected CELL=FOLDER"),

@@ -10,8 +10,8 @@ import pytest
 
 from mrs_datasets.prepared.prepare import prepare_mrs
 from mrs_datasets.prepared.schema import SPLITS
-from mrs_datasets.synthetic.dumps.synth import write_toxic_words
-from mrs_datasets.synthetic.dumps.synth_text import TOXIC_WORDS
+from mrs_datasets.synthetic.dumps import write_toxic_words
+from mrs_datasets.synthetic.speech import TOXIC_WORDS
 from tests.classifiers import write_classifier
 from tests.dumps import SMALL, leftovers, parquet_bytes, read_pairs, read_report, write_months
 from tests.scoring_server import Failure, scoring_server
@@ -89,7 +89,7 @@ def test_the_stage_of_a_build(mrs, lid_model: Path, tmp_path: Path) -> None:
 
 WRONG = {
     "no scorer": ([], ["no scorer; pass one with --toxicity or --toxicity-english"]),
-    "unknown": (["--toxicity", "nobody"], ["--toxicity nobody: no such scorer", "words:FOLDER", "ORG/NAME"]),
+    "unknown": (["--toxicity", "nobody"], ["--toxicity nobody: unknown scorer", "words:FOLDER", "ORG/NAME"]),
     "hub": (["--toxicity-english", "org/nobody"], ["org/nobody", "cannot be reached, or HF_HUB_OFFLINE is set"]),
     "words": (["--toxicity", "words:nowhere"], ["words:nowhere: no word lists there"]),
     "threshold": (["--toxicity", "words", "--toxicity-threshold", 1.1], ["--toxicity-threshold 1.1", "from 0 to 1"]),
@@ -140,7 +140,7 @@ def test_a_server_that_answers_rubbish_or_refuses_the_key(
     monkeypatch.setenv("MRS_TOXICITY_KEY", "secret")
     with scoring_server() as server:
         for failure, words in (
-            (Failure(200, b"<html>"), "its answer is not a scorer's: it is not JSON"),
+            (Failure(200, b"<html>"), "not the answer of a scorer: it is not JSON"),
             (Failure(401), "refuses the key in MRS_TOXICITY_KEY (expired?); renew it (HTTP 401)."),
             (Failure(404), "refuses the request (HTTP 404); check the address."),
         ):

@@ -121,7 +121,7 @@ def test_a_second_translator_for_one_language_and_a_dictionary(
         (("--to", "de", "--translator", "fr=MARIAN"), "fr is not among the languages (de)"),
         (("--to", "de", "fr", "--translator", "de=MARIAN"), "none for fr"),
         (("--to", "de", "--translator", "MARIAN", "MARIAN"), "is for all languages already"),
-        (("--to", "de", "--translator", "MARIAN", "--beams", "0"), "--translation-beams 0: expected a whole number"),
+        (("--to", "de", "--translator", "MARIAN", "--beams", "0"), "--beams 0: expected a whole number"),
         (("--to", "de", "--from", "ja", "--translator", "dictionary:words.tsv"), "no training pairs of ja"),
     ],
 )

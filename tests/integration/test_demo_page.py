@@ -78,7 +78,7 @@ def test_the_page_answers_in_three_languages_and_says_why_not(tmp_path: Path, ou
         assert chosen in browser.wait_for_text("#chat", chosen.replace("?", r"\?"))
         browser.wait_for_text("#status-0", "^$")
         receive(browser, "1234")
-        assert browser.wait_for_text("#why-0", "language is not clear").startswith("Nothing is suggested: ")
+        assert browser.wait_for_text("#why-0", "language is not clear").startswith("No suggestions: ")
         assert browser.text("#parts-0").count("memory") == 0
         photograph(browser, "demo_nothing.png")
         assert browser.called() == [], "the page called somebody"

@@ -265,12 +265,12 @@ def test_the_configurations_are_sound(name: str, repository: Path, one_process: 
     from mrs_trainers.generation import make_parser
 
     from mrs_suggest.common.arguments import parse_with_config
-    from mrs_suggest.training.staple.recipe import StapleGeneration
+    from mrs_suggest.training.staple.run import sound_staple
 
     path = repository / "trainers" / "configs" / "generation" / "staple" / f"{name}.yaml"
     words = ["--config", str(path), "--use_cpu", "true", "--data", "data"]
     options, training = parse_with_config(make_parser(), words)
-    StapleGeneration().require_sound(options, training)
+    sound_staple(options, training)
     assert options.task == "staple"
     assert options.languages == (["qaa"] if name == "synthetic" else [name])
     values = [line for line in path.read_text(encoding="utf-8").splitlines() if line[0] != "#"]

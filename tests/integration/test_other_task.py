@@ -16,47 +16,45 @@ pytestmark = pytest.mark.integration
 STEPS = 4
 TRAINER = """
 import sys
-from dataclasses import dataclass
 from datasets import Dataset
 from transformers import AutoModelForSequenceClassification, AutoTokenizer, Trainer, TrainingArguments
 from mrs_suggest.common.arguments import make_dataclass_parser, parse_with_config
 from mrs_suggest.common.errors import run_with_sentence
-from mrs_suggest.training.callbacks.divergence import StopsWhenDiverged
 from mrs_suggest.training.export.family import Family
-from mrs_suggest.training.launch import train
-from mrs_suggest.training.options import RunArguments
-from mrs_suggest.training.recipe import Recipe
+from mrs_suggest.training.options import RunArguments, sound
+from mrs_suggest.training.run import Run
+from mrs_suggest.training.sampling import PairSampler
+from mrs_suggest.training.trainer import OurTrainer
 
-class Sentences:
-    def __init__(self, tokenizer):
-        texts = [f"w{n % 7} w{n % 5} w{n % 3}" for n in range(48)]
-        self.rows = Dataset.from_dict({**tokenizer(texts), "labels": [n % 2 for n in range(48)]})
-    def facts(self):
-        return {"data": {"id": "made", "title": "Sentences", "content_hash": "0", "rows": {"en": {"train": 48}}}}
-
-@dataclass(frozen=True)
 class Classifier:
-    model: object
-    tokenizer: object
+    def __init__(self, name):
+        self.model = AutoModelForSequenceClassification.from_pretrained(name)
 
-class Classification(Recipe):
-    family, metrics, steps, lower_is_better = Family("classification"), ("loss",), 4, ("loss",)
-    def load(self, options, training):
-        return Sentences(AutoTokenizer.from_pretrained(options.model_name_or_path))
-    def build(self, options, training, data):
-        name = options.model_name_or_path
-        return Classifier(AutoModelForSequenceClassification.from_pretrained(name), AutoTokenizer.from_pretrained(name))
-    def make_trainer(self, parts, options, training, data):
-        kind = type("ClassificationTrainer", (StopsWhenDiverged, Trainer), {})
-        rows = {"train_dataset": data.rows, "eval_dataset": data.rows}
-        return kind(parts.model, training, **rows, processing_class=parts.tokenizer)
-    def save(self, parts, folder):
-        parts.model.save_pretrained(folder)
-        parts.tokenizer.save_pretrained(folder)
+class ClassificationTrainer(OurTrainer, Trainer):
+    pass
+
+def run(options, training):
+    options = sound(options, training, ("loss",))
+    with Run(Family("classification"), options, training, steps=4, lower_is_better=("loss",)) as run:
+        tokenizer = AutoTokenizer.from_pretrained(options.model_name_or_path)
+        texts = [f"w{n % 7} w{n % 5} w{n % 3}" for n in range(48)]
+        rows = run.load(lambda: Dataset.from_dict({**tokenizer(texts), "labels": [n % 2 for n in range(48)]}))
+        data = {"id": "made", "title": "Sentences", "content_hash": "0", "rows": {"en": {"train": 48}}}
+        run.begin({"data": data}, ())
+        parts = run.build(lambda: Classifier(options.model_name_or_path))
+        trainer = ClassificationTrainer(parts.model, training, train_dataset=rows, eval_dataset=rows,
+                                        processing_class=tokenizer)
+        trainer.sampler = PairSampler([48], training.per_device_train_batch_size, world_size=training.world_size,
+                                      rank=training.process_index, seed=training.seed)
+        run.train(trainer, parts.model)
+        if not run.writes:
+            return None
+        run.save(lambda folder: (parts.model.save_pretrained(folder), tokenizer.save_pretrained(folder)))
+        return run.finish({})
 
 def main(argv):
     parser = make_dataclass_parser((RunArguments, TrainingArguments), "classification", "")
-    return run_with_sentence("classification", lambda: train(Classification(), *parse_with_config(parser, argv)))
+    return run_with_sentence("classification", lambda: run(*parse_with_config(parser, argv)))
 """
 OPTIONS = [
     "--max_steps", STEPS, "--eval_strategy", "steps", "--save_strategy", "steps", "--eval_steps", 2, "--save_steps", 2,

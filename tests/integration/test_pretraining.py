@@ -172,7 +172,8 @@ def test_the_result_is_a_start_by_its_name(folder: Callable[[str], Path], output
     """Other tasks find the trained encoder, and pretraining finds its head."""
     from transformers import AutoModel, AutoModelForMultipleChoice
 
-    from mrs_suggest.models.pretraining.masked_lm import load_masked_lm, load_tokenizer
+    from mrs_suggest.models.checkpoint_loading import load_fast_tokenizer
+    from mrs_suggest.models.pretraining.masked_lm import load_masked_lm
     from mrs_suggest.models.retrieval.dual_encoder import build_dual_encoder
 
     name = str(folder("whole"))
@@ -181,7 +182,7 @@ def test_the_result_is_a_start_by_its_name(folder: Callable[[str], Path], output
         assert torch.equal(kind.from_pretrained(name).get_input_embeddings().weight, saved)
     build_dual_encoder(name, pooling="mean", encoders="one")
     assert load_masked_lm(name, None, 0)[1] == []
-    assert load_tokenizer(name, None).mask_token == "[MASK]"
+    assert load_fast_tokenizer(name, None).mask_token == "[MASK]"
 
 
 def test_adapters_load_onto_their_base(
@@ -238,12 +239,13 @@ def test_bad_input_is_refused_in_a_sentence(refused: Callable[..., str], workpla
 
 @pytest.mark.parametrize("path", RECIPES, ids=lambda path: path.stem)
 def test_the_recipes_are_sound(path: Path, one_process: None) -> None:
-    from mrs_trainers.pretraining import Pretraining, make_parser
+    from mrs_trainers.pretraining import make_parser
 
     from mrs_suggest.common.arguments import parse_with_config
+    from mrs_suggest.training.pretraining.options import sound_pretraining
 
     options, training = parse_with_config(make_parser(), ["--config", str(path), "--use_cpu", "true"])
-    Pretraining().require_sound(options, training)
+    sound_pretraining(options, training)
     assert options.objective == (["mlm", "tlm"] if path.stem == "unicoder" else ["mlm"])
     assert options.model_name_or_path == "FacebookAI/xlm-roberta-base"
     assert options.patience == 10

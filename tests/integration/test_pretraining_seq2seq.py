@@ -40,7 +40,8 @@ def sentence(draw: random.Random, letters: str) -> str:
 @pytest.fixture(scope="module")
 def workplace(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Texts in two languages, and a small encoder with its language-model head."""
-    from mrs_suggest.models.pretraining.masked_lm import load_masked_lm, load_tokenizer
+    from mrs_suggest.models.checkpoint_loading import load_fast_tokenizer
+    from mrs_suggest.models.pretraining.masked_lm import load_masked_lm
     from mrs_suggest.models.retrieval.tiny import build_tiny
 
     folder, draw = tmp_path_factory.mktemp("seq2seq"), random.Random(0)
@@ -51,7 +52,7 @@ def workplace(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "plain").mkdir()
     plain = str(build_tiny(texts, folder / "plain", 0, 120, "[MASK]"))
     load_masked_lm(plain, None, 0)[0].save_pretrained(folder / "encoder")
-    load_tokenizer(plain, None).save_pretrained(folder / "encoder")
+    load_fast_tokenizer(plain, None).save_pretrained(folder / "encoder")
     return folder
 
 
@@ -194,13 +195,14 @@ def test_bad_input_is_refused_in_a_sentence(refused: Callable[..., str], output:
 
 @pytest.mark.parametrize(("name", "rate", "steps"), [("xdae", 2e-4, 60_000), ("xfnp", 1e-4, 350_000)])
 def test_the_recipes_have_the_paper_s_settings(name: str, rate: float, steps: int, one_process: None) -> None:
-    from mrs_trainers.pretraining import Pretraining, make_parser
+    from mrs_trainers.pretraining import make_parser
 
     from mrs_suggest.common.arguments import parse_with_config
+    from mrs_suggest.training.pretraining.options import sound_pretraining
 
     path = CONFIGS / f"{name}.yaml"
     options, training = parse_with_config(make_parser(), ["--config", str(path), "--use_cpu", "true"])
-    Pretraining().require_sound(options, training)
+    sound_pretraining(options, training)
     assert (options.objective, options.model_name_or_path) == ([name], "FacebookAI/xlm-roberta-base")
     assert (options.decoder_layers, options.max_tokens, options.sampling_alpha) == (12, 512, 0.3)
     assert (training.learning_rate, training.max_steps) == (rate, steps)

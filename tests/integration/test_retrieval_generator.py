@@ -15,10 +15,10 @@ from mrs_suggest.common.text.predictions import read_predictions
 from mrs_suggest.models.generation.decoding.settings import Decoding
 from mrs_suggest.models.generation.generator import Generator
 from mrs_suggest.models.generation.tiny_generator import build_tiny_generator
-from mrs_suggest.suggest.ranked_suggester import RankedSuggester
+from mrs_suggest.suggest.retrieval_suggester import RetrievalSuggester
 from mrs_suggest.suggest.suggester import Suggester
 from mrs_suggest.training.export.families import publication
-from mrs_suggest.training.run import read_record
+from mrs_suggest.training.record import read_record
 from tests.integration.conftest import Train
 
 pytestmark = pytest.mark.integration
@@ -45,7 +45,8 @@ def test_a_run_with_a_generator_is_one_model_served_as_it_was_scored(
     moved = tmp_path / "elsewhere"
     shutil.copytree(folder, moved, ignore=shutil.ignore_patterns("checkpoint-*"))
     suggester = Suggester.load(moved, verify=True)
-    assert isinstance(suggester.model, RankedSuggester)
+    assert isinstance(suggester.model, RetrievalSuggester)
+    assert suggester.model.rankers
     sources = set()
     for language in ("en", "ja"):
         rows = read_predictions(folder / f"predictions.{language}.tsv")

@@ -11,7 +11,7 @@ import pytest
 
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.common.text.predictions import read_predictions
-from mrs_suggest.suggest.ranked_suggester import RankedSuggester
+from mrs_suggest.suggest.retrieval_suggester import RetrievalSuggester
 from mrs_suggest.suggest.suggester import Suggester
 from tests.conftest import Mrs
 from tests.integration.conftest import Train
@@ -24,7 +24,8 @@ BOTH = ("--languages", "en", "ja", "--ranker", "true", "--max_test_examples", 40
 def test_a_run_with_a_ranker_serves_what_it_was_scored_by(train: Train) -> None:
     folder = train("ranked", *BOTH)
     suggester = Suggester.load(folder)
-    assert isinstance(suggester.model, RankedSuggester)
+    assert isinstance(suggester.model, RetrievalSuggester)
+    assert suggester.model.rankers
     for language in ("en", "ja"):
         rows = read_predictions(folder / f"predictions.{language}.tsv")
         served = suggester.suggest([row.message for row in rows], language)
@@ -80,7 +81,7 @@ def test_a_damaged_ranker_is_told_when_the_model_is_loaded(train: Train, tmp_pat
     ("options", "sentence"),
     [
         (["--choice", "top"], "pass --ranker true"),
-        (["--ranker", "true", "--choice", "best"], "--choice: expected one of expected, mmr, top"),
+        (["--ranker", "true", "--choice", "best"], "--choice: expected one of expected, top"),
         (["--ranker", "true", "--ranker_parts", "luck"], "--ranker_parts: expected one of direct, nearest"),
         (["--ranker", "true", "--memory_dimension", "0"], "--memory_dimension"),
         (["--ranker", "true", "--memory_messages", "0"], "--memory_messages"),

@@ -244,7 +244,7 @@ def test_teachers_that_are_refused(
 
 
 def test_a_teacher_needs_one_process(base: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from mrs_suggest.training.reply.retrieval.retrieval_options import RetrievalArguments, resolved
+    from mrs_suggest.training.retrieval.options import RetrievalArguments, resolved
 
     monkeypatch.setenv("WORLD_SIZE", "2")
     with pytest.raises(InputError, match=r"^--teacher: trains in one process, .*; launch only one\.$"):

@@ -12,7 +12,7 @@ import pytest
 
 from mrs_suggest.training.callbacks.trackers import TRACKERS, final_figures
 from mrs_suggest.training.export.families import publication
-from mrs_suggest.training.run import read_record
+from mrs_suggest.training.record import read_record
 from tests.integration.conftest import Train
 
 pytestmark = pytest.mark.integration

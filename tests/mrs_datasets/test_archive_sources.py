@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-import stat
 import tarfile
 import zipfile
 from pathlib import Path
@@ -31,14 +30,10 @@ def tar(path: Path, files: dict[str, str], *members: tarfile.TarInfo) -> Path:
     return path
 
 
-def packed(path: Path, files: dict[str, str], link: str = "") -> Path:
+def packed(path: Path, files: dict[str, str]) -> Path:
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, text in files.items():
             archive.writestr(name, text)
-        if link:
-            info = zipfile.ZipInfo("xcopa-master/link")
-            info.external_attr = (stat.S_IFLNK | 0o777) << 16
-            archive.writestr(info, link)
     return path
 
 
@@ -69,27 +64,14 @@ DAMAGE = {
         "x.zip/xcopa-master/data/qu/val.qu.jsonl, line 1: expected 'label' to be 0 or 1",
     ),
     "a path above": (lambda p: tar(p / "x.tgz", FILES, member("../../above.txt")), "../../above.txt"),
-    "an absolute path": (lambda p: tar(p / "x.tgz", FILES, member("/etc/above.txt")), "/etc/above.txt"),
     "a path above in a zip": (lambda p: packed(p / "x.zip", {**FILES, "a/../../above.txt": ""}), "a/../../above.txt"),
     "a symbolic link": (lambda p: tar(p / "x.tgz", FILES, member("data/l", tarfile.SYMTYPE, link="/etc")), "data/l"),
-    "a symbolic link inside": (lambda p: tar(p / "x.tgz", FILES, member("l", tarfile.SYMTYPE, link="data")), "link"),
-    "a hard link": (
-        lambda p: tar(p / "x.tgz", FILES, member("h", tarfile.LNKTYPE, link="data/qu/val.qu.jsonl")),
-        "link",
-    ),
-    "a symbolic link in a zip": (lambda p: packed(p / "x.zip", FILES, link="/etc/passwd"), "link"),
-    "a device": (lambda p: tar(p / "x.tgz", FILES, member("d", tarfile.CHRTYPE)), "'d'"),
     "a bomb": (lambda p: tar(p / "x.tgz", FILES, member("zeros", size=(1 << 20) + 1)), "1 MiB"),
-    "a bomb in a zip": (lambda p: packed(p / "x.zip", {**FILES, "zeros": "0" * ((1 << 20) + 1)}), "1 MiB"),
     "an archive in an archive": (lambda p: packed(p / "x.zip", {"inner/data.tar.gz": "x"}), "contains another archive"),
-    "cut off": (lambda p: cut(tar(p / "x.tgz", FILES)), "damaged or truncated"),
+    "cut off": (lambda p: written(p / "x.tgz", tar(p / "x.tgz", FILES).read_bytes()[:-20]), "damaged or truncated"),
     "no archive": (lambda p: written(p / "x.zip", b"hello"), "x.zip"),
     "nothing of the data set": (lambda p: packed(p / "x.zip", {"a.txt": "x"}), "neither XCOPA's folder"),
 }
-
-
-def cut(path: Path) -> Path:
-    return written(path, path.read_bytes()[:-20])
 
 
 def written(path: Path, data: bytes) -> Path:

@@ -56,14 +56,14 @@ def test_mrs_has_its_configs() -> None:
         (lambda c: c.update(like="glue"), "like must name a record, one of .*mrs, "),
         (lambda c: c["kinds"]["pairs"].update(hidden=["answer"]), "'answer' is not described"),
         (lambda c: c["kinds"]["pairs"].update(sizes={"xx": {"train": 1}}), "language 'xx' is not described"),
-        (lambda c: c["kinds"]["pairs"].update(empties="note"), "expected error or warning, found 'note'"),
+        (lambda c: c["kinds"]["pairs"].update(empties="note"), "empties: input should be 'error' or 'warning'"),
         (lambda c: c["kinds"]["pairs"].pop("splits"), "kinds, pairs: missing field 'splits'"),
         (lambda c: c["kinds"]["pairs"].update(columns=["message", "answer"]), "'answer' is not described"),
         (lambda c: c["kinds"]["pairs"].update(config="pairs"), "config needs"),
-        (lambda c: c["columns"]["count"].update(dtype="int"), "columns, count: dtype"),
+        (lambda c: c["columns"]["count"].update(dtype="int"), "columns, count, dtype: expected one of string"),
         (lambda c: c.update(languages=["en", "xx"]), "unknown language 'xx'"),
-        (lambda c: c.update(columns=[]), "columns must map"),
-        (lambda c: c["variants"].update(other="text"), "variants, other: expected a mapping"),
+        (lambda c: c.update(columns=[]), "columns: input should be a valid dictionary"),
+        (lambda c: c["variants"].update(other="text"), "variants, other: input should be a dictionary"),
     ],
 )
 def test_a_wrong_record_is_refused_by_name(content: dict, change, sentence: str) -> None:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import gzip
 import lzma
-import tarfile
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -141,54 +139,6 @@ def test_split_folders_without_a_language_are_refused(tmp_path: Path) -> None:
     assert "no language folder" in refusal(tmp_path / "src", tmp_path)
 
 
-def member(name: str, kind: bytes = tarfile.REGTYPE, link: str = "") -> tarfile.TarInfo:
-    info = tarfile.TarInfo(name)
-    info.type, info.linkname = kind, link
-    return info
-
-
-@pytest.mark.parametrize(
-    "bad",
-    [
-        member("../evil.txt"),
-        member("mrs/../../evil.txt"),
-        member("/evil/evil.txt"),
-        member("mrs/train/en/b.tsv", tarfile.SYMTYPE, "../../../../../secret.tsv"),
-        member("mrs/train/en/b.tsv", tarfile.SYMTYPE, "/etc/hostname"),
-        member("mrs/train/en/b.tsv", tarfile.LNKTYPE, "../secret.tsv"),
-        member("mrs/train/en/b.tsv", tarfile.CHRTYPE),
-    ],
-    ids=["above", "above in the middle", "absolute", "link above", "absolute link", "hard link", "device"],
-)
-def test_an_archive_with_an_unsafe_member_is_refused(pack, tmp_path, bad: tarfile.TarInfo) -> None:
-    (tmp_path / "secret.tsv").write_text("my\tsecret\n")
-    archive = pack(tmp_path / "mrs.tgz", {f"mrs/{name}": content for name, content in PLAIN.items()}, bad)
-    sentence = refusal(archive, tmp_path)
-    assert "mrs.tgz" in sentence
-    assert "unsafe" in sentence
-
-
-@pytest.mark.parametrize("name", ["mrs.tgz", "mrs.tar"])
-@pytest.mark.parametrize("part", [0.3, 0.6])
-def test_an_archive_that_is_cut_off_is_refused(pack, tmp_path, name: str, part: float) -> None:
-    lines = "".join(f"message {i * 7919 % 1000}\treply {i * 104729 % 1000}\n" for i in range(1000))
-    whole = pack(tmp_path / name, PLAIN | {"train/en/a.tsv": lines}).read_bytes()
-    (tmp_path / name).write_bytes(whole[: int(len(whole) * part)])
-    sentence = refusal(tmp_path / name, tmp_path)
-    assert name in sentence
-    assert "damaged or truncated" in sentence
-
-
-@pytest.mark.parametrize(
-    "content",
-    [b"", b"Hi\tHello\n" * 200, gzip.compress(b"Hi\tHello\n" * 200)],
-    ids=["empty", "plain text", "compressed text"],
-)
-def test_a_file_that_is_no_archive_is_refused_in_one_sentence(tmp_path: Path, content: bytes) -> None:
-    (tmp_path / "mrs.tgz").write_bytes(content)
-    assert "mrs.tgz" in refusal(tmp_path / "mrs.tgz", tmp_path)
-
-
 def test_an_archive_of_something_else_is_refused(pack, tmp_path) -> None:
     assert "no train/" in refusal(pack(tmp_path / "mrs.tgz", {"photos/a.txt": "x"}), tmp_path)
 
@@ -196,12 +146,3 @@ def test_an_archive_of_something_else_is_refused(pack, tmp_path) -> None:
 def test_an_error_inside_an_archive_names_the_file_and_line(pack, tmp_path) -> None:
     files = {f"mrs/{name}": content for name, content in PLAIN.items()} | {"mrs/train/en/a.tsv": "a\tb\nno tab\n"}
     assert "train/en/a.tsv, line 2" in refusal(pack(tmp_path / "mrs.tgz", files), tmp_path)
-
-
-def test_an_archive_that_does_not_fit_on_the_disk_is_refused(pack, tmp_path, monkeypatch) -> None:
-    class Usage:
-        free = 3
-
-    usage: Callable[..., type[Usage]] = lambda _: Usage  # noqa: E731
-    monkeypatch.setattr("mrs_datasets.readers.archives.shutil.disk_usage", usage)
-    assert "needs" in refusal(pack(tmp_path / "mrs.tgz", PLAIN), tmp_path)

@@ -11,7 +11,7 @@ import pytest
 
 from mrs_datasets.prepared.prepare import prepare_mrs
 from mrs_datasets.prepared.prepared import open_prepared
-from mrs_datasets.readers.pairs.pair_checks import PairOptions
+from mrs_datasets.readers.pairs.own_pairs import PairOptions
 from mrs_datasets.readers.pairs.pair_files import Columns
 from mrs_suggest.cli.main import main
 from mrs_suggest.common.errors import InputError

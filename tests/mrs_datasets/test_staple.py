@@ -9,7 +9,6 @@ import re
 from pathlib import Path
 
 import pytest
-import yaml
 
 from mrs_datasets.catalogue import Column, parse_record, read_record
 from mrs_datasets.check.check import check
@@ -17,7 +16,6 @@ from mrs_datasets.describe.staple_statistics import lrf_weights, staple_split_st
 from mrs_datasets.prepared.prepare import prepare
 from mrs_datasets.prepared.prepared import open_prepared
 from mrs_datasets.readers.staple import staple
-from mrs_datasets.readers.staple.staple_files import read_staple_predictions, write_staple
 from mrs_suggest.cli import data as cli
 from mrs_suggest.common.errors import InputError
 
@@ -55,27 +53,12 @@ def test_the_real_sample_is_prepared_counted_and_written_back(shared_data: Path,
     (row,) = staple_split_statistics(data)
     assert (row.prompts, row.translations, row.references) == (150, 17_724, 150)
     assert row.ratio == pytest.approx(17_724 / 150)
-    write_staple(data.load("pt", "validation"), tmp_path / "gold.txt")
-    source = shared_data / "staple" / "en_pt" / "dev.en_pt.sample.gold.txt"
-    assert (tmp_path / "gold.txt").read_bytes() == source.read_bytes()
-
-
-def test_plain_datasets_loads_it_in_the_types_of_the_card(tmp_path: Path) -> None:
-    from datasets import Features, List, Value, load_dataset
-
-    source = task(tmp_path / "src" / "staple-2020", dev_gold=GOLD, dev_aws=AWS, dev_own="prompt_zzz|x\ny\n")
-    out = tmp_path / "out"
-    prepare("staple", [str(tmp_path / "src")], out)
-    rows = load_dataset(str(out), "pt", split="validation")
-    assert rows.to_list() == ROWS
-    expected = List({"text": Value("string"), "weight": Value("float64")})
-    assert rows.features["translations"] == expected
-    front = yaml.safe_load((out / "README.md").read_text(encoding="utf-8").split("---")[1])
-    assert Features._from_yaml_list(front["dataset_info"][0]["features"])["translations"] == expected
-    assert front["license"] == "cc-by-nc-4.0"
-    write_staple(rows, tmp_path / "again.txt")
-    assert (tmp_path / "again.txt").read_text(encoding="utf-8") == GOLD
-    assert read_staple_predictions(source / "en_pt" / "dev.en_pt.own.pred.txt") == {"prompt_zzz": ["y"]}
+    source = (shared_data / "staple" / "en_pt" / "dev.en_pt.sample.gold.txt").read_text(encoding="utf-8")
+    blocks = [
+        [f"{row['id']}|{row['prompt']}", *(f"{one['text']}|{one['weight']!r}" for one in row["translations"]), ""]
+        for row in data.load("pt", "validation")
+    ]
+    assert "\n".join("\n".join(block) for block in blocks) == source
 
 
 @pytest.mark.parametrize("ending", ["", ".gz", ".xz"])
@@ -96,12 +79,6 @@ def test_weights_that_do_not_sum_to_one_are_an_error_of_the_check(tmp_path: Path
     assert findings["error", "weights that do not sum to 1"] == 1
 
 
-def test_a_last_line_without_its_end_is_fine_where_nothing_is_missing(tmp_path: Path) -> None:
-    task(tmp_path / "src", dev_gold=GOLD.rstrip("\n"))
-    prepare("staple", [str(tmp_path / "src")], tmp_path / "out")
-    assert len(open_prepared(str(tmp_path / "out")).load("pt", "validation")) == 2
-
-
 @pytest.mark.parametrize("blind", ["prompt_a|yes, please.\n\nprompt_b|go!\n", "prompt_a|yes, please.\nprompt_b|go!\n"])
 def test_blind_prompts_have_no_translations(tmp_path: Path, blind: str) -> None:
     task(tmp_path / "src", dev_gold=GOLD, dev_blind="not read where there is gold", test_blind=blind, train_aws=AWS)
@@ -120,7 +97,7 @@ def test_tracks_of_several_sources_join_and_a_split_that_two_have_is_refused(tmp
     report = prepare("staple", [str(tmp_path / "a"), str(tmp_path / "b")], tmp_path / "out")
     assert list(report["configs"]) == ["pt", "vi"]
     task(tmp_path / "c", dev_gold=GOLD)
-    with pytest.raises(InputError, match=r"gold file of pt, validation, is .* already"):
+    with pytest.raises(InputError, match=r"pt/validation/gold is in .* already"):
         prepare("staple", [str(tmp_path / "a"), str(tmp_path / "c")], tmp_path / "out2")
 
 
@@ -138,28 +115,20 @@ def test_weights_that_do_not_sum_to_one_and_prompts_without_reference_are_noted(
     ("name", "text", "sentence"),
     [
         ("gold", GOLD.replace("0.25", "a lot"), r"line 3: expected a number after the last \|, found"),
-        ("gold", GOLD.replace("0.25", "2_5"), r"line 3: expected a number after the last \|, found"),
         ("gold", GOLD.replace("0.25", "\uff10.25"), r"line 3: expected a number after the last \|, found"),
         ("gold", GOLD.replace("0.25", "-0.25"), r"line 3: expected a finite weight of 0 or more"),
-        ("gold", GOLD.replace("0.25", "nan"), r"line 3: expected a finite weight"),
         ("gold", GOLD.replace("1.0", "inf"), r"line 6: expected a finite weight"),
         ("gold", GOLD.replace("vá!|1.0", "vá!"), r"line 6: expected text\|weight, found 'vá!'"),
         ("gold", GOLD.replace("vá!", " "), r"line 6: expected text\|weight"),
-        ("gold", GOLD.replace("prompt_a|", "prompt_a "), r"line 1: expected prompt_<md5>\|prompt"),
         ("gold", GOLD.replace("prompt_b", "b"), r"line 5: expected prompt_<md5>"),
-        ("gold", GOLD.replace("|go!", "| "), r"line 5: expected prompt_<md5>"),
         ("gold", GOLD.replace("prompt_b", "prompt_a"), r"line 5: the prompt prompt_a is in line 1 already"),
         ("gold", GOLD.replace("vá!|1.0\n", ""), r"line 5: the prompt prompt_b has no translation"),
         ("gold", GOLD.replace("\n\n", "\n"), r"line 4: expected an empty line before the next prompt"),
         ("gold", "\n \n", r"the file has no prompts"),
         ("gold", GOLD.replace("favor", "fa\x00vor"), r"line 2: a NUL character"),
-        ("gold", GOLD.replace("vá!", "\u200b"), r"line 6: expected text\|weight"),
         ("gold", GOLD.replace("|go!", "|\u2060"), r"line 5: expected prompt_<md5>"),
         ("gold", GOLD.replace("1.0\n", "0.4\nvou|0.6")[:-1], r"line 7: .* sum to 0\.4, not 1; it is truncated"),
-        ("gold", GOLD.replace("1.0\n", "0.9995\nv|0.00"), r"line 7: .* sum to 0\.9995, not 1; it is truncated"),
         ("aws", AWS.replace("Sim.", "\u200b"), r"line 5: the translation of prompt_a is empty"),
-        ("aws", AWS.replace("Sim.", "S\x00im."), r"line 5: a NUL character"),
-        ("gold", GOLD.encode("utf-16"), r"line 1: not UTF-8"),
         ("gold", "\ufeff" + GOLD, r"line 1: a byte-order mark"),
         ("gold", GOLD.replace("\n", "\r\n", 2), r"line 3: a different line end than in the lines before"),
         ("gold", GOLD.encode() + "prompt_c|x\né|1".encode("latin-1"), r"line \d: not UTF-8"),
@@ -199,12 +168,12 @@ def test_publishing_needs_the_right_to(tmp_path: Path, capsys: pytest.CaptureFix
 
 def test_stats_print_table_2_and_the_oracles(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     prepare("staple", [str(task(tmp_path / "src", dev_gold=GOLD, test_aws=AWS))], tmp_path / "out")
-    assert cli.main(["stats", str(tmp_path / "out"), "--rules", "paper"]) == 0
+    assert cli.main(["stats", str(tmp_path / "out")]) == 0
     printed = capsys.readouterr().out
-    # k = 1: 1.5 / 1.75 and 1
+    # k = 1: 1.5 / 1.75 and 1; the official scorer takes `a|b` apart
     found = [re.findall(r"[\w.,/-]+", line) for line in printed.splitlines() if "Portuguese" in line]
     assert found == [
-        ["Portuguese", "pt", "validation", "2", "3", "1.5", "1/1/1", "0", "0.929", "1.000", "1.000"],
+        ["Portuguese", "pt", "validation", "2", "3", "1.5", "1/1/1", "0", "0.929", "0.800", "0.800"],
         ["Portuguese", "pt", "test", "2", "0", "0.0", "0/0/0", "2"],
     ]
     with pytest.raises(InputError, match="--language hu: out has pt"):
@@ -235,13 +204,6 @@ def test_chunks_join_to_the_same_rows(tmp_path: Path, monkeypatch: pytest.Monkey
     assert open_prepared(str(tmp_path / "out")).load("pt", "validation").to_list() == ROWS
 
 
-def test_what_the_format_cannot_hold_is_not_written(tmp_path: Path) -> None:
-    for row in ({**ROWS[0], "prompt": "a\nb"}, {**ROWS[0], "id": "prompt|a"}):
-        with pytest.raises(InputError, match="the format allows no"):
-            write_staple([row], tmp_path / "x.txt")
-    assert list(tmp_path.iterdir()) == []
-
-
 @pytest.mark.parametrize("dtype", ["list of string", "list of {a: int64}", "list of {a: string, b: bool}"])
 def test_a_list_column_reads_alike_in_arrow_and_in_the_card(dtype: str) -> None:
     from datasets import Features
@@ -257,6 +219,6 @@ def test_a_list_column_of_nothing_known_is_refused(dtype: str) -> None:
     record = (Path(staple.__file__).parents[2] / "catalogue" / "staple.yaml").read_text(encoding="utf-8")
     broken = record.replace("list of {text: string, weight: float64}", dtype)
     assert broken != record
-    with pytest.raises(InputError, match="columns, translations: dtype must be one of"):
+    with pytest.raises(InputError, match="columns, translations, dtype: expected one of"):
         parse_record(broken, "x.yaml")
     assert read_record("staple").schema("pt").names == ["id", "prompt", "reference", "translations"]

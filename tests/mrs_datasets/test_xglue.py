@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import json
-import tarfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from mrs_datasets.catalogue import read_record
 from mrs_datasets.check.check import check
 from mrs_datasets.prepared.prepare import prepare
 from mrs_datasets.prepared.prepared import PreparedData, open_prepared
 from mrs_datasets.prepared.report import Report
 from mrs_datasets.readers.xglue import XGLUE, read_xglue
 from mrs_datasets.readers.xglue_files import read_xglue_references, references_path
-from mrs_datasets.synthetic.readers.synthetic_xglue import draw_task
+from mrs_datasets.synthetic.xglue import draw_task
 from mrs_datasets.tasks.xglue_layout import write_layout, write_split_files
 from mrs_metrics.xglue_tasks import TASKS, get_task
 from mrs_suggest.cli.main import main
@@ -117,10 +115,10 @@ def test_every_format_is_read(tmp_path: Path, write_tree: WriteTree, folder: str
     write_tree(tmp_path, {folder + name: text for name, text in FILES.items()})
     rows, report = read(tmp_path)
     assert rows == ROWS
-    assert "nc-de: the source does not tell the answers of test; label is null." in report.notes
-    assert "ntg-de: the source does not tell the answers of test; news_title is null." in report.notes
+    assert "nc-de: the source does not have the answers of test; label is null." in report.notes
+    assert "ntg-de: the source does not have the answers of test; news_title is null." in report.notes
     assert "rows of QG, and those of a complete source: qg-en/train 2 (100,000)." in report.notes
-    assert "not in the source (QAM): qam-en/validation qam-en/test qam-de qam-fr." in report.notes
+    assert "not in the source (QAM): qam-de qam-fr qam-en/validation qam-en/test." in report.notes
     assert not report.findings
 
 
@@ -148,7 +146,7 @@ def test_parts_may_come_from_several_sources_but_once(tmp_path: Path, write_tree
     write_tree(tmp_path / "b", {name: FILES[name] for name in names[7:]})
     assert read(tmp_path / "a", tmp_path / "b")[0] == ROWS
     write_tree(tmp_path / "b", {names[0]: FILES[names[0]]})
-    with pytest.raises(InputError, match=r"b/NER/en\.train: this split is in .*a/NER/en\.train already; keep one"):
+    with pytest.raises(InputError, match=r"b/NER/en\.train: ner-en/train is in .*a/NER/en\.train already; keep one"):
         read(tmp_path / "a", tmp_path / "b")
 
 
@@ -173,104 +171,62 @@ def replaced(old: str, new: str) -> Callable[[str], str]:
 
 # File, what is done to it (None: removed), and the sentence.
 DAMAGE: list[tuple[str, Any, str]] = [
-    # what can happen to any file
+    # any file
     *[
         (name, change, sentence)
-        for name in ("POS/de.dev", "XNLI/de.dev", "PAWSX/de/dev_2k.tsv", "QG/xglue.qg.en.src.train", MLQA_DE)
+        for name in ("POS/de.dev", "XNLI/de.dev", "QG/xglue.qg.en.src.train", MLQA_DE)
         for change, sentence in (
-            (b"\xff\xfe\x00", r"line 1: not UTF-8"),
-            (lambda text: text.encode("utf-16"), r"line 1: not UTF-8"),
             (lambda text: text[:-3].encode() + b"\xe9\n", r"line \d+: not UTF-8 \(byte 0xe9"),
             (lambda text: text + "\0", r"line \d+: the line has a NUL"),
         )
     ],
-    ("POS/de.dev", "", "the file has no examples"),
     ("POS/de.dev", "\n\n", "the file has no examples"),
     ("XNLI/de.dev", "", "the file has no examples"),
-    ("PAWSX/de/dev_2k.tsv", "", "the file has no examples"),
     ("PAWSX/de/dev_2k.tsv", "id\tsentence1\tsentence2\tlabel\n", "the file has no examples"),
     ("QG/xglue.qg.en.src.train", "", r"tgt\.train, line 1: xglue\.qg\.en\.src\.train ends before it"),
     (MLQA_DE, "", "line 1: JSON is expected"),
     (MLQA_DE, '{"data": []}', "the file has no examples"),
     # words and tags
     ("POS/de.dev", replaced("in ADP", "in"), "line 2: expected a word and its tag, found 'in'"),
-    ("POS/de.dev", replaced("in ADP", "in\tAPPR\tADP"), r"line 2: expected a word and its tag, found 'in\\tAPPR ADP'"),
     ("POS/de.dev", replaced("in ADP", "in NP O"), "line 2: expected a word and its tag, found 'in NP O'"),
     ("POS/de.dev", replaced("in ADP", "in APPR"), "line 2 must be labelled with one of ADJ, .* not 'APPR'"),
-    ("POS/de.dev", replaced("ADP", "adp"), "line 2 must be labelled"),
-    ("POS/de.dev", replaced(" ", ""), "line 1: expected a word and its tag, found 'im_'"),
-    ("NER/de.test", replaced("Ja O", "Ja B-PERSON"), "line 1 must be labelled with one of B-LOC"),
-    ("NER/de.test", "Ja\n\nNein O\n", "line 3: a tag, though the sentences before have none"),
+    ("NER/de.test", "Ja\n\nNein O\n", "line 3: a tag, but the sentences before do not have any"),
     ("NER/en.train", "Anna\nlives\n", "line 1: expected a word and its tag, found 'Anna'"),
     ("NER/en.train", replaced("Anna B-PER", "Anna _"), "line 3 must be labelled .* for NER, not '_'"),
-    ("NER/en.train", "Anna,B-PER\nlives,O\n", "line 1: expected a word and its tag, found 'Anna,B-PER'"),
     # tables
     ("XNLI/de.dev", "p\tneutral\n", "line 1: expected 3 columns between tabs .premise, hypothesis, label., found 2"),
-    ("XNLI/de.dev", "p\th\tx\tneutral\n", "line 1: expected 3 columns between tabs .*found 4"),
-    ("XNLI/de.dev", "p,h,neutral\n", "line 1: expected 3 columns .* found 1"),
     ("XNLI/de.dev", "p\th\tneutral\n\np\th\tneutral\n", "line 2: expected 3 columns .* found 1"),
-    (
-        "XNLI/de.dev",
-        "p\th\tmaybe\n",
-        "line 1 must be labelled with one of neutral, contradiction, .*'maybe'",
-    ),
-    ("XNLI/de.dev", "p\th\t\n", "line 1 must be labelled"),
+    ("XNLI/de.dev", "p\th\tmaybe\n", "line 1 must be labelled with one of neutral, contradiction, .*'maybe'"),
     ("XNLI/de.dev", "premise\thypo\tlabel\np\th\tneutral\n", "line 1 must be labelled .* not 'label'"),
     ("XNLI/multinli.train.en.tsv", replaced("neutral", "2"), "line 3 must be labelled"),
     ("NC/xglue.nc.en.train", "A title\tA body\n", "line 1: expected 3 columns between tabs .* found 2"),
-    ("NC/xglue.nc.en.train", "A title\tA body\tSport\n", "line 1 must be labelled with one of foodanddrink"),
     ("NC/xglue.nc.de.test", "T\tB\nT\tB\tsports\n", "line 2: expected 2 columns between tabs .*news_body., found 3"),
     ("PAWSX/de/dev_2k.tsv", "1\ta\tb\t1\n", "line 1: a header is expected"),
     ("PAWSX/de/dev_2k.tsv", "id\ts\ts\tlabel\na\tb\t1\n", "line 2: expected 4 columns between tabs .id, sentence1"),
-    ("PAWSX/de/dev_2k.tsv", "id\ts\ts\tlabel\n1\ta\tb\t2\n", "line 2 must be labelled with one of 0, 1"),
     ("QADSM/xglue.qadsm.en.train", replaced("Good", "good"), "line 1 must be labelled with one of Good, Bad"),
-    ("WPR/xglue.wpr.en.train", replaced("\t4", "\tPerfect"), "line 1 must be labelled with one of 0, 1, 2, 3, 4"),
-    ("WPR/xglue.wpr.en.train", replaced("\t4", "\t5"), "line 1 must be labelled"),
-    ("QAM/xglue.qam.en.train", replaced("\t1", "\t1.0"), "line 1 must be labelled with one of 0, 1"),
+    ("WPR/xglue.wpr.en.train", replaced("\t4", "\t5"), "line 1 must be labelled with one of 0, 1, 2, 3, 4"),
     # texts
-    ("QG/xglue.qg.en.src.train", None, r"src\.train: no such file; xglue\.qg\.en\.tgt\.train is there"),
-    ("QG/xglue.qg.en.tgt.train", None, r"tgt\.train: no such file; xglue\.qg\.en\.src\.train is there"),
-    ("QG/xglue.qg.en.tgt.train", "", r"src\.train, line 1: xglue\.qg\.en\.tgt\.train ends before it"),
+    ("QG/xglue.qg.en.src.train", None, r"src\.train: no such file, but xglue\.qg\.en\.tgt\.train is there"),
+    ("QG/xglue.qg.en.tgt.train", None, r"tgt\.train: no such file, but xglue\.qg\.en\.src\.train is there"),
     ("QG/xglue.qg.en.tgt.train", "A question?\n", r"src\.train, line 2: .*tgt\.train ends before it; it needs as many"),
-    ("QG/xglue.qg.en.tgt.train", "A?\nB?\nC?\n", r"tgt\.train, line 3: .*src\.train ends before it; it needs as many"),
     ("QG/xglue.qg.en.tgt.train", "A?\rB?\nC?\n", r"tgt\.train, line 3: .*src\.train ends before it"),
     ("QG/xglue.qg.en.tgt.train", b"A?\n\xc3\x28\n", r"tgt\.train, line 2: not UTF-8"),
-    ("QG/xglue.qg.en.tgt.train", lambda text: text.encode("utf-16"), r"tgt\.train, line 1: not UTF-8"),
-    ("QG/xglue.qg.en.tgt.train", "A\0?\nB?\n", r"tgt\.train, line 1: the line has a NUL"),
     ("NTG/xglue.ntg.de.src.test", "", "the file has no examples"),
-    ("NTG/xglue.ntg.de.src.test", b"Titel \xfc\n", r"src\.test, line 1: not UTF-8"),
-    ("NTG/xglue.ntg.de.src.test", "\0\n", r"src\.test, line 1: the line has a NUL"),
     # JSON
     (MLQA_DE, lambda text: text[:-5], "line 1: JSON is expected"),
     (MLQA_DE, "[" * 100_000, "JSON is expected"),
-    (MLQA_DE, "[]", "not in the format of SQuAD 1.1"),
     (MLQA_DE, "{}", "not in the format of SQuAD 1.1 .* question 1 lacks 'data'"),
     (MLQA_DE, '{"data": [{"paragraphs": 3}]}', "not in the format of SQuAD 1.1"),
-    (MLQA_DE, '{"data": ["x"]}', "not in the format of SQuAD 1.1"),
     (MLQA_DE, squad(asked("q", id=3)), "the id of a question must be a text, not 3"),
     (MLQA_DE, squad(asked("q"), asked("q")), "question 'q': the id is that of an earlier question"),
-    (MLQA_DE, squad(asked("")), "question '': expected 'id' to be a text"),
     (MLQA_DE, squad({"id": "q", "question": "?"}), "question 1 lacks 'answers'"),
     (MLQA_DE, squad(asked("q", answers=[])), "question 'q': one right answer or more is expected"),
     (MLQA_DE, squad(asked("q", answers=[{"answer_start": 1}])), "question 1 lacks 'text'"),
-    (
-        MLQA_DE,
-        squad(asked("q", answers=[{"text": "Anna"}])),
-        "'answer_start' to be a whole number, found None",
-    ),
-    (MLQA_DE, squad(asked("q", answers=[{"text": "Anna", "answer_start": "0"}])), "a whole number, found '0'"),
     (MLQA_DE, squad(asked("q", answers=[{"text": "Anna", "answer_start": True}])), "a whole number, found True"),
-    (
-        MLQA_DE,
-        squad(asked("q", answers=[{"text": "Bonn", "answer_start": 0}])),
-        "answer 'Bonn' is not in the context",
-    ),
-    (MLQA_DE, squad(asked("q", answers=[{"text": " ", "answer_start": 4}])), "the answer ' ' is not in the context"),
-    (MLQA_DE, squad(asked("q", question=" ")), "expected 'question' to be a text, found ' '"),
+    (MLQA_DE, squad(asked("q", answers=[{"text": "Bonn", "answer_start": 0}])), "answer 'Bonn' is not in the context"),
     (MLQA_DE, squad(asked("q", question=None)), "expected 'question' to be a text, found None"),
     (MLQA_DE, squad(asked("q"), context=""), "expected 'context' to be a text, found ''"),
     (MLQA_DE, squad(asked("q", question="\ud800")), "'question' has a NUL character .* or half a character"),
-    (MLQA_DE, squad(asked("q"), context="Anna\0"), "'context' has a NUL"),
 ]
 
 
@@ -286,15 +242,6 @@ def test_damage_is_told_in_one_sentence_and_nothing_is_left(
         prepare("xglue", [str(tmp_path / "source")], tmp_path / "out")
     assert "\n" not in str(caught.value)
     assert [path.name for path in tmp_path.iterdir()] == ["source"]
-
-
-def test_each_format_is_damaged_in_twenty_ways() -> None:
-    """With three archives and no file at all, below."""
-    formats = {"tags": 4, "label": 4, "text": 4, "answer": 4}
-    for name, _, _ in DAMAGE:
-        kind = TASKS[name.partition("/")[0]].kind
-        formats["label" if kind == "page" else kind] += 1
-    assert min(formats.values()) >= 20, formats
 
 
 @pytest.mark.parametrize(
@@ -321,29 +268,13 @@ def test_a_source_without_xglue_is_refused(
     assert not (tmp_path / "out").exists()
 
 
-def test_an_archive_is_unpacked_and_a_hostile_one_refused(
-    tmp_path: Path, pack: Callable[..., Path], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_archive_is_unpacked_and_its_errors_name_it(tmp_path: Path, pack: Callable[..., Path]) -> None:
     files = {f"xglue_full_dataset/{name}": text for name, text in FILES.items()}
     prepare("xglue", [str(pack(tmp_path / "good.tgz", files))], tmp_path / "out")
     assert open_prepared(str(tmp_path / "out")).load("ner-en", "train").to_list() == ROWS["ner-en", "train"]
-    link = tarfile.TarInfo("xglue_full_dataset/NER/de.dev")
-    link.type, link.linkname = tarfile.SYMTYPE, "/etc/passwd"
-    hostile = {
-        "outside.tgz": pack(tmp_path / "outside.tgz", {**files, "../NER/en.dev": "a O\n"}),
-        "link.tgz": pack(tmp_path / "link.tgz", files, link),
-    }
-    (tmp_path / "cut.tgz").write_bytes((tmp_path / "good.tgz").read_bytes()[:-40])
-    for name in [*hostile, "cut.tgz"]:
-        out = tmp_path / "hostile"
-        assert main(["data", "prepare", "xglue", "--source", str(tmp_path / name), "--out", str(out)]) == 2
-        err = capsys.readouterr().err
-        assert err.count("\n") == 1, err
-        assert name in err
-        assert not out.exists()
     broken = pack(tmp_path / "broken.tgz", {**files, "xglue_full_dataset/XNLI/de.dev": "p\th\n"})
     with pytest.raises(InputError, match=r"broken\.tgz/xglue_full_dataset/XNLI/de\.dev, line 1: expected 3 columns"):
-        prepare("xglue", [str(broken)], tmp_path / "hostile")
+        prepare("xglue", [str(broken)], tmp_path / "again")
 
 
 @pytest.fixture(scope="module")
@@ -376,21 +307,6 @@ def test_a_part_is_checked_without_an_error_and_described(
     printed = capsys.readouterr().out
     assert "15K / 2.8K / 3.4K" in printed
     assert "\nTable 3" in printed
-
-
-def test_the_card_tells_rows_and_terms(prepared: PreparedData) -> None:
-    assert prepared.folder is not None
-    card = (prepared.folder / "README.md").read_text(encoding="utf-8")
-    assert "| `xnli-en` | 2 | - | - |" in card
-    assert "license: other" in card
-    assert "some texts may not be passed on" in " ".join(card.split())
-
-
-def test_publishing_needs_the_right_to(prepared: PreparedData, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["data", "publish", str(prepared.folder), "--repo", "me/xglue", "--dry-run"]) == 2
-    err = capsys.readouterr().err
-    assert "for non-commercial research alone" in err
-    assert "--i-have-the-right-to-publish" in err
 
 
 def test_an_installed_task_loads_by_name(
@@ -447,9 +363,7 @@ def test_the_record_agrees_with_the_scorer() -> None:
     for name, task in TASKS.items():
         kind = XGLUE.kinds[name.lower()]
         assert set(kind.languages) == set(task.languages)
-        values = kind.values.get("tags", kind.values.get("label", ()))
-        assert set(values) - {"_"} == set(task.labels)
-    assert set(read_record("synthetic-xglue").kinds) == set(XGLUE.kinds)
+        assert set(kind.values.get("tags", kind.values.get("label", ()))) - {"_"} == set(task.labels)
 
 
 @pytest.mark.parametrize("task", TASKS)

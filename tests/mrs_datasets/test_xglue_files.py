@@ -146,17 +146,9 @@ def test_a_folder_of_predictions(tmp_path: Path) -> None:
     [
         ("QAM", None, "1\n", r"has 1 lines of predictions, but .*qam\.de\.dev has 2: QAM needs one for each"),
         ("QAM", None, "1\n\n1\n", r"de\.prediction, line 2: a label of QAM is expected, not a blank line"),
-        (
-            "QAM",
-            "q\ta\t1\nq\tanswer\n",
-            None,
-            r"dev, line 2 must be labelled with one of 0, 1 .*'answer'; the test files",
-        ),
-        ("QAM", "q\ta\t1\n\n", None, r"dev, line 2 must be labelled"),
-        ("PAWSX", "1\ta\tb\t0\n2\tc\td\t1\n", None, "line 1: a header is expected, whose last column is 'label'"),
+        ("QAM", "q\ta\t1\nq\tanswer\n", None, r"dev, line 2 must be labelled with one of 0, 1 .*; the test files"),
         ("WPR", None, "2\n1\nGood\n0\n", r"prediction, line 3: the relevance of a page must be a number, not 'Good'"),
         ("WPR", None, "2\n1\ninf\n0\n", "line 3: the relevance of a page must be a number"),
-        ("WPR", "q\tt\ts\tPerfect\n", None, "line 1 must be labelled with one of 0, 1, 2, 3, 4 for WPR, not 'Perfect'"),
         ("NER", None, "B-PER\nO\n\nO\nB-ORG\n", r"has 2 sentences of predictions, but .*de\.dev has 3"),
         ("NER", None, "B-PER\nO\n\nO\nB-ORG\nO\n\nO\n", r"line 4: the sentence has 3 tags, but 2 words in .*de\.dev"),
         (
@@ -166,18 +158,8 @@ def test_a_folder_of_predictions(tmp_path: Path) -> None:
             r"line 1: one tag without its word is expected, not 'Anna B-PER'",
         ),
         ("NER", "Anna B-PER\n\nlebt\n", None, r"de\.dev, line 3 must be labelled with one of B-LOC.*not 'lebt'"),
-        ("MLQA", "{", None, r"json, line 1: JSON is expected"),
         ("MLQA", None, "[]", "must contain a JSON object of question id -> answer, not a list"),
         ("MLQA", None, '{"q1": 3}', "question 'q1': the answer must be a text, not 3"),
-        ("MLQA", '{"data": [{"paragraphs": [{"qas": [{}]}]}]}', None, "format of SQuAD 1.1 .* question 1 lacks 'id'"),
-        ("MLQA", "[]", None, "format of SQuAD 1.1"),
-        ("MLQA", '{"data": [{"paragraphs": [{"qas": [{"id": 1, "answers": []}]}]}]}', None, "must be a text, not 1"),
-        (
-            "MLQA",
-            '{"data": [{"paragraphs": [{"qas": [{"id": "q", "answers": []}]}]}]}',
-            None,
-            "question 'q': one right answer or more is expected",
-        ),
         ("MLQA", '{"data": []}', None, "nothing to score for MLQA"),
     ],
 )

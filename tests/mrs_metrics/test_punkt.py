@@ -16,9 +16,9 @@ from mrs_metrics import punkt
 from mrs_metrics.distinct import distinct_counts
 from mrs_metrics.punkt import FILES, PunktParameters, find_parameters, open_punkt, read_parameters
 from mrs_metrics.rouge import aggregate, score_examples
-from mrs_metrics.spaces import module_files, space_files
+from mrs_metrics.spaces import module_files
 from mrs_metrics.tokenize import get_tokenizer
-from tests.mrs_metrics.test_generation_modules import load, page
+from tests.mrs_metrics.modules import load
 
 # Invented; one of each kind that the decisions look at.
 PARAMETERS = {
@@ -191,29 +191,16 @@ def test_japanese_is_not_split_as_in_the_script(mecab, folder):
 
 
 @pytest.mark.parametrize("name", ["mrs_rouge", "dist_n", "self_rouge"])
-def test_modules_and_pages_split_sentences(name, folder, monkeypatch):
+def test_modules_split_sentences(name, folder, monkeypatch):
     options = {"predictions": [["Yes. No.", "Yes. No!"]], "sentences": "punkt", "punkt": str(folder)}
     references = {} if name == "self_rouge" else {"references": ["Yes. No."]}
     found = load(name).compute(**options, **references)
     assert "|sent:punkt-en-" in found["signature"]
     assert "|sent:no|" in load(name).compute(predictions=options["predictions"], **references)["signature"]
     assert "topic_punkt.py" in module_files(name)
-    assert b"punkt=find_parameters() is not None" in space_files(name)["app.py"]
-    monkeypatch.setenv("NLTK_DATA", str(folder.parent / "nothing"))
     monkeypatch.setattr(punkt, "_nltk_folders", lambda: iter([folder.parent / "nothing"]))
     with pytest.raises(ValueError, match="Sentences cannot be split"):
-        page(name).score(load(name), ["Yes. No.", "No."], "Yes.", "en", "punkt")
-
-
-@pytest.mark.parametrize("found", [True, False])
-def test_a_page_offers_the_choice_where_the_parameters_are(found):
-    gradio = pytest.importorskip("gradio", reason="needs the extra [spaces]")
-    from mrs_metrics.page import make_page
-    from mrs_metrics.spaces import FOLDER
-
-    made = make_page(FOLDER / "dist_n" / "dist_n.py", page("dist_n").score, "t", "d", "r", [["a", "b", "en"]], found)
-    choices = [box.value for box in made.input_components if isinstance(box, gradio.Radio)]
-    assert choices == (["no"] if found else [])
+        load(name).compute(**{**options, "punkt": None}, **references)
 
 
 def test_every_file_of_the_layout_is_read():

@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from mrs_metrics.resampling import percentile_interval, ratio_interval, resampled_sums
-from mrs_metrics.significance import bootstrap_interval
+from mrs_metrics.significance import bootstrap_interval, percentile_interval, ratio_interval, resampled_sums
 
 
 def test_a_ratio_over_ones_is_the_bootstrap_of_the_mean() -> None:

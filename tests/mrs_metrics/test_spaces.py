@@ -1,9 +1,11 @@
-"""The files of a metric's Space, and `mrs metrics` where it needs no hub."""
+"""The files of a metric's Space and of its copy in `evaluate`'s cache, and `mrs metrics` where it needs no hub."""
 
 from __future__ import annotations
 
 import ast
 import configparser
+import importlib.util
+import os
 import re
 import shutil
 import sys
@@ -14,48 +16,59 @@ import pytest
 import yaml
 
 from mrs_metrics import page, spaces
-from mrs_metrics.spaces import metric_names, metric_title, module_files, space_files
+from mrs_metrics.spaces import install_metric, metric_names, metric_title, module_files, space_files
 from mrs_suggest.cli import metrics
 from mrs_suggest.common.errors import InputError
-from mrs_suggest.common.text.languages import LANGUAGES
+from tests import warm_python
+from tests.mrs_metrics.modules import run_script
 
 NAMES = [
     "dist_n", "mrs_rouge", "reply_bleu", "reply_perplexity", "response_ranking", "self_rouge", "weighted_f1",
     "wrong_language", "xglue_score",
 ]  # fmt: skip
-SPLITTING = ["dist_n", "mrs_rouge", "self_rouge"]  # those whose pages offer to split texts into sentences
 JAPANESE = ["dist_n", "mrs_rouge", "reply_bleu", "self_rouge"]  # those that split Japanese into words
+CALLS = {
+    "dist_n": 'predictions=[["yes !"]], references=["yes !"]',
+    "mrs_rouge": 'predictions=[["yes !"]], references=["yes !"]',
+    "reply_bleu": 'predictions=[["see you tomorrow then"]], references=["see you tomorrow then"]',
+    "reply_perplexity": "predictions=[[1.0, 2.0]]",
+    "response_ranking": "predictions=[[0.5, -1.0]], references=[0], pool=2",
+    "self_rouge": 'predictions=[["yes", "yes"]]',
+    "weighted_f1": 'predictions=[["sim"]], references=[[{"text": "Sim.", "weight": 1}]]',
+    "wrong_language": 'predictions=[["see you"]], language="de", identify=lambda texts: [("en", 0.9)] * len(texts)',
+    "xglue_score": 'predictions=[["B-PER"]], references=[["B-PER"]], task="NER", interval=True',
+}
 
 
 @pytest.fixture
 def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A copy of the package's files that a test may spoil."""
+    """A copy of the package's files that a test may change."""
     folder = tmp_path / "mrs_metrics"
     shutil.copytree(spaces.FOLDER, folder, ignore=shutil.ignore_patterns("__pycache__"))
     monkeypatch.setattr(spaces, "FOLDER", folder)
     return folder
 
 
-def spoil(path: Path, old: str, new: str) -> None:
+def change(path: Path, old: str, new: str) -> None:
     text = path.read_text(encoding="utf-8")
     assert text.count(old) == 1
     path.write_text(text.replace(old, new), encoding="utf-8")
 
 
 def test_every_module_of_the_package_is_found() -> None:
-    assert metric_names() == NAMES
+    assert metric_names() == NAMES == sorted(page.PAGES)
     assert metric_title("mrs_rouge") == "Weighted ROUGE for reply suggestion (MRS)"
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_space_is_flat_complete_and_imports_only_what_it_holds(name: str) -> None:
-    files = space_files(name)
-    assert {f"{name}.py", "app.py", "README.md", "requirements.txt", "topic_signature.py", "topic_page.py"} <= set(
-        files
-    )
+def test_a_space_is_flat_complete_and_imports_only_its_own_files(name: str, repository: Path) -> None:
+    files, libraries = space_files(name, "some-org"), {*sys.stdlib_module_names, *metadata.packages_distributions()}
+    assert {f"{name}.py", "app.py", "README.md", "requirements.txt", "topic_signature.py", "topic_page.py"} <= {*files}
     assert not [file for file in files if "/" in file]
     siblings: dict[str, set[str]] = {}
     for file, content in files.items():
+        assert not re.search(rb"pip install '?(\.|mrs.suggest)\[(?!spaces)", content), file
+        assert Path(file).stem not in libraries, "app.py runs in this folder, which is searched first"
         if not file.endswith(".py"):
             continue
         found = siblings[file] = set()
@@ -72,21 +85,7 @@ def test_a_space_is_flat_complete_and_imports_only_what_it_holds(name: str) -> N
     # `evaluate` copies what NAME.py itself names, and follows no import of those files.
     reached = siblings[f"{name}.py"]
     assert {file for sibling in reached for file in siblings[sibling]} <= reached
-    assert siblings["app.py"] == {"topic_page.py"} | ({"topic_punkt.py"} if name in SPLITTING else set())
-    assert siblings["topic_page.py"] == set()
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_no_file_of_a_space_stands_in_for_a_library(name: str) -> None:
-    """app.py runs in the Space's folder, which is searched before the standard library (it has a `tokenize`)."""
-    libraries = set(sys.stdlib_module_names) | set(metadata.packages_distributions())
-    assert {"tokenize", "evaluate", "numpy"} <= libraries
-    assert not {Path(file).stem for file in space_files(name)} & libraries
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_the_card_is_what_the_hub_asks_of_a_space(name: str, repository: Path) -> None:
-    files = space_files(name, "some-org")
+    assert (siblings["app.py"], siblings["topic_page.py"]) == ({"topic_page.py"}, set())
     card = files["README.md"].decode()
     front = yaml.safe_load(card.split("---")[1])
     (pin,) = re.findall(r"^gradio==(.+)$", (repository / "constraints.txt").read_text(encoding="utf-8"), re.MULTILINE)
@@ -94,15 +93,8 @@ def test_the_card_is_what_the_hub_asks_of_a_space(name: str, repository: Path) -
     assert front["python_version"] == spaces.PYTHON_VERSION  # a text: YAML would read 3.10 as 3.1
     assert {"evaluate", "metric"} <= set(front["tags"])
     assert front["title"] == metric_title(name)
-    assert front["app_file"] in files
     assert f'evaluate.load("some-org/{name}")' in card
     assert f'evaluate.load("{name}")' not in card
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_nothing_in_a_space_asks_for_our_package(name: str) -> None:
-    for file, content in space_files(name).items():
-        assert not re.search(rb"pip install '?(\.|mrs.suggest)\[(?!spaces)", content), file
 
 
 @pytest.mark.parametrize("name", sorted(set(JAPANESE) - {"reply_bleu"}))  # which brings sacreBLEU's own
@@ -129,9 +121,18 @@ def test_the_requirements_are_the_distribution_s_own(name: str, repository: Path
 
 
 def test_a_library_without_a_known_requirement_is_refused(package: Path) -> None:
-    spoil(package / "ngrams.py", "    if n < 1:\n", "    import pandas\n    if n < 1:\n")
+    change(package / "rouge.py", "import math\n", "import math\nimport pandas\n")
     with pytest.raises(ValueError, match="The Space of mrs_rouge imports 'pandas'"):
         space_files("mrs_rouge")
+
+
+@pytest.mark.parametrize("before", ["", "if 1:\n    "])
+def test_what_a_topic_imports_is_copied_too(package: Path, before: str) -> None:
+    assert "topic_ranking.py" not in module_files("mrs_rouge")
+    change(package / "rouge.py", "import math\n", f"import math\n{before}from mrs_metrics.ranking import x\n")
+    files = module_files("mrs_rouge")
+    assert b"\nfrom .topic_ranking import __name__ as _ranking\n" in files["mrs_rouge.py"]
+    assert "topic_ranking.py" in files
 
 
 def test_a_copy_says_which_version_it_was_made_from(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -139,37 +140,88 @@ def test_a_copy_says_which_version_it_was_made_from(monkeypatch: pytest.MonkeyPa
     assert b'\nFALLBACK_VERSION = "9.8.7"\n' in space_files("mrs_rouge")["topic_signature.py"]
 
 
-def test_the_module_s_files_are_the_space_s_without_the_page() -> None:
-    files, module = space_files("dist_n"), module_files("dist_n")
-    assert module.items() <= files.items()
-    assert set(files) - set(module) == {"README.md", "app.py", "requirements.txt", "topic_page.py"}
-
-
-@pytest.mark.parametrize(
-    ("file", "old", "new", "lacks"),
-    [
-        ("mrs_rouge/mrs_rouge.py", "from mrs_metrics.ngrams import ngram_sets\n", "", "ngrams"),
-        ("rouge.py", "import numpy as np\n", "import numpy as np\nfrom mrs_metrics.ranking import mrr\n", "ranking"),
-        ("ngrams.py", "    if n < 1:\n", "    from mrs_metrics.ranking import mrr\n    if n < 1:\n", "ranking"),
-        ("tokenize.py", "import re\n", "import re\nimport mrs_metrics.rouge\n", "mrs_metrics.rouge"),
-        ("mrs_rouge/app.py", "from pathlib", "from mrs_metrics import spaces\nfrom pathlib", "mrs_metrics"),
-    ],
-)
-def test_a_space_that_would_lack_a_file_is_refused(package: Path, file: str, old: str, new: str, lacks: str) -> None:
-    space_files("mrs_rouge")
-    spoil(package / file, old, new)
-    with pytest.raises(ValueError, match=f"The Space of mrs_rouge would lack '{lacks}'"):
-        space_files("mrs_rouge")
-
-
 def test_an_unknown_metric_is_refused_by_name() -> None:
-    for call in (space_files, module_files, metric_title):
+    for call in (space_files, module_files, metric_title, install_metric):
         with pytest.raises(ValueError, match="no metric 'bleu'; there are dist_n, mrs_rouge, reply_bleu"):
             call("bleu")
 
 
-def test_the_page_offers_the_languages_of_mrs() -> None:
-    assert list(page.LANGUAGES) == [(language.name, language.code) for language in LANGUAGES.values()]
+def test_the_files_of_a_module_are_all_that_evaluate_needs(tmp_path: Path) -> None:
+    names = [name for name in NAMES if name != "reply_bleu" or importlib.util.find_spec("sacrebleu")]
+    for name in names:
+        files, module = space_files(name), module_files(name)
+        assert module.items() <= files.items()
+        assert set(files) - set(module) == {"README.md", "app.py", "requirements.txt", "topic_page.py"}
+        (tmp_path / name).mkdir()
+        for file, content in module.items():
+            (tmp_path / name / file).write_bytes(content)
+    calls = "\n".join(
+        f"found.append(evaluate.load({str(tmp_path / name)!r}).compute({CALLS[name]})['signature'])" for name in names
+    )
+    script = (
+        f"import evaluate, json, sys\nfound = []\n{calls}\n"
+        "print(json.dumps([found, [module for module in sys.modules if module.startswith('mrs_')]]))"
+    )
+    signatures, ours = run_script(script, tmp_path, python_path="")
+    assert [signature.split("|")[0] for signature in signatures] == names
+    assert ours == []
+
+
+# --- evaluate's cache -----------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def modules(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty cache of modules."""
+    import evaluate.config
+    import evaluate.loading
+
+    monkeypatch.setattr(evaluate.config, "HF_MODULES_CACHE", str(tmp_path / "modules"))
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    return tmp_path / "modules"
+
+
+def test_a_module_is_installed_once_for_each_content(modules: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = install_metric("mrs_rouge")
+    assert folder.is_relative_to(modules)
+    assert (folder.parent.name, len(folder.name)) == ("evaluate-metric--mrs_rouge", 64)
+    content = module_files("mrs_rouge")
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == {**content, "__init__.py": b""}
+    for package in (folder, folder.parent, folder.parents[1], folder.parents[2]):
+        assert (package / "__init__.py").is_file()
+    before = {path: path.read_bytes() for path in modules.rglob("*") if path.is_file()}
+    os.utime(folder / "mrs_rouge.py", (1, 1))
+    assert install_metric("mrs_rouge") == folder
+    assert {path: path.read_bytes() for path in modules.rglob("*") if path.is_file()} == before
+    assert (folder / "mrs_rouge.py").stat().st_mtime > 1, "`evaluate` takes the newest"
+    newer = {**content, "mrs_rouge.py": content["mrs_rouge.py"] + b"\n# newer\n"}
+    monkeypatch.setattr(spaces, "module_files", lambda _: newer)
+    assert install_metric("mrs_rouge") != folder
+    assert folder.is_dir()
+
+
+@pytest.mark.integration
+def test_the_newest_of_two_answers(tmp_path: Path) -> None:
+    """In a process of its own, from an empty folder, without our package: the literal call."""
+    env = warm_python.with_caches_in(tmp_path / "home")
+    source = "from mrs_metrics.spaces import install_metric\nprint(install_metric('mrs_rouge'))"
+    done = warm_python.run([sys.executable, "-c", source], cwd=tmp_path, env=env)
+    assert done.returncode == 0, done.stderr
+    older = Path(done.stdout.strip()).with_name("0" * 64)
+    older.mkdir()
+    (older / "__init__.py").touch()
+    (older / "mrs_rouge.py").write_text("raise RuntimeError('the older one')\n")
+    os.utime(older / "mrs_rouge.py", (1, 1))
+    (tmp_path / "empty").mkdir()
+    source = (
+        "import evaluate, sys\n"
+        "r = evaluate.load('mrs_rouge').compute(predictions=[['Yes, I will.']], references=['Yes, I will.'],"
+        " language='en')\n"
+        "assert r['weighted'] > 0.99, r\n"
+        "assert not [m for m in sys.modules if m.split('.')[0] == 'mrs_metrics'], 'the module needs our package'\n"
+    )
+    done = warm_python.run([sys.executable, "-c", source], cwd=tmp_path / "empty", env=env)
+    assert done.returncode == 0, done.stderr
 
 
 # --- mrs metrics ----------------------------------------------------------------------------------------------------

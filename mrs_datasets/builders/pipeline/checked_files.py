@@ -1,40 +1,24 @@
-"""Files between the stages that appear whole and show damage: Arrow batches with a checksum per column, and arrays."""
+"""Files between the stages that appear whole and reveal damage: Arrow batches with checksums, and arrays."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from types import ModuleType
-from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from mrs_datasets.builders.pipeline.work_folder import unreachable, writing
 from mrs_suggest.common.errors import InputError, MissingExtraError, RemoteError, first_line
 from mrs_suggest.common.io.storage import Location, local_file, open_arrow, open_stream, publish
 
-
-class Digest(Protocol):
-    """A hash of the package xxhash, which is untyped."""
-
-    def update(self, data: object, /) -> None: ...
-    def hexdigest(self) -> str: ...
-
-
-def xxhash() -> ModuleType:
-    """The module.
-
-    Raises:
-        MissingExtraError: it is not installed.
-    """
-    try:
-        import xxhash
-    except ImportError:
-        raise MissingExtraError("xxhash", "reddit", "a build in stages") from None
-    return xxhash
+try:
+    from xxhash import xxh3_64
+except ImportError:
+    raise MissingExtraError("xxhash", "reddit", "a build in stages") from None
 
 
 @contextmanager
@@ -68,11 +52,7 @@ def write_batches(path: Location, schema: pa.Schema, batches: Iterable[pa.Record
         sink = pa.OSFile(str(temporary), "wb")
         with sink, pa.ipc.new_file(sink, schema, options=options) as writer:
             for batch in batches:
-                checksums = {
-                    name: column_checksum(column)
-                    for name, column in zip(batch.schema.names, batch.columns, strict=True)
-                }
-                writer.write_batch(batch, custom_metadata=checksums)
+                write_checked(writer, batch)
 
 
 def read_batches(path: Location, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
@@ -81,14 +61,36 @@ def read_batches(path: Location, columns: Sequence[str]) -> Iterator[pa.RecordBa
     Raises:
         InputError: the file is damaged.
     """
-    with reading(path), open_arrow(path) as source:
-        reader = reader_of(source, columns)
+    with _reading(path), open_arrow(path) as source:
+        reader = _reader_of(source, columns)
         for number in range(reader.num_record_batches):
-            yield checked_batch(reader, number).select(list(columns))
+            yield read_checked(reader, number).select(list(columns))
+
+
+def read_pairs(path: Location, language: str, columns: Sequence[str]) -> tuple[pa.Table, int]:
+    """The rows of a language in a file ordered by `language`, and the number of the first of them in the file.
+
+    Raises:
+        InputError: the file is damaged.
+    """
+    with _reading(path), open_arrow(path) as source:
+        languages = _reader_of(source, ["language"])
+        before, numbers = 0, []  # rows before the batches that may have the language, and these batches
+        for number in range(languages.num_record_batches):
+            found = read_checked(languages, number)["language"]
+            if not len(found) or found[-1].as_py() < language:
+                before += len(found)
+            elif found[0].as_py() <= language:
+                numbers.append(number)
+        reader = _reader_of(source, [*columns, "language"])
+        table = pa.Table.from_batches([read_checked(reader, number) for number in numbers], reader.schema)
+        rows = np.flatnonzero(pc.equal(table["language"], language).to_numpy())
+        first, end = (int(rows[0]), int(rows[-1]) + 1) if len(rows) else (0, 0)
+        return table.select(list(columns)).slice(first, end - first), before + first
 
 
 @contextmanager
-def reading(path: Location) -> Iterator[None]:
+def _reading(path: Location) -> Iterator[None]:
     """Turn what Arrow and the storage raise for a damaged or unreachable file into a sentence."""
     try:
         yield
@@ -98,15 +100,22 @@ def reading(path: Location) -> Iterator[None]:
         raise damaged(path, first_line(error)) from None
 
 
-def reader_of(source: pa.NativeFile, columns: Sequence[str]) -> pa.RecordBatchFileReader:
-    """A reader of these columns alone, in the file's order."""
+def _reader_of(source: pa.NativeFile, columns: Sequence[str]) -> pa.RecordBatchFileReader:
     schema = pa.ipc.open_file(source).schema
     wanted = sorted({schema.get_field_index(name) for name in columns})
     return pa.ipc.open_file(source, options=pa.ipc.IpcReadOptions(included_fields=wanted))
 
 
-def checked_batch(reader: pa.RecordBatchFileReader, number: int) -> pa.RecordBatch:
-    """A batch, after comparing its columns' checksums.
+def write_checked(
+    writer: pa.RecordBatchFileWriter, batch: pa.RecordBatch, metadata: Mapping[str, bytes] | None = None
+) -> None:
+    """Write a batch with a checksum of each column in its metadata, besides other metadata."""
+    checksums = {name: column_checksum(column) for name, column in zip(batch.schema.names, batch.columns, strict=True)}
+    writer.write_batch(batch, custom_metadata={**checksums, **(metadata or {})})
+
+
+def read_checked(reader: pa.RecordBatchFileReader, number: int) -> pa.RecordBatch:
+    """A batch, after comparing its checksums.
 
     Raises:
         pa.ArrowInvalid: it is damaged.
@@ -125,17 +134,7 @@ def column_checksum(column: pa.Array) -> bytes:
     Raises:
         pa.ArrowInvalid: there is a null.
     """
-    digest = xxhash().xxh3_64()
-    add_column(digest, column)
-    return digest_bytes(digest)
-
-
-def add_column(digest: Digest, column: pa.Array) -> None:
-    """Add a column to a checksum.
-
-    Raises:
-        pa.ArrowInvalid: there is a null.
-    """
+    digest = xxh3_64()
     if column.null_count:
         raise pa.ArrowInvalid("it has nulls")
     if len(column) and pa.types.is_string(column.type):
@@ -146,10 +145,6 @@ def add_column(digest: Digest, column: pa.Array) -> None:
             digest.update(memoryview(content)[bounds[0] : bounds[-1]])
     elif len(column):
         digest.update(column.to_numpy())
-
-
-def digest_bytes(digest: Digest) -> bytes:
-    """A checksum as it is stored in the metadata of a batch."""
     return str(digest.hexdigest()).encode()
 
 

@@ -1,28 +1,34 @@
-"""Shards of work that are done once: finished ones stay finished, however the process ends."""
+"""Shards of work that are done once, whenever the process ends, and the processes of this machine that do them."""
 
 from __future__ import annotations
 
+import multiprocessing
+import os
+import signal
+import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Protocol, TypeAlias, TypedDict
+from multiprocessing import resource_tracker
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
+import pyarrow as pa
 from tqdm import tqdm
 
 from mrs_datasets.builders.pipeline.work_folder import WorkFolder
+from mrs_suggest.common.errors import InputError
 from mrs_suggest.common.io.storage import Location, size
 
+if TYPE_CHECKING:
+    from multiprocessing.sharedctypes import Synchronized
+
 Advance = Callable[[int], object]  # called with the number of units done since the last call
-ShardCounts: TypeAlias = Mapping[str, object]  # what a shard counted: plain JSON, with the names of its stage
-
-
-class FileFacts(TypedDict):
-    """What distinguishes a file from another one of its name."""
-
-    name: str
-    bytes: int
+ShardCounts: TypeAlias = Mapping[str, Any]  # plain JSON, with the names of its stage
+POLL_SECONDS = 0.5
 
 
 @dataclass(frozen=True)
@@ -30,63 +36,50 @@ class Shard:
     """One piece of a stage.
 
     Attributes:
-        name: of its files.
-        size: in the stage's unit, for the bar.
-        output: the file that it writes, which must appear whole; without it, the shard is not done.
-        work: does the shard, given `Advance`, and returns its counts.
-        beside: another required output file.
+        name: names its files.
+        size: in the stage's unit, for the progress bar.
+        output: the file or folder that it writes, which must appear whole; without it, the shard is not done.
+        work: does the shard and returns its counts; both can be pickled.
+        second: another required output file.
     """
 
     name: str
     size: int
     output: Location
     work: Callable[[Advance], ShardCounts]
-    beside: Location | None = None
+    second: Location | None = None
 
     def is_whole(self) -> bool:
-        """Whether its files exist."""
-        return self.output.is_file() and (self.beside is None or self.beside.is_file())
-
-
-class Bar(Protocol):
-    """A progress bar that an engine updates (such as tqdm's)."""
-
-    n: int  # how far it is, in the stage's unit
-
-    def update(self, n: int) -> object:
-        """Move it by `n`, which may be negative."""
+        """Whether its outputs exist."""
+        return self.output.exists() and (self.second is None or self.second.exists())
 
 
 class Engine(Protocol):
-    """Processes the shards of a stage, such as `mrs_datasets.builders.pipeline.workers.Workers` on one machine."""
+    """Processes the shards of a stage: `Workers` on one machine, or `SparkEngine` on a cluster."""
 
-    def do(self, shards: Sequence[Shard], bar: Bar) -> Iterator[tuple[Shard, ShardCounts]]:
-        """Do every shard, and yield each with its counts once it is done, in any order; `run_stage` sorts them.
+    def do(self, shards: Sequence[Shard], bar: tqdm[Any]) -> Iterator[tuple[Shard, ShardCounts]]:
+        """Do every shard, and yield each once with its counts, in any order, as soon as it is done.
 
-        A shard that was yielded is noted as done, and a resumed build does not do it again. So:
-
-        - A shard is done at least once: it may be done again after a failure, with the same files and counts.
-        - When it is yielded, its files are whole, and this process sees them (`Shard.is_whole`).
-        - Each of `shards` is yielded once. `Shard.work` and the counts can be pickled; the counts are plain JSON.
-        - Shards that are done when another one fails are yielded before the error is raised, as far as they are known.
-        - Shards read and write the locations that they hold, and a remote one's scratch folder: several machines need a
-          remote work folder or a disk that all see, and local paths (language model, scratch) that each of them has.
-        - Between calls no work of a stage is running: the next stage reads what this one wrote.
-        - It moves `bar` by the sizes of all shards in total, at any intervals.
+        A shard that was yielded is recorded as done; its outputs are complete and visible to this process. A shard may
+        be done more than once, with the same files and counts. Local paths (dumps, language model, scratch) must exist
+        on every machine. The bar moves by the sizes of all shards in total.
 
         Raises:
-            InputError: a shard's process was killed; the message says how to continue (`--resume`). An error of the
-                shard's own work is raised unchanged.
+            InputError: a process was killed; the message explains how to continue. An error of the shard's own work is
+                raised unchanged, after other finished shards were yielded.
         """
+
+    def about(self) -> dict[str, str]:
+        """Versions for the report; empty for this machine's processes."""
 
 
 def run_stage(
     work: WorkFolder, stage: str, shards: Sequence[Shard], engine: Engine, unit: str, scale: bool = False
 ) -> list[ShardCounts]:
-    """Do the shards that are not done, under one bar; return the counts of all, in order.
+    """Do the remaining shards under one progress bar; return the counts of all shards, in order.
 
     Raises:
-        InputError: a worker was killed; the finished shards stay.
+        InputError: as `Engine.do`; finished shards are kept.
     """
     found: dict[str, ShardCounts] = {
         shard.name: noted
@@ -94,17 +87,142 @@ def run_stage(
         if shard.is_whole() and (noted := work.done(stage, shard.name)) is not None
     }
     left = [shard for shard in shards if shard.name not in found]
-    with tqdm(
-        total=sum(shard.size for shard in shards),
-        initial=sum(shard.size for shard in shards if shard.name in found),
-        desc=stage,
-        unit=unit,
-        unit_scale=scale,
-    ) as bar:
+    done = sum(shard.size for shard in shards if shard.name in found)
+    total = sum(shard.size for shard in shards)
+    with tqdm(total=total, initial=done, desc=stage, unit=unit, unit_scale=scale) as bar:
         for shard, counts in engine.do(left, bar):
             work.finish(stage, shard.name, counts)
             found[shard.name] = counts
     return [found[shard.name] for shard in shards]
+
+
+class Workers:
+    """Processes that work on shards: started when first needed, kept from stage to stage, ended with the block.
+
+    Args:
+        number: at most this many; with one, shards run in this process.
+    """
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+        self._context = multiprocessing.get_context("spawn")  # Arrow and Polars have threads, which a fork would break
+        self._progress: Synchronized[int] | None = None  # units done by all processes together
+        self._pool: ProcessPoolExecutor | None = None
+
+    def __enter__(self) -> Workers:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        """End the processes immediately: a resumed build repeats unfinished work."""
+        if self._pool:
+            for process in list((self._pool._processes or {}).values()):
+                process.terminate()
+            self._pool.shutdown(wait=True, cancel_futures=True)
+            self._pool = None
+
+    def about(self) -> dict[str, str]:
+        return {}
+
+    def do(self, shards: Sequence[Shard], bar: tqdm[Any]) -> Iterator[tuple[Shard, ShardCounts]]:
+        """See `Engine.do`."""
+        if self.number > 1 and len(shards) > 1:
+            yield from self._together(shards, bar)
+            return
+        settle()
+        for shard in shards:
+            before = bar.n
+            counts = shard.work(bar.update)
+            bar.update(before + shard.size - bar.n)  # the remainder of an estimate
+            yield shard, counts
+
+    def _together(self, shards: Sequence[Shard], bar: tqdm[Any]) -> Iterator[tuple[Shard, ShardCounts]]:
+        try:
+            with ignore_sigint_in_children():
+                if self._pool is None or self._progress is None:
+                    self._progress = self._context.Value("q", 0)
+                    self._pool = ProcessPoolExecutor(
+                        self.number, mp_context=self._context, initializer=_begin, initargs=(self._progress,)
+                    )
+                progress = self._progress.get_obj()  # without the lock: a killed worker may hold it forever
+                begun, before, finished = bar.n, progress.value, 0
+                waiting: dict[Future[ShardCounts], Shard] = {self._pool.submit(_do, s): s for s in shards}
+            while waiting:
+                ready, _ = wait(waiting, timeout=POLL_SECONDS, return_when=FIRST_COMPLETED)
+                bar.update(max(begun + progress.value - before, bar.n) - bar.n)
+                for future in sorted(ready, key=lambda done: done.exception() is not None):  # first those that are done
+                    shard = waiting.pop(future)
+                    counts = future.result()
+                    finished += shard.size
+                    yield shard, counts
+            bar.update(begun + finished - bar.n)
+        except BrokenProcessPool:
+            raise InputError(
+                "a worker was killed (perhaps for lack of memory); finished work stays: continue with --resume, with "
+                "fewer --workers if memory was the reason."
+            ) from None
+
+
+def settle() -> None:
+    """Set this process up for shards.
+
+    Polars uses one thread, since the shards already share the cores (and threads for small joins cost more than they
+    save). The system's memory allocator takes about a seventh less time here than Arrow's own.
+    """
+    os.environ.setdefault("POLARS_MAX_THREADS", "1")  # read when Polars is imported
+    pa.set_memory_pool(pa.system_memory_pool())
+
+
+_progress: Synchronized[int] | None = None  # in a worker process: units done by all workers together
+
+
+def _begin(progress: Synchronized[int]) -> None:
+    global _progress
+    _progress = progress
+    settle()
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _end_with_parent() -> None:
+    """End this worker when the build is killed (kill -9); otherwise the worker would wait forever."""
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
+
+
+def _do(shard: Shard) -> ShardCounts:
+    def advance(amount: int) -> None:
+        assert _progress is not None  # `_begin` ran first
+        with _progress.get_lock():
+            _progress.value += amount
+
+    return shard.work(advance)
+
+
+@contextmanager
+def ignore_sigint_in_children() -> Iterator[None]:
+    """Make processes started in the block ignore Ctrl-C, which a terminal sends to all: the build itself ends them.
+
+    The build handles Ctrl-C at the end of the block, since a half-started process would print errors. The mask
+    alone is not enough, since another thread may receive the signal, and Python then interrupts the main one.
+    """
+    if not hasattr(signal, "pthread_sigmask") or threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    heard: list[int] = []
+    handler = signal.getsignal(signal.SIGINT)
+    if callable(handler):  # else it is ignored, as for a shell's background jobs
+        signal.signal(signal.SIGINT, lambda number, _: heard.append(number))
+    resource_tracker.ensure_running()  # it clears the mask when it starts
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)  # pending signals are delivered now
+        if callable(handler):
+            signal.signal(signal.SIGINT, handler)
+    if heard:
+        raise KeyboardInterrupt
 
 
 @contextmanager
@@ -115,8 +233,8 @@ def timed(seconds: dict[str, float], name: str) -> Iterator[None]:
     seconds[name] = round(time.perf_counter() - started, 1)
 
 
-def name_and_bytes(path: Location) -> FileFacts:
-    """What distinguishes a file from another one of its name."""
+def name_and_bytes(path: Location) -> dict[str, Any]:
+    """What identifies a file among those with its name."""
     return {"name": path.name, "bytes": size(path)}
 
 

@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 try:
     import fcntl
@@ -36,10 +36,10 @@ class WorkFolder:
     """The folder of a build's finished work: `STAGE/NAME.json` says that a shard is done, and has its counts.
 
     Args:
-        folder: beside the data set that is built.
+        folder: next to the data set that is built.
         identity: settings and inputs; work of a different build is not resumed.
-        changeable: keys of `identity` that may differ, each with the stages that are then done again.
-        shared: other processes, on other machines too, may do other shards of a stage meanwhile, all of them with
+        changeable: keys of `identity` that may differ, each with the stages that are then rebuilt.
+        shared: other processes, also on other machines, may do other shards of a stage meanwhile, all of them with
             `shared`; existing work of the same identity is joined, whatever `resume`.
 
     Attributes:
@@ -48,7 +48,7 @@ class WorkFolder:
 
     Raises:
         InputError: there is work of an earlier build and neither `resume` nor `overwrite`, it is of a different build,
-            another process is using it, or the folder was not made here.
+            another process is using it, or the folder was not made by a build.
     """
 
     def __init__(
@@ -60,21 +60,22 @@ class WorkFolder:
         changeable: Mapping[str, Sequence[str]] | None = None,
         shared: bool = False,
     ) -> None:
-        self.scratch = own_scratch(folder)
-        self._shared: Mapping[str, object] | None = None
+        self.scratch = _own_scratch(folder)
+        self._shared: dict[str, Any] = {}  # what all processes that share the work have in common
+        self._lock: IO[str] | None = None
+        self.changed = ""
         if shared and not isinstance(folder, Path):  # the whole build empties its scratch folder when it begins
             self.scratch = self.scratch.with_name(f"{self.scratch.name}-{os.getpid()}")
         self.folder = folder = folder if isinstance(folder, Path) else replace(folder, scratch=self.scratch)
-        self.changed = ""
-        self._lock: IO[str] | None = None
         if self.scratch != folder:
             self._begin_scratch()
         marker = folder / MARKER
         if folder.exists() and not (folder.is_dir() and (marker.is_file() or all(map(_is_begun, folder.iterdir())))):
-            raise InputError(f"{folder}: has no {MARKER}, so it was not made here; choose another --out.")
-        plain = json.loads(json.dumps(identity))
+            raise InputError(f"{folder}: does not look like the work of a build (no {MARKER}); choose another --out.")
+        now = json.loads(json.dumps(identity))
         if shared:
-            self._join({key: value for key, value in plain.items() if key not in (changeable or {})}, plain)
+            self._shared = {key: value for key, value in now.items() if key not in (changeable or {})}
+            self._begin(now, shared=True)
             return
         if folder.exists():
             self._lock_out_others()
@@ -83,45 +84,103 @@ class WorkFolder:
                 raise InputError(f"{folder}: holds an interrupted build; pass --resume to continue it, or --overwrite.")
             self.remove()
         if marker.is_file():
-            self._take_up(plain, changeable or {})
-        with writing(folder):
-            folder.mkdir(parents=True, exist_ok=True)
-            self.scratch.mkdir(parents=True, exist_ok=True)
-            self._lock_out_others()
-            write_text(marker, json.dumps(plain, indent=2, ensure_ascii=False) + "\n")
+            self._take_up(now, changeable or {})
+        self._begin(now)
         for path in files_below(folder):
-            if _is_partial(path):
+            above = path.relative_to(str(folder)).parents if isinstance(path, Path) else ()
+            if any(map(_is_partial, (path, *above))):
                 path.unlink()
 
-    def _join(self, same: Mapping[str, object], plain: Mapping[str, object]) -> None:
-        """Begin the work, or take part in it: nothing in it is removed.
-
-        Args:
-            same: the part of the identity that all who take part have in common.
-        """
+    def _begin(self, identity: Mapping[str, Any], shared: bool = False) -> None:
+        """Make the folder with its lock and its marker; shared work is joined, and nothing in it is removed."""
         with writing(self.folder):
             self.folder.mkdir(parents=True, exist_ok=True)
             self.scratch.mkdir(parents=True, exist_ok=True)
-            if self.scratch == self.folder:
-                self._lock_out_others(shared=True)
-            if not (self.folder / MARKER).is_file():
-                write_text(self.folder / MARKER, json.dumps(plain, indent=2, ensure_ascii=False) + "\n")
-        self._shared = same
-        self._require_joined()
+            if not shared or self.scratch == self.folder:
+                self._lock_out_others(shared)
+            if not shared or not (self.folder / MARKER).is_file():
+                write_text(self.folder / MARKER, json.dumps(identity, indent=2, ensure_ascii=False) + "\n")
+        self._refuse_other_work()
 
-    def _require_joined(self) -> None:
-        """Refuse work that another process began with another identity, or at the same moment."""
-        if self._shared is None:
-            return
-        try:
-            before = json.loads((self.folder / MARKER).read_text(encoding="utf-8"))
-        except (OSError, ValueError):
-            before = None
-        if not isinstance(before, dict) or {**before, **self._shared} != before:
+    def _begin_scratch(self) -> None:
+        """Make a scratch folder for a remote work folder, or empty the one of a killed build, but for its answers."""
+        with files.writing(self.scratch, "choose another --scratch"):
+            self.scratch.mkdir(parents=True, exist_ok=True)
+            self._lock_out_others()
+            for path in self.scratch.iterdir():
+                if path.name != LOCK and not path.name.startswith(ANSWERS):
+                    remove(path)
+
+    def _refuse_other_work(self) -> None:
+        """Refuse shared work that another process began with another identity, perhaps at the same moment."""
+        if self._shared:
+            before = _read(self.folder / MARKER) or {}
+            if {**before, **self._shared} != before:
+                raise InputError(
+                    f"{self.folder}: was begun with other {_differing(before, self._shared)}; pass the same, or "
+                    "remove that folder."
+                )
+
+    def _take_up(self, identity: Mapping[str, Any], changeable: Mapping[str, Sequence[str]]) -> None:
+        """Compare with the identity of the existing work; remove the stages that must be rebuilt."""
+        before = _read(self.folder / MARKER)
+        same = {key: identity[key] for key in changeable}
+        if before is None or {**before, **same} != identity:
+            fixed = {key: value for key, value in identity.items() if before is None or key not in changeable}
             raise InputError(
-                f"{self.folder}: was begun with other {_differing(before, self._shared, {})}; pass the same, or remove "
-                "that folder."
+                f"--resume: {self.folder} was begun with other {_differing(before or {}, fixed)}; pass the same, or "
+                "--overwrite instead of --resume."
             )
+        for key, stages in changeable.items():
+            for stage in stages if before.get(key) != identity[key] else ():
+                if self.forget(stage):
+                    self.changed = _differing(before, identity)
+
+    def _lock_out_others(self, shared: bool = False) -> None:
+        """Hold a lock until this process ends, or the work is removed.
+
+        Args:
+            shared: others may hold it, too, if they share it.
+
+        Raises:
+            InputError: another process holds it.
+        """
+        if self._lock:
+            return
+        self._lock = (self.scratch / LOCK).open("a+")
+        if not _locked(self._lock, exclusive=not shared):
+            self._unlock()
+            raise InputError(f"{self.folder}: another build is running there; wait for it, or stop it.")
+
+    def _unlock(self) -> None:
+        if self._lock:
+            self._lock.close()
+            self._lock = None
+
+    def stage(self, name: str) -> Location:
+        """The folder of a stage, and a folder of its name for local files."""
+        path = self.folder / name
+        path.mkdir(exist_ok=True)
+        (self.scratch / name).mkdir(exist_ok=True)
+        return path
+
+    def forget(self, stage: str) -> bool:
+        """Remove a stage's finished work; whether there was any."""
+        there = (self.folder / stage).exists()
+        if there:
+            remove(self.folder / stage)
+        return there
+
+    def done(self, stage: str, shard: str) -> dict[str, Any] | None:
+        """The counts of a finished shard."""
+        return _read(self.folder / stage / f"{shard}.json")
+
+    def finish(self, stage: str, shard: str, counts: Mapping[str, object]) -> None:
+        """Mark a shard as done, after its output is complete."""
+        self._refuse_other_work()
+        path = self.folder / stage / f"{shard}.json"
+        with writing(path):
+            write_text(path, json.dumps(counts, ensure_ascii=False) + "\n")
 
     def hold(self, stage: str, shard: str) -> IO[str] | None:
         """Keep other processes from the same shard until the result is closed, or this process ends.
@@ -139,89 +198,19 @@ class WorkFolder:
         return file
 
     def leave(self) -> None:
-        """Leave the work to others, who go on with it."""
+        """Leave the work to others, who continue it."""
         if self.scratch != self.folder:
             remove(self.scratch)
-        if self._lock:
-            self._lock.close()
-            self._lock = None
-
-    def _begin_scratch(self) -> None:
-        """Make a scratch folder for a remote work folder, or empty the one of a killed build, but for its answers."""
-        with files.writing(self.scratch, "choose another --scratch"):
-            self.scratch.mkdir(parents=True, exist_ok=True)
-            self._lock_out_others()
-            for path in self.scratch.iterdir():
-                if path.name != LOCK and not path.name.startswith(ANSWERS):
-                    remove(path)
-
-    def _take_up(self, identity: Mapping[str, object], changeable: Mapping[str, Sequence[str]]) -> None:
-        """Compare with the identity of the existing work; remove the stages that must be done again."""
-        try:
-            before = json.loads((self.folder / MARKER).read_text(encoding="utf-8"))
-        except ValueError:
-            before = None
-        same = {key: identity[key] for key in changeable} if isinstance(before, dict) else {}
-        if not isinstance(before, dict) or {**before, **same} != identity:
-            raise InputError(
-                f"--resume: {self.folder} was begun with other {_differing(before, identity, same)}; pass the "
-                "same, or --overwrite instead of --resume."
-            )
-        if before != identity:
-            for key, stages in changeable.items():
-                for stage in stages if before.get(key) != identity[key] else ():
-                    if (self.folder / stage).exists():
-                        self.changed = _differing(before, identity, {})
-                        remove(self.folder / stage)
-
-    def _lock_out_others(self, shared: bool = False) -> None:
-        """Hold a lock until this process ends, or the work is removed.
-
-        Args:
-            shared: others may hold it, too, if they share it.
-
-        Raises:
-            InputError: another process holds it.
-        """
-        if self._lock:
-            return
-        self._lock = (self.scratch / LOCK).open("a+")
-        if not _locked(self._lock, exclusive=not shared):
-            self._lock.close()
-            self._lock = None
-            raise InputError(f"{self.folder}: another build is running there; wait for it, or stop it.")
-
-    def stage(self, name: str) -> Location:
-        """The folder of a stage."""
-        path = self.folder / name
-        path.mkdir(exist_ok=True)
-        return path
-
-    def done(self, stage: str, shard: str) -> dict[str, object] | None:
-        """The counts of a finished shard."""
-        path = self.folder / stage / f"{shard}.json"
-        try:
-            return dict(json.loads(path.read_text(encoding="utf-8")))
-        except (OSError, ValueError):
-            return None
-
-    def finish(self, stage: str, shard: str, counts: Mapping[str, object]) -> None:
-        """Mark a shard as done, after its output is complete."""
-        self._require_joined()
-        note(self.folder / stage, shard, counts)
+        self._unlock()
 
     def remove(self) -> None:
         """Remove everything, after the data set is written."""
         remove_work(self.folder)
-        if self.scratch != self.folder:
-            remove(self.scratch)
-        if self._lock:
-            self._lock.close()
-            self._lock = None
+        self.leave()
 
 
 def _locked(file: IO[str], exclusive: bool) -> bool:
-    """Lock a file; false if another process holds it. Without locks in the file system, nobody ever does."""
+    """Lock a file; false if another process holds it. In a file system without locks, always true."""
     if fcntl is None:
         return True
     try:
@@ -233,19 +222,12 @@ def _locked(file: IO[str], exclusive: bool) -> bool:
     return True
 
 
-def note(stage: Location, shard: str, counts: Mapping[str, object]) -> None:
-    """Mark a shard as done in the folder of its stage, from any process."""
-    path = stage / f"{shard}.json"
-    with writing(path):
-        write_text(path, json.dumps(counts, ensure_ascii=False) + "\n")
-
-
 def work_place(out: Location) -> Location:
     """The work folder of a build to `out`."""
     return out.parent / f".{out.name}.build"
 
 
-def own_scratch(folder: Location) -> Path:
+def _own_scratch(folder: Location) -> Path:
     """The local folder of one work folder: itself, or, for a remote one, a folder in its scratch folder."""
     if isinstance(folder, Path):
         return folder
@@ -253,7 +235,7 @@ def own_scratch(folder: Location) -> Path:
 
 
 def remove_work(folder: Location) -> None:
-    """Remove a work folder, its marker last: so that it can always be told from a folder that was not made here."""
+    """Remove a work folder, its marker last, which distinguishes it from folders that were not made by a build."""
     for entry in folder.iterdir():
         if entry.name != MARKER:
             remove(entry)
@@ -265,14 +247,14 @@ def remove_finished(folder: Location) -> None:
     """Remove the work folder of a build that ended between its last step and this one, if there is one."""
     if folder.is_dir() and ((folder / MARKER).is_file() or not any(folder.iterdir())):
         remove_work(folder)
-        if own_scratch(folder).is_dir():
-            remove(own_scratch(folder))
+        if _own_scratch(folder).is_dir():
+            remove(_own_scratch(folder))
 
 
 def remove_leftovers(out: Location, *kinds: str) -> None:
     """Remove partial and replaced data sets of builds to `out` that were killed while writing.
 
-    A remote one has none beside it: they are made in the scratch folder.
+    Those of a remote `out` are in the scratch folder, which the next build empties.
     """
     if not isinstance(out, Path):
         return
@@ -292,6 +274,14 @@ def unreachable(path: Location, error: RemoteError) -> InputError:
     return InputError(f"{path}: cannot be read ({error}); check the storage, and {RESUME}.")
 
 
+def _read(path: Location) -> dict[str, Any] | None:
+    """The JSON object in a file; None if it is missing or broken."""
+    try:
+        return dict(json.loads(path.read_text(encoding="utf-8")))
+    except (OSError, ValueError, TypeError):
+        return None
+
+
 def _is_partial(path: Location) -> bool:
     return path.name.startswith(".") and ".partial-" in path.name
 
@@ -301,17 +291,13 @@ def _is_begun(path: Location) -> bool:
     return _is_partial(path) or path.name == LOCK
 
 
-def _differing(before: object, now: Mapping[str, object], skipped: Mapping[str, object]) -> str:
+def _differing(before: Mapping[str, Any], now: Mapping[str, Any]) -> str:
     """The names of what differs; for settings, which ones."""
-    if not isinstance(before, dict):
-        return "settings"
     names = []
-    for key in now:
-        if before.get(key) == now[key] or key in skipped:
-            continue
-        inner, other = now[key], before.get(key)
-        if isinstance(inner, dict) and isinstance(other, dict):
-            names += [name for name in inner if other.get(name) != inner[name]] or [key]
-        else:
+    for key, value in now.items():
+        other = before.get(key)
+        if other != value and isinstance(value, dict) and isinstance(other, dict):
+            names += [name for name in value if other.get(name) != value[name]] or [key]
+        elif other != value and before:
             names.append(key)
     return ", ".join(names) or "settings"

@@ -4,57 +4,33 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from mrs_datasets.builders.passes import PASSES, FolderPass, apply_passes, done_again, identity_of
-from mrs_datasets.builders.pipeline.stages import Engine, name_and_bytes, timed
+from mrs_datasets.builders.passes import PASSES, FolderPass, apply_passes, done_again, identity_of, same_passes
+from mrs_datasets.builders.pipeline.stages import Engine, Workers, name_and_bytes, timed
 from mrs_datasets.builders.pipeline.work_folder import WorkFolder, remove_finished, remove_leftovers, work_place
-from mrs_datasets.builders.pipeline.workers import Workers
-from mrs_datasets.builders.reddit.pipeline import Build, Pipeline, Stage, run_stages
-from mrs_datasets.builders.reddit.plan import BuildPlan
+from mrs_datasets.builders.reddit import duplicates, months, pairs, write
+from mrs_datasets.builders.reddit.funnel import Funnel
+from mrs_datasets.builders.reddit.plan import FROM_PAIRS, Build, BuildPlan, Settings
 from mrs_datasets.builders.reddit.read import dump_sha256
-from mrs_datasets.builders.reddit.settings import Settings
-from mrs_datasets.builders.reddit.shards.shard_stages import (
-    DUPLICATES,
-    FROM_PAIRS,
-    MONTHS,
-    PAIRS,
-    duplicates_shards,
-    finish_duplicates,
-    finish_months,
-    finish_pairs,
-    month_shards,
-    pair_shards,
-    require_complete,
-)
-from mrs_datasets.builders.reddit.shards.write_stage import write_data_set
 from mrs_datasets.prepared.prepare import MARKER
 from mrs_datasets.prepared.prepared import open_prepared
 from mrs_suggest.common import __version__
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.common.io.storage import Location, is_unfinished, require_free, require_writable, size
 
+WORK = 4  # version of the work folder's layout and of the rules: increment it if either changes
 WRITTEN = "after-write"  # in the work folder: the data set before the passes
-# Settings of the stages; all others belong to the months. The last stage is done in one go.
-WORK = 3  # version of the work folder's layout and of the rules: increment it if either changes
-OF_THE_PAIRS = "pairs"  # the part of a work folder's identity on which months do not depend
-OF_PAIRS = ("english_months", "min_language_score", "clean")
-OF_WRITING = ("profile", "min_examples", "min_reply_count", "max_responses", "responses_from", "split_by", "buckets")
-
-
-def stages_of(settings: Settings) -> list[Stage]:
-    """The stages of a build with these settings, in order."""
-    stages = [
-        Stage(MONTHS, finish_months, month_shards, "B", scale=True),
-        Stage(PAIRS, finish_pairs, pair_shards, " buckets"),
-    ]
-    if settings.clean:
-        stages.append(Stage(DUPLICATES, finish_duplicates, duplicates_shards, " pairs", scale=True))
-    return [*stages, Stage("write", write_data_set)]
+# Parts of a work folder's identity on which months do not depend, and the settings in them.
+OF_PAIRS, OF_WRITING = "pairs", "writing"
+SETTINGS_OF = {
+    OF_PAIRS: ("english_months", "min_language_score", "clean"),
+    OF_WRITING: ("min_examples", "min_reply_count", "max_responses", "responses_from", "split_by"),
+}
 
 
 def build(
@@ -68,57 +44,75 @@ def build(
     strict: bool = False,
     say: Callable[[str], None] = print,
     engine: Engine | None = None,
-    stages: Callable[[Settings], list[Stage]] = stages_of,
     passes: Sequence[FolderPass] = (),
     cache: Path | None = None,
 ) -> dict[str, Any]:
     """Write the prepared folder `out` and return its report.
 
-    The work is in `.NAME.build` beside `out` until the data set is complete; a build that was interrupted at any moment
-    continues with `resume`, and ends with the same Parquet files as an uninterrupted one.
+    The work is in `.NAME.build` next to `out` until the data set is complete; a build that was interrupted at any
+    moment continues with `resume`, and ends with the same Parquet files as an uninterrupted one.
 
     Args:
         out: a local folder, or a remote one with a scratch folder (`mrs_suggest.common.io.storage.location`).
         strict: stop after reading if a dump could not be read completely; else what could be read is used.
-        engine: processes the shards, instead of the plan's number of processes; the files are the same.
-        stages: composes the stages from the settings; others must write the same files.
+        engine: processes the shards, and stays open; None: as many processes as planned. The files are the same.
         passes: over the data set once it is split and has its response sets, such as a filter of toxic pairs; they run
             in this process. The files that the last one writes are the data set.
         cache: keeps the passes' answers for later builds; None: they are removed with the work.
 
     Raises:
         InputError: an unreadable dump, a wrong language model, a full disk, a killed worker, or nothing left to write;
-            finished work stays for `resume`.
+            finished work is kept for `resume`.
     """
-    settings = replace(settings, buckets=plan.buckets)
-    out = _checked_out(out, plan, engine)
-    pipeline = Pipeline(plan, settings, name_and_bytes(language_model))
-    place = work_place(out)
-    if resume and (report := _whole_already(out, pipeline, passes)):
+    settings, out = replace(settings, buckets=plan.buckets), _checked_out(out, plan, engine)
+    if engine is not None:  # its processes may have working directories that differ from this one's
+        files = tuple(path.absolute() if isinstance(path, Path) else path for path in plan.files)
+        plan, language_model = replace(plan, files=files), language_model.absolute()
+    place, model = work_place(out), name_and_bytes(language_model)
+    if resume and (report := _whole_already(out, plan, settings, model, passes)):
         if strict:
-            require_complete({dump["name"]: dump["lossy"] for dump in report["pipeline"]["dumps"] if dump["lossy"]})
+            months.refuse_lossy(report["pipeline"]["dumps"])
         remove_finished(place)
         remove_leftovers(out, "partial", "old")
         return report
     require_free(out, overwrite, MARKER)
-    identity = {**_identity(plan, settings, pipeline), **identity_of(passes)}
-    work = WorkFolder(place, identity, resume, overwrite, {OF_THE_PAIRS: FROM_PAIRS, **done_again(passes)})
+    identity, changeable = _identity(plan, settings, language_model, passes)
+    work = WorkFolder(place, identity, resume, overwrite, changeable)
     if not isinstance(out, Path):
         out = replace(out, scratch=work.scratch)
     if work.changed:
-        say(f"--resume: other {work.changed}; what depends on it is done again, the rest stays")
+        say(f"resuming with different {work.changed}: dependent stages are rebuilt, the rest is reused")
+    about = {"language_model": model, "profile": settings.profile, "departures": settings.departures()}
+    running = Build(plan, settings, language_model, work, Funnel(about), say, strict)
     written: Location = work.scratch / WRITTEN if passes else out
-    running = Build(plan, settings, language_model, written, overwrite or bool(passes), work, pipeline, say, strict)
-    seconds = run_stages(stages(settings), running, engine)
-    report = running.report
+    seconds: dict[str, float] = {}
+    with nullcontext(engine) if engine is not None else Workers(plan.workers) as used:
+        report = _run_stages(running, used, written, overwrite or bool(passes), seconds)
     if passes:
-        with timed(seconds, "passes"):
-            data = open_prepared(str(written))
-            report = dict(apply_passes(data, passes, out, work, cache, overwrite))
+        with timed(seconds, PASSES):
+            report = dict(apply_passes(open_prepared(str(written)), passes, out, work, cache, overwrite))
     work.remove()
     remove_leftovers(out, "partial", "old")
     say(f"seconds: {', '.join(f'{stage} {spent:,.0f}' for stage, spent in seconds.items())}")
     return report
+
+
+def _run_stages(
+    build: Build, engine: Engine, out: Location, overwrite: bool, seconds: dict[str, float]
+) -> dict[str, Any]:
+    """The stages in order; `seconds` records how long each took."""
+    with timed(seconds, months.STAGE):
+        partitions = months.read_months(build, engine)
+    with timed(seconds, pairs.STAGE):
+        buckets, outcomes = pairs.make_pairs(build, partitions, engine)
+    codes: Mapping[str, tuple[Location, int]] = {}
+    if build.settings.clean:
+        with timed(seconds, duplicates.STAGE):
+            codes = duplicates.find_duplicates(build, buckets, outcomes, engine)
+    with timed(seconds, write.STAGE):
+        if versions := engine.about():
+            build.funnel.about["engine"] = versions
+        return write.write_data_set(build, buckets, outcomes, codes, engine, out, overwrite)
 
 
 def build_months(
@@ -129,45 +123,38 @@ def build_months(
     *,
     strict: bool = False,
     say: Callable[[str], None] = print,
-    engine: Engine | None = None,
 ) -> Location:
     """Do the stage `months` of the plan's dumps alone; return the work folder.
 
-    Once all dumps were done, `build(..., resume=True)` with all of them goes on from there.
-    Several processes may do so at a time, on several machines with a disk in common or a remote `out`, each with dumps
-    of its own and the same settings and buckets.
+    A `build(..., resume=True)` of all dumps then continues with the pairs. Several processes may read different dumps
+    at a time, on several machines with a shared disk or a remote `out`, with the same settings and buckets.
 
     Raises:
         InputError: as `build`, also if `strict`; the work was begun with other settings, or another process is reading
             a dump.
     """
-    settings = replace(settings, buckets=plan.buckets)
-    out = _checked_out(out, plan, engine)
-    pipeline = Pipeline(plan, settings, name_and_bytes(language_model))
+    settings, out = replace(settings, buckets=plan.buckets), _checked_out(out, plan, None)
     require_free(out, False, MARKER)
-    identity, mine = _identity(plan, settings, pipeline), {OF_THE_PAIRS: FROM_PAIRS, PASSES: ()}
-    work = WorkFolder(work_place(out), identity, True, False, mine, shared=True)
-    running = Build(plan, settings, language_model, out, False, work, pipeline, say, strict)
-    (months,) = (stage for stage in stages_of(settings) if stage.name == MONTHS)
+    identity, changeable = _identity(plan, settings, language_model, ())
+    work = WorkFolder(work_place(out), identity, True, False, changeable, shared=True)
+    running = Build(plan, settings, language_model, work, Funnel({}), say, strict)
     with ExitStack() as held:
         held.callback(work.leave)
-        folder = work.stage(MONTHS)
-        for shard in month_shards(running):
-            if lock := work.hold(MONTHS, shard.name):
+        for shard in months.month_shards(running):
+            if lock := work.hold(months.STAGE, shard.name):
                 held.enter_context(lock)
-        used = engine if engine is not None else held.enter_context(Workers(plan.workers))
-        months.run(running, used)
-    return folder.parent
+        months.read_months(running, held.enter_context(Workers(plan.workers)))
+    return work.folder
 
 
 def _checked_out(out: Location, plan: BuildPlan, engine: Engine | None) -> Location:
-    """The real path of the data set's folder: work is beside the folder itself, not beside a link to it.
+    """The real path of the data set's folder: work is next to the folder itself, not next to a link to it.
 
     Raises:
         InputError: a remote folder cannot be written, has no scratch folder, or is not visible to the workers.
     """
+    places: tuple[Location, ...] = plan.files
     if isinstance(out, Path):
-        places: tuple[Location, ...] = plan.files
         out = Path(os.path.realpath(out))
     else:
         places = (out, *plan.files)
@@ -176,23 +163,30 @@ def _checked_out(out: Location, plan: BuildPlan, engine: Engine | None) -> Locat
             raise InputError(f"--out {out}: a remote folder needs a local one for temporary files; pass --scratch.")
     hidden = [path for path in places if not isinstance(path, Path) and "memory" in path.protocols]
     if hidden and engine is None and plan.workers > 1:
-        raise InputError(f"{hidden[0]}: is only in this process's memory; pass --workers 1.")
+        raise InputError(f"{hidden[0]}: exists only in this process's memory; pass --workers 1.")
     return out
 
 
-def _identity(plan: BuildPlan, settings: Settings, pipeline: Pipeline) -> dict[str, object]:
-    """What a build's work depends on: the months, each with its own name, and their pairs."""
+def _identity(
+    plan: BuildPlan, settings: Settings, language_model: Path, passes: Sequence[FolderPass]
+) -> tuple[dict[str, object], dict[str, Sequence[str]]]:
+    """The inputs and settings that a build's work depends on, and the parts that a resumed build may change, each with
+    the stages that are then rebuilt. (Each month also depends on its own name and size.)"""
     values = settings.as_dict()
-    of_months = {name: value for name, value in values.items() if name not in (*OF_PAIRS, *OF_WRITING)}
-    of_pairs = {
-        **{name: values[name] for name in OF_PAIRS},
-        "dumps": [name_and_bytes(path) for path in plan.files],
-        "language model": list(pipeline.language_model.values()),
+    parts: dict[str, dict[str, Any]] = {
+        part: {name: values.pop(name) for name in names} for part, names in SETTINGS_OF.items()
     }
-    return {"format of the work": WORK, "settings": of_months, "buckets": plan.buckets, OF_THE_PAIRS: of_pairs}
+    parts[OF_PAIRS]["dumps"] = [name_and_bytes(path) for path in plan.files]
+    parts[OF_PAIRS]["language model"] = list(name_and_bytes(language_model).values())
+    del values["profile"], values["buckets"]
+    identity = {"format of the work": WORK, "settings": values, "buckets": plan.buckets, **parts}
+    changeable = {OF_PAIRS: FROM_PAIRS, OF_WRITING: [write.STAGE]}
+    return {**identity, **identity_of(passes)}, {**changeable, **done_again(passes)}
 
 
-def _whole_already(out: Location, pipeline: Pipeline, passes: Sequence[FolderPass]) -> dict[str, Any] | None:
+def _whole_already(
+    out: Location, plan: BuildPlan, settings: Settings, model: Mapping[str, Any], passes: Sequence[FolderPass]
+) -> dict[str, Any] | None:
     """The report at `out`, if it is of this very build, which was then interrupted after its last step.
 
     The dumps are read again for their hashes: nothing else is left to compare them with.
@@ -201,16 +195,17 @@ def _whole_already(out: Location, pipeline: Pipeline, passes: Sequence[FolderPas
         return None
     try:
         report: dict[str, Any] = json.loads((out / MARKER).read_text(encoding="utf-8"))
+        there = report["pipeline"]
         buckets = report["settings"]["buckets"]  # they determine files, and a resumed build keeps them
-        now = {**pipeline.as_dict(), "settings": {**pipeline.settings.as_dict(), "buckets": buckets}}
-        there = {**report["pipeline"], "settings": report["settings"]}
-        same = all(there[key] == now[key] for key in ("language_model", "settings"))
-        dumps = [(dump["name"], dump["bytes"]) for dump in there["dumps"]]
-        same = same and dumps == [(path.name, size(path)) for path in pipeline.plan.files]
-        done = [(entry["name"], entry["about"]["identity"]) for entry in report.get("passes", ())]
-        same = same and done == [(each.name, json.loads(json.dumps(each.identity()))) for each in passes]
-        same = same and report["version"] == __version__
-        hashes = [dump["sha256"] for dump in there["dumps"]]
-        return report if same and hashes == [dump_sha256(path) for path in pipeline.plan.files] else None
+        same = (
+            report["version"] == __version__
+            and report["settings"] == {**settings.as_dict(), "buckets": buckets}
+            and there["language_model"] == model
+            and [(dump["name"], dump["bytes"]) for dump in there["dumps"]]
+            == [(path.name, size(path)) for path in plan.files]
+            and same_passes(report.get(PASSES, []), passes)
+            and [dump["sha256"] for dump in there["dumps"]] == [dump_sha256(path) for path in plan.files]
+        )
+        return report if same else None
     except (OSError, ValueError, KeyError, TypeError):
         return None

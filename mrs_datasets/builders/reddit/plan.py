@@ -1,4 +1,4 @@
-"""What a build will need, before it begins: files, disk, memory; refused if the disk is too small."""
+"""Settings of a build of MRS from dumps, and what it needs before it begins: files, disk, memory."""
 
 from __future__ import annotations
 
@@ -7,23 +7,25 @@ import json
 import os
 import re
 import shutil
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from typing import Any
 
-from mrs_datasets.builders.pipeline.work_folder import MARKER, work_place
+from mrs_datasets.builders.pipeline.work_folder import MARKER, WorkFolder, work_place
+from mrs_datasets.builders.reddit.funnel import Funnel
+from mrs_datasets.prepared.responses import MAX_RESPONSES, PAPER_MIN_REPLY_COUNT
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.common.io.files import require_regular
 from mrs_suggest.common.io.remote_errors import masked
-from mrs_suggest.common.io.storage import (
-    Location,
-    files_below,
-    find_files,
-    is_url,
-    same_file,
-    scratch_folder,
-)
+from mrs_suggest.common.io.storage import Location, files_below, find_files, is_url, same_file, scratch_folder
 from mrs_suggest.common.io.storage import size as size_of
+
+SPLITS_BY = ("example", "thread")
+RESPONSES_FROM = ("all", "training")
+ALL_MONTHS = "all"
+MAX_BUCKETS = 1 << 16  # numpy uses radix sort for 16-bit numbers, which is several times faster
+FROM_PAIRS = ("pairs", "duplicates", "write")  # stages that are done again if the inputs of the pairs differ
 
 # Of monthly dumps: bytes of JSON per comment, and zstd's ratio (2010-2019: 5.8 TB in 6.65 billion comments).
 LINE_BYTES = 872
@@ -36,6 +38,129 @@ PAIRS_PER_COMMENT = 0.6
 READER_BYTES = int(2.7e9)  # of a process that reads a month with a window of 2 GiB
 BUCKET_BYTES = 1800  # in memory, per comment of the bucket that a worker joins, masks and identifies
 RESERVE = 1.1  # of the disk
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The values of a build; the defaults are the paper's (Zhang et al. 2021, section 2).
+
+    Attributes:
+        profile: the name of the profile that the values come from.
+        min_score: comments below are dropped (section 2: "score less than one").
+        min_language_score: fastText's probability must be above (section 2: 0.7).
+        min_examples: languages with fewer pairs are left out (section 2: 100,000).
+        english_months: first and last month of English replies that are kept (section 2: 2018 only); empty: all.
+        min_reply_count, max_responses: of the response sets (section 2.1: twenty times; 30,000 to 50,000).
+        responses_from: where those replies are counted: `all` splits (section 2.1: "in the dataset"), or `training`, so
+            that no test reply gets into the response set.
+        drop_bots: leave out bots' comments (the paper does not mention this).
+        clean: turn Markdown into text, leave out quotes and HTML tags, repair mojibake, drop duplicates (ours). Links,
+            users' names, e-mail and IP addresses and telephone numbers are masked in every profile, which the paper
+            does not mention.
+        split_by: `example` (section 2: 80/10/10 at random), or `thread`, so that no thread is in two splits.
+        min_characters, max_characters: of both sides; None: no bound (the paper names none).
+        buckets: parts of the join; changes memory and files, not results.
+        keep_rejects: texts to store for inspection, per reason.
+
+    Raises:
+        InputError: a value is out of range; the message names its option.
+    """
+
+    profile: str = "paper"
+    min_score: int = 1
+    min_language_score: float = 0.7
+    min_examples: int = 100_000
+    english_months: tuple[str, str] | tuple[()] | None = ("2018-01", "2018-12")
+    min_reply_count: int = PAPER_MIN_REPLY_COUNT
+    max_responses: int = MAX_RESPONSES
+    responses_from: str = "all"
+    drop_bots: bool = False
+    clean: bool = False
+    split_by: str = "example"
+    min_characters: int | None = None
+    max_characters: int | None = None
+    buckets: int = 64
+    keep_rejects: int = 0
+
+    def __post_init__(self) -> None:
+        least = {"keep_rejects": 0, "min_characters": 0}
+        counts = ("min_examples", "min_reply_count", "max_responses", "buckets", "max_characters", *least)
+        low, high = self.min_characters, self.max_characters
+        for name in counts:
+            value = getattr(self, name)
+            if value is not None and value < least.get(name, 1):
+                raise InputError(f"--{name.replace('_', '-')}: expected {least.get(name, 1)} or more, found {value}.")
+        if self.buckets > MAX_BUCKETS:
+            raise InputError(f"--buckets: expected {MAX_BUCKETS} or fewer, found {self.buckets}.")
+        if not 0 <= self.min_language_score < 1:
+            raise InputError(f"--min-language-score: expected 0 or more and below 1, found {self.min_language_score}.")
+        for name, values in (("split_by", SPLITS_BY), ("responses_from", RESPONSES_FROM)):
+            if getattr(self, name) not in values:
+                flag, found = name.replace("_", "-"), getattr(self, name)
+                raise InputError(f"--{flag}: expected one of {', '.join(values)}, found {found!r}.")
+        if low is not None and high is not None and low > high:
+            raise InputError(f"--min-characters {low}: is more than --max-characters, which is {high}; lower it.")
+
+    def departures(self) -> dict[str, Any]:
+        """The values that differ from the profile's, as `as_dict` has them."""
+        profile = PROFILES[self.profile].as_dict()
+        return {name: value for name, value in self.as_dict().items() if value != profile[name]}
+
+    def as_dict(self) -> dict[str, Any]:
+        """All values, for JSON."""
+        return {**asdict(self), "english_months": ":".join(self.english_months or ()) or ALL_MONTHS}
+
+
+PROFILES = {
+    "paper": Settings(),
+    "clean": Settings(profile="clean", drop_bots=True, clean=True, split_by="thread", responses_from="training"),
+}
+
+
+def make_settings(profile: str, **changes: Any) -> Settings:
+    """A profile with changes; those that are None are left out.
+
+    Raises:
+        InputError: no such profile, or a value out of range.
+
+    >>> make_settings("paper", min_examples=10, buckets=None).departures()
+    {'min_examples': 10}
+    """
+    if profile not in PROFILES:
+        raise InputError(f"--profile {profile}: expected one of {', '.join(PROFILES)}.")
+    return replace(PROFILES[profile], **{name: value for name, value in changes.items() if value is not None})
+
+
+def read_months(text: str) -> tuple[str, str]:
+    """`2018-01:2018-12`, or one month, as its first and last month.
+
+    Raises:
+        InputError: it is neither.
+    """
+    first, _, last = text.partition(":")
+    last = last or first
+    if not all(re.fullmatch(r"\d{4}-(0[1-9]|1[0-2])", month) for month in (first, last)) or first > last:
+        raise InputError(f"--english-months {text}: expected YYYY-MM:YYYY-MM, first month first, or `all`.")
+    return first, last
+
+
+def read_size(text: str) -> int:
+    """Bytes from `8GB`, `512MB` or `2GiB`.
+
+    Raises:
+        InputError: it is not a size.
+
+    >>> read_size("8GB"), read_size("2GiB")
+    (8000000000, 2147483648)
+    """
+    found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([KMGT])(i?)B?", text.strip(), re.IGNORECASE)
+    if not found:
+        raise InputError(f"--memory {text}: expected a size such as 8GB.")
+    power = "KMGT".index(found[2].upper()) + 1
+    return int(float(found[1]) * (1024 if found[3] else 1000) ** power)
+
+
+# --- The plan -------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -66,9 +191,30 @@ class BuildPlan:
         shown = ", ".join(names) if len(names) <= 4 else f"{', '.join(names[:2])} ... {names[-1]}"
         return [
             f"{len(names)} files, {readable(self.bytes)}: {shown}",
-            f"about {self.comments:,} comments; disk {readable(self.disk)} beside them, memory {readable(self.memory)} "
+            f"about {self.comments:,} comments; {readable(self.disk)} more on disk, {readable(self.memory)} of memory "
             f"with {self.workers} {'worker' if self.workers == 1 else 'workers'}, {self.buckets} buckets",
         ]
+
+
+@dataclass
+class Build:
+    """What the stages of one build share.
+
+    Attributes:
+        language_model: of fastText.
+        work: the folder of finished work.
+        funnel: counts of what the stages did; each stage adds to it.
+        say: prints a line.
+        strict: a dump that cannot be read completely stops the build.
+    """
+
+    plan: BuildPlan
+    settings: Settings
+    language_model: Path
+    work: WorkFolder
+    funnel: Funnel
+    say: Callable[[str], None]
+    strict: bool = False
 
 
 def find_dumps(patterns: Sequence[str]) -> tuple[Location, ...]:
@@ -98,10 +244,7 @@ def _local_files(pattern: str) -> list[Location]:
 
 
 def begun_buckets(out: Location) -> int | None:
-    """The number of buckets of an interrupted build to `out`; None if there is none.
-
-    A resumed build must keep it, even with other workers or memory than planned.
-    """
+    """The number of buckets of an interrupted build to `out`, which a resumed one must keep; None without such work."""
     try:
         return int(json.loads((work_place(out) / MARKER).read_text(encoding="utf-8"))["buckets"])
     except (OSError, ValueError, KeyError, TypeError):
@@ -114,7 +257,7 @@ def make_build_plan(
     """Estimate a build, and refuse an impossible one.
 
     Args:
-        out: the data set's folder; work is beside it. For a remote one, the scratch folder's disk is checked.
+        out: the data set's folder, which the work is next to. For a remote one, the scratch folder's disk is checked.
         workers: at most this many; None: as many as cores and memory allow.
         memory: bytes that the build may use.
         buckets: at least this many; more if a bucket would not fit into memory.
@@ -129,7 +272,6 @@ def make_build_plan(
         )
     fit = max(1, min(memory // READER_BYTES, os.cpu_count() or 1))
     workers = min(workers, fit) if workers else fit
-    size = sum(map(size_of, files))
     months = [size_of(path) * RATIOS.get(path.suffix, 1.0) / LINE_BYTES for path in files]
     comments = int(sum(months))
     pair_bytes = PAIR_BYTES + (SIGNED_BYTES if clean else 0)
@@ -138,40 +280,24 @@ def make_build_plan(
     while buckets < needed:
         buckets *= 2
     if isinstance(out, Path):
-        held = sum(map(size_of, files_below(work_place(out))))  # used, or replaced
-        _require_room(disk - held, disk, out, f"--out {out}")
+        folder, option, room = out, f"--out {out}", disk
+        missing = disk - sum(map(size_of, files_below(work_place(out))))  # existing work is used, or replaced
     else:  # a month per worker, in groups and in buckets; then the pairs, before they are sent
-        scratch = int(RESERVE * max(2 * workers * max(months) * SPILL_BYTES, comments * PAIRS_PER_COMMENT * pair_bytes))
-        _require_room(scratch, scratch, scratch_folder(out), f"--scratch {scratch_folder(out)}")
-    readers = min(workers, len(files))
-    return BuildPlan(tuple(files), size, comments, disk, workers, readers * READER_BYTES, buckets)
-
-
-def _require_room(missing: int, needed: int, folder: Path, option: str) -> None:
-    """Refuse a folder whose disk has less free space than is missing."""
+        folder, option = scratch_folder(out), f"--scratch {scratch_folder(out)}"
+        missing = room = int(
+            RESERVE * max(2 * workers * max(months) * SPILL_BYTES, comments * PAIRS_PER_COMMENT * pair_bytes)
+        )
     place = next(there for there in (folder, *folder.absolute().parents) if there.is_dir())
     free = shutil.disk_usage(place).free
     if missing > free:
         raise InputError(
-            f"{option}: the build needs about {readable(needed)}, and {place} has {readable(free)} free; choose "
+            f"{option}: the build needs about {readable(room)}, and {place} has {readable(free)} free; choose "
             "another disk, or build fewer months."
         )
-
-
-def read_size(text: str) -> int:
-    """Bytes from `8GB`, `512MB` or `2GiB`.
-
-    Raises:
-        InputError: it is not a size.
-
-    >>> read_size("8GB"), read_size("2GiB")
-    (8000000000, 2147483648)
-    """
-    found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([KMGT])(i?)B?", text.strip(), re.IGNORECASE)
-    if not found:
-        raise InputError(f"--memory {text}: expected a size such as 8GB.")
-    power = "KMGT".index(found[2].upper()) + 1
-    return int(float(found[1]) * (1024 if found[3] else 1000) ** power)
+    readers = min(workers, len(files))
+    return BuildPlan(
+        tuple(files), sum(map(size_of, files)), comments, disk, workers, readers * READER_BYTES, buckets
+    )  # fmt: skip
 
 
 def readable(size: float) -> str:

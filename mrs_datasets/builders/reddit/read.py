@@ -20,9 +20,7 @@ from typing import Annotated, BinaryIO, TypeVar
 import numpy as np
 import pyarrow as pa
 
-from mrs_datasets.builders.reddit.cleaning.bots import is_bot
-from mrs_datasets.builders.reddit.schema import COMMENTS
-from mrs_datasets.builders.reddit.tally import Tally
+from mrs_datasets.builders.reddit.cleaning.filter import is_bot
 from mrs_suggest.common.errors import InputError, MissingExtraError
 from mrs_suggest.common.io.remote import BUFFER_BYTES
 from mrs_suggest.common.io.storage import Location, open_stream
@@ -32,6 +30,22 @@ try:
     import msgspec
 except ImportError:
     raise MissingExtraError("msgspec", "reddit", "reading dumps") from None
+
+# One comment per row. Strings are valid UTF-8 without surrogates. No column holds an author: whether the author is a
+# bot is decided while reading, and the name goes no further.
+COMMENTS = pa.schema(
+    [
+        pa.field("id", pa.string(), nullable=False),  # without the prefix t1_
+        pa.field("parent_id", pa.string(), nullable=False),  # t1_ID: a comment, t3_ID: the post, which is not a message
+        pa.field("link_id", pa.string(), nullable=False),  # t3_ID of the post: the thread
+        pa.field("body", pa.string(), nullable=False),  # Markdown; the dumps write & < > as &amp; &lt; &gt;
+        pa.field("score", pa.int32()),  # null if the dump does not give it
+        pa.field("is_bot", pa.bool_(), nullable=False),
+        pa.field("deleted_later", pa.bool_(), nullable=False),  # newer dumps mark what was deleted after the crawl
+        pa.field("created", pa.int64(), nullable=False),  # seconds since 1970, UTC
+    ]
+)
+COMMENT_PREFIX, POST_PREFIX = "t1_", "t3_"
 
 BATCH_ROWS = 4096  # more rows do not fit into the processor's cache, which costs a third
 BATCH_BYTES = 64 << 20  # of JSON per batch, for months with very long comments
@@ -55,7 +69,7 @@ _DIGITS = re.compile(r"(-?[0-9]{1,15})(?:\.[0-9]*)?")
 
 
 @dataclass
-class ReadCounts(Tally):
+class ReadCounts:
     """Counts of reading, updated while batches are read; one object may be used for several files.
 
     Attributes:
@@ -116,18 +130,18 @@ def read_comments(
     batch_rows: int = BATCH_ROWS,
     counts: ReadCounts | None = None,
     max_line: int = MAX_LINE,
-    tell_bots: bool = True,
+    find_bots: bool = True,
     skipped: Collection[int] = (),
 ) -> Iterator[pa.RecordBatch]:
     """Yield the comments of a dump in batches with the schema `COMMENTS`.
 
     Args:
-        path: `RC_*.zst` (windows up to 2 GiB, several frames), xz, bz2, gzip or plain; the first bytes tell which.
+        path: `RC_*.zst` (windows up to 2 GiB, several frames), xz, bz2, gzip or plain; detected from the first bytes.
         batch_rows: rows of a batch; the last one, and one of very long comments, has fewer.
         counts: updated on the way.
         max_line: a longer line is skipped and counted, without being kept in memory (bytes; a limit below the size
             of a piece, `streams.PIECE`, does not apply to lines inside one).
-        tell_bots: false saves some time if it is not needed: then `is_bot` is always false.
+        find_bots: if false, `is_bot` is always false, which saves some time.
         skipped: frames of zstd to leave out, by number (see `AlteredError`).
 
     Memory: the decoder's (for zstd the window of the dump, up to 2 GiB), one line of `max_line` bytes and one batch.
@@ -143,9 +157,9 @@ def read_comments(
     with _open(path) as hashed:
         file = io.BufferedReader(hashed, BUFFER_BYTES)
         try:
-            pieces = read_pieces(file, _require_packing(path, file), skipped)
+            pieces = read_pieces(file, _packing(path, file), skipped)
             for rows in _read(file, pieces, batch_rows, counts, max_line):
-                yield _as_batch(rows, tell_bots)
+                yield _as_batch(rows, find_bots)
             damage = ""
         except DamagedError as error:
             damage = str(error)
@@ -188,12 +202,12 @@ def _read(
                 damage = DamagedError("the file ends in the middle of a line")
             if len(rows) >= batch_rows or size >= BATCH_BYTES:
                 full = len(rows) if size >= BATCH_BYTES else len(rows) // batch_rows * batch_rows
-                yield from _parts(rows[:full], batch_rows)
+                yield from (rows[first : first + batch_rows] for first in range(0, full, batch_rows))
                 rows, size = rows[full:], 0
     except DamagedError as error:
         damage = error
     counts.bytes = start + file.tell()
-    yield from _parts(rows, batch_rows)
+    yield from (rows[first : first + batch_rows] for first in range(0, len(rows), batch_rows))
     if damage:
         raise damage
 
@@ -249,7 +263,7 @@ def decode_lines(block: bytes, counts: ReadCounts) -> list[Comment]:
 
 
 def _decode_together(block: bytes, decoder: msgspec.json.Decoder[CommentT]) -> list[CommentT] | None:
-    """The comments of a block at once; None if that fails, or a line is not exactly one comment.
+    """The comments of a block, decoded together; None if that fails, or a line is not exactly one comment.
 
     msgspec's `decode_lines` accepts an object across a line end, blank lines, and two objects in one line. If every
     line begins and ends with a brace, the first two are impossible, and the third gives more rows than lines.
@@ -341,13 +355,8 @@ def _settle(row: _Loose, counts: ReadCounts) -> bool:
     return True
 
 
-def _parts(rows: list[Comment], batch_rows: int) -> Iterator[list[Comment]]:
-    for start in range(0, len(rows), batch_rows):
-        yield rows[start : start + batch_rows]
-
-
-def _as_batch(rows: list[Comment], tell_bots: bool = True) -> pa.RecordBatch:
-    if tell_bots:
+def _as_batch(rows: list[Comment], find_bots: bool = True) -> pa.RecordBatch:
+    if find_bots:
         bots = is_bot(pa.array([row.author for row in rows], pa.string()))
     else:
         bots = pa.repeat(False, len(rows))
@@ -386,7 +395,7 @@ def _open(path: Location) -> Iterator[HashedReader]:
         ) from None
 
 
-def _require_packing(path: Location, file: BinaryIO) -> str:
+def _packing(path: Location, file: BinaryIO) -> str:
     head = file.read(HEAD)
     file.seek(0)
     if not head:

@@ -1,33 +1,30 @@
 """Rows of one file of message-reply pairs: TSV, CSV or JSON lines, plain or compressed.
 
 LANG.tsv      message, tab, reply; a header line is recognised
-LANG.csv      with a header line; quoted cells may hold line ends; the separator is a comma, semicolon or tab
+LANG.csv      with a header line; quoted cells may contain line ends; the separator is a comma, semicolon or tab
 LANG.jsonl    one object per line
 """
 
 from __future__ import annotations
 
 import csv
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from mrs_datasets.prepared.report import Report
-from mrs_datasets.readers.json_lines import parse_object
+from mrs_datasets.readers.sources import parse_object
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.common.io.lines import NUL, read_lines
 
-FORMATS = (".tsv", ".csv", ".jsonl")
 STOP, SKIP = "stop", "skip"
 MESSAGE, REPLY = "message", "reply"
-SEPARATORS = ",;\t"
 # A TSV's first line is a header if it has one name of each, in any case.
 LEFT_NAMES = frozenset(
     ["message", "prompt", "question", "query", "context", "input", "source", "post", "comment", "utterance", "text"]
 )
 RIGHT_NAMES = frozenset(["reply", "response", "answer", "output", "target", "completion", "comment"])
-HEADER, FURTHER = "header line, left out", "further columns, left out"
+OTHER_WIDTH = "another number of columns than the header"
 
 
 class Row(NamedTuple):
@@ -38,21 +35,14 @@ class Row(NamedTuple):
     reply: str
 
 
-@dataclass(frozen=True)
-class Columns:
+class Columns(NamedTuple):
     """The names of the two columns, if the format has names."""
 
     message: str = MESSAGE
     reply: str = REPLY
 
-    @property
-    def given(self) -> bool:
-        """Whether they differ from the defaults."""
-        return (self.message, self.reply) != (MESSAGE, REPLY)
 
-
-@dataclass(frozen=True)
-class Broken:
+class Broken(NamedTuple):
     """Handles a row that breaks the layout: stops, or counts it in the report.
 
     Attributes:
@@ -71,7 +61,7 @@ class Broken:
         return f"{self.name}:{number}"
 
     def __call__(self, number: int, reason: str, sentence: str, unit: str = "line") -> None:
-        """Stop with a sentence (`skip`: count the row as dropped for `reason`)."""
+        """Stop with a sentence; with `skip`, count the row as dropped for `reason`."""
         if self.on_error != SKIP:
             raise InputError(
                 f"{self.source}, {unit} {number}: {sentence}; correct it, or leave such rows out with --on-error skip."
@@ -79,13 +69,10 @@ class Broken:
         self.report.drop(self.part, reason, where=self.place(number))
 
 
-Reader = Callable[[Path, Columns, Broken], Iterator[Row]]
-
-
 def format_of(path: Path) -> str | None:
     """`.tsv`, `.csv` or `.jsonl`, also of `.gz` and `.xz` files; None for any other file."""
     name = path.name.removesuffix(".gz").removesuffix(".xz")
-    return next((ending for ending in FORMATS if name.endswith(ending)), None)
+    return next((ending for ending in READERS if name.endswith(ending)), None)
 
 
 def stem_of(path: Path) -> str:
@@ -103,54 +90,57 @@ def read_rows(path: Path, columns: Columns, broken: Broken) -> Iterator[Row]:
         InputError: the file cannot be read or is empty, a header lacks a column, or `broken` stops.
     """
     empty = True
-    readers: dict[str | None, Reader] = {".tsv": _tsv, ".csv": _csv, ".jsonl": _json}
-    for row in readers[format_of(path)](path, columns, broken):
+    for number, (message, reply) in READERS[format_of(path) or ""](path, columns, broken):
         empty = False
-        yield row
+        yield Row(broken.place(number), message, reply)
     if empty and not broken.report.dropped.get(broken.part):
         raise InputError(f"{path}: the file is empty; expected one message and reply per line.")
 
 
-def _tsv(path: Path, columns: Columns, broken: Broken) -> Iterator[Row]:
-    positions, width = (0, 1), 0
+Pairs = Iterator[tuple[int, tuple[str, str]]]  # number of the line, message and reply
+
+
+def _tsv(path: Path, columns: Columns, broken: Broken) -> Pairs:
+    (left, right), width = (0, 1), 0
     for number, line in read_lines(path, tolerant=True):
         cells = line.split("\t")
-        if number == 1:
-            found = _tsv_header(path, cells, columns)
-            if found:
-                positions, width = found, len(cells)
-                broken.report.find(broken.part, HEADER, broken.place(number))
-                continue
-        if _unreadable(number, line, broken):
+        if number == 1 and (found := _tsv_header(path, cells, columns)):
+            (left, right), width = found, len(cells)
+            broken.report.find(broken.part, "header line, left out", broken.place(number))
+        elif _unreadable(number, line, broken):
             continue
-        if len(cells) < 2 or (width and len(cells) != width):
+        elif len(cells) < 2 or (width and len(cells) != width):
             expected = f"{width} columns as in the header" if width else "message and reply separated by a tab"
             found_columns = "one column" if len(cells) == 1 else f"{len(cells)} columns"
-            reason = "another number of columns than the header" if width else "fewer than two columns"
+            reason = OTHER_WIDTH if width else "fewer than two columns"
             broken(number, reason, f"expected {expected}, found {found_columns} ({line[:60]!r})")
-            continue
-        if len(cells) > 2 and not width:
-            broken.report.find(broken.part, FURTHER, broken.place(number))
-        yield Row(broken.place(number), cells[positions[0]], cells[positions[1]])
+        else:
+            if len(cells) > 2 and not width:
+                broken.report.find(broken.part, "further columns, left out", broken.place(number))
+            yield number, (cells[left], cells[right])
 
 
 def _tsv_header(path: Path, cells: Sequence[str], columns: Columns) -> tuple[int, int] | None:
     """The positions of message and reply by a header line; None if the first line is not one."""
-    names = _names(cells)
-    if {columns.message.casefold(), columns.reply.casefold()} <= set(names):
+    if _has(cells, columns):
         return _positions(path, cells, columns)
-    if columns.given:
+    if columns != Columns():
         raise _no_column(path, cells, columns)
+    names = _names(cells)
     return (0, 1) if len(names) > 1 and names[0] in LEFT_NAMES and names[1] in RIGHT_NAMES else None
 
 
-def _csv(path: Path, columns: Columns, broken: Broken) -> Iterator[Row]:
+def _csv(path: Path, columns: Columns, broken: Broken) -> Pairs:
     lines = (line + "\n" for _, line in read_lines(path, tolerant=True))
     first = next(lines, None)
     if first is None:
         return
-    header, separator = _csv_header(path, first, columns)
-    positions = _positions(path, header, columns)
+    headers = {separator: next(csv.reader([first], delimiter=separator), []) for separator in ",;\t"}
+    separator = next((one for one, cells in headers.items() if _has(cells, columns)), None)
+    if separator is None:
+        raise _no_column(path, headers[","], columns)
+    header = headers[separator]
+    left, right = _positions(path, header, columns)
     reader = csv.reader(lines, delimiter=separator, strict=True)
     while True:
         number = reader.line_num + 2  # the row's first line; the header is line 1
@@ -161,30 +151,18 @@ def _csv(path: Path, columns: Columns, broken: Broken) -> Iterator[Row]:
         except csv.Error as error:
             broken(number, "broken CSV", f"not a CSV row ({error}); a quote may not be closed")
             continue
-        if not cells:  # an empty line
-            continue
-        if _unreadable(number, "".join(cells), broken):
+        if not cells or _unreadable(number, "".join(cells), broken):  # no cells: an empty line
             continue
         if len(cells) != len(header):
-            problem = f"expected {len(header)} cells as in the header, found {len(cells)}"
-            broken(number, "another number of columns than the header", problem)
+            broken(number, OTHER_WIDTH, f"expected {len(header)} cells as in the header, found {len(cells)}")
             continue
-        yield Row(broken.place(number), cells[positions[0]], cells[positions[1]])
-
-
-def _csv_header(path: Path, line: str, columns: Columns) -> tuple[list[str], str]:
-    """The names in a header line, and the separator by which it has both columns."""
-    for separator in SEPARATORS:
-        cells = next(csv.reader([line], delimiter=separator), [])
-        if {columns.message.casefold(), columns.reply.casefold()} <= set(_names(cells)):
-            return cells, separator
-    raise _no_column(path, next(csv.reader([line]), []), columns)
+        yield number, (cells[left], cells[right])
 
 
 def _positions(path: Path, header: Sequence[str], columns: Columns) -> tuple[int, int]:
     """The positions of the two columns; an exact name takes precedence over one in another case."""
     found = []
-    for wanted in (columns.message, columns.reply):
+    for wanted in columns:
         places = [place for place, cell in enumerate(header) if cell.strip() == wanted]
         places = places or [place for place, name in enumerate(_names(header)) if name == wanted.casefold()]
         if len(places) > 1:
@@ -199,6 +177,10 @@ def _names(cells: Sequence[str]) -> list[str]:
     return [cell.strip().casefold() for cell in cells]
 
 
+def _has(cells: Sequence[str], columns: Columns) -> bool:
+    return {name.casefold() for name in columns} <= set(_names(cells))
+
+
 def _no_column(path: Path, cells: Sequence[str], columns: Columns) -> InputError:
     shown = ", ".join(repr(cell.strip()[:30]) for cell in cells[:8])
     return InputError(
@@ -207,7 +189,7 @@ def _no_column(path: Path, cells: Sequence[str], columns: Columns) -> InputError
     )
 
 
-def _json(path: Path, columns: Columns, broken: Broken) -> Iterator[Row]:
+def _json(path: Path, columns: Columns, broken: Broken) -> Pairs:
     for number, line in read_lines(path, tolerant=True):
         if _unreadable(number, line, broken):
             continue
@@ -218,7 +200,10 @@ def _json(path: Path, columns: Columns, broken: Broken) -> Iterator[Row]:
             continue
         texts = texts_of_row(row, columns, broken, number)
         if texts:
-            yield Row(broken.place(number), *texts)
+            yield number, texts
+
+
+READERS = {".tsv": _tsv, ".csv": _csv, ".jsonl": _json}
 
 
 def texts_of_row(
@@ -226,7 +211,7 @@ def texts_of_row(
 ) -> tuple[str, str] | None:
     """Message and reply of a row with names, null as an empty text; None if it went to `broken`."""
     texts = []
-    for name in (columns.message, columns.reply):
+    for name in columns:
         if name not in row:
             keys = ", ".join(map(repr, list(row)[:8])) or "none"
             problem = f"expected the key {name!r}, found {keys} (--message-column and --reply-column name the keys)"
@@ -251,9 +236,7 @@ def _unreadable(number: int, text: str, broken: Broken) -> bool:
     try:
         text.encode("utf-8")
     except UnicodeEncodeError as error:
-        byte = ord(text[error.start]) - 0xDC00
-        broken(
-            number, "not UTF-8", f"not UTF-8 (byte {byte:#04x} at position {error.start}), convert the file to UTF-8"
-        )
+        place = f"byte {ord(text[error.start]) - 0xDC00:#04x} at position {error.start}"
+        broken(number, "not UTF-8", f"not UTF-8 ({place}), convert the file to UTF-8")
         return True
     return False

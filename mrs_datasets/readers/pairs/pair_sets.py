@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from mrs_datasets.prepared.prepared import bars_for_long_work
 from mrs_datasets.prepared.report import Report
 from mrs_datasets.readers import Chunks
-from mrs_datasets.readers.pairs.pair_checks import PairOptions, checked_pairs
+from mrs_datasets.readers.pairs.own_pairs import PairOptions, checked_pairs
 from mrs_datasets.readers.pairs.pair_files import Broken, Row, format_of, stem_of, texts_of_row
 from mrs_datasets.readers.pairs.pairs import Pair, placed_pairs, split_of
 from mrs_suggest.common.errors import InputError, first_line
@@ -23,18 +23,10 @@ if TYPE_CHECKING:
 
 SAVED = ("dataset_dict.json", "state.json")  # written by save_to_disk
 LOADABLE = (".parquet", ".arrow", ".jsonl", ".json", ".csv", ".tsv")
-# Names of splits that are usual on the hub -> ours.
-SPLIT_NAMES = {
-    "train": "train",
-    "validation": "validation",
-    "valid": "validation",
-    "val": "validation",
-    "dev": "validation",
-    "test": "test",
-}
+# Usual names of splits on the hub -> ours.
+SPLIT_NAMES = {"train": "train", **dict.fromkeys(["validation", "valid", "val", "dev"], "validation"), "test": "test"}
 HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*")
 BATCH_ROWS = 1000
-Result = TypeVar("Result")
 
 
 def is_saved_set(folder: Path) -> bool:
@@ -65,8 +57,7 @@ def read_set(source: str, report: Report, options: PairOptions, min_reply_count:
     Raises:
         InputError: it cannot be loaded, its language is not given, it lacks a column, or has no usable split.
     """
-    found = _load(source, options, report)
-    for language, splits in found.items():
+    for language, splits in _load(source, options, report).items():
         rows = _placed(source, language, splits, report, options)
         yield from placed_pairs(language, rows, report, min_reply_count, max_responses)
 
@@ -120,7 +111,7 @@ def _load(source: str, options: PairOptions, report: Report) -> dict[str, dict[s
 
     if any((Path(source) / name).is_file() for name in SAVED):
         saved = _asked(source, lambda: load_from_disk(source))
-        language = _required(source, options, ())
+        language = _language(source, options)
         return {language: dict(saved) if isinstance(saved, DatasetDict) else {"train": saved}}
     if not Path(source).exists():
         from mrs_suggest.common.hub.hub import commit_of
@@ -129,9 +120,9 @@ def _load(source: str, options: PairOptions, report: Report) -> dict[str, dict[s
     configs: list[str] = _asked(source, lambda: list(get_dataset_config_names(source)))
     chosen: dict[str, str] = {code: code for code in configs if find_language(code)}
     if options.language or not chosen:
-        language = _required(source, options, configs)
+        language = _language(source, options, configs)
         if language not in configs and len(configs) > 1:
-            raise InputError(f"{source}: there is no config {language}; it has {', '.join(configs)}.")
+            raise InputError(f"{source}: the data set lacks the config {language}; it has {', '.join(configs)}.")
         chosen = {language: language if language in configs else configs[0]}
     left_out = [config for config in configs if config not in chosen.values()]
     if left_out:
@@ -142,14 +133,14 @@ def _load(source: str, options: PairOptions, report: Report) -> dict[str, dict[s
     }
 
 
-def _required(source: str, options: PairOptions, configs: Iterable[str]) -> str:
+def _language(source: str, options: PairOptions, configs: Sequence[str] = ()) -> str:
     if options.language is None:
         listed = f" (its configs are {', '.join(configs)})" if configs else ""
         raise InputError(f"{source}: the data set does not give its language{listed}; name it with --language CODE.")
     return require_any_language(options.language, "--language").code
 
 
-def _asked(source: str, call: Callable[[], Result]) -> Result:
+def _asked(source: str, call: Callable[[], Any]) -> Any:
     from datasets.exceptions import DatasetGenerationError
 
     try:

@@ -1,4 +1,4 @@
-"""Message-reply pairs: the official archive's files, and their 80/10/10 split if a source has none."""
+"""Message-reply pairs: the official archive's files, and an 80/10/10 split for sources without splits."""
 
 from __future__ import annotations
 
@@ -58,11 +58,7 @@ def split_of(message: str) -> str:
 
 
 def split_pairs(
-    language: str,
-    pairs: Iterable[Pair],
-    report: Report,
-    min_reply_count: int = 1,
-    max_responses: int = MAX_RESPONSES,
+    language: str, pairs: Iterable[Pair], report: Report, min_reply_count: int = 1, max_responses: int = MAX_RESPONSES
 ) -> Chunks:
     """Yield the three splits of `pairs`, by `split_of`, and the response set counted from the training replies.
 
@@ -77,8 +73,8 @@ def placed_pairs(
     language: str,
     pairs: Iterable[tuple[str, Pair]],
     report: Report,
-    min_reply_count: int = 1,
-    max_responses: int = MAX_RESPONSES,
+    min_reply_count: int,
+    max_responses: int,
 ) -> Chunks:
     """`split_pairs` for pairs that come with their split: (train, validation or test; pair)."""
     buffers: dict[str, list[Pair]] = {split: [] for split in SPLITS}
@@ -88,12 +84,14 @@ def placed_pairs(
         buffers[split].append(pair)
         if len(buffers[split]) == CHUNK_ROWS:
             whole = False
-            yield _counted_chunk(language, split, buffers[split], replies)
+            replies.update(reply for _, reply in buffers[split] if split == SPLITS[0])
+            yield pair_chunk(language, split, buffers[split])
             buffers[split].clear()
     if whole and not all(buffers.values()):
         _fill_empty_splits(language, buffers, report)
+    replies.update(reply for _, reply in buffers[SPLITS[0]])
     for split, rows in buffers.items():
-        yield _counted_chunk(language, split, rows, replies)
+        yield pair_chunk(language, split, rows)
     responses = count_responses(replies, min_reply_count, max_responses)
     if not responses.num_rows:
         raise InputError(f"{language}: no reply occurs {min_reply_count} times in training; lower --min-reply-count.")
@@ -120,12 +118,6 @@ def _digest(message: str) -> int:
     return int.from_bytes(digest, "big")
 
 
-def _counted_chunk(language: str, split: str, rows: list[Pair], replies: Counter[str]) -> Chunk:
-    if split == SPLITS[0]:
-        replies.update(reply for _, reply in rows)
-    return pair_chunk(language, split, rows)
-
-
 def pair_chunk(config: str, split: str, rows: list[Pair]) -> Chunk:
     """One chunk of a pair config."""
     columns = [pa.array([row[column] for row in rows], pa.string()) for column in (0, 1)]
@@ -133,7 +125,7 @@ def pair_chunk(config: str, split: str, rows: list[Pair]) -> Chunk:
 
 
 def chunked(config: str, split: str, pairs: Iterable[Pair]) -> Chunks:
-    """Pairs of one config and split in chunks of bounded size (one empty chunk if there are none)."""
+    """Pairs of one config and split in chunks of bounded size; without pairs, one empty chunk."""
     rows: list[Pair] = []
     for pair in pairs:
         rows.append(pair)
@@ -141,8 +133,3 @@ def chunked(config: str, split: str, pairs: Iterable[Pair]) -> Chunks:
             yield pair_chunk(config, split, rows)
             rows.clear()
     yield pair_chunk(config, split, rows)
-
-
-def is_tsv(path: Path) -> bool:
-    """Whether the reader accepts the file: `.tsv`, `.tsv.gz` or `.tsv.xz`."""
-    return path.is_file() and path.name.endswith((".tsv", ".tsv.gz", ".tsv.xz"))

@@ -1,11 +1,7 @@
-"""The files of the STAPLE task (Mayhew et al. 2020): read, whole or prompt by prompt, and written.
+"""The files of the STAPLE task (Mayhew et al. 2020): read prompt by prompt or whole; and prediction files written.
 
-A file holds blocks separated by an empty line: `prompt_<md5>|prompt`, then one `text|weight` a line in gold files, the
+A file has blocks separated by an empty line: `prompt_<md5>|prompt`, then one `text|weight` a line in gold files, the
 text alone in prediction files; plain, `.gz` or `.xz`, UTF-8.
-
-`read_blocks` and `read_gold` read line by line: they accept files of any size and name the line of an error.
-`read_task_file` parses a file as a whole, which is many times faster, and falls back to lines if anything is unusual;
-a test compares the two ways.
 """
 
 from __future__ import annotations
@@ -15,10 +11,10 @@ import hashlib
 import lzma
 import math
 import zlib
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from itertools import accumulate, pairwise
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.common.io.files import atomic_write
@@ -28,7 +24,6 @@ from mrs_suggest.common.text.text import is_blank
 ID_PREFIX = "prompt_"
 CUT_TOLERANCE = 1e-6  # the published weights of a prompt sum to 1 within 1e-15
 MAX_AT_ONCE = 1 << 30  # chosen: the largest published file has 60 MB; larger files are read line by line
-_NO_ENDS = bytes(set(range(256)) - set(b"|\n"))
 
 
 def prompt_id(prompt: str) -> str:
@@ -54,16 +49,24 @@ class TaskFile(NamedTuple):
     weights: list[float]
 
 
-def read_task_file(path: str | Path, weighted: bool = False) -> TaskFile:
+def read_task_file(path: str | Path, weighted: bool = False, data: bytes | None = None) -> TaskFile:
     """Read a prediction file or, with `weighted`, a gold file.
+
+    Args:
+        data: the file's bytes, if they were read already.
 
     Raises:
         InputError: see `read_blocks` and `read_gold`.
     """
     path = Path(path)
-    data = read_whole(path)
-    found = parse_whole(data, weighted) if data is not None else None
-    return parse_lines(path, data, weighted) if found is None else found
+    found = TaskFile([], [0], [], [])
+    blocks = read_gold(path, data) if weighted else ((block, block.lines, []) for block in read_blocks(path, data=data))
+    for block, texts, weights in blocks:
+        found.ids.append(block.id)
+        found.texts.extend(texts)
+        found.weights.extend(weights)
+        found.bounds.append(len(found.texts))
+    return found
 
 
 def read_blocks(path: Path, prompts_alone: bool = False, data: bytes | None = None) -> Iterator[Block]:
@@ -78,7 +81,7 @@ def read_blocks(path: Path, prompts_alone: bool = False, data: bytes | None = No
     """
     first: dict[str, int] = {}
     block: Block | None = None
-    for number, line in read_lines(path, as_published=True, data=data):
+    for number, line in _lines(path, read_whole(path) if data is None else data):
         if "\0" in line:
             raise InputError(f"{path}, line {number}: {NUL}, which the published file does not have; {EDITED}")
         if not line or line.isspace():
@@ -107,13 +110,14 @@ def read_gold(path: Path, data: bytes | None = None) -> Iterator[tuple[Block, li
     """Yield the blocks of a gold file, each with its translations and their weights.
 
     Raises:
-        InputError: see `read_blocks`; a line is not `text|weight`, a prompt has none, or the file is truncated.
+        InputError: see `read_blocks`; a line is not `text|weight`, a prompt is without one, or the file is truncated.
     """
     block, weights = None, [1.0]
+    data = read_whole(path) if data is None else data
     for block in read_blocks(path, data=data):
         texts, weights = _weighted(path, block)
         yield block, texts, weights
-    if block and _lacks_weight(weights) and ends_inside_a_line(path, data):
+    if block and abs(math.fsum(weights) - 1) > CUT_TOLERANCE and ends_inside_a_line(path, data):
         raise InputError(
             f"{path}, line {block.number + len(block.lines)}: the file ends without a line end, and the weights of its "
             f"last prompt sum to {math.fsum(weights):.6g}, not 1; it is truncated, so fetch it again."
@@ -121,11 +125,7 @@ def read_gold(path: Path, data: bytes | None = None) -> Iterator[tuple[Block, li
 
 
 def read_staple_predictions(path: Path) -> dict[str, list[str]]:
-    """The translations of each prompt id of a prediction file, in its order; a prompt may have none.
-
-    Raises:
-        InputError: see `read_blocks`.
-    """
+    """The translations of each prompt id of a prediction file, in its order; see `read_blocks` for errors."""
     return {block.id: block.lines for block in read_blocks(path)}
 
 
@@ -154,25 +154,6 @@ def write_staple_predictions(prompts: Mapping[str, str], predictions: Mapping[st
     return count
 
 
-def write_staple(rows: Iterable[Mapping[str, Any]], path: Path) -> None:
-    """Write rows of a split as a gold file of the task; rows prepared from a gold file reproduce its content.
-
-    Args:
-        rows: with the columns id, prompt and translations.
-
-    Raises:
-        InputError: a text that the format cannot hold.
-    """
-    blocks = []
-    for row in rows:
-        lines = [f"{row['id']}|{row['prompt']}"]
-        lines += [f"{entry['text']}|{entry['weight']!r}" for entry in row["translations"]]
-        if any("\n" in line for line in lines) or "|" in row["id"]:
-            raise InputError(f"{path}: {row['id']}: the format allows no | in an id and no line end in a text.")
-        blocks.append("\n".join([*lines, ""]))
-    atomic_write(path, "\n".join(blocks))
-
-
 def read_whole(path: Path) -> bytes | None:
     """The bytes of a file; None if it cannot be read or is too large, as reading it line by line will report."""
     parts = []
@@ -191,73 +172,20 @@ def read_whole(path: Path) -> bytes | None:
     return b"".join(parts)
 
 
-def parse_whole(data: bytes, weighted: bool) -> TaskFile | None:
-    """The content of a file, parsed as a whole; None if anything is unusual, which `parse_lines` will report."""
-    if data.startswith(codecs.BOM_UTF8) or b"\0" in data:
-        return None
-    if b"\r" in data:
-        returns = data.count(b"\r\n")
-        if returns and returns != data.count(b"\n"):
-            return None
-        data = data.replace(b"\r\n", b"\n").removesuffix(b"\r")
-    try:
-        text = data.decode()
-    except UnicodeDecodeError:
-        return None
-    blocks = [block.strip("\n").partition("\n") for block in text.split("\n\n") if block.strip("\n")]
-    ids = [_head(head)[0] for head, _, _ in blocks]
-    if not ids or not all(ids) or len(set(ids)) < len(ids):
-        return None
-    bounds = [0, *accumulate(lines.count("\n") + 1 if lines else 0 for _, _, lines in blocks)]
-    whole = "\n".join(lines for _, _, lines in blocks if lines)
-    if not weighted:
-        texts = whole.split("\n") if whole else []
-        return None if any(map(str.isspace, texts)) else TaskFile(ids, bounds, texts, [])
-    if any(start == end for start, end in pairwise(bounds)) or not _one_bar_a_line(whole):
-        return None
-    parts = whole.replace("|", "\n").split("\n")
-    texts, numbers = parts[::2], parts[1::2]
-    try:
-        values = {number: _weight(number) for number in set(numbers)}  # most weights are repeated
-    except ValueError:
-        return None
-    if not _are_weighted(texts, values.values()):
-        return None
-    weights = list(map(values.__getitem__, numbers))
-    if not data.endswith(b"\n") and _lacks_weight(weights[bounds[-2] :]):
-        return None
-    return TaskFile(ids, bounds, texts, weights)
-
-
-def parse_lines(path: Path, data: bytes | None, weighted: bool) -> TaskFile:
-    """The content of a file, or of its bytes if they were read; InputError at the first wrong line."""
-    found = TaskFile([], [0], [], [])
-    if weighted:
-        for block, texts, weights in read_gold(path, data):
-            _append(found, block, texts, weights)
-    else:
-        for block in read_blocks(path, data=data):
-            _append(found, block, block.lines)
-    return found
-
-
-def _append(found: TaskFile, block: Block, texts: list[str], weights: Sequence[float] = ()) -> None:
-    found.ids.append(block.id)
-    found.texts.extend(texts)
-    found.weights.extend(weights)
-    found.bounds.append(len(found.texts))
+def _lines(path: Path, data: bytes | None) -> Iterator[tuple[int, str]]:
+    """The numbered lines of a file; an ordinary one is split at once, which is faster than line by line."""
+    returns = data.count(b"\r") if data else 0
+    one_end = not returns or (data is not None and returns == data.count(b"\n") == data.count(b"\r\n"))
+    if data and one_end and not data.startswith(codecs.BOM_UTF8):
+        with suppress(UnicodeDecodeError):
+            return enumerate(data.decode().replace("\r\n", "\n").split("\n"), start=1)
+    return read_lines(path, as_published=True, data=data)
 
 
 def _head(line: str) -> tuple[str, str]:
     """The id and the text in a prompt's line; an empty id if it is not one."""
     prompt_id, bar, prompt = line.partition("|")
     return (prompt_id if bar and prompt_id.startswith(ID_PREFIX) and not is_blank(prompt) else ""), prompt
-
-
-def _one_bar_a_line(text: str) -> bool:
-    """Whether bars and line ends alternate, starting and ending with a bar."""
-    ends = text.encode().translate(None, _NO_ENDS)
-    return ends == b"|\n" * (len(ends) // 2) + b"|"
 
 
 def _weight(text: str) -> float:
@@ -267,30 +195,18 @@ def _weight(text: str) -> float:
     return float(text)
 
 
-def _are_weighted(texts: Sequence[str], weights: Collection[float]) -> bool:
-    return bool(weights) and min(weights) >= 0 and all(map(math.isfinite, weights)) and not _any_blank(texts)
-
-
-def _any_blank(texts: Sequence[str]) -> bool:
-    """Whether a text is blank; usually decided by the first character, of which there are few different ones."""
-    blank = {first for first in {text[:1] for text in texts} if is_blank(first)}
-    return bool(blank) and any(text[:1] in blank and is_blank(text) for text in texts)
-
-
-def _lacks_weight(weights: Sequence[float]) -> bool:
-    """Whether some weights of a prompt may be missing: they do not sum to 1."""
-    return abs(math.fsum(weights) - 1) > CUT_TOLERANCE
-
-
 def _weighted(path: Path, block: Block) -> tuple[list[str], list[float]]:
     """The translations of a block and their weights; InputError at the first line that is not `text|weight`."""
     parts = [line.rpartition("|") for line in block.lines]
     texts = [part[0] for part in parts]
     try:
-        weights = [_weight(part[2]) for part in parts]
+        values = {number: _weight(number) for number in {part[2] for part in parts}}  # most weights are repeated
+        weights = [values[part[2]] for part in parts]
     except ValueError:
         weights = []
-    if _are_weighted(texts, weights):
+    blank = {first for first in {text[:1] for text in texts} if is_blank(first)}  # few characters are first ones
+    is_text = not any(text[:1] in blank and is_blank(text) for text in texts) if blank else True
+    if weights and is_text and all(0 <= value < math.inf for value in values.values()):
         return texts, weights
     if not block.lines:
         raise InputError(
@@ -302,7 +218,7 @@ def _weighted(path: Path, block: Block) -> tuple[list[str], list[float]]:
 
 
 def _problem(line: str) -> str:
-    """What was expected instead of a gold file's line that is not `text|weight`."""
+    """The problem of a line in a gold file that is not `text|weight`; empty for other lines."""
     text, bar, weight = line.rpartition("|")
     if bar and line.startswith(ID_PREFIX):
         return "expected an empty line before the next prompt"

@@ -1,7 +1,7 @@
 """How the official STAPLE scorer reads a file: it accepts much that is not in the task's format.
 
-Source: the task's own scripts (Mayhew et al. 2020, section 2.3: `staple_2020_scorer.py` and its reader), by their
-behaviour. What they score is scored here too, with a warning, since no file was published like that:
+Source: the behaviour of the task's own scripts (Mayhew et al. 2020, section 2.3: `staple_2020_scorer.py` and its
+reader). Files that they score are scored here too, with a warning, since no published file is like that:
 
 1. Any line end counts, also several kinds in one file, and a carriage return inside a line.
 2. Lines are trimmed and lower-cased, so that case and space around an id do not matter; an id is whatever is before
@@ -19,37 +19,34 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable
-from itertools import accumulate
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from itertools import accumulate, chain
 from pathlib import Path
 
-from mrs_datasets.readers.staple.staple_files import TaskFile, parse_lines, parse_whole, read_whole
+from mrs_datasets.readers.staple.staple_files import TaskFile, read_task_file, read_whole
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.common.io.lines import read_lines
 
 Prompts = dict[str, list[tuple[str, float]]]  # id -> texts with their weights
 
 
-class _Warnings:
-    """One sentence for each kind of oddity: its first place, and how often it occurs."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self._found: dict[str, tuple[int, str, int]] = {}
+class _Oddities(dict[str, tuple[int, str, int]]):
+    """Kind of oddity -> line and example of the first one, and how many there are."""
 
     def add(self, number: int, kind: str, what: str = "") -> None:
-        first, told, count = self._found.get(kind, (number, what, 0))
-        self._found[kind] = first, told, count + 1
+        first, example, count = self.get(kind, (number, what, 0))
+        self[kind] = first, example, count + 1
 
-    def tell(self, warn: Callable[[str], None]) -> None:
-        for kind, (number, what, count) in self._found.items():
+    def sentences(self, path: Path) -> Iterator[str]:
+        for kind, (number, what, count) in self.items():
             more = f" and {count - 1:,} more" if count > 1 else ""
             shown = f" {what!r:.60}" if what else ""
-            warn(f"{self._path}, line {number}{more}: {kind}{shown}; the task's format does not allow this.")
+            yield f"{path}, line {number}{more}: {kind}{shown}; the task's format does not allow this."
 
 
 def read_official_file(path: str | Path, weighted: bool, warn: Callable[[str], None]) -> TaskFile:
-    """A file as the official scorer reads it; an ordinary one is parsed as a whole.
+    """A file as the official scorer reads it.
 
     Args:
         weighted: a gold file.
@@ -62,10 +59,11 @@ def read_official_file(path: str | Path, weighted: bool, warn: Callable[[str], N
     path = Path(path)
     data = read_whole(path)
     if data is None:
-        return parse_lines(path, data, weighted)
-    found = parse_whole(data, weighted) if data.count(b"\r") == data.count(b"\r\n") else None
-    if found is not None and all(map(str.islower, found.ids)):
-        return found
+        return read_task_file(path, weighted)
+    with suppress(InputError):
+        found = read_task_file(path, weighted, data) if data.count(b"\r") == data.count(b"\r\n") else None
+        if found is not None and all(map(str.islower, found.ids)):
+            return found
     prompts = _read_prompts(path, data, weighted, warn)
     bounds = [0, *accumulate(map(len, prompts.values()))]
     texts, weights = zip(*(pair for pairs in prompts.values() for pair in pairs), strict=True)
@@ -74,41 +72,32 @@ def read_official_file(path: str | Path, weighted: bool, warn: Callable[[str], N
 
 def _read_prompts(path: Path, data: bytes, weighted: bool, warn: Callable[[str], None]) -> Prompts:
     """The translations of each prompt with their weights (1 in prediction files)."""
-    oddities, prompts = _Warnings(path), Prompts()
+    oddities, prompts = _Oddities(), Prompts()
     _note_line_ends(data, oddities)
     key, lines, first = "", list[tuple[str, float]](), True
     at = 0
-
-    def close() -> None:
-        nonlocal lines
-        if key in prompts:
-            oddities.add(at, "the last of several blocks of a prompt counts:", key)
-        prompts[key] = lines
-        lines = []
-
-    for number, raw in read_lines(path, keep_bom=True, any_line_end=True, data=data):
+    for number, raw in chain(read_lines(path, keep_bom=True, any_line_end=True, data=data), [(0, "")]):
         line = raw.strip()
-        if not line:
-            if key and lines:
-                close()
+        if line and first:
+            key, first, at = _key(path, number, line, raw, oddities), False, number
+        elif line:
+            lines.append(_translation(path, number, line, oddities) if weighted else (line, 1.0))
+        else:
+            if lines and (key or not number):  # those of an empty id join the next block
+                if key in prompts:
+                    oddities.add(at, "the last of several blocks of a prompt counts:", key)
+                prompts[key], lines = lines, []
             elif key and not first:
                 oddities.add(at, "a prompt without translations does not count:", key)
             first = True
-        elif first:
-            key, first, at = _key(path, number, line, raw, oddities), False, number
-        else:
-            lines.append(_translation(path, number, line, oddities) if weighted else (line, 1.0))
-    if lines:
-        close()
-    elif key and not first:
-        oddities.add(at, "a prompt without translations does not count:", key)
     if not prompts:
         raise InputError(f"{path}: the file has no prompt with a translation; expected blocks of id|prompt and texts.")
-    oddities.tell(warn)
+    for sentence in oddities.sentences(path):
+        warn(sentence)
     return prompts
 
 
-def _note_line_ends(data: bytes, oddities: _Warnings) -> None:
+def _note_line_ends(data: bytes, oddities: _Oddities) -> None:
     kinds: set[bytes] = set()
     for number, end in enumerate(re.finditer(rb"\r\n|\r|\n", data) if b"\r" in data else (), start=1):
         kinds.add(end[0])
@@ -117,7 +106,7 @@ def _note_line_ends(data: bytes, oddities: _Warnings) -> None:
             return
 
 
-def _key(path: Path, number: int, line: str, raw: str, oddities: _Warnings) -> str:
+def _key(path: Path, number: int, line: str, raw: str, oddities: _Oddities) -> str:
     name, bar, prompt = line.partition("|")
     if not bar:
         raise InputError(f"{path}, line {number}: expected id|prompt, found {line[:60]!r}.")
@@ -135,7 +124,7 @@ def _key(path: Path, number: int, line: str, raw: str, oddities: _Warnings) -> s
     return key
 
 
-def _translation(path: Path, number: int, line: str, oddities: _Warnings) -> tuple[str, float]:
+def _translation(path: Path, number: int, line: str, oddities: _Oddities) -> tuple[str, float]:
     text, bar, number_text = line.rpartition("|")
     if not bar:
         raise InputError(f"{path}, line {number}: expected text|weight, found {line[-60:]!r}.")

@@ -1,4 +1,4 @@
-"""The English side of the grammar of paraphrases: what a prompt says, its words, and how they are drawn."""
+"""The English side of the grammars: words, the meanings of prompts, and how they are drawn."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ SUBJECTS = (
 )  # fmt: skip
 TIMES = ("today", "every day", "now", "in the morning", "on monday", "in the evening", "on friday", "often")
 PLACE = "place"
-UNCOUNTED = ("drink", "game", PLACE)  # classes of nouns that no number stands before
+UNCOUNTED = ("drink", "game", PLACE)  # classes of nouns that take no number
 BARE = "game"  # the class without article: to play chess
-NUMBERED, TIMED, REQUESTS, POLITE, PRONOUN = 0.3, 0.55, 0.2, 0.8, 0.6  # shares of prompts; ours
+NUMBERED, TIMED, REQUESTS, POLITE, PRONOUN = 0.3, 0.55, 0.2, 0.8, 0.6  # shares of prompts (our choice)
 COMMON = 0.92  # of two nouns of a class, how often the later one is drawn for each of the earlier one
 
 
@@ -29,8 +29,8 @@ class Verb(NamedTuple):
     Attributes:
         third: its form after he or she.
         classes: of the nouns that can be its object.
-        split: it has another translation for each class (to play chess, to play the violin).
-        wider: it is in the parallel text alone.
+        split: it has a different translation for each class (to play chess, to play the violin).
+        wider: it occurs only in the parallel text.
     """
 
     third: str
@@ -48,7 +48,7 @@ class Noun(NamedTuple):
 
 
 def _verbs(classes: dict[str, str], wider: bool = False) -> dict[str, Verb]:
-    """`verb: classes`, with a bar between those that it is split by."""
+    """`verb: classes`, with a bar between classes with different translations."""
     found = {}
     for base, text in classes.items():
         names = text.replace("|", " ").split()
@@ -79,13 +79,11 @@ VERBS = {
         wider=True,
     ),
 }  # fmt: skip
-
-
 PLURALS = {"mouse": "mice", "scarf": "scarves", "story": "stories", "piano": "pianos", "radio": "radios"}
 
 
 def _nouns(**words: str) -> dict[str, Noun]:
-    """`class=words`, where those after a slash are of the parallel text alone."""
+    """`class=words`; words after a slash occur only in the parallel text."""
     found: dict[str, Noun] = {}
     for name, text in words.items():
         common, _, rare = text.partition("/")
@@ -111,7 +109,7 @@ NOUNS = _nouns(
 
 @dataclass(frozen=True)
 class Meaning:
-    """What a prompt says, whatever the language.
+    """The meaning of a prompt, in no language.
 
     Attributes:
         verb, noun: keys of `VERBS` and `NOUNS`; the noun is the object, or the place of a verb of motion.
@@ -130,7 +128,7 @@ class Meaning:
 
     @property
     def classes(self) -> tuple[str, ...]:
-        """The classes of the noun that the verb allows: the most likely sense first where both are."""
+        """The classes of the noun that the verb allows, the most likely sense first."""
         return tuple(name for name in NOUNS[self.noun].classes if name in VERBS[self.verb].classes)
 
     @property
@@ -139,7 +137,7 @@ class Meaning:
 
     @property
     def pair(self) -> tuple[str, str]:
-        """What no two splits share: a verb with its noun."""
+        """Verb and noun; no two splits share such a pair."""
         return self.verb, self.noun
 
     def english(self) -> str:
@@ -161,7 +159,7 @@ class Meaning:
 
 
 def pairs(wider: bool) -> list[tuple[str, str]]:
-    """Every verb with every noun that it allows; with `wider`, those of the parallel text too."""
+    """Every verb with every noun that it allows; `wider` includes those of the parallel text."""
     return [
         (verb, noun)
         for verb, facts in VERBS.items()
@@ -171,7 +169,7 @@ def pairs(wider: bool) -> list[tuple[str, str]]:
 
 
 def frequencies(known: Sequence[tuple[str, str]]) -> list[float]:
-    """How often each pair is drawn, relative to the others: words that come first in their class are common."""
+    """How often each pair is drawn, relative to the others: the first words of a class are the most common."""
     each = Counter(verb for verb, _ in known)
     found = []
     for verb, noun in known:

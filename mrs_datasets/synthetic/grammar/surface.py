@@ -1,4 +1,4 @@
-"""How a made-up language says a sentence: a few rules, and words that a seed draws."""
+"""How an invented language says a clause: a few rules, and words that a seed draws."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from random import Random
 
-from mrs_datasets.synthetic.grammar.clauses import (
+from mrs_datasets.synthetic.grammar.conversation import (
     ASK,
     HOW_MANY,
     MODALS,
@@ -24,12 +24,22 @@ from mrs_datasets.synthetic.grammar.clauses import (
 from mrs_datasets.synthetic.grammar.english import NOUNS, TIMES, VERBS
 from mrs_datasets.synthetic.grammar.words import Words
 
-BEFORE, AFTER, PREFIX, SUFFIX = "before", "after", "prefix", "suffix"  # where a mark stands
-MARKS = ("object", "plural", "place", "not")  # of the words that they belong to
-ASKING = (ASK, WHERE, WHEN, WHO, HOW_MANY)
-COGNATES = 0.2  # share of the nouns whose word is made of the English one; ours
-ENGLISH_ORDER = "QSMVOAPT"
-WRONG_WORD, LEFT_WORD = 0.1, 0.05  # of the words of an imperfect translation: another word; left in English. Ours
+BEFORE, AFTER, PREFIX, SUFFIX = "before", "after", "prefix", "suffix"  # positions of a mark
+COGNATES = 0.2  # share of the nouns that are derived from the English word (our choice)
+WRONG_WORD, LEFT_WORD = 0.1, 0.05  # shares of words in an imperfect translation: wrong, and left in English (ours)
+LEXICON: dict[str, tuple[str, ...]] = {  # kind -> English
+    "mark": ("object", "plural", "place", "not"),
+    "person": (*PRONOUNS, "other"),
+    "modal": MODALS,
+    "opening": OPENINGS,
+    "question": (ASK, WHERE, WHEN, WHO, HOW_MANY, PLEASE),
+    "pronoun": PRONOUNS,
+    "quality": QUALITIES,
+    "time": TIMES,
+    "verb": ("", *VERBS),
+    "noun": tuple(NOUNS),
+}
+SHORT = ("mark", "person", "modal", "opening", "question")  # kinds whose words have one syllable
 
 
 @dataclass(frozen=True)
@@ -38,12 +48,12 @@ class Rules:
 
     Attributes:
         consonants, vowels: of its syllables.
-        order: initials of question word, subject, modal, verb, object, quality, place and time.
-        marks: mark -> where it stands, `BEFORE` or `AFTER` as a word, `PREFIX` or `SUFFIX` as a part of the word.
-        number: where the number stands beside its noun.
+        order: initials of question word, subject, modal, verb, object, quality (A), place and time.
+        marks: mark -> its position: `BEFORE` or `AFTER` as a word, `PREFIX` or `SUFFIX` as a part of the word.
+        number: the position of a number relative to its noun.
         agreement: verbs have an ending for the person of the subject.
-        be: there is a verb for to be; else nothing stands there.
-        cognate: the end of words that are made of English ones.
+        be: there is a verb for to be.
+        cognate: the ending of words that are derived from English.
     """
 
     consonants: str
@@ -76,7 +86,7 @@ class MadeUpSurface:
     """One language with the words of a seed.
 
     Args:
-        known: words of other languages; none is drawn again, and those of this one are added.
+        known: words of other languages, which are not drawn again; the words of this one are added.
 
     Attributes:
         words: (kind, English) -> word.
@@ -86,20 +96,29 @@ class MadeUpSurface:
         self.rules = rules
         source = Words(rules.consonants, rules.vowels, random, known)
         self.words: dict[tuple[str, str], str] = {}
-        for kind, names in _lexicon().items():
+        for kind, names in LEXICON.items():
             for name in names:
                 word = f"{name.rstrip('aeiou')}{rules.cognate}"
                 if kind == "noun" and random.random() < COGNATES and word not in known:
                     known.add(word)
                 else:
-                    short = kind in ("mark", "person", "modal", "opening", "question")
-                    word = source.word(1 if short else random.choice((1, 2, 2)), closed=kind != "person")
+                    syllables = 1 if kind in SHORT else random.choice((1, 2, 2))
+                    word = source.word(syllables, closed=kind != "person")
                 self.words[kind, name] = word
 
     def sentence(self, clause: Clause) -> str:
         """The sentence, in lower case."""
-        parts = {place: word for place in self.rules.order if (word := self._place(place, clause))}
-        return self._with_ends(" ".join(parts.values()), clause)
+        said = {
+            "Q": self.words["question", clause.mood] if clause.mood != SAY else "",
+            "S": self._subject(clause),
+            "M": self.words["modal", clause.modal] if clause.modal else "",
+            "V": self._verb(clause),
+            "O": self._object(clause) if clause.thing else "",
+            "A": self.words["quality", clause.quality] if clause.quality else "",
+            "P": self._marked(self.words["noun", clause.place], "place") if clause.place else "",
+            "T": self.words["time", clause.time] if clause.time else "",
+        }
+        return self._punctuated(" ".join(said[place] for place in self.rules.order if said[place]), clause)
 
     def word_by_word(self, clause: Clause, random: Random) -> str:
         """An imperfect translation: English order, no marks, and words that are wrong or left in English."""
@@ -112,29 +131,11 @@ class MadeUpSurface:
                 found.append(random.choice([word for (other, _), word in self.words.items() if other == kind]))
             else:
                 found.append(self.words[kind, name])
-        return self._with_ends(" ".join(found), clause)
+        return self._punctuated(" ".join(found), clause)
 
-    def _with_ends(self, text: str, clause: Clause) -> str:
+    def _punctuated(self, text: str, clause: Clause) -> str:
         opening = f"{self.words['opening', clause.opening]}, " if clause.opening else ""
         return f"{opening}{text}{clause.mark}"
-
-    def _place(self, place: str, clause: Clause) -> str:
-        """What stands at a place of the order; empty where nothing does."""
-        if place == "Q":
-            return self.words["question", clause.mood] if clause.mood != SAY else ""
-        if place == "S":
-            return self._subject(clause)
-        if place == "M":
-            return self.words["modal", clause.modal] if clause.modal else ""
-        if place == "V":
-            return self._verb(clause)
-        if place == "O":
-            return self._object(clause)
-        if place == "A":
-            return self.words["quality", clause.quality] if clause.quality else ""
-        if place == "P":
-            return self._marked(self.words["noun", clause.place], "place") if clause.place else ""
-        return self.words["time", clause.time] if clause.time else ""
 
     def _subject(self, clause: Clause) -> str:
         if clause.subject in PRONOUNS:
@@ -150,8 +151,6 @@ class MadeUpSurface:
         return self._marked(stem, "not") if clause.negated else stem
 
     def _object(self, clause: Clause) -> str:
-        if not clause.thing:
-            return ""
         word = self.words["noun", clause.thing]
         if clause.number > 1 or clause.mood == HOW_MANY:
             word = self._marked(word, "plural")
@@ -168,46 +167,24 @@ class MadeUpSurface:
 
     def _stems(self, clause: Clause) -> Iterator[tuple[str, str]]:
         """(kind, English) of the words in English order."""
-        for place in ENGLISH_ORDER:
-            if place == "Q" and clause.mood != SAY:
-                yield "question", clause.mood
-            elif place == "S" and clause.subject:
-                kind = "name" if clause.subject in NAMES else "pronoun" if clause.subject in PRONOUNS else "noun"
-                yield kind, clause.subject
-                if clause.negated:
-                    yield "mark", "not"
-            elif place == "M" and clause.modal:
-                yield "modal", clause.modal
-            elif place == "V" and (clause.verb or self.rules.be):
-                yield "verb", clause.verb
-            elif place == "O" and clause.thing:
-                if clause.number > 1:
-                    yield "name", str(clause.number)
-                yield "noun", clause.thing
-            elif place == "A" and clause.quality:
-                yield "quality", clause.quality
-            elif place == "P" and clause.place:
-                yield "noun", clause.place
-            elif place == "T" and clause.time:
-                yield "time", clause.time
+        if clause.mood != SAY:
+            yield "question", clause.mood
+        if clause.subject:
+            kind = "name" if clause.subject in NAMES else "pronoun" if clause.subject in PRONOUNS else "noun"
+            yield kind, clause.subject
+            if clause.negated:
+                yield "mark", "not"
+        if clause.modal:
+            yield "modal", clause.modal
+        if clause.verb or self.rules.be:
+            yield "verb", clause.verb
+        if clause.number > 1:
+            yield "name", str(clause.number)
+        rest = (("noun", clause.thing), ("quality", clause.quality), ("noun", clause.place), ("time", clause.time))
+        yield from ((kind, name) for kind, name in rest if name)
 
 
 def surfaces(seed: int) -> dict[str, MadeUpSurface]:
-    """The languages with the words of a seed; no two share a word, but names and numbers."""
+    """The languages with the words of a seed; they share only names and numbers."""
     known: set[str] = set()
     return {code: MadeUpSurface(rules, Random(f"{seed}/surface/{code}"), known) for code, rules in RULES.items()}
-
-
-def _lexicon() -> dict[str, tuple[str, ...]]:
-    return {
-        "mark": MARKS,
-        "person": (*PRONOUNS, "other"),
-        "modal": MODALS,
-        "opening": OPENINGS,
-        "question": (*ASKING, PLEASE),
-        "pronoun": PRONOUNS,
-        "quality": QUALITIES,
-        "time": TIMES,
-        "verb": ("", *VERBS),
-        "noun": tuple(NOUNS),
-    }

@@ -9,10 +9,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from mrs_datasets.catalogue import catalogued, read_record
-from mrs_datasets.prepared.report import DROPPED, Configs, FindingEntry, PreparedReport
+from mrs_datasets.prepared.report import DROPPED, FindingEntry, PreparedReport
 from mrs_datasets.prepared.responses import MAX_RESPONSES, PAPER_MIN_REPLY_COUNT
 from mrs_datasets.prepared.schema import RESPONSES_SUFFIX
 from mrs_datasets.readers import Chunk, Chunks
@@ -21,16 +21,20 @@ from mrs_suggest.cli.data.build import add_build
 from mrs_suggest.cli.data.check import add_check
 from mrs_suggest.cli.data.corpus import add_corpus
 from mrs_suggest.cli.data.dictionary import add_dictionary_texts
-from mrs_suggest.cli.data.pairs import add_pair_options, pair_options, refuse_pair_options
+from mrs_suggest.cli.data.passes import add_passes
 from mrs_suggest.cli.data.responses import add_responses
 from mrs_suggest.cli.data.stats import add_stats
 from mrs_suggest.cli.data.synth import add_synth
-from mrs_suggest.cli.data.toxicity import add_toxicity
-from mrs_suggest.cli.data.translate import add_translate
 from mrs_suggest.cli.options.publishing import add_publish_options, change_of, publish_or_print
 from mrs_suggest.common.command_parser import CommandParser
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.common.text.text import visible
+
+if TYPE_CHECKING:
+    from mrs_datasets.readers.pairs.own_pairs import PairOptions
+
+COUNTED = ("min_reply_count", "max_responses")
+PAIRS = ("message_column", "reply_column", "language", "on_error", "language_model")
 
 
 def make_parser() -> argparse.ArgumentParser:
@@ -39,38 +43,7 @@ def make_parser() -> argparse.ArgumentParser:
     listing = verbs.add_parser("list", help="print the catalogue")
     listing.add_argument("--json", action="store_true", help="print every field of every record")
     listing.set_defaults(run=_list)
-    prepare = verbs.add_parser("prepare", help="write a prepared folder: card, Parquet, report")
-    prepare.add_argument("name", choices=catalogued(), help="the data set")
-    prepare.add_argument(
-        "--source",
-        default=[],
-        action="append",
-        metavar="PATH",
-        help="a folder, an archive or (mrs) a file or hub id; may be repeated; `mrs data list` shows what each data "
-        "set accepts",
-    )
-    prepare.add_argument(
-        "--views",
-        nargs="+",
-        default=[],
-        metavar="VIEW",
-        help="also write these views (xcopa, synthetic-copa: nop noq nopq pairs joined; siqa: nop noq nopq)",
-    )
-    prepare.add_argument("--out", required=True, type=Path, help="the folder to write")
-    prepare.add_argument("--overwrite", action="store_true", help="replace --out if it exists")
-    prepare.add_argument(
-        "--min-reply-count",
-        type=int,
-        help="mrs: leave rarer replies out of counted response sets (default 1, since folders are small; "
-        f"the paper uses {PAPER_MIN_REPLY_COUNT} for Reddit, section 2.1)",
-    )
-    prepare.add_argument(
-        "--max-responses",
-        type=int,
-        help=f"mrs: largest counted response set (default {MAX_RESPONSES}, section 2.1)",
-    )
-    add_pair_options(prepare)
-    prepare.set_defaults(run=_prepare)
+    _add_prepare(verbs)
     publish = verbs.add_parser("publish", help="publish a prepared folder on the hub, in one commit")
     publish.add_argument("folder", type=Path, help="a prepared folder")
     publish.add_argument("--repo", required=True, metavar="ORG/NAME")
@@ -86,16 +59,11 @@ def make_parser() -> argparse.ArgumentParser:
     layout.add_argument("--config", nargs="+", default=None, help="only these configs, such as ner-de (default all)")
     layout.add_argument("--out", required=True, type=Path, help="the folder to write, such as for mrs score --gold")
     layout.set_defaults(run=_write_xglue)
-    add_responses(verbs)
-    add_stats(verbs)
-    add_check(verbs)
-    add_build(verbs)
-    add_synth(verbs)
-    add_toxicity(verbs)
-    add_translate(verbs)
-    add_audit(verbs)
-    add_dictionary_texts(verbs)
-    add_corpus(verbs)
+    for add in (
+        add_responses, add_stats, add_check, add_build, add_synth, add_passes, add_audit,
+        add_dictionary_texts, add_corpus,
+    ):  # fmt: skip
+        add(verbs)
     return parser
 
 
@@ -104,8 +72,50 @@ def main(argv: Sequence[str]) -> int:
     return int(options.run(options) or 0)
 
 
-def _list(options: argparse.Namespace) -> None:
+def _add_prepare(verbs: argparse._SubParsersAction[CommandParser]) -> None:
+    prepare = verbs.add_parser("prepare", help="write a prepared folder: card, Parquet, report")
+    prepare.add_argument("name", choices=catalogued(), help="the data set")
+    prepare.add_argument(
+        "--source",
+        default=[],
+        action="append",
+        metavar="PATH",
+        help="a folder, an archive or (mrs) a file or hub id; may be repeated (`mrs data list` shows the details)",
+    )
+    prepare.add_argument(
+        "--views",
+        nargs="+",
+        default=[],
+        metavar="VIEW",
+        help="also write these views (xcopa, synthetic-copa: nop noq nopq pairs joined; siqa: nop noq nopq)",
+    )
+    prepare.add_argument("--out", required=True, type=Path, help="the folder to write")
+    prepare.add_argument("--overwrite", action="store_true", help="replace --out if it exists")
+    prepare.add_argument(
+        "--min-reply-count",
+        type=int,
+        help="mrs: leave rarer replies out of counted response sets (default 1; the paper uses "
+        f"{PAPER_MIN_REPLY_COUNT} for Reddit)",
+    )
+    prepare.add_argument(
+        "--max-responses", type=int, help=f"mrs: largest counted response set (default {MAX_RESPONSES})"
+    )
+    own = prepare.add_argument_group("mrs, from your own pairs")
+    own.add_argument("--message-column", metavar="NAME", help="column of the messages (default message; TSV: first)")
+    own.add_argument("--reply-column", metavar="NAME", help="column of the replies (default reply; TSV: second)")
+    own.add_argument("--language", metavar="CODE", help="language of a file or data set that is not named after it")
+    own.add_argument(
+        "--on-error", choices=("stop", "skip"), help="on an invalid row: stop (default), or skip and count it"
+    )
+    own.add_argument(
+        "--language-model",
+        metavar="FILE",
+        help="fastText's lid.176, to count rows in another language (default: the installed one)",
+    )
+    prepare.set_defaults(run=_prepare)
 
+
+def _list(options: argparse.Namespace) -> None:
     if options.json:
         print(json.dumps({name: asdict(read_record(name)) for name in catalogued()}, indent=2, ensure_ascii=False))
         return
@@ -125,30 +135,58 @@ def _list(options: argparse.Namespace) -> None:
 def _prepare(options: argparse.Namespace) -> None:
     from mrs_datasets.prepared.prepare import prepare, prepare_mrs
 
-    counted = {
-        name: getattr(options, name)
-        for name in ("min_reply_count", "max_responses")
-        if getattr(options, name) is not None
-    }
-    for option, value in counted.items():
-        if value < 1 or options.name != "mrs":
-            problem = f"expected 1 or more, found {value}" if options.name == "mrs" else "applies only to mrs"
-            raise InputError(f"--{option.replace('_', '-')}: {problem}.")
-    shared: dict[str, Any] = {"overwrite": options.overwrite, "progress": _progress}
-    if options.name == "mrs":
-        if len(options.source) != 1 or options.views:
-            raise InputError("mrs: expected one --source, and no --views; `mrs data list` shows what it accepts.")
-        report = prepare_mrs(options.source[0], options.out, pairs=pair_options(options), **counted, **shared)
+    for name in (*COUNTED, *PAIRS):
+        if options.name != "mrs" and getattr(options, name) is not None:
+            raise InputError(f"--{name.replace('_', '-')}: applies only to mrs.")
+    counted = {name: getattr(options, name) for name in COUNTED if getattr(options, name) is not None}
+    for name, value in counted.items():
+        if value < 1:
+            raise InputError(f"--{name.replace('_', '-')}: expected 1 or more, found {value}.")
+    if options.name != "mrs":
+        report = prepare(
+            options.name,
+            options.source,
+            options.out,
+            views=options.views,
+            overwrite=options.overwrite,
+            progress=_progress,
+        )
+    elif len(options.source) != 1 or options.views:
+        raise InputError("mrs: expected one --source, and no --views; `mrs data list` shows what it accepts.")
     else:
-        refuse_pair_options(options)
-        report = prepare(options.name, options.source, options.out, views=options.views, **shared)
+        report = prepare_mrs(
+            options.source[0],
+            options.out,
+            pairs=_pair_options(options),
+            **counted,
+            overwrite=options.overwrite,
+            progress=_progress,
+        )
     _print_report(report)
     print(f"wrote {visible(options.out)} ({visible(report['name'])})")
 
 
+def _pair_options(options: argparse.Namespace) -> PairOptions:
+    from mrs_datasets.readers.pairs.own_pairs import PairOptions
+    from mrs_datasets.readers.pairs.pair_files import MESSAGE, REPLY, STOP, Columns
+    from mrs_suggest.common.text.language_id import open_identifier
+
+    columns = Columns(options.message_column or MESSAGE, options.reply_column or REPLY)
+    if columns.message == columns.reply:
+        raise InputError(f"--reply-column {columns.reply}: the messages are in that column; name another one.")
+    identifier = open_identifier(options.language_model)
+    return PairOptions(
+        columns,
+        options.on_error or STOP,
+        options.language,
+        identifier.identify if identifier else None,
+        identifier.languages if identifier else frozenset(),
+    )
+
+
 def _print_report(report: PreparedReport) -> None:
-    """Rows per config; a response set on the line of its language."""
-    configs: Configs = report["configs"]
+    """Rows per config, a response set on the line of its language; then dropped rows, findings and notes."""
+    configs = report["configs"]
     for config, splits in configs.items():
         language = config.removesuffix(RESPONSES_SUFFIX)
         if config != language and language in configs:
@@ -171,22 +209,20 @@ def _print_report(report: PreparedReport) -> None:
 
 
 def _examples(found: FindingEntry) -> str:
-    """Where the first rows of a finding are."""
+    """The places of the first rows of a finding."""
     return ", ".join(found["examples"]) + (" ..." if found["count"] > len(found["examples"]) else "")
 
 
 def _publish(options: argparse.Namespace) -> None:
     from tqdm import tqdm
 
-    from mrs_datasets.prepared.publishing import prepared_publication, require_prepared, require_publishable
+    from mrs_datasets.prepared.publishing import prepared_publication
     from mrs_suggest.common.hub import hub
 
     hub.require_repo_id(options.repo)
     change_of(options, options.repo)
-    require_prepared(options.folder)
-    require_publishable(options.folder, options.i_have_the_right_to_publish)
-    shown = partial(tqdm, desc="compare with report.json", unit=" files", disable=not sys.stderr.isatty())
-    what = prepared_publication(options.folder, options.repo, shown)
+    shown = partial(tqdm, desc="compare with report.json", unit=" splits", disable=not sys.stderr.isatty())
+    what = prepared_publication(options.folder, options.repo, options.i_have_the_right_to_publish, shown)
     publish_or_print(what, options, f'load_dataset("{options.repo}", CONFIG)')
 
 

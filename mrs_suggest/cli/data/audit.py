@@ -1,13 +1,20 @@
-"""`mrs data audit`: samples of a prepared folder that people judge, and the shares that they found."""
+"""`mrs data audit`: samples of a prepared folder for people to judge, and the shares that they found."""
 
 from __future__ import annotations
 
 import argparse
 from pathlib import Path
+from typing import Any
 
 from mrs_suggest.common.command_parser import CommandParser
 from mrs_suggest.common.errors import InputError
+from mrs_suggest.common.report.cards import markdown_table
+from mrs_suggest.common.report.console import make_console
 from mrs_suggest.common.text.text import visible, visible_json
+
+SHARES = ["question", "language", "pairs", "judged", "yes", "undecided", "share", "95 % interval", "undecided as yes"]
+AGREEMENT = ["question", "judged by two", "same answer", "kappa"]
+SHOWN = 20  # differences in the terminal; --json has all
 
 
 def add_audit(verbs: argparse._SubParsersAction[CommandParser]) -> None:
@@ -18,22 +25,22 @@ def add_audit(verbs: argparse._SubParsersAction[CommandParser]) -> None:
     actions = parser.add_subparsers(dest="action", required=True)
     make = actions.add_parser("make", help="draw pairs; write a sheet and a page per annotator, and the key")
     make.add_argument("data", help="a prepared folder, a hub id (also ORG/NAME@REVISION), or `sample`")
-    make.add_argument("--revision", help="revision of a hub data set: a branch, a tag or a commit (default main)")
     make.add_argument("--out", required=True, type=Path, metavar="FOLDER", help="the folder to write")
     make.add_argument(
         "--kind",
         choices=tuple(KINDS),
         default="paper",
-        help="paper (default): random pairs, judged for toxicity, as in section 2.2; wide: as many pairs of each "
-        "language, also judged for personal data, wrong language, and replies that do not answer",
+        help="paper (default): random pairs, judged for toxicity (section 2.2); wide: as many pairs of each language, "
+        "also judged for personal data, wrong language, and unrelated replies",
     )
     make.add_argument("--languages", nargs="+", metavar="CODE", help="only these (default all in the data)")
     make.add_argument(
         "--examples",
         type=int,
+        default=None,
         metavar="N",
-        help=f"paper: pairs in all (default {KINDS['paper'].examples}, section 2.2); wide: pairs per language "
-        f"(default {KINDS['wide'].examples})",
+        help=f"paper: pairs in all (default {KINDS['paper'].examples}); wide: pairs per language (default "
+        f"{KINDS['wide'].examples})",
     )
     make.add_argument(
         "--annotators", type=int, default=ANNOTATORS, metavar="N", help=f"sheets of all pairs (default {ANNOTATORS})"
@@ -42,16 +49,11 @@ def add_audit(verbs: argparse._SubParsersAction[CommandParser]) -> None:
     make.add_argument("--overwrite", action="store_true", help="replace FOLDER unless its sheets have been filled in")
     make.set_defaults(run=run_make)
     read = actions.add_parser("read", help="check the completed sheets; print shares, intervals and agreement")
-    read.add_argument(
-        "folder", metavar="FOLDER", type=Path, help="the folder, with the completed sheets in FOLDER/sheets"
-    )
-    read.add_argument(
-        "--partial", action="store_true", help="leave out sheets that are missing or untouched, and missing answers"
-    )
+    read.add_argument("folder", type=Path, metavar="FOLDER", help="the folder, with completed sheets in FOLDER/sheets")
+    read.add_argument("--partial", action="store_true", help="ignore missing or untouched sheets, and missing answers")
     form = read.add_mutually_exclusive_group()
-    form.add_argument("--json", action="store_true", help="print one JSON object")
+    form.add_argument("--json", action="store_true", help="print everything as one JSON object")
     form.add_argument("--markdown", action="store_true", help="print Markdown tables")
-    form.add_argument("--tsv", action="store_true", help="print the shares as TSV")
     read.set_defaults(run=run_read)
 
 
@@ -66,8 +68,8 @@ def run_make(options: argparse.Namespace) -> int:
             raise InputError(f"--{name} {value}: expected {least} or more.")
     kind = KINDS[options.kind]
     key = make_audit(
-        open_prepared(options.data, options.revision), options.out, kind, options.languages, options.examples,
-        options.annotators, options.seed, options.overwrite,
+        open_prepared(options.data), options.out, kind, options.languages, options.examples, options.annotators,
+        options.seed, options.overwrite,
     )  # fmt: skip
     out = visible(options.out)
     by_language = {code: sum(item.language == code for item in key.items) for code in key.languages}
@@ -81,7 +83,7 @@ def run_make(options: argparse.Namespace) -> int:
     if key.cut:
         print(f"note: {key.cut:,} texts are too long for a cell and were cut.")
     if not any("toxic" in name for name in key.data["passes"]):
-        print("note: report.json tells of no toxicity filter; the paper audits after filtering (section 2.2).")
+        print("note: report.json lists no toxicity filter; the paper audits after filtering (section 2.2).")
     print(f"Give each annotator one page of {out}/{PAGES}, or one sheet of {out}/{SHEETS} with the instructions.")
     print(f"When the completed sheets are in {out}/{SHEETS}: mrs data audit read {out}")
     return 0
@@ -91,16 +93,90 @@ def run_read(options: argparse.Namespace) -> int:
     from mrs_datasets.audit.figures import summarize
     from mrs_datasets.audit.files import read_key
     from mrs_datasets.audit.reading import read_judgements
-    from mrs_suggest.cli.data.audit_tables import as_markdown, as_tsv, print_tables
 
     key = read_key(options.folder)
     figures = summarize(key, read_judgements(options.folder, key, options.partial))
     if options.json:
         print(visible_json(figures, indent=2))
-    elif options.markdown:
-        print(visible(as_markdown(figures), "\n"))
-    elif options.tsv:
-        print(visible(as_tsv(figures), "\n\t"))
+        return 0
+    who = "1 annotator" if figures["annotators"] == 1 else f"{figures['annotators']} annotators"
+    data = figures["data"]
+    version = data.get("revision") or data.get("content_hash")
+    title = f"{data['title']} ({data['id']}, {version}): {figures['items']:,} pairs, {who}"
+    tables = [(SHARES, _share_rows(figures))]
+    if figures["agreement"]:
+        tables.append((AGREEMENT, _agreement_rows(figures)))
+    if options.markdown:
+        parts = [title, *(markdown_table(header, rows) for header, rows in tables), *_remarks(figures)]
+        print(visible("\n\n".join([*parts, f"`{figures['signature']}`"]), "\n"))
     else:
-        print_tables(figures)
+        _print(title, tables, figures)
     return 0
+
+
+def _print(title: str, tables: list[tuple[list[str], list[list[str]]]], figures: dict[str, Any]) -> None:
+    from rich.markup import escape
+    from rich.table import Table
+
+    console = make_console(110)
+    console.print(escape(title), soft_wrap=True)
+    for header, rows in tables:
+        table = Table()
+        for place, column in enumerate(header):
+            table.add_column(column, justify="right" if place > 1 else "left")
+        for row, following in zip(rows, [*rows[1:], [""]], strict=True):
+            table.add_row(*map(escape, row), end_section=header is SHARES and row[0] != following[0])
+        console.print(table)
+    differences = figures["differences"]
+    if differences:
+        console.print(f"Pairs on which annotators differ ({min(SHOWN, len(differences))} of {len(differences):,}):")
+    for row in differences[:SHOWN]:
+        answers = ", ".join(f"annotator {number} {answer}" for number, answer in row["answers"].items())
+        item = f"item {row['item']} ({row['language']}/{row['split']}, row {row['row']})"
+        console.print(escape(f"  {item}, {row['question']}: {answers}"), soft_wrap=True)
+    for line in _remarks(figures):
+        console.print(escape(line), soft_wrap=True)
+    console.print(escape(figures["signature"]), style="dim", soft_wrap=True)
+
+
+def _share_rows(figures: dict[str, Any]) -> list[list[str]]:
+    rows = []
+    for row in figures["shares"]:
+        counts = [f"{row[name]:,}" for name in ("pairs", "judged", "yes", "undecided")]
+        interval = " to ".join(map(_percent, row["interval"] or ()))
+        share, most = _percent(row["share"]), _percent(row["at_most"])
+        rows.append([row["question"], row["language"], *counts, share, interval, most])
+    return rows
+
+
+def _agreement_rows(figures: dict[str, Any]) -> list[list[str]]:
+    rows = []
+    for row in figures["agreement"]:
+        kappa = "undefined" if row["kappa"] is None else f"{row['kappa']:.3f}"
+        rows.append([row["question"], f"{row['judged_by_two']:,}", _percent(row["same"]), kappa])
+    return rows
+
+
+def _percent(share: float | None) -> str:
+    return "" if share is None else f"{100 * share:.1f} %"
+
+
+def _remarks(figures: dict[str, Any]) -> list[str]:
+    paper = figures["paper"]
+    lines = [
+        f"The paper (section {paper['section']}) found {paper['found']} toxic pairs among {paper['examples']} after "
+        f"filtering; the 95 % interval of that ends at {_percent(paper['interval'][1])}."
+    ]
+    if figures["kind"] == "wide" and any(row["language"] == "all" for row in figures["shares"]):
+        lines.append("all: shares weighted by the pairs of each language in the data.")
+    if figures["annotators_missing"]:
+        lines.append(f"Annotators left out, with missing or untouched sheets: {figures['annotators_missing']}.")
+    if missing := sum(row["language"] != "all" and not row["judged"] for row in figures["shares"]):
+        lines.append(f"Languages and questions without an answer: {missing}; `all` is without them.")
+    for row in figures["by_annotator"] if figures["annotators"] > 1 else []:
+        yes = ", ".join(f"{question} {counts['yes']:,}" for question, counts in row["answers"].items())
+        unsure = sum(counts["unsure"] for counts in row["answers"].values())
+        lines.append(f"Annotator {row['annotator']}: {row['judged']:,} pairs; yes: {yes}; unsure: {unsure:,}.")
+    if figures["comments"]:
+        lines.append(f"Comments: {len(figures['comments'])} (--json has them).")
+    return lines

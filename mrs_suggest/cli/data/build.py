@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable
 from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mrs_suggest.cli.data.toxicity import add_toxicity_options, toxicity_pass
-from mrs_suggest.cli.data.translate import add_translation_options, translation_pass
+from mrs_suggest.cli.data.passes import (
+    add_toxicity_options,
+    add_translation_options,
+    toxicity_pass,
+    translation_pass,
+)
 from mrs_suggest.cli.options.remote_options import add_out_options, out_location
 from mrs_suggest.common.command_parser import CommandParser
 from mrs_suggest.common.errors import InputError
@@ -19,8 +22,7 @@ from mrs_suggest.common.text.languages import LANGUAGES
 from mrs_suggest.common.text.text import visible
 
 if TYPE_CHECKING:
-    from mrs_datasets.builders.reddit.pipeline import Stage
-    from mrs_datasets.builders.reddit.settings import Settings
+    from mrs_datasets.builders.reddit.plan import Settings
     from mrs_datasets.builders.spark.engine import SparkEngine
     from mrs_suggest.common.text.language_id import LanguageIdentifier
 
@@ -46,7 +48,7 @@ def add_build(verbs: argparse._SubParsersAction[CommandParser]) -> None:
     parser.add_argument(
         "--engine", choices=("local", "spark"), default="local", help="processes of this machine (default), or Spark"
     )
-    parser.add_argument("--master", metavar="URL", help="of Spark (default: as Spark is configured, or local[*,4])")
+    parser.add_argument("--master", metavar="URL", help="URL of Spark (default: as Spark is configured, or local[*,4])")
     parser.add_argument(
         "--spark-conf", nargs="+", default=[], metavar="KEY=VALUE", help="Spark's settings, if no session runs yet"
     )
@@ -61,9 +63,11 @@ def add_build(verbs: argparse._SubParsersAction[CommandParser]) -> None:
     )
     parser.add_argument("--plan", action="store_true", help="print the plan and stop")
     parser.add_argument(
-        "--only", choices=[MONTHS_ALONE], help="read and partition these dumps into the work folder, beside other such "
-        "processes; a build of all dumps with --resume goes on from there",
-    )  # fmt: skip
+        "--only",
+        choices=[MONTHS_ALONE],
+        help="only read and partition these dumps, together with other such processes; then build from all dumps with "
+        "--resume",
+    )
     changes = parser.add_argument_group("changes to the profile")
     for flag, kind, text in (
         ("--min-score", int, "drop comments with a lower score (paper: 1)"),
@@ -77,7 +81,9 @@ def add_build(verbs: argparse._SubParsersAction[CommandParser]) -> None:
         ("--buckets", int, "partitions of the join (default 64, more if memory is short)"),
     ):
         changes.add_argument(flag, type=kind, help=text)
-    changes.add_argument("--english-months", metavar="FIRST:LAST", help="of English, or `all` (paper: 2018-01:2018-12)")
+    changes.add_argument(
+        "--english-months", metavar="FIRST:LAST", help="months of English replies, or `all` (paper: 2018-01:2018-12)"
+    )
     changes.add_argument("--split-by", help="example (paper) or thread")
     changes.add_argument("--responses-from", help="count replies in all splits (paper: all) or in training")
     for flag, text in (
@@ -94,24 +100,19 @@ def add_build(verbs: argparse._SubParsersAction[CommandParser]) -> None:
 
 
 def run_build(options: argparse.Namespace) -> int:
-    from mrs_datasets.builders.reddit.build import build, build_months, stages_of
+    from mrs_datasets.builders.reddit.build import build, build_months
+    from mrs_datasets.builders.reddit.funnel import PAGE
     from mrs_datasets.builders.reddit.plan import begun_buckets, find_dumps, make_build_plan, read_size
-    from mrs_datasets.builders.reddit.report_page import PAGE
 
     settings = _settings(options)
     strict = settings.profile == "paper" if options.strict is None else options.strict
     if options.workers is not None and options.workers < 1:
         raise InputError(f"--workers {options.workers}: expected 1 or more.")
     spark = _spark(options)
-    stages: Callable[[Settings], list[Stage]] = stages_of
-    if spark is not None:
-        from mrs_datasets.builders.spark.stages import stages_on
-
-        stages = stages_on(spark)
     out = out_location(options.out, options.scratch)
     identifier = _identifier(options.language_model)  # refused now, not after hours of reading
     if options.only and spark is not None:
-        raise InputError(f"--only {options.only}: Spark reads each month in a task of its own; leave it out.")
+        raise InputError(f"--only {options.only}: Spark already reads each month in a separate task; leave it out.")
     if options.only and (options.buckets is None or options.overwrite):
         problem = "do not pass --overwrite" if options.overwrite else "pass the same --buckets to all of them"
         raise InputError(f"--only {options.only}: several processes work in one folder; {problem}.")
@@ -144,7 +145,6 @@ def run_build(options: argparse.Namespace) -> int:
             strict=strict,
             say=_say,
             engine=spark,
-            stages=stages,
             passes=passes,
             cache=options.cache,
         )
@@ -154,7 +154,7 @@ def run_build(options: argparse.Namespace) -> int:
 
 
 def _settings(options: argparse.Namespace) -> Settings:
-    from mrs_datasets.builders.reddit.settings import ALL_MONTHS, make_settings, read_months
+    from mrs_datasets.builders.reddit.plan import ALL_MONTHS, make_settings, read_months
 
     names = (
         "min_score", "min_language_score", "min_examples", "min_reply_count", "max_responses", "min_characters",
@@ -172,7 +172,7 @@ def _identifier(text: str | None) -> LanguageIdentifier:
     """The language model.
 
     Raises:
-        InputError: there is none, or it knows none of the languages.
+        InputError: none is installed, or it knows none of the languages.
     """
     from mrs_suggest.common.io.remote_errors import masked
     from mrs_suggest.common.io.storage import is_url
@@ -196,10 +196,10 @@ def _say(line: str) -> None:
 
 
 def _spark(options: argparse.Namespace) -> SparkEngine | None:
-    """The engine that was asked for; None: processes of this machine.
+    """The requested engine; None for processes of this machine.
 
     Raises:
-        InputError: an option does not fit, or there is no Spark.
+        InputError: an option does not fit, or Spark is not installed.
     """
     if options.engine != "spark":
         for flag, value in (("--master", options.master), ("--spark-conf", options.spark_conf)):

@@ -1,4 +1,4 @@
-"""`mrs data corpus`: text files cleaned, deduplicated, language-checked and filtered by perplexity, for pretraining."""
+"""`mrs data corpus`: clean, deduplicate, language-check and filter text files for pretraining."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ NO_CHECK = "none"
 
 
 def add_corpus(verbs: Any) -> None:
-    parser = verbs.add_parser("corpus", help="text files -> clean text for `mrs train pretraining`, as CCNet does")
+    parser = verbs.add_parser("corpus", help="clean text files for `mrs train pretraining`, as CCNet does")
     parser.add_argument(
         "--text", required=True, nargs="+", action="extend", metavar="LANG=SOURCE",
         help="text files, or folders of *.txt, .gz, .xz, .zst, or their URLs, with one sentence or document a line",
@@ -30,53 +30,42 @@ def add_corpus(verbs: Any) -> None:
     add_out_options(parser)
     parser.add_argument(
         "--language-model", metavar="FILE",
-        help="of the language check: fastText's lid.176.ftz or lid.176.bin (default: the installed one), a folder or "
-        f"file of a model's languages.safetensors, or `{NO_CHECK}`",
+        help="for the language check: fastText's lid.176.ftz or lid.176.bin (default: the installed one), a reply "
+        f"model with languages.safetensors, or `{NO_CHECK}`",
     )  # fmt: skip
     parser.add_argument("--unchecked", nargs="+", default=[], metavar="LANG", help="languages that are not checked")
+    parser.add_argument("--min-language-score", type=float, help="drop lines with a lower probability (default .5)")
     parser.add_argument(
         "--reference", nargs="+", default=[], action="extend", metavar="LANG=SOURCE",
-        help="clean text, such as Wikipedia, to train the language's model on",
+        help="clean text, such as Wikipedia, to train the language's perplexity model on",
     )  # fmt: skip
     parser.add_argument(
         "--model", nargs="+", default=[], action="extend", metavar="LANG=FILE",
-        help="a model that an earlier corpus has in models/, instead",
+        help="a perplexity model from the models/ of an earlier corpus, instead of --reference",
     )  # fmt: skip
+    parser.add_argument(
+        "--keep",
+        nargs="+",
+        default=["head", "middle"],
+        metavar="THIRD",
+        help="thirds by perplexity: head, middle, tail (default head middle)",
+    )
+    parser.add_argument("--min-characters", type=int, help="shortest line (default 10)")
+    parser.add_argument("--max-characters", type=int, help="longest line (default 100,000)")
+    parser.add_argument("--repair", action="store_true", help="repair wrongly decoded characters, drop HTML tags")
+    parser.add_argument("--mask", action="store_true", help="mask links, users, e-mail, IP addresses, phone numbers")
     parser.add_argument("--workers", type=int, help="processes (default: one per core)")
     parser.add_argument("--resume", action="store_true", help="continue an interrupted corpus")
     parser.add_argument("--overwrite", action="store_true", help="replace --out, or an interrupted corpus")
-    stays = parser.add_argument_group("what stays")
-    for flag, kind, text in (
-        ("--min-characters", int, "shortest line (default 10)"),
-        ("--max-characters", int, "longest line (default 100,000)"),
-        ("--min-letters", float, "least share of letters among the characters of a line (default .5)"),
-        ("--min-language-score", float, "drop lines unless the language's probability is above (CCNet: .5)"),
-        ("--order", int, "characters of the longest n-grams of a trained model (default 6)"),
-        ("--reference-characters", int, "of a reference, thinned out evenly (default 10,000,000)"),
-        ("--shard-lines", int, "lines of a file that is written (default 1,000,000)"),
-    ):
-        stays.add_argument(flag, type=kind, help=text)
-    stays.add_argument(
-        "--keep", nargs="+", metavar="THIRD",
-        help="thirds by perplexity: head, middle, tail (default head middle; all with --max-perplexity)",
-    )  # fmt: skip
-    stays.add_argument(
-        "--max-perplexity", nargs="+", default=[], metavar="LANG=NUMBER",
-        help="drop lines with a higher perplexity per character",
-    )  # fmt: skip
-    stays.add_argument(
-        "--repair", action="store_true", help="repair wrongly decoded characters and leave out HTML tags, as `build`"
-    )
-    stays.add_argument(
-        "--mask", action="store_true", help="mask links, users, e-mail, IP addresses and telephone numbers, as `build`"
-    )
     parser.set_defaults(run=run_corpus)
 
 
 def run_corpus(options: argparse.Namespace) -> int:
+    from rich.table import Table
+
     from mrs_datasets.corpus.build import CARD, REPORT, build_corpus
     from mrs_datasets.corpus.lines import LineRules
-    from mrs_datasets.corpus.settings import BUCKETS, HEAD, MIDDLE, Corpus, CorpusSettings, Source
+    from mrs_datasets.corpus.settings import Corpus, CorpusSettings, Source
 
     if options.workers is not None and options.workers < 1:
         raise InputError(f"--workers {options.workers}: expected 1 or more.")
@@ -84,19 +73,14 @@ def run_corpus(options: argparse.Namespace) -> int:
     def given(*names: str) -> dict[str, Any]:
         return {name: getattr(options, name) for name in names if getattr(options, name) is not None}
 
-    keep = options.keep or (BUCKETS if options.max_perplexity else (HEAD, MIDDLE))
-    settings = CorpusSettings(
-        rules=LineRules(options.repair, options.mask, **given("min_characters", "max_characters", "min_letters")),
-        unchecked=tuple(options.unchecked),
-        keep=tuple(keep),
-        max_perplexity=_numbers(options.max_perplexity),
-        **given("min_language_score", "order", "reference_characters", "shard_lines"),
-    )
-    sources = [Source(language, path) for language, path in _files(options.text, "--text")]
+    rules = LineRules(options.repair, options.mask, **given("min_characters", "max_characters"))
+    settings = CorpusSettings(rules, keep=tuple(options.keep), **given("min_language_score"))
+    sources = tuple(Source(language, path) for language, path in _files(options.text, "--text"))
     references: dict[str, tuple[Location, ...]] = {}
     for language, path in _files(options.reference, "--reference"):
         references[language] = (*references.get(language, ()), path)
-    corpus = Corpus(tuple(sources), _identifier(options.language_model), _models(options.model), references)
+    identifier = _identifier(options.language_model)
+    corpus = Corpus(sources, identifier, _models(options.model), references, tuple(options.unchecked))
     out = out_location(options.out, options.scratch)
     report = build_corpus(
         corpus,
@@ -107,17 +91,19 @@ def run_corpus(options: argparse.Namespace) -> int:
         overwrite=options.overwrite,
         say=lambda line: print(visible(line), file=sys.stderr),
     )
-    _print(report)
+    table = Table(title="Lines", title_justify="left")
+    for column in ("language", "read", "kept", "dropped"):
+        table.add_column(column, justify="left" if column in ("language", "dropped") else "right")
+    for language, facts in report["languages"].items():
+        reasons = ", ".join(f"{reason} {count:,}" for reason, count in facts["dropped"].items())
+        table.add_row(language, f"{facts['lines']:,}", f"{facts['kept']:,}", reasons)
+    make_console(120).print(table)
     print(f"wrote {visible(out)}: a folder per language, {CARD}, {REPORT}")
     return 0
 
 
 def _files(values: Sequence[str], option: str) -> list[tuple[str, Location]]:
-    """The language and location of every file, in the order given.
-
-    Raises:
-        InputError: a value names no language, or nothing that exists, or a storage cannot be reached.
-    """
+    """The language and location of every file, in the order given."""
     from mrs_datasets.texts.text_files import files_in, split_language
     from mrs_suggest.common.io.remote_errors import masked
     from mrs_suggest.common.io.storage import find_files, is_url, location, reaching
@@ -138,11 +124,7 @@ def _files(values: Sequence[str], option: str) -> list[tuple[str, Location]]:
 
 
 def _models(values: Sequence[str]) -> dict[str, Path]:
-    """The file of each language's model.
-
-    Raises:
-        InputError: a language has two, or a file is no such model.
-    """
+    """The file of each language's perplexity model; damaged ones are refused before hours of reading."""
     from mrs_datasets.corpus.ngrams import CharacterModel
     from mrs_datasets.texts.text_files import split_language
     from mrs_suggest.common.io.remote_errors import masked
@@ -154,29 +136,14 @@ def _models(values: Sequence[str]) -> dict[str, Path]:
         if language in found:
             raise InputError(f"--model {value}: the language has one already, {found[language]}; pass one of them.")
         if is_url(where):
-            raise InputError(f"--model {masked(value)}: is read as a local file; fetch it, and pass its path.")
+            raise InputError(f"--model {masked(value)}: is opened as a local file; download it, and pass its path.")
         found[language] = Path(where)
-        CharacterModel.load(found[language])  # refused now, not after hours of reading
-    return found
-
-
-def _numbers(values: Sequence[str]) -> dict[str, float]:
-    found = {}
-    for value in values:
-        language, _, number = value.partition("=")
-        try:
-            found[language] = float(number)
-        except ValueError:
-            raise InputError(f"--max-perplexity {value}: expected LANG=NUMBER, such as de=4.5.") from None
+        CharacterModel.load(found[language])
     return found
 
 
 def _identifier(model: str | None) -> IdentifierFile | None:
-    """What names the language of lines.
-
-    Raises:
-        InputError: there is no such model, or it is damaged.
-    """
+    """The identifier for the languages of lines; None to leave them unchecked."""
     from mrs_datasets.corpus.settings import IdentifierFile
     from mrs_suggest.common.text.language_id import LanguageIdentifier, open_identifier
 
@@ -198,16 +165,3 @@ def _identifier(model: str | None) -> IdentifierFile | None:
             f"that knows the languages, or `{NO_CHECK}` to leave them unchecked."
         )
     return IdentifierFile(found.path, LanguageIdentifier.open)
-
-
-def _print(report: dict[str, Any]) -> None:
-    """What became of each language's lines."""
-    from rich.table import Table
-
-    table = Table(title="Lines", title_justify="left")
-    for column in ("language", "read", "kept", "dropped"):
-        table.add_column(column, justify="left" if column in ("language", "dropped") else "right")
-    for language, facts in report["languages"].items():
-        reasons = ", ".join(f"{reason} {count:,}" for reason, count in facts["dropped"].items())
-        table.add_row(language, f"{facts['lines']:,}", f"{facts['kept']:,}", reasons)
-    make_console(120).print(table)

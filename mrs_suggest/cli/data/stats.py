@@ -8,7 +8,6 @@ import json
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,23 +23,16 @@ if TYPE_CHECKING:
     from mrs_datasets.describe.describe import SplitDescription
     from mrs_datasets.prepared.prepared import PreparedData
 
-Printed = tuple[dict[str, Any], "list[Table | str]"]  # what --json prints, and what people read
+Printed = tuple[dict[str, Any], "list[Table | str]"]  # for --json, and for the terminal
 
 
 def add_stats(verbs: argparse._SubParsersAction[CommandParser]) -> None:
     stats = verbs.add_parser("stats", help="print the columns of the paper's own table per language and split")
     stats.add_argument("data", help="a prepared folder, a hub id (also ORG/NAME@REVISION), or `sample`")
-    stats.add_argument("--revision", help="revision of a hub data set: a branch, a tag or a commit (default main)")
     stats.add_argument(
         "--language", nargs="+", default=None, help="only these languages (for data sets other than mrs: configs)"
     )
     stats.add_argument("--plot", type=Path, metavar="OUT.png", help="draw examples per split and lengths of texts")
-    stats.add_argument(
-        "--rules",
-        choices=("official", "paper"),
-        default="official",
-        help="staple: scoring rules of the oracles; the paper's Table 7 uses the official scorer (default)",
-    )
     stats.add_argument("--json", action="store_true", help="print JSON")
     stats.set_defaults(run=run_stats)
     indices = verbs.add_parser("diversity", help="print the diversity indices of a language sample")
@@ -51,7 +43,7 @@ def add_stats(verbs: argparse._SubParsersAction[CommandParser]) -> None:
         "--uriel",
         type=Path,
         metavar="FILE",
-        help="CSV or TSV of typological features (code, then one column of 0 or 1 per feature)",
+        help="CSV or TSV of typological features (code, then a 0/1 column per feature)",
     )
     indices.add_argument("--json", action="store_true", help="print JSON")
     indices.set_defaults(run=run_diversity)
@@ -63,16 +55,15 @@ def run_stats(options: argparse.Namespace) -> int:
     from mrs_datasets.describe.describe import describe
     from mrs_datasets.prepared.prepared import open_prepared
 
-    data = open_prepared(options.data, options.revision)
+    data = open_prepared(options.data)
     name = data.data_set()
     if name == "mrs":
         for code in options.language or []:
             require_any_language(code, "--language")
     own: dict[str, Callable[[PreparedData, list[str] | None], Printed]]
-    own = {"mrs": _mrs, "xcopa": _xcopa, "staple": partial(_staple, rules=options.rules)}
-    own["synthetic-staple"] = own["staple"]
-    own |= {"xglue": partial(_xglue, published=True), "synthetic-xglue": partial(_xglue, published=False)}
-    content, parts = own[name](data, options.language) if name in own else ({}, [])
+    own = {"mrs": _mrs, "xcopa": _xcopa, "staple": _staple, "xglue": _xglue}
+    kind = name.removeprefix("synthetic-")
+    content, parts = own[kind](data, options.language) if kind in own else ({}, [])
     described = list(
         tqdm(describe(data, options.language), desc="lengths", unit=" splits", disable=not sys.stderr.isatty())
     )
@@ -125,15 +116,15 @@ def _xcopa(data: PreparedData, configs: list[str] | None) -> Printed:
     return {"splits": [asdict(row) for row in rows], "kappa": kappas}, [table, *lines]
 
 
-def _staple(data: PreparedData, configs: list[str] | None, rules: str) -> Printed:
+def _staple(data: PreparedData, configs: list[str] | None) -> Printed:
     from mrs_datasets.describe.staple_statistics import oracle_curves, staple_split_statistics
     from mrs_metrics.translations_f1 import TABLE_7_KS, weighted_f1_signature
 
     rows = list(staple_split_statistics(data, configs))
-    oracles = oracle_curves(data, rows, rules)
-    table = _table("Language", "Code", "Split", ">Prompts", ">Trans.", ">Ratio", ">Quartiles", ">Refs.")
-    for k in TABLE_7_KS:
-        table.add_column(f"k = {k}", justify="right")
+    oracles = oracle_curves(data, rows, "official")
+    signature = weighted_f1_signature("official")
+    names = ("Language", "Code", "Split", ">Prompts", ">Trans.", ">Ratio", ">Quartiles", ">Refs.")
+    table = _table(*names, *(f">k = {k}" for k in TABLE_7_KS))
     for row, oracle in zip(rows, oracles, strict=True):
         sizes = [f"{row.prompts:,}", f"{row.translations:,}", f"{row.ratio:.1f}"]
         spread = "/".join(str(n) for n in row.quartiles)
@@ -141,17 +132,18 @@ def _staple(data: PreparedData, configs: list[str] | None, rules: str) -> Printe
         table.add_row(row.language, row.config, row.split, *sizes, spread, f"{row.references:,}", *scores)
     table.caption = (
         "Prompts, accepted translations, their ratio: Table 2. Quartiles: translations per prompt. k: weighted F1 of "
-        f"an oracle that gives the k likeliest (Table 7); {weighted_f1_signature(rules)}"
+        f"an oracle that gives the k most likely ones (Table 7); {signature}"
     )
     splits = [{**asdict(row), "oracle": oracle} for row, oracle in zip(rows, oracles, strict=True)]
     curves = {f"{row.config}/{row.split}": oracle for row, oracle in zip(rows, oracles, strict=True) if oracle}
-    return {"splits": splits, "oracles": curves, "signature": weighted_f1_signature(rules)}, [table]
+    return {"splits": splits, "oracles": curves, "signature": signature}, [table]
 
 
-def _xglue(data: PreparedData, configs: list[str] | None, published: bool) -> Printed:
+def _xglue(data: PreparedData, configs: list[str] | None) -> Printed:
     from mrs_datasets.describe.xglue_statistics import SPLITS, xglue_task_statistics
 
     rows = list(xglue_task_statistics(data, configs))
+    published = data.data_set() == "xglue"
     table = _table("Task", ">Languages", ">Train, en", ">Validation, mean", ">Test, mean", *[">(Table 2)"] * published)
     for row in rows:
         counts = [f"{row.rows[split]:,.0f}" if split in row.rows else "" for split in SPLITS]
@@ -159,7 +151,7 @@ def _xglue(data: PreparedData, configs: list[str] | None, published: bool) -> Pr
         table.add_row(row.task, str(len(row.languages)), *counts, *[printed] * published)
     table.caption = "Rows per task: English training data, and the languages' mean of the other splits."
     if published:
-        table.caption += " (Table 2): what the paper prints, in thousands."
+        table.caption += " (Table 2): the paper's figures, in thousands."
     codes = [code for code in sorted(data.record().languages) if any(code in row.languages for row in rows)]
     covered = _table("Task", *codes)
     covered.title = "Table 3"
@@ -217,7 +209,7 @@ def run_diversity(options: argparse.Namespace) -> int:
 
 
 def _table(*columns: str) -> Table:
-    """A table; `>` before a column's name puts it to the right."""
+    """A table; columns whose names begin with `>` are aligned to the right."""
     from rich.table import Table
 
     table = Table(title_justify="left")

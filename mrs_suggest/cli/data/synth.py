@@ -51,7 +51,7 @@ def make_parser(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> None:
     from tqdm import tqdm
 
-    from mrs_datasets.synthetic.dumps.synth import MANIFEST, write_dumps, write_toxic_words
+    from mrs_datasets.synthetic.dumps import MANIFEST, write_dumps, write_toxic_words
 
     total = len(options.months) * max(options.comments, 0)
     with tqdm(total=total, unit=" lines", unit_scale=True, desc="synth", disable=not sys.stderr.isatty()) as bar:
@@ -69,7 +69,7 @@ def run(options: argparse.Namespace) -> None:
     for name, facts in manifest["profiles"].items():
         print(f"{name}: {facts['kept']:,} comments stay, {facts['pairs']:,} pairs")
     if options.language_model:
-        from mrs_datasets.synthetic.dumps.synth_languages import write_language_model
+        from mrs_datasets.synthetic.language_models import write_language_model
 
         write_language_model(options.language_model, options.seed)
         print(f"wrote {visible(options.language_model)}")

@@ -89,10 +89,11 @@ def _list(options: argparse.Namespace) -> None:
 
 def _download(options: argparse.Namespace) -> None:
     from mrs_suggest.common.hub.baselines import resolve_model
-    from mrs_suggest.common.io.manifest import has_hashes, require_undamaged
+    from mrs_suggest.common.io.manifest import has_hashes
+    from mrs_suggest.models.model_folder import open_model_folder
 
     folder = resolve_model(options.name, options.revision, force=options.force, verify=True)
-    require_undamaged(folder, verify=has_hashes(folder))
+    open_model_folder(folder, verify=has_hashes(folder))
     print(folder)
 
 
@@ -142,7 +143,7 @@ def _export(options: argparse.Namespace) -> None:
         if limit is not None and not 0 <= limit <= 1:
             raise InputError(f"--{option.replace('_', '-')} {limit:g}: expected a {what} from 0 to 1.")
     if options.ctranslate2:
-        from mrs_suggest.training.reply.generation.generator_export import LARGEST_LOSS, export_generator
+        from mrs_suggest.training.generation.generator_export import LARGEST_LOSS, export_generator
 
         if options.messages is not None:
             raise InputError("--messages: a generator's replies are compared with real ones; pass --data instead.")
@@ -151,7 +152,7 @@ def _export(options: argparse.Namespace) -> None:
         loss = LARGEST_LOSS if options.largest_loss is None else options.largest_loss
         facts = export_generator(options.run_folder, options.int8, options.data, loss)
     else:
-        from mrs_suggest.training.reply.retrieval.encoder_export import LEAST, export_encoder
+        from mrs_suggest.training.retrieval.encoder_export import LEAST, export_encoder
 
         if options.largest_loss is not None:
             raise InputError("--largest-loss: applies to generators; a retriever's limit is --least-agreement.")
@@ -163,10 +164,11 @@ def _export(options: argparse.Namespace) -> None:
 
 def _publish(options: argparse.Namespace) -> None:
     from mrs_suggest.common.hub import hub
-    from mrs_suggest.common.io.manifest import has_hashes, require_undamaged
+    from mrs_suggest.common.io.manifest import has_hashes
+    from mrs_suggest.models.model_folder import open_model_folder
     from mrs_suggest.training.export.checked_card import checked_card
     from mrs_suggest.training.export.families import adapter_publication, publication
-    from mrs_suggest.training.run import read_record
+    from mrs_suggest.training.record import read_record
 
     hub.require_repo_id(options.repo)
     change_of(options, options.repo)
@@ -175,5 +177,5 @@ def _publish(options: argparse.Namespace) -> None:
         what = adapter_publication(options.folder, options.repo, card)
     else:
         what = publication(options.folder, read_record(options.folder), options.repo, card)
-    require_undamaged(options.folder, verify=has_hashes(options.folder))
+    open_model_folder(options.folder, verify=has_hashes(options.folder))
     publish_or_print(what, options, f"mrs suggest --model {options.repo}")

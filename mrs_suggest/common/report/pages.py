@@ -14,14 +14,14 @@ from dataclasses import dataclass
 from html import escape
 from importlib import resources
 from pathlib import Path
-from urllib.parse import quote
 
-from mrs_suggest.common.report.cards import markdown_table
+from mrs_suggest.common.report.tables import Entry as Entry
+from mrs_suggest.common.report.tables import Grid as Grid
+from mrs_suggest.common.report.tables import grid_html, grid_markdown, markdown_plain
 from mrs_suggest.common.text.text import visible
 
 _CODE, _AS_CODE = re.compile(r"`([^`]+)`"), r"<code>\1</code>"
 _STRONG, _AS_STRONG = re.compile(r"\*\*([^*]+)\*\*"), r"<strong>\1</strong>"
-_SUPERSCRIPT = str.maketrans("abcdefghijklmnoprstuvwxyz", "ᵃᵇᶜᵈᵉᶠᵍʰⁱʲᵏˡᵐⁿᵒᵖʳˢᵗᵘᵛʷˣʸᶻ")
 
 
 @dataclass(frozen=True)
@@ -45,45 +45,6 @@ class Bullets:
     """A list; its items as a paragraph's text."""
 
     items: Sequence[str]
-
-
-@dataclass(frozen=True)
-class Entry:
-    """A cell of a table that is more than its text.
-
-    Attributes:
-        note: what follows the text, in HTML smaller and on a line of its own.
-        marks: lower-case letters above the line.
-        below: small, below the text; in Markdown in a row of its own.
-        shaded: with a background in HTML.
-        link: of the text, relative to the page.
-        code: the text is code, and may break anywhere.
-    """
-
-    text: str
-    note: str = ""
-    marks: str = ""
-    bold: bool = False
-    below: str = ""
-    shaded: bool = False
-    link: str = ""
-    code: bool = False
-
-
-@dataclass(frozen=True)
-class Grid:
-    """A table; the columns after the first are figures, or texts.
-
-    Attributes:
-        below: the first cell of the rows of what stands below, in Markdown.
-        folded: the title of a table that HTML shows only when it is opened.
-    """
-
-    header: Sequence[str]
-    rows: Sequence[Sequence[str | Entry]]
-    texts: bool = False
-    below: str = ""
-    folded: str = ""
 
 
 @dataclass(frozen=True)
@@ -138,40 +99,14 @@ def as_html(blocks: Sequence[Block], folder: Path, language: str = "", contents:
 
 def _markdown(block: Block) -> str:
     if isinstance(block, Heading):
-        return f"{'#' * block.level} {_plain(block.text)}"
+        return f"{'#' * block.level} {markdown_plain(block.text)}"
     if isinstance(block, Paragraph):
-        return _plain(block.text)
+        return markdown_plain(block.text)
     if isinstance(block, Bullets):
-        return "\n".join(f"- {_plain(item)}" for item in block.items)
+        return "\n".join(f"- {markdown_plain(item)}" for item in block.items)
     if isinstance(block, Picture):
-        return f"![{_plain(block.shows)}]({block.file})"
-    rows = [line for row in block.rows for line in _markdown_rows(row, block.below)]
-    table = markdown_table([_markdown_cell(name) for name in block.header], rows)
-    return table.replace("---:", "---") if block.texts else table
-
-
-def _markdown_rows(row: Sequence[str | Entry], below: str) -> list[list[str]]:
-    lines = [[_markdown_cell(cell) for cell in row]]
-    lower = [cell.below if isinstance(cell, Entry) else "" for cell in row]
-    return [*lines, [below, *map(_markdown_cell, lower[1:])]] if any(lower) else lines
-
-
-def _markdown_cell(cell: str | Entry) -> str:
-    if isinstance(cell, str):
-        return _plain(cell).replace("|", "\\|")
-    text = _markdown_cell(cell.text)
-    if not text:
-        return ""
-    text = f"`{text}`" if cell.code else f"**{text}**" if cell.bold else text
-    text = f"[{text}]({quote(cell.link)})" if cell.link else text
-    text += cell.marks.translate(_SUPERSCRIPT)
-    return f"{text} {_markdown_cell(cell.note)}" if cell.note else text
-
-
-def _plain(text: str) -> str:
-    """Text for Markdown, in which no element of HTML begins; what stands as code is code already."""
-    parts = re.split("(`[^`]+`)", visible(text))
-    return "".join(part if number % 2 else part.replace("<", "\\<") for number, part in enumerate(parts))
+        return f"![{markdown_plain(block.shows)}]({block.file})"
+    return grid_markdown(block)
 
 
 def _html(block: Block, folder: Path, language: str, number: int) -> str:
@@ -184,24 +119,7 @@ def _html(block: Block, folder: Path, language: str, number: int) -> str:
     if isinstance(block, Picture):
         data = base64.b64encode((folder / block.file).read_bytes()).decode()
         return f'<div class=wide><img src="data:image/png;base64,{data}" alt="{_safe(block.shows)}"></div>'
-    head = "".join(f"<th>{_safe(cell)}</th>" for cell in block.header)
-    rows = "".join(f"<tr>{''.join(map(_html_cell, row))}</tr>\n" for row in block.rows)
-    kind = f' lang="{_safe(language)}"' if block.texts and language else "" if block.texts else " class=n"
-    table = f"<div class=wide><table{kind}><thead><tr>{head}</tr></thead>\n<tbody>{rows}</tbody></table></div>"
-    return f"<details><summary>{_safe(block.folded)}</summary>{table}</details>" if block.folded else table
-
-
-def _html_cell(cell: str | Entry) -> str:
-    if isinstance(cell, str):
-        return f"<td>{_safe(cell)}</td>"
-    text = _safe(cell.text or ("–" if cell.below else ""))
-    text = f"<code>{text}</code>" if cell.code else f"<b>{text}</b>" if cell.bold else text
-    text = f'<a href="{escape(quote(cell.link))}">{text}</a>' if cell.link else text
-    text += f"<sup>{_safe(cell.marks)}</sup>" if cell.marks else ""
-    text += "".join(
-        f"<small{kind}>{_safe(more)}</small>" for kind, more in (("", cell.note), (" class=below", cell.below)) if more
-    )
-    return f"<td{' class=shaded' if cell.shaded else ''}>{text}</td>"
+    return grid_html(block, language)
 
 
 def _inline(text: str) -> str:

@@ -7,7 +7,6 @@ import re
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib import resources
-from typing import Any
 
 import yaml
 
@@ -36,15 +35,11 @@ class Language:
     branch: str = ""
 
 
-def _read() -> dict[str, Language]:
-    return {code: Language(code, **entry) for code, entry in _yaml("languages.yaml").items()}
-
-
-def _yaml(name: str) -> dict[str, Any]:
-    return dict(yaml.safe_load(resources.files("mrs_suggest.common.text").joinpath(name).read_text(encoding="utf-8")))
-
-
-KNOWN: dict[str, Language] = _read()
+_FOLDER = resources.files("mrs_suggest.common.text")
+KNOWN: dict[str, Language] = {
+    code: Language(code, **entry)
+    for code, entry in yaml.safe_load((_FOLDER / "languages.yaml").read_text(encoding="utf-8")).items()
+}
 MRS_CODES = ("en", "es", "de", "pt", "fr", "ja", "sv", "it", "nl", "ru")
 LANGUAGES: dict[str, Language] = {code: KNOWN[code] for code in MRS_CODES}
 
@@ -112,4 +107,4 @@ def require_any_language(code: str, where: str) -> Language:
 
 @cache
 def _iso_639_1() -> dict[str, str]:
-    return _yaml("iso639_1.yaml")
+    return dict(yaml.safe_load((_FOLDER / "iso639_1.yaml").read_text(encoding="utf-8")))

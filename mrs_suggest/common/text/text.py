@@ -68,9 +68,9 @@ def is_blank(text: str) -> bool:
 # U+2029), or shows text in another order than it is read (embeddings, overrides and isolates of Unicode's UAX 9). The
 # marks U+061C, U+200E and U+200F stay: Arabic and Hebrew texts have them, and they reorder nothing by themselves.
 _CONTROLS = (*range(0x20), *range(0x7F, 0xA0), 0x2028, 0x2029, *range(0x202A, 0x202F), *range(0x2066, 0x206A))
-_SHOWN = {code: f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" for code in _CONTROLS}
-_SHOWN |= {ord("\n"): "\\n", ord("\r"): "\\r", ord("\t"): "\\t"}
-_SHOWN |= {code: f"\\u{code:04x}" for code in range(0xD800, 0xE000)}  # bytes of a file name that are not UTF-8
+SHOWN = {code: f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" for code in _CONTROLS}
+SHOWN |= {ord("\n"): "\\n", ord("\r"): "\\r", ord("\t"): "\\t"}
+SHOWN |= {code: f"\\u{code:04x}" for code in range(0xD800, 0xE000)}  # bytes of a file name that are not UTF-8
 
 
 def visible(text: object, keep: str = "") -> str:
@@ -86,7 +86,7 @@ def visible(text: object, keep: str = "") -> str:
     >>> print(visible("Sí, claro.\\x1b[2J"), visible("a\\nb", keep="\\n").count("\\n"))
     Sí, claro.\\x1b[2J 1
     """
-    table = {code: shown for code, shown in _SHOWN.items() if chr(code) not in keep} if keep else _SHOWN
+    table = {code: shown for code, shown in SHOWN.items() if chr(code) not in keep} if keep else SHOWN
     return str(text).translate(table)
 
 
@@ -96,7 +96,7 @@ def visible_json(content: object, **options: Any) -> str:
     JSON escapes C0 alone; DEL, C1 and the characters that reorder text occur in strings only, so they can be escaped
     without changing the content.
     """
-    escaped = {code: f"\\u{code:04x}" for code in _SHOWN if code >= 0x7F}
+    escaped = {code: f"\\u{code:04x}" for code in SHOWN if code >= 0x7F}
     return json.dumps(content, ensure_ascii=False, **options).translate(escaped)
 
 

@@ -6,11 +6,9 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from rich.table import Table
-
 from mrs_metrics.accuracy import MacroAverage
 from mrs_suggest.common.errors import InputError
-from mrs_suggest.common.report.console import make_console
+from mrs_suggest.common.report.tables import Grid, print_grid
 from mrs_suggest.evaluation.choice.analysis import (
     AVERAGES,
     Accuracy,
@@ -23,7 +21,6 @@ from mrs_suggest.evaluation.choice.analysis import (
 )
 from mrs_suggest.evaluation.choice.answers import FULL, Answers, Views, read_run_answers
 
-WIDTH = 150
 LEVEL = 0.05
 TITLES = {"all": "11 languages", "mbert": "9 (no ht, qu)", "use": "4 (it th tr zh)"}
 Rows = dict[str, Mapping[str, Answers]]  # name of a run and view -> answers
@@ -43,38 +40,33 @@ def print_choice_comparison(records: Mapping[str, Mapping[str, Any]]) -> None:
     if len(set(names.values())) < len(names):
         names = {folder: folder for folder in runs}
     rows = {_title(names[folder], view): answers for folder, views in runs.items() for view, answers in views.items()}
-    console = make_console(WIDTH, markup=False)
-    console.print(_accuracies(rows))
-    console.print("%, test split. ~: the exact binomial test does not tell it from chance (p >= .05).\n")
-    console.print(_averages(rows))
-    console.print("Brackets: 95 % intervals, of averages by a studentised bootstrap over questions. changed: languages")
-    console.print("pooled, where the translator chose the other answer (paper, note 5; Wilson's intervals).\n")
+    print_grid(
+        _accuracies(rows), ["%, test split. ~: not distinguishable from chance (exact binomial test, p >= .05)."]
+    )
+    print_grid(
+        _averages(rows),
+        [
+            "Brackets: 95 % intervals, of averages by a studentised bootstrap over questions. changed: all languages, "
+            "where the translator chose the other answer (paper, note 5; Wilson's intervals)."
+        ],
+    )
     compared = _differences(runs, names)
-    if compared.row_count:
-        console.print(compared)
-        console.print(
-            "Points. *: p < .05 in a paired permutation test over the same questions (by language: Holm's p)."
-        )
+    if compared.rows:
+        note = "Points. *: p < .05 in a paired permutation test over the same questions (by language: Holm's p)."
+        print_grid(compared, [note])
 
 
 def _title(name: str, view: str) -> str:
     return name if view == FULL else f"{name}, {view}"
 
 
-def _accuracies(rows: Rows) -> Table:
+def _accuracies(rows: Rows) -> Grid:
     codes = list(dict.fromkeys(code for answers in rows.values() for code in answers))
-    table = _table("Accuracy", *codes)
-    for name, answers in rows.items():
-        table.add_row(name, *(_percent(answers[code]) if code in answers else "" for code in codes))
-    return table
-
-
-def _table(*titles: str) -> Table:
-    table = Table(*titles)
-    table.columns[0].min_width = 20
-    for column in table.columns[1:]:
-        column.justify, column.no_wrap = "right", True
-    return table
+    cells = [
+        [name, *(_percent(answers[code]) if code in answers else "" for code in codes)]
+        for name, answers in rows.items()
+    ]
+    return Grid(["Accuracy", *codes], cells)
 
 
 def _percent(answers: Answers) -> str:
@@ -82,10 +74,10 @@ def _percent(answers: Answers) -> str:
     return f"{'~' if found.chance >= LEVEL else ''}{100 * found.value:.1f}"
 
 
-def _averages(rows: Rows) -> Table:
+def _averages(rows: Rows) -> Grid:
     """The averages of Table 5 that a run has the languages for, or the one over its own; and the split by `changed`."""
     lists = {TITLES[name]: codes for name, codes in AVERAGES.items() if any(average(a, codes) for a in rows.values())}
-    table = _table("Averages", *(lists or ["its languages"]), "changed", "unchanged")
+    lines = []
     for name, answers in rows.items():
         means = [average(answers, codes) for codes in lists.values()] or [average(answers, tuple(answers))]
         found = by_changed(answers)
@@ -93,24 +85,24 @@ def _averages(rows: Rows) -> Table:
         for key in ("changed", "unchanged"):
             part = found.get(key) if "changed" in found else None
             cells.append(f"{_with_interval(part)} of {part.n:,}" if part else "")
-        table.add_row(name, *cells)
-    return table
+        lines.append([name, *cells])
+    return Grid(["Averages", *(lists or ["its languages"]), "changed", "unchanged"], lines)
 
 
 def _with_interval(found: Accuracy | MacroAverage | None) -> str:
     return f"{100 * found.value:.1f} [{100 * found.low:.1f}, {100 * found.high:.1f}]" if found else ""
 
 
-def _differences(runs: Mapping[str, Views], names: Mapping[str, str]) -> Table:
+def _differences(runs: Mapping[str, Views], names: Mapping[str, str]) -> Grid:
     """Each other run over the first one, in the views that both have; and each run's other views over its `full`."""
     found = list(_compared(runs, names))
     codes = list(dict.fromkeys(code for _, own, _ in found for code in own))
-    table = _table("Difference", *codes, "mean over languages")
+    lines = []
     for name, own, mean in found:
         cells = [_points(own[code]) if code in own else "" for code in codes]
-        told = f"{_points(mean)} [{100 * mean.low:+.1f}, {100 * mean.high:+.1f}]" if mean else ""
-        table.add_row(name, *cells, told)
-    return table
+        average = f"{_points(mean)} [{100 * mean.low:+.1f}, {100 * mean.high:+.1f}]" if mean else ""
+        lines.append([name, *cells, average])
+    return Grid(["Difference", *codes, "mean over languages"], lines)
 
 
 def _compared(

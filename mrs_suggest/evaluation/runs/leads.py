@@ -12,7 +12,7 @@ from mrs_suggest.evaluation.pairing import Interval, examples_of, paired_interva
 from mrs_suggest.evaluation.runs.figures import REPLY, WEIGHTED, Run, Scope, without_version
 from mrs_suggest.evaluation.runs.grouping import Row
 from mrs_suggest.evaluation.runs.same_tests import has_predictions, unlike
-from mrs_suggest.evaluation.scores.score_notes import repeated_messages
+from mrs_suggest.evaluation.scores.metrics import repeated_messages
 
 ROUNDING = 1e-9  # a file's mean and its record's: the same sums in the same order, but for JSON's digits
 

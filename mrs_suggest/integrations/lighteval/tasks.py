@@ -3,17 +3,16 @@
     MRS_DATA=FOLDER lighteval accelerate "model_name=MODEL" "mrs:es|0" \\
         --custom-tasks mrs_suggest.integrations.lighteval.tasks
 
-`mrs_suggest.integrations.sources` tells where the data are, `mrs_suggest.integrations.answers` how an answer is read,
-`mrs_suggest.integrations.prompts` what is asked. One metric of a task returns all its figures, computed from all
-examples (`mrs_suggest.integrations.figures`); lighteval computes no standard error for those.
+`mrs_suggest.integrations.tasks` has what is asked and computed, `mrs_suggest.integrations.sources` where the data are.
+One metric of a task returns all its figures, over all examples; lighteval computes no standard error for those.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import cache, partial
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import Any
 
 from lighteval.metrics.metrics_corpus import CorpusLevelComputation
 from lighteval.metrics.metrics_sample import SampleLevelComputation, SamplingMetric
@@ -25,33 +24,9 @@ from lighteval.tasks.requests import Doc, SamplingMethod
 from mrs_datasets.catalogue import read_record
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.common.text.predictions import SUGGESTIONS
-from mrs_suggest.integrations.answers import read_answer, read_samples
-from mrs_suggest.integrations.figures import (
-    Chosen,
-    Suggested,
-    Translated,
-    choice_accuracy,
-    chosen,
-    suggested,
-    suggestion_figures,
-    translation_figures,
-)
-from mrs_suggest.integrations.prompts import (
-    EXAMPLES,
-    REPLY_TOKENS,
-    STOPS,
-    TRANSLATION_TOKENS,
-    choice_question,
-    messages_with_replies,
-    one_a_line,
-    replies_prompt,
-    reply_prompt,
-    shown_translations,
-    translations_prompt,
-)
-from mrs_suggest.integrations.sources import question_column, source
-
-Row = dict[str, Any]
+from mrs_suggest.integrations.prompts import EXAMPLES, STOPS, messages_with_replies, one_a_line
+from mrs_suggest.integrations.sources import source
+from mrs_suggest.integrations.tasks import KINDS, Kind
 
 
 class Task(LightevalTaskConfig):
@@ -62,7 +37,7 @@ class Task(LightevalTaskConfig):
         """The folder or hub id that lighteval gives to `datasets.load_dataset`.
 
         Raises:
-            InputError: there are no data, or they lack the language.
+            InputError: the data are missing, or lack the language.
         """
         data = source(self.data_set)
         have = data.configs() if data.folder else [self.hf_subset]
@@ -84,30 +59,24 @@ class Task(LightevalTaskConfig):
         """lighteval sets its default here; the place of the data decides."""
 
 
-class Logged(NamedTuple):
-    """What an example's output becomes, and what is computed from all of them."""
-
-    record: Callable[[Doc, ModelResponse], object]
-    figures: Callable[[Sequence[Any]], dict[str, float]]
-
-
 class Record(SampleLevelComputation):
     """From a model's output for one example to a record."""
 
-    def __init__(self, record: Callable[[Doc, ModelResponse], object]) -> None:
-        self.record = record
+    def __init__(self, kind: Kind) -> None:
+        self.kind = kind
 
     def compute(self, doc: Doc, model_response: ModelResponse, **_: object) -> object:
         """The record of one example."""
-        return self.record(doc, model_response)
+        output = model_response.logprobs if self.kind.tokens is None else model_response.final_text
+        return self.kind.record(doc.specific, output)
 
 
 class SampledRecord(SamplingMetric, Record):
     """The same from three sampled outputs."""
 
-    def __init__(self, record: Callable[[Doc, ModelResponse], object]) -> None:
+    def __init__(self, kind: Kind) -> None:
         SamplingMetric.__init__(self)
-        Record.__init__(self, record)
+        Record.__init__(self, kind)
 
     def num_samples(self) -> int:
         """How many outputs lighteval samples for each message."""
@@ -117,77 +86,27 @@ class SampledRecord(SamplingMetric, Record):
 class Figures(CorpusLevelComputation):
     """From all records to the figures."""
 
-    def __init__(self, figures: Callable[[Sequence[Any]], dict[str, float]]) -> None:
-        self.figures = figures
+    def __init__(self, kind: Kind) -> None:
+        self.kind = kind
 
     def compute_corpus(self, items: Sequence[Any]) -> dict[str, float]:
         """The figures by name."""
-        return self.figures(items)
+        return self.kind.figures(items)
 
 
-def replies_doc(row: Row, _: str, *, language: str, view: str) -> Doc | None:
-    """A row of MRS; as an example, all replies to its message if there are three, else none."""
-    if row["__few_shots"]:
-        replies = _examples(language).get(row["__index"])
-        return replies and _doc(replies_prompt(row["message"], language), one_a_line(replies), row)
-    return _doc(replies_prompt(row["message"], language), row["reply"], row, language=language)
-
-
-def sample_doc(row: Row, _: str, *, language: str, view: str) -> Doc:
-    """A row of MRS whose answer is one reply."""
-    return _doc(reply_prompt(row["message"], language), row["reply"], row, language=language)
-
-
-def question_doc(row: Row, _: str, *, language: str, view: str) -> Doc:
-    """A row of XCOPA."""
+def make_doc(row: dict[str, Any], _: str, *, kind: Kind, language: str) -> Doc | None:
+    """A row of the data; an example of `mrs` shows three replies to its message, or is left out if it has fewer."""
     columns = {name: value for name, value in row.items() if not name.startswith("__")}
-    question = choice_question(columns, view, question_column())
-    choices = [f" {choice}" for choice in question.choices]
-    return Doc(question.context, choices, question.label, specific={"index": row["idx"]})
-
-
-def translations_doc(row: Row, _: str, *, language: str, view: str) -> Doc:
-    """A row of STAPLE."""
-    if not row["translations"]:
-        raise InputError(f"STAPLE: the prompt {row['id']!r} of {language} has no accepted translations (blind data).")
-    return _doc(translations_prompt(row["prompt"], language), shown_translations(row), row, id=row["id"])
-
-
-def replies_record(doc: Doc, response: ModelResponse) -> Suggested:
-    """From one answer with three replies."""
-    return _suggested(doc, read_answer(response.final_text[0], SUGGESTIONS))
-
-
-def samples_record(doc: Doc, response: ModelResponse) -> Suggested:
-    """From three sampled answers with a reply each."""
-    return _suggested(doc, read_samples(response.final_text, SUGGESTIONS))
-
-
-def question_record(doc: Doc, response: ModelResponse) -> Chosen:
-    """From the choices' log-probabilities to the answers."""
-    choices = [choice[1:] for choice in doc.choices]
-    return chosen(doc.specific["index"], int(doc.gold_index), response.logprobs, choices)
-
-
-def translations_record(doc: Doc, response: ModelResponse) -> Translated:
-    """From one answer to its translations."""
-    row, predicted = doc.specific, read_answer(response.final_text[0])
-    return Translated(index=row["index"], id=row["id"], translations=row["translations"], predicted=predicted)
-
-
-def questions_figures(records: Sequence[Chosen]) -> dict[str, float]:
-    """`accuracy` and `accuracy_bytes`."""
-    return {name: choice_accuracy(records, name) for name in ("accuracy", "accuracy_bytes")}
-
-
-def _doc(query: str, answer: str, row: Row, **more: object) -> Doc:
-    specific = {**{name: value for name, value in row.items() if name[:2] != "__"}, "index": row["__index"], **more}
-    return Doc(query, [answer], 0, specific=specific)
-
-
-def _suggested(doc: Doc, suggestions: list[str]) -> Suggested:
-    row = doc.specific
-    return suggested(row["index"], row["language"], row["message"], row["reply"], suggestions)
+    asked = kind.asked(columns, row["__index"], language)
+    if kind.tokens is None:
+        return Doc(asked["context"], [f" {choice}" for choice in asked["choices"]], asked["label"], specific=asked)
+    answer = asked["answer"]
+    if kind.name == "mrs" and row["__few_shots"]:
+        replies = _examples(language).get(row["__index"])
+        if not replies:
+            return None
+        answer = one_a_line(replies)
+    return Doc(asked["prompt"], [answer], 0, specific=asked)
 
 
 @cache
@@ -200,60 +119,30 @@ def _examples(language: str) -> dict[int, list[str]]:
     return {first[message]: replies for message, replies in islice(messages_with_replies(rows), EXAMPLES)}
 
 
-REPLIES = Logged(replies_record, suggestion_figures)
-SAMPLES = Logged(samples_record, suggestion_figures)
-QUESTIONS = Logged(question_record, questions_figures)
-TRANSLATIONS = Logged(translations_record, translation_figures)
-
-
-def _task(
-    name: str,
-    data_set: str,
-    language: str,
-    prompt: Callable[..., Doc | None],
-    logged: Logged,
-    *,
-    view: str = "full",
-    tokens: int | None = None,
-) -> Task:
-    generates = tokens is not None
+def _task(kind: Kind, language: str) -> Task:
+    generates = kind.tokens is not None
     metric = CorpusLevelMetric(
-        metric_name=name,
+        metric_name=kind.name,
         higher_is_better=True,
         category=SamplingMethod.GENERATIVE if generates else SamplingMethod.LOGPROBS,
-        sample_level_fn=(SampledRecord if logged is SAMPLES else Record)(logged.record),
-        corpus_level_fn=Figures(logged.figures),
+        sample_level_fn=(SampledRecord if kind.sampled else Record)(kind),
+        corpus_level_fn=Figures(kind),
     )
-    splits = read_record(data_set).kind_of(language).splits
+    splits = read_record(kind.data_set).kind_of(language).splits
     return Task(
-        name=f"{name}:{language}",
-        prompt_function=partial(prompt, language=language, view=view),
-        hf_repo=data_set,
+        name=f"{kind.name}:{language}",
+        prompt_function=partial(make_doc, kind=kind, language=language),
+        hf_repo=kind.data_set,
         hf_subset=language,
         metrics=[metric],
         hf_avail_splits=list(splits),
         evaluation_splits=["test"],
         few_shots_split="train" if "train" in splits else "validation",
         few_shots_select="sequential",
-        generation_size=tokens,
+        generation_size=kind.tokens,
         stop_sequence=list(STOPS) if generates else None,
         version=1,
     )
 
 
-TASKS_TABLE = [
-    *(_task("mrs", "mrs", code, replies_doc, REPLIES, tokens=REPLY_TOKENS) for code in read_record("mrs").languages),
-    *(
-        _task("mrs_samples", "mrs", code, sample_doc, SAMPLES, tokens=REPLY_TOKENS)
-        for code in read_record("mrs").languages
-    ),
-    *(
-        _task(name, "xcopa", code, question_doc, QUESTIONS, view=view)
-        for name, view in (("mrs_xcopa", "full"), ("mrs_xcopa_nop", "nop"), ("mrs_xcopa_noq", "noq"))
-        for code in read_record("xcopa").languages
-    ),
-    *(
-        _task("mrs_staple", "staple", code, translations_doc, TRANSLATIONS, tokens=TRANSLATION_TOKENS)
-        for code in read_record("staple").languages
-    ),
-]
+TASKS_TABLE = [_task(kind, code) for kind in KINDS for code in read_record(kind.data_set).languages]

@@ -1,1 +1,1 @@
-"""Tasks of lm-evaluation-harness: YAML files that call the functions of `tasks`."""
+"""Tasks of lm-evaluation-harness: `--include_path $(python -m mrs_suggest.integrations.lm_eval)`."""

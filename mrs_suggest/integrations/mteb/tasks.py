@@ -1,7 +1,7 @@
 """MRS as a retrieval task and a reranking task of MTEB.
 
 The main score, `mrs_mrr`, comes from `mrs_metrics.ranking`, which gets the scores that MTEB got from the model; MTEB's
-own figures stand beside it. They differ in two ways:
+own figures are reported next to it. They differ in two ways:
 
 - *Ties.* MTEB puts the higher document id first, so the names of documents decide; here the real reply comes last among
   equal scores, so that a model that scores all replies alike gains nothing.
@@ -9,20 +9,32 @@ own figures stand beside it. They differ in two ways:
   six; `mrs_exact` has every digit there, too, as texts.
 
 Retrieval asks for the best 1,000 replies, as MTEB's tasks do: a real reply below them has the reciprocal rank 0.
+
+One reply is right for each example, the one that was given: a message that was answered twice is two examples.
+
+- *Reranking* uses the 1-of-100 pools that every table of this project ranks in (`reply_pools`), one for each test
+  example; so the figures are those of a run's `run.json`.
+- *Retrieval* searches a message in the response set of its language, whose replies count once in each normalised form.
+  Examples whose real reply is not in the set are left out, as in the paper's second ranking (section 3.3).
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
+import numpy as np
+from numpy.typing import NDArray
+
 from mrs_datasets.prepared.prepared import PreparedData, open_prepared
+from mrs_datasets.prepared.schema import responses_config
 from mrs_metrics.ranking import aggregate, ranking_signature, score_rankings
 from mrs_suggest.common.errors import InputError, MissingExtraError
+from mrs_suggest.common.text.text import normalise_reply
 from mrs_suggest.evaluation.language_data import EVALUATION_SEED
-
-from .questions import Questions, reranking_questions, retrieval_questions
+from mrs_suggest.evaluation.results import reply_pools
 
 try:
     from datasets import Dataset
@@ -52,6 +64,67 @@ _ORIGINS: dict[str, dict[str, Any]] = {
         "date": ("2026-01-01", "2026-12-31"),
     },
 }
+
+
+@dataclass(frozen=True)
+class Questions:
+    """The n examples of one language.
+
+    Attributes:
+        messages: n messages.
+        replies: m candidates, each normalised form once.
+        targets: (n,) the number of each message's real reply among them.
+        pools: (n, p) the numbers of the replies that it is ranked among, ascending; None: all of them.
+    """
+
+    messages: list[str]
+    replies: list[str]
+    targets: NDArray[np.int64]
+    pools: NDArray[np.int64] | None = None
+
+
+def reranking_questions(data: PreparedData, language: str, split: str, seed: int) -> Questions:
+    """All examples of a split with their 1-of-100 pools.
+
+    Raises:
+        InputError: the source lacks the split, or it is empty.
+    """
+    messages, references = _examples(data, language, split)
+    candidates, targets, pools = reply_pools(references, _response_set(data, language), seed)
+    # The real reply is in column 0: in their order, nothing tells where it is.
+    return Questions(messages, candidates, targets, np.sort(pools, axis=1))
+
+
+def retrieval_questions(data: PreparedData, language: str, split: str) -> Questions:
+    """The examples of a split whose reply is in the response set.
+
+    Raises:
+        InputError: the source lacks the split or the response set, or no reply of the split is in the set.
+    """
+    messages, references = _examples(data, language, split)
+    by_form: dict[str, str] = {}
+    for reply in _response_set(data, language):
+        by_form.setdefault(normalise_reply(reply), reply)
+    numbers = {form: number for number, form in enumerate(by_form)}
+    found = [numbers.get(normalise_reply(reference)) for reference in references]
+    kept = [(message, target) for message, target in zip(messages, found, strict=True) if target is not None]
+    if not kept:
+        raise InputError(
+            f"{data.name}: no reply of the {split} split of {language} is in the response set, so there is nothing to "
+            f"retrieve; leave {language} out, or make the response set of the same data (`mrs data responses`)."
+        )
+    return Questions([message for message, _ in kept], list(by_form.values()), np.array([target for _, target in kept]))
+
+
+def _examples(data: PreparedData, language: str, split: str) -> tuple[list[str], list[str]]:
+    rows = data.load(language, split)
+    if not len(rows):
+        raise InputError(f"{data.name}: the {split} split of {language} is empty; leave {language} out.")
+    return list(rows["message"]), list(rows["reply"])
+
+
+def _response_set(data: PreparedData, language: str) -> list[str]:
+    return list(data.load(responses_config(language), "train")["reply"])
 
 
 class MrsTask(AbsTaskRetrieval, ABC):

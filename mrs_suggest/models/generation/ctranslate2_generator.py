@@ -1,6 +1,6 @@
 """A generator on CTranslate2, where `mrs models export --ctranslate2` put one into its folder.
 
-It searches as `mrs_suggest.models.generation.decoding.beam_search` does, with three differences. CTranslate2 stops
+It searches as `decoding/beam_search.py`, with three differences. CTranslate2 stops
 after a number of finished replies instead of comparing the open ones with them; so it is asked for more than there are
 beams, and the best are kept. Where a rule forbids tokens, the search lets the others share their probability. And it
 has no diverse groups, which are refused at export. Scores are always those of torch: replies are scored anew where the
@@ -20,10 +20,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
-from mrs_suggest.common.errors import InputError, first_line
 from mrs_suggest.common.io.manifest import again
+from mrs_suggest.models.checkpoint_loading import from_pretrained
 from mrs_suggest.models.exports import CTRANSLATE2, SETTINGS, WEIGHTS, damaged, note_missing, read_settings
-from mrs_suggest.models.generation.decoding.beam_search import Hypothesis
+from mrs_suggest.models.generation.decoding.beam_search import Hypothesis, by_score
 from mrs_suggest.models.generation.decoding.settings import Decoding
 from mrs_suggest.models.generation.generator import GeneratorSettings, ReplyWriter, TextCoder, read_generator_settings
 
@@ -37,35 +37,20 @@ UNUSED = -1e9  # sums below are of beams that the search never filled
 
 
 class ExportedGenerator(ReplyWriter):
-    """Writes replies with CTranslate2; build it with `load`.
-
-    Args:
-        translator: of the exported model; its tokens are the ids of the generator's, as texts.
-        coder, languages, decoding: those of the generator.
-        end, pad: ids of the model.
-    """
+    """Writes replies with CTranslate2; build it with `load`. Its tokens are the ids of the generator's, as texts."""
 
     def __init__(
-        self,
-        translator: Translator,
-        coder: TextCoder,
-        languages: Sequence[str],
-        decoding: Decoding,
-        end: int,
-        pad: int,
+        self, translator: Translator, coder: TextCoder, languages: Sequence[str], decoding: Decoding, end: int, pad: int
     ) -> None:
         super().__init__(coder, languages, decoding)
         self._translator, self._end, self._pad = translator, str(end), str(pad)
 
     @classmethod
     def load(cls, folder: Path, export: Path | None = None) -> ExportedGenerator | None:
-        """The exported generator of a model's folder; None where it has none, or the extra is not installed.
+        """The exported generator of a model's folder; None without an export, or without the extra.
 
         Args:
             export: the folder with `ctranslate2/`, if it is not the model's own.
-
-        Raises:
-            InputError: its files, or those of the generator, are damaged, or it was exported for other settings.
         """
         place = folder if export is None else export
         settings = read_settings(place, CTRANSLATE2)
@@ -127,10 +112,8 @@ class ExportedGenerator(ReplyWriter):
             return_scores=True,
         )
         rules = settings.no_repeat_ngram or settings.min_tokens or self._blocked
-        return [
-            self._hypotheses(ids, prompt, result, settings, bool(rules))
-            for ids, result in zip(inputs, results, strict=True)
-        ]
+        both = zip(inputs, results, strict=True)
+        return [self._hypotheses(ids, prompt, result, settings, bool(rules)) for ids, result in both]
 
     def _hypotheses(
         self, source: Sequence[int], prompt: Sequence[int], result: Any, settings: Decoding, rescore: bool
@@ -152,11 +135,9 @@ class ExportedGenerator(ReplyWriter):
                 rest.append(tokens)
         rest = list(dict.fromkeys(rest))
         ended |= dict(zip(rest, self._log_probs([source] * len(rest), prompt, rest), strict=True))
-        found = [
-            Hypothesis(list(tokens), total / (len(tokens) + 1) ** settings.length_penalty)
-            for tokens, total in ended.items()
-        ]
-        return sorted(found, key=lambda hypothesis: -hypothesis.score)[: settings.beams]
+        power = settings.length_penalty
+        found = (Hypothesis(list(tokens), total / (len(tokens) + 1) ** power) for tokens, total in ended.items())
+        return by_score(found)[: settings.beams]
 
     def _log_probs(
         self, sources: Sequence[Sequence[int]], prompt: Sequence[int], replies: Sequence[Sequence[int]]
@@ -175,13 +156,9 @@ class ExportedGenerator(ReplyWriter):
 
 def _saved_coder(folder: Path, facts: GeneratorSettings) -> TextCoder:
     """The texts and ids of a saved generator, without its weights."""
-    from transformers import AutoConfig, AutoTokenizer
-
-    try:
-        config = AutoConfig.from_pretrained(str(folder), trust_remote_code=False)
-        tokenizer = AutoTokenizer.from_pretrained(str(folder), trust_remote_code=False)
-    except (OSError, ValueError, KeyError) as error:
-        raise InputError(f"{folder}: cannot load the tokenizer ({first_line(error)}); {again(folder)}.") from None
+    config, tokenizer = (
+        from_pretrained(kind, folder, option="", advice=again(folder)) for kind in ("AutoConfig", "AutoTokenizer")
+    )
     return facts.coder(tokenizer, config)
 
 

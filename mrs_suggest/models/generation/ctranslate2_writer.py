@@ -7,8 +7,8 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
-from mrs_suggest.common.errors import InputError, MissingExtraError, first_line
-from mrs_suggest.models.exports import CTRANSLATE2, SETTINGS
+from mrs_suggest.common.errors import InputError, first_line
+from mrs_suggest.models.exports import CTRANSLATE2, SETTINGS, require_packages
 from mrs_suggest.models.generation.ctranslate2_generator import as_json
 from mrs_suggest.models.generation.decoding.beam_search import ends_and_pad
 from mrs_suggest.models.generation.generator import Generator
@@ -39,9 +39,21 @@ def write_ctranslate2(generator: Generator, folder: Path, target: Path, int8: bo
         InputError: CTranslate2 cannot convert the model, or search as its settings say.
     """
     require_ctranslate2()
-    _require_convertible(generator, folder)
-    place = target / CTRANSLATE2
-    (end,), pad = ends_and_pad(generator.model)
+    kind, decoding = generator.model.config.model_type, generator.decoding
+    if kind not in ARCHITECTURES:
+        raise InputError(
+            f"{folder}: the generator is of type {kind!r}, and CTranslate2 converts {', '.join(ARCHITECTURES.values())}"
+            "; it keeps answering with torch."
+        )
+    if decoding.groups > 1:
+        raise InputError(
+            f"{folder}: it searches in {decoding.groups} diverse groups, which CTranslate2 does not have; it keeps "
+            "answering with torch, or train with --groups 1."
+        )
+    ends, pad = ends_and_pad(generator.model)
+    if len(ends) > 1:
+        raise InputError(f"{folder}: its replies end with any of {len(ends)} tokens, and CTranslate2 scores only one.")
+    place, end = target / CTRANSLATE2, ends[0]
     try:
         unknown = generator.coder.tokenizer.unk_token_id
         found = converter(generator.model, folder, end, pad, unknown)
@@ -54,28 +66,7 @@ def write_ctranslate2(generator: Generator, folder: Path, target: Path, int8: bo
 
 def require_ctranslate2() -> None:
     """Raise MissingExtraError if the extra is missing."""
-    try:
-        __import__(CTRANSLATE2)
-    except ImportError:
-        raise MissingExtraError(CTRANSLATE2, CTRANSLATE2, "export to CTranslate2") from None
-
-
-def _require_convertible(generator: Generator, folder: Path) -> None:
-    """Raise InputError if CTranslate2 has no such architecture, or no such search."""
-    kind, decoding = generator.model.config.model_type, generator.decoding
-    if kind not in ARCHITECTURES:
-        raise InputError(
-            f"{folder}: the generator is of type {kind!r}, and CTranslate2 converts {', '.join(ARCHITECTURES.values())}"
-            "; torch goes on answering."
-        )
-    if decoding.groups > 1:
-        raise InputError(
-            f"{folder}: it searches in {decoding.groups} diverse groups, which CTranslate2 does not have; torch goes "
-            "on answering, or train with --groups 1."
-        )
-    ends, _ = ends_and_pad(generator.model)
-    if len(ends) > 1:
-        raise InputError(f"{folder}: its replies end with any of {len(ends)} tokens, and CTranslate2 scores only one.")
+    require_packages(CTRANSLATE2, "export to CTranslate2", CTRANSLATE2)
 
 
 def converter(model: Any, folder: Path, end: int, pad: int, unknown: int | None) -> TransformersConverter:

@@ -1,4 +1,4 @@
-"""What of a sequence-to-sequence model stays as it was while the rest trains: embeddings, lower decoder layers.
+"""Freezing parts of a sequence-to-sequence model while the rest trains: embeddings, lower decoder layers.
 
 Fine-tuned on one language, a generator forgets the others; ZmBART freezes word embeddings and layers of the decoder
 against it (Maurya et al. 2021).
@@ -30,11 +30,7 @@ def freeze_embeddings(model: PreTrainedModel) -> int:
 
 
 def freeze_decoder_layers(model: PreTrainedModel, lowest: int) -> int:
-    """Freeze the lowest layers of the decoder; return how many parameters are frozen.
-
-    Raises:
-        InputError: it has fewer, or keeps them under a name this function does not know.
-    """
+    """Freeze the lowest layers of the decoder; return how many parameters are frozen."""
     if not lowest:
         return 0
     decoder: Any = model.get_decoder()

@@ -9,21 +9,22 @@ or fresh; the attention to the message is always fresh.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
 
-from mrs_suggest.common.errors import InputError, first_line
-from mrs_suggest.models.checkpoint_loading import at
+from mrs_suggest.common.errors import InputError
+from mrs_suggest.models.checkpoint_loading import OPTION, drawn, from_pretrained
 from mrs_suggest.models.generation.language_tokens import ENCODER_TYPES, ROWS
+from mrs_suggest.models.generation.tiny_generator import TIED
 from mrs_suggest.models.retrieval.pruned_vocabulary import prune_encoder
 from mrs_suggest.models.retrieval.tiny import write_checkpoint
 
 if TYPE_CHECKING:
-    from transformers import BartConfig, PreTrainedTokenizerFast
+    from transformers import PreTrainedTokenizerFast
 
 COPIED, FRESH = "copied", "fresh"
 DECODERS = (COPIED, FRESH)
@@ -31,29 +32,36 @@ DECODERS = (COPIED, FRESH)
 # one more, so that a layer of each end of the encoder is copied.
 DECODER_LAYERS = 2
 OFFSET = 2  # Bart's table of positions begins with two rows that no token has
-TIED = ("model.encoder.embed_tokens", "model.decoder.embed_tokens", "lm_head.")
-# Bart's names of a layer's parts -> BERT's.
-LAYER = {
-    "self_attn.q_proj": "attention.self.query",
-    "self_attn.k_proj": "attention.self.key",
-    "self_attn.v_proj": "attention.self.value",
-    "self_attn.out_proj": "attention.output.dense",
-    "self_attn_layer_norm": "attention.output.LayerNorm",
-    "fc1": "intermediate.dense",
-    "fc2": "output.dense",
-    "final_layer_norm": "output.LayerNorm",
-}
+
+
+class Target(NamedTuple):
+    """A seq2seq architecture that an encoder's weights fit.
+
+    Attributes:
+        body: the attribute of the model that holds encoder and decoder.
+        layer: its names of a layer's parts -> BERT's.
+        last_norm: the last of these.
+        tied: see `write_checkpoint`.
+        make: (encoder, tokenizer, layers of the decoder) -> a fresh model.
+        embed: (encoder, body, tokenizer) -> None: copies the embeddings.
+        finish: (body) -> None: what else is changed.
+    """
+
+    body: str
+    layer: Mapping[str, str]
+    last_norm: str
+    tied: tuple[str, ...]
+    make: Callable[[Any, PreTrainedTokenizerFast, int], Any]
+    embed: Callable[[Any, Any, PreTrainedTokenizerFast], None]
+    finish: Callable[[Any], None] = lambda _: None
 
 
 def is_encoder(name: str, revision: str | None = None) -> bool:
-    """Whether a hub id or folder holds an encoder that a generator can start from; what cannot be read is none."""
-    from transformers import AutoConfig
-
+    """Whether a hub id or folder holds an encoder that a generator can start from; False if it cannot be read."""
     try:
-        config = AutoConfig.from_pretrained(name, trust_remote_code=False, **at(revision))
-    except (OSError, ValueError, KeyError):
+        return from_pretrained("AutoConfig", name, revision).model_type in ENCODER_TYPES
+    except InputError:
         return False
-    return config.model_type in ENCODER_TYPES
 
 
 def build_from_encoder(
@@ -66,6 +74,7 @@ def build_from_encoder(
     layers: int = DECODER_LAYERS,
     texts: Iterable[str] = (),
     pieces: int | None = None,
+    target: Target | None = None,
 ) -> Path:
     """Write a seq2seq checkpoint (config, weights, tokenizer) with an encoder's weights to `folder` and return it.
 
@@ -73,61 +82,48 @@ def build_from_encoder(
         name, revision: of the encoder: a hub id or a folder.
         languages: each gets its token, `<2es>`, which begins as that of a text's start with a little noise: Rothe et
             al. start their decoders with it.
-        seed: of what is fresh.
+        seed: of fresh weights.
         decoder: `copied` or `fresh`.
-        layers: of the decoder; where they are copied, the encoder's at equal distances, the first and the last among
+        layers: of the decoder; if they are copied, the encoder's at equal distances, the first and the last among
             them (as Shleifer and Rush 2020, "Pre-trained Summarization Distillation").
         texts, pieces: keep so many pieces of the vocabulary, by these texts (see `kept_pieces`); None: all.
+        target: the architecture; None: Bart.
 
     Raises:
         InputError: the encoder cannot be loaded, its tokenizer has no token for a text's start or end, it has fewer
             layers than are to be copied, or its vocabulary cannot be cut.
     """
-    from transformers import BartForConditionalGeneration
-
-    encoder, tokenizer = load_encoder(name, revision, decoder, layers)
+    target = target or BART
+    encoder = from_pretrained("AutoModel", name, revision, add_pooling_layer=False)
+    if decoder == COPIED and layers > encoder.config.num_hidden_layers:
+        raise InputError(
+            f"--decoder_layers {layers}: {name} has {encoder.config.num_hidden_layers} layers to copy; pass at most as "
+            f"many, or --decoder {FRESH}."
+        )
+    tokenizer = from_pretrained("AutoTokenizer", name, revision)
     if pieces is not None:
         prune_encoder(encoder, tokenizer, texts, pieces)
-    add_language_tokens(tokenizer, languages, name)
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
-        model = BartForConditionalGeneration(_config(encoder, tokenizer, layers))
-        for parameter in model.model.decoder.layers.parameters():
+    _add_language_tokens(tokenizer, languages, name)
+    with drawn(seed):
+        model = target.make(encoder, tokenizer, layers)
+        body = getattr(model, target.body)
+        for parameter in body.decoder.layers.parameters():
             if parameter.dim() == 2:  # as `tiny`: with transformers' own initialization the message is ignored for long
                 nn.init.xavier_uniform_(parameter)
-        _copy_embeddings(encoder, model, tokenizer)
-    copy_layers(encoder, model.model, decoder, LAYER, LAYER)
+        target.embed(encoder, body, tokenizer)
+    known = list(encoder.encoder.layer)
+    pairs = list(zip(known, body.encoder.layers, strict=True))
+    if decoder == COPIED:
+        numbers = copied_layers(len(known), layers)
+        pairs += [(known[number], made) for number, made in zip(numbers, body.decoder.layers, strict=True)]
+    for source, made in pairs:
+        for ours, theirs in target.layer.items():
+            made.get_submodule(ours).load_state_dict(source.get_submodule(theirs).state_dict())
     # Ours: an encoder's last norm may be small (e5-small: .23), and then all replies stay nearly equally probable for
     # long. Sixty steps of 16 English pairs of the sample: 3.6 nats a token on validation, and 7.8 with the copied one.
-    model.model.decoder.layers[-1].final_layer_norm.reset_parameters()
-    _even_out(model.model)
-    return write_checkpoint(model, tokenizer, folder, TIED)
-
-
-@torch.no_grad()
-def _even_out(model: Any) -> None:
-    """Let the fresh attention to the message read vectors of any size as if each entry were about 1, in place.
-
-    Ours, too: what e5-small's last norm lets through is .26 in the root mean square, and an attention that is
-    initialised for 1 hardly tells messages apart. A hundred steps of 64 coffee orders: perplexity 14.7 on validation,
-    15.6 without.
-    """
-    scale = model.encoder.layers[-1].final_layer_norm.weight.square().mean().rsqrt()
-    for layer in model.decoder.layers:
-        for read in (layer.encoder_attn.k_proj, layer.encoder_attn.v_proj):
-            read.weight *= scale
-
-
-def copy_layers(
-    encoder: Any, model: Any, decoder: str, encoder_names: Mapping[str, str], decoder_names: Mapping[str, str]
-) -> None:
-    """Write an encoder's layers to those of a seq2seq model's encoder, and copied ones to its decoder's, in place."""
-    known, made = list(encoder.encoder.layer), model.decoder.layers
-    for source, target in zip(known, model.encoder.layers, strict=True):
-        copy_layer(source, target, encoder_names)
-    if decoder == COPIED:
-        for number, target in zip(copied_layers(len(known), len(made)), made, strict=True):
-            copy_layer(known[number], target, decoder_names)
+    body.decoder.layers[-1].get_submodule(target.last_norm).reset_parameters()
+    target.finish(body)
+    return write_checkpoint(model, tokenizer, folder, target.tied)
 
 
 def copied_layers(have: int, wanted: int) -> list[int]:
@@ -139,85 +135,24 @@ def copied_layers(have: int, wanted: int) -> list[int]:
     return [-(-number * (have - 1) // max(1, wanted - 1)) for number in range(wanted)]
 
 
-def add_language_tokens(tokenizer: PreTrainedTokenizerFast, languages: Sequence[str], name: str) -> None:
-    """Add a token for each language, and let texts end with the separator.
-
-    Raises:
-        InputError: the tokenizer has no token for a text's start or end.
-    """
+def _add_language_tokens(tokenizer: PreTrainedTokenizerFast, languages: Sequence[str], name: str) -> None:
+    """Add a token for each language, and let texts end with the separator."""
     for place in ("cls_token", "sep_token", "pad_token"):
         if getattr(tokenizer, place) is None:
-            raise InputError(f"--model_name_or_path {name}: its tokenizer has no {place}; use another encoder.")
+            raise InputError(f"{OPTION} {name}: its tokenizer has no {place}; use another encoder.")
     tag = ROWS["encoder"].tag
     assert tag is not None
     tags = [tag(code) for code in languages]
     tokenizer.add_special_tokens({"eos_token": tokenizer.sep_token, "additional_special_tokens": tags})
 
 
-def load_encoder(name: str, revision: str | None, decoder: str, layers: int) -> tuple[Any, PreTrainedTokenizerFast]:
-    """An encoder without a head, and its tokenizer.
-
-    Raises:
-        InputError: it cannot be loaded, or a decoder of so many layers cannot be copied from it.
-    """
-    from safetensors import SafetensorError
-    from transformers import AutoModel, AutoTokenizer
-    from transformers.utils.logging import disable_progress_bar
-
-    disable_progress_bar()  # of reading the weights
-    try:
-        tokenizer = AutoTokenizer.from_pretrained(name, trust_remote_code=False, **at(revision))
-        model = AutoModel.from_pretrained(
-            name, trust_remote_code=False, use_safetensors=True, dtype=torch.float32, add_pooling_layer=False,
-            **at(revision),
-        )  # fmt: skip
-    except (OSError, ValueError, KeyError, ImportError, RuntimeError, SafetensorError) as error:
-        raise InputError(
-            f"--model_name_or_path {name}: cannot load the encoder ({first_line(error)}); its weights must be "
-            "safetensors, and its own code is never run."
-        ) from None
-    if decoder == COPIED and layers > model.config.num_hidden_layers:
-        raise InputError(
-            f"--decoder_layers {layers}: {name} has {model.config.num_hidden_layers} layers to copy; pass at most as "
-            f"many, or --decoder {FRESH}."
-        )
-    return model, cast("PreTrainedTokenizerFast", tokenizer)
-
-
 def positions_of(encoder: Any) -> Tensor:
-    """(tokens, width): what an encoder adds to a text's first, second ... token, with its only segment."""
+    """(tokens, width): the vectors that an encoder adds to a text's first, second ... token, with its only segment."""
     embeddings = encoder.embeddings
     # XLM-R counts from the padding's id on.
     begin = 0 if encoder.config.model_type == "bert" else encoder.config.pad_token_id + 1
     positions: Tensor = embeddings.position_embeddings.weight[begin:]
     return positions + embeddings.token_type_embeddings.weight[0]
-
-
-def _config(encoder: Any, tokenizer: PreTrainedTokenizerFast, layers: int) -> BartConfig:
-    from transformers import BartConfig
-
-    config = encoder.config
-    return BartConfig(
-        vocab_size=max(config.vocab_size, len(tokenizer)), d_model=config.hidden_size,
-        max_position_embeddings=len(positions_of(encoder)), scale_embedding=False,
-        encoder_layers=config.num_hidden_layers, decoder_layers=layers,
-        encoder_attention_heads=config.num_attention_heads, decoder_attention_heads=config.num_attention_heads,
-        encoder_ffn_dim=config.intermediate_size, decoder_ffn_dim=config.intermediate_size,
-        activation_function=config.hidden_act, init_std=config.initializer_range,
-        dropout=config.hidden_dropout_prob, attention_dropout=config.attention_probs_dropout_prob,
-        bos_token_id=tokenizer.cls_token_id, pad_token_id=tokenizer.pad_token_id, eos_token_id=tokenizer.eos_token_id,
-        forced_eos_token_id=tokenizer.eos_token_id, decoder_start_token_id=None,
-    )  # fmt: skip
-
-
-@torch.no_grad()
-def _copy_embeddings(encoder: Any, model: Any, tokenizer: PreTrainedTokenizerFast) -> None:
-    embeddings, positions = encoder.embeddings, positions_of(encoder)
-    copy_words(encoder, model.model.shared.weight, tokenizer)
-    for side in (model.model.encoder, model.model.decoder):
-        side.embed_positions.weight.zero_()
-        side.embed_positions.weight[OFFSET:] = positions
-        side.layernorm_embedding.load_state_dict(embeddings.LayerNorm.state_dict())
 
 
 @torch.no_grad()
@@ -229,7 +164,58 @@ def copy_words(encoder: Any, table: Tensor, tokenizer: PreTrainedTokenizerFast) 
     table[: len(words)] = words
 
 
-def copy_layer(source: nn.Module, target: nn.Module, names: Mapping[str, str] = LAYER) -> None:
-    """Write the weights of a layer of BERT to another kind of layer, in place; `names`: its parts -> BERT's."""
-    for ours, theirs in names.items():
-        target.get_submodule(ours).load_state_dict(source.get_submodule(theirs).state_dict())
+def _bart(encoder: Any, tokenizer: PreTrainedTokenizerFast, layers: int) -> Any:
+    from transformers import BartConfig, BartForConditionalGeneration
+
+    config = encoder.config
+    return BartForConditionalGeneration(
+        BartConfig(
+            vocab_size=max(config.vocab_size, len(tokenizer)), d_model=config.hidden_size,
+            max_position_embeddings=len(positions_of(encoder)), scale_embedding=False,
+            encoder_layers=config.num_hidden_layers, decoder_layers=layers,
+            encoder_attention_heads=config.num_attention_heads, decoder_attention_heads=config.num_attention_heads,
+            encoder_ffn_dim=config.intermediate_size, decoder_ffn_dim=config.intermediate_size,
+            activation_function=config.hidden_act, init_std=config.initializer_range,
+            dropout=config.hidden_dropout_prob, attention_dropout=config.attention_probs_dropout_prob,
+            bos_token_id=tokenizer.cls_token_id, pad_token_id=tokenizer.pad_token_id,
+            eos_token_id=tokenizer.eos_token_id, forced_eos_token_id=tokenizer.eos_token_id,
+            decoder_start_token_id=None,
+        )
+    )  # fmt: skip
+
+
+@torch.no_grad()
+def _embed_bart(encoder: Any, body: Any, tokenizer: PreTrainedTokenizerFast) -> None:
+    positions = positions_of(encoder)
+    copy_words(encoder, body.shared.weight, tokenizer)
+    for side in (body.encoder, body.decoder):
+        side.embed_positions.weight.zero_()
+        side.embed_positions.weight[OFFSET:] = positions
+        side.layernorm_embedding.load_state_dict(encoder.embeddings.LayerNorm.state_dict())
+
+
+@torch.no_grad()
+def _even_out(body: Any) -> None:
+    """Let the fresh attention to the message read vectors of any size as if each entry were about 1, in place.
+
+    Ours, too: e5-small's last norm gives entries of .26 in the root mean square, and an attention that is initialised
+    for 1 hardly distinguishes messages. A hundred steps of 64 coffee orders: perplexity 14.7 on validation, 15.6
+    without.
+    """
+    scale = body.encoder.layers[-1].final_layer_norm.weight.square().mean().rsqrt()
+    for layer in body.decoder.layers:
+        for read in (layer.encoder_attn.k_proj, layer.encoder_attn.v_proj):
+            read.weight *= scale
+
+
+LAYER = {
+    "self_attn.q_proj": "attention.self.query",
+    "self_attn.k_proj": "attention.self.key",
+    "self_attn.v_proj": "attention.self.value",
+    "self_attn.out_proj": "attention.output.dense",
+    "self_attn_layer_norm": "attention.output.LayerNorm",
+    "fc1": "intermediate.dense",
+    "fc2": "output.dense",
+    "final_layer_norm": "output.LayerNorm",
+}
+BART = Target("model", LAYER, "final_layer_norm", TIED, _bart, _embed_bart, _even_out)

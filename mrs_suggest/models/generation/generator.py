@@ -6,7 +6,7 @@ from __future__ import annotations
 import hashlib
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
@@ -16,12 +16,13 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from mrs_suggest.common.errors import InputError, first_line
+from mrs_suggest.common.batches import by_length
+from mrs_suggest.common.errors import InputError
 from mrs_suggest.common.io.files import atomic_write
 from mrs_suggest.common.io.manifest import again
 from mrs_suggest.common.suggest_arguments import require_count, require_messages
 from mrs_suggest.models.adapters import base_of, has_adapter, load_adapter
-from mrs_suggest.models.checkpoint_loading import at
+from mrs_suggest.models.checkpoint_loading import OPTION, from_pretrained
 from mrs_suggest.models.generation.architectures.prophetnet import corrected, most_tokens
 from mrs_suggest.models.generation.decoding import beam_search
 from mrs_suggest.models.generation.decoding.beam_search import Hypothesis, decode, ends_and_pad
@@ -44,8 +45,7 @@ class Direction:
     """Which languages a generator reads and writes, and in which order it writes.
 
     Attributes:
-        source: the language of all messages; None: the one that is asked for.
-        target: the language of all replies; None: the one that is asked for.
+        source, target: the language of all messages and of all replies; None: the one that is asked for.
         right_to_left: the last token of a reply is written first (Kaneko et al. 2020, as one of STAPLE's systems).
             Texts are always in their usual order; the tokens of labels and hypotheses are in that of writing.
     """
@@ -64,10 +64,8 @@ class TextCoder:
     """Texts to token ids and back, by the rules of a model's row.
 
     Attributes:
-        tokenizer, row: of the model.
         config: the model's, for its start token.
         message_tokens, reply_tokens: the most tokens of a text, end tokens included; longer texts are cut.
-        direction: languages and order of the texts.
     """
 
     tokenizer: PreTrainedTokenizerBase
@@ -90,7 +88,7 @@ class TextCoder:
         return [[*self.direction.ordered(ids), *end] for ids in self._cut(texts, self.reply_tokens - len(end))]
 
     def source_language(self, language: str) -> str:
-        """The language of the messages, where one is asked for."""
+        """The language of the messages if `language` is asked for."""
         return self.direction.source or language
 
     def vocabulary_hash(self) -> str:
@@ -99,11 +97,7 @@ class TextCoder:
         return hashlib.sha256(entries.encode()).hexdigest()[:8]
 
     def prompt(self, language: str) -> list[int]:
-        """The decoder's first ids.
-
-        Raises:
-            InputError: the vocabulary lacks the language's token.
-        """
+        """The decoder's first ids; InputError if the vocabulary lacks the language's token."""
         return self._ids(self.direction.target or language, self.row.prompt)
 
     def text(self, ids: Sequence[int]) -> str:
@@ -122,25 +116,19 @@ class TextCoder:
         return token_ids(self.row, language, places, self.config, self.tokenizer)
 
 
+@dataclass(frozen=True)
 class PairCollator:
     """Pads examples of `input_ids`, `labels` and `prompt` into a batch of a seq2seq model (`seq2seq_batch`)."""
 
-    def __init__(self, pad: int) -> None:
-        self._pad = pad
+    pad: int
 
     def __call__(self, features: Sequence[dict[str, list[int]]]) -> dict[str, Tensor]:
         sources, prompts, targets = ([entry[name] for entry in features] for name in ("input_ids", "prompt", "labels"))
-        return seq2seq_batch(sources, prompts, targets, self._pad)
+        return seq2seq_batch(sources, prompts, targets, self.pad)
 
 
 class ReplyWriter(ABC):
-    """Writes replies by a beam search, whatever computes it.
-
-    Args:
-        coder: texts to ids.
-        languages: the languages that the model was trained or evaluated on.
-        decoding: how it searches.
-    """
+    """Writes replies by a beam search, on torch or on CTranslate2, in the `languages` that the model was trained on."""
 
     def __init__(self, coder: TextCoder, languages: Sequence[str], decoding: Decoding) -> None:
         self.coder, self.decoding = coder, decoding
@@ -151,8 +139,8 @@ class ReplyWriter(ABC):
     def suggest(self, messages: Sequence[str], language: str, k: int) -> list[list[tuple[str, float]]]:
         """Up to k replies per message with their log-probabilities per token, best first, without duplicates.
 
-        All beams are considered, since some may say the same; fewer than k are returned if the others are duplicates or
-        hold a blocked word. If k exceeds the model's beams, more are searched, which can also change the first replies.
+        All beams are considered, since some may repeat a reply; fewer than k are returned if the others are duplicates
+        or hold a blocked word. If k exceeds the model's beams, more are searched, which can change the first replies.
 
         Raises:
             ArgumentError: the messages are not a list of texts, or k is not a whole number from 1 to
@@ -166,14 +154,11 @@ class ReplyWriter(ABC):
         return [beam_search.suggestions(row, k, self.decoding.blocked) for row in texts]
 
     def hypotheses(self, texts: Sequence[str], language: str, settings: Decoding) -> list[list[Hypothesis]]:
-        """What all beams find for each source, best first, with the model's own scores, without penalties.
-
-        Args:
-            settings: of the search, instead of the model's own.
+        """The hypotheses of all beams for each source, best first, with the model's own scores, without penalties.
 
         Raises:
             ArgumentError: the sources are not a list of texts.
-            InputError: the model is too short for them, or cannot search like this.
+            InputError: the model is too short for them, or does not support the settings.
         """
         inputs, prompt = self.coder.messages(require_messages(texts), language), self.coder.prompt(language)
         return self._own_scores(inputs, prompt, self._search(inputs, prompt, settings), settings)
@@ -182,27 +167,17 @@ class ReplyWriter(ABC):
     def _search(
         self, inputs: Sequence[Sequence[int]], prompt: Sequence[int], settings: Decoding
     ) -> list[list[Hypothesis]]:
-        """The hypotheses of all beams for each input, as
-        `mrs_suggest.models.generation.decoding.beam_search.decode`."""
+        """The hypotheses of all beams for each input, as `decode` returns them."""
 
     def _own_scores(
-        self,
-        inputs: Sequence[Sequence[int]],
-        prompt: Sequence[int],
-        found: list[list[Hypothesis]],
-        settings: Decoding,
+        self, inputs: Sequence[Sequence[int]], prompt: Sequence[int], found: list[list[Hypothesis]], settings: Decoding
     ) -> list[list[Hypothesis]]:
         """The hypotheses with scores of the model alone, without penalties between groups; best first."""
         return found
 
 
 class Generator(ReplyWriter):
-    """Writes replies with torch; build it with `build` for training, `load` for use.
-
-    Args:
-        model: an encoder-decoder model of transformers.
-        coder, languages, decoding: as for the base class.
-    """
+    """Writes replies with an encoder-decoder model of transformers; `build` makes one for training, `load` for use."""
 
     def __init__(self, model: PreTrainedModel, coder: TextCoder, languages: Sequence[str], decoding: Decoding) -> None:
         super().__init__(coder, languages, decoding)
@@ -226,8 +201,8 @@ class Generator(ReplyWriter):
             force_language_token: see `with_forced_token`; None: as the checkpoint was trained.
 
         Raises:
-            InputError: it is a retriever or adapters, cannot be loaded, lacks the token of a language, or cannot
-                process texts of these lengths.
+            InputError: it is a retriever or adapters, cannot be loaded, lacks the token of a language, or is too short
+                for texts of these lengths.
         """
         require_start(name, GENERATION, revision)
         model, tokenizer = load_seq2seq(name, revision)
@@ -235,17 +210,20 @@ class Generator(ReplyWriter):
         if force_language_token is not None:
             row = with_forced_token(model, tokenizer, row, languages, force_language_token)
         coder = TextCoder(tokenizer, row, model.config, message_tokens, reply_tokens, towards)
-        for language in languages:
-            _require_room(coder, len(coder.prompt(language)), decoding.max_tokens)
+        positions = most_tokens(model.config)
+        for prompt in [len(coder.prompt(language)) for language in languages]:
+            for option, value, verb, most in (
+                ("message_tokens", message_tokens, "reads", positions),
+                ("reply_tokens", reply_tokens, "writes", positions and positions - prompt + 1),  # the end is not read
+                ("max_tokens", decoding.max_tokens, "writes", positions and positions - prompt),
+            ):
+                if most is not None and value > most:  # it would fail at the first long one, far into training
+                    raise InputError(f"--{option} {value}: the model {verb} at most {most}; lower it.")
         return cls(model, coder, languages, decoding)
 
     @classmethod
     def load(cls, folder: Path) -> Generator:
-        """Read what `save` wrote.
-
-        Raises:
-            InputError: a file is missing or damaged.
-        """
+        """Read the files of `save`; InputError if one is missing or damaged."""
         facts = read_generator_settings(folder)
         model, tokenizer = _load_adapted(folder) if has_adapter(folder) else load_seq2seq(str(folder), None, saved=True)
         return cls(model.eval(), facts.coder(tokenizer, model.config), facts.languages, facts.decoding)
@@ -281,26 +259,21 @@ class Generator(ReplyWriter):
     def sample(
         self, texts: Sequence[str], language: str, settings: Decoding, sampling: Sampling, seeds: Sequence[int]
     ) -> list[list[Hypothesis]]:
-        """What is drawn for each source, as `mrs_suggest.models.generation.decoding.sampling.sample`."""
+        """The samples of each source, as `mrs_suggest.models.generation.decoding.sampling.sample`."""
         inputs, prompt = self.coder.messages(require_messages(texts), language), self.coder.prompt(language)
         return sample(self.model, inputs, [prompt] * len(inputs), settings, sampling, seeds, self._blocked)
 
     def _own_scores(
-        self,
-        inputs: Sequence[Sequence[int]],
-        prompt: Sequence[int],
-        found: list[list[Hypothesis]],
-        settings: Decoding,
+        self, inputs: Sequence[Sequence[int]], prompt: Sequence[int], found: list[list[Hypothesis]], settings: Decoding
     ) -> list[list[Hypothesis]]:
         if settings.groups == 1:
             return found
         rows = [list(dict.fromkeys(tuple(tokens) for tokens, _ in row)) for row in found]
         sources = [ids for ids, row in zip(inputs, rows, strict=True) for _ in row]
-        ends = [self.end]
-        totals = iter(self.log_probs_of_ids(sources, prompt, [[*tokens, *ends] for row in rows for tokens in row]))
-        power = settings.length_penalty
+        targets = [[*tokens, self.end] for row in rows for tokens in row]
+        totals, power = iter(self.log_probs_of_ids(sources, prompt, targets)), settings.length_penalty
         scored = [[Hypothesis(list(ids), float(next(totals)) / (len(ids) + 1) ** power) for ids in row] for row in rows]
-        return [sorted(row, key=lambda hypothesis: -hypothesis.score) for row in scored]
+        return [beam_search.by_score(row) for row in scored]
 
     @torch.inference_mode()
     def losses(
@@ -313,18 +286,14 @@ class Generator(ReplyWriter):
 
     @torch.inference_mode()
     def log_probs_of_ids(
-        self,
-        sources: Sequence[Sequence[int]],
-        prompt: Sequence[int],
-        targets: Sequence[Sequence[int]],
+        self, sources: Sequence[Sequence[int]], prompt: Sequence[int], targets: Sequence[Sequence[int]],
         batch_size: int = 64,
-    ) -> np.ndarray:
+    ) -> np.ndarray:  # fmt: skip
         """(n,) float64 log-probability in nats of each target, end token included, given its source."""
-        collate = PairCollator(self.pad)
         found = np.zeros(len(sources))
-        for numbers in _by_length([len(s) + len(t) for s, t in zip(sources, targets, strict=True)], batch_size):
-            rows = [(list(sources[n]), list(targets[n])) for n in numbers]
-            batch = collate([{"input_ids": ids, "labels": target, "prompt": list(prompt)} for ids, target in rows])
+        for numbers in by_length([len(s) + len(t) for s, t in zip(sources, targets, strict=True)], batch_size):
+            texts, prompts = [sources[n] for n in numbers], [prompt] * len(numbers)
+            batch = seq2seq_batch(texts, prompts, [targets[n] for n in numbers], self.pad)
             batch = {name: tensor.to(self.model.device) for name, tensor in batch.items()}
             labels = batch.pop("labels")
             logits = self.model(**batch).logits.float()
@@ -348,10 +317,10 @@ class Generator(ReplyWriter):
         source, targets = self.coder.messages([message], language)[0], self.coder.replies(replies)
         ids = torch.tensor([source], device=device)
         states = self.model.get_encoder()(input_ids=ids, attention_mask=torch.ones_like(ids)).last_hidden_state
-        collate = PairCollator(self.pad)
         found = np.zeros(len(targets), np.float32)
-        for numbers in _by_length([len(target) for target in targets], batch_size):
-            batch = collate([{"input_ids": source, "labels": targets[n], "prompt": prompt} for n in numbers])
+        for numbers in by_length(targets, batch_size):
+            count = len(numbers)
+            batch = seq2seq_batch([source] * count, [prompt] * count, [targets[n] for n in numbers], self.pad)
             encoded = BaseModelOutput(last_hidden_state=states.expand(len(numbers), -1, -1))
             read = {name: batch[name].to(device) for name in ("attention_mask", "decoder_input_ids")}
             logits = self.model(encoder_outputs=encoded, **read).logits.float()
@@ -367,7 +336,7 @@ class Generator(ReplyWriter):
 
 
 class GeneratorSettings(NamedTuple):
-    """What `generator.json` holds."""
+    """The content of `generator.json`."""
 
     row: LanguageTokens
     message_tokens: int
@@ -377,20 +346,12 @@ class GeneratorSettings(NamedTuple):
     direction: Direction
 
     def coder(self, tokenizer: PreTrainedTokenizerBase, config: Any) -> TextCoder:
-        """The texts and ids of the generator.
-
-        Args:
-            config: the model's.
-        """
+        """The coder of a generator with this tokenizer and the configuration of its model."""
         return TextCoder(tokenizer, self.row, config, self.message_tokens, self.reply_tokens, self.direction)
 
 
 def read_generator_settings(folder: Path) -> GeneratorSettings:
-    """The settings of a saved generator.
-
-    Raises:
-        InputError: the file is missing or damaged.
-    """
+    """The settings of a saved generator; InputError if the file is missing or damaged."""
     path = folder / GENERATOR
     try:
         facts = json.loads(path.read_text(encoding="utf-8"))
@@ -410,33 +371,10 @@ def _negative_log_likelihoods(logits: Tensor, labels: Tensor) -> np.ndarray:
     return np.asarray(each.sum(1).double().cpu().numpy())
 
 
-def _require_room(coder: TextCoder, prompt: int, max_tokens: int) -> None:
-    """Refuse texts that the model has no positions for: it would fail at the first long one, far into training."""
-    positions = most_tokens(coder.config)
-    if positions is None:
-        return
-    for option, value, verb, most in (
-        ("message_tokens", coder.message_tokens, "reads", positions),
-        ("reply_tokens", coder.reply_tokens, "writes", positions - prompt + 1),  # the last one is not read again
-        ("max_tokens", max_tokens, "writes", positions - prompt),
-    ):
-        if value > most:
-            raise InputError(f"--{option} {value}: the model {verb} at most {most}; lower it.")
-
-
-def _by_length(lengths: Sequence[int], size: int) -> Iterator[list[int]]:
-    order = sorted(range(len(lengths)), key=lambda number: -lengths[number])
-    yield from (order[begin : begin + size] for begin in range(0, len(order), size))
-
-
 def _load_adapted(folder: Path) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
     """The base of an adapter with the adapter merged into it."""
-    from transformers import AutoTokenizer
-
-    base, revision = base_of(folder)
     model = corrected(cast("PreTrainedModel", load_adapter(folder)))
-    tokenizer = AutoTokenizer.from_pretrained(base, trust_remote_code=False, **at(revision))
-    return model, tokenizer
+    return model, from_pretrained("AutoTokenizer", *base_of(folder))
 
 
 def load_seq2seq(
@@ -445,30 +383,13 @@ def load_seq2seq(
     """A sequence-to-sequence checkpoint in float32 and its tokenizer.
 
     Args:
-        name, revision: a hub id or a folder.
-        saved: it is the folder of a generator, which `Generator.save` wrote.
-
-    Raises:
-        InputError: it cannot be loaded, or its tokenizer has no end token.
+        saved: it is a folder that `Generator.save` wrote.
     """
-    from safetensors import SafetensorError
-    from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
-    from transformers.utils.logging import disable_progress_bar
-
     import mrs_suggest.models.generation.architectures.convolutional  # noqa: F401  (registers its type)
 
-    disable_progress_bar()  # of reading the weights
-    try:
-        tokenizer = AutoTokenizer.from_pretrained(name, trust_remote_code=False, **at(revision))
-        model = AutoModelForSeq2SeqLM.from_pretrained(
-            name, trust_remote_code=False, use_safetensors=True, dtype=torch.float32, **at(revision)
-        )
-    except (OSError, ValueError, KeyError, ImportError, RuntimeError, SafetensorError) as error:
-        reason = f"{name}: cannot load the seq2seq model ({first_line(error)})"
-        if saved:
-            raise InputError(f"{reason}; {again(Path(name))}.") from None
-        its = "its weights must be safetensors, and its own code is never run."
-        raise InputError(f"--model_name_or_path {reason}; {its}") from None
+    given = {"option": "", "advice": again(Path(name))} if saved else {}
+    model = from_pretrained("AutoModelForSeq2SeqLM", name, revision, **given)
+    tokenizer = from_pretrained("AutoTokenizer", name, revision, **given)
     if tokenizer.eos_token_id is None:
-        raise InputError(f"--model_name_or_path {name}: its tokenizer has no end token, so no reply would end.")
+        raise InputError(f"{OPTION} {name}: its tokenizer defines no EOS token, so no reply would end.")
     return corrected(model), tokenizer

@@ -1,7 +1,7 @@
-"""How multilingual seq2seq models are told the language: one row for each way, and the row of a checkpoint.
+"""The special tokens by which multilingual seq2seq models know the language: one row for each kind of checkpoint.
 
-The text itself is tokenized without special tokens; a row says which tokens surround a message and which ones a
-reply starts with. So nothing depends on the state of a tokenizer (`src_lang`), and batches may mix languages.
+The text itself is tokenized without special tokens; a row says which tokens surround a message and which ones a reply
+starts with. So nothing depends on the state of a tokenizer (`src_lang`), and batches may mix languages.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 # Places for a row's tokens.
 LANGUAGE, BEGIN, END, SEPARATOR, START = "<language>", "<begin>", "<end>", "<separator>", "<start>"
-OF_ROW = -1  # in a `TokenFrame`, what each language has of its own
+OF_ROW = -1  # in a `TokenFrame`, the token that depends on the language
 UNTOLD = "-untold"  # ends the name of a row whose decoder does not start with the language's token
 _MBART_REGIONS = {"de": "DE", "it": "IT", "sv": "SE", "ru": "RU"}  # the others of MRS's ten carry XX
 
@@ -29,11 +29,10 @@ class LanguageTokens:
 
     Attributes:
         name: of the row, as `generator.json` has it.
-        tag: language code -> its token; None if the model has none (it must learn the language from the message).
+        tag: language code -> its token; None for a model that must learn the language from the message.
         before, after: tokens around a message.
         prompt: the decoder's first tokens.
         end: tokens after a reply.
-        source: where this is documented.
     """
 
     name: str
@@ -42,7 +41,6 @@ class LanguageTokens:
     after: tuple[str, ...]
     prompt: tuple[str, ...]
     end: tuple[str, ...]
-    source: str
 
 
 def _mbart(code: str) -> str:
@@ -57,71 +55,22 @@ def _nllb(code: str) -> str:
 ROWS = {
     row.name: row
     for row in (
-        LanguageTokens(
-            "unicoder",
-            lambda code: f"[{code}]",
-            (),
-            (SEPARATOR, END),
-            (LANGUAGE,),
-            (SEPARATOR, END),
-            "Unicoder-xDAE (generation_rs of microsoft/MRS): `text </s> [EOS]`; the decoder starts with `[en]`",
-        ),
-        LanguageTokens(
-            "mbart50",
-            _mbart,
-            (LANGUAGE,),
-            (END,),
-            (END, LANGUAGE),
-            (END,),
-            "mBART-50 (Tang et al. 2020): `en_XX text </s>`; the decoder starts with `</s> en_XX`",
-        ),
-        LanguageTokens(
-            "m2m100",
-            lambda code: f"__{code}__",
-            (LANGUAGE,),
-            (END,),
-            (END, LANGUAGE),
-            (END,),
-            "M2M100 (Fan et al. 2020): `__en__ text </s>`; the decoder starts with `</s> __en__`",
-        ),
-        LanguageTokens(
-            "nllb",
-            _nllb,
-            (LANGUAGE,),
-            (END,),
-            (END, LANGUAGE),
-            (END,),
-            "NLLB-200 (NLLB Team 2022): `eng_Latn text </s>`; the decoder starts with `</s> eng_Latn`",
-        ),
-        LanguageTokens(
-            "encoder",
-            lambda code: f"<2{code}>",
-            (BEGIN,),
-            (END,),
-            (LANGUAGE,),
-            (END,),
-            "an encoder with a new decoder (`encoder_decoder.py`): `[CLS] text [SEP]`, as the encoder was "
-            "trained; the decoder starts with `<2en>`, a token as in Johnson et al. 2017",
-        ),
-        LanguageTokens(
-            "plain",
-            None,
-            (),
-            (END,),
-            (START,),
-            (END,),
-            "mT5 (Xue et al. 2021) and ByT5 (Xue et al. 2022): no language token; the decoder starts with padding",
-        ),
-        LanguageTokens(
-            "told",
-            lambda code: f"<to:{code}>",
-            (),
-            (END,),
-            (START, LANGUAGE),
-            (END,),
-            "a checkpoint of the row `plain` with an added token for each language (`decoding/forced_language.py`), "
-            "which the decoder is given first, as mBART's (Liu et al. 2020, section 2.2)",
-        ),
+        # Unicoder-xDAE (generation_rs of microsoft/MRS): `text </s> [EOS]`; the decoder starts with `[en]`.
+        LanguageTokens("unicoder", lambda code: f"[{code}]", (), (SEPARATOR, END), (LANGUAGE,), (SEPARATOR, END)),
+        # mBART-50 (Tang et al. 2020): `en_XX text </s>`; the decoder starts with `</s> en_XX`.
+        LanguageTokens("mbart50", _mbart, (LANGUAGE,), (END,), (END, LANGUAGE), (END,)),
+        # M2M100 (Fan et al. 2020): `__en__ text </s>`; the decoder starts with `</s> __en__`.
+        LanguageTokens("m2m100", lambda code: f"__{code}__", (LANGUAGE,), (END,), (END, LANGUAGE), (END,)),
+        # NLLB-200 (NLLB Team 2022): `eng_Latn text </s>`; the decoder starts with `</s> eng_Latn`.
+        LanguageTokens("nllb", _nllb, (LANGUAGE,), (END,), (END, LANGUAGE), (END,)),
+        # An encoder with a new decoder (`encoder_decoder.py`): `[CLS] text [SEP]`, as the encoder was trained; the
+        # decoder starts with `<2en>`, a token as in Johnson et al. 2017.
+        LanguageTokens("encoder", lambda code: f"<2{code}>", (BEGIN,), (END,), (LANGUAGE,), (END,)),
+        # mT5 (Xue et al. 2021) and ByT5 (Xue et al. 2022): no language token; the decoder starts with padding.
+        LanguageTokens("plain", None, (), (END,), (START,), (END,)),
+        # A checkpoint of the row `plain` with an added token for each language (`decoding/forced_language.py`), which
+        # the decoder reads first, as mBART's (Liu et al. 2020, section 2.2).
+        LanguageTokens("told", lambda code: f"<to:{code}>", (), (END,), (START, LANGUAGE), (END,)),
     )
 }
 ENCODER_TYPES = ("bert", "camembert", "roberta", "xlm-roberta")  # of which a generator can be made
@@ -140,21 +89,12 @@ def untold(row: LanguageTokens) -> LanguageTokens:
 
 
 def row_named(name: str) -> LanguageTokens:
-    """The row that `generator.json` names.
-
-    Raises:
-        KeyError: there is none.
-        TypeError, AttributeError: the name is no text.
-    """
+    """The row that `generator.json` names; KeyError, TypeError or AttributeError if the name is damaged."""
     return untold(ROWS[name.removesuffix(UNTOLD)]) if name.endswith(UNTOLD) else ROWS[name]
 
 
 def row_of(config: PretrainedConfig, tokenizer: PreTrainedTokenizerBase) -> LanguageTokens:
-    """The row of a checkpoint: the one whose token for a language of MRS its vocabulary has.
-
-    Raises:
-        InputError: no row fits.
-    """
+    """The row of a checkpoint: the one whose token for a language of MRS its vocabulary has."""
     vocabulary = tokenizer.get_vocab()
     # The older mBART of 25 languages has mBART-50's tokens, but puts them behind the text.
     known = () if type(tokenizer).__name__.startswith("MBartTokenizer") else ROWS.values()
@@ -170,47 +110,38 @@ def row_of(config: PretrainedConfig, tokenizer: PreTrainedTokenizerBase) -> Lang
 
 
 def token_ids(
-    row: LanguageTokens,
-    language: str,
-    places: tuple[str, ...],
-    config: PretrainedConfig,
-    tokenizer: PreTrainedTokenizerBase,
+    row: LanguageTokens, language: str, places: tuple[str, ...], config: Any, tokenizer: PreTrainedTokenizerBase
 ) -> list[int]:
-    """The ids of `row.before`, `row.after`, `row.prompt` or `row.end` for a language.
-
-    Raises:
-        InputError: the vocabulary lacks the language's token, or the checkpoint has no separator or start token.
-    """
+    """The ids of `row.before`, `row.after`, `row.prompt` or `row.end` for a language."""
+    named = {
+        END: ("eos_token in its tokenizer", tokenizer.eos_token_id),
+        BEGIN: ("cls_token in its tokenizer", tokenizer.cls_token_id),
+        SEPARATOR: ("sep_token in its tokenizer", tokenizer.sep_token_id),
+        # A T5 configuration may lack the field.
+        START: ("decoder_start_token_id in its config.json", getattr(config, "decoder_start_token_id", None)),
+    }
     ids = []
-    found: Any
     for place in places:
-        name = ""
         if place == LANGUAGE:
             token = row.tag(language) if row.tag else ""
-            found = tokenizer.convert_tokens_to_ids(token)  # get_vocab takes half a second for 250,000 tokens
+            found: Any = tokenizer.convert_tokens_to_ids(token)  # get_vocab takes half a second for 250,000 tokens
             if found is None or found == tokenizer.unk_token_id:
                 raise InputError(f"the model has no token {token} for the language {language}; use another checkpoint.")
-        elif place == END:
-            name, found = "eos_token in its tokenizer", tokenizer.eos_token_id
-        elif place == BEGIN:
-            name, found = "cls_token in its tokenizer", tokenizer.cls_token_id
-        elif place == SEPARATOR:
-            name, found = "sep_token in its tokenizer", tokenizer.sep_token_id
-        else:  # a T5 configuration may lack the field
-            name, found = "decoder_start_token_id in its config.json", getattr(config, "decoder_start_token_id", None)
-        if found is None:
-            raise InputError(f"the model has no {name}; add it, or use another checkpoint.")
+        else:
+            name, found = named[place]
+            if found is None:
+                raise InputError(f"the model has no {name}; add it, or use another checkpoint.")
         ids.append(int(found))
     return ids
 
 
 @dataclass(frozen=True)
 class TokenFrame:
-    """The special tokens around the texts of a checkpoint, the same for all languages but for the language's own.
+    """The special tokens around the texts of a checkpoint; only the language's own token differs between languages.
 
     Attributes:
         before, prompt, end: of the source, the decoder and both texts' ends; `OF_ROW` stands for the language's token,
-            or for the start token where the checkpoint has none.
+            or for the start token of a checkpoint without such tokens.
     """
 
     before: tuple[int, ...]
@@ -221,11 +152,7 @@ class TokenFrame:
     def of(
         row: LanguageTokens, language: str, config: PretrainedConfig, tokenizer: PreTrainedTokenizerBase
     ) -> tuple[TokenFrame, int]:
-        """The frame of a checkpoint, and what `OF_ROW` stands for in a language.
-
-        Raises:
-            InputError: see `token_ids`.
-        """
+        """The frame of a checkpoint, and the id that `OF_ROW` stands for in a language."""
         varies = LANGUAGE if row.tag else START
         own = token_ids(row, language, (varies,), config, tokenizer)[0]
 
@@ -240,9 +167,9 @@ class TokenFrame:
         return most - len(self.end) - max(len(self.before), len(self.prompt) - 1)
 
     def begin(self, own: int) -> list[int]:
-        """What stands before the source of a language."""
+        """The tokens before the source of a language."""
         return [own if number == OF_ROW else number for number in self.before]
 
     def start(self, own: int) -> list[int]:
-        """What the decoder starts with in a language."""
+        """The decoder's first tokens in a language."""
         return [own if number == OF_ROW else number for number in self.prompt]

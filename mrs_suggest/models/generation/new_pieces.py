@@ -1,11 +1,11 @@
 """More pieces in the vocabulary of an encoder, for text that its tokenizer cuts badly or does not know at all.
 
 XCOPA's two unseen languages are written in a seen script, and the paper leaves other scripts out (Ponti et al. 2020,
-section 4.4, footnote 12). New pieces are what the same kind of tokenizer, trained on the text, has and the checkpoint's
-does not, the most frequent first. The embedding of a new piece begins as the mean of those of the old pieces that its
-text was cut into (Hewitt 2021, "Initializing New Word Embeddings for Pretrained Language Models", has the mean of all);
-where the old tokenizer knows none of it, it is drawn from a normal distribution with mean and deviation of all old
-embeddings, number by number.
+section 4.4, footnote 12). New pieces are those of the same kind of tokenizer, trained on the text, that the
+checkpoint's lacks, the most frequent first. The embedding of a new piece begins as the mean of those of the old pieces
+that its text was cut into (Hewitt 2021, "Initializing New Word Embeddings for Pretrained Language Models", has the mean
+of all); if the old tokenizer knows none of it, it is drawn from a normal distribution with mean and deviation of all
+old embeddings, number by number.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from tokenizers import Tokenizer, models, trainers
 from torch import Tensor, nn
 
 from mrs_suggest.common.errors import InputError
+from mrs_suggest.models.checkpoint_loading import from_pretrained
 from mrs_suggest.models.pretraining.masking import SENTENCEPIECE
 
 if TYPE_CHECKING:
@@ -40,15 +41,10 @@ def add_pieces(
     """A tokenizer with more pieces, which keep all old ids, and the new pieces in the order of their ids.
 
     Args:
-        tokenizer: of SentencePiece's Unigram kind or WordPiece; stays as it is.
-        texts: what the new pieces are taken from; the training text, nothing else.
-        most: how many at most, the most frequent in the text.
-
-    Raises:
-        InputError: the tokenizer is of another kind, or the text has no new pieces.
+        tokenizer: of SentencePiece's Unigram kind or WordPiece; is not changed.
+        texts: of the training, from which the new pieces are taken.
+        most: how many at most.
     """
-    from transformers import AutoTokenizer
-
     backend: dict[str, Any] = json.loads(tokenizer.backend_tokenizer.to_str())
     kind = backend["model"]["type"]
     if kind not in KINDS:
@@ -68,8 +64,7 @@ def add_pieces(
     with tempfile.TemporaryDirectory() as name:
         tokenizer.save_pretrained(name)
         (Path(name) / "tokenizer.json").write_text(json.dumps(backend, ensure_ascii=False), encoding="utf-8")
-        extended = AutoTokenizer.from_pretrained(name, trust_remote_code=False)
-    return cast("PreTrainedTokenizerFast", extended), pieces
+        return from_pretrained("AutoTokenizer", name), pieces
 
 
 def _trained(backend: dict[str, Any], texts: Iterable[str], size: int) -> Tokenizer:
@@ -113,12 +108,8 @@ def _append(backend: dict[str, Any], pieces: Sequence[str], own: dict[str, Any])
 def embed_pieces(
     model: PreTrainedModel, old: PreTrainedTokenizerFast, new: PreTrainedTokenizerFast, pieces: Sequence[str], seed: int
 ) -> None:
-    """Give the model rows for the new pieces, in place; the head's biases of them begin at 0.
-
-    Args:
-        old, new: tokenizers before and after `add_pieces`.
-        seed: of what is drawn.
-    """
+    """Give the model rows for the new pieces, in place; the head's biases of them begin at 0. `old` and `new` are the
+    tokenizers before and after `add_pieces`."""
     before = _table(model).detach().clone()
     model.resize_token_embeddings(max(len(new), len(before)), mean_resizing=False)
     rows = _table(model)

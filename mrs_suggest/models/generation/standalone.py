@@ -1,4 +1,4 @@
-"""What plain transformers needs to use a saved generator: `AutoModelForSeq2SeqLM.from_pretrained(...).generate()`.
+"""Files for plain transformers, so that `AutoModelForSeq2SeqLM.from_pretrained(...).generate()` uses a saved generator.
 
 Our own decoding gives every message its prompt and hides the checkpoint's generation config. With transformers alone,
 the files give the same: the tokenizer puts the row's tokens around a message, and the generation config starts a
@@ -21,18 +21,17 @@ if TYPE_CHECKING:
 
 
 def default_language(languages: Sequence[str]) -> str:
-    """The language of a reply when none is given."""
+    """The language of a reply unless another one is given."""
     return "en" if "en" in languages else languages[0]
 
 
 def generation_config(model: Any, prompt: Sequence[int], decoding: Decoding) -> GenerationConfig:
     """The settings with which plain `generate` answers in the language of a prompt.
 
+    Groups become plain beams. At the longest reply the end is forced, without its own probability in the score.
+
     Args:
         prompt: the decoder's first ids, one or two: a start token, or an end token and the language's.
-
-    Groups have no counterpart: they become plain beams. At the longest reply the end is forced, without its own
-    probability in the score.
     """
     from transformers import GenerationConfig
 

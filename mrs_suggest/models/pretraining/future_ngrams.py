@@ -21,7 +21,6 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 from torch import Tensor
 
-from mrs_suggest.common.errors import InputError
 from mrs_suggest.models.generation.language_tokens import TokenFrame
 from mrs_suggest.models.generation.padding import IGNORED, seq2seq_batch
 from mrs_suggest.models.pretraining.denoising import next_token_losses
@@ -30,28 +29,22 @@ from mrs_suggest.models.pretraining.noising import DrawsByEpoch, seeded_by
 
 STREAMS = 2  # XGLUE, section 4.2: n = 2
 BLOCK, SPAN = 64, 9  # XGLUE, section 6.1: nine tokens in every 64
-WEIGHT = 1.0  # XGLUE, section 4.2: alpha_0 = alpha_1 = 1
 
 
 def choose_spans(special: NDArray[np.bool_], rng: Generator, block: int = BLOCK, span: int = SPAN) -> NDArray[np.bool_]:
     """Choose a span of `span` tokens in every `block`, at a place drawn for itself; (n) whether a token is in one.
 
-    Special tokens are not counted and not chosen: a span goes on behind one. What is left at the end, and a text of
+    Special tokens are not counted and not chosen: a span continues behind one. The rest at the end, and a text of
     fewer tokens than a block, has a span in proportion, `length * span / block` rounded up or down at random so that
     the share holds on the average; but a text of one block has one token at least.
 
     Args:
         special: (n) whether a token is special.
 
-    Raises:
-        InputError: a span is longer than a block, or either is not positive.
-
     Example:
         >>> choose_spans(np.zeros(10, dtype=bool), np.random.default_rng(0), block=5, span=2).astype(int).tolist()
         [0, 0, 0, 1, 1, 0, 0, 1, 1, 0]
     """
-    if not 1 <= span <= block:
-        raise InputError(f"spans of {span} in every {block} tokens: expected a span of 1 or more, in a block as long.")
     places = np.flatnonzero(~special)
     chosen = np.zeros(len(special), dtype=bool)
     full, rest = divmod(len(places), block)
@@ -75,10 +68,7 @@ class SpanMaskingCollator(DrawsByEpoch):
     each epoch.
 
     Args:
-        pad_id: of the padding.
-        vocabulary: of the tokenizer.
         frame: of the checkpoint.
-        seed: not negative.
     """
 
     pad_id: int
@@ -113,7 +103,7 @@ class SpanMaskingCollator(DrawsByEpoch):
 
 
 def future_labels(labels: Tensor, stream: int) -> Tensor:
-    """What a stream predicts: stream 0 all labels, stream 1 not the first of a row, stream i not the first i.
+    """The labels that a stream predicts: stream 0 all, stream 1 not the first of a row, stream i not the first i.
 
     In the library's ProphetNet, stream i predicts at each step the same token as stream 0, and sees i tokens less.
 
@@ -124,25 +114,18 @@ def future_labels(labels: Tensor, stream: int) -> Tensor:
     return labels.masked_fill(number <= stream, IGNORED)
 
 
-class FutureNgramLoss:
-    """The losses of all streams, each with weight 1, by the target tokens of the whole step.
+def future_ngram_loss(outputs: Any, labels: Tensor, num_items_in_batch: Tensor | int | None = None) -> Tensor:
+    """The losses of all streams, each with weight 1 (XGLUE, section 4.2: alpha_0 = alpha_1 = 1).
 
     The sum is divided by the tokens that the first stream predicts, of all ranks and accumulated batches.
+
+    Args:
+        outputs: `logits` (batch, length, vocabulary) of the first stream, and `logits_ngram` (batch, streams - 1,
+            length, vocabulary) of the others, if there are any.
+        labels: (batch, length), -100 where ignored.
     """
-
-    def __call__(self, outputs: Any, labels: Tensor, num_items_in_batch: Tensor | int | None = None) -> Tensor:
-        """The loss of a batch.
-
-        Args:
-            outputs: `logits` (batch, length, vocabulary) of the first stream, and `logits_ngram` (batch, streams - 1,
-                length, vocabulary) of the others, if there are any.
-            labels: (batch, length), -100 where ignored.
-        """
-        later = outputs.get("logits_ngram")
-        streams = [outputs["logits"], *(() if later is None else later.unbind(1))]
-        total = sum(
-            WEIGHT * next_token_losses(logits, future_labels(labels, number)).sum()
-            for number, logits in enumerate(streams)
-        )
-        count = (labels != IGNORED).sum() if num_items_in_batch is None else num_items_in_batch
-        return torch.as_tensor(total) / count
+    later = outputs.get("logits_ngram")
+    streams = [outputs["logits"], *(() if later is None else later.unbind(1))]
+    total = sum(next_token_losses(logits, future_labels(labels, n)).sum() for n, logits in enumerate(streams))
+    count = (labels != IGNORED).sum() if num_items_in_batch is None else num_items_in_batch
+    return torch.as_tensor(total) / count

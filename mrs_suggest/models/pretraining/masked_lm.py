@@ -8,57 +8,39 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
-import torch
-from safetensors import SafetensorError
 from torch import Tensor, nn
 from torch.nn import functional
 
-from mrs_suggest.common.errors import InputError, first_line
+from mrs_suggest.common.errors import InputError
 from mrs_suggest.common.hub.baselines import starting_point
-from mrs_suggest.models.checkpoint_loading import without_report
+from mrs_suggest.models.checkpoint_loading import drawn, from_pretrained, without_report
 from mrs_suggest.models.generation.padding import IGNORED
-from mrs_suggest.models.starting_points import PRETRAINING, ROUTER, checkpoint_file, require_start
+from mrs_suggest.models.starting_points import PRETRAINING, require_start
 
 if TYPE_CHECKING:
-    from transformers import PreTrainedModel, PreTrainedTokenizerFast
+    from transformers import PreTrainedModel
 
 
 def load_masked_lm(name: str, revision: str | None, seed: int) -> tuple[PreTrainedModel, list[str]]:
     """An encoder with a language-model head, by `AutoModelForMaskedLM`, in float32.
 
     Args:
-        name, revision: a baseline, a hub id or a folder: an encoder, with or without such a head.
-        seed: of the weights that the checkpoint lacks. A head that it lacks is fresh, and shares the embeddings where
-            the architecture does so.
+        name: a baseline, a hub id or a folder: an encoder, with or without such a head.
+        seed: of the head, where the checkpoint lacks it; it shares the embeddings where the architecture does so.
 
     Returns:
         The model, and the names of its fresh weights, sorted.
 
     Raises:
-        InputError: it cannot be loaded, has no such head for its architecture, is a trained retriever or generator, or
-            adapters, or the encoder itself lacks weights.
+        InputError: it cannot be loaded, its architecture has no such head, it is a retriever, a generator or adapters,
+            or the encoder itself lacks weights.
     """
-    from transformers import AutoModelForMaskedLM
-
     require_start(name, PRETRAINING, revision)
-    if checkpoint_file(name, ROUTER, revision) is not None:
-        raise InputError(
-            f"--model_name_or_path {name}: is a trained retriever; pass the folder of one of its encoders, such as "
-            f"{name}/query_0_Transformer."
-        )
-    with torch.random.fork_rng(devices=[]), without_report():
-        torch.manual_seed(seed)
-        try:
-            model, found = AutoModelForMaskedLM.from_pretrained(
-                starting_point(name), revision=revision or "main", use_safetensors=True, trust_remote_code=False,
-                dtype=torch.float32, output_loading_info=True,
-            )  # fmt: skip
-        except (OSError, ValueError, KeyError, RuntimeError, SafetensorError) as error:
-            raise InputError(
-                f"--model_name_or_path {name}: cannot load an encoder with a language-model head ({first_line(error)})."
-            ) from None
+    with drawn(seed), without_report():
+        place = starting_point(name)
+        model, found = from_pretrained("AutoModelForMaskedLM", place, revision, output_loading_info=True)
     if model.config.is_encoder_decoder:
         raise InputError(f"--model_name_or_path {name}: is a sequence-to-sequence model; pass an encoder.")
     fresh = sorted(found["missing_keys"])
@@ -71,37 +53,13 @@ def load_masked_lm(name: str, revision: str | None, seed: int) -> tuple[PreTrain
     return model, fresh
 
 
-def load_tokenizer(name: str, revision: str | None) -> PreTrainedTokenizerFast:
-    """The fast tokenizer of a checkpoint.
-
-    Raises:
-        InputError: it cannot be loaded, or is not one of the library `tokenizers`.
-    """
-    from tokenizers import Tokenizer
-    from transformers import AutoTokenizer
-
-    try:
-        tokenizer = AutoTokenizer.from_pretrained(
-            starting_point(name), revision=revision or "main", trust_remote_code=False
-        )
-    except (OSError, ValueError, TypeError, KeyError) as error:
-        raise InputError(f"--model_name_or_path {name}: cannot load its tokenizer ({first_line(error)}).") from None
-    if not isinstance(getattr(tokenizer, "backend_tokenizer", None), Tokenizer):
-        raise InputError(f"--model_name_or_path {name}: has no fast tokenizer; choose another checkpoint.")
-    return cast("PreTrainedTokenizerFast", tokenizer)
-
-
 def freeze_encoder(model: PreTrainedModel) -> int:
-    """Let the head alone train, in place: not the encoder, nor embeddings that the head shares; how many train.
-
-    Raises:
-        InputError: the head has no weights of its own.
-    """
+    """Let the head alone train, in place: not the encoder, nor embeddings that the head shares; how many train."""
     model.base_model.requires_grad_(False)
     trained = sum(parameter.numel() for parameter in model.parameters() if parameter.requires_grad)
     if not trained:
         raise InputError(
-            f"--frozen_encoder: the head of {type(model).__name__} has no weights of its own; leave it out."
+            f"--frozen_encoder: the head of {type(model).__name__} shares all its weights; leave the option out."
         )
     return trained
 
@@ -110,11 +68,8 @@ class HeadAt:
     """Gives the head of a masked language model some positions only.
 
     The encoder's last hidden states are gathered before the head reads them, so that the model's own `forward` gives
-    logits (1, positions, vocabulary). Heads work on each position for itself in every architecture of
-    `AutoModelForMaskedLM`; one that did not give a row for each position is refused.
-
-    Args:
-        model: of `load_masked_lm`.
+    logits (1, positions, vocabulary). Heads read each position by itself in every architecture of
+    `AutoModelForMaskedLM`.
     """
 
     def __init__(self, model: PreTrainedModel) -> None:
@@ -142,9 +97,6 @@ def token_losses(logits: Tensor, labels: Tensor) -> Tensor:
     Args:
         logits: (1, positions, vocabulary), of a model in the block of `HeadAt`.
         labels: (batch, length), -100 where nothing is predicted.
-
-    Raises:
-        InputError: the model did not give one row of logits for each position.
     """
     targets = labels[labels != IGNORED]
     rows = logits.reshape(-1, logits.shape[-1])
@@ -153,14 +105,8 @@ def token_losses(logits: Tensor, labels: Tensor) -> Tensor:
     return functional.cross_entropy(rows.float(), targets, reduction="none")
 
 
-class MaskedLoss:
-    """Cross-entropy averaged over the predicted tokens of the whole step.
-
-    The sum is divided by the tokens of all ranks and accumulated batches, so that the gradient does not depend on how
-    a step is cut into batches.
-    """
-
-    def __call__(self, outputs: Any, labels: Tensor, num_items_in_batch: Tensor | int | None = None) -> Tensor:
-        """The loss of a batch: logits as for `token_losses`."""
-        losses = token_losses(outputs["logits"], labels)
-        return losses.sum() / (len(losses) if num_items_in_batch is None else num_items_in_batch)
+def masked_loss(outputs: Any, labels: Tensor, num_items_in_batch: Tensor | int | None = None) -> Tensor:
+    """Cross-entropy averaged over the predicted tokens of the whole step, of all ranks and accumulated batches, so that
+    the gradient does not depend on how a step is cut into batches; logits as for `token_losses`."""
+    losses = token_losses(outputs["logits"], labels)
+    return losses.sum() / (len(losses) if num_items_in_batch is None else num_items_in_batch)

@@ -37,14 +37,13 @@ SENTENCEPIECE, BYTES = "▁", "Ġ"  # at the beginning of a word's first piece, 
 
 @dataclass(frozen=True)
 class Vocabulary:
-    """What masking needs to know of a tokenizer.
+    """The facts about a tokenizer that masking needs.
 
     Attributes:
-        mask_id: of [MASK].
         random_ids: (n) ids that a random token is drawn from: all but the special ones.
         special: (vocabulary) whether an id is special ([CLS], padding, [UNK] ...), and so neither hidden nor predicted.
         starts: (vocabulary) whether a piece begins a word.
-        bare: id of the mark of a word's beginning where it is a piece of its own, else -1: what follows belongs to it.
+        bare: id of the mark of a word's beginning where that is a separate piece, else -1: the next one belongs to it.
         has_words: whether the pieces show where words begin; else each is a word.
     """
 
@@ -62,14 +61,8 @@ def vocabulary_of(tokenizer: PreTrainedTokenizerFast, name: str) -> Vocabulary:
     A word's first piece is one without the prefix of WordPiece (`##`), or with the mark of SentencePiece (▁) or of
     byte-level pieces (Ġ). In vocabularies with such a mark a piece of punctuation alone is a word too, and so is every
     piece that begins with a letter of a script without spaces between words, such as Japanese or Thai: up to the next
-    space, it would be a whole sentence. A mark that is a piece of its own belongs to what follows. Where pieces have
+    space, it would be a whole sentence. A mark that is a separate piece belongs to the next one. Where pieces have
     neither prefix nor mark, each is a word.
-
-    Args:
-        name: the checkpoint, for the error.
-
-    Raises:
-        InputError: the tokenizer has no mask token, or nothing but special tokens.
     """
     if tokenizer.mask_token_id is None:
         raise InputError(
@@ -92,7 +85,7 @@ def vocabulary_of(tokenizer: PreTrainedTokenizerFast, name: str) -> Vocabulary:
 
 
 def _marks(tokenizer: PreTrainedTokenizerFast) -> tuple[str, str]:
-    """The mark of a word's first piece, and the prefix of all others; empty where there is none."""
+    """The mark of a word's first piece, and the prefix of all others; empty if not used."""
     backend = json.loads(tokenizer.backend_tokenizer.to_str())
     model, around = backend["model"], json.dumps([backend["pre_tokenizer"], backend["decoder"]])
     if model["type"] == "WordPiece":
@@ -105,20 +98,12 @@ def _marks(tokenizer: PreTrainedTokenizerFast) -> tuple[str, str]:
 def _starts(piece: str, mark: str, prefix: str) -> bool:
     if not mark:
         return not prefix or not piece.startswith(prefix)
-    return piece.startswith(mark) or (not any(map(str.isalnum, piece)) and mark != BYTES) or _unspaced(piece)
-
-
-def _unspaced(piece: str) -> bool:
-    return unicodedata.name(piece[0], "").startswith(UNSPACED) if piece else False
+    unspaced = bool(piece) and unicodedata.name(piece[0], "").startswith(UNSPACED)
+    return piece.startswith(mark) or (not any(map(str.isalnum, piece)) and mark != BYTES) or unspaced
 
 
 def units(ids: Sequence[int], vocabulary: Vocabulary, whole_words: bool) -> NDArray[np.int64]:
-    """The number of each token's unit, (n), from 0 on; -1 for special tokens, which are in none.
-
-    Args:
-        ids: (n) ids of a text, special tokens among them.
-        whole_words: a unit is a word; else a token.
-    """
+    """The number of the unit of each of n tokens, (n), from 0 on; -1 for special tokens. Units are words or tokens."""
     tokens = np.asarray(ids, dtype=np.int64)
     special = vocabulary.special[tokens]
     begins = np.ones(len(tokens), dtype=bool)
@@ -134,13 +119,10 @@ def units(ids: Sequence[int], vocabulary: Vocabulary, whole_words: bool) -> NDAr
 
 
 def choose(unit: NDArray[np.int64], rng: Generator, share: float = SHARE) -> NDArray[np.bool_]:
-    """Choose a share of the units, (n) whether a token is in a chosen one.
+    """Choose a share of the units: `unit` (n) of `units` -> (n) whether a token is in a chosen one.
 
     `share * units` is rounded up or down at random, so that the share holds on the average over short texts; but one
     unit is chosen at least, as in BERT's code: a text without one would teach nothing.
-
-    Args:
-        unit: (n) of `units`.
 
     Example:
         >>> choose(np.array([-1, 0, 1, 1, 2, -1]), np.random.default_rng(2), share=0.5).tolist()
@@ -170,18 +152,12 @@ def corrupt(ids: Sequence[int], chosen: NDArray[np.bool_], rng: Generator, vocab
 class MaskingCollator(DrawsByEpoch):
     """Texts -> a batch for masked language modelling.
 
-    What is hidden in a text depends on the seed, the epoch and the text alone (see `seeded_by`): not on the batch, the
-    rank, the number of workers, or the place where a run was resumed. Call `set_epoch` before each epoch.
+    The hidden tokens of a text depend on the seed, the epoch and the text alone (see `seeded_by`): not on the batch,
+    the rank, the number of workers, or the place where a run was resumed. Call `set_epoch` before each epoch.
 
     Args:
-        pad_id: of the padding.
-        vocabulary: of the tokenizer.
-        share: of the units, to be predicted.
+        share: of the units, to be predicted; above 0 and at most 1.
         whole_words: units are words.
-        seed: not negative.
-
-    Raises:
-        InputError: the share is not above 0 and at most 1.
     """
 
     pad_id: int
@@ -195,17 +171,14 @@ class MaskingCollator(DrawsByEpoch):
             raise InputError(f"--masked_share {self.share:g}: expected more than 0 and at most 1 (BERT: {SHARE}).")
 
     def masked(self, ids: Sequence[int]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """What the model reads of a text, and the tokens to predict, -100 elsewhere; (n) both."""
+        """The text as the model reads it, and the tokens to predict, -100 elsewhere; (n) both."""
         rng = seeded_by(self.seed, int(self._epoch), ids)
         chosen = choose(units(ids, self.vocabulary, self.whole_words), rng, self.share)
         labels = np.where(chosen, np.asarray(ids, dtype=np.int64), IGNORED)
         return corrupt(ids, chosen, rng, self.vocabulary), labels
 
     def __call__(self, features: Sequence[Mapping[str, Any]]) -> dict[str, Tensor]:
-        """Collate a batch.
-
-        Args:
-            features: `input_ids`, the ids of a text with its special tokens.
+        """Collate texts (`input_ids`, with their special tokens).
 
         Returns:
             int64 tensors (batch, longest), padded on the right: `input_ids`, `attention_mask`, and `labels`, which are

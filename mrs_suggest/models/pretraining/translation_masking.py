@@ -1,9 +1,9 @@
 """Translation language modelling (TLM): masked tokens of two translations in a row, their positions and languages.
 
-The model may look at the other language to fill a gap (Conneau and Lample 2019, XLM, section 3.4). What is masked is
-as in masked language modelling, over both texts. XGLUE (Liang et al. 2020, sections 3.1 and 3.2) gives the model tokens
-and positions alone. XLM also lets the positions of the second text begin anew, and adds an embedding of its language to
-each token: options here, where the architecture can take them.
+The model may look at the other language to fill a gap (Conneau and Lample 2019, XLM, section 3.4). Masking works as in
+masked language modelling, over both texts. XGLUE (Liang et al. 2020, sections 3.1 and 3.2) gives the model tokens and
+positions alone. XLM also restarts the positions of the second text, and adds an embedding of its language to each
+token: options here, where the architecture supports them.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from torch import Tensor, nn
 
@@ -23,52 +23,32 @@ if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
 
-@dataclass(frozen=True)
-class Positions:
-    """How an architecture numbers positions.
-
-    Attributes:
-        first: of a row: 0, or the one after the padding's in models like RoBERTa.
-        padding: of padding.
-    """
+class Positions(NamedTuple):
+    """The first position of a row, 0, or the one after the padding's in models like RoBERTa; and that of padding."""
 
     first: int = 0
     padding: int = 0
 
 
 def position_table(model: nn.Module) -> nn.Embedding | None:
-    """The table of absolute positions; None where the architecture has none."""
+    """The table of absolute positions; None for an architecture without one."""
     named = ((name, part) for name, part in model.named_modules() if isinstance(part, nn.Embedding))
     return next((part for name, part in named if name.endswith("position_embeddings")), None)
 
 
 def restartable_positions(model: PreTrainedModel, name: str) -> Positions:
-    """How the model numbers positions, which it must be able to be given.
-
-    Args:
-        name: the checkpoint, for the error.
-
-    Raises:
-        InputError: it has no absolute positions.
-    """
+    """The numbering of positions of a model that takes them as an argument."""
     table = position_table(model)
     if table is None or "position_ids" not in inspect.signature(model.forward).parameters:
         raise InputError(
             f"--restart_positions: {name} ({model.config.model_type}) has no table of absolute positions that could "
-            "begin anew; leave it out, or choose an encoder such as FacebookAI/xlm-roberta-base."
+            "restart; leave it out, or choose an encoder such as FacebookAI/xlm-roberta-base."
         )
     return Positions() if table.padding_idx is None else Positions(table.padding_idx + 1, table.padding_idx)
 
 
 def language_numbers(model: PreTrainedModel, name: str) -> dict[str, int]:
-    """The numbers of the languages that the model has embeddings of, by code.
-
-    Args:
-        name: the checkpoint, for the error.
-
-    Raises:
-        InputError: it has none.
-    """
+    """The numbers of the languages that the model has embeddings of, by code."""
     config = model.config
     takes = "langs" in inspect.signature(model.forward).parameters
     numbers = getattr(config, "lang2id", None) or {}
@@ -80,7 +60,7 @@ def language_numbers(model: PreTrainedModel, name: str) -> dict[str, int]:
 
 
 def restarted(length: int, second: int, positions: Positions) -> list[int]:
-    """The positions of a row of two parts, the second of which begins anew.
+    """The positions of a row of two parts, which restart at the second.
 
     >>> restarted(5, 3, Positions()), restarted(5, 3, Positions(2, 1)), restarted(3, 3, Positions())
     ([0, 1, 2, 0, 1], [2, 3, 4, 2, 3], [0, 1, 2])
@@ -90,12 +70,10 @@ def restarted(length: int, second: int, positions: Positions) -> list[int]:
 
 @dataclass
 class TranslationCollator(MaskingCollator):
-    """Rows -> a batch for masked language modelling, with positions that begin anew and ids of languages.
+    """A `MaskingCollator` with positions that restart and ids of languages.
 
     Args:
-        positions: of the architecture, for rows whose second part begins at position 0 again; None: the model's own.
-
-    See `MaskingCollator` for the rest: what is masked depends on seed, epoch and ids, as there.
+        positions: of the architecture, to restart in the second part of a row; None: the model's own.
     """
 
     positions: Positions | None = None
@@ -108,7 +86,7 @@ class TranslationCollator(MaskingCollator):
                 (rows of one part: none); `languages`, the numbers of the parts' languages, if the model reads them.
 
         Returns:
-            As `MaskingCollator`, and of the same shape `position_ids`, where they begin anew, and `langs`.
+            As `MaskingCollator`, and of the same shape `position_ids`, where they restart, and `langs`.
         """
         batch = super().__call__(features)
         ends = [len(feature["input_ids"]) for feature in features]

@@ -15,6 +15,7 @@ from torch import Tensor
 from tqdm import tqdm
 
 from mrs_suggest.common.errors import InputError
+from mrs_suggest.models.checkpoint_loading import OPTION
 from mrs_suggest.models.retrieval.dual_encoder import build_dual_encoder
 from mrs_suggest.models.retrieval.encode import encode_messages, encode_replies
 from mrs_suggest.models.retrieval.losses import ReplyLoss, require_temperature
@@ -30,16 +31,12 @@ def load_teacher(
 ) -> SentenceTransformer:
     """A teacher for `encode_query` and `encode_document`, of any kind that training can start from.
 
-    A trained retriever is used as it is. Of other models the vectors have length 1, and a transformers encoder has
-    mean pooling.
+    A trained retriever is used as it is, with its own lengths. Of other models the vectors have length 1, and a
+    transformers encoder has mean pooling.
 
     Args:
-        name, revision: a folder, or a hub id and its revision.
-        message_tokens, reply_tokens: longer texts are cut; a trained retriever has lengths of its own.
+        message_tokens, reply_tokens: longer texts are cut.
         prompt: text put before messages and replies; None: its own prompts.
-
-    Raises:
-        InputError: it cannot be loaded.
     """
     retriever = start_kind(name, revision) == RETRIEVER
     plain = not retriever and is_transformers(name, revision)
@@ -55,7 +52,7 @@ def load_teacher(
             normalize=None if retriever else True,
         ).eval()
     except InputError as error:
-        sentence = str(error).replace("--model_name_or_path", "--teacher").replace("--query_prompt", "--teacher_prompt")
+        sentence = str(error).replace(OPTION, "--teacher").replace("--query_prompt", "--teacher_prompt")
         raise InputError(sentence) from None
 
 
@@ -77,21 +74,13 @@ class TeacherVectors:
 
     @classmethod
     def compute(
-        cls,
-        teacher: SentenceTransformer,
-        messages: Sequence[str],
-        replies: Sequence[str],
+        cls, teacher: SentenceTransformer, messages: Sequence[str], replies: Sequence[str],
         temperature: float | None = None,
-    ) -> TeacherVectors:
-        """The vectors of pairs.
+    ) -> TeacherVectors:  # fmt: skip
+        """The vectors of pairs, by a teacher of `load_teacher`.
 
         Args:
-            teacher: of `load_teacher`, on the device that computes them.
-            messages, replies: of the pairs, in their order.
-            temperature: None: .05 where the vectors have length 1, else 1.
-
-        Raises:
-            InputError: the temperature is not above 0.
+            temperature: above 0; None: .05 for vectors of length 1, else 1.
         """
         if temperature is None:
             temperature = COSINE_TEMPERATURE if build_settings(teacher)["normalize"] else 1.0
@@ -126,12 +115,8 @@ class DistilledReplyLoss(ReplyLoss):
     batch. Similarities are compared and not vectors, so the dimensions may differ. Rows are independent, so that
     mini-batches (GradCache) give the whole batch's loss and gradients.
 
-    Args:
-        model, kind, mask_duplicates, mini_batch_size, temperature: as for `ReplyLoss`.
-        teacher: vectors of all training pairs.
-        weight: of the distillation.
-
-    The `label` column has two integers: the reply's id, and the row of the pair in `teacher`.
+    The other arguments are those of `ReplyLoss`. The `label` column has two integers: the reply's id, and the row of
+    the pair in `teacher`.
     """
 
     def __init__(
@@ -175,17 +160,12 @@ class DistilledReplyLoss(ReplyLoss):
 
 
 class VectorLoss(ReplyLoss):
-    """The distance of the student's vectors from a teacher's, and no reply loss: the student learns to be the teacher.
+    """The distance of the student's vectors from a teacher's, without a reply loss.
 
     With the student's vectors m and r of a pair and the teacher's M and R: `(1 - cos(m, M) + 1 - cos(r, R)) / 2`, the
     mean over the batch (Reimers and Gurevych 2020, "Making Monolingual Sentence Embeddings Multilingual", section 3,
-    has the squared distance in its place). Vectors are compared, so the dimensions are equal.
-
-    Args:
-        model, mini_batch_size: as for `ReplyLoss`.
-        teacher: vectors of all training pairs.
-
-    The `label` column is that of `DistilledReplyLoss`.
+    has the squared distance in its place). Vectors are compared, so the dimensions are equal. The `label` column is
+    that of `DistilledReplyLoss`.
     """
 
     def __init__(self, model: SentenceTransformer, mini_batch_size: int = 32, *, teacher: TeacherVectors) -> None:
@@ -217,7 +197,7 @@ def divergence(student: Tensor, teacher: Tensor, without: Tensor | None = None) 
 
     Args:
         student, teacher: (m, n) scores, divided by their temperatures; the teacher's get no gradient.
-        without: (m, n) true where a score does not count; a row without two others has nothing to compare.
+        without: (m, n) true where a score does not count.
 
     Returns:
         (m,) divergences in nats, 0 where the distributions are equal.
@@ -237,7 +217,6 @@ def divergence(student: Tensor, teacher: Tensor, without: Tensor | None = None) 
 
 
 def _pair_labels(labels: Tensor | None) -> Tensor:
-    """The `label` column (n, 2); ValueError if it is another."""
     if labels is None or labels.ndim != 2:
         raise ValueError("A distilled loss needs the reply's id and the pair's row in the `label` column.")
     return labels

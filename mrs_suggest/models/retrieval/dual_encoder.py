@@ -12,18 +12,25 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, cast
 
-import torch
 from sentence_transformers import SentenceTransformer, SentenceTransformerModelCardData
 from sentence_transformers.base.modules.module import Module
 from sentence_transformers.sentence_transformer.modules import Normalize, Router, StaticEmbedding
 from transformers.utils.logging import disable_progress_bar
 
 from mrs_suggest.common.errors import InputError
+from mrs_suggest.models.checkpoint_loading import drawn
 from mrs_suggest.models.retrieval.encoder_layers import keep_layers
 from mrs_suggest.models.retrieval.message_encoder import POOLINGS
 from mrs_suggest.models.retrieval.pruned_vocabulary import cut_vocabulary, kept_pieces
 from mrs_suggest.models.retrieval.retriever_start import Start
-from mrs_suggest.models.retrieval.routes import ROUTES, distinct_encoders, normalizes, prompts_of, transformers_of
+from mrs_suggest.models.retrieval.routes import (
+    ROUTES,
+    build_settings,
+    distinct_encoders,
+    normalizes,
+    prompts_of,
+    transformers_of,
+)
 from mrs_suggest.models.starting_points import RETRIEVAL, require_start
 
 ENCODERS = ("two", "one", "static")
@@ -45,11 +52,11 @@ def build_dual_encoder(
 ) -> SentenceTransformer:
     """Both routes from one checkpoint, or those of a trained retriever.
 
-    What is None is that of a trained retriever: its encoders, poolings, lengths, prompts and normalisation.
+    Arguments that are None are those of a trained retriever: its encoders, poolings, lengths, prompts, normalisation.
 
     Args:
-        model_name_or_path: a hub id or a local folder with a transformers encoder, a sentence-transformers model (one
-            of token vectors, too), or a trained retriever.
+        model_name_or_path: a hub id or a folder: a transformers encoder, a sentence-transformers model (also one of
+            token vectors), or a trained retriever.
         pooling: `pooler` (BERT's pooler output, as in the official code), `mean`, `cls` or `max`; None keeps all
             modules of a sentence-transformers model (its pooling, projection, normalisation) and is `pooler` for a
             transformers encoder.
@@ -66,9 +73,8 @@ def build_dual_encoder(
         layers: of each encoder, the first ones; None: all.
 
     Raises:
-        InputError: an argument is not one of those above, the checkpoint cannot be loaded, is a trained generator or
-            adapters, cannot have these encoders, or has no pooler where one is asked for; a prompt leaves no room for
-            a text.
+        InputError: an argument is out of its range, the checkpoint cannot be loaded, is a trained generator or
+            adapters, cannot have these encoders or this pooling, or a prompt leaves no room for a text.
     """
     if encoders is not None and encoders not in ENCODERS:
         raise InputError(f"--encoders: expected one of {', '.join(ENCODERS)}, found {encoders!r}.")
@@ -79,9 +85,8 @@ def build_dual_encoder(
         "message_tokens": message_tokens, "reply_tokens": reply_tokens, "encoders": encoders, "dimension": dimension,
         "query_prompt": query_prompt, "reply_prompt": reply_prompt, "normalize": normalize,
     }  # fmt: skip
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
-        start = Start.load(model_name_or_path, revision, encoders)
+    with drawn(seed):
+        start = Start(model_name_or_path, revision, encoders)
         asked = {**start.settings(), **{key: value for key, value in given.items() if value is not None}}
         lengths = (asked["message_tokens"], asked["reply_tokens"])
         if min(lengths) < 1:
@@ -91,10 +96,14 @@ def build_dual_encoder(
         for encoder in distinct_encoders(routes):
             keep_layers(encoder, layers)
     prompts = (asked["query_prompt"], asked["reply_prompt"])
-    for option, prompt, modules, tokens in zip(("query_prompt", "reply_prompt"), prompts, routes, lengths, strict=True):
-        _require_room(option, prompt, modules[0], tokens)
-    routes = [_normalized(modules, asked["normalize"]) for modules in routes]
-    return _assembled(routes, dict(zip(ROUTES, prompts, strict=True)))
+    for side, prompt, modules, tokens in zip(("query", "reply"), prompts, routes, lengths, strict=True):
+        if prompt and _tokens_of(prompt, modules[0]) >= tokens:
+            raise InputError(
+                f"--{side}_prompt {prompt!r}: fills all {tokens} tokens of a text; shorten it, or raise "
+                f"--{'message' if side == 'query' else side}_tokens."
+            )
+    named = dict(zip(ROUTES, prompts, strict=True))
+    return _assembled([_normalized(modules, asked["normalize"]) for modules in routes], named)
 
 
 def _assembled(routes: list[list[Module]], prompts: dict[str, str]) -> SentenceTransformer:
@@ -105,6 +114,16 @@ def _assembled(routes: list[list[Module]], prompts: dict[str, str]) -> SentenceT
     )
 
 
+def shape_of(model: SentenceTransformer) -> dict[str, Any]:
+    """The arguments of `build_dual_encoder` that an adapter's record holds, in addition to revision and seed."""
+    return build_settings(model)
+
+
+def built_as(record: dict[str, Any], name: str) -> SentenceTransformer:
+    """The base of an adapter, by the keys of its record."""
+    return build_dual_encoder(name, **record)
+
+
 def _normalized(modules: list[Module], normalize: bool | None) -> list[Module]:
     """The modules with a normalisation at their end, or without it."""
     if normalize is None or normalize == normalizes(modules):
@@ -112,27 +131,14 @@ def _normalized(modules: list[Module], normalize: bool | None) -> list[Module]:
     return [*modules, Normalize()] if normalize else modules[:-1]
 
 
-def _require_room(option: str, prompt: str, first: Module, tokens: int) -> None:
-    """Refuse a prompt after which every text would be cut away."""
-    if not prompt:
-        return
+def _tokens_of(prompt: str, first: Module) -> int:
     if isinstance(first, StaticEmbedding):
-        taken = len(first.tokenizer.encode(prompt, add_special_tokens=False).ids)
-    else:
-        taken = len(cast(Any, first).tokenizer(prompt, truncation=True, max_length=tokens)["input_ids"])
-    if taken >= tokens:
-        raise InputError(
-            f"--{option} {prompt!r}: fills all {tokens} tokens of a text; shorten it, or raise "
-            f"--{'message' if option == 'query_prompt' else 'reply'}_tokens."
-        )
+        return len(first.tokenizer.encode(prompt, add_special_tokens=False).ids)
+    return len(cast(Any, first).tokenizer(prompt, truncation=False)["input_ids"])
 
 
 def prune_vocabulary(model: SentenceTransformer, texts: Iterable[str], pieces: int) -> None:
-    """Keep `pieces` pieces of each encoder, the same in both; in place. See `kept_pieces`.
-
-    Raises:
-        InputError: a tokenizer has no Unigram (SentencePiece) vocabulary.
-    """
+    """Keep `pieces` pieces of each encoder, the same in both; in place. See `kept_pieces`."""
     kept: list[int] = []
     for module in transformers_of(model):
         tokenizer = cast(Any, module).tokenizer

@@ -35,9 +35,8 @@ def embed_by_length(model: nn.Module, feature: dict[str, Any]) -> Tensor:
     masked, so that vectors and gradients are the same, but for rounding and for the draws of dropout.
 
     Args:
-        model: takes a batch, gives `sentence_embedding`.
-        feature: `input_ids` and `attention_mask`, (n, length) each; whatever else the model takes is passed on. Static
-            embeddings' inputs, which have no mask, cannot be cut.
+        feature: `input_ids` and `attention_mask`, (n, length) each, and other inputs of the model. Static embeddings'
+            inputs, which have no mask, cannot be cut.
     """
     mask = feature.get("attention_mask")
     if mask is None or mask.device.type != "cpu" or len(mask) < 2 * _LEAST_IN_PART:
@@ -65,8 +64,7 @@ class ReplyLoss(CachedMultipleNegativesRankingLoss):
     row and, for the symmetric two, the column, in which `eq4` leaves out the diagonal.
 
     Args:
-        model: the dual encoder; it gives message and reply vectors, each (n, dimension).
-        kind: `eq4`, `symsm` or `sm`.
+        kind: a key of `LOSSES`.
         mask_duplicates: a reply equal to the example's own (the same integer in the `label` column) elsewhere in the
             batch is not a negative. Replies follow Zipf's law, so that a batch of 256 holds "thanks" several times.
         mini_batch_size: pairs that are embedded with gradients at a time (GradCache, Gao et al. 2021); it bounds the
@@ -74,11 +72,6 @@ class ReplyLoss(CachedMultipleNegativesRankingLoss):
         gather_across_devices: the replies of all ranks are negatives.
         temperature: scores are divided by it; 1 is the paper's. Cosines, which lie between -1 and 1, need a low one:
             .05 is the library's default scale of 20.
-
-    Example:
-        >>> from mrs_suggest.models.retrieval.losses import LOSSES
-        >>> sorted(LOSSES)
-        ['eq4', 'sm', 'symsm']
     """
 
     def __init__(
@@ -107,9 +100,9 @@ class ReplyLoss(CachedMultipleNegativesRankingLoss):
     def forward(self, sentence_features: Iterable[dict[str, Tensor]], labels: Tensor | None = None) -> Tensor:
         """The mean loss of a batch: `sentence_features` are the tokenized messages and replies.
 
-        Where one mini-batch holds the whole batch, caching gradients would only embed everything twice (a quarter
-        of the step), so it is left out; under DDP it stays, since a routed model is not run there without it. Static
-        embeddings have no activations worth saving, and their inputs cannot be cut.
+        If one mini-batch holds the whole batch, caching gradients would only embed everything twice (a quarter of the
+        step), so it is skipped; not under DDP, where a routed model needs it. Static embeddings have no activations
+        worth saving, and their inputs cannot be cut.
         """
         features = list(sentence_features)
         static = "offsets" in features[0]
@@ -166,13 +159,8 @@ class ReplyLoss(CachedMultipleNegativesRankingLoss):
         return torch.logsumexp(torch.cat(parts, dim=1), dim=1) - positive
 
     def get_config_dict(self) -> dict[str, Any]:
-        return {
-            "kind": self.kind,
-            "mask_duplicates": self.mask_duplicates,
-            "mini_batch_size": self.mini_batch_size,
-            "gather_across_devices": self.gather_across_devices,
-            "temperature": self.temperature,
-        }
+        names = ("kind", "mask_duplicates", "mini_batch_size", "gather_across_devices", "temperature")
+        return {name: getattr(self, name) for name in names}
 
 
 def require_temperature(temperature: float, option: str = "temperature") -> None:

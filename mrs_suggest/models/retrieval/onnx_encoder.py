@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 from tokenizers import Tokenizer
 
+from mrs_suggest.common.batches import by_length
 from mrs_suggest.models.exports import GRAPH, ONNX, SETTINGS, damaged, note_missing, read_settings
 from mrs_suggest.models.starting_points import ROUTER
 
@@ -30,13 +31,7 @@ OUTPUT = "vectors"
 
 
 class OnnxEncoder:
-    """Texts -> (n, dimension) float32 vectors; build it with `load`.
-
-    Args:
-        session: of the encoder's graph.
-        tokenizer: of the message route, without padding.
-        settings: those that `mrs_suggest.models.retrieval.onnx_writer` wrote.
-    """
+    """Texts -> (n, dimension) float32 vectors; build it with `load`. `settings` are those of `onnx_writer.py`."""
 
     def __init__(self, session: InferenceSession, tokenizer: Tokenizer, settings: Mapping[str, Any]) -> None:
         self._session, self._tokenizer = session, tokenizer
@@ -45,13 +40,10 @@ class OnnxEncoder:
 
     @classmethod
     def load(cls, folder: Path, export: Path | None = None) -> OnnxEncoder | None:
-        """The exported message encoder of a model's folder; None where it has none, or the extra is not installed.
+        """The exported message encoder of a model's folder; None without an export, or without the extra.
 
         Args:
             export: the folder with `onnx/`, if it is not the model's own.
-
-        Raises:
-            InputError: its files are damaged.
         """
         place = folder if export is None else export
         settings = read_settings(place, ONNX)
@@ -79,10 +71,7 @@ class OnnxEncoder:
         """Message vectors in the order of the texts; those of an int8 encoder do not depend on each other."""
         result = np.empty((len(texts), self._dimension), np.float32)
         encodings = self._tokenizer.encode_batch([self._prompt + text for text in texts])
-        order = sorted(range(len(texts)), key=lambda number: -len(encodings[number].ids))
-        size = 1 if self._alone else batch_size
-        for begin in range(0, len(order), size):
-            numbers = order[begin : begin + size]
+        for numbers in by_length(encodings, 1 if self._alone else batch_size):
             result[numbers] = self._run([encodings[number].ids for number in numbers])
         return result
 

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, cast
 import torch
 from torch import Tensor, nn
 
-from mrs_suggest.common.errors import InputError, MissingExtraError, first_line
-from mrs_suggest.models.exports import GRAPH, ONNX, SETTINGS
+from mrs_suggest.common.errors import InputError, first_line
+from mrs_suggest.models.exports import GRAPH, ONNX, SETTINGS, require_packages
 from mrs_suggest.models.retrieval.onnx_encoder import INPUTS, OUTPUT, message_tokenizer
 from mrs_suggest.models.retrieval.routes import prompts_of, routes_of
 
@@ -90,11 +90,7 @@ def write_onnx_encoder(model: SentenceTransformer, folder: Path, target: Path, i
 
 def require_onnx() -> None:
     """Raise MissingExtraError if a package of the extra is missing."""
-    for package in ("onnx", "onnxscript", "onnxruntime"):
-        try:
-            __import__(package)
-        except ImportError:
-            raise MissingExtraError(package, ONNX, "export to ONNX") from None
+    require_packages(ONNX, "export to ONNX", "onnx", "onnxscript", "onnxruntime")
 
 
 def _write_graph(route: nn.Module, path: Path, length: int, folder: Path) -> None:

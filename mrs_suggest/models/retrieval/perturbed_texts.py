@@ -1,8 +1,8 @@
 """Perturbed texts for distillation: near a real message, but not one that a teacher was trained on.
 
-A teacher's vectors of its own training messages say little more than their replies do; those of messages nearby say how
-it reads words. (On the sample, 40 perturbed copies of each message took a student of two layers from .49 weighted ROUGE
-of its memory to .64 on validation.)
+A teacher's vectors of the messages that it was trained on add little to their replies; those of messages nearby show
+how it reads words. (On the sample, 40 perturbed copies of each message took a student of two layers from .49 weighted
+ROUGE of its memory to .64 on validation.)
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import islice
 from typing import Any
 
@@ -21,11 +21,7 @@ WORD_START = "▁"  # SentencePiece's space
 
 
 def prune_encoder(encoder: Any, tokenizer: Any, texts: Iterable[str], pieces: int) -> None:
-    """Keep `pieces` pieces of an encoder of `transformers` and its tokenizer; in place, as `kept_pieces` chooses them.
-
-    Raises:
-        InputError: the tokenizer has no Unigram (SentencePiece) vocabulary.
-    """
+    """Keep `pieces` pieces of an encoder of `transformers` and its tokenizer; in place, chosen by `kept_pieces`."""
     cut_vocabulary(encoder, tokenizer, kept_pieces(tokenizer, texts, (), pieces))
 
 
@@ -39,11 +35,9 @@ def kept_pieces(tokenizer: Any, texts: Iterable[str], prompts: Sequence[str], pi
         texts: what frequencies are counted on.
         prompts: all of their pieces stay.
         pieces: characters, prompts and special tokens stay even where they are more.
-
-    Raises:
-        InputError: the tokenizer has no Unigram (SentencePiece) vocabulary.
     """
-    backend, facts, texts = tokenizer.backend_tokenizer, _facts(tokenizer), list(texts)
+    backend, texts = tokenizer.backend_tokenizer, list(texts)
+    facts = json.loads(backend.to_str())
     if facts["model"].get("type") != "Unigram":
         raise InputError("--keep_pieces: only Unigram (SentencePiece) vocabularies can be cut; leave it out.")
     counted: Counter[int] = Counter()
@@ -64,15 +58,7 @@ def kept_pieces(tokenizer: Any, texts: Iterable[str], prompts: Sequence[str], pi
 
 def cut_vocabulary(encoder: Any, tokenizer: Any, kept: Sequence[int]) -> None:
     """Leave the ids `kept` to an encoder and its tokenizer, in place. Ids change, so the two belong together then."""
-    _cut_tokenizer(tokenizer, _facts(tokenizer), kept)
-    _cut_embeddings(encoder, kept)
-
-
-def _facts(tokenizer: Any) -> dict[str, Any]:
-    return dict(json.loads(tokenizer.backend_tokenizer.to_str()))
-
-
-def _cut_tokenizer(tokenizer: Any, facts: Mapping[str, Any], kept: Sequence[int]) -> None:
+    facts = json.loads(tokenizer.backend_tokenizer.to_str())
     new = {old: number for number, old in enumerate(kept)}
     vocabulary = facts["model"]["vocab"]
     facts["model"]["vocab"] = [vocabulary[old] for old in kept if old < len(vocabulary)]  # others were added to it
@@ -82,14 +68,11 @@ def _cut_tokenizer(tokenizer: Any, facts: Mapping[str, Any], kept: Sequence[int]
     for token in ((facts.get("post_processor") or {}).get("special_tokens") or {}).values():
         token["ids"] = [new[old] for old in token["ids"]]
     tokenizer._tokenizer = Tokenizer.from_str(json.dumps(facts))
-
-
-def _cut_embeddings(encoder: Any, kept: Sequence[int]) -> None:
-    old = encoder.get_input_embeddings()
+    table = encoder.get_input_embeddings()
     new_pad = kept.index(encoder.config.pad_token_id) if encoder.config.pad_token_id in kept else None
-    new = nn.Embedding(len(kept), old.embedding_dim, padding_idx=new_pad, dtype=old.weight.dtype)
+    cut = nn.Embedding(len(kept), table.embedding_dim, padding_idx=new_pad, dtype=table.weight.dtype)
     with torch.no_grad():
-        new.weight.copy_(old.weight[torch.tensor(list(kept))])
-    encoder.set_input_embeddings(new)
+        cut.weight.copy_(table.weight[torch.tensor(list(kept))])
+    encoder.set_input_embeddings(cut)
     encoder.config.vocab_size = len(kept)
     encoder.config.pad_token_id = new_pad

@@ -1,14 +1,14 @@
-"""What a retriever can start from, and the two routes that each kind of checkpoint gives.
+"""The kinds of checkpoints that a retriever can start from, and the two routes that each gives.
 
 An encoder of transformers or sentence-transformers gives both routes; so does a sentence-transformers model of token
-vectors; of any encoder the tokenizer alone gives untrained token vectors; a trained retriever keeps its own routes.
+vectors; the tokenizer of any encoder gives untrained token vectors; a trained retriever keeps its own routes.
 """
 
 from __future__ import annotations
 
 import copy
-from abc import ABC, abstractmethod
 from collections.abc import Mapping
+from functools import cached_property
 from types import MappingProxyType
 from typing import Any, cast
 
@@ -16,16 +16,22 @@ import torch
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.base.modules.module import Module
 from sentence_transformers.sentence_transformer.modules import Pooling, StaticEmbedding, Transformer
-from sentence_transformers.util import load_file_path
 from tokenizers import Tokenizer
 
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.common.hub.baselines import starting_point
-from mrs_suggest.models.checkpoint_loading import DAMAGE, at
+from mrs_suggest.models.checkpoint_loading import load_fast_tokenizer, loading
 from mrs_suggest.models.retrieval.routes import POOLER_OUTPUT, build_settings, routes_of
-from mrs_suggest.models.starting_points import RETRIEVER, STATIC, checkpoint_prompts, start_kind
+from mrs_suggest.models.starting_points import (
+    ENCODER,
+    RETRIEVER,
+    STATIC,
+    checkpoint_prompts,
+    is_transformers,
+    start_kind,
+)
 
-# The arguments of `build_dual_encoder` for a checkpoint that has nothing of its own.
+# The arguments of `build_dual_encoder` for a checkpoint without settings.
 DEFAULTS: Mapping[str, Any] = MappingProxyType(
     {
         "encoders": "two",
@@ -39,174 +45,111 @@ DEFAULTS: Mapping[str, Any] = MappingProxyType(
         "layers": None,
     }
 )
+TOKENIZER = "tokenizer"  # the kind of an encoder of which only the tokenizer is used
+PARTS = {ENCODER: "the encoder", STATIC: "the model", RETRIEVER: "the retriever"}
 TOKEN_OUTPUT: Any = {"text": {"method": "forward", "method_output_name": "last_hidden_state"}}
 
 
-class Start(ABC):
-    """A checkpoint of one kind; `load` finds out which."""
+class Start:
+    """A checkpoint; its weights are loaded when they are needed.
 
-    def __init__(self, name: str, revision: str | None) -> None:
-        self.name, self.revision = name, revision
+    Args:
+        name, revision: a folder, a baseline, or a hub id and its revision.
+        encoders: as for `build_dual_encoder`.
+    """
 
-    @staticmethod
-    def load(name: str, revision: str | None, encoders: str | None) -> Start:
-        """The checkpoint, ready to give routes.
+    def __init__(self, name: str, revision: str | None, encoders: str | None) -> None:
+        self.kind = start_kind(name, revision)
+        if self.kind == ENCODER and encoders == "static":
+            self.kind = TOKENIZER
+        self.name, self.revision = starting_point(name), revision
 
-        Args:
-            name, revision: a folder, a baseline, or a hub id and its revision.
-            encoders: as for `build_dual_encoder`.
+    @cached_property
+    def _model(self) -> SentenceTransformer | Transformer:
+        with loading(PARTS[self.kind], self.name):
+            weights = {"use_safetensors": True, "dtype": torch.float32}  # a 16-bit one would train in 16 bits
+            if self.kind == ENCODER and is_transformers(self.name, self.revision):
+                at = {"revision": self.revision} if self.revision else {}
+                more = {"processor_kwargs": {**at}, "config_kwargs": {**at}}
+                return Transformer(self.name, model_kwargs={**at, **weights}, **more)
+            model = SentenceTransformer(
+                self.name, device="cpu", revision=self.revision, trust_remote_code=False, model_kwargs=weights
+            )
+            if self.kind == RETRIEVER:
+                routes_of(model)  # a damaged one lacks a route
+            return model.float()  # tables of token vectors come as they are stored
 
-        Raises:
-            InputError: it is a trained retriever or has token vectors, and cannot be loaded.
-        """
-        kind, name = start_kind(name, revision), starting_point(name)
-        if kind == RETRIEVER:
-            return _TrainedRetriever(name, revision)
-        if kind == STATIC:
-            return _StaticModel(name, revision)
-        return _TokenizerOnly(name, revision) if encoders == "static" else _Encoder(name, revision)
+    @cached_property
+    def _own(self) -> list[list[Module]]:
+        """The modules of each route; of all kinds but a retriever there is one for both."""
+        model: Any = self._model
+        if isinstance(model, Transformer):
+            return [[model]]
+        return cast("list[list[Module]]", routes_of(model) if self.kind == RETRIEVER else [list(model.children())])
 
     def settings(self) -> dict[str, Any]:
         """The arguments of `build_dual_encoder` that keep what the checkpoint has; the defaults for the others."""
+        if self.kind == TOKENIZER:
+            return dict(DEFAULTS)
         query_prompt, reply_prompt = checkpoint_prompts(self.name, self.revision)
-        return {**DEFAULTS, "query_prompt": query_prompt, "reply_prompt": reply_prompt}
-
-    @abstractmethod
-    def routes(
-        self, encoders: str, pooling: str | None, lengths: tuple[int, int], dimension: int | None
-    ) -> list[list[Module]]:
-        """The modules of both routes, each with its own limit on tokens.
-
-        Raises:
-            InputError: the checkpoint cannot be loaded, or cannot have these.
-        """
-
-    def _refusal(self, encoders: str, what: str) -> InputError:
-        return InputError(
-            f"--encoders {encoders}: {self.name} {what}; leave the option out, or start from another checkpoint."
-        )
-
-
-class _Encoder(Start):
-    """A transformers encoder, or a sentence-transformers model that begins with one."""
+        found = {**DEFAULTS, "query_prompt": query_prompt, "reply_prompt": reply_prompt}
+        if self.kind == RETRIEVER:
+            return found | build_settings(cast(SentenceTransformer, self._model))
+        if self.kind == STATIC:
+            return found | {"encoders": "static", "dimension": cast(Any, self._own[0][0]).get_embedding_dimension()}
+        return found
 
     def routes(
         self, encoders: str, pooling: str | None, lengths: tuple[int, int], dimension: int | None
     ) -> list[list[Module]]:
-        own = self._modules()
-        if not isinstance(own[0], Transformer):
+        """The modules of both routes, each with its own limit on tokens."""
+        if self.kind == TOKENIZER:
+            return _limited(self._fresh_tables(dimension), lengths)
+        own = self.settings()["encoders"]
+        if "static" in (own, encoders):
+            return _limited(self._static(encoders, dimension), lengths)
+        if not isinstance(self._own[0][0], Transformer):
             raise InputError(
                 f"--model_name_or_path {self.name}: expected a sentence-transformers model that begins with a "
-                f"Transformer, found {type(own[0]).__name__}; pass the checkpoint of one encoder."
+                f"Transformer, found {type(self._own[0][0]).__name__}; pass the checkpoint of one encoder."
             )
-        modules = _pooled(self.name, own, pooling, max(lengths))
+        if self.kind == RETRIEVER and own == "two":
+            if encoders == "one":
+                raise InputError(
+                    f"--encoders one: {self.name} is a trained retriever with two encoders; leave the option out, or "
+                    "pass the encoder that both sides shall start from, such as its folder query_0_Transformer."
+                )
+            both = zip(self._own, lengths, strict=True)
+            return _limited([_pooled(self.name, modules, pooling, tokens) for modules, tokens in both], lengths)
+        modules = _pooled(self.name, self._own[0], pooling, max(lengths))
         return _limited([modules, modules if encoders == "one" else copy.deepcopy(modules)], lengths)
 
-    def _modules(self) -> list[Module]:
-        """All modules of a sentence-transformers checkpoint, or a Transformer alone."""
-        arguments = at(self.revision)
-        weights = {**arguments, "use_safetensors": True, "dtype": torch.float32}  # a 16-bit one would train in 16 bits
-        try:
-            if load_file_path(self.name, "modules.json", revision=self.revision) is None:
-                kwargs = {"processor_kwargs": {**arguments}, "config_kwargs": {**arguments}}
-                return [Transformer(self.name, model_kwargs=weights, **kwargs)]
-            return cast("list[Module]", list(_load(self.name, self.revision).children()))
-        except DAMAGE as error:
-            raise _unloadable(self.name, "encoder", error) from None
-
-
-class _TokenizerOnly(Start):
-    """Untrained token vectors over the tokenizer of any encoder."""
-
-    def settings(self) -> dict[str, Any]:
-        return dict(DEFAULTS)
-
-    def routes(
-        self, encoders: str, pooling: str | None, lengths: tuple[int, int], dimension: int | None
-    ) -> list[list[Module]]:
-        from transformers import AutoTokenizer
-
+    def _fresh_tables(self, dimension: int | None) -> list[list[Module]]:
+        """Untrained token vectors over the tokenizer of any encoder."""
         dimension = DEFAULTS["dimension"] if dimension is None else dimension
         if dimension < 1:
             raise InputError(f"--dimension: expected 1 or more, found {dimension}.")
-        try:
-            loaded = AutoTokenizer.from_pretrained(self.name, revision=self.revision, trust_remote_code=False)
-        except (OSError, ValueError, TypeError, KeyError) as error:
-            raise _unloadable(self.name, "tokenizer", error) from None
-        backend = getattr(loaded, "backend_tokenizer", None)
-        if not isinstance(backend, Tokenizer):
-            raise InputError(f"--encoders static: {self.name} has no fast tokenizer; choose another checkpoint.")
+        backend = load_fast_tokenizer(self.name, self.revision).backend_tokenizer
         # Both tables start equal, as two encoders do from their checkpoint: shared words already score.
         weights = torch.randn(backend.get_vocab_size(), dimension) * dimension**-0.5
-        tables = [StaticEmbedding(_copied(backend), embedding_weights=weights.clone()) for _ in lengths]
-        return _limited([[table] for table in tables], lengths)
+        copies = [Tokenizer.from_str(backend.to_str()) for _ in range(2)]
+        return [[StaticEmbedding(tokenizer, embedding_weights=weights.clone())] for tokenizer in copies]
 
-
-class _StaticModel(Start):
-    """A sentence-transformers model of token vectors: each route has a copy."""
-
-    def __init__(self, name: str, revision: str | None) -> None:
-        super().__init__(name, revision)
-        try:
-            self._modules = cast("list[Module]", list(_load(name, revision).children()))
-        except DAMAGE as error:
-            raise _unloadable(name, "model", error) from None
-
-    def settings(self) -> dict[str, Any]:
-        width = cast(StaticEmbedding, self._modules[0]).get_embedding_dimension()
-        return {**super().settings(), "encoders": "static", "dimension": width}
-
-    def routes(
-        self, encoders: str, pooling: str | None, lengths: tuple[int, int], dimension: int | None
-    ) -> list[list[Module]]:
-        if encoders != "static":
-            raise self._refusal(encoders, "has token vectors and no encoder")
-        _require_width(self, dimension)
-        return _limited([self._modules, copy.deepcopy(self._modules)], lengths)
-
-
-class _TrainedRetriever(Start):
-    """A model with a route for messages and one for replies, whatever their encoders."""
-
-    def __init__(self, name: str, revision: str | None) -> None:
-        super().__init__(name, revision)
-        try:
-            model = _load(name, revision)
-            self._own, self._settings = cast("list[list[Module]]", routes_of(model)), build_settings(model)
-        except DAMAGE as error:
-            raise _unloadable(name, "retriever", error) from None
-
-    def settings(self) -> dict[str, Any]:
-        return {**super().settings(), **self._settings}
-
-    def routes(
-        self, encoders: str, pooling: str | None, lengths: tuple[int, int], dimension: int | None
-    ) -> list[list[Module]]:
-        own = self._settings["encoders"]
-        if own == "static" or encoders == "static":
-            if own != encoders:
-                has = "static vectors" if own == "static" else "encoders of its own"
-                raise self._refusal(encoders, f"is a trained retriever with {has}")
-            _require_width(self, dimension)
-            return _limited(self._own, lengths)
-        if own == "two" and encoders == "one":
+    def _static(self, encoders: str, dimension: int | None) -> list[list[Module]]:
+        own = self.settings()
+        if encoders != own["encoders"]:
+            what = "has token vectors and no encoder"
+            if self.kind == RETRIEVER:
+                has = "static vectors" if encoders != "static" else "its own encoders"
+                what = f"is a trained retriever with {has}"
             raise InputError(
-                f"--encoders one: {self.name} is a trained retriever with two encoders; leave the option out, or pass "
-                "the encoder that both sides shall start from, such as its folder query_0_Transformer."
+                f"--encoders {encoders}: {self.name} {what}; leave the option out, or start from another checkpoint."
             )
-        if own == "one":
-            modules = _pooled(self.name, self._own[0], pooling, max(lengths))
-            return _limited([modules, modules if encoders == "one" else copy.deepcopy(modules)], lengths)
-        both = zip(self._own, lengths, strict=True)
-        return _limited([_pooled(self.name, modules, pooling, tokens) for modules, tokens in both], lengths)
-
-
-def _load(name: str, revision: str | None) -> SentenceTransformer:
-    model = SentenceTransformer(
-        name, device="cpu", revision=revision, trust_remote_code=False,
-        model_kwargs={"use_safetensors": True, "dtype": torch.float32},
-    )  # fmt: skip
-    return model.float()  # tables of token vectors come as they are stored
+        if dimension not in (None, own["dimension"]):
+            raise InputError(
+                f"--dimension {dimension}: {self.name} has vectors of dimension {own['dimension']}; leave it out."
+            )
+        return self._own if self.kind == RETRIEVER else [self._own[0], copy.deepcopy(self._own[0])]
 
 
 def _pooled(name: str, own: list[Module], pooling: str | None, tokens: int) -> list[Module]:
@@ -250,20 +193,3 @@ def _limited(routes: list[list[Module]], lengths: tuple[int, int]) -> list[list[
         transformer.query_length, transformer.document_length = lengths
         transformer.max_seq_length = lengths[0]
     return routes
-
-
-def _copied(tokenizer: Tokenizer) -> Tokenizer:
-    return Tokenizer.from_str(tokenizer.to_str())
-
-
-def _require_width(start: Start, dimension: int | None) -> None:
-    own = start.settings()["dimension"]
-    if dimension not in (None, own):
-        raise InputError(
-            f"--dimension {dimension}: the vectors of {start.name} have dimension {own}; leave the option out."
-        )
-
-
-def _unloadable(name: str, what: str, error: Exception) -> InputError:
-    reason = (str(error).strip() or type(error).__name__).splitlines()[0]
-    return InputError(f"--model_name_or_path {name}: cannot load the {what} ({reason}).")

@@ -1,4 +1,4 @@
-"""What a dual encoder consists of: its two routes, their encoders, poolings, lengths and prompts."""
+"""The parts of a dual encoder: its two routes, their encoders, poolings, lengths and prompts."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def normalizes(modules: Sequence[nn.Module]) -> bool:
 
 
 def prompts_of(model: SentenceTransformer) -> tuple[str, str]:
-    """The texts put before messages and before replies by `encode_query` and `encode_document`."""
+    """The texts that are put before messages and before replies by `encode_query` and `encode_document`."""
     return tuple(model.prompts.get(route) or "" for route in ROUTES)  # type: ignore[return-value]
 
 
@@ -59,21 +59,11 @@ def build_settings(model: SentenceTransformer) -> dict[str, Any]:
     routes = routes_of(model)
     inputs = [modules[0] for modules in routes]
     query_prompt, reply_prompt = prompts_of(model)
-    shared = {
-        "query_prompt": query_prompt,
-        "reply_prompt": reply_prompt,
-        "normalize": normalizes(routes[0]),
-    }
+    shared = {"query_prompt": query_prompt, "reply_prompt": reply_prompt, "normalize": normalizes(routes[0])}
     if isinstance(inputs[0], StaticEmbedding):
         lengths = [cast(Any, module).tokenizer.truncation["max_length"] for module in inputs]
-        return {
-            "message_tokens": lengths[0],
-            "reply_tokens": lengths[1],
-            "pooling": None,
-            "encoders": "static",
-            "dimension": inputs[0].get_embedding_dimension(),
-            **shared,
-        }
+        own = {"pooling": None, "encoders": "static", "dimension": inputs[0].get_embedding_dimension()}
+        return {"message_tokens": lengths[0], "reply_tokens": lengths[1], **own, **shared}
     query, document = (cast(Transformer, module) for module in inputs)
     return {
         "message_tokens": query.query_length or query.max_seq_length,

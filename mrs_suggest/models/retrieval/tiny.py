@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mrs_suggest.common.errors import InputError
+from mrs_suggest.models.checkpoint_loading import drawn
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerFast
@@ -21,38 +22,37 @@ POSITIONS = 128
 def build_tiny(
     texts: Iterable[str], folder: Path, seed: int, vocabulary: int = VOCABULARY, mask: str | None = None
 ) -> Path:
-    """Write a transformers checkpoint (config, random weights, tokenizer) to `folder` and return it.
+    """Write a small BERT to `folder` and return it.
 
     Args:
-        texts: what the tokenizer is trained on; the training split, nothing else.
-        seed: of the random weights.
+        texts: of the training split, for the tokenizer.
         vocabulary: its largest size, a mask token aside.
         mask: a mask token, for masked language modelling.
-
-    Raises:
-        InputError: there is no text.
     """
-    import torch
     from transformers import BertConfig, BertModel
 
     tokenizer = train_tokenizer(texts, vocabulary)
     if mask:
         tokenizer.add_special_tokens({"mask_token": mask})
     config = BertConfig(
-        vocab_size=len(tokenizer),
-        hidden_size=HIDDEN,
-        num_hidden_layers=LAYERS,
-        num_attention_heads=HEADS,
-        intermediate_size=4 * HIDDEN,
-        max_position_embeddings=POSITIONS,
-        hidden_dropout_prob=DROPOUT,
-        attention_probs_dropout_prob=DROPOUT,
-        pad_token_id=tokenizer.pad_token_id,
-    )
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
-        model = BertModel(config)
-    return write_checkpoint(model, tokenizer, folder)
+        vocab_size=len(tokenizer), hidden_size=HIDDEN, num_hidden_layers=LAYERS, num_attention_heads=HEADS,
+        intermediate_size=4 * HIDDEN, max_position_embeddings=POSITIONS, hidden_dropout_prob=DROPOUT,
+        attention_probs_dropout_prob=DROPOUT, pad_token_id=tokenizer.pad_token_id,
+    )  # fmt: skip
+    return write_untrained(lambda: BertModel(config), tokenizer, folder, seed)
+
+
+def write_untrained(
+    make: Callable[[], PreTrainedModel],
+    tokenizer: PreTrainedTokenizerFast,
+    folder: Path,
+    seed: int,
+    tied: tuple[str, ...] = (),
+) -> Path:
+    """Write the checkpoint of a model whose weights `make` draws; `tied` as for `write_checkpoint`."""
+    with drawn(seed):
+        model = make()
+    return write_checkpoint(model, tokenizer, folder, tied)
 
 
 def write_checkpoint(

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
+from mrs_suggest.common.batches import by_length
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.models.understanding.multiple_choice import INPUTS
 
@@ -61,30 +64,18 @@ class ChoiceCoder:
             texts = ([f"{context} {choice}".strip() for context, choice in zip(contexts, choices, strict=True)],)
         flat = self.tokenizer(*texts, truncation=True, max_length=self._max_tokens)
         names = [name for name in self.tokenizer.model_input_names if name in flat]
-        encoded, start = [], 0
-        for question in questions:
-            stop = start + len(question.choices)
-            encoded.append({name: flat[name][start:stop] for name in names})
-            start = stop
-        return encoded
+        ends = np.cumsum([len(question.choices) for question in questions]).tolist()
+        return [{name: flat[name][a:b] for name in names} for a, b in pairwise([0, *ends])]
 
 
 class ChoiceCollator:
-    """Questions with the same number of choices, two, three or more, as one batch.
-
-    Args:
-        tokenizer: pads on its side with its token.
-    """
+    """Questions with the same number of choices as one batch, which the tokenizer pads."""
 
     def __init__(self, tokenizer: Any) -> None:
         self._tokenizer = tokenizer
 
     def __call__(self, rows: Sequence[dict[str, Any]]) -> dict[str, Tensor]:
-        """Rows of `ChoiceCoder.encode`, `labels` beside if they have one -> (questions, choices, tokens) int64.
-
-        Raises:
-            InputError: the questions have different numbers of choices.
-        """
+        """Rows of `ChoiceCoder.encode`, perhaps with `labels` -> (questions, choices, tokens) int64."""
         inputs = [{name: value for name, value in row.items() if name != "labels"} for row in rows]
         counts = {len(row["input_ids"]) for row in inputs}
         if len(counts) > 1:
@@ -94,7 +85,7 @@ class ChoiceCollator:
             )
         flat = {name: [tokens for row in inputs for tokens in row[name]] for name in inputs[0]}
         padded = self._tokenizer.pad(flat, return_tensors="pt")
-        batch = {name: value.view(len(rows), counts.copy().pop(), -1) for name, value in padded.items()}
+        batch = {name: value.view(len(rows), *counts, -1) for name, value in padded.items()}
         if "labels" in rows[0]:
             batch["labels"] = torch.tensor([row["labels"] for row in rows], dtype=torch.int64)
         return batch
@@ -108,22 +99,14 @@ def choice_scores(
 
     Questions of similar length are scored together; the order of the result is that of `rows`.
     """
-    lengths = [max(map(len, row["input_ids"])) for row in rows]
-    order = sorted(range(len(rows)), key=lambda number: (len(rows[number]["input_ids"]), lengths[number]))
     device = next(model.parameters()).device
     found: list[list[float]] = [[] for _ in rows]
-    batch: list[int] = []
-    for place, number in enumerate(order):
-        batch.append(number)
-        last = place + 1 == len(order)
-        if not last and len(batch) < batch_size and _choices(rows, order[place + 1]) == _choices(rows, number):
-            continue
-        inputs = {name: value.to(device) for name, value in collate([rows[one] for one in batch]).items()}
-        for one, scores in zip(batch, model(**inputs).logits.float().tolist(), strict=True):
-            found[one] = scores
-        batch = []
+    counts = [len(row["input_ids"]) for row in rows]
+    for count in set(counts):
+        some = [number for number, choices in enumerate(counts) if choices == count]
+        for batch in by_length([-max(map(len, rows[number]["input_ids"])) for number in some], batch_size):
+            numbers = [some[place] for place in batch]  # the shortest first
+            inputs = {name: value.to(device) for name, value in collate([rows[one] for one in numbers]).items()}
+            for one, scores in zip(numbers, model(**inputs).logits.float().tolist(), strict=True):
+                found[one] = scores
     return found
-
-
-def _choices(rows: Sequence[Encoded], number: int) -> int:
-    return len(rows[number]["input_ids"])

@@ -15,22 +15,21 @@ from typing import Any, cast
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
-from transformers import AutoConfig, AutoModel, AutoModelForMultipleChoice, PreTrainedConfig, PreTrainedModel
+from transformers import AutoConfig, AutoModelForMultipleChoice, PreTrainedConfig, PreTrainedModel
 from transformers.modeling_outputs import MultipleChoiceModelOutput
+
+from mrs_suggest.models.understanding.shared_body import config_of, draw, without_pooler
 
 MODEL_TYPE = "mrs_multiple_choice"
 POOLINGS = ("cls", "mean")  # the first token, for MBERT and XLM-R; the mean of all tokens, for USE (note 10)
 INPUTS = ("pair", "single")  # premise and choice as a sentence pair, or as one text, for USE (section 4.1)
-SPREAD = 0.02  # standard deviation of fresh weights, as BERT's
 
 
 class ChoiceConfig(PreTrainedConfig):
     """The shape of a `ChoiceModel`.
 
     Args:
-        encoder: the encoder's configuration.
-        pooling: one of `POOLINGS`.
-        input: one of `INPUTS`.
+        pooling, input: of `POOLINGS` and `INPUTS`.
         dropout: on the encoder's vector and on the head's hidden layer (appendix C: 0 or .1).
         max_tokens: longer texts are cut.
     """
@@ -47,10 +46,7 @@ class ChoiceConfig(PreTrainedConfig):
         max_tokens: int = 128,
         **kwargs: Any,
     ) -> None:
-        if isinstance(encoder, dict):
-            settings = dict(encoder)
-            encoder = AutoConfig.for_model(settings.pop("model_type"), **settings)
-        self.encoder = encoder if encoder is not None else AutoConfig.for_model("bert")
+        self.encoder = config_of(encoder)
         self.pooling, self.input, self.dropout, self.max_tokens = pooling, input, dropout, max_tokens
         super().__init__(**kwargs)
 
@@ -70,12 +66,12 @@ class ChoiceModel(PreTrainedModel):
     config_class = ChoiceConfig
     base_model_prefix = "encoder"
     supports_gradient_checkpointing = True
-    trained_in_full = ("hidden", "score")  # beside adapters: see mrs_suggest.models.adapters
+    trained_in_full = ("hidden", "score")  # together with adapters: see mrs_suggest.models.adapters
     _supports_sdpa = _supports_flash_attn = True  # where the encoder does
 
     def __init__(self, config: ChoiceConfig, encoder: PreTrainedModel | None = None) -> None:
         super().__init__(config)
-        self.encoder = _without_pooler(AutoModel.from_config(config.encoder) if encoder is None else encoder)
+        self.encoder = without_pooler(encoder, config.encoder)
         width = config.encoder.hidden_size
         self.hidden = nn.Linear(width, width)
         self.score = nn.Linear(width, 1, bias=False)  # softmax would cancel a bias
@@ -84,17 +80,11 @@ class ChoiceModel(PreTrainedModel):
         if encoder is None:
             self.post_init()
         else:  # whose weights it would replace by fresh ones
-            self._init_weights(self.hidden)
-            self._init_weights(self.score)
+            draw(self.hidden)
+            draw(self.score)
 
-    @torch.no_grad()
     def _init_weights(self, module: nn.Module) -> None:
-        if isinstance(module, nn.Linear):
-            nn.init.normal_(module.weight, std=SPREAD)
-            if module.bias is not None:
-                nn.init.zeros_(module.bias)
-        elif isinstance(module, nn.Embedding):
-            nn.init.normal_(module.weight, std=SPREAD)
+        draw(module)
 
     def freeze_encoder(self) -> None:
         """Train the head alone, on the encoder's vectors without dropout (section 4.1: the feature-based regime)."""
@@ -143,13 +133,6 @@ class ChoiceModel(PreTrainedModel):
             return states[:, 0]
         weights = mask.unsqueeze(-1).to(states.dtype)
         return (states * weights).sum(1) / weights.sum(1).clamp(min=1)
-
-
-def _without_pooler(encoder: Any) -> Any:
-    """Without the pooler of BERT and XLM-R, in place: nothing would train it, which several ranks refuse."""
-    if isinstance(getattr(encoder, "pooler", None), nn.Module):
-        encoder.pooler = None
-    return encoder
 
 
 AutoConfig.register(MODEL_TYPE, ChoiceConfig, exist_ok=True)

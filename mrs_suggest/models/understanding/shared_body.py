@@ -9,6 +9,8 @@ After `import mrs_suggest.models.understanding.shared_body`, `AutoModel.from_pre
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, cast
 
 import torch
@@ -22,14 +24,44 @@ MODEL_TYPE = "mrs_understanding"
 SPREAD = 0.02  # standard deviation of fresh weights, as BERT's
 
 
+@dataclass(frozen=True)
+class Parts:
+    """A model and its tokenizer."""
+
+    model: PreTrainedModel
+    tokenizer: Any
+
+    def save(self, folder: Path) -> None:
+        """Write weights (safetensors), configuration and tokenizer."""
+        self.model.save_pretrained(folder)
+        self.tokenizer.save_pretrained(folder)
+
+
+def config_of(encoder: PreTrainedConfig | dict[str, Any] | None) -> PreTrainedConfig:
+    """An encoder's configuration from what `config.json` holds; None: BERT's."""
+    if isinstance(encoder, dict):
+        settings = dict(encoder)
+        return AutoConfig.for_model(settings.pop("model_type"), **settings)
+    return encoder if encoder is not None else AutoConfig.for_model("bert")
+
+
+def without_pooler(encoder: PreTrainedModel | None, config: PreTrainedConfig) -> Any:
+    """An encoder, by default a fresh one, without the pooler of BERT and XLM-R: nothing would train it, which several
+    ranks refuse."""
+    body: Any = AutoModel.from_config(config) if encoder is None else encoder
+    if isinstance(getattr(body, "pooler", None), nn.Module):
+        body.pooler = None
+    return body
+
+
 class SharedBodyConfig(PreTrainedConfig):
     """The shape of a `SharedBodyModel`.
 
     Args:
-        encoder: the encoder's configuration.
         understanding: task -> `kind` (of `mrs_suggest.models.understanding.text_rows.KINDS`) and `labels` in the order
-        of the scores. dropout: before each layer of a head; None: the encoder's own, as transformers' heads do (section
-        6.1: .1). max_tokens: the most of a row.
+            of the scores.
+        dropout: before each layer of a head; None: the encoder's own, as in transformers' heads (section 6.1: .1).
+        max_tokens: the most of a row.
     """
 
     model_type = MODEL_TYPE
@@ -43,10 +75,7 @@ class SharedBodyConfig(PreTrainedConfig):
         max_tokens: int | None = None,
         **kwargs: Any,
     ) -> None:
-        if isinstance(encoder, dict):
-            settings = dict(encoder)
-            encoder = AutoConfig.for_model(settings.pop("model_type"), **settings)
-        self.encoder = encoder if encoder is not None else AutoConfig.for_model("bert")
+        self.encoder = config_of(encoder)
         self.understanding = {task: dict(one) for task, one in (understanding or {}).items()}
         self.dropout = getattr(self.encoder, "hidden_dropout_prob", 0.1) if dropout is None else dropout
         self.max_tokens = max_tokens
@@ -104,15 +133,12 @@ class SharedBodyModel(PreTrainedModel):
     config_class = SharedBodyConfig
     base_model_prefix = "encoder"
     supports_gradient_checkpointing = True
-    trained_in_full = ("heads",)  # beside adapters: see mrs_suggest.models.adapters
+    trained_in_full = ("heads",)  # together with adapters: see mrs_suggest.models.adapters
     _supports_sdpa = _supports_flash_attn = True  # where the encoder does
 
     def __init__(self, config: SharedBodyConfig, encoder: PreTrainedModel | None = None) -> None:
         super().__init__(config)
-        body: Any = AutoModel.from_config(config.encoder) if encoder is None else encoder
-        if isinstance(getattr(body, "pooler", None), nn.Module):
-            body.pooler = None  # nothing would train it
-        self.encoder = body
+        self.encoder = without_pooler(encoder, config.encoder)
         width = config.encoder.hidden_size
         self.heads = nn.ModuleDict()
         for task, one in config.understanding.items():

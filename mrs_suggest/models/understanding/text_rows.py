@@ -1,8 +1,7 @@
-"""Rows of token ids for understanding tasks, their batches, and what a model says of each row.
+"""Rows of token ids for understanding tasks, their batches, and a model's scores for each row.
 
-Four kinds of tasks share them: a `label` of a text or pair, the relevance of a `page`, the `tags` of words, an `answer`
-in a text. `mrs_suggest.models.understanding.tag_rows` and `mrs_suggest.models.understanding.span_rows` make the rows of
-the last two, `pair_rows` here the others.
+Four kinds of tasks share them: a `label` of a text or pair, the relevance of a `page`, the `tags` of words
+(`tag_rows.py`), and an `answer` in a text (`span_rows.py`).
 """
 
 from __future__ import annotations
@@ -16,6 +15,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from mrs_suggest.common.batches import by_length
 from mrs_suggest.models.generation.padding import IGNORED, padded
 
 LABEL, PAGE, TAGS, ANSWER = KINDS = ("label", "page", "tags", "answer")
@@ -25,12 +25,12 @@ INPUTS = ("input_ids", "token_type_ids")  # the attention mask follows from the 
 
 @dataclass(frozen=True)
 class Row:
-    """What a model reads at once: an example, or a window of one that is longer.
+    """An example, or a window of one that is longer than a model reads.
 
     Attributes:
         inputs: name -> (tokens) int32.
-        labels: a number (`label`, `page`), one for each token (`tags`), first and last token (`answer`); `IGNORED` is
-            passed over by the loss.
+        labels: a number (`label`, `page`), one for each token (`tags`), first and last token (`answer`); the loss
+            skips `IGNORED`.
         example: index of the example.
         read: where predictions are read: (word, token) of words whose tag this row gives (`tags`), the first and last
             character of each token, or -1 outside the text that holds the answer (`answer`).
@@ -47,11 +47,11 @@ class Row:
 
 @dataclass(frozen=True)
 class Said:
-    """What a model says of a row.
+    """A model's scores for a row.
 
     Attributes:
-        loss: summed cross-entropy in nats of what is labelled.
-        labelled: how much is.
+        loss: summed cross-entropy in nats of the labelled items.
+        labelled: how many these are.
         scores: (labels) of a label; (words, labels) in the order of `Row.read`; (2, tokens) of first and last.
     """
 
@@ -74,13 +74,7 @@ def inputs_of(encoded: Any, number: int) -> dict[str, np.ndarray]:
 def pair_rows(
     tokenizer: Any, pairs: Sequence[tuple[str, str]], labels: Sequence[int | None], max_tokens: int
 ) -> list[Row]:
-    """A row for each pair of texts; the longer text is cut first.
-
-    Args:
-        tokenizer: a fast one.
-        labels: of each pair; None where unknown.
-        max_tokens: special tokens included.
-    """
+    """A row of at most `max_tokens` for each pair of texts; the longer text is cut first. Unknown labels are None."""
     rows = []
     for start, some in chunks(pairs):
         first, second = ([pair[part] for pair in some] for part in (0, 1))
@@ -92,10 +86,9 @@ def pair_rows(
 
 
 class RowCollator:
-    """Rows as one batch.
+    """Rows as one batch, padded on the right.
 
     Args:
-        tokenizer: its padding token fills rows up, on the right.
         task: the name that the batch gives a model with several heads; None for a model with one.
     """
 
@@ -104,9 +97,8 @@ class RowCollator:
         self._task = task
 
     def __call__(self, rows: Sequence[Row]) -> dict[str, Any]:
-        """`input_ids`, `attention_mask`, perhaps `token_type_ids` (rows, tokens); `labels` (rows), (rows, tokens) or
-        (rows, 2); all int64.
-        """
+        """int64 `input_ids`, `attention_mask`, perhaps `token_type_ids` (rows, tokens); `labels` (rows), (rows, tokens)
+        or (rows, 2)."""
         batch: dict[str, Any] = {
             name: padded([row.inputs[name].tolist() for row in rows], self._fill[name]) for name in rows[0].inputs
         }
@@ -122,10 +114,10 @@ class RowCollator:
 def logits_of(outputs: Any, mask: Tensor) -> Tensor:
     """The scores of a model with any of the heads: (rows, labels), (rows, tokens, labels), (rows, 2, tokens).
 
-    Padding is no place for an answer; transformers' own loss counts it among them, so that it depends on the batch.
+    Padding cannot hold an answer; transformers' own loss counts it, and so depends on the batch.
 
     Args:
-        mask: (rows, tokens) 0 where a row is filled up.
+        mask: (rows, tokens) 0 for padding.
     """
     if "logits" in outputs:
         found: Tensor = outputs["logits"]
@@ -135,14 +127,11 @@ def logits_of(outputs: Any, mask: Tensor) -> Tensor:
 
 
 def understanding_loss(logits: Tensor, labels: Tensor, num_items_in_batch: Tensor | int | None = None) -> Tensor:
-    """Cross-entropy in nats, as the mean over all that the step labels: texts, words, or firsts and lasts of answers.
-
-    The sum is divided by those of all ranks and accumulated batches, so that the gradient does not depend on how a step
-    is cut into batches.
+    """Cross-entropy in nats, the mean over the labelled items (texts, words, or firsts and lasts of answers) of the
+    step, of all ranks and accumulated batches, so that the gradient does not depend on how a step is cut into batches.
 
     Args:
-        logits: see `logits_of`.
-        labels: of a `RowCollator`.
+        logits, labels: of `logits_of` and a `RowCollator`.
         num_items_in_batch: labelled items of the step.
     """
     total = functional.cross_entropy(logits.flatten(0, -2), labels.flatten(), ignore_index=IGNORED, reduction="sum")
@@ -152,12 +141,10 @@ def understanding_loss(logits: Tensor, labels: Tensor, num_items_in_batch: Tenso
 
 @torch.inference_mode()
 def say(model: nn.Module, collate: RowCollator, rows: Sequence[Row], batch_size: int, kind: str) -> list[Said]:
-    """What a model says of each row of a kind of task, in their order; rows of similar length are read together."""
+    """A model's scores for each row of a kind of task, in their order; rows of similar length are read together."""
     device = next(model.parameters()).device
-    order = sorted(range(len(rows)), key=lambda number: len(rows[number]))
     found: list[Said | None] = [None] * len(rows)
-    for first in range(0, len(order), batch_size):
-        chosen = order[first : first + batch_size]
+    for chosen in by_length([-len(row) for row in rows], batch_size):  # the shortest first
         batch = {
             name: value.to(device) if isinstance(value, Tensor) else value
             for name, value in collate([rows[number] for number in chosen]).items()

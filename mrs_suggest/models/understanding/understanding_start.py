@@ -12,21 +12,24 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
-import torch
 from transformers import (
-    AutoModel,
     AutoModelForQuestionAnswering,
     AutoModelForSequenceClassification,
     AutoModelForTokenClassification,
     PreTrainedModel,
 )
-from transformers.utils.logging import disable_progress_bar, get_verbosity, set_verbosity, set_verbosity_error
 
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.common.hub.baselines import starting_point
-from mrs_suggest.models.checkpoint_loading import input_positions, load_config, load_model, load_tokenizer
-from mrs_suggest.models.starting_points import RETRIEVER, STATIC, UNDERSTANDING, require_start, start_kind
-from mrs_suggest.models.understanding.shared_body import MODEL_TYPE, SharedBodyConfig, SharedBodyModel, draw
+from mrs_suggest.models.checkpoint_loading import (
+    drawn,
+    encoder_config,
+    from_pretrained,
+    longest_input,
+    without_report,
+)
+from mrs_suggest.models.starting_points import UNDERSTANDING, require_start
+from mrs_suggest.models.understanding.shared_body import MODEL_TYPE, Parts, SharedBodyConfig, SharedBodyModel, draw
 from mrs_suggest.models.understanding.text_rows import ANSWER, LABEL, PAGE, TAGS
 
 CLASSES: Mapping[str, tuple[str, Any]] = {
@@ -35,12 +38,12 @@ CLASSES: Mapping[str, tuple[str, Any]] = {
     TAGS: ("TokenClassification", AutoModelForTokenClassification),
     ANSWER: ("QuestionAnswering", AutoModelForQuestionAnswering),
 }
-MAX_TOKENS, LEAST_TOKENS = 512, 16  # XGLUE, section 6.1; what a question and a piece of text need
+MAX_TOKENS, LEAST_TOKENS = 512, 16  # XGLUE, section 6.1; room for a question and a piece of text
 
 
 @dataclass(frozen=True)
 class Head:
-    """What a model predicts for a task.
+    """The predictions for a task.
 
     Attributes:
         kind: one of `mrs_suggest.models.understanding.text_rows.KINDS`.
@@ -51,12 +54,8 @@ class Head:
     labels: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True)
-class UnderstandingParts:
+class UnderstandingParts(Parts):
     """A model and its tokenizer."""
-
-    model: PreTrainedModel
-    tokenizer: Any
 
     @property
     def heads(self) -> dict[str, Head]:
@@ -73,25 +72,16 @@ class UnderstandingParts:
         """The most tokens of a row."""
         return int(cast(Any, self.model.config).max_tokens)
 
-    def save(self, folder: Path) -> None:
-        """Write weights (safetensors), configuration and tokenizer, which `load_understanding` reads."""
-        self.model.save_pretrained(folder)
-        self.tokenizer.save_pretrained(folder)
-
 
 def heads_of(config: Any) -> dict[str, Head]:
-    """The tasks and heads that a configuration names; none if the model was not trained here."""
+    """The tasks and heads that a configuration names; empty for a model that was not trained here."""
     found = getattr(config, "understanding", None) or {}
     return {task: Head(one["kind"], tuple(one["labels"])) for task, one in found.items()}
 
 
 def load_understanding(name: str | Path, revision: str | None = None) -> UnderstandingParts:
-    """A trained model, in evaluation mode.
-
-    Raises:
-        InputError: it is none, or damaged.
-    """
-    config = load_config(str(name), revision)
+    """A trained model, in evaluation mode."""
+    config = from_pretrained("AutoConfig", name, revision)
     heads = heads_of(config)
     if not heads:
         raise InputError(f"{name}: not a model for understanding tasks ({config.model_type}); train one from it first.")
@@ -122,46 +112,40 @@ def build_understanding(
         seed: of fresh weights.
 
     Raises:
-        InputError: the checkpoint cannot be loaded, is no encoder, or transformers has no such head for it.
+        InputError: the checkpoint cannot be loaded, is not an encoder, or transformers has no such head for it.
     """
     require_start(name, UNDERSTANDING, revision)
-    if start_kind(name, revision) in (RETRIEVER, STATIC):
-        raise InputError(
-            f"--model_name_or_path {name}: is a retriever or a table of token vectors; an understanding model "
-            "starts from an encoder, such as FacebookAI/xlm-roberta-base."
-        )
-    disable_progress_bar()
     place = starting_point(name)
-    config = load_config(place, revision)
-    if getattr(config, "is_encoder_decoder", False) or getattr(config, "is_decoder", False):
-        raise InputError(
-            f"--model_name_or_path {name}: is not an encoder ({config.model_type}); use BERT, XLM-R or such."
-        )
-    tokenizer = _tokenizer(place, revision)
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
+    config = encoder_config(place, revision)
+    tokenizer = from_pretrained("AutoTokenizer", place, revision)
+    if not tokenizer.is_fast or tokenizer.pad_token_id is None:
+        lacks = "a padding token" if tokenizer.is_fast else "a fast version, which gives the place of each token"
+        raise InputError(f"--model_name_or_path {place}: its tokenizer lacks {lacks}; use BERT, XLM-R or such.")
+    tokenizer.padding_side = tokenizer.truncation_side = "right"
+    with drawn(seed), without_report():  # a missing head is fresh, and another one is left out
         if shared:
-            model: PreTrainedModel = _shared(place, revision, config, heads)
+            model: Any = _shared(place, revision, config, heads)
         else:
             ((task, head),) = heads.items()
             model = _single(place, revision, config, task, head)
-    _set_length(model, tokenizer, max_tokens)
+    most = longest_input(getattr(model.config, "encoder", model.config), tokenizer)
+    if max_tokens is not None and not LEAST_TOKENS <= max_tokens <= most:
+        raise InputError(
+            f"--max_tokens: expected {LEAST_TOKENS} to {most}, which the encoder reads, found {max_tokens}."
+        )
+    model.config.max_tokens = max_tokens or min(getattr(model.config, "max_tokens", None) or MAX_TOKENS, most)
     return UnderstandingParts(model, tokenizer)
 
 
-def build_settings(model: PreTrainedModel) -> dict[str, Any]:
-    """What `built_as` needs to make a model of this shape from the same checkpoint."""
+def shape_of(model: PreTrainedModel) -> dict[str, Any]:
+    """The keys of an adapter's record, in addition to revision and seed."""
     config: Any = model.config
     shared = isinstance(model, SharedBodyModel)
     return {"heads": config.understanding, "shared": shared, "max_tokens": config.max_tokens}
 
 
-def built_as(record: Mapping[str, Any], name: str) -> UnderstandingParts:
-    """A model from the checkpoint `name`, by `build_settings`, with its `revision` and `seed` beside them.
-
-    Raises:
-        InputError: see `build_understanding`; or the settings are damaged.
-    """
+def built_as(record: Mapping[str, Any], name: str) -> PreTrainedModel:
+    """The base of an adapter, by the keys of its record."""
     try:
         heads = {task: Head(one["kind"], tuple(one["labels"])) for task, one in record["heads"].items()}
         known = all(head.kind in CLASSES for head in heads.values())
@@ -169,15 +153,12 @@ def built_as(record: Mapping[str, Any], name: str) -> UnderstandingParts:
         known = False
     if not known or not heads or (len(heads) > 1 and not record["shared"]):
         raise InputError(f"expected heads with a kind and labels, found {record['heads']!r:.80}.")
-    seed, tokens = record.get("seed", 0), record["max_tokens"]
-    return build_understanding(
-        name, record["revision"], heads=heads, shared=record["shared"], max_tokens=tokens, seed=seed
-    )
+    return build_understanding(name, **{**record, "heads": heads}).model
 
 
 def has_head(name: str, task: str, head: Head, revision: str | None = None) -> bool:
     """Whether a checkpoint has a trained head for the task, which `build_understanding` would keep."""
-    config = load_config(starting_point(name), revision)
+    config = from_pretrained("AutoConfig", starting_point(name), revision)
     return task in heads_of(config) or _fits(config, task, head)
 
 
@@ -206,7 +187,7 @@ def _single(name: str, revision: str | None, config: Any, task: str, head: Head)
     given: dict[str, Any] = {"num_labels": 2}  # first and last token
     if labels:
         given = {"id2label": dict(enumerate(labels)), "label2id": {label: n for n, label in enumerate(labels)}}
-    model: Any = _model(kind, name, revision, ignore_mismatched_sizes=not own, **given)
+    model: Any = from_pretrained(kind, name, revision, ignore_mismatched_sizes=not own, **given)
     heads = [part for part, _ in model.named_children() if part != model.base_model_prefix]
     if not own:  # also where another task's head happens to have the same shape
         for part in heads:
@@ -220,45 +201,14 @@ def _single(name: str, revision: str | None, config: Any, task: str, head: Head)
 
 def _shared(name: str, revision: str | None, config: Any, heads: Mapping[str, Head]) -> SharedBodyModel:
     wanted = {task: {"kind": head.kind, "labels": list(head.labels)} for task, head in heads.items()}
+    before: Any = from_pretrained("AutoModel", name, revision)
     if config.model_type != MODEL_TYPE:
-        encoder = _model(AutoModel, name, revision)
-        settings = {key: value for key, value in encoder.config.to_dict().items() if key != "_name_or_path"}
-        return SharedBodyModel(SharedBodyConfig(settings, wanted), encoder)
-    before = cast(SharedBodyModel, _model(AutoModel, name, revision))
-    if cast(Any, before.config).understanding == wanted:
-        return before
+        settings = {key: value for key, value in before.config.to_dict().items() if key != "_name_or_path"}
+        return SharedBodyModel(SharedBodyConfig(settings, wanted), before)
+    if before.config.understanding == wanted:
+        return cast(SharedBodyModel, before)
     model = SharedBodyModel(SharedBodyConfig(before.config.encoder.to_dict(), wanted), before.encoder)
     for task, one in before.config.understanding.items():
         if wanted.get(task) == one:
             model.heads[task] = before.heads[task]
     return model
-
-
-def _set_length(model: PreTrainedModel, tokenizer: Any, max_tokens: int | None) -> None:
-    config: Any = model.config
-    body = getattr(config, "encoder", config) if config.model_type == MODEL_TYPE else config
-    positions = input_positions(body) or tokenizer.model_max_length
-    most = min(tokenizer.model_max_length, positions)
-    if max_tokens is not None and not LEAST_TOKENS <= max_tokens <= most:
-        raise InputError(
-            f"--max_tokens: expected {LEAST_TOKENS} to {most}, which the encoder reads, found {max_tokens}."
-        )
-    config.max_tokens = max_tokens or min(getattr(config, "max_tokens", None) or MAX_TOKENS, most)
-
-
-def _tokenizer(name: str, revision: str | None) -> Any:
-    tokenizer = load_tokenizer(name, revision)
-    if not tokenizer.is_fast or tokenizer.pad_token_id is None:
-        lacks = "a padding token" if tokenizer.is_fast else "a fast version, which tells the place of each token"
-        raise InputError(f"--model_name_or_path {name}: its tokenizer lacks {lacks}; use BERT, XLM-R or such.")
-    tokenizer.padding_side = tokenizer.truncation_side = "right"
-    return tokenizer
-
-
-def _model(kind: Any, name: str, revision: str | None, **given: Any) -> PreTrainedModel:
-    loud = get_verbosity()
-    set_verbosity_error()  # that a head is missing, or another is left out, is as it should be
-    try:
-        return load_model(kind, name, revision, **given)
-    finally:
-        set_verbosity(loud)

@@ -1,4 +1,4 @@
-"""A transformers checkpoint for text classification as a scorer: safetensors alone, never its own code."""
+"""A transformers checkpoint for text classification as a scorer: only safetensors are loaded, never its own code."""
 
 from __future__ import annotations
 
@@ -9,23 +9,22 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from mrs_suggest.common.batches import by_length
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.common.hub.hub import download, is_repo_id, split_revision
 from mrs_suggest.common.io.files import content_hash
 from mrs_suggest.common.text.text_services import ServiceFacts
 from mrs_suggest.models.checkpoint_loading import (
+    from_pretrained,
     input_positions,
-    load_config,
-    load_model,
-    load_tokenizer,
     stated_license,
     without_report,
 )
 
 BATCH = 32  # ours: near the best rate on a CPU; a GPU takes more
-MOST_PADDED = 1.1  # ours: padding beyond a tenth costs more than another batch
-BATCHES_AT_ONCE = 32  # ours: 1,024 texts, whose answers are lost at most when the process is killed
-# Names of the label that means toxic, folded; the first that a model has. Chosen: those of widely used checkpoints.
+TOKENS = 32  # of a text on average, which limits the tokens of a batch; ours: padding is about a twentieth
+BATCHES_AT_ONCE = 32  # ours: 1,024 texts, the most whose scores are lost if the process is killed
+# Names of the label that means toxic, folded, most preferred first: those of widely used checkpoints.
 TOXIC_LABELS = ("toxic", "toxicity", "hate", "hateful", "hate speech", "offensive", "abusive")
 SOFTMAX, SIGMOID = "single_label_classification", "multi_label_classification"
 WEIGHTS = "*.safetensors"
@@ -44,51 +43,44 @@ class ClassifierScorer:
     """The probability of one label of a classifier, for texts of any language.
 
     A model with `problem_type` single_label_classification gives softmax, with multi_label_classification the sigmoid
-    of the label's own logit; without one, as in transformers' pipeline, softmax if it has more than one label. Texts
-    are cut at the model's longest input. In float32, on a GPU if there is one; a score may differ by 1e-6 with
-    the texts beside it in a batch.
+    of the label's own logit; without it, as in transformers' pipeline, softmax if it has several labels. Texts are cut
+    at the model's longest input. In float32, on a GPU if available; a score may vary by 1e-6 with the batch.
 
     Args:
         name: a folder, or a hub id (`ORG/NAME`, `ORG/NAME@REVISION`).
-        label: the one that is scored; None: the first of `TOXIC_LABELS` that the model has.
+        label: to score; default: the first of `TOXIC_LABELS` that the model has.
         batch_size: texts of a forward pass.
-        option: of the command line, which begins the sentences of errors.
+        option: of the command line, named in errors.
 
     Raises:
-        InputError: it cannot be loaded, has no head for classification, or no such label.
+        InputError: it cannot be loaded, or lacks a classification head or the label.
     """
 
     def __init__(
         self, name: str, label: str | None = None, batch_size: int | None = None, option: str = "--toxicity"
     ) -> None:
-        from transformers import AutoModelForSequenceClassification
-        from transformers.utils.logging import disable_progress_bar
-
         folder, version = _located(name)
         if not any(folder.glob(WEIGHTS)):
             raise InputError(
                 f"{option} {name}: has no {WEIGHTS}; only safetensors are loaded, so convert the checkpoint, or pass "
                 "another one."
             )
-        config = load_config(str(folder), None, option)
+        config = from_pretrained("AutoConfig", folder, option=option)
         self._index, self._softmax = _label_of(config, label, f"{option} {name}", f"{option}-label")
-        self._tokenizer = load_tokenizer(str(folder), None, option)
+        self._tokenizer = from_pretrained("AutoTokenizer", folder, option=option)
         if self._tokenizer.pad_token is None:
             raise InputError(f"{option} {name}: its tokenizer has no padding token; pass another checkpoint.")
-        disable_progress_bar()
         with without_report():
-            loaded: Any = load_model(
-                AutoModelForSequenceClassification, str(folder), None, option=option, output_loading_info=True
-            )
-        model, found = loaded
+            kind = "AutoModelForSequenceClassification"
+            model, found = from_pretrained(kind, folder, option=option, output_loading_info=True)
         if missing := sorted(found["missing_keys"]):
             raise InputError(
-                f"{option} {name}: lacks the weights {missing[0]}, so it is no trained classifier; pass a checkpoint "
-                "for text classification."
+                f"{option} {name}: lacks the weights {missing[0]}, so it is not a trained classifier; pass a "
+                "checkpoint for text classification."
             )
         self._device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
         self._model = model.to(self._device).eval()
-        self._longest = _longest(config, self._tokenizer)
+        self._longest = min(int(self._tokenizer.model_max_length), input_positions(config) or 512)
         self._batch = batch_size or BATCH
         shown = _names(config)[self._index]
         self._facts = ServiceFacts(
@@ -104,16 +96,16 @@ class ClassifierScorer:
         return self._batch * BATCHES_AT_ONCE
 
     def languages(self) -> None:
-        """Unknown: a checkpoint does not say it in a form that could be relied on."""
+        """None: checkpoints do not state their languages reliably."""
 
     @torch.inference_mode()
     def score(self, texts: Sequence[str], language: str) -> list[float]:
-        """n texts -> n probabilities of the label; the language makes no difference."""
+        """n texts -> n probabilities of the label, whatever the language."""
         if not texts:
             return []
         ids = self._tokenizer(list(texts), truncation=True, max_length=self._longest)["input_ids"]
         scores = torch.empty(len(ids))
-        for some in batches([len(row) for row in ids], self._batch):
+        for some in by_length(ids, self._batch, TOKENS * self._batch):
             batch = self._tokenizer.pad({"input_ids": [ids[number] for number in some]}, return_tensors="pt")
             logits = self._model(**batch.to(self._device)).logits
             scores[some] = self._probabilities(logits).float().cpu()
@@ -124,48 +116,25 @@ class ClassifierScorer:
         return logits.softmax(-1)[:, self._index] if self._softmax else logits[:, self._index].sigmoid()
 
 
-def batches(lengths: Sequence[int], most: int) -> list[list[int]]:
-    """The places of texts, shortest first, in batches of at most `most`, in which little is padding.
-
-    >>> batches([9, 2, 2, 3, 2, 2], 32)
-    [[1, 2, 4, 5], [3], [0]]
-    """
-    found: list[list[int]] = []
-    tokens = 0
-    for place in sorted(range(len(lengths)), key=lengths.__getitem__):
-        length = lengths[place]
-        padded = length * (len(found[-1]) + 1) if found else 0
-        if not found or len(found[-1]) == most or padded > MOST_PADDED * (tokens + length):
-            found.append([])
-            tokens = 0
-        found[-1].append(place)
-        tokens += length
-    return found
-
-
 def _located(name: str) -> tuple[Path, str]:
-    """The folder of a checkpoint, and its version: the commit, or the hash of its files."""
+    """The folder of a checkpoint, and its version: the commit, or a hash of its files."""
     path = Path(name)
     if path.is_dir():
         files = {file for pattern in (WEIGHTS, *SETTINGS) for file in path.glob(pattern) if file.is_file()}
         return path, content_hash(files)
     repo_id, revision = split_revision(name)
     folder = download(repo_id, revision, (WEIGHTS, *SETTINGS, "*.json", "README.md"))
-    return folder, folder.name  # the cache names the folder by the commit
+    return folder, folder.name  # in the cache, the folder is named by the commit
 
 
 def _shown(name: str) -> str:
-    """The name for reports: of a folder, without where it is on this machine."""
+    """The name for reports: of a folder, without its path."""
     path = Path(name)
     return path.resolve().name if path.is_dir() else name if not is_repo_id(name) else name.partition("@")[0]
 
 
 def _label_of(config: Any, label: str | None, what: str, option: str) -> tuple[int, bool]:
-    """The index of the label to score, and whether scores are softmax.
-
-    Raises:
-        InputError: the model has no such label, or scores something else than labels.
-    """
+    """The index of the label to score, and whether scores are softmax; InputError without such a label."""
     names = _names(config)
     kind = config.problem_type or (SOFTMAX if len(names) > 1 else SIGMOID)
     have = f"its labels are {', '.join(map(repr, names.values()))}"
@@ -178,7 +147,7 @@ def _label_of(config: Any, label: str | None, what: str, option: str) -> tuple[i
         return folded[_folded(label)], kind == SOFTMAX
     found = [name for name in TOXIC_LABELS if name in folded]
     if not found:
-        raise InputError(f"{what}: has no label that is known to mean toxic; {have}: name one with {option}.")
+        raise InputError(f"{what}: none of its labels is known to mean toxic; {have}: name one with {option}.")
     if kind == SOFTMAX and len(found) > 1:
         raise InputError(f"{what}: several labels mean toxic, each with a share of 1; {have}: choose with {option}.")
     return folded[found[0]], kind == SOFTMAX
@@ -194,9 +163,3 @@ def _folded(label: str) -> str:
     True
     """
     return " ".join(label.casefold().replace("_", " ").replace("-", " ").split())
-
-
-def _longest(config: Any, tokenizer: Any) -> int:
-    """The longest input in tokens."""
-    positions = input_positions(config)
-    return min(int(tokenizer.model_max_length), 512 if positions is None else positions)

@@ -22,20 +22,20 @@ def open_scorer(
     key_variable: str = "MRS_TOXICITY_KEY",
     option: str = "--toxicity",
 ) -> Scorer:
-    """The scorer that a name stands for.
+    """Open a scorer by name.
 
     Args:
-        name: `words` (the package's lists), `words:FOLDER` or `words:LANG.txt`, an address of a service (`http://`,
-            `https://`), `perspective` (`perspective:URL`: another one with its form of requests), or a checkpoint for
-            text classification (a folder, or a hub id).
+        name: `words` (the package's lists), `words:FOLDER` or `words:LANG.txt`, the address of a service (`http://`,
+            `https://`), `perspective` (`perspective:URL` for a compatible service), or a checkpoint for text
+            classification (a folder, or a hub id).
         label: of a checkpoint.
-        batch_size: texts of a forward pass or of a request.
-        per_second: requests to a service at most.
-        key_variable: the environment variable with the key of a service, if it takes one.
-        option: of the command line, which begins the sentences of errors.
+        batch_size: texts in a forward pass or a request.
+        per_second: most requests to a service.
+        key_variable: the environment variable with the key of a service.
+        option: of the command line, named in errors.
 
     Raises:
-        InputError: no such scorer, or it cannot be loaded or reached.
+        InputError: the name is unknown, or the scorer cannot be loaded or reached.
     """
     if name == WORDS:
         from mrs_suggest.services.scorers.words import own_words
@@ -60,6 +60,6 @@ def open_scorer(
 
         return ClassifierScorer(name, label, batch_size, option)
     raise InputError(
-        f"{option} {name}: no such scorer; pass `{WORDS}`, {WORDS}:FOLDER, the address of a service (http://...), "
+        f"{option} {name}: unknown scorer; pass `{WORDS}`, {WORDS}:FOLDER, the address of a service (http://...), "
         f"`{PERSPECTIVE}`, a folder with a checkpoint, or a hub id such as ORG/NAME."
     )

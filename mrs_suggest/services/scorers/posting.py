@@ -1,4 +1,4 @@
-"""JSON to one address by POST: at most so often, again after failures that may pass, a sentence for all others."""
+"""Sends JSON to one address by POST: with a rate limit and further tries after failures that may pass."""
 
 from __future__ import annotations
 
@@ -18,23 +18,31 @@ from urllib.parse import urlsplit
 from mrs_suggest.common.errors import InputError, first_line
 from mrs_suggest.common.io.remote_errors import masked
 
-TRIES = 6  # ours: with the waits below, half a minute of failures is passed over
+TRIES = 6  # ours: with the waits below, half a minute of failures
 FIRST_WAIT = 1.0  # seconds before the second try; doubled for each further one
 LONGEST_WAIT = 600.0  # seconds that a service may ask to wait (Retry-After)
 TIMEOUT = 60.0  # seconds without a byte from the service
 MOST_BYTES = 64 << 20  # of an answer
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
 REFUSED = (401, 403)
-BAD, ABOUT_KEY = 400, b"API_KEY_INVALID"  # how services of Google refuse a key
+BAD, ABOUT_KEY = 400, b"API_KEY_INVALID"  # how Google's services refuse a key
 PASSING = (408, 429)
 SERVER_ERRORS = 500
 
 
 class _NoRedirects(urllib.request.HTTPRedirectHandler):
-    """Another address would get the texts, and the key."""
+    """Another address would receive the texts and the key."""
 
     def redirect_request(self, *_: Any) -> None:
         return None
+
+
+class _PassingError(Exception):
+    """A failure that may pass."""
+
+    def __init__(self, reason: str, retry_after: str | None = None) -> None:
+        super().__init__(reason)
+        self.retry_after = retry_after
 
 
 class Poster:
@@ -42,14 +50,14 @@ class Poster:
 
     Args:
         url: http or https.
-        key_variable: the environment variable with the key, which is sent if it is set; by https, or on this machine.
-        key_header: where the key goes, and what stands before it.
-        per_second: requests that are begun in a second, at most, repeated ones included; None: no limit.
-        option: of the command line, which begins the sentences of errors.
+        key_variable: the environment variable with the key, which is sent by https, or on this machine.
+        key_header: the header of the key, and the text before the key.
+        per_second: most requests in a second, repeated ones included; None: no limit.
+        option: of the command line, named in errors.
         sleep, clock: seconds; for tests.
 
     Raises:
-        InputError: the address or the key cannot be used.
+        InputError: the address or the key is invalid.
     """
 
     def __init__(
@@ -73,7 +81,7 @@ class Poster:
             )
         if key := os.environ.get(key_variable, ""):
             if not (key.isascii() and key.isprintable()) or " " in key:
-                raise InputError(f"{key_variable}: has characters that no key has; set it anew, without line breaks.")
+                raise InputError(f"{key_variable}: not a valid key; set it again, without spaces and line breaks.")
             parts = urlsplit(url)
             if parts.scheme != "https" and parts.hostname not in LOOPBACK:
                 raise InputError(f"{self._what}: the key in {key_variable} is sent by https only; pass https://...")
@@ -84,45 +92,43 @@ class Poster:
         self._opener = urllib.request.build_opener(_NoRedirects)
 
     def post(self, content: object, tries: int = TRIES) -> Mapping[str, Any]:
-        """The JSON object that is answered.
+        """The JSON object of the answer.
 
         Raises:
-            InputError: the service cannot be reached or fails `tries` times, refuses the key or the request, or answers
-                something else than a JSON object.
+            InputError: the service cannot be reached or fails `tries` times, refuses the key or the request, or does
+                not answer with a JSON object.
         """
         body = json.dumps(content, ensure_ascii=False).encode("utf-8", "replace")
         for number in range(tries):
-            self._take_turn()
+            if (now := self._clock()) < self._next:
+                self._sleep(self._next - now)
+            self._next = max(self._clock(), self._next) + self._pause
             try:
                 return self._read(body)
             except _PassingError as failure:
                 if number + 1 == tries:
                     raise InputError(
-                        f"{self._what}: failed {tries} times, at last with {failure}; what was scored is kept: run the "
-                        "same command again, with --resume, when it answers."
+                        f"{self._what}: failed {tries} times, the last time with {failure}; finished scores are kept: "
+                        "run the same command again with --resume when the service works."
                     ) from None
-                self._sleep(max(FIRST_WAIT * 2**number, self._asked_wait(failure.retry_after)))
+                asked = _seconds(failure.retry_after)
+                if asked > LONGEST_WAIT:
+                    raise InputError(
+                        f"{self._what}: asks to wait {asked:,.0f} seconds; finished scores are kept: run the same "
+                        "command with --resume after that."
+                    ) from None
+                self._sleep(max(FIRST_WAIT * 2**number, asked))
         raise AssertionError("unreachable")
 
     def wrong(self, problem: str) -> InputError:
         """The error for an answer that does not follow the protocol."""
-        return InputError(f"{self._what}: its answer is not a scorer's: {problem}; docs/pipeline.md has the protocol.")
+        return InputError(f"{self._what}: not the answer of a scorer: {problem}; docs/pipeline.md has the protocol.")
 
     def checked(self, score: object) -> float:
-        """A score that was answered.
-
-        Raises:
-            InputError: it is not a number in [0, 1].
-        """
+        """A score of the answer; InputError if it is not a number in [0, 1]."""
         if isinstance(score, bool) or not isinstance(score, int | float) or not 0 <= score <= 1:
             raise self.wrong(f"{str(score)[:40]!r} is not a number from 0 to 1")
         return float(score)
-
-    def _take_turn(self) -> None:
-        now = self._clock()
-        if now < self._next:
-            self._sleep(self._next - now)
-        self._next = max(self._clock(), self._next) + self._pause
 
     def _read(self, body: bytes) -> Mapping[str, Any]:
         request = urllib.request.Request(self.url, body, self._headers, method="POST")
@@ -159,55 +165,31 @@ class Poster:
             return _PassingError(f"HTTP {status}", retry_after)
         return InputError(f"{self._what}: refuses the request (HTTP {status}); check the address.")
 
-    def _asked_wait(self, retry_after: str | None) -> float:
-        """Seconds that the service asks to wait; 0 if it does not.
-
-        Raises:
-            InputError: longer than `LONGEST_WAIT`.
-        """
-        seconds = _seconds(retry_after)
-        if seconds > LONGEST_WAIT:
-            raise InputError(
-                f"{self._what}: asks to wait {seconds:,.0f} seconds; what was scored is kept: run the same command "
-                "with --resume after that."
-            )
-        return seconds
-
 
 def _beginning(answer: IO[bytes]) -> bytes:
-    """The first bytes of an answer; fewer if the connection breaks."""
+    """The first bytes of an answer, fewer if the connection breaks."""
     try:
         return answer.read(4096)
     except (OSError, http.client.HTTPException):
         return b""
 
 
-class _PassingError(Exception):
-    """A failure that may pass."""
-
-    def __init__(self, reason: str, retry_after: str | None = None) -> None:
-        super().__init__(reason)
-        self.retry_after = retry_after
-
-
 def _is_sound(url: str) -> bool:
-    """Whether an address can be used as it is."""
     try:
         parts = urlsplit(url)
         named = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
-    except ValueError:  # of a port that is no number
+    except ValueError:  # the port is not a number
         return False
     return named and parts.username is None and url.isascii() and url.isprintable() and " " not in url
 
 
 def _seconds(retry_after: str | None) -> float:
-    """What `Retry-After` says: seconds or a date; 0 if nothing that can be read."""
-    if retry_after is None:
-        return 0.0
-    if retry_after.strip().isascii() and retry_after.strip().isdigit():
-        return float(retry_after)
+    """`Retry-After` in seconds, given as a number or a date; 0 if it is missing or unreadable."""
+    text = (retry_after or "").strip()
+    if text.isascii() and text.isdigit():
+        return float(text)
     try:
-        then = parsedate_to_datetime(retry_after)
+        then = parsedate_to_datetime(text)
     except ValueError:
         return 0.0
     then = then if then.tzinfo else then.replace(tzinfo=UTC)

@@ -1,13 +1,13 @@
-"""Scorers behind HTTP: a small JSON protocol of this project, and Perspective's.
+"""Scorers behind HTTP: a small JSON protocol of this project, and that of Perspective.
 
-A service of this project's protocol answers one kind of request, at one address:
+A service with this project's protocol answers one kind of request, at one address:
 
     POST {"texts": ["...", ...], "language": "es"}
     200  {"scores": [0.02, ...], "version": "..."}          one score in [0, 1] for each text, in their order
 
 `version` is of the model: equal versions promise equal scores. The answer may also have `name`, `licence` and
-`languages` (codes). The first request has no texts, and asks for these. A service that takes a key gets it as
-`Authorization: Bearer KEY`. 429 and 503 may have `Retry-After`.
+`languages` (codes), which the first request, without texts, asks for. A key is sent as `Authorization: Bearer KEY`.
+429 and 503 may have `Retry-After`.
 """
 
 from __future__ import annotations
@@ -20,25 +20,25 @@ from mrs_suggest.common.io.remote_errors import masked
 from mrs_suggest.common.text.text_services import ServiceFacts
 from mrs_suggest.services.scorers.posting import TRIES, Poster
 
-BATCH = 64  # ours: texts of a request
-FIRST_TRIES = 2  # of the first request: a wrong address is told at once
+BATCH = 64  # ours: texts in a request
+FIRST_TRIES = 2  # of the first request, so that a wrong address fails early
 PERSPECTIVE_URL = "https://commentanalyzer.googleapis.com/v1alpha1/comments:analyze"
 PERSPECTIVE_PER_SECOND = 1.0  # Zhang et al. 2021, section 2.2: free access was one request per second
-PERSPECTIVE_BYTES = 20_480  # of a text, at most
+PERSPECTIVE_BYTES = 20_480  # of a text
 PERSPECTIVE_LANGUAGES = frozenset(
     {"ar", "zh", "cs", "nl", "en", "fr", "de", "hi", "id", "it", "ja", "ko", "pl", "pt", "ru", "es", "sv"}
 )
 
 
 class HttpScorer:
-    """A service of this project's protocol.
+    """A service with this project's protocol.
 
     Args:
         poster: sends requests to its address.
-        batch_size: texts of a request.
+        batch_size: texts in a request.
 
     Raises:
-        InputError: it cannot be reached, refuses, or answers something else.
+        InputError: it cannot be reached, refuses, or does not follow the protocol.
     """
 
     def __init__(self, poster: Poster, batch_size: int | None = None) -> None:
@@ -59,18 +59,14 @@ class HttpScorer:
         return self._languages
 
     def score(self, texts: Sequence[str], language: str) -> list[float]:
-        """n texts -> n scores, `batch_size` texts a request.
-
-        Raises:
-            InputError: as for the class, or its version has changed.
-        """
+        """n texts -> n scores; InputError as for the class, or if its version has changed."""
         scores: list[float] = []
         for first in range(0, len(texts), self.at_once):
             found = self._ask(texts[first : first + self.at_once], language)
             if found["version"] != self._facts.version:
                 raise InputError(
                     f"{masked(self._poster.url)}: its version changed from {self._facts.version!r} to "
-                    f"{found['version']!r}, and scores of both do not mix; begin again with the new one."
+                    f"{found['version']!r}, and their scores must not be mixed; start again with the new one."
                 )
             scores += found["scores"]
         return scores
@@ -85,7 +81,7 @@ class HttpScorer:
 
 
 class PerspectiveScorer:
-    """The attribute TOXICITY of Perspective, one text a request; the service ends after 2026.
+    """The attribute TOXICITY of Perspective, one text per request; the service ends after 2026.
 
     Args:
         poster: sends requests to its address, with the key in `x-goog-api-key`.
@@ -105,7 +101,7 @@ class PerspectiveScorer:
         return PERSPECTIVE_LANGUAGES
 
     def score(self, texts: Sequence[str], language: str) -> list[float]:
-        """n texts -> n scores; a text is cut at 20,480 bytes, which the service takes at most."""
+        """n texts -> n scores; a text is cut at 20,480 bytes, the limit of the service."""
         return [self._score(text, language) for text in texts]
 
     def _score(self, text: str, language: str) -> float:

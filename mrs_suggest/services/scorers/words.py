@@ -1,4 +1,4 @@
-"""Word lists as a scorer: 1 for a text that holds one of a language's words, else 0."""
+"""Word lists as a scorer: 1 for a text with one of a language's words, otherwise 0."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ Holds = Callable[[str], bool]
 class WordScorer:
     """1 for texts that hold a phrase of their language's list.
 
-    Whole words, in any case; stretched letters count once ("diiie"). In languages that put no spaces between words a
-    phrase is found anywhere. docs/guard.md shows how phrases are written (`suicid*`, `(a/b) c`).
+    Whole words match in any case, also with stretched letters ("diiie"). In languages without spaces between words, a
+    phrase is found anywhere. docs/guard.md explains phrases (`suicid*`, `(a/b) c`).
 
     Args:
         lists: language -> whether a text holds one of its phrases.
@@ -41,19 +41,19 @@ class WordScorer:
 
     @property
     def at_once(self) -> None:
-        """Looking a text up in the cache takes as long as looking for the words."""
+        """None: a lookup in the cache takes as long as scoring."""
 
     def languages(self) -> frozenset[str]:
         return frozenset(self._lists)
 
     def score(self, texts: Sequence[str], language: str) -> list[float]:
-        """n texts -> n times 1 or 0."""
+        """n texts -> n scores, 1 or 0."""
         holds = self._lists[language]
         return [float(holds(text)) for text in texts]
 
 
 def own_words() -> WordScorer:
-    """The lists of slurs and swear words that the package has, which are those of the guard (docs/guard.md)."""
+    """The package's lists of slurs and swear words, those of the guard (docs/guard.md)."""
     data = GuardData()
 
     def of(language: str) -> Holds:
@@ -66,10 +66,10 @@ def own_words() -> WordScorer:
 
 
 def read_words(path: Path, option: str = "--toxicity") -> WordScorer:
-    """The lists `LANG.txt` of a folder, or of one file: a phrase a line; lines that begin with `#` are comments.
+    """The lists `LANG.txt` of a folder, or one such file: a phrase per line; lines that begin with `#` are comments.
 
     Raises:
-        InputError: no such lists, a name that is not a language's code, an empty list, or a phrase that cannot be read.
+        InputError: a list is missing, empty or misnamed, or a phrase is invalid.
     """
     files = sorted(path.glob("*.txt")) if path.is_dir() else [path] if path.suffix == ".txt" and path.is_file() else []
     if not files:
@@ -88,7 +88,7 @@ def _list(file: Path) -> Holds:
     lines = ((number, line.strip()) for number, line in read_lines(file))
     phrases = {number: line for number, line in lines if line and not line.startswith(COMMENT)}
     if not phrases:
-        raise InputError(f"{file}: has no words; expected one a line.")
+        raise InputError(f"{file}: has no words; expected one per line.")
     spaced = language.script not in UNSPACED
     for number, phrase in phrases.items():
         try:

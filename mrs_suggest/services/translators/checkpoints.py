@@ -1,4 +1,4 @@
-"""Where a translator's files lie, which version they are of, and what their licence says."""
+"""The files of a translator, their version and their licence."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Checkpoint:
         folder: with all of them.
         name: a hub id, or the folder's name.
         version: the commit of a repository, or a hash of the files.
-        licence: as the front matter of its README has it; empty if it does not say.
+        licence: from the front matter of its README; empty if it is not stated.
     """
 
     folder: Path
@@ -44,15 +44,15 @@ class Checkpoint:
 
     @property
     def is_converted(self) -> bool:
-        """Whether CTranslate2 runs it, not transformers."""
+        """Whether it is converted for CTranslate2."""
         return (self.folder / CTRANSLATE2_MODEL).is_file() and not any(self.folder.glob(WEIGHTS[0]))
 
 
 def find_checkpoint(name: str) -> Checkpoint:
-    """The checkpoint in a folder, or in a repository of the hub (`ORG/NAME`, `ORG/NAME@REVISION`), which is downloaded.
+    """The checkpoint in a folder, or downloaded from the hub (`ORG/NAME`, `ORG/NAME@REVISION`).
 
     Raises:
-        InputError: there is none, or its weights are not safetensors.
+        InputError: it is missing, or its weights are not safetensors.
     """
     folder = Path(name)
     if folder.is_dir():
@@ -70,8 +70,8 @@ def find_checkpoint(name: str) -> Checkpoint:
         raise InputError(f"{OPTION} {name}: has no config.json; pass a checkpoint of transformers or CTranslate2.")
     if not found.is_converted and not any(found.folder.glob(WEIGHTS[0])):
         raise InputError(
-            f"{OPTION} {name}: has no weights as safetensors, and others are not read; convert them with "
-            "`transformers`' save_pretrained, or take a revision that has them."
+            f"{OPTION} {name}: its weights are not safetensors; convert them with `save_pretrained` of "
+            "transformers, or pass a revision that has them."
         )
     return found
 
@@ -83,6 +83,5 @@ def _hash(folder: Path) -> str:
 
 
 def _licence(folder: Path) -> str:
-    """The licence in the front matter of a README; empty if there is none, or it does not say."""
     licence = stated_license(folder / README) or ""
     return licence if isinstance(licence, str) else ", ".join(map(str, cast("list[object]", licence)))

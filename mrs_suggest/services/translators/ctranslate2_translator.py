@@ -1,4 +1,4 @@
-"""Translation with CTranslate2: checkpoints that are converted here, and folders of `ct2-transformers-converter`."""
+"""Translation with CTranslate2: converted checkpoints, and folders of `ct2-transformers-converter`."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from mrs_suggest.common.errors import InputError, first_line
 from mrs_suggest.common.io.files import atomic_folder
 from mrs_suggest.common.text.language_id import default_model_path
+from mrs_suggest.models.checkpoint_loading import from_pretrained
 from mrs_suggest.models.exports import CTRANSLATE2
 from mrs_suggest.models.generation.ctranslate2_writer import ARCHITECTURES, MARIAN, converter, require_ctranslate2
 from mrs_suggest.models.generation.decoding.beam_search import ends_and_pad
@@ -20,9 +21,8 @@ from mrs_suggest.services.translators.checkpoints import CTRANSLATE2_MODEL, OPTI
 from mrs_suggest.services.translators.seq2seq import (
     CheckpointTranslator,
     Search,
-    load_parts,
-    load_tokenizer,
     load_weights,
+    tokenizer_of,
 )
 
 if TYPE_CHECKING:
@@ -33,30 +33,31 @@ CONVERTED = {*ARCHITECTURES, MARIAN}
 
 
 class ConvertedTranslator(CheckpointTranslator):
-    """Translates with a checkpoint of transformers that is converted once, into the user's cache.
+    """Translates with a checkpoint of transformers that is converted once into the user's cache.
 
     Args:
         quantization: one of `QUANTIZATIONS`.
 
     Raises:
-        InputError: it cannot be loaded, or CTranslate2 has no such architecture.
+        InputError: it cannot be loaded, or CTranslate2 does not support its architecture.
         MissingExtraError: an extra is not installed.
     """
 
-    def __init__(self, checkpoint: Checkpoint, search: Search | None = None, quantization: str = "int8") -> None:
+    def __init__(self, checkpoint: Checkpoint, search: Search, quantization: str) -> None:
         require_ctranslate2()
-        self._given, self._quantization = search or Search(), quantization
-        config, tokenizer = load_parts(checkpoint)
+        self._quantization = quantization
+        config = from_pretrained("AutoConfig", checkpoint.folder, option=OPTION, shown=checkpoint.name)
+        tokenizer = tokenizer_of(checkpoint)
         if config.model_type not in CONVERTED or getattr(tokenizer, "separate_vocabs", False):
             raise InputError(
-                f"{OPTION} {checkpoint.name}: is of type {config.model_type!r}, and CTranslate2 runs Marian with one "
-                f"vocabulary, {', '.join(ARCHITECTURES.values())}; leave --ctranslate2 out."
+                f"{OPTION} {checkpoint.name}: is of type {config.model_type!r}, but CTranslate2 runs only Marian with "
+                f"one vocabulary, {', '.join(ARCHITECTURES.values())}; leave out --ctranslate2."
             )
         runtime = f"{CTRANSLATE2} {quantization}"
-        super().__init__(checkpoint, self._given, tokenizer, config, config.model_type, runtime)
+        super().__init__(checkpoint, search, tokenizer, config, config.model_type, runtime)
 
     def __reduce__(self) -> tuple[type[ConvertedTranslator], tuple[Checkpoint, Search, str]]:
-        return ConvertedTranslator, (self._checkpoint, self._given, self._quantization)
+        return ConvertedTranslator, (self._checkpoint, self._search, self._quantization)
 
     @cached_property
     def model(self) -> Translator:
@@ -73,17 +74,17 @@ class ConvertedTranslator(CheckpointTranslator):
         weights: Any = model.get_input_embeddings().weight
         if self._config.model_type == MARIAN and (pad != len(weights) - 1 or bool(weights[pad].any())):
             raise InputError(
-                f"{OPTION} {self._checkpoint.name}: its decoder does not start from zeros, as CTranslate2 takes it of "
-                "Marian; leave --ctranslate2 out."
+                f"{OPTION} {self._checkpoint.name}: its decoder does not start from zeros, as CTranslate2 assumes for "
+                "Marian; leave out --ctranslate2."
             )
         found = converter(model, self._checkpoint.folder, end, pad, self._tokenizer.unk_token_id)
         with atomic_folder(folder, overwrite=True) as partial:
             try:
                 found.convert(str(partial), quantization=self._quantization, force=True)
-            except Exception as error:  # what cannot be converted fails in many ways
+            except Exception as error:  # conversion fails in many ways
                 raise InputError(
-                    f"{OPTION} {self._checkpoint.name}: CTranslate2 cannot convert it ({first_line(error)}); leave "
-                    "--ctranslate2 out."
+                    f"{OPTION} {self._checkpoint.name}: CTranslate2 cannot convert it ({first_line(error)}); leave out "
+                    "--ctranslate2."
                 ) from error
 
     def _write(self, inputs: Sequence[Sequence[int]], coder: TextCoder, prompt: Sequence[int]) -> list[list[int]]:
@@ -94,33 +95,28 @@ class ConvertedTranslator(CheckpointTranslator):
 
 
 class FolderTranslator(CheckpointTranslator):
-    """Translates with a folder that `ct2-transformers-converter` wrote, with the tokenizer's files beside the model
-    (`--copy_files`).
+    """Translates with a folder that `ct2-transformers-converter --copy_files` wrote, with the tokenizer's files.
 
     Raises:
-        InputError: it cannot be loaded, has no tokenizer, or is of no family that is known here.
+        InputError: it cannot be loaded, lacks a tokenizer, or its family is unknown.
         MissingExtraError: an extra is not installed.
     """
 
-    def __init__(self, checkpoint: Checkpoint, search: Search | None = None) -> None:
+    def __init__(self, checkpoint: Checkpoint, search: Search) -> None:
         require_ctranslate2()
-        self._given = search or Search()
         if not (checkpoint.folder / "tokenizer_config.json").is_file():
             raise InputError(
                 f"{OPTION} {checkpoint.name}: has no tokenizer; convert again with --copy_files tokenizer_config.json "
                 "and the tokenizer's other files (tokenizer.json, or vocab.json and *.spm)."
             )
-        tokenizer = load_tokenizer(checkpoint)
+        tokenizer = tokenizer_of(checkpoint)
         try:
             facts = json.loads((checkpoint.folder / "config.json").read_text(encoding="utf-8"))
             self._starts = facts.get("decoder_start_token") is not None
         except (OSError, ValueError, AttributeError):
             raise InputError(f"{OPTION} {checkpoint.name}: its config.json is damaged; convert again.") from None
-        start = SimpleNamespace(decoder_start_token_id=tokenizer.pad_token_id)  # a place that `_write` drops
-        super().__init__(checkpoint, self._given, tokenizer, start, "", CTRANSLATE2)
-
-    def __reduce__(self) -> tuple[type[FolderTranslator], tuple[Checkpoint, Search]]:
-        return FolderTranslator, (self._checkpoint, self._given)
+        start = SimpleNamespace(decoder_start_token_id=tokenizer.pad_token_id)  # a placeholder that `_write` drops
+        super().__init__(checkpoint, search, tokenizer, start, "", CTRANSLATE2)
 
     @cached_property
     def model(self) -> Translator:
@@ -141,7 +137,7 @@ def _load(folder: Path, name: str) -> Translator:
     from ctranslate2 import Translator
 
     try:
-        # As many threads as torch, so that what bounds torch bounds this, too.
+        # As many threads as torch, so that limits for torch apply.
         return Translator(str(folder), device="cpu", intra_threads=torch.get_num_threads())
     except (RuntimeError, ValueError) as error:
         raise InputError(
@@ -152,11 +148,7 @@ def _load(folder: Path, name: str) -> Translator:
 def _search(
     model: Translator, inputs: Sequence[Sequence[str]], start: Sequence[str], search: Search, skipped: int
 ) -> list[list[str]]:
-    """The best translation of each source, without its start and end.
-
-    Args:
-        skipped: tokens of the start that the results have.
-    """
+    """The best translation of each source; `skipped` tokens at its start are dropped."""
     try:
         results: Any = model.translate_batch(
             [list(row) for row in inputs],
@@ -167,6 +159,6 @@ def _search(
             max_decoding_length=search.max_tokens + skipped,
             length_penalty=1.0,
         )
-    except RuntimeError as error:  # a model with fewer positions than its tokenizer says
+    except RuntimeError as error:  # fewer positions than the tokenizer states
         raise InputError(f"{OPTION}: CTranslate2 cannot translate ({first_line(error)}).") from None
     return [result.hypotheses[0][skipped:] if result.hypotheses else [] for result in results]

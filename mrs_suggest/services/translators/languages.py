@@ -1,8 +1,8 @@
-"""How families of translation models are told the languages, and which they know.
+"""The languages of translation models, and how each family encodes them.
 
 M2M100, NLLB and mBART-50 have a token for each language (`mrs_suggest.models.generation.language_tokens`). Marian's
 checkpoints translate in one direction, or from one language into several, named by a token before the text (Tiedemann
-and Thottingal 2020, "OPUS-MT"; `>>de<<`). A generator of this project has its own rule in `generator.json`.
+and Thottingal 2020, "OPUS-MT"; `>>de<<`). A generator of this project has its rule in `generator.json`.
 """
 
 from __future__ import annotations
@@ -33,13 +33,11 @@ class Languages:
     """The directions of one checkpoint.
 
     Args:
-        name: of the checkpoint, for messages.
-        folder: of the checkpoint.
-        tokenizer: its own.
-        model_type: of its configuration, such as `marian`; empty where only the tokenizer can tell.
+        name, folder, tokenizer: of the checkpoint.
+        model_type: of its configuration, such as `marian`; empty if only the tokenizer is known.
 
     Raises:
-        InputError: it is of no family that is known here.
+        InputError: its family is unknown.
     """
 
     def __init__(self, name: str, folder: Path, tokenizer: PreTrainedTokenizerBase, model_type: str) -> None:
@@ -64,11 +62,7 @@ class Languages:
             self.family = self._row.name
 
     def require(self, source: str, target: str) -> None:
-        """Refuse a direction that the checkpoint does not know.
-
-        Raises:
-            InputError: the sentence names those that it knows.
-        """
+        """Raise InputError, with the known directions, if the checkpoint does not know this one."""
         if self._own is not None:
             direction, known = self._own.direction, self._own.languages
             ok = direction.source == source and (
@@ -85,7 +79,7 @@ class Languages:
             self._require_marian(source, target)
 
     def coder(self, config: Any, source: str, target: str, most: int) -> TextCoder:
-        """Texts to ids and back, for one direction; the sources are cut after `most` ids."""
+        """Texts to ids and back, for one direction; sources are cut after `most` ids."""
         if self._own is not None:
             direction = Direction(source, target, self._own.direction.right_to_left)
             return TextCoder(self._tokenizer, self._own.row, config, most, most, direction)
@@ -94,18 +88,18 @@ class Languages:
             return TextCoder(self._tokenizer, self._row, config, most, most, direction)
         token = self._marian_token(target)
         before = () if token is None else (LANGUAGE,)
-        row = LanguageTokens(MARIAN, lambda code: str(token), before, (END,), (START,), (END,), "OPUS-MT")
+        row = LanguageTokens(MARIAN, lambda code: str(token), before, (END,), (START,), (END,))
         return TextCoder(self._tokenizer, row, config, most, most, Direction(target, target))
 
     def _code(self, code: str) -> str | None:
-        """The code by which the row names a language: `pt` for `pt-BR` where it has no other; None if it has none."""
+        """The row's code for a language: `pt` for `pt-BR` unless it has that; None if it is unknown."""
         assert self._row is not None
         assert self._row.tag is not None
         tag = self._row.tag
         return next((name for name in (code, code.partition("-")[0]) if self._has(tag(name))), None)
 
     def _has(self, token: str) -> bool:
-        """Whether the vocabulary has a token; M2M100's own list of it lacks those of the languages."""
+        """Whether the vocabulary has a token; `get_vocab` of M2M100 lacks those of the languages."""
         found: Any = self._tokenizer.convert_tokens_to_ids(token)
         return found is not None and found != self._tokenizer.unk_token_id
 
@@ -131,7 +125,7 @@ class Languages:
 
 
 def _names(code: str) -> list[str]:
-    """How a language may be named by a token: `pt`, `por`, or `pt_br` for `pt-BR`."""
+    """Possible names of a language in tokens: `pt`, `por`, or `pt_br` for `pt-BR`."""
     language = find_language(code)
     plain = code.partition("-")[0]
     base = find_language(plain)
@@ -142,6 +136,6 @@ def _names(code: str) -> list[str]:
 
 
 def _may_be(named: str, code: str) -> bool:
-    """Whether a checkpoint's own name of a language can be `code`: names of groups, such as `ROMANCE`, can."""
+    """Whether a checkpoint's name of a language may mean `code`; names of groups, such as `ROMANCE`, may."""
     single = {name for language in KNOWN.values() for name in (language.code, language.iso3)}
     return named in _names(code) or named not in single

@@ -1,4 +1,4 @@
-"""Opens translators by what `--translator` names."""
+"""Opens translators by the value of `--translator`."""
 
 from __future__ import annotations
 
@@ -9,23 +9,23 @@ from mrs_suggest.services.translators.seq2seq import Search, Seq2SeqTranslator, 
 
 
 def open_translator(name: str, search: Search | None = None, quantization: str | None = None) -> Translator:
-    """A translator by the folder or hub id of its checkpoint; a licence that restricts its use is told on stderr.
+    """Open a translator by the folder or hub id of its checkpoint; a note is printed about a restrictive licence.
 
     Args:
         quantization: `int8` or `float32`: convert a checkpoint of transformers for CTranslate2, which is faster.
 
     Raises:
-        InputError: there is none, or it is of no family that is known here.
+        InputError: it is missing or damaged, or its family is unknown.
         MissingExtraError: it needs an extra.
     """
-    checkpoint = find_checkpoint(name)
+    checkpoint, search = find_checkpoint(name), search or Search()
     found: Translator
     if checkpoint.is_converted:
         from mrs_suggest.services.translators.ctranslate2_translator import FolderTranslator
 
         if quantization is not None:
             raise InputError(
-                f"--ctranslate2 {quantization}: {OPTION} {name} is converted already; leave --ctranslate2 out."
+                f"--ctranslate2 {quantization}: {OPTION} {name} is converted already; leave out --ctranslate2."
             )
         found = FolderTranslator(checkpoint, search)
     elif quantization is not None:

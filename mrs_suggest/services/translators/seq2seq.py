@@ -1,4 +1,4 @@
-"""Translation with sequence-to-sequence checkpoints of transformers: Marian, M2M100, NLLB, mBART-50, own runs."""
+"""Translation with sequence-to-sequence checkpoints of transformers: Marian, M2M100, NLLB, mBART-50, our own runs."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from mrs_suggest.common.errors import InputError, MissingExtraError, first_line
+from mrs_suggest.common.batches import by_length
+from mrs_suggest.common.errors import InputError, MissingExtraError
 from mrs_suggest.common.text.text import visible
 from mrs_suggest.common.text.text_services import ServiceFacts
-from mrs_suggest.models.checkpoint_loading import DAMAGE
+from mrs_suggest.models.checkpoint_loading import from_pretrained
 from mrs_suggest.models.generation.architectures.prophetnet import corrected, most_tokens
 from mrs_suggest.models.generation.decoding.beam_search import decode
 from mrs_suggest.models.generation.decoding.settings import Decoding
@@ -24,17 +25,17 @@ from mrs_suggest.services.translators.languages import NLLB, NLLB_LICENCE, Langu
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
-MOST = 512  # tokens of a source where the checkpoint does not say: Marian's own limit
+MOST = 512  # tokens of a source if the checkpoint has no limit; Marian's limit
 
 
 @dataclass(frozen=True)
 class Search:
-    """How translations are searched for.
+    """The search for translations.
 
     Attributes:
-        beams: 5, as M2M100 is evaluated (Fan et al. 2020) and fairseq's default; NLLB uses 4, CTranslate2 by default 2.
-        max_tokens: of a translation (CTranslate2's default, 256); one that does not end before is none.
-        batch_tokens: of a batch, padding included; changes speed and memory alone (chosen with
+        beams: as M2M100 is evaluated (Fan et al. 2020), and fairseq's default; NLLB uses 4, CTranslate2 by default 2.
+        max_tokens: of a translation, by default CTranslate2's; a translation that does not end in time is empty.
+        batch_tokens: of a batch, padding included; only affects speed and memory (chosen with
             `benchmarks/bench_translate.py`).
     """
 
@@ -50,12 +51,12 @@ class Search:
 
 
 class CheckpointTranslator(ABC):
-    """What translators on torch and on CTranslate2 share: languages, lengths, batches.
+    """The common part of translators on torch and on CTranslate2: languages, lengths, batches.
 
     Args:
-        checkpoint, search: what translates, and how.
-        tokenizer, config: of the checkpoint; `config` may lack what only transformers knows.
-        model_type: of the checkpoint; empty where its configuration does not have it.
+        tokenizer, config: of the checkpoint; `config` may lack attributes that only transformers has.
+        model_type: of the checkpoint; empty if its configuration lacks it.
+        runtime: for reports.
     """
 
     def __init__(
@@ -63,17 +64,17 @@ class CheckpointTranslator(ABC):
     ) -> None:
         self._checkpoint, self._tokenizer, self._config = checkpoint, tokenizer, config
         self._languages = Languages(checkpoint.name, checkpoint.folder, tokenizer, model_type)
-        positions = most_tokens(config)
-        if positions is None:
-            own = getattr(tokenizer, "model_max_length", None) or MOST
-            positions = own if own < 1 << 20 else MOST
-        self._most = positions
+        own = most_tokens(config) or getattr(tokenizer, "model_max_length", None) or MOST
+        self._most = positions = own if own < 1 << 20 else MOST
         self._search = replace(search, max_tokens=min(search.max_tokens, positions - 2))
         licence = checkpoint.licence
         if self._languages.family == NLLB and not licence:
             licence = NLLB_LICENCE
         self._facts = ServiceFacts(self._languages.family, checkpoint.name, checkpoint.version, licence)
         self._runtime = runtime
+
+    def __reduce__(self) -> tuple[type[CheckpointTranslator], tuple[Any, ...]]:
+        return type(self), (self._checkpoint, self._search)
 
     @property
     def facts(self) -> ServiceFacts:
@@ -97,7 +98,7 @@ class CheckpointTranslator(ABC):
         inputs = coder.messages(list(texts), target)
         found = [""] * len(texts)
         fitting = [number for number, ids in enumerate(inputs) if len(ids) <= self._most]
-        for numbers in batches([len(inputs[number]) for number in fitting], self._search.batch_tokens):
+        for numbers in by_length([inputs[number] for number in fitting], len(fitting), self._search.batch_tokens):
             places = [fitting[number] for number in numbers]
             answers = self._write([inputs[place] for place in places], coder, coder.prompt(target))
             for place, ids in zip(places, answers, strict=True):
@@ -110,27 +111,22 @@ class CheckpointTranslator(ABC):
         """The best translation of each source, as ids without prompt and end."""
 
     def _coder(self, source: str, target: str) -> TextCoder:
-        return self._languages.coder(self._config, source, target, self._most + 1)  # one more tells what does not fit
+        return self._languages.coder(self._config, source, target, self._most + 1)  # one more: it does not fit
 
 
 class Seq2SeqTranslator(CheckpointTranslator):
-    """Translates with a checkpoint of transformers, on torch; the weights are loaded when the first text comes.
+    """Translates with a checkpoint of transformers on torch; the weights are loaded for the first text.
 
     Raises:
-        InputError: it cannot be loaded, or is of no family that is known here.
+        InputError: it cannot be loaded, or its family is unknown.
         MissingExtraError: its tokenizer needs the extra `translate`.
     """
 
-    def __init__(self, checkpoint: Checkpoint, search: Search | None = None) -> None:
+    def __init__(self, checkpoint: Checkpoint, search: Search) -> None:
         import mrs_suggest.models.generation.architectures.convolutional  # noqa: F401  (registers its type)
 
-        search = search or Search()
-        config, tokenizer = load_parts(checkpoint)
-        self._given = search
-        super().__init__(checkpoint, search, tokenizer, config, config.model_type, "torch")
-
-    def __reduce__(self) -> tuple[type[Seq2SeqTranslator], tuple[Checkpoint, Search]]:
-        return Seq2SeqTranslator, (self._checkpoint, self._given)
+        config = from_pretrained("AutoConfig", checkpoint.folder, option=OPTION, shown=checkpoint.name)
+        super().__init__(checkpoint, search, tokenizer_of(checkpoint), config, config.model_type, "torch")
 
     @cached_property
     def model(self) -> PreTrainedModel:
@@ -143,83 +139,34 @@ class Seq2SeqTranslator(CheckpointTranslator):
         return [row[0].tokens if row else [] for row in found]
 
 
-def batches(lengths: Sequence[int], most: int) -> list[list[int]]:
-    """Numbers of texts of similar length together, the longest first, so that a batch has at most `most` tokens with
-    padding (a single text may have more).
-
-    >>> batches([3, 9, 2, 8], 18)
-    [[1, 3], [0, 2]]
-    """
-    found: list[list[int]] = []
-    for number in sorted(range(len(lengths)), key=lambda number: -lengths[number]):
-        if found and lengths[found[-1][0]] * (len(found[-1]) + 1) <= most:
-            found[-1].append(number)
-        else:
-            found.append([number])
-    return found
-
-
-def load_parts(checkpoint: Checkpoint) -> tuple[Any, Any]:
-    """Configuration and tokenizer of a checkpoint of transformers.
-
-    Raises:
-        InputError: they cannot be loaded.
-        MissingExtraError: the tokenizer needs the extra `translate`.
-    """
-    from transformers import AutoConfig
-
-    try:
-        config = AutoConfig.from_pretrained(str(checkpoint.folder), trust_remote_code=False)
-    except DAMAGE as error:
-        raise InputError(f"{OPTION} {checkpoint.name}: cannot be loaded ({first_line(error)}).") from None
-    return config, load_tokenizer(checkpoint)
-
-
-def load_tokenizer(checkpoint: Checkpoint) -> Any:
+def tokenizer_of(checkpoint: Checkpoint) -> Any:
     """The tokenizer of a checkpoint.
 
     Raises:
         InputError: it cannot be loaded.
         MissingExtraError: it needs the extra `translate`.
     """
-    from transformers import AutoTokenizer
-
     pieces = any(checkpoint.folder.glob("*.spm")) or any(checkpoint.folder.glob("sentencepiece*.model"))
     if pieces and not (checkpoint.folder / "tokenizer.json").is_file():
         try:
             import sentencepiece  # noqa: F401
         except ImportError:
             raise MissingExtraError("sentencepiece", "translate", f"the tokenizer of {checkpoint.name}") from None
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # Marian's recommends a package that this way of tokenizing never calls
-            return AutoTokenizer.from_pretrained(str(checkpoint.folder), trust_remote_code=False)
-    except DAMAGE as error:
-        raise InputError(f"{OPTION} {checkpoint.name}: its tokenizer cannot be loaded ({first_line(error)}).") from None
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # Marian's recommends a package that is not used here
+        return from_pretrained("AutoTokenizer", checkpoint.folder, option=OPTION, shown=checkpoint.name)
 
 
 def load_weights(checkpoint: Checkpoint) -> PreTrainedModel:
-    """The model of a checkpoint in float32, in evaluation mode.
-
-    Raises:
-        InputError: it cannot be loaded.
-    """
-    import torch
-    from transformers import AutoModelForSeq2SeqLM
-    from transformers.utils.logging import disable_progress_bar
-
-    disable_progress_bar()  # of reading the weights
-    try:
-        model = AutoModelForSeq2SeqLM.from_pretrained(
-            str(checkpoint.folder), trust_remote_code=False, use_safetensors=True, dtype=torch.float32
-        )
-    except DAMAGE as error:
-        raise InputError(f"{OPTION} {checkpoint.name}: cannot be loaded ({first_line(error)}).") from None
+    """The model of a checkpoint in float32, in evaluation mode; InputError if it cannot be loaded."""
+    model: PreTrainedModel = from_pretrained(
+        "AutoModelForSeq2SeqLM", checkpoint.folder, option=OPTION, shown=checkpoint.name
+    )
     return corrected(model).eval()
 
 
 def say_licence(facts: ServiceFacts) -> None:
-    """Tell on stderr a licence that restricts what translations may be used for."""
+    """Print a note about a licence that restricts the use of translations."""
     if "nc" in facts.licence.lower().split("-"):
         print(
             f"note: {visible(facts.name)} has the licence {visible(facts.licence)}: no commercial use; the report and "

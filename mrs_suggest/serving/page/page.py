@@ -1,4 +1,4 @@
-"""The demo page: a chat as a person sees suggestions, with one model or several side by side.
+"""The demo page: a chat with suggestions from one model, or from several side by side.
 
 Needs gradio 6 (`pip install '.[demo]'`).
 """
@@ -31,7 +31,7 @@ Type what somebody writes to you. Each model offers three replies; click one to 
 
 
 def load_models(names: Sequence[str], verify: bool = False) -> dict[str, Suggester]:
-    """Load the models of a page, ready to answer; each once, by its name.
+    """Load different models by name, ready to answer.
 
     Raises:
         InputError: a model cannot be loaded.
@@ -39,7 +39,7 @@ def load_models(names: Sequence[str], verify: bool = False) -> dict[str, Suggest
     models = {}
     for name in dict.fromkeys(names):
         suggester = Suggester.load(name, verify=verify)
-        suggester.suggest(["?"], suggester.languages[0])  # the first answer reads what is read lazily
+        suggester.suggest(["?"], suggester.languages[0])  # the first answer loads the lazy parts
         models[name] = suggester
     return models
 
@@ -48,7 +48,7 @@ def make_page(models: Mapping[str, Suggester]) -> gradio.Blocks:
     """The page as `gradio.Blocks`.
 
     Args:
-        models: by the name that is shown; a column each.
+        models: by the displayed name; each gets a column.
 
     Raises:
         MissingExtraError: gradio is not installed.
@@ -110,11 +110,11 @@ def serve_page(page: gradio.Blocks, host: str | None = None, port: int | None = 
     """Serve the page until interrupted.
 
     Args:
-        host: None: gradio's own, 127.0.0.1 or what `GRADIO_SERVER_NAME` says (in a Space, all addresses).
-        port: None: the first free one from 7860.
+        host: default: gradio's, which is 127.0.0.1, or `GRADIO_SERVER_NAME` (in a Space, all addresses).
+        port: default: the first free one from 7860.
 
     Raises:
-        InputError: the port is taken, or the address is not one of this machine.
+        InputError: the port is in use, or the address does not belong to this machine.
     """
     from gradio.exceptions import ServerFailedToStartError
 
@@ -137,19 +137,19 @@ def _gradio() -> Any:
 
 
 def _column(gr: Any, number: int, name: str) -> list[Any]:
-    """The parts of a model's column: status, buttons, why there is no suggestion, table."""
+    """The parts of a model's column: status, buttons, reason for an empty answer, table."""
     with gr.Column(min_width=300):
         gr.HTML(f"<b>{html.escape(visible(name))}</b>", elem_id=f"model-{number}")
         status = gr.HTML("", elem_id=f"status-{number}")
         buttons = [gr.Button("", visible=False, elem_id=f"reply-{number}-{place}", size="lg") for place in range(SHOWN)]
         why = gr.HTML("", elem_id=f"why-{number}")
-        with gr.Accordion("What spoke for each", open=True, elem_id=f"parts-{number}", elem_classes="mrs-parts"):
+        with gr.Accordion("How each was scored", open=True, elem_id=f"parts-{number}", elem_classes="mrs-parts"):
             parts = gr.HTML("")
     return [status, *buttons, why, parts]
 
 
 def _updates(gr: Any, answer: PageAnswer | None) -> list[Any]:
-    """New values for the parts of a column; None: no message is waiting."""
+    """New values for the parts of a column; without an answer, empty ones."""
     if answer is None:
         return ["", *(gr.update(value="", visible=False) for _ in range(SHOWN)), "", ""]
     replies = [suggestion.reply for suggestion in answer.suggestions]
@@ -157,7 +157,7 @@ def _updates(gr: Any, answer: PageAnswer | None) -> list[Any]:
         gr.update(value=replies[place] if place < len(replies) else "", visible=place < len(replies))
         for place in range(SHOWN)
     ]
-    why = f"Nothing is suggested: {answer.why}." if not replies else f"Only neutral replies: {answer.why}."
+    why = f"{'Only neutral replies' if replies else 'No suggestions'}: {answer.why}."
     told = html.escape(visible(why)) if answer.why else ""
     return [html.escape(status_text(answer)), *buttons, told, table_html(answer)]
 

@@ -1,4 +1,4 @@
-"""What the demo page shows for a message: suggestions, where each comes from, or why there is none; without gradio."""
+"""The answers that the demo page shows, as text and HTML; without gradio."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from mrs_suggest.common.errors import ArgumentError
-from mrs_suggest.suggest.answering import Suggestion
+from mrs_suggest.suggest.answering import Answer, Suggestion
 from mrs_suggest.suggest.guard import NO_REPLIES, UNLIKELY
 from mrs_suggest.suggest.guard import REASONS as GUARDED
 from mrs_suggest.suggest.suggester import Suggester
 
 SHOWN = 3  # as the metric scores them (Zhang et al. 2021, section 3.3)
-LEAST = 0.01  # probability of a second language that is shown; ours: rounds to 1 %
-# Where what speaks for a suggestion comes from, by the parts of a ranker.
+LEAST = 0.01  # the probability from which a second language is shown; ours: rounds to 1 %
+# The source of each part of a ranker's score.
 SOURCES = {
     "direct": "direct",
     "nearest": "memory",
@@ -28,9 +28,9 @@ SOURCES = {
 REASONS = {
     "blank": "the message is blank",
     "language_unclear": "the language is not clear; choose it above",
-    "tags": "no reply in this language has the tags that are asked for",
+    "tags": "no reply in this language has the requested tags",
     "none": "the model found no reply",
-    UNLIKELY: "a suggestion would hardly be used",
+    UNLIKELY: "a suggestion is unlikely to be used",
     NO_REPLIES: "the model has no replies in this language, or none that fits a message like this one",
     **{code: f"the message seems to be about {about}" for code, about in GUARDED.items()},
 }
@@ -38,14 +38,13 @@ REASONS = {
 
 @dataclass(frozen=True)
 class PageAnswer:
-    """What one model says to one message.
+    """One model's answer to one message.
 
     Attributes:
-        language: in which it answers; None if it is not clear.
-        likely: the languages that the model finds likely with their probabilities, the first best; empty if the
-            language was given.
+        language: of the answer; None if it is not clear.
+        likely: the most likely languages with their probabilities, best first; empty if the language was given.
         suggestions: at most `SHOWN`.
-        why: why there is no suggestion, or only neutral ones; empty otherwise.
+        why: the reason for an empty answer, or for only neutral replies; otherwise empty.
         milliseconds: to find the language and the suggestions.
     """
 
@@ -71,28 +70,20 @@ def answer_message(
     """
     begin = time.perf_counter()
     likely: list[tuple[str, float]] = []
-    code, reason, found = language, "", list[Suggestion]()
+    answer, reason = Answer(), ""
     try:
-        if not message.strip():
-            code, reason = None, "blank"
-        else:
-            if code is None:
-                likely = suggester.rank_languages(message)[:2]
-                code = suggester.sure_language(message)
-            if code is None:
-                reason = "language_unclear"
-            else:
-                (row,) = suggester.suggest([message], code, SHOWN, allow, deny)
-                found = list(row)
-                reason = getattr(row, "reason", None) or ("" if found else "tags" if allow or deny else "none")
+        if language is None and message.strip():
+            likely = suggester.rank_languages(message)[:2]
+        (answer,) = suggester.suggest([message], language, SHOWN, allow, deny)
+        reason = answer.reason or ("" if answer else "tags" if allow or deny else "none")
     except ArgumentError as error:
-        code, reason = None, error.problem
+        reason = error.problem
     milliseconds = 1000 * (time.perf_counter() - begin)
-    return PageAnswer(code, likely, found, REASONS.get(reason, reason.replace("_", " ")), milliseconds)
+    return PageAnswer(answer.language, likely, answer, REASONS.get(reason, reason.replace("_", " ")), milliseconds)
 
 
 def source_of(suggestion: Suggestion) -> str:
-    """Where a suggestion comes from: what the model says of it, or the source that speaks for it most.
+    """The source of a suggestion: the model's own statement, or the source with the largest share in its score.
 
     >>> source_of(Suggestion("Yes!", 0.4, {"direct": 0.5, "votes": 0.4, "tfidf_votes": 0.3}))
     'memory'
@@ -109,7 +100,7 @@ def source_of(suggestion: Suggestion) -> str:
 
 
 def status_text(answer: PageAnswer) -> str:
-    """The language and how long it took, as plain text."""
+    """The language and the time taken, as plain text."""
     if answer.likely:
         shown = [answer.likely[0], *(one for one in answer.likely[1:] if one[1] >= LEAST)]
         language = ", ".join(f"{code} {probability:.0%}" for code, probability in shown)

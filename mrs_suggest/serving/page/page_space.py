@@ -1,6 +1,5 @@
-"""The files of the demo page's Space: the page, the packages that it needs, and models that are not on the hub.
-
-The Space needs no release of this package: it holds the source files of the packages that the page imports.
+"""The files of the demo page's Space: the page, the source of our packages that it imports, and models that are not on
+the hub. The Space does not need a release of this package.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from mrs_suggest.common.errors import InputError
 from mrs_suggest.common.extras import installed_asked
 from mrs_suggest.common.hub.hub import require_repo_id, split_revision
 
-# What the page imports: the metrics, and of `mrs_suggest` what answers messages.
+# The packages that the page imports.
 FOLDERS = ("mrs_metrics", *(f"mrs_suggest/{name}" for name in ("common", "models", "suggest", "serving/page")))
 TOP = Path(__file__).resolve().parents[3]
 KINDS = (".py", ".yaml", ".typed")
@@ -46,7 +45,7 @@ def space_files(repo_id: str, models: Mapping[str, Mapping[str, bytes | Path] | 
 
     Args:
         repo_id: `ORG/NAME` of the Space.
-        models: name of a model -> its files by path, to be published with the page; None: the Space takes it from the
+        models: name of a model -> its files by path, to be published with the page; None: the Space loads it from the
             hub, by its name `ORG/NAME` or `ORG/NAME@REVISION`.
 
     Raises:
@@ -75,9 +74,9 @@ def space_files(repo_id: str, models: Mapping[str, Mapping[str, bytes | Path] | 
 
 
 def requirements() -> list[str]:
-    """What the copied files import of what the package asks for with the extra `train`, sorted."""
+    """The requirements of this package, with the extra `train`, that the copied files import, sorted."""
     imported = {module for path in _sources().values() if path.suffix == ".py" for module in _imports(path)}
-    distributions = metadata.packages_distributions()  # looks through every installed file
+    distributions = metadata.packages_distributions()  # reads every installed file
     packages = {name for module in imported for name in distributions.get(module, [])}
     wanted = {_plain(name) for name in packages}
     asked = installed_asked()

@@ -15,7 +15,7 @@ from mrs_suggest.common.errors import InputError
 from mrs_suggest.common.io.lines import read_lines
 from mrs_suggest.staple.analysis.scored_systems import MEANS
 
-# The features of the task's teams, Table 5. For Table 4, the paper does not tell which team used which corpus. The cell
+# The features of the task's teams, Table 5. For Table 4, the paper does not say which team used which corpus. The cell
 # of nagoudi and backtranslation cannot be read in our copy; section 4.3 counts three such teams, so it is ticked.
 TEAMS = "staple-teams"
 KEYS = ("system", "team")  # columns that name a system
@@ -23,11 +23,7 @@ NOT_SCORES = "expected a report.json of `mrs staple report`, or a CSV with syste
 
 
 class Score(NamedTuple):
-    """The scores of a system's translations of a prompt.
-
-    Attributes:
-        scores: by the names of `MEANS`; a file may have some of them.
-    """
+    """The scores of a system's translations of a prompt, by the names of `MEANS`; a file may lack some."""
 
     system: str
     track: str
@@ -37,12 +33,12 @@ class Score(NamedTuple):
 
 @dataclass(frozen=True)
 class FeatureTable:
-    """What systems have.
+    """The features of systems.
 
     Attributes:
         names: of the features, in the order of the file.
-        values: (system, track) -> feature -> value; the track is "" where the table has no tracks.
-        teams: system -> its team; the system itself where the table has no teams.
+        values: (system, track) -> feature -> value; the track is "" in a table without tracks.
+        teams: system -> its team; the system itself in a table without teams.
         by_track: whether the table has a row for each track.
     """
 
@@ -52,7 +48,6 @@ class FeatureTable:
     by_track: bool
 
     def of(self, system: str, track: str) -> dict[str, float] | None:
-        """The features of a system in a track; None if the table lacks them."""
         return self.values.get((system, track if self.by_track else ""))
 
 
@@ -79,14 +74,13 @@ def _scores_of(path: Path) -> Iterator[Score]:
         return
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
+        found = list(_from_report(content) if isinstance(content["scores"], dict) else _from_saved(content))
     except OSError as error:
         raise InputError(f"{path}: cannot read the file ({error.strerror}); {NOT_SCORES}.") from None
-    except ValueError:
+    except json.JSONDecodeError:
         raise InputError(f"{path}: not JSON; {NOT_SCORES}.") from None
-    try:
-        found = list(_from_report(content) if isinstance(content["scores"], dict) else _from_saved(content))
     except (KeyError, TypeError, ValueError, AttributeError):
-        raise InputError(f"{path}: has no scores of prompts; {NOT_SCORES}.") from None
+        found = []
     if not found:
         raise InputError(f"{path}: has no scores of prompts; {NOT_SCORES}.")
     yield from found
@@ -128,7 +122,7 @@ def _from_csv(path: Path) -> Iterator[Score]:
 
 
 def read_features(source: str) -> FeatureTable:
-    """A table of features: `system` or `team`, perhaps `track`, then a number for each feature.
+    """A table of features: `system` or `team`, optionally `track`, then a number for each feature.
 
     Args:
         source: a CSV file, or `staple-teams` for Table 5 of the paper.

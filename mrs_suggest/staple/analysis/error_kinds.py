@@ -16,7 +16,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from difflib import SequenceMatcher
 
 from mrs_suggest.staple.analysis.error_words import Class, ErrorWords, letters
@@ -33,16 +32,6 @@ JAMO = 2  # letters of a Hangul stem's last syllable that may change with the en
 STEM_SHARE = 0.4  # of the shorter form's letters; ours
 
 
-@dataclass
-class _Sides:
-    """The words of both translations, and the places of those that the other one lacks."""
-
-    left: Sequence[str]
-    right: Sequence[str]
-    left_only: list[int] = field(default_factory=list)
-    right_only: list[int] = field(default_factory=list)
-
-
 def kind_of(left: Sequence[str], right: Sequence[str], lists: ErrorWords) -> str:
     """The kind of the difference of two translations, one of `PRECISION_KINDS`.
 
@@ -56,16 +45,20 @@ def kind_of(left: Sequence[str], right: Sequence[str], lists: ErrorWords) -> str
     >>> kind_of(pt.cut("gosto disso"), pt.cut("eu gosto disso"), pt)
     'pronoun'
     """
-    sides = _Sides(left, right)
-    sides.left_only, sides.right_only = _only(left, right), _only(right, left)
-    kinds = [WORD_ORDER] if _reordered(sides) else []
-    pairs = _by_stem(sides)
-    pairs += _by_place(sides, pairs)
-    paired_left, paired_right = {x for x, _ in pairs}, {y for _, y in pairs}
+    left_only, right_only = _only(left, right), _only(right, left)
+    shared = [
+        [word for place, word in enumerate(words) if place not in only]
+        for words, only in ((left, set(left_only)), (right, set(right_only)))
+    ]
+    kinds = [] if shared[0] == shared[1] else [WORD_ORDER]
+    pairs = _by_stem(left, right, left_only, right_only)
+    paired = [{pair[side] for pair in pairs} for side in (0, 1)]
+    pairs += _by_place(left, right, set(left_only) - paired[0], set(right_only) - paired[1])
+    paired = [{pair[side] for pair in pairs} for side in (0, 1)]
     for x, y in pairs:
-        kinds += _of_pair(sides, x, y, lists)
-    kinds += _of_singles(left, [x for x in sides.left_only if x not in paired_left], lists)
-    kinds += _of_singles(right, [y for y in sides.right_only if y not in paired_right], lists)
+        kinds += _of_pair(left, right, x, y, lists)
+    kinds += _of_singles(left, [x for x in left_only if x not in paired[0]], lists)
+    kinds += _of_singles(right, [y for y in right_only if y not in paired[1]], lists)
     others = kinds.count(OTHER)
     if others > FAR * max(len(left), len(right)):
         return OVER_GENERATED
@@ -86,20 +79,13 @@ def _only(words: Sequence[str], others: Sequence[str]) -> list[int]:
     return found
 
 
-def _reordered(sides: _Sides) -> bool:
-    """Whether the words that both have stand in another order."""
-    left_only, right_only = set(sides.left_only), set(sides.right_only)
-    left = [word for place, word in enumerate(sides.left) if place not in left_only]
-    return left != [word for place, word in enumerate(sides.right) if place not in right_only]
-
-
-def _by_stem(sides: _Sides) -> list[tuple[int, int]]:
+def _by_stem(
+    left: Sequence[str], right: Sequence[str], left_only: Sequence[int], right_only: Sequence[int]
+) -> list[tuple[int, int]]:
     """Pairs of places whose words share a stem, the longest stems first."""
-    found = []
-    for x in sides.left_only:
-        for y in sides.right_only:
-            if size := stem_length(sides.left[x], sides.right[y]):
-                found.append((-size, abs(x - y), x, y))
+    found = [
+        (-size, abs(x - y), x, y) for x in left_only for y in right_only if (size := stem_length(left[x], right[y]))
+    ]
     taken: list[tuple[int, int]] = []
     for _, _, x, y in sorted(found):
         if all(x != a and y != b for a, b in taken):
@@ -107,12 +93,12 @@ def _by_stem(sides: _Sides) -> list[tuple[int, int]]:
     return taken
 
 
-def _by_place(sides: _Sides, taken: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Pairs of further places where one word stands for another."""
-    left_taken, right_taken = {x for x, _ in taken}, {y for _, y in taken}
-    left_open, right_open = set(sides.left_only) - left_taken, set(sides.right_only) - right_taken
-    matcher = SequenceMatcher(None, list(sides.left), list(sides.right), autojunk=False)
-    found = []
+def _by_place(
+    left: Sequence[str], right: Sequence[str], left_open: set[int], right_open: set[int]
+) -> list[tuple[int, int]]:
+    """Pairs of further places where one word replaces another."""
+    matcher = SequenceMatcher(None, list(left), list(right), autojunk=False)
+    found: list[tuple[int, int]] = []
     for tag, start, end, other_start, other_end in matcher.get_opcodes():
         if tag == "replace":
             mine = [x for x in range(start, end) if x in left_open]
@@ -138,16 +124,16 @@ def _shared(a: str, b: str) -> int:
     return next((place for place, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), min(len(a), len(b)))
 
 
-def _of_pair(sides: _Sides, x: int, y: int, lists: ErrorWords) -> list[str]:
+def _of_pair(mine: Sequence[str], theirs: Sequence[str], x: int, y: int, lists: ErrorWords) -> list[str]:
     """The kinds of the difference between two paired words."""
-    left, right = sides.left[x], sides.right[y]
+    left, right = mine[x], theirs[y]
     if lists.is_number(left) or lists.is_number(right):
         return [NUMBER]
-    mine, theirs = lists.pronoun(left), lists.pronoun(right)
+    pronouns = lists.pronoun(left), lists.pronoun(right)
     if any(left in forms and right in forms for forms in lists.nouns.forms):
         return [DECLENSION]
-    if mine and theirs:
-        return [DECLENSION if mine == theirs else PRONOUN]
+    if all(pronouns):
+        return [DECLENSION if pronouns[0] == pronouns[1] else PRONOUN]
     if lists.is_loan(left) != lists.is_loan(right):
         return [LOANWORD]
     if left in lists.nouns.words and right in lists.nouns.words:
@@ -155,18 +141,17 @@ def _of_pair(sides: _Sides, x: int, y: int, lists: ErrorWords) -> list[str]:
     if left in lists.verbs.words and right in lists.verbs.words:
         return [VERB_SUFFIX]
     if stem_length(left, right):
-        return [_of_endings(sides, x, y, lists)]
-    if mine or theirs or {left, right} & (lists.nouns.words | lists.verbs.words):
+        before = {*mine[max(0, x - 1) : x], *theirs[max(0, y - 1) : y]}
+        return [_of_endings(left, right, before, lists)]
+    if any(pronouns) or {left, right} & (lists.nouns.words | lists.verbs.words):
         return [_of_word(left, lists), _of_word(right, lists)]
     return [OTHER]
 
 
-def _of_endings(sides: _Sides, x: int, y: int, lists: ErrorWords) -> str:
-    """Verb suffix or declension, for two words with one stem."""
-    left, right = sides.left[x], sides.right[y]
+def _of_endings(left: str, right: str, before: set[str], lists: ErrorWords) -> str:
+    """Verb suffix or declension, for two words with one stem, by their endings and the words before them."""
     verb, noun = _endings_length(left, right, lists.verbs), _endings_length(left, right, lists.nouns)
     if verb and noun:
-        before = {*sides.left[max(0, x - 1) : x], *sides.right[max(0, y - 1) : y]}
         after_verb, after_noun = bool(before & lists.verbs.after), bool(before & lists.nouns.after)
         if after_verb != after_noun:
             return VERB_SUFFIX if after_verb else DECLENSION

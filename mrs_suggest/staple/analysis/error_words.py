@@ -1,4 +1,4 @@
-"""The words that tell kinds of errors apart, by language: one small YAML file each in `error_words/`, ours.
+"""Lists of words that identify kinds of errors: one small YAML file per language in `error_words/`, ours.
 
 Keys of a file; all but pronouns and numbers may be missing:
 
@@ -25,10 +25,7 @@ import yaml
 from mrs_metrics.translations_f1 import read_paper
 
 _FOLDER = "error_words"
-_SCRIPTS = {
-    "katakana": re.compile(r"[\u30a0-\u30ff]{2,}"),
-    "latin": re.compile(r"[a-z]{2,}"),
-}
+_SCRIPTS = {"katakana": re.compile(r"[\u30a0-\u30ff]{2,}"), "latin": re.compile(r"[a-z]{2,}")}
 _RUNS = re.compile(
     r"[\u3400-\u9fff々]+|[\u3040-\u309f]+|[\u30a0-\u30ffー]+|[0-9]+|[^\W0-9\u3040-\u30ff\u3400-\u9fff]+|\S"
 )
@@ -181,7 +178,7 @@ class ErrorWords:
 
 
 def error_words(language: str) -> ErrorWords | None:
-    """The lists of a language; None where there are none."""
+    """The lists of a language, if it has any."""
     file = resources.files(__package__ or "mrs_suggest.staple.analysis").joinpath(_FOLDER, f"{language}.yaml")
     if not language.isalpha() or not file.is_file():
         return None
@@ -200,18 +197,25 @@ def error_words(language: str) -> ErrorWords | None:
 
 
 def made_up_words(language: str, seed: int) -> ErrorWords | None:
-    """The lists of a language of `synthetic-staple`, which its grammar knows; None if it has no such language."""
-    from mrs_datasets.synthetic.grammar import made_up_languages
+    """The lists of a language of `synthetic-staple`, which its grammar knows; None for any other language."""
+    from mrs_datasets.synthetic.grammar.paraphrases import (
+        DECLENSION,
+        LOANWORD,
+        NUMBER,
+        PRONOUN,
+        VERB_SUFFIX,
+        made_up_languages,
+    )
 
     known = made_up_languages(seed)
     if language not in known:
         return None
-    found = known[language].phenomena()
-    cases = tuple(sorted(found.cases, key=lambda one: (-len(one), one)))
-    suffixes = tuple(sorted(found.verb_suffixes, key=lambda one: (-len(one), one)))
-    loans = frozenset(found.loanwords.values()) | found.rejected_loanwords
+    found = {phenomenon: frozenset(words) for phenomenon, words in known[language].vocabulary.items()}
+    cases, suffixes = (
+        tuple(sorted(found[name], key=lambda one: (-len(one), one))) for name in (DECLENSION, VERB_SUFFIX)
+    )
     nouns = Class(cases, frozenset(cases))  # qaa has endings, qab particles
-    return ErrorWords(language, found.pronouns, found.numbers, Class(suffixes), nouns, loans)
+    return ErrorWords(language, found[PRONOUN], found[NUMBER], Class(suffixes), nouns, found[LOANWORD])
 
 
 def letters(word: str) -> str:

@@ -1,7 +1,7 @@
-"""What systems get wrong, by kind: predictions that are not accepted, and heavy translations that were not found.
+"""The errors of systems by kind: predictions that are not accepted, and heavy translations that were not found.
 
 Each is compared with the nearest translation on the other side, see `Neighbours`;
-`mrs_suggest.staple.analysis.error_kinds` tells what distinguishes the two.
+`mrs_suggest.staple.analysis.error_kinds` names the difference.
 """
 
 from __future__ import annotations
@@ -168,7 +168,7 @@ class ErrorAnalysis:
         )
 
     def _wrong(self, key: str, texts: Sequence[str], predicted: Mapping[str, str]) -> list[tuple[str, Example]]:
-        """Predictions that are not accepted, each beside the nearest accepted translation."""
+        """Predictions that are not accepted, each with the nearest accepted translation."""
         if not texts:
             return []
         accepted, written = self.gold.accepted[key], self.gold.written[key]
@@ -185,7 +185,7 @@ class ErrorAnalysis:
         return found
 
     def _missing(self, key: str, texts: Sequence[str], predicted: Mapping[str, str]) -> list[tuple[str, Example]]:
-        """Missing translations, each beside the nearest prediction."""
+        """Missing translations, each with the nearest prediction."""
         accepted, written = self.gold.accepted[key], self.gold.written[key]
         if not predicted:
             return [(NOT_FOUND, Example(accepted[text], key, "", written[text])) for text in texts]

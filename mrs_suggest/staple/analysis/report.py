@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import mrs_suggest.common
-from mrs_metrics.resampling import STUDENTISED
+from mrs_metrics.significance import STUDENTISED
 from mrs_metrics.translations_f1 import oracle_curve
 from mrs_suggest.common.io.files import atomic_folder, atomic_write
 from mrs_suggest.common.report.pages import Block, Grid, Heading, Paragraph, Picture, as_html, as_markdown
 from mrs_suggest.common.text.text import finite_json
 from mrs_suggest.evaluation.paper_results import paper_table
-from mrs_suggest.evaluation.scores.score_systems import ALPHA, SAMPLES
+from mrs_suggest.evaluation.scores.systems import ALPHA, SAMPLES
 from mrs_suggest.staple.analysis.errors import Errors
 from mrs_suggest.staple.analysis.report_errors import PICTURE, analyse_errors, draw_errors, error_blocks
 from mrs_suggest.staple.analysis.report_pictures import draw_oracle, draw_precision_recall
@@ -29,13 +29,13 @@ FIGURE_3, ORACLE = "precision_recall.png", "oracle.png"
 
 @dataclass(frozen=True)
 class Report:
-    """What a report tells.
+    """The content of a report.
 
     Attributes:
         systems: best first.
         oracle: k -> weighted F1 of the k heaviest accepted translations of each prompt (Table 7).
         errors: system -> its errors by kind.
-        words_note: where there are no lists of words for the language.
+        words_note: given if the language lacks lists of words.
     """
 
     gold: Gold
@@ -46,7 +46,7 @@ class Report:
 
 
 def make_report(gold: Gold, systems: Sequence[System]) -> Report:
-    """Compute what the scores of the systems do not have yet."""
+    """Add the oracle and the errors to the scores of the systems."""
     most = max(map(len, gold.accepted.values()))
     ks = [k for k in KS if k < most] or [1]
     curve = oracle_curve(gold.rows, ks, gold.rules)  # type: ignore[arg-type]  # rows of the data set
@@ -112,7 +112,7 @@ def system_rows(systems: Sequence[System]) -> tuple[list[str], list[list[str]]]:
 
 
 def table_notes(report: Report) -> list[str]:
-    """What the columns of the table of systems mean."""
+    """Notes on the columns of the table of systems."""
     notes = [
         f"Means over {len(report.gold.rows):,} prompts, in brackets their 95 % intervals ({STUDENTISED}).",
         f"Rank: a new one starts where neighbours differ (permutation test, {SAMPLES:,} samples, p < {ALPHA:g}).",
@@ -168,7 +168,7 @@ def _oracle_blocks(report: Report) -> list[Block]:
 
 
 def _paper_blocks(report: Report) -> list[Block]:
-    """Table 3 of the track, beside data of the task alone."""
+    """Table 3 of the track, for data of the task only."""
     gold = report.gold
     table = paper_table("staple", "table_3", gold.language) if gold.staple else {}
     if not table:

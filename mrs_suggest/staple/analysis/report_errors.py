@@ -46,13 +46,13 @@ MOST_DRAWN = 8  # systems; more bars cannot be told apart
 
 
 def lists_of(gold: Gold) -> tuple[ErrorWords, str]:
-    """The lists of words for the data's language, and a note where there are none."""
+    """The lists of words for the data's language, and a note if they are missing."""
     found = made_up_words(gold.language, gold.seed) if gold.seed is not None else None
     found = found or error_words(gold.language)
     if found:
         return found, ""
     note = f"There are no lists of words for {gold.language or 'an unknown language'}, so that only word order and "
-    return ErrorWords(gold.language), f"{note}over-generated translations are told apart."
+    return ErrorWords(gold.language), f"{note}over-generated translations are distinguished."
 
 
 def analyse_errors(gold: Gold, systems: Sequence[System]) -> tuple[dict[str, Errors], str]:
@@ -66,9 +66,9 @@ def error_blocks(gold: Gold, found: Mapping[str, Errors], note: str) -> Iterator
     """Tables of counts and of lost weight, and the heaviest examples of every system."""
     yield Heading("Errors by kind")
     yield Paragraph(
-        "Each wrong prediction stands beside the nearest accepted translation, and each missing translation beside the "
-        "nearest prediction; rules and lists of words (ours) name what distinguishes the two, after section 4.5 of the "
-        f"paper. {note}".strip()
+        "Each wrong prediction stands next to the nearest accepted translation, and each missing translation next to "
+        "the nearest prediction; rules and lists of words (ours) name what distinguishes the two, after section 4.5 "
+        f"of the paper. {note}".strip()
     )
     yield Picture(PICTURE, "Shares of the kinds among wrong predictions, and accepted weight lost by kind")
     header = ["kind", *found]

@@ -10,16 +10,13 @@ from typing import Any
 import numpy as np
 
 from mrs_datasets.readers.staple.staple_files import read_staple_predictions
-from mrs_metrics.resampling import STUDENTISED
-from mrs_metrics.significance import bootstrap_interval
+from mrs_metrics.significance import STUDENTISED, bootstrap_interval
 from mrs_metrics.translations_f1 import Tally, WeightedF1Scores, aggregate
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.common.io.files import file_sha256
 from mrs_suggest.common.metric_errors import metric_errors
-from mrs_suggest.evaluation.metrics.weighted_f1 import SPEC
-from mrs_suggest.evaluation.scores.metric_record import ScoreRecord
-from mrs_suggest.evaluation.scores.score_systems import rank_systems
-from mrs_suggest.evaluation.scores.scoring import ScoredSystem
+from mrs_suggest.evaluation.scores.metrics import Scored
+from mrs_suggest.evaluation.scores.systems import rank_systems
 from mrs_suggest.staple.gold import Gold, first_written, read_lists
 from mrs_suggest.staple.hypotheses import read_hypotheses
 
@@ -46,7 +43,7 @@ class System:
     name: str
     predicted: Mapping[str, Mapping[str, str]]
     scores: WeightedF1Scores
-    scored: ScoredSystem
+    scored: Scored
     intervals: Mapping[str, tuple[float, float]]
     top_found: float
     source: Mapping[str, Any] = field(default_factory=dict)
@@ -117,8 +114,17 @@ def score(gold: Gold, name: str, predictions: Predictions, source: Mapping[str, 
             hits += max(accepted, key=accepted.__getitem__) in predicted[key]
         scores = tally.scores(predictions)
         intervals = {kind: bootstrap_interval(getattr(scores, kind)) for kind in MEANS}
-    record = ScoreRecord.of(aggregate(scores), scores.signature, intervals["weighted_f1"])
-    scored = ScoredSystem(name, record, scores.weighted_f1.tolist(), scores.ids)
+    n, *figures = aggregate(scores).items()
+    scored = Scored(
+        int(n[1]),
+        dict(figures),
+        {"signature": scores.signature},
+        intervals["weighted_f1"],
+        STUDENTISED,
+        values=scores.weighted_f1.tolist(),
+        examples=scores.ids,
+        system=name,
+    )
     return System(name, predicted, scores, scored, intervals, hits / len(scores.ids), source or {})
 
 
@@ -126,7 +132,7 @@ def score_all(gold: Gold, files: Mapping[str, Path]) -> list[System]:
     """Score the files of systems and the given automatic translation, where the data have it; rank them, best first.
 
     Raises:
-        InputError: a file is missing, broken or of other data, or there is no system.
+        InputError: a file is missing, broken or of other data, or no system is given.
     """
     if REFERENCE in files:
         raise InputError(f"--systems: {REFERENCE!r} is the given automatic translation; choose another name.")
@@ -136,7 +142,7 @@ def score_all(gold: Gold, files: Mapping[str, Path]) -> list[System]:
     if not found:
         raise InputError(f"--systems: pass a file; {gold.name} has no automatic translation to report.")
     scored = [system.scored for system in found]
-    rank_systems(scored, SPEC, correct=False)
+    rank_systems(scored, "weighted_f1")
     return sorted(found, key=lambda system: [one is system.scored for one in scored].index(True))
 
 
@@ -144,8 +150,7 @@ def as_json(system: System) -> dict[str, Any]:
     """A system's figures; precision and recall without `mean_` are over all translations, as `mrs score` gives them."""
     means = {f"mean_{kind}": system.mean(kind) for kind in MEANS[:2]}
     return {
-        **system.scored.as_json(),
-        "interval_method": STUDENTISED,
+        **system.scored.among_others(),
         **means,
         "intervals": {kind: list(interval) for kind, interval in system.intervals.items()},
         "translations": system.translations,

@@ -109,7 +109,7 @@ def best_count(lists: Lists, gold: Gold, order: Ints) -> tuple[int, float]:
     if not longest:
         return 1, 0.0
     f1 = prefix_scores(lists, gold, order)
-    column = np.arange(lists.size) - np.repeat(lists.starts[:-1], sizes)
+    column = lists.place
     gain = f1 - np.where(column > 0, np.concatenate([[0.0], f1[:-1]]), 0.0)
     totals = np.cumsum(np.bincount(column, gain, minlength=longest))
     best = int(np.argmax(totals > totals.max() - 1e-12))

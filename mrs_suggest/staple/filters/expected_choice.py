@@ -112,7 +112,7 @@ def _f1(right: Floats, weight: Floats, total: Floats, k: float) -> Floats:
 
 
 def _strata(n: int, seed: int) -> Floats:
-    """(DRAWS, n) numbers from 0 to 1; each column has one in every DRAWS-th part, in an order of its own.
+    """(DRAWS, n) numbers from 0 to 1; each column has one in every DRAWS-th part, in its own order.
 
     The first columns do not depend on n.
     """

@@ -8,6 +8,7 @@ of 2- and 3-grams so that all pairs of a list are one product of matrices.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -15,6 +16,7 @@ from numpy.typing import NDArray
 
 from mrs_metrics.translations_f1 import read_texts
 from mrs_suggest.common.errors import InputError
+from mrs_suggest.common.hub.hub import split_revision
 from mrs_suggest.staple.hypotheses import Hypotheses
 from mrs_suggest.staple.lists import lists_of
 from mrs_suggest.staple.pooling import Floats, Ints, known_or_null
@@ -30,6 +32,7 @@ MEANINGS = {
 }
 SIMILARITY = "prompt_similarity"
 LEAST_SHARE = 1e-9  # weight of a translation in the consensus beside its probability, so that it is always defined
+ENCODER_TOKENS = 128  # ours: the task's prompts and translations are single sentences
 Encode = Callable[[list[str]], NDArray[np.floating]]
 
 
@@ -54,10 +57,7 @@ def add_features(pooled: Hypotheses, encode: Encode | None = None, encoder: str 
     table = pooled.table
     for name in meanings:
         table = table.append_column(pa.field(name, pa.float64()), known_or_null(columns[name]))
-    return Hypotheses(
-        table, pooled.language, pooled.prompts, pooled.data, pooled.members, {**pooled.features, **meanings},
-        pooled.steps,
-    )  # fmt: skip
+    return replace(pooled, table=table, features={**pooled.features, **meanings})
 
 
 def _columns(pooled: Hypotheses) -> dict[str, Floats]:
@@ -147,3 +147,23 @@ def prompt_similarity(prompts: pa.ChunkedArray, texts: pa.ChunkedArray, encode: 
 def _unit(vectors: NDArray[np.floating]) -> Floats:
     wide = np.asarray(vectors, np.float64)
     return np.asarray(wide / np.maximum(np.linalg.norm(wide, axis=1, keepdims=True), 1e-12))
+
+
+def load_encoder(name: str) -> Encode:
+    """A function that encodes texts with a multilingual sentence encoder.
+
+    Prompt and translation take the same route, with the checkpoint's own text before queries (E5's `query: `), as its
+    authors advise if neither text is a passage.
+
+    Args:
+        name: a folder, or `ORG/NAME[@REVISION]`: any checkpoint that a retriever can start from.
+    """
+    from mrs_suggest.models.retrieval.distillation import load_teacher
+    from mrs_suggest.models.retrieval.encode import encode_messages
+
+    checkpoint, revision = split_revision(name, None)
+    try:
+        model = load_teacher(checkpoint, ENCODER_TOKENS, ENCODER_TOKENS, None, revision)
+    except InputError as error:
+        raise InputError(str(error).replace("--teacher", "--encoder")) from None
+    return lambda texts: np.asarray(encode_messages(model, texts).cpu().float().numpy())

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,54 +10,31 @@ from numpy.typing import NDArray
 
 from mrs_metrics.significance import bootstrap_interval
 from mrs_suggest.common.errors import InputError
-from mrs_suggest.staple.filters.choice_scores import ChoiceScores, score_choice
-from mrs_suggest.staple.filters.filter_folder import Filter
-from mrs_suggest.staple.filters.folds import FOLDS, fold_prompts
+from mrs_suggest.staple.filters.choice_scores import score_choice
+from mrs_suggest.staple.filters.filter import Filter
 from mrs_suggest.staple.hypotheses import Hypotheses
-from mrs_suggest.staple.lists import Gold, Lists, available, lists_of, read_gold, require_one_list
+from mrs_suggest.staple.lists import (
+    FOLDS,
+    Gold,
+    Lists,
+    available,
+    fold_prompts,
+    lists_of,
+    read_gold,
+    require_features,
+    require_one_list,
+)
 from mrs_suggest.staple.pooling import POOL
-from mrs_suggest.staple.rules import RULES, Fitting, Rule
+from mrs_suggest.staple.rules import RULES
+from mrs_suggest.staple.rules.base import Fitting, Rule
 from mrs_suggest.staple.rules.simple import Top
 
 RAW = 10  # translations of the task's baselines, section 3
 
 
-@dataclass(frozen=True, eq=False)
-class Row:
-    """A line of the comparison: name, scores of the prompts, 95 % interval of the macro weighted F1."""
-
-    name: str
-    scores: ChoiceScores
-    interval: tuple[float, float]
-
-    def figures(self) -> dict[str, float]:
-        """Its means over the prompts."""
-        return {
-            "weighted_f1": float(self.scores.weighted_f1.mean()),
-            "low": self.interval[0],
-            "high": self.interval[1],
-            "precision": float(self.scores.precision.mean()),
-            "weighted_recall": float(self.scores.weighted_recall.mean()),
-            "translations": float(self.scores.chosen.mean()),
-        }
-
-
-@dataclass(frozen=True, eq=False)
-class Tuned:
-    """A filter and how it compares.
-
-    Attributes:
-        made: the filter, fitted on all prompts.
-        rows: the rule out of fold, the raw n-best list of 10, the best K out of fold.
-        notes: for the user.
-    """
-
-    made: Filter
-    rows: tuple[Row, ...]
-    notes: tuple[str, ...]
-
-
-def tune(found: Hypotheses, path: Path, data: str, rule: str, fitting: Fitting, folds: int = FOLDS) -> Tuned:
+def tune(
+    found: Hypotheses, path: Path, data: str, rule: str, fitting: Fitting, folds: int = FOLDS
+) -> tuple[Filter, list[str]]:
     """Fit a rule, and score it out of fold.
 
     Args:
@@ -67,6 +43,10 @@ def tune(found: Hypotheses, path: Path, data: str, rule: str, fitting: Fitting, 
         data: prepared folder or hub id that they were decoded from.
         rule: its name in `RULES`.
         folds: of prompts.
+
+    Returns:
+        The filter, fitted on all prompts, whose figures compare the rule out of fold with the raw n-best list of 10 and
+        the best K out of fold; and notes for the user.
 
     Raises:
         InputError: the rule needs a feature that the file lacks, there are too few prompts, or as for `read_gold`.
@@ -85,34 +65,18 @@ def tune(found: Hypotheses, path: Path, data: str, rule: str, fitting: Fitting, 
     gold, in_split = read_gold(found, path, data)
     if not gold.accepted.any():
         raise InputError(f"{path}: none of its translations is accepted in {data}, so no rule can be tuned on it.")
-    kept = cross_fitted(kind, lists, gold, fitting, folds)
-    raw = Top(RAW).choose(lists).kept
-    best = cross_fitted(Top, lists, gold, Fitting(seed=fitting.seed), folds)
-    named = [(rule, kept), (f"raw n-best {RAW}", raw)] + ([("best K", best)] if rule != Top.name else [])
-    rows = tuple(compared(name, lists, gold, choice) for name, choice in named)
-    fitted = kind.fit(lists, gold, fitting)
-    figures = {row.name: row.figures() for row in rows}
+    choices = {
+        rule: cross_fitted(kind, lists, gold, fitting, folds),
+        f"raw n-best {RAW}": Top(RAW).choose(lists).kept,
+    }
+    if rule != Top.name:
+        choices["best K"] = cross_fitted(Top, lists, gold, Fitting(seed=fitting.seed), folds)
+    figures = {name: _figures(lists, gold, kept) for name, kept in choices.items()}
     members = tuple(found.members.get(POOL, {}).get("members", found.members))
-    made = Filter(fitted, found.language, found.data, members, fitting.seed, figures, versions())
+    fitted = kind.fit(lists, gold, fitting)
+    made = Filter(fitted, found.language, dict(found.data), members, fitting.seed, figures, versions())
     less = f"{path} has {lists.prompts:,} of the {in_split:,} prompts of the split; the scores are over those."
-    return Tuned(made, rows, (less,) if lists.prompts < in_split else ())
-
-
-def require_features(lists: Lists, names: Sequence[str], path: Path, asked: str) -> None:
-    """Refuse a file that lacks features.
-
-    Raises:
-        InputError: one is missing, or has no value in any row.
-    """
-    missing = [name for name in names if name not in lists.features]
-    if missing:
-        raise InputError(
-            f"{path}: lacks the column{'s' * (len(missing) > 1)} {', '.join(missing)}, which {asked} uses; add what is "
-            "missing with `mrs staple combine`."
-        )
-    empty = [name for name in names if lists.size and np.isnan(lists.features[name]).all()]
-    if empty:
-        raise InputError(f"{path}: the column {empty[0]} has no values, but {asked} uses it; choose another rule.")
+    return made, [less] if lists.prompts < in_split else []
 
 
 def cross_fitted(kind: type[Rule], lists: Lists, gold: Gold, fitting: Fitting, folds: int = FOLDS) -> NDArray[np.bool_]:
@@ -124,7 +88,15 @@ def cross_fitted(kind: type[Rule], lists: Lists, gold: Gold, fitting: Fitting, f
     return kept
 
 
-def compared(name: str, lists: Lists, gold: Gold, kept: NDArray[np.bool_]) -> Row:
-    """The scores of a choice."""
+def _figures(lists: Lists, gold: Gold, kept: NDArray[np.bool_]) -> dict[str, float]:
+    """Means over the prompts, and the 95 % interval of the macro weighted F1."""
     scores = score_choice(lists, gold, kept)
-    return Row(name, scores, bootstrap_interval(scores.weighted_f1))
+    low, high = bootstrap_interval(scores.weighted_f1)
+    return {
+        "weighted_f1": float(scores.weighted_f1.mean()),
+        "low": low,
+        "high": high,
+        "precision": float(scores.precision.mean()),
+        "weighted_recall": float(scores.weighted_recall.mean()),
+        "translations": float(scores.chosen.mean()),
+    }

@@ -9,21 +9,18 @@ and the share that no hypothesis covers, by linear regression on the share that 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mrs_suggest.staple.filters.expected_choice import choose_set
-from mrs_suggest.staple.filters.folds import left_out
-from mrs_suggest.staple.lists import Gold, Lists
+from mrs_suggest.staple.lists import Gold, Lists, left_out
 from mrs_suggest.staple.pooling import Floats
-from mrs_suggest.staple.rules.base import Choice, Fitting, Rule
-from mrs_suggest.staple.rules.classifier import learned_features
-from mrs_suggest.staple.rules.simple import finite
-from mrs_suggest.staple.rules.trees import Trees, fit_classifier, fit_shares, logistic
+from mrs_suggest.staple.rules.base import Choice, Fitting, Learned
+from mrs_suggest.staple.rules.trees import Trees, fit_classifier, fit_shares, logistic, tree_sums
 
 ENOUGH = 1000  # rows from which isotonic regression is used; below it overfits, as scikit-learn's guide says
 CERTAIN = 1e-3  # no probability comes nearer to 0 or 1
@@ -31,49 +28,42 @@ MOST_UNCOVERED = 0.95
 
 
 @dataclass(frozen=True, eq=False)
-class ExpectedF1(Rule):
+class ExpectedF1(Learned):
     """The set with the highest expected weighted F1 of each prompt.
 
     Attributes:
-        names: of the features, in the trees' order.
         accepting: log-odds of being accepted, before calibration.
         sharing: logarithm of the share in the weight if accepted.
         levels, calibrated: (m,) log-odds, ascending, and the probability there; between them it is linear.
-        scale: that shares are multiplied by.
+        scale: factor of the shares.
         uncovered: intercept and slope of the uncovered share over the expected covered one.
         seed: of draws.
     """
 
     name: ClassVar[str] = "expected-f1"
-    score_name: ClassVar[str | None] = "probability"
-    names: tuple[str, ...]
     accepting: Trees
     sharing: Trees
     levels: Floats
     calibrated: Floats
     scale: float
-    uncovered: tuple[float, float]
+    uncovered: Sequence[float]
     seed: int
 
     @classmethod
-    def needs(cls, fitting: Fitting, features: Sequence[str]) -> tuple[str, ...]:
-        return learned_features(fitting, features)
-
-    @classmethod
     def fit(cls, lists: Lists, gold: Gold, fitting: Fitting) -> ExpectedF1:
-        names = learned_features(fitting, list(lists.features))
+        names = cls.needs(fitting, list(lists.features))
 
         def both(some: Lists, right: Gold) -> tuple[Trees, Trees]:
             x, accepted = some.matrix(names), right.accepted
-            accepting = fit_classifier(x, accepted, None, fitting.seed)
+            accepting = fit_classifier(x, accepted, fitting.seed)
             return accepting, fit_shares(x[accepted], right.share[accepted], fitting.seed)
 
         def predicted(trees: tuple[Trees, Trees], some: Lists) -> Floats:
             x = some.matrix(names)
-            return np.stack([tree.raw(x) for tree in trees], axis=1)
+            return np.stack([tree_sums(tree, x) for tree in trees], axis=1)
 
         unseen = left_out(lists, gold, both, predicted, fitting.seed)
-        levels, calibrated = calibration(unseen[:, 0], gold.accepted, fitting.calibration)
+        levels, calibrated = calibration(unseen[:, 0], gold.accepted)
         share = _share(unseen[:, 1])
         claimed = float(share[gold.accepted].sum())
         scale = float(np.clip(gold.share.sum() / claimed, 0.25, 4.0)) if claimed else 1.0
@@ -82,14 +72,10 @@ class ExpectedF1(Rule):
         accepting, sharing = both(lists, gold)
         return cls(names, accepting, sharing, levels, calibrated, scale, uncovered, fitting.seed)
 
-    @property
-    def features(self) -> tuple[str, ...]:
-        return self.names
-
     def choose(self, lists: Lists) -> Choice:
         x = lists.matrix(self.names)
-        probability = np.interp(self.accepting.raw(x), self.levels, self.calibrated)
-        share = np.clip(_share(self.sharing.raw(x)) * self.scale, 1e-9, 1.0)
+        probability = np.interp(tree_sums(self.accepting, x), self.levels, self.calibrated)
+        share = np.clip(_share(tree_sums(self.sharing, x)) * self.scale, 1e-9, 1.0)
         covered = np.bincount(lists.prompt, probability * share, minlength=lists.prompts)
         uncovered = np.clip(self.uncovered[0] + self.uncovered[1] * covered, 0.0, MOST_UNCOVERED)
         kept = np.zeros(lists.size, bool)
@@ -99,46 +85,20 @@ class ExpectedF1(Rule):
                 kept[rows], _ = choose_set(probability[rows], share[rows], float(uncovered[prompt]), self.seed)
         return Choice(kept, probability)
 
-    def settings(self) -> dict[str, Any]:
-        return {"scale": self.scale, "uncovered": list(self.uncovered), "seed": self.seed}
 
-    def arrays(self) -> dict[str, NDArray[Any]]:
-        return {
-            **self.accepting.arrays("accepting."),
-            **self.sharing.arrays("sharing."),
-            "levels": self.levels,
-            "calibrated": self.calibrated,
-        }
-
-    @classmethod
-    def stored(
-        cls, settings: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], features: tuple[str, ...]
-    ) -> ExpectedF1:
-        levels, calibrated = arrays["levels"], arrays["calibrated"]
-        sound = levels.ndim == 1 and levels.shape == calibrated.shape and len(levels) > 0
-        if not sound or (np.diff(levels) < 0).any() or ((calibrated <= 0) | (calibrated >= 1)).any():
-            raise ValueError("its calibration is broken")
-        intercept, slope = (finite(value) for value in settings["uncovered"])
-        accepting, sharing = (Trees.stored(arrays, prefix, len(features)) for prefix in ("accepting.", "sharing."))
-        if not isinstance(settings["seed"], int) or settings["seed"] < 0:
-            raise ValueError("its seed is not a whole number from 0")
-        scale = finite(settings["scale"])
-        return cls(features, accepting, sharing, levels, calibrated, scale, (intercept, slope), settings["seed"])
-
-
-def calibration(raw: Floats, accepted: NDArray[np.bool_], kind: str) -> tuple[Floats, Floats]:
+def calibration(raw: Floats, accepted: NDArray[np.bool_], enough: int = ENOUGH) -> tuple[Floats, Floats]:
     """Points between which calibrated probabilities are linear in the log-odds.
 
     Args:
         raw: (n,) log-odds of rows that were not in the fit.
-        kind: `isotonic`, `platt`, or `auto`: isotonic from `ENOUGH` rows on.
+        enough: rows from which isotonic regression is used; below, Platt's logistic one.
     """
     from sklearn.isotonic import IsotonicRegression
     from sklearn.linear_model import LogisticRegression
 
     if accepted.all() or not accepted.any() or raw.min() == raw.max():
         return raw[:1].copy(), np.clip(accepted[:1] * 0.0 + accepted.mean(), CERTAIN, 1 - CERTAIN)
-    if kind == "isotonic" or (kind == "auto" and len(raw) >= ENOUGH):
+    if len(raw) >= enough:
         fitted = IsotonicRegression(y_min=CERTAIN, y_max=1 - CERTAIN, out_of_bounds="clip").fit(raw, accepted)
         return fitted.X_thresholds_.astype(np.float64), fitted.y_thresholds_.astype(np.float64)
     levels = np.linspace(raw.min(), raw.max(), 201)

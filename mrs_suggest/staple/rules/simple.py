@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any, ClassVar
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.staple.filters.choice_scores import best_count, best_threshold, by_score, firsts, reaching, relative
 from mrs_suggest.staple.lists import PER_TOKEN, Gold, Lists
-from mrs_suggest.staple.pooling import Ints
 from mrs_suggest.staple.rules.base import LOWER_IS_BETTER, Choice, Fitting, Rule, score_by
 
 VOTES = "votes"
@@ -21,12 +19,7 @@ VOTES = "votes"
 
 @dataclass(frozen=True)
 class Top(Rule):
-    """The best K of each prompt.
-
-    Attributes:
-        most: K.
-        by: the feature that orders them.
-    """
+    """The best `most` of each prompt, ordered by the feature `by`."""
 
     name: ClassVar[str] = "top"
     most: int
@@ -46,26 +39,21 @@ class Top(Rule):
         return (self.by,)
 
     def choose(self, lists: Lists) -> Choice:
-        return Choice(_first_rows(lists, by_score(lists, score_by(lists, self.by)), self.most))
-
-    def settings(self) -> dict[str, Any]:
-        return asdict(self)
-
-    @classmethod
-    def stored(cls, settings: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], features: tuple[str, ...]) -> Top:
-        return cls(_count(settings["most"]), _text(settings["by"]))
+        kept = np.zeros(lists.size, bool)
+        kept[by_score(lists, score_by(lists, self.by))[lists.place < self.most]] = True
+        return Choice(kept)
 
 
 @dataclass(frozen=True)
 class Threshold(Rule):
-    """Those whose score reaches a threshold, and always the first of a prompt: without any it would score 0.
+    """Translations whose score reaches a threshold, and always the first of a prompt: without any it would score 0.
 
-    The default score is the log-probability by the number of tokens, as jbrem's in the task (Khayrallah et al. 2020).
+    The default score is the log-probability per token, as jbrem's in the task (Khayrallah et al. 2020).
 
     Attributes:
         least: the threshold; None: the first alone.
         by: the feature that is the score.
-        relative: whether the threshold is for the difference to the highest score of the prompt.
+        relative: whether the threshold is for the difference from the highest score of the prompt.
     """
 
     name: ClassVar[str] = "threshold"
@@ -83,7 +71,7 @@ class Threshold(Rule):
 
     @classmethod
     def fit(cls, lists: Lists, gold: Gold, fitting: Fitting) -> Threshold:
-        """The better of the two kinds of thresholds."""
+        """The better of an absolute and a relative threshold."""
         by = fitting.by or PER_TOKEN
         score = lists.features[by]
         found = [(best_threshold(lists, gold, kind), kind is not score) for kind in (score, relative(lists, score))]
@@ -100,26 +88,12 @@ class Threshold(Rule):
             score = relative(lists, score)
         return Choice(reaching(lists, score, np.inf if self.least is None else self.least), score)
 
-    def settings(self) -> dict[str, Any]:
-        return asdict(self)
-
-    @classmethod
-    def stored(
-        cls, settings: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], features: tuple[str, ...]
-    ) -> Threshold:
-        least = settings["least"]
-        return cls(None if least is None else finite(least), _text(settings["by"]), _flag(settings["relative"]))
-
 
 @dataclass(frozen=True)
 class Votes(Rule):
-    """Those that at least N members found, at most K; the first of a prompt where there are none.
+    """Translations that at least `least` members found, at most `most` by rank; else the first of the prompt.
 
     Consensus voting, as nickeilf's in the task (Li et al. 2020).
-
-    Attributes:
-        least: N.
-        most: K, by rank; None: all.
     """
 
     name: ClassVar[str] = "votes"
@@ -132,12 +106,10 @@ class Votes(Rule):
 
     @classmethod
     def fit(cls, lists: Lists, gold: Gold, fitting: Fitting) -> Votes:
-        """The best N and K of all."""
         best, found = -1.0, cls(1)
         longest = int(np.diff(lists.starts).max(initial=1))
         for least in range(1, int(np.nan_to_num(lists.features[VOTES]).max(initial=1)) + 1):
-            attested = cls(least).choose(lists).kept
-            rows = np.flatnonzero(attested)
+            rows = np.flatnonzero(cls(least).choose(lists).kept)
             starts = np.concatenate([[0], np.cumsum(np.bincount(lists.prompt[rows], minlength=lists.prompts))])
             left = Lists(starts.astype(np.int64), {"rank": lists.features["rank"][rows]})
             most, f1 = best_count(left, gold.of(rows), by_score(left, -left.features["rank"]))
@@ -162,49 +134,3 @@ class Votes(Rule):
             place[order] = np.cumsum(kept[order]) - before
             kept &= place <= self.most
         return Choice(kept)
-
-    def settings(self) -> dict[str, Any]:
-        return asdict(self)
-
-    @classmethod
-    def stored(
-        cls, settings: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], features: tuple[str, ...]
-    ) -> Votes:
-        most = settings["most"]
-        return cls(_count(settings["least"]), None if most is None else _count(most))
-
-
-def _first_rows(lists: Lists, order: Ints, most: int) -> NDArray[np.bool_]:
-    kept = np.zeros(lists.size, bool)
-    place = np.arange(lists.size) - np.repeat(lists.starts[:-1], np.diff(lists.starts))
-    kept[order[place < most]] = True
-    return kept
-
-
-def _count(value: object) -> int:
-    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-        raise ValueError(f"expected a whole number from 1, found {value!r:.40}")
-    return value
-
-
-def finite(value: object) -> float:
-    """A stored number.
-
-    Raises:
-        ValueError: it is none, or not finite.
-    """
-    if not isinstance(value, (int, float)) or isinstance(value, bool) or not math.isfinite(value):
-        raise ValueError(f"expected a finite number, found {value!r:.40}")
-    return float(value)
-
-
-def _text(value: object) -> str:
-    if not isinstance(value, str):
-        raise ValueError(f"expected a name, found {value!r:.40}")
-    return value
-
-
-def _flag(value: object) -> bool:
-    if not isinstance(value, bool):
-        raise ValueError(f"expected true or false, found {value!r:.40}")
-    return value

@@ -1,16 +1,16 @@
-"""When to say nothing: word lists and example messages per language, and what is read with them.
+"""The guard: sensitive messages get no suggestions, and unfit replies are not suggested.
 
-Messages about the classes of `REASONS` are not answered, and a reply with a slur, private data, or something that the
-writer cannot know is not suggested. The lists are YAML files in `lists/` and `prototypes/`, one per language, which can
-be edited: a folder of one's own with files of the same names takes their place (docs/guard.md).
+Messages about the classes of `REASONS` are not answered. A reply with a slur, private data, or facts that its writer
+cannot know is not suggested. The word lists and example messages are YAML files in `lists/` and `prototypes/`, one per
+language; files of the same names in a custom folder replace them (docs/guard.md).
 """
 
 from __future__ import annotations
 
 from types import MappingProxyType
 
-# Reason codes, and what each says of a message; where a message has several, the first of these is told. `hardship` is
-# ours: a model answers "I lost my job today" as lightly as it answers a small mishap.
+# Reason codes and their meaning; the first that applies is reported. `hardship` is ours: a model answers "I lost my job
+# today" as lightly as a small mishap.
 REASONS = MappingProxyType(
     {
         "self_harm": "suicide or self-harm",
@@ -27,5 +27,5 @@ REASONS = MappingProxyType(
 )
 SENSITIVE = tuple(REASONS)
 EVERYDAY = "everyday"
-# Reasons why there is no answer that are not the guard's.
+# Other reasons for an empty answer.
 BLANK, UNCLEAR, UNLIKELY, NO_REPLIES = "blank", "language_unclear", "unlikely", "no_replies"

@@ -1,10 +1,10 @@
-"""What tells sensitive messages from everyday ones: a linear model over message vectors and character n-grams.
+"""A linear model that separates sensitive messages from everyday ones, by message vectors and character n-grams.
 
 Logistic regression (L2-regularised, classes balanced) on the example messages of all languages and on further everyday
 ones. The features are the message's vector from the model's encoder and its hashed character n-grams and pairs of
-words, as in the hashing vectorizers of Weinberger et al. (2009): a small encoder alone knows too few words. The
-threshold is what at most `ALARMS` of everyday messages that the model has not seen exceed. In a space where too few of
-the left-out sensitive examples are found (`LEAST_RECALL`) it says nothing. Training writes it to the model's `guard/`.
+words, as in the hashing vectorizers of Weinberger et al. (2009): a small encoder alone knows too few words. At most
+`ALARMS` of unseen everyday messages exceed the threshold. If too few held-out sensitive examples are found
+(`LEAST_RECALL`), the model is not used. Training writes it to `guard/` in the model's folder.
 """
 
 from __future__ import annotations
@@ -36,15 +36,15 @@ if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
 
 SETTINGS, ARRAYS = "guard.json", "space.safetensors"
-ALARMS = 0.015  # ours: below the 2 % false alarms that are allowed, as other messages differ from those it is set on
-LEAST_RECALL = 0.3  # ours: a space in which fewer left-out examples are found says nothing that can be relied on
-BUCKETS = 2**14  # of n-grams; ours: twice as many find as much, and the file stays at 270 KB
+ALARMS = 0.015  # ours: below the 2 % false alarms that are allowed, since other messages differ from these
+LEAST_RECALL = 0.3  # of held-out examples; ours: a space with a lower recall is unreliable
+BUCKETS = 2**14  # of n-grams; ours: twice as many find no more, and the file stays at 270 KB
 LENGTHS = (3, 4, 5)  # of n-grams, in characters, with a space at both ends of a word
-MOST_CHARACTERS = 1000  # of a message that are read; ours: in longer ones every n-gram weighs next to nothing
-VECTOR_LENGTH = 2.0  # of a vector beside the n-grams' 1; ours, chosen among 1 to 4
+MOST_CHARACTERS = 1000  # of a message that are read; ours: in longer ones each n-gram has almost no weight
+VECTOR_LENGTH = 2.0  # of a vector, where that of the n-grams is 1; ours, chosen among 1 to 4
 STRENGTH = 10.0  # C of the regression; ours, chosen among 3 to 100
 STEPS = 50  # of L-BFGS; ours: 150 find no more than a hundredth more, and take three times as long
-HELD_OUT = 4  # one of so many examples is left out to estimate the recall
+HELD_OUT = 4  # one of four examples is held out to estimate the recall
 Examples = Mapping[str, Mapping[str, Sequence[str]]]
 Vectors = NDArray[np.floating]
 _WORD = re.compile(r"\w+")
@@ -52,15 +52,15 @@ _WORD = re.compile(r"\w+")
 
 @dataclass(frozen=True)
 class GuardSpace:
-    """Scores messages; make it with `fit` or `load`.
+    """Scores messages; create it with `fit` or `load`.
 
     Attributes:
-        weights: (BUCKETS + dimension, 1 + reasons): the first column tells sensitive from everyday messages, the others
-            one reason from the other reasons.
+        weights: (BUCKETS + dimension, 1 + reasons): the first column scores sensitive against everyday messages, the
+            others each reason against the others.
         bias: (1 + reasons,).
         threshold: of the first column's score, from which a message is sensitive.
         examples: `fingerprint` of the example messages.
-        recall: the share of sensitive examples above the threshold that a model without them finds.
+        recall: the share of held-out sensitive examples above the threshold.
     """
 
     weights: NDArray[np.float32]
@@ -78,19 +78,18 @@ class GuardSpace:
         unseen: Sequence[str] = (),
         own: Sequence[str] = (),
     ) -> GuardSpace:
-        """Fit it to the example messages of all languages.
+        """Fit to the example messages of all languages.
 
         Args:
             encode: n texts -> (n, dimension) vectors.
             examples: language -> reason or `everyday` -> texts.
             everyday: further everyday messages to learn from.
-            unseen: everyday messages that the threshold is set on; none: a quarter of the everyday examples, which
-                are harder, so that the model finds less.
-            own: messages of the data that the model was trained for, which the threshold is set on, too: a model that
-                knows little else finds them unlike all examples.
+            unseen: everyday messages that set the threshold; empty: a quarter of the everyday examples, which are
+                harder and lower the recall.
+            own: messages of the model's training data, which set the threshold, too: they may be unlike all examples.
 
         Raises:
-            InputError: there are no everyday or no sensitive ones.
+            InputError: the everyday or the sensitive examples are missing.
         """
         rows = [(text, kind) for own in examples.values() for kind, texts in own.items() for text in texts]
         if not 0 < sum(kind == EVERYDAY for _, kind in rows) < len(rows):
@@ -123,13 +122,10 @@ class GuardSpace:
         return cls(weights, bias.astype(np.float32), threshold, fingerprint(examples), recall)
 
     def reasons(self, messages: Sequence[str], vectors: Vectors) -> list[str | None]:
-        """The reason of each message, or None.
+        """The reason of each message, or None; `vectors` (n, dimension) are those of the n messages.
 
-        A message whose n-grams alone do not speak for one has none: far from all examples, as in another script or
-        among emojis, a vector's score says nothing.
-
-        Args:
-            vectors: (n, dimension), of the n messages.
+        The n-grams alone must have a positive score: far from all examples, as in another script or among emojis, the
+        score of a vector is meaningless.
         """
         if self.recall < LEAST_RECALL:
             return [None] * len(messages)
@@ -146,11 +142,6 @@ class GuardSpace:
             for score, number, is_known in zip(rows[:, 0], best, known, strict=True)
         ]
 
-    def require_width(self, width: int, folder: Path | None) -> None:
-        """Raise InputError if it was made for vectors of another width."""
-        if folder is not None and len(self.weights) != BUCKETS + width:
-            raise InputError(f"{folder / GUARD_FOLDER}: made for another encoder; {again(folder)}.")
-
     def save(self, folder: Path) -> None:
         """Write `guard/` to a model's folder."""
         facts = {"reasons": list(SENSITIVE), "buckets": BUCKETS, "threshold": self.threshold}
@@ -163,18 +154,12 @@ class GuardSpace:
 
     @classmethod
     def load(cls, folder: Path) -> GuardSpace | None:
-        """Read a model's `guard/`; None if it has none, or an earlier version's.
-
-        Raises:
-            InputError: it is damaged.
-        """
+        """Read a model's `guard/`; None if it is missing, InputError if it is damaged."""
         place = folder / GUARD_FOLDER
         if not (place / SETTINGS).is_file():
             return None
         try:
             facts = json.loads((place / SETTINGS).read_text(encoding="utf-8"))
-            if "threshold" in facts and "buckets" not in facts:  # of vectors alone, as earlier versions wrote it
-                return None
             arrays = {name: array.astype(np.float32) for name, array in load_file(place / ARRAYS).items()}
             space = cls(
                 arrays["weights"], arrays["bias"], float(facts["threshold"]), facts["examples"], float(facts["recall"])
@@ -189,7 +174,7 @@ class GuardSpace:
 
 
 def fingerprint(examples: Examples) -> str:
-    """A hash of example messages, by which a stored space is known to be made from them."""
+    """A hash of example messages, which identifies those a stored space was fitted to."""
     text = json.dumps(examples, sort_keys=True, ensure_ascii=False)
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
@@ -198,7 +183,7 @@ Linear = tuple[NDArray[np.float64], NDArray[np.float64]]  # weights (features, c
 
 
 def _logistic(features: csr_matrix, kinds: NDArray[np.bool_] | NDArray[np.str_]) -> Linear:
-    """Logistic regression with balanced classes: a column for True, or one for each reason."""
+    """Balanced logistic regression with a column for True, or one for each reason."""
     from sklearn.exceptions import ConvergenceWarning
     from sklearn.linear_model import LogisticRegression
 
@@ -210,9 +195,9 @@ def _logistic(features: csr_matrix, kinds: NDArray[np.bool_] | NDArray[np.str_])
         return weights, bias
     model = LogisticRegression(C=STRENGTH, class_weight="balanced", solver="lbfgs", max_iter=STEPS)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # STEPS is what stops it
+        warnings.simplefilter("ignore", ConvergenceWarning)  # it stops after STEPS
         model.fit(features, kinds)
-    if len(model.classes_) == 2 and kinds.dtype != bool:  # one row of weights serves both
+    if len(model.classes_) == 2 and kinds.dtype != bool:  # one row of weights for both
         model.coef_, model.intercept_ = (
             np.stack([-model.coef_[0], model.coef_[0]]),
             np.array([-1, 1]) * model.intercept_,
@@ -239,7 +224,7 @@ def _features(messages: Sequence[str], vectors: Vectors) -> csr_matrix:
 
 
 def _buckets(message: str) -> list[int]:
-    """The buckets of a message's n-grams and pairs of words, each once; accents and stretched letters aside."""
+    """The different buckets of a message's n-grams and pairs of words, without accents and stretched letters."""
     words = _WORD.findall(spellings(fold(message[:MOST_CHARACTERS], accents=False))[-1])
     found = {f"{first} {second}" for first, second in pairwise(words)}
     for word in words:

@@ -1,4 +1,4 @@
-"""The word lists of a language: what makes a message sensitive, and what a suggestion must not hold."""
+"""The word lists of a language, which find sensitive messages and unfit replies."""
 
 from __future__ import annotations
 
@@ -16,25 +16,25 @@ from mrs_suggest.common.text.languages import LANGUAGES
 from mrs_suggest.suggest.guard import EVERYDAY, SENSITIVE
 from mrs_suggest.suggest.guard.patterns import Phrases, fold, spellings
 
-LISTS, PROTOTYPES = "lists", "prototypes"  # folders, here and in a folder of one's own
+LISTS, PROTOTYPES = "lists", "prototypes"  # folders, here and in a custom folder
 REPLIES = ("slurs", "addresses", "dates", "places")
 NEUTRAL = "neutral"
 HARMLESS = "harmless"
-# Safe, as yaml.safe_load, and ten times as fast where libyaml is there, as in the wheels of PyYAML.
+# Safe, as yaml.safe_load, and ten times as fast with libyaml, which the wheels of PyYAML have.
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _HOW = "docs/guard.md shows how phrases are written"
 _HIDDEN = " \u241f "  # in place of a harmless phrase: a symbol that no phrase holds
 
 
 class WordLists:
-    """The lists of one language; make it with `read_lists`.
+    """The lists of one language.
 
     Args:
         content: the mapping of a file in `lists/`.
         where: its name, for errors.
 
     Raises:
-        InputError: an unknown key, something else than texts, or a phrase that cannot be read.
+        InputError: a key is unknown, a list does not hold texts, or a phrase is invalid.
 
     Example:
         >>> lists = WordLists({"harmless": ["killed me"], "self_harm": ["(kill/killed) me"], "slurs": ["twit"]}, "en")
@@ -61,11 +61,7 @@ class WordLists:
             raise InputError(f"{where}, {NEUTRAL}: {wrong[0]!r} is not a reason; they are {' '.join(SENSITIVE)}.")
 
     def check(self) -> None:
-        """Read every phrase.
-
-        Raises:
-            InputError: one cannot be read.
-        """
+        """Compile every phrase; InputError if one is invalid."""
         for key in self._phrases:
             try:
                 self._finder(key).compile_all()
@@ -78,8 +74,14 @@ class WordLists:
         texts = [harmless.without(text, _HIDDEN) for text in spellings(fold(message, self._accents))]
         return next((reason for reason in SENSITIVE if any(map(self._finder(reason).first, texts))), None)
 
+    def without_harmless(self, message: str) -> str:
+        """The message without its harmless phrases, folded; without any, the message itself."""
+        folded = fold(message, self._accents)
+        rest = self._finder(HARMLESS).without(folded, " ")
+        return message if rest == folded else " ".join(rest.split())
+
     def holds(self, key: str, text: str) -> list[str]:
-        """What a text holds of a list, one of `REPLIES`, folded."""
+        """The phrases of a list, one of `REPLIES`, that a text holds, folded."""
         return self._finder(key).every(fold(text, self._accents))
 
     def _finder(self, key: str) -> Phrases:
@@ -92,10 +94,10 @@ class WordLists:
 
 
 class GuardData(Mapping[str, WordLists]):
-    """Language -> its word lists, each read when first used; and the example messages of all languages.
+    """Language -> its word lists, each read on first use; and the example messages of all languages.
 
     Args:
-        folder: with `lists/LANG.yaml` or `prototypes/LANG.yaml` that take the place of the package's; None: only those.
+        folder: with `lists/LANG.yaml` or `prototypes/LANG.yaml`, which replace those of the package.
 
     Raises:
         InputError: the folder has neither, or a file is damaged.
@@ -132,7 +134,7 @@ class GuardData(Mapping[str, WordLists]):
         return {language: self._examples(path) for language, path in sorted(self._files[PROTOTYPES].items())}
 
     def prototypes_for(self, languages: Iterable[str]) -> dict[str, dict[str, list[str]]]:
-        """What a model of these languages learns from: their examples, or all, where one of them has none."""
+        """The examples for a model of these languages: theirs, or all if a language lacks examples."""
         paths = self._files[PROTOTYPES]
         if not set(languages) <= set(paths):
             return self.prototypes
@@ -159,5 +161,5 @@ def _mapping(path: Path) -> dict[str, Any]:
 
 def _texts(row: Any, where: str) -> list[str]:
     if not isinstance(row, Sequence) or isinstance(row, str) or not all(isinstance(text, str) for text in row):
-        raise InputError(f"{where}: expected a list of texts; put what YAML reads otherwise, such as no, in quotes.")
+        raise InputError(f"{where}: expected a list of texts; quote words that YAML would convert, such as no.")
     return list(row)

@@ -1,4 +1,4 @@
-"""The phrases of the lists, as a person writes them, and the regular expressions that find them.
+"""The phrases of the lists as people write them, compiled to regular expressions.
 
     died                 a whole word
     suicid*              any ending; also *tod and *tod*
@@ -8,7 +8,7 @@
     <kin> died           a group that the file names under `groups`
     rent & (can't/owe)   all of these in one sentence, in any order, up to 80 characters apart
 
-Where the language has no spaces, a phrase is found anywhere, and `...` stands for up to eight characters.
+In a language without spaces, a phrase is found anywhere, and `...` stands for up to eight characters.
 """
 
 from __future__ import annotations
@@ -19,9 +19,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import pairwise, permutations
 
 _WORD = re.compile(r"\w+")
-_FIRST = re.compile(r"\w+")
 _BETWEEN = r"[^\w.!?\n]+"
-_NEAR = r"[^.!?。！？\n]{0,80}?"  # bounded, so that a long message costs linear time
+_NEAR = r"[^.!?。！？\n]{0,80}?"  # bounded, so that long messages take linear time
 _STRETCHED = re.compile(r"([^\W\d_])\1{2,}")
 MOST_SIDES = 3  # of a `&`: each order of them is an expression of its own
 _QUOTES = str.maketrans({"’": "'", "‘": "'", "ʼ": "'", "´": "'", "`": "'"})
@@ -33,7 +32,7 @@ def fold(text: str, accents: bool = True) -> str:
     """The form in which texts and phrases are compared: NFKC, case-folded, straight apostrophes.
 
     Args:
-        accents: whether they tell words apart, as in Swedish; else they are dropped.
+        accents: keep them, since they distinguish words, as in Swedish; otherwise they are dropped.
 
     >>> fold("JE SUIS DÉCÉDÉ", accents=False), fold("Wa\u200bffe")
     ('je suis decede', 'waffe')
@@ -46,7 +45,7 @@ def fold(text: str, accents: bool = True) -> str:
 
 
 def spellings(folded: str) -> list[str]:
-    """A folded text, and where it stretches letters for emphasis also with two and with one of each.
+    """A folded text, and, if it stretches letters for emphasis, also with two and with one of each.
 
     >>> spellings("my dad diiied"), spellings("he called")
     (['my dad diiied', 'my dad diied', 'my dad died'], ['he called'])
@@ -57,7 +56,7 @@ def spellings(folded: str) -> list[str]:
 
 
 class Phrases:
-    """Phrases to find in folded texts; each is compiled when its first word occurs in a text, so that loading is quick.
+    """Phrases to find in folded texts; each is compiled when its first word first occurs, so loading is quick.
 
     Args:
         phrases: as above.
@@ -66,7 +65,7 @@ class Phrases:
         accents: as in `fold`.
 
     Raises:
-        ValueError: a phrase is empty, begins with what may be missing, or names an unknown group.
+        ValueError: a phrase is empty, begins with an optional word, or names an unknown group.
 
     Example:
         >>> found = Phrases(["(mum/dad) ... died", "suicid*"], {})
@@ -97,7 +96,7 @@ class Phrases:
         self._prefix_lengths = sorted(set(map(len, self._prefixes)))
 
     def _index(self, start: str, number: int) -> None:
-        found = _FIRST.match(start)
+        found = _WORD.match(start)
         whole = found is not None and self._spaced and start[found.end() :][:1] != "*"
         key = found[0] if found else ""
         numbers = (self._words if whole else self._prefixes).setdefault(key, [])
@@ -105,25 +104,21 @@ class Phrases:
             numbers.append(number)
 
     def first(self, text: str) -> str | None:
-        """What a folded text holds of the first phrase that it holds, or None."""
+        """The match of the first phrase that a folded text holds, or None."""
         return next((found[0] for regex in self._candidates(text) if (found := regex.search(text))), None)
 
     def every(self, text: str) -> list[str]:
-        """All that a folded text holds."""
+        """All matches in a folded text."""
         return [found[0] for regex in self._candidates(text) for found in regex.finditer(text)]
 
     def without(self, text: str, instead: str) -> str:
-        """A folded text with something else in place of every phrase."""
+        """A folded text with every phrase replaced."""
         for regex in self._candidates(text):
             text = regex.sub(instead, text)
         return text
 
     def compile_all(self) -> None:
-        """Compile every phrase now.
-
-        Raises:
-            re.error: one is not valid.
-        """
+        """Compile every phrase; re.error if one is invalid."""
         for number in range(len(self._parts)):
             self._regex(number)
 
@@ -169,7 +164,7 @@ def _parts(phrase: str) -> list[str]:
         else:
             parts[-1] += character
     if depth:
-        raise ValueError(f"{phrase!r} has brackets that do not pair")
+        raise ValueError(f"{phrase!r} has unbalanced brackets")
     return [part for part in parts if part]
 
 

@@ -1,6 +1,6 @@
-"""What a suggestion must not hold: slurs, private data, links, and what its writer cannot know.
+"""Unfit suggestions: with slurs, private data, links, or facts that the writer cannot know.
 
-A date, a time of day, a number or a place may be in a suggestion where the message has it, too ("Does 8 pm suit you?",
+A suggestion may have a date, a time of day, a number or a place that is also in the message ("Does 8 pm suit you?",
 "Yes, 8 pm is fine.").
 """
 
@@ -31,7 +31,7 @@ def unfit(reply: str, message: str, lists: WordLists | None) -> str | None:
     """The reason not to suggest a reply to a message, or None.
 
     Args:
-        lists: of the reply's language; None: what needs no list.
+        lists: of the reply's language; None: only checks that need no list.
 
     >>> unfit("Write to ana@example.org", "Hi", None), unfit("At 20:30?", "When?", None), unfit("Yes!", "Hi", None)
     ('private_data', 'date', None)
@@ -52,7 +52,7 @@ def unfit(reply: str, message: str, lists: WordLists | None) -> str | None:
 
 
 def _unknown(expression: re.Pattern[str], reply: str, message: str) -> bool:
-    """Whether a reply has something whose numbers the message lacks."""
+    """Whether a match in the reply has numbers that the message lacks."""
     known = set(_DIGITS.findall(message))
     return any(not set(_DIGITS.findall(found[0])) <= known for found in expression.finditer(reply))
 

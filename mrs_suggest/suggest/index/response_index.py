@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,22 +24,23 @@ from mrs_suggest.suggest.index.vector_table import VectorTable
 
 Array = NDArray[np.float32]
 Encode = Callable[[list[str]], Array]
+Part = TypeVar("Part")
 _VECTORS, _REPLIES = "vectors.safetensors", "replies.json"
-_SCORES_AT_A_TIME = 1 << 25  # 128 MiB of float32; the set is converted from float16 once for each such part
-_FEW = 16  # messages that are searched one by one in a large set: more are faster in one float32 product
+_SCORES_AT_A_TIME = 1 << 25  # 128 MiB of float32; each chunk converts the set from float16 once
+_FEW = 16  # messages up to which a large set is searched one by one; more are faster in one float32 product
 
 
 @dataclass(frozen=True)
 class ResponseIndex:
-    """The replies of one language with their vectors; build it with `build`, not by hand.
+    """The replies of one language with their vectors; create it with `build`.
 
     Attributes:
         replies: N reply texts, no two with the same normalised form.
         table: the replies' vectors.
         clusters: (N,) int64; at most one reply of a cluster is suggested.
-        log_probs: (N,) float32 natural log-probabilities of the replies (0 if the source does not give them).
-        alpha: weight of the log-probability in the score. 0 as in the paper, which leaves the bonus out for
-            simplicity (section 4.1), and in the official test script; its training script sweeps around 0.5.
+        log_probs: (N,) float32 natural log-probabilities of the replies, 0 if unknown.
+        alpha: weight of the log-probability in the score. 0 as in the paper, which omits the bonus for simplicity
+            (section 4.1), and in the official test script; its training script sweeps around 0.5.
     """
 
     replies: list[str]
@@ -60,12 +62,12 @@ class ResponseIndex:
 
         Args:
             encode: reply texts -> (n, dimension) vectors.
-            replies: of replies with the same normalised form, the first one is kept.
+            replies: the first of those with the same normalised form is kept.
             clusters: a name per reply; default its normalised form.
-            log_probs: natural logarithms, None where unknown.
+            log_probs: natural logarithms, None if unknown.
 
         Raises:
-            InputError: there is no reply, or a bonus is asked for without log-probabilities.
+            InputError: all replies are blank, or a bonus is requested without log-probabilities.
         """
         kept: dict[str, int] = {}
         for number, reply in enumerate(replies):
@@ -76,7 +78,7 @@ class ResponseIndex:
             raise InputError("the response set is empty: nothing can be suggested from it.")
         known = log_probs is not None and any(value is not None for value in log_probs)
         if alpha and not known:
-            raise InputError(f"the bonus alpha = {alpha} needs log-probabilities, and the response set has none.")
+            raise InputError(f"the bonus alpha = {alpha} needs log-probabilities, which the response set lacks.")
         names = [(clusters[number] if clusters is not None else "") or form for form, number in kept.items()]
         ids = {name: number for number, name in enumerate(dict.fromkeys(names))}
         floor = min((v for v in log_probs or () if v is not None), default=0.0)
@@ -95,6 +97,16 @@ class ResponseIndex:
         """(N, dimension) reply vectors: float32, or float16 in a large set."""
         return self.table.rows
 
+    def part(self, rows: NDArray[np.int64]) -> ResponseIndex:
+        """The index of the replies with the numbers `rows`, in this order."""
+        return ResponseIndex.build(
+            lambda _: np.asarray(self.vectors[rows], np.float32),
+            [self.replies[row] for row in rows],
+            [str(cluster) for cluster in self.clusters[rows].tolist()],
+            self.log_probs[rows].tolist(),
+            self.alpha,
+        )
+
     def scores(self, messages: NDArray[np.floating]) -> Array:
         """(n, dimension) message vectors -> (n, N) scores `message . reply + alpha * log_prob`."""
         scores = self.table.products(messages)
@@ -107,7 +119,7 @@ class ResponseIndex:
 
         Args:
             messages: (n, dimension).
-            k: how many; fewer come back where the set has fewer clusters.
+            k: at most the number of clusters is returned.
 
         Returns:
             Reply numbers (n, k') int64 and scores (n, k') float32; equal scores in the order of the set.
@@ -123,7 +135,7 @@ class ResponseIndex:
         return np.concatenate([numbers for numbers, _ in found]), np.concatenate([scores for _, scores in found])
 
     def suggest(self, messages: NDArray[np.floating], k: int) -> list[list[Suggestion]]:
-        """What `search` finds, as suggestions."""
+        """The results of `search` as suggestions."""
         numbers, scores = self.search(messages, k)
         return [
             [Suggestion(self.replies[number], float(score)) for number, score in zip(row, values, strict=True)]
@@ -142,9 +154,9 @@ class ResponseIndex:
             width = min(4 * width, len(self.replies))
 
     def _search_coded(self, message: NDArray[np.float32], k: int) -> tuple[np.ndarray, np.ndarray]:
-        """One message in two steps: the rows that may be among the best are multiplied again.
+        """One message in two steps: rows whose estimate may be among the best are multiplied exactly.
 
-        Of k clusters, the best row by codes is known to reach `lowest`; what cannot reach it is not in the answer.
+        The best rows of k clusters reach at least `lowest`; rows that cannot reach it are not in the answer.
         """
         found, slack = self.table.estimates(message), self.table.slack(message)
         bonus = np.asarray(self.alpha * self.log_probs, np.float32)
@@ -167,7 +179,7 @@ class ResponseIndex:
         return len(np.unique(self.clusters))
 
     def save(self, folder: Path) -> None:
-        """Write the index to `folder`: vectors as safetensors, texts and settings as JSON."""
+        """Write vectors as safetensors, and texts and settings as JSON."""
         folder.mkdir(parents=True, exist_ok=True)
         arrays = {**self.table.arrays(), "clusters": self.clusters, "log_probs": self.log_probs}
         save_arrays(arrays, folder / _VECTORS)
@@ -176,11 +188,7 @@ class ResponseIndex:
 
     @classmethod
     def load(cls, folder: Path) -> ResponseIndex:
-        """Read an index that `save` wrote.
-
-        Raises:
-            InputError: a file is missing or does not fit the other.
-        """
+        """Read an index that `save` wrote; InputError if it is damaged."""
         try:
             arrays = load_arrays(folder / _VECTORS)
             facts: dict[str, Any] = json.loads((folder / _REPLIES).read_text(encoding="utf-8"))
@@ -199,8 +207,7 @@ class ResponseIndex:
 
 
 def _stable_top(scores: Array, width: int) -> NDArray[np.int64]:
-    """(n, width) numbers of the best columns, equal scores by column number, so that results do not depend on how a
-    machine breaks ties."""
+    """(n, width) numbers of the best columns, ties by column number, so that results do not depend on the machine."""
     total = scores.shape[1]
     if width >= total:
         return np.argsort(-scores, axis=1, kind="stable")
@@ -222,34 +229,49 @@ def _first_of_clusters(columns: NDArray[np.int64], clusters: NDArray[np.int64], 
     return np.array(list(seen.values()), np.int64)
 
 
-class ResponseIndexes(Mapping[str, ResponseIndex]):
-    """The indexes of a model by language, below `response_index/` of its folder; each is read when first used."""
+class ByLanguage(Mapping[str, Part], ABC):
+    """The parts of a model by language, each read on first use."""
+
+    def __init__(self, languages: Iterable[str]) -> None:
+        self._languages, self._loaded = list(languages), dict[str, Part]()
+
+    @abstractmethod
+    def read(self, language: str) -> Part:
+        """Read the part of a language."""
+
+    def __getitem__(self, language: str) -> Part:
+        if language not in self._languages:
+            raise KeyError(language)
+        if language not in self._loaded:
+            self._loaded[language] = self.read(language)
+        return self._loaded[language]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._languages)
+
+    def __len__(self) -> int:
+        return len(self._languages)
+
+
+class ResponseIndexes(ByLanguage[ResponseIndex]):
+    """The indexes of a model, in `response_index/` of its folder.
+
+    Attributes:
+        width: of the message vectors, once it is known.
+    """
 
     FOLDER = "response_index"
 
     def __init__(self, model_folder: Path) -> None:
         self._folder = model_folder / self.FOLDER
-        self._loaded: dict[str, ResponseIndex] = {}
-        self.width: int | None = None  # of the message vectors, once it is known
-        self._names = (
-            sorted(path.name for path in self._folder.iterdir() if path.is_dir()) if self._folder.is_dir() else []
-        )
+        self.width: int | None = None
+        super().__init__(sorted(path.name for path in self._folder.glob("*/")))
 
-    def __getitem__(self, language: str) -> ResponseIndex:
-        if language not in self._names:
-            raise KeyError(language)
-        if language not in self._loaded:
-            index = ResponseIndex.load(self._folder / language)
-            if self.width is not None and index.vectors.shape[1:] != (self.width,):
-                raise InputError(
-                    f"{self._folder / language}: vectors of {tuple(index.vectors.shape[1:])}, messages of "
-                    f"({self.width},); the index belongs to another model."
-                )
-            self._loaded[language] = index
-        return self._loaded[language]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._names)
-
-    def __len__(self) -> int:
-        return len(self._names)
+    def read(self, language: str) -> ResponseIndex:
+        index = ResponseIndex.load(self._folder / language)
+        if self.width is not None and index.vectors.shape[1:] != (self.width,):
+            raise InputError(
+                f"{self._folder / language}: the index belongs to another model: its vectors have "
+                f"{index.vectors.shape[1]} dimensions, those of messages {self.width}."
+            )
+        return index

@@ -1,11 +1,10 @@
-"""Vectors that are searched for the largest products with a message's vector: exact, and fast where there are many.
+"""Exact search for the vectors with the largest products with a message's vector, fast for many vectors.
 
-A small table is multiplied in float32. From `CODED_FROM` rows on, a table is stored in float16 and has 8-bit codes
-beside it, so that a product reads a quarter of the memory. How far each row lies from its code is known, so the
-product of codes is wrong by at most a known slack (Cauchy-Schwarz): the rows that may belong to the best are multiplied
-again as they are stored, and the answer is the one that a product of all rows gives. The product of codes is torch's;
-without torch, NumPy converts them to float32 in blocks that stay in the processor's cache, which takes less time than
-reading float32 rows from memory (it converts float16 about ten times more slowly).
+A small table is multiplied in float32. A table of `CODED_FROM` or more rows is stored in float16 together with 8-bit
+codes, so that a product reads a quarter of the memory. The distance of each row from its code bounds the error of a
+product (Cauchy-Schwarz): rows that may be among the best are multiplied again exactly, so the result equals that of a
+product of all rows. The product of codes is torch's; without torch, NumPy converts them to float32 in blocks that fit
+the processor's cache, which is faster than reading float32 rows from memory.
 """
 
 from __future__ import annotations
@@ -18,26 +17,26 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-CODED_FROM = 16_384  # rows; ours: below, the float32 product takes less than the two steps (benchmarks/bench_search.py)
-_ROWS_AT_A_TIME = 8_192  # that are held in float32
-_BLOCK = 1 << 18  # codes that NumPy converts at a time, a MiB of float32; ours
+CODED_FROM = 16_384  # rows; ours: with fewer, one float32 product is faster (benchmarks/bench_search.py)
+_ROWS_AT_A_TIME = 8_192  # converted to float32
+_BLOCK = 1 << 18  # codes that NumPy converts at a time, 1 MiB of float32; ours
 _LARGEST = 127  # code of a row
 # Code of a message: without VNNI, processors add two products in 16 bits, and 255 * 63 * 2 fits.
 _LARGEST_ASKED = 63
 _EPSILON = 2.0**-23  # of float32
-_HALF_ERROR = 2.0**-10  # of a row's norm: rows that float16 cannot hold so well stay float32
+_HALF_ERROR = 2.0**-10  # of a row's norm; with a larger error in float16, rows stay float32
 TABLE_ARRAYS = ("vectors", "codes", "scales", "errors", "centre")
 Array = NDArray[np.float32]
 
 
 @dataclass(frozen=True)
 class Codes:
-    """8-bit codes of N rows: row r is `centre + scales[r] * codes[r]`, but for an error of norm `errors[r]` at most.
+    """8-bit codes of N rows: row r is `centre + scales[r] * codes[r]` with an error of norm `errors[r]` at most.
 
     Attributes:
         codes: (N, d) int8.
         scales, errors: (N,) float32.
-        centre: (d,) float32, the mean row: what all rows share takes no part of the scale.
+        centre: (d,) float32, the mean row.
     """
 
     codes: NDArray[np.int8]
@@ -63,7 +62,7 @@ class Codes:
 
     @cached_property
     def _farthest(self) -> tuple[float, float]:
-        """The largest error of a row, and a bound of the norm of what its code stands for."""
+        """The largest error of a row, and a bound on the norm of a decoded row without the centre."""
         longest = float(self.scales.max()) * _LARGEST * self.codes.shape[1] ** 0.5
         return float(self.errors.max()), longest
 
@@ -82,10 +81,10 @@ class Codes:
         return found
 
     def slack(self, query: Array) -> float:
-        """By how much the products of the rows with a query differ from `products` at most.
+        """The largest error of `products`.
 
-        A float32 sum of d products is wrong by at most d roundings of the product of the norms (Higham 2002, section
-        3.1); four more are for the steps after it.
+        A float32 sum of d products is off by at most d roundings of the product of the norms (Higham 2002, section
+        3.1); four more cover the steps after it.
         """
         norm, rest = float(np.linalg.norm(query.astype(np.float64))), _asked(query)[2]
         error, longest = self._farthest
@@ -93,17 +92,14 @@ class Codes:
         return error * norm + longest * rest + rounding * norm * (longest + float(np.linalg.norm(self.centre)))
 
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """What `from_arrays` reads."""
+        """The arrays for `from_arrays`."""
         return {"codes": self.codes, "scales": self.scales, "errors": self.errors, "centre": self.centre}
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, NDArray[Any]], rows: NDArray[np.floating]) -> Codes:
-        """The codes that `arrays` wrote, of these rows.
+        """The codes of these rows that `arrays` wrote; ValueError if they do not match the rows.
 
-        They are made again where they were not written, or were rounded to float16 with the rest of a model.
-
-        Raises:
-            ValueError: they do not fit the rows.
+        They are computed again if they are missing, or were rounded to float16 with the rest of a model.
         """
         if "codes" not in arrays or any(arrays[n].dtype != np.float32 for n in ("scales", "errors", "centre")):
             return cls.of(rows)
@@ -111,17 +107,17 @@ class Codes:
         shapes = rows.shape, (len(rows),), (len(rows),), rows.shape[1:]
         fits = all(array.shape == shape for array, shape in zip(found.arrays().values(), shapes, strict=True))
         if not fits or found.codes.dtype != np.int8:
-            raise ValueError("the codes of the vectors do not fit them")
+            raise ValueError("the codes do not match the vectors")
         return found
 
 
 @dataclass(frozen=True)
 class VectorTable:
-    """N vectors; make it with `build`, or with `from_arrays`, whose arrays may be memory-mapped.
+    """N vectors; create it with `build`, or with `from_arrays`, whose arrays may be memory-mapped.
 
     Attributes:
-        rows: (N, d) float32, or float16 where there are codes.
-        codes: for the first step of a search; None where rows are multiplied at once.
+        rows: (N, d) float32, or float16 with codes.
+        codes: for the first step of a search; None in a small table.
     """
 
     rows: NDArray[np.floating]
@@ -129,7 +125,7 @@ class VectorTable:
 
     @classmethod
     def build(cls, vectors: NDArray[np.floating]) -> VectorTable:
-        """A table of (N, d) vectors; many are rounded to float16, unless that loses what tells them apart."""
+        """A table of (N, d) vectors; a large one is rounded to float16, unless that loses too much."""
         rows = np.ascontiguousarray(vectors, np.float32)
         if len(rows) < CODED_FROM:
             return cls(rows)
@@ -143,19 +139,15 @@ class VectorTable:
         return cls(kept, Codes.of(kept))
 
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """What `from_arrays` reads: `vectors`, and those of `Codes.arrays` where there are codes."""
+        """The arrays for `from_arrays`: `vectors`, and those of `Codes.arrays`."""
         return {"vectors": self.rows, **(self.codes.arrays() if self.codes else {})}
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> VectorTable:
-        """The table that `arrays` wrote, or one of `vectors` alone.
-
-        Raises:
-            KeyError, ValueError: an array is missing, or they do not fit each other.
-        """
+        """The table that `arrays` wrote, or one of `vectors` alone; KeyError or ValueError if it is damaged."""
         rows = arrays["vectors"]
         if rows.ndim != 2 or rows.dtype.kind != "f":
-            raise ValueError("the vectors are no table of floating-point numbers")
+            raise ValueError("expected the vectors to be a table of floating-point numbers")
         if len(rows) < CODED_FROM:
             return cls(np.asarray(rows, np.float32))
         return cls(rows, Codes.from_arrays(arrays, rows))
@@ -180,11 +172,11 @@ class VectorTable:
         return np.concatenate(found).astype(np.float32)
 
     def estimates(self, query: Array) -> Array:
-        """(N,) products of a query (d,): `slack` tells by how much those of the rows differ."""
+        """(N,) products of a query (d,) with an error of at most `slack`."""
         return self.products(query[None])[0] if self.codes is None else self.codes.products(query)
 
     def slack(self, query: Array) -> float:
-        """By how much the products of the rows differ from `estimates` at most; 0 where these are the rows' own."""
+        """The largest error of `estimates`; 0 in a small table."""
         return 0.0 if self.codes is None else self.codes.slack(query)
 
 
@@ -194,7 +186,7 @@ def _chunks(rows: NDArray[Any]) -> list[NDArray[Any]]:
 
 
 def _asked(query: Array) -> tuple[NDArray[np.int8], Array, float]:
-    """A query (d,) as (d, 2) codes, coarse and fine, with their (2,) scales, and the norm of what they leave out."""
+    """A query (d,) as (d, 2) coarse and fine codes with their (2,) scales, and the norm of the remainder."""
     rest, codes, scales = query.astype(np.float64), [], []
     for _ in range(2):
         scale = max(float(np.abs(rest).max()) / _LARGEST_ASKED, 1e-30)
@@ -227,7 +219,7 @@ def _products_in_blocks(rows: NDArray[np.int8], query: Array) -> Array:
 
 @cache
 def _codes_work(dimension: int) -> bool:
-    """Whether torch is there and multiplies the largest codes rightly on this processor; 8-bit kernels may saturate."""
+    """Whether torch multiplies the largest codes correctly on this processor; 8-bit kernels may saturate."""
     signs = np.tile(np.array([1, -1], np.int8), 64)[:, None]
     rows = np.repeat(signs * np.int8(_LARGEST), dimension, axis=1)
     try:

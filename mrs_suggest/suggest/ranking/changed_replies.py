@@ -1,4 +1,4 @@
-"""A ranker for another response set: what is remembered of real conversations stays, as far as a reply needs it."""
+"""A ranker for another response set, with the remembered messages that its replies need."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ Rows = NDArray[np.int64]
 def with_replies(
     ranker: LanguageRanker, index: ResponseIndex, ngrams: ReplyNgrams, own: int | None = None
 ) -> LanguageRanker:
-    """The ranker over the replies of another index of the same language and encoder, with the same weights.
+    """The ranker, with the same weights, over the replies of another index of the same language and encoder.
 
-    A reply that the ranker knows keeps its messages, or its share in those of the nearest remembered reply; a new one
-    gets the share that `LanguageRanker.build` would give it. Messages that no reply of the new index needs are
-    forgotten. The messages of a reply that the new index lacks count as those of the reply that is nearest to it.
+    A known reply keeps its messages, or its share in those of the nearest remembered reply; a new one gets the share
+    that `LanguageRanker.build` would give it. The messages of a removed reply count for the reply nearest to it, and
+    messages that no reply needs are forgotten.
 
     Args:
         ngrams: of the replies of `index`.
-        own: the first so many replies of `index` are the response set's; None: all are.
+        own: as for `LanguageRanker`.
     """
     before = {normalise_reply(reply): row for row, reply in enumerate(ranker.index.replies)}
     places = np.zeros(len(index.replies), np.int64)
@@ -46,11 +46,8 @@ def with_replies(
 
 
 def _needed(memory: MessageMemory, places: Rows, share: NDArray[np.float32]) -> tuple[MessageMemory, Rows]:
-    """The groups of messages that replies point to, each with the number of the reply that has the largest share in it.
-
-    Returns:
-        The memory, and the new place of each old one.
-    """
+    """The memory of the groups to which replies point, each named by the reply with the largest share in it; and the
+    new place of each old group."""
     by_share = np.lexsort((np.arange(len(places)), -share))  # the first of equal ones
     used, first = np.unique(places[by_share], return_index=True)
     owners = by_share[first]
@@ -74,7 +71,7 @@ def _needed(memory: MessageMemory, places: Rows, share: NDArray[np.float32]) -> 
 
 
 def _texts(ngrams: CharTfidf, kept: Rows) -> dict[str, np.ndarray]:
-    """The arrays of an index of some of its texts; an n-gram weighs what it weighed among all of them."""
+    """The arrays of some of the texts, with the weights that n-grams have among all texts."""
     numbers = np.full(ngrams.size, -1, np.int32)
     numbers[kept] = np.arange(len(kept), dtype=np.int32)
     stay = numbers[ngrams.texts] >= 0

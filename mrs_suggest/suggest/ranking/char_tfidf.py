@@ -1,8 +1,8 @@
 """Cosines of character n-gram TF-IDF between a message and stored ones, by an inverted index.
 
 The same vectors as scikit-learn's `TfidfVectorizer(analyzer="char", ngram_range=(1, 4), sublinear_tf=True)` on texts
-with a space at both ends (a test compares them). Its text module takes two seconds to import, and its vocabulary is a
-Python dictionary; here n-grams are 64-bit hashes in a sorted array that can be memory-mapped.
+with a space at both ends (a test compares them). Its text module takes two seconds to import and holds its vocabulary
+in a Python dictionary; here n-grams are 64-bit hashes in a sorted array that can be memory-mapped.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ _MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)  # odd, from the golden ratio: sprea
 
 @dataclass(frozen=True)
 class CharTfidf:
-    """N stored texts; build it with `build`.
+    """N stored texts; create it with `build`.
 
     Attributes:
         grams: (G,) uint64 hashes of the n-grams, ascending.
         idf: (G,) float32 `ln((1 + N) / (1 + texts with it)) + 1`.
-        starts: (G + 1,) int64; those of n-gram g stand in `texts` and `weights` from `starts[g]` to `starts[g + 1]`.
+        starts: (G + 1,) int64; n-gram g has the entries `starts[g]` to `starts[g + 1]` of `texts` and `weights`.
         texts: (P,) int32 numbers of stored texts.
         weights: (P,) float32 entries of their normalised vectors.
         size: N.
@@ -39,13 +39,9 @@ class CharTfidf:
 
     @classmethod
     def build(cls, texts: Sequence[str]) -> CharTfidf:
-        """Index texts.
-
-        Raises:
-            ValueError: there is none.
-        """
+        """Index texts, at least one."""
         if not texts:
-            raise ValueError("There is no text to index.")
+            raise ValueError("Expected at least one text to index.")
         counted = [_counted(text) for text in texts]
         rows = np.repeat(np.arange(len(texts), dtype=np.int32), [len(grams) for grams, _ in counted])
         all_grams = np.concatenate([grams for grams, _ in counted])
@@ -60,7 +56,7 @@ class CharTfidf:
         return cls(grams, idf, starts, rows[order], weights[order], len(texts))
 
     def cosines(self, text: str) -> NDArray[np.float32]:
-        """(N,) cosines of a text with the stored ones, 0 where they share no n-gram."""
+        """(N,) cosines of a text with the stored ones."""
         found, frequencies = _counted(text)
         places = np.minimum(np.searchsorted(self.grams, found), len(self.grams) - 1)
         known = self.grams[places] == found
@@ -74,7 +70,7 @@ class CharTfidf:
         return np.bincount(self.texts[entries], products, minlength=self.size).astype(np.float32)
 
     def arrays(self) -> dict[str, np.ndarray]:
-        """What `from_arrays` reads."""
+        """The arrays for `from_arrays`."""
         size = np.array([self.size])
         parts: dict[str, np.ndarray] = {
             "grams": self.grams.view(np.int64),
@@ -86,16 +82,12 @@ class CharTfidf:
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, np.ndarray]) -> CharTfidf:
-        """The index that `arrays` wrote; its weights come back rounded to float16.
-
-        Raises:
-            KeyError, ValueError: an array is missing, or they do not fit each other.
-        """
+        """The index that `arrays` wrote, with weights rounded to float16; KeyError or ValueError if it is damaged."""
         grams, starts, texts = arrays["grams"].view(np.uint64), arrays["starts"], arrays["texts"]
         weights, size = arrays["weights"].astype(np.float32), int(arrays["size"][0])
         fits = len(starts) == len(grams) + 1 == len(arrays["idf"]) + 1 and len(texts) == len(weights) == starts[-1]
         if not fits or size < 1 or (len(texts) and not 0 <= texts.min() <= texts.max() < size):
-            raise ValueError("the arrays of the n-gram index do not fit each other")
+            raise ValueError("the arrays of the n-gram index do not match")
         return cls(grams, arrays["idf"].astype(np.float32), starts, texts, weights, size)
 
 

@@ -1,9 +1,9 @@
-"""What speaks for each reply of a language, mixed into one score, and the suggestions chosen by it."""
+"""Ranks the replies of a language by a mixture of several scores, and chooses suggestions by it."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -14,7 +14,7 @@ from mrs_suggest.common.text.text import normalise_reply
 from mrs_suggest.suggest.answering import Suggestion
 from mrs_suggest.suggest.index.response_index import ResponseIndex
 from mrs_suggest.suggest.ranking.char_tfidf import CharTfidf
-from mrs_suggest.suggest.ranking.choice import WIDTH, choose_expected, choose_mmr, expected_best, softmax
+from mrs_suggest.suggest.ranking.choice import WIDTH, choose_expected, expected_best, softmax
 from mrs_suggest.suggest.ranking.memory import MessageMemory
 from mrs_suggest.suggest.ranking.mixture import Mixture, mean_and_deviation, standardised
 from mrs_suggest.suggest.ranking.reply_ngrams import ReplyNgrams
@@ -29,22 +29,23 @@ PARTS = {
     "tfidf_votes": "as votes, by character n-gram TF-IDF",
     "log_prob": "log-probability of the reply (the bonus of Zhang et al. 2021, section 4.1)",
 }
-RESPONSE_SET, MEMORY, GENERATED = "set", "memory", "generated"  # where a suggestion comes from
+RESPONSE_SET, MEMORY, GENERATED = "set", "memory", "generated"  # sources of suggestions
 DENSE, LEXICAL = ("nearest", "votes"), ("tfidf_nearest", "tfidf_votes")
 Array = NDArray[np.float32]
+Rows = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
 class RankerSettings:
-    """What validation chose for all languages of a model.
+    """Settings chosen on validation for all languages of a model.
 
     Attributes:
         names: of the parts that are mixed.
         vote_temperature, tfidf_temperature: of `votes` and `tfidf_votes`.
-        choice: how three are chosen, see `mrs_suggest.suggest.ranking.choice.CHOICES`.
+        choice: how three are chosen, one of `mrs_suggest.suggest.ranking.choice.CHOICES`.
         temperature: of the distribution over the candidates, in units of the mixed score.
-        width: candidates that are looked at; `WIDTH` in rankers that do not name it.
-        trigger: how likely suggestions are used; None where validation had too few examples to tell.
+        width: number of candidates; `WIDTH` if a stored ranker does not name it.
+        trigger: gives the probability that suggestions are used; None if validation had too few examples.
     """
 
     names: tuple[str, ...] = tuple(PARTS)
@@ -58,24 +59,22 @@ class RankerSettings:
 
 @dataclass(frozen=True)
 class LanguageRanker:
-    """The replies of one language with their memory; build it with `build`.
+    """The replies of one language with their memory; create it with `build`.
 
     Attributes:
         index: N replies with their vectors, clusters and log-probabilities.
         memory: messages whose replies are rows of the index.
         remembered: (N,) int64 the place in `memory.replies` of each reply, or of the nearest one that has messages.
-        share: (N,) float32 how much of its score counts: 1 for a reply that has messages itself.
-        ngrams: those of the replies, for their similarity.
+        share: (N,) float32 the share of that one's score that counts; 1 for a reply with its own messages.
+        ngrams: of the replies, for their similarity.
         mixture: the weights of the parts.
-        second: the generator that looks at the best replies once more, see `mrs_suggest.suggest.ranking.reranking`;
-        None: there
-            is none.
-        own: the first so many replies are the response set's, the others only the memory's; None: all are the set's.
+        second: the generator of the second stage (`mrs_suggest.suggest.ranking.reranking`), if there is one.
+        own: the first `own` replies belong to the response set, the others only to the memory; None: all to the set.
     """
 
     index: ResponseIndex
     memory: MessageMemory
-    remembered: NDArray[np.int64]
+    remembered: Rows
     share: Array
     ngrams: ReplyNgrams
     settings: RankerSettings
@@ -87,7 +86,7 @@ class LanguageRanker:
     def build(
         cls, index: ResponseIndex, memory: MessageMemory, ngrams: ReplyNgrams, settings: RankerSettings
     ) -> LanguageRanker:
-        """Find for each reply without messages the nearest that has some."""
+        """Find the nearest remembered reply for each reply without messages."""
         remembered = np.zeros(len(index.replies), np.int64)
         share = np.zeros(len(index.replies), np.float32)
         remembered[memory.replies] = np.arange(len(memory.replies))
@@ -97,13 +96,59 @@ class LanguageRanker:
             remembered[row], share[row] = ranker.nearest_remembered(index.replies[row])
         return ranker
 
-    def parts(self, message: str, vector: Array, names: Collection[str] | None = None) -> Array:
-        """(N, p) what each part of the settings says for each reply, not yet standardised.
+    def suggest(self, message: str, vector: Array, k: int) -> list[Suggestion]:
+        """Up to k suggestions with their probability among the candidates, no two of a cluster, in order of choice."""
+        parts, scores = self.mixed(self.weighed(message, vector), vector, k)
+        rows, probabilities = self.choose(scores, k)
+        return [
+            Suggestion(
+                self.index.replies[row],
+                float(probability),
+                dict(zip(self.settings.names, (parts[row] * self.weights).tolist(), strict=True)),
+                self.source(int(row)),
+            )
+            for row, probability in zip(rows, probabilities, strict=True)
+        ]
 
-        In a large set or memory, products are those of `VectorTable.estimates`; `rank` corrects them where it matters.
+    def part(self, rows: Rows) -> LanguageRanker:
+        """The ranker of the replies with the numbers `rows`, in this order, to suggest from: it ranks no pools.
+
+        A generator scores them but adds no replies, since those have no tags.
+        """
+        return replace(
+            self,
+            index=self.index.part(rows),
+            remembered=self.remembered[rows],
+            share=self.share[rows],
+            ngrams=self.ngrams.part(rows),
+            second=None if self.second is None else replace(self.second, generated=0),
+            own=None if self.own is None else int(np.count_nonzero(rows < self.own)),
+        )
+
+    def rank(self, message: str, vector: Array) -> Array:
+        """(N,) mixed scores: exact for the `width` best replies, estimates for the others in a large set or memory."""
+        return self.mixed(self.weighed(message, vector), vector)[1]
+
+    def weighed(self, message: str, vector: Array) -> Array:
+        """As `parts`, for the parts that have a weight."""
+        return self.parts(message, vector, self.weighted_names())
+
+    def weighted_names(self) -> list[str]:
+        """The parts that have a weight."""
+        return [name for name, weight in zip(self.settings.names, self.weights, strict=True) if weight]
+
+    @cached_property
+    def weights(self) -> Array:
+        """(p,) of the parts."""
+        return self.mixture.vector(self.settings.names)
+
+    def parts(self, message: str, vector: Array, names: Collection[str] | None = None) -> Array:
+        """(N, p) score of each reply by each part of the settings, not yet standardised.
+
+        In a large set or memory, products are those of `VectorTable.estimates`; `mixed` corrects the best.
 
         Args:
-            names: of the parts that are asked for, the others stay 0; default: all of the settings.
+            names: parts to compute, the others stay 0; default: all of the settings.
         """
         settings, memory = self.settings, self.memory
         names = settings.names if names is None else names
@@ -121,25 +166,19 @@ class LanguageRanker:
         return np.stack([found.get(name, zeros) if name in names else zeros for name in settings.names], -1)
 
     def _by_messages(self, cosines: Array, temperature: float) -> tuple[Array, Array]:
-        """(N,) the nearest and the votes; a reply without messages has a share of the nearest one's."""
+        """(N,) nearest and votes; a reply without messages has a share of the nearest one's."""
         of_replies = self.memory.nearest(cosines), self.memory.votes(cosines, temperature)
         nearest, votes = (_shared(values[self.remembered], self.share, values.min()) for values in of_replies)
         return nearest, votes
 
-    def rank(self, message: str, vector: Array) -> Array:
-        """(N,) mixed scores.
-
-        In a large set or memory, those of the `width` best replies are as if every product were computed in full, over
-        means, deviations and lowest values of the estimates; those of the others are estimates.
-        """
-        return self.mixed(self.weighed(message, vector), vector)[1]
-
     def mixed(self, raw: Array, vector: Array, width: int = 0) -> tuple[Array, Array]:
         """(N, p) standardised parts and (N,) mixed scores.
 
+        Means, deviations and lowest values are those of the estimates.
+
         Args:
             raw: of `weighed`.
-            width: for so many of the best replies they are exact, and at least for those that the settings look at.
+            width: number of best replies whose scores are exact; at least the width of the settings.
         """
         width = max(width, self.settings.width)
         mean, deviation = mean_and_deviation(raw)
@@ -157,12 +196,12 @@ class LanguageRanker:
         return parts, scores
 
     def _slacks(self, vector: Array) -> Array:
-        """(p,) by how much each part may differ from the one of full products."""
+        """(p,) the largest error of each part's estimates."""
         of = {"direct": self.index.table.slack(vector), **dict.fromkeys(DENSE, self.memory.slack(vector))}
         return np.array([of.get(name, 0.0) for name in self.settings.names], np.float32)
 
-    def _exact(self, raw: Array, rows: NDArray[np.int64], vector: Array) -> Array:
-        """(r, p) the parts of some replies with full products; raw: (N, p) of all replies."""
+    def _exact(self, raw: Array, rows: Rows, vector: Array) -> Array:
+        """(r, p) the parts of some replies with full products; `raw` (N, p) holds those of all replies."""
         exact, names, weighed = raw[rows], self.settings.names, set(self.weighted_names())
         if "direct" in weighed:
             exact[:, names.index("direct")] = self.index.table.products_of(rows, vector)
@@ -177,39 +216,8 @@ class LanguageRanker:
                     exact[:, column] = _shared(values[back], self.share[rows], raw[:, column].min())
         return exact
 
-    def weighed(self, message: str, vector: Array) -> Array:
-        """(N, p) the parts that have a weight: the others cost time and say nothing, they are 0."""
-        return self.parts(message, vector, self.weighted_names())
-
-    def weighted_names(self) -> list[str]:
-        """The parts that have a weight."""
-        return [name for name, weight in zip(self.settings.names, self.weights, strict=True) if weight]
-
-    @cached_property
-    def weights(self) -> Array:
-        """(p,) of the parts."""
-        return self.mixture.vector(self.settings.names)
-
-    def suggest(self, message: str, vector: Array, k: int) -> list[Suggestion]:
-        """Up to k suggestions with their probability among the replies that are looked at; not two of a cluster.
-
-        In the order of choice: the first alone is the best, the second adds most to it, and so on.
-        """
-        parts, scores = self.mixed(self.weighed(message, vector), vector, k)
-        rows, probabilities = self.choose(scores, k)
-        return [
-            Suggestion(
-                self.index.replies[row],
-                float(probability),
-                dict(zip(self.settings.names, (parts[row] * self.weights).tolist(), strict=True)),
-                self.source(int(row)),
-            )
-            for row, probability in zip(rows, probabilities, strict=True)
-        ]
-
     def certainty(self, message: str, vector: Array, k: int = SUGGESTIONS) -> tuple[float, float, float]:
-        """What the trigger reads of a message (`mrs_suggest.suggest.ranking.trigger.FEATURES`), without a generator's
-        part."""
+        """The features of the trigger (`trigger.FEATURES`) for a message, without the generator's part."""
         _, scores = self.mixed(self.weighed(message, vector), vector)
         rows = self.best(scores, self.settings.width)
         probabilities, table = softmax(scores[rows], self.settings.temperature), self.ngrams.similarities(rows)
@@ -218,12 +226,12 @@ class LanguageRanker:
         return expected_best(places, probabilities, table), float(probabilities.max()), nearest
 
     def source(self, row: int) -> str:
-        """Where a reply of the index comes from; empty where all come from the response set."""
+        """The source of a reply of the index; empty if the response set is the only one."""
         if self.own is None:
             return RESPONSE_SET if self.second is not None else ""
         return RESPONSE_SET if row < self.own else MEMORY
 
-    def choose(self, scores: Array, k: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    def choose(self, scores: Array, k: int) -> tuple[Rows, NDArray[np.float64]]:
         """Rows of up to k replies in the order of choice, and their probabilities, from (N,) mixed scores."""
         rows = self.best(scores, max(self.settings.width, k))
         places, probabilities = self.pick(scores[rows], lambda: self.ngrams.similarities(rows), k)
@@ -236,19 +244,17 @@ class LanguageRanker:
 
         Args:
             scores: (c,) of the candidates, best first.
-            similarities: gives (c, c) of candidate with candidate, if the choice needs them.
+            similarities: gives the (c, c) similarities between candidates, if the choice needs them.
         """
         probabilities = softmax(scores, self.settings.temperature)
         if self.settings.choice == "top":
             places = list(range(min(k, len(scores))))
-        elif self.settings.choice == "mmr":
-            places = choose_mmr(scores, similarities(), k)
         else:
             places = choose_expected(probabilities, similarities(), k)
         return places, probabilities[places]
 
-    def best(self, scores: Array, width: int) -> NDArray[np.int64]:
-        """Rows of the best replies, best first, the first of each cluster."""
+    def best(self, scores: Array, width: int) -> Rows:
+        """Rows of the best replies, best first, one from each cluster."""
         clusters = self.index.clusters
         reach = min(len(scores), 4 * width)
         while True:
@@ -261,23 +267,19 @@ class LanguageRanker:
 
     # --- replies that the index may lack
 
-    def score_pool(
-        self, message: str, vector: Array, replies: KnownReplies, rows: NDArray[np.int64], direct: Array
-    ) -> Array:
+    def score_pool(self, message: str, vector: Array, replies: KnownReplies, rows: Rows, direct: Array) -> Array:
         """(r,) mixed scores of the replies `rows` of `replies`, on the scale of `rank`.
 
-        A reply that the index lacks has a share of the score that its nearest remembered reply gets from the memory,
-        and the lowest log-probability.
+        A reply that the index lacks has a share of its nearest remembered reply's score from the memory, and the lowest
+        log-probability.
 
         Args:
-            direct: (r,) their own `message vector . reply vector`.
+            direct: (r,) their products `message vector . reply vector`.
         """
         own = self.weighed(message, vector)
         return np.asarray(self.pool_parts(own, vector, replies, rows, direct) @ self.weights)
 
-    def pool_parts(
-        self, own: Array, vector: Array, replies: KnownReplies, rows: NDArray[np.int64], direct: Array
-    ) -> Array:
+    def pool_parts(self, own: Array, vector: Array, replies: KnownReplies, rows: Rows, direct: Array) -> Array:
         """(r, p) parts of such replies, standardised over the index, whose parts are `own` (N, p)."""
         places, share = replies.rows[rows], replies.share[rows]
         asked = self._exact(own, places, vector) if self._slacks(vector).any() else own[places].copy()
@@ -291,23 +293,22 @@ class LanguageRanker:
         return standardised(asked, own)
 
     def known(self, replies: Sequence[str]) -> KnownReplies:
-        """Find replies in the index, or the nearest remembered ones for those that it lacks."""
-        found = [
-            (row, 1.0)
-            if (row := self._rows.get(normalise_reply(reply))) is not None
-            else self._row_of(*self.nearest_remembered(reply))
-            for reply in replies
-        ]
-        return KnownReplies(np.array([row for row, _ in found]), np.array([share for _, share in found], np.float32))
+        """Find replies in the index, or the nearest remembered replies for those that it lacks."""
+        rows, shares = [], []
+        for reply in replies:
+            row, share = self._rows.get(normalise_reply(reply)), 1.0
+            if row is None:
+                place, cosine = self.nearest_remembered(reply)
+                row, share = int(self.memory.replies[place]), min(cosine, 0.999)  # 1 means a reply of the index
+            rows.append(row)
+            shares.append(share)
+        return KnownReplies(np.array(rows), np.array(shares, np.float32))
 
     def nearest_remembered(self, reply: str) -> tuple[int, float]:
-        """Place in `memory.replies` of the reply nearest by character TF-IDF, and its cosine."""
+        """The place in `memory.replies` of the nearest reply by character TF-IDF, and its cosine."""
         cosines = self._reply_texts.cosines(reply)
         place = int(cosines.argmax())
         return place, min(float(cosines[place]), 1.0)
-
-    def _row_of(self, place: int, share: float) -> tuple[int, float]:
-        return int(self.memory.replies[place]), min(share, 0.999)  # 1 is kept for replies of the index
 
     @cached_property
     def _rows(self) -> Mapping[str, int]:
@@ -324,13 +325,13 @@ class KnownReplies:
 
     Attributes:
         rows: (n,) of the reply, or of the nearest remembered one.
-        share: (n,) 1 if the index has it, else the cosine with that one.
+        share: (n,) 1 if the index has it, otherwise the cosine with that one.
     """
 
-    rows: NDArray[np.int64]
+    rows: Rows
     share: Array
 
 
 def _shared(values: Array, share: Array, floor: float) -> Array:
-    """Scores of replies that stand in for others: only a share of what lies above the lowest counts."""
+    """Scores of which only a share of the part above the lowest score counts."""
     return np.asarray(floor + share * (values - floor), np.float32)

@@ -1,4 +1,4 @@
-"""A memory of real conversations: a reply is also good when messages like this one got it."""
+"""A memory of real conversations: a reply is a good candidate if similar messages received it."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ ArrayOfInts = Sequence[int] | NDArray[np.int64]
 
 @dataclass(frozen=True)
 class MessageMemory:
-    """M messages with the reply that each got; build it with `build`.
+    """M messages with the reply that each received; create it with `build`.
 
     Attributes:
-        table: (M, q) vectors of norm 1, rounded to float16, as they are saved; those of one reply side by side.
+        table: (M, q) vectors of norm 1, rounded to float16 as they are saved, grouped by reply.
         replies: (R,) int64 numbers of the replies that have messages, ascending.
         starts: (R,) int64; the messages of `replies[i]` begin at `starts[i]`.
-        ngrams: character TF-IDF of the same M messages; None if it was not asked for.
-        axes: (d, q) principal axes on which vectors are projected; None: they are kept whole, q = d.
+        ngrams: character TF-IDF of the same M messages, optional.
+        axes: (d, q) principal axes on which vectors are projected; None: no projection, q = d.
     """
 
     table: VectorTable
@@ -50,13 +50,13 @@ class MessageMemory:
         Args:
             messages: M texts.
             vectors: (M, d) of any norm but 0.
-            replies: (M,) number of the reply that each message got.
-            limit: of messages that are kept per reply: those that `prototypes` chooses.
+            replies: (M,) number of the reply that each message received.
+            limit: number of messages kept per reply, chosen by `prototypes`.
             dimension: of the kept vectors, along their principal axes; default d. On the sample 64 of 384 lose nothing.
-            ngrams: whether character TF-IDF is kept, too.
+            ngrams: keep character TF-IDF, too.
 
         Raises:
-            ValueError: there is no message, or the three differ in length.
+            ValueError: the three are empty, or differ in length.
         """
         numbers = np.asarray(replies, np.int64)
         if not len(messages) == len(vectors) == len(numbers) or not len(messages):
@@ -81,16 +81,15 @@ class MessageMemory:
         return np.asarray(self.table.rows)
 
     def cosines(self, message: NDArray[np.float32]) -> NDArray[np.float32]:
-        """(M,) cosines of a message's vector (d,) with the remembered ones; in a large memory, estimates."""
+        """(M,) cosines of a message's vector (d,) with the remembered ones; estimates in a large memory."""
         return self.table.estimates(self._asked(message))
 
     def slack(self, message: Array) -> float:
-        """By how much the true cosines of a message differ from `cosines` at most; 0 in a small memory."""
+        """The largest error of `cosines`; 0 in a small memory."""
         return self.table.slack(self._asked(message))
 
     def some_cosines(self, message: NDArray[np.float32], places: NDArray[np.int64]) -> tuple[Array, NDArray[np.int64]]:
-        """True cosines with the messages of the replies at some places (r,) of `replies`, side by side, and (r,) where
-        each reply's begin."""
+        """True cosines with the messages of the replies at some places (r,), and (r,) the starts of their groups."""
         begins, ends = self.starts[places], np.append(self.starts[1:], len(self.table))[places]
         counts = ends - begins
         starts = np.cumsum(counts) - counts
@@ -101,12 +100,12 @@ class MessageMemory:
         return _unit(message if self.axes is None else message @ self.axes).astype(np.float32)
 
     def nearest(self, cosines: Array, starts: NDArray[np.int64] | None = None) -> Array:
-        """(R,) the largest of each reply; `starts`: where those of each begin, default those of all."""
+        """(R,) the largest cosine of each reply; `starts` of the groups, default those of the memory."""
         return np.asarray(np.maximum.reduceat(cosines, self.starts if starts is None else starts))
 
     def votes(self, cosines: Array, temperature: float, starts: NDArray[np.int64] | None = None) -> Array:
         """(R,) `temperature * ln(sum of exp(cosine / temperature))` of each reply: many near messages count more than
-        one, and with a temperature towards 0 the nearest counts alone."""
+        one; as the temperature approaches 0, only the nearest counts."""
         starts = self.starts if starts is None else starts
         top = self.nearest(cosines, starts)
         below = cosines - np.repeat(top, np.diff(starts, append=len(cosines)))  # so that the nearest one's is exp(0)
@@ -114,7 +113,7 @@ class MessageMemory:
         return np.asarray(top + temperature * np.log(sums), np.float32)
 
     def arrays(self) -> dict[str, np.ndarray]:
-        """What `from_arrays` reads."""
+        """The arrays for `from_arrays`."""
         own: dict[str, np.ndarray] = {**self.table.arrays(), "vectors": self.table.rows.astype(np.float16)}
         own |= {"replies": self.replies, "starts": self.starts}
         if self.axes is not None:
@@ -123,11 +122,7 @@ class MessageMemory:
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, np.ndarray]) -> MessageMemory:
-        """The memory that `arrays` wrote.
-
-        Raises:
-            KeyError, ValueError: an array is missing, or they do not fit each other.
-        """
+        """The memory that `arrays` wrote; KeyError or ValueError if it is damaged."""
         ngrams = {name.removeprefix("ngrams."): array for name, array in arrays.items() if name.startswith("ngrams.")}
         axes = arrays["axes"].astype(np.float32) if "axes" in arrays else None
         texts = CharTfidf.from_arrays(ngrams) if ngrams else None
@@ -137,12 +132,12 @@ class MessageMemory:
         fits = len(starts) == len(memory.replies) > 0 and starts[0] == 0 and np.all(np.diff(starts) > 0)
         fits = fits and (axes is None or axes.shape[1:] == shape[1:])
         if not fits or starts[-1] >= size or (texts is not None and texts.size != size):
-            raise ValueError("the arrays of the message memory do not fit each other")
+            raise ValueError("the arrays of the message memory do not match")
         return memory
 
 
 def principal_axes(vectors: NDArray[np.float32], dimension: int) -> NDArray[np.float32]:
-    """(d, dimension) orthonormal axes along which (n, d) vectors are longest; not centred, so that cosines stay."""
+    """(d, dimension) orthonormal axes along which (n, d) vectors are longest, not centred, to preserve cosines."""
     _, axes = np.linalg.eigh(vectors.T.astype(np.float64) @ vectors)
     return np.ascontiguousarray(axes[:, ::-1][:, :dimension], np.float32)
 
@@ -152,14 +147,11 @@ def _unit(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
 
 
 def prototypes(vectors: NDArray[np.float32], limit: int) -> NDArray[np.int64]:
-    """The `limit` messages that stand best for all: each message's cosine with the nearest chosen one is, in total, as
-    large as a greedy choice makes it (facility location).
+    """The numbers, ascending, of the `limit` most representative messages: a greedy choice of the largest total cosine
+    between each message and the nearest chosen one (facility location).
 
     Args:
-        vectors: (n, d) of norm 1. Beyond 2,048, every n/2,048-th is looked at.
-
-    Returns:
-        Their numbers, ascending.
+        vectors: (n, d) of norm 1; of more than 2,048, an evenly spaced sample counts.
     """
     seen = np.unique(np.linspace(0, len(vectors) - 1, min(len(vectors), _SAMPLE)).astype(np.int64))
     cosines = vectors[seen] @ vectors[seen].T

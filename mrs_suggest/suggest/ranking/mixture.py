@@ -1,10 +1,10 @@
-"""One linear mixture of what speaks for a reply, with weights that validation chooses.
+"""A linear mixture of the parts of a reply's score, with weights fitted on validation.
 
-Each part is standardised per message over its candidates, so that a part that adds the same to all of them changes
-nothing, and weights compare. Weights are fitted as in maximum likelihood: a reply that is drawn from a softmax over the
-candidates is expected to be as near to the real one as possible. So the mixed scores give a distribution, which is what
-three are chosen by. The objective is smooth; the best of the first three places, which is piecewise constant, chose
-weights that gained a hundredth less on left-out validation messages of coffee orders.
+Each part is standardised per message over the candidates, so a constant added to a part changes nothing, and weights
+are comparable. Weights are fitted as in maximum likelihood: a reply drawn from a softmax over the candidates should be
+as near to the real one as possible. The mixed scores thus give a distribution, by which suggestions are chosen. The
+objective is smooth; optimising the best of the first three, which is piecewise constant, gained a hundredth less on
+held-out messages of coffee orders.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 from mrs_suggest.common.text.predictions import SUGGESTIONS
 
 SHRINKAGE = 300  # examples of all languages together that count like a language's own; ours, as the figures below
-ABSENT = -1e6  # each part of a candidate that is not there
-_FLOOR = 1e-4  # of an expected gain, so that one message without a fitting candidate does not decide
-_LEAST_SHARE = 0.01  # of all weights: less costs the time of a part and moves nothing
+ABSENT = -1e6  # each part of a missing candidate
+_FLOOR = 1e-4  # of an expected gain, so that one message without a fitting candidate does not dominate
+_LEAST_SHARE = 0.01  # of all weights: less would cost the time of a part and change nothing
 Objective = Callable[[NDArray[np.float64]], tuple[float, NDArray[np.float64]]]
 
 
@@ -29,7 +29,7 @@ class Examples:
     """Validation examples of one language.
 
     Attributes:
-        parts: (n, c, p) standardised parts of up to c candidates each; `ABSENT` where there are fewer.
+        parts: (n, c, p) standardised parts of up to c candidates each, padded with `ABSENT`.
         gains: (n, c) weighted ROUGE of a candidate against the real reply, 0 to 1.
     """
 
@@ -39,20 +39,19 @@ class Examples:
 
 @dataclass(frozen=True)
 class Mixture:
-    """Weights by part; they add up to 1. That of a generator, a second stage, stands beside them and is not counted."""
+    """Weights by part, which add up to 1 without the weight of a second stage's generator."""
 
     weights: Mapping[str, float] = field(default_factory=dict)
 
     def vector(self, names: Sequence[str]) -> NDArray[np.float32]:
-        """(p,) the weights in the order of `names`, 0 for those that it does not know."""
+        """(p,) the weights in the order of `names`, 0 for unknown parts."""
         return np.array([self.weights.get(name, 0.0) for name in names], np.float32)
 
 
 def standardised(parts: NDArray[np.float32], over: NDArray[np.float32] | None = None) -> NDArray[np.float32]:
-    """Mean 0 and deviation 1 over the candidates; a part that does not tell them apart becomes 0.
+    """Scale (..., c, p) parts to mean 0 and deviation 1 over the candidates; a part equal for all becomes 0.
 
     Args:
-        parts: (..., c, p).
         over: (..., n, p) the candidates that give mean and deviation; default: the c themselves.
     """
     mean, deviation = mean_and_deviation(parts if over is None else over)
@@ -61,7 +60,7 @@ def standardised(parts: NDArray[np.float32], over: NDArray[np.float32] | None = 
 
 
 def mean_and_deviation(parts: NDArray[np.float32]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-    """(..., 1, p) of (..., c, p) parts over the candidates; the deviation of a part that tells none apart is 0."""
+    """(..., 1, p) of (..., c, p) parts over the candidates; a negligible deviation becomes 0."""
     mean = parts.mean(-2, keepdims=True)
     deviation = (parts - mean).std(-2, keepdims=True)
     flat = deviation <= 1e-6 * np.maximum(np.abs(parts).max(-2, keepdims=True), 1e-30)
@@ -76,22 +75,19 @@ def best_of_top(scores: NDArray[np.float32], gains: NDArray[np.float32], k: int 
 
 
 def tune(languages: Mapping[str, Examples], names: Sequence[str], shrinkage: float = SHRINKAGE) -> dict[str, Mixture]:
-    """Find weights for each language, drawn towards those that are best for all.
+    """Fit weights for each language, drawn towards those that are best for all.
 
-    A language with n examples maximises `(n own + shrinkage all) / (n + shrinkage)`, where `own` and `all` are the
-    objective on its own and on all examples (see `expected_log_gain`).
+    A language with n examples maximises `(n own + shrinkage all) / (n + shrinkage)`, where `own` and `all` are
+    `expected_log_gain` on its own and on all examples.
 
     Args:
-        languages: at least one.
+        languages: with at least one example in all.
         names: p parts, in the order of `Examples.parts`.
-
-    Raises:
-        ValueError: there is no example.
     """
     sizes = {language: len(examples.gains) for language, examples in languages.items()}
     total = sum(sizes.values())
     if not total:
-        raise ValueError("There is no example to tune the mixture on.")
+        raise ValueError("Expected at least one example to tune the mixture.")
     counts = {language: size / total for language, size in sizes.items() if size}
     equal = np.ones(len(names))
     shared = _fit([equal], _weighted(languages, counts))
@@ -109,8 +105,8 @@ def tune(languages: Mapping[str, Examples], names: Sequence[str], shrinkage: flo
 def expected_log_gain(weights: NDArray[np.float64], examples: Examples) -> tuple[float, NDArray[np.float64]]:
     """The mean over the examples of `ln(sum of p(candidate) gain(candidate))`, and its (p,) gradient.
 
-    p is the softmax of the mixed scores. Where one candidate is the real reply and the others have nothing in common
-    with it, this is the log-likelihood of the reply.
+    p is the softmax of the mixed scores. If one candidate is the real reply and the others share nothing with it, this
+    is the log-likelihood of the reply.
     """
     present = examples.parts[..., 0] > ABSENT / 2
     parts = np.where(present[..., None], examples.parts, 0)
@@ -134,7 +130,7 @@ def _weighted(languages: Mapping[str, Examples], shares: Mapping[str, float]) ->
 
 
 def _fit(starts: Sequence[NDArray[np.float64]], objective: Objective) -> NDArray[np.float64]:
-    """(p,) weights of at least 0 that maximise the objective: the best of those that are reached from the starts."""
+    """(p,) weights of at least 0 that maximise the objective, the best found from several starts."""
     from scipy.optimize import minimize
 
     def turned(weights: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
@@ -147,7 +143,7 @@ def _fit(starts: Sequence[NDArray[np.float64]], objective: Objective) -> NDArray
 
 
 def _sparse(weights: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Weights that add up to 1, without those that move nothing; equal ones where all are 0."""
+    """Weights that add up to 1, without negligible ones; equal weights if all are 0."""
     kept = np.where(weights >= _LEAST_SHARE * weights.sum(), weights, 0.0)
     kept = kept if kept.any() else np.ones(len(weights))
     return np.asarray(kept / kept.sum())

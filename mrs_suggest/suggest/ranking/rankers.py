@@ -1,9 +1,9 @@
-"""The rankers of a model by language, as they are stored beside its response indexes."""
+"""The rankers of a model by language, stored in `ranker/` of its folder."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -15,14 +15,13 @@ from mrs_suggest.common.errors import InputError
 from mrs_suggest.common.io.manifest import again
 from mrs_suggest.models.array_files import load_arrays, save_arrays
 from mrs_suggest.models.starting_points import GENERATOR_FOLDER, RANKER_FOLDER
-from mrs_suggest.suggest.index.response_index import ResponseIndex
+from mrs_suggest.suggest.index.response_index import ByLanguage, ResponseIndex
 from mrs_suggest.suggest.ranking.choice import CHOICES
 from mrs_suggest.suggest.ranking.language_ranker import PARTS, LanguageRanker, RankerSettings
 from mrs_suggest.suggest.ranking.memory import MessageMemory
 from mrs_suggest.suggest.ranking.mixture import Mixture
 from mrs_suggest.suggest.ranking.reply_ngrams import ReplyNgrams
-from mrs_suggest.suggest.ranking.second_stage import SecondStage
-from mrs_suggest.suggest.ranking.stored_generator import StoredGenerator, StoredReplyEncoder
+from mrs_suggest.suggest.ranking.second_stage import SecondStage, StoredGenerator, StoredReplyEncoder
 from mrs_suggest.suggest.ranking.trigger import Trigger
 
 SETTINGS = "ranker.json"
@@ -31,7 +30,7 @@ _MEMORY, _REPLIES = "memory.", "replies."
 
 
 def save_rankers(rankers: Mapping[str, LanguageRanker], folder: Path) -> None:
-    """Write `ranker/`: settings and weights as JSON, a file of arrays per language; none if there is no ranker."""
+    """Write `ranker/`, if there are any: settings and weights as JSON, and a file of arrays for each language."""
     if not rankers:
         return
     place = folder / RANKER_FOLDER
@@ -46,10 +45,10 @@ def save_rankers(rankers: Mapping[str, LanguageRanker], folder: Path) -> None:
 
 
 def settings_and_weights(rankers: Mapping[str, LanguageRanker]) -> dict[str, Any]:
-    """JSON: the settings that the rankers share, and `weights` -> language -> part -> weight.
+    """The contents of `ranker.json`: the settings that the rankers share, and `weights` -> language -> part -> weight.
 
-    With a generator also `generator`: where it comes from, what it adds and in which languages; with replies that only
-    the memory has, `own_replies` -> language -> how many are the response set's; `trigger`, if there is one.
+    Where they apply: `generator` (its origin, replies and languages), `own_replies` -> language -> how many replies
+    belong to the response set, and `trigger`.
     """
     shared = next(iter(rankers.values())).settings
     settings = asdict(replace(shared, trigger=None))
@@ -70,65 +69,54 @@ def settings_and_weights(rankers: Mapping[str, LanguageRanker]) -> dict[str, Any
     return found
 
 
-class Rankers(Mapping[str, LanguageRanker]):
-    """The rankers of a model's folder; each is read when first used.
+class Rankers(ByLanguage[LanguageRanker]):
+    """The rankers of a model's folder.
 
     Args:
-        indexes: the model's response indexes, whose rows the rankers name.
+        indexes: the model's response indexes, to whose rows the rankers refer.
 
     Raises:
-        InputError: a file is missing or damaged, or does not fit the index.
+        InputError: a file is missing or damaged, or does not match the index.
     """
 
     def __init__(self, model_folder: Path, indexes: Mapping[str, ResponseIndex]) -> None:
         self._folder, self._indexes = model_folder / RANKER_FOLDER, indexes
-        self._loaded: dict[str, LanguageRanker] = {}
         self._settings, self._weights = RankerSettings(), dict[str, Mixture]()
         self._own: dict[str, int] = {}
         self._stages: dict[str, SecondStage] = {}
-        if (self._folder / SETTINGS).is_file():
-            self._settings, self._weights = self._read_settings()
-
-    def _read_settings(self) -> tuple[RankerSettings, dict[str, Mixture]]:
         path = self._folder / SETTINGS
-        try:
-            facts: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-            weights = {
-                language: Mixture({name: float(one) for name, one in row.items()})
-                for language, row in facts.pop("weights").items()
-            }
-            self._own = {language: int(own) for language, own in facts.pop("own_replies", {}).items()}
-            self._stages = self._second_stages(facts.pop("generator", None))
-            trigger = Trigger.from_json(facts.pop("trigger")) if "trigger" in facts else None
-            settings = RankerSettings(**{**facts, "trigger": trigger, "names": tuple(facts["names"])})
-            if settings.choice not in CHOICES or not set(settings.names) <= set(PARTS):
-                raise ValueError("unknown parts or choice")
-            if settings.width < 1:
-                raise ValueError(f"width {settings.width}, expected 1 or more")
-            for name in ("vote_temperature", "tfidf_temperature", "temperature"):
-                if not LEAST_TEMPERATURE <= getattr(settings, name) <= 1 / LEAST_TEMPERATURE:
-                    raise ValueError(f"{name} {getattr(settings, name)}, expected {LEAST_TEMPERATURE:g} or more")
-        except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
-            raise InputError(f"{path}: no usable ranker ({error}); {again(self._folder.parent)}.") from None
-        return settings, weights
+        if path.is_file():
+            try:
+                self._read_settings(json.loads(path.read_text(encoding="utf-8")))
+            except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
+                raise InputError(f"{path}: no usable ranker ({error}); {again(model_folder)}.") from None
+        super().__init__(self._weights)
 
-    def _second_stages(self, facts: Mapping[str, Any] | None) -> dict[str, SecondStage]:
-        """What the generator of the model does in each language that it has."""
-        if facts is None:
-            return {}
-        model = self._folder.parent
-        shared = StoredGenerator(model / GENERATOR_FOLDER), StoredReplyEncoder(model)
-        return {code: SecondStage(*shared, code, int(facts["generated"]), facts) for code in facts["languages"]}
+    def _read_settings(self, facts: dict[str, Any]) -> None:
+        self._weights = {
+            language: Mixture({name: float(one) for name, one in row.items()})
+            for language, row in facts.pop("weights").items()
+        }
+        self._own = {language: int(own) for language, own in facts.pop("own_replies", {}).items()}
+        if generator := facts.pop("generator", None):
+            model = self._folder.parent
+            shared = StoredGenerator(model / GENERATOR_FOLDER), StoredReplyEncoder(model)
+            written = int(generator["generated"])
+            self._stages = {code: SecondStage(*shared, code, written, generator) for code in generator["languages"]}
+        trigger = Trigger.from_json(facts.pop("trigger")) if "trigger" in facts else None
+        settings = RankerSettings(**{**facts, "trigger": trigger, "names": tuple(facts["names"])})
+        if settings.choice not in CHOICES or not set(settings.names) <= set(PARTS):
+            raise ValueError("unknown parts or choice")
+        if settings.width < 1:
+            raise ValueError(f"width {settings.width}, expected 1 or more")
+        for name in ("vote_temperature", "tfidf_temperature", "temperature"):
+            if not LEAST_TEMPERATURE <= getattr(settings, name) <= 1 / LEAST_TEMPERATURE:
+                raise ValueError(f"{name} {getattr(settings, name)}, expected {LEAST_TEMPERATURE:g} or more")
+        self._settings = settings
 
-    def __getitem__(self, language: str) -> LanguageRanker:
-        if language not in self._weights:
-            raise KeyError(language)
-        if language not in self._loaded:
-            self._loaded[language] = self._read(language)
-        return self._loaded[language]
-
-    def _read(self, language: str) -> LanguageRanker:
+    def read(self, language: str) -> LanguageRanker:
         path, index = self._folder / f"{language}.safetensors", self._indexes[language]
+        model = self._folder.parent
         try:
             arrays = load_arrays(path)
             memory, ngrams = (
@@ -140,21 +128,15 @@ class Rankers(Mapping[str, LanguageRanker]):
             second, own = self._stages.get(language), self._own.get(language)
             ranker = LanguageRanker(index, *parts, self._settings, self._weights[language], second, own)
         except (OSError, ValueError, KeyError, SafetensorError) as error:
-            raise InputError(f"{path}: no usable ranker ({error}); {again(self._folder.parent)}.") from None
+            raise InputError(f"{path}: no usable ranker ({error}); {again(model)}.") from None
         size, replies = len(index.replies), ranker.memory.replies
         places = remembered.min(initial=0) >= 0 and remembered.max(initial=0) < len(replies) and replies[-1] < size
         if not size == len(remembered) == len(share) == len(ranker.ngrams) or not places:
-            raise InputError(f"{path}: made for another response index; {again(self._folder.parent)}.")
+            raise InputError(f"{path}: made for another response index; {again(model)}.")
         axes, width = ranker.memory.axes, index.vectors.shape[1]
         if (ranker.memory.vectors if axes is None else axes.T).shape[1:] != (width,):
-            raise InputError(f"{path}: made for vectors of another width; {again(self._folder.parent)}.")
+            raise InputError(f"{path}: made for vectors of another width; {again(model)}.")
         return ranker
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._weights)
-
-    def __len__(self) -> int:
-        return len(self._weights)
 
 
 def with_settings(rankers: Mapping[str, LanguageRanker], **changes: Any) -> dict[str, LanguageRanker]:

@@ -1,4 +1,4 @@
-"""The n-grams of stored replies, so that how similar two replies are is known without a tokenizer.
+"""The n-grams of stored replies, which give the similarity of two replies without a tokenizer.
 
 Similarity is weighted ROUGE by the official rules (`mrs_metrics.rouge`; Zhang et al. 2021, section 3.3), by which the
 best of three suggestions is scored.
@@ -18,11 +18,11 @@ from mrs_metrics.tokenize import Tokenizer
 
 @dataclass(frozen=True)
 class ReplyNgrams:
-    """N replies; build it with `build`.
+    """N replies; create it with `build`.
 
     Attributes:
         numbers: (P,) int32, equal for equal n-grams.
-        starts: (3 N + 1,) int64; those of order o (from 0) of reply r stand from `starts[3 r + o]` on.
+        starts: (3 N + 1,) int64; those of order o (from 0) of reply r begin at `starts[3 r + o]`.
     """
 
     numbers: NDArray[np.int32]
@@ -30,7 +30,7 @@ class ReplyNgrams:
 
     @classmethod
     def build(cls, replies: Sequence[str], tokenizer: Tokenizer) -> ReplyNgrams:
-        """Read replies with the metric's tokenizer of their language."""
+        """From replies, with the metric's tokenizer of their language."""
         known: dict[tuple[str, ...], int] = {}
         numbers: list[int] = []
         ends: list[int] = [0]
@@ -52,7 +52,7 @@ class ReplyNgrams:
         return ReplyNgrams(np.concatenate([self.numbers[:0], *entries]), starts)
 
     def similarities(self, replies: Sequence[int] | NDArray[np.int64]) -> NDArray[np.float64]:
-        """(n, n) weighted ROUGE of each of n replies against each, 0 to 1; symmetric."""
+        """(n, n) weighted ROUGE between n replies, 0 to 1; symmetric."""
         total = np.zeros((len(replies), len(replies)))
         for order, weight in enumerate(WEIGHTS):
             places = np.asarray(replies, np.int64) * MAX_ORDER + order
@@ -67,18 +67,14 @@ class ReplyNgrams:
         return total
 
     def arrays(self) -> dict[str, np.ndarray]:
-        """What `from_arrays` reads."""
+        """The arrays for `from_arrays`."""
         return {"numbers": self.numbers, "starts": self.starts}
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, np.ndarray]) -> ReplyNgrams:
-        """The n-grams that `arrays` wrote.
-
-        Raises:
-            KeyError, ValueError: an array is missing, or they do not fit each other.
-        """
+        """The n-grams that `arrays` wrote; KeyError or ValueError if they are damaged."""
         ngrams = cls(arrays["numbers"], arrays["starts"])
         starts = ngrams.starts
         if len(starts) % MAX_ORDER != 1 or starts[-1] != len(ngrams.numbers) or np.any(np.diff(starts) < 0):
-            raise ValueError("the arrays of the replies' n-grams do not fit each other")
+            raise ValueError("the arrays of the replies' n-grams do not match")
         return ngrams

@@ -1,8 +1,8 @@
-"""Ranking with a generator: the first stage's best replies and those that the generator writes, scored once more."""
+"""Ranking with a generator: the first stage's best replies and those that the generator writes, scored together."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -19,7 +19,7 @@ Array = NDArray[np.float32]
 
 @dataclass(frozen=True)
 class Candidates:
-    """What the second stage looks at: r replies of the index and w that the generator wrote and the index lacks.
+    """The candidates of the second stage: r replies of the index, and w that the generator wrote and the index lacks.
 
     Attributes:
         rows: (r,) of the index.
@@ -46,13 +46,13 @@ def find_candidates(
     width: int = WIDTH,
     scored: bool = True,
 ) -> Candidates:
-    """The `width` best replies by the first stage, no two of a cluster, and those of `written`.
+    """The `width` best replies by the first stage, no two of a cluster, and the replies `written`.
 
-    A written reply that the index has is that row. Another one is scored by the first stage as an unknown reply of a
-    pool: its own direct score, a share of what the nearest remembered reply gets, and the lowest log-probability.
+    A written reply that is in the index becomes that row. Any other is scored by the first stage as an unknown reply of
+    a pool: its own direct score, a share of the score of the nearest remembered reply, and the lowest log-probability.
 
     Args:
-        scored: whether the generator scores them; else `likely` is 0.
+        scored: whether the generator scores them; otherwise `likely` is 0.
     """
     written = list({normalise_reply(reply): reply for reply in reversed(written)}.values())[::-1]  # the first of each
     own = ranker.weighed(message, vector)
@@ -74,22 +74,13 @@ def find_candidates(
 
 
 def mixed(ranker: LanguageRanker, candidates: Candidates, weight: float | None = None) -> Array:
-    """(r + w,) scores of both stages.
-
-    Args:
-        weight: of the generator; default: the ranker's own.
-    """
-    weight = generator_weight(ranker) if weight is None else weight
+    """(r + w,) scores of both stages; `weight` replaces the generator's own."""
+    weight = _weight(ranker) if weight is None else weight
     return np.asarray(candidates.parts @ ranker.weights + np.float32(weight) * candidates.likely)
 
 
-def generator_weight(ranker: LanguageRanker) -> float:
-    """The weight of the second stage."""
-    return float(ranker.mixture.weights.get(GENERATOR_PART, 0.0))
-
-
 def candidate_similarities(ranker: LanguageRanker, candidates: Candidates) -> NDArray[np.float64]:
-    """(r + w, r + w) weighted ROUGE of candidate with candidate."""
+    """(r + w, r + w) weighted ROUGE between candidates."""
     rows = candidates.rows
     stored = ranker.ngrams.similarities(rows)
     if not candidates.written:
@@ -103,38 +94,33 @@ def rerank(ranker: LanguageRanker, messages: Sequence[str], vectors: Array, k: i
     """As `LanguageRanker.suggest` for several messages, with the generator's part and its replies."""
     written = _stage(ranker).write(messages)
     rows = zip(messages, vectors, written, strict=True)
-    width, scored = max(WIDTH, k), generator_weight(ranker) != 0
+    width, scored = max(WIDTH, k), _weight(ranker) != 0
     return [_suggest(ranker, find_candidates(ranker, *row, width, scored), k) for row in rows]
 
 
 def _suggest(ranker: LanguageRanker, candidates: Candidates, k: int) -> list[Suggestion]:
-    scores, texts = mixed(ranker, candidates), candidates.texts(ranker)
+    scores, texts, rows = mixed(ranker, candidates), candidates.texts(ranker), candidates.rows
     order = np.argsort(-scores, kind="stable")
     places, probabilities = ranker.pick(
         scores[order], lambda: candidate_similarities(ranker, candidates)[np.ix_(order, order)], k
     )
-    return [
-        Suggestion(
-            texts[number], float(probability), _told(ranker, candidates, number), _source(ranker, candidates, number)
-        )
-        for number, probability in zip(order[places], probabilities, strict=True)
-    ]
-
-
-def _told(ranker: LanguageRanker, candidates: Candidates, number: int) -> Mapping[str, float]:
-    first = zip(ranker.settings.names, (candidates.parts[number] * ranker.weights).tolist(), strict=True)
-    return {**dict(first), GENERATOR_PART: generator_weight(ranker) * float(candidates.likely[number])}
-
-
-def _source(ranker: LanguageRanker, candidates: Candidates, number: int) -> str:
-    rows = candidates.rows
-    return ranker.source(int(rows[number])) if number < len(rows) else GENERATED
+    found = []
+    for number, probability in zip(order[places], probabilities, strict=True):
+        parts = dict(zip(ranker.settings.names, (candidates.parts[number] * ranker.weights).tolist(), strict=True))
+        parts[GENERATOR_PART] = _weight(ranker) * float(candidates.likely[number])
+        source = ranker.source(int(rows[number])) if number < len(rows) else GENERATED
+        found.append(Suggestion(texts[number], float(probability), parts, source))
+    return found
 
 
 def rerank_pool(ranker: LanguageRanker, message: str, scores: Array, replies: Sequence[str]) -> Array:
-    """(r,) scores of the replies of a pool: those of the first stage, and the generator's part over all of the pool."""
-    weight = np.float32(generator_weight(ranker))
+    """(r,) scores of a pool's replies: the first stage's, and the generator's part over all of the pool."""
+    weight = np.float32(_weight(ranker))
     return np.asarray(scores + weight * _stage(ranker).likely(message, replies)) if weight else scores
+
+
+def _weight(ranker: LanguageRanker) -> float:
+    return float(ranker.mixture.weights.get(GENERATOR_PART, 0.0))
 
 
 def _stage(ranker: LanguageRanker) -> SecondStage:

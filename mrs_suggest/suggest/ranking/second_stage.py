@@ -1,7 +1,7 @@
-"""What a generator adds to a ranker: replies that it writes, and how likely it finds the best ones of the others.
+"""The generator of a ranker: it writes further replies, and scores the best candidates of the first stage.
 
-"Generate, then rerank" is future work of Zhang et al. 2021 (section 6). A generator is too dear for every reply of a
-response set, so it looks only at the candidates that the other parts leave.
+"Generate, then rerank" is future work of Zhang et al. 2021 (section 6). Scoring every reply of a response set would be
+too slow, so the generator only sees the candidates that the other parts leave.
 """
 
 from __future__ import annotations
@@ -10,14 +10,21 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Protocol
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mrs_metrics.tokenize import Tokenizer, get_tokenizer
+from mrs_suggest.common.errors import InputError
+from mrs_suggest.common.io.manifest import again
+from mrs_suggest.models.starting_points import GENERATOR
 from mrs_suggest.suggest.ranking.mixture import standardised
 from mrs_suggest.suggest.ranking.reply_ngrams import ReplyNgrams
+
+if TYPE_CHECKING:
+    from mrs_suggest.models.generation.generator import Generator
 
 GENERATOR_PART = "generator"
 MEANING = "the generator's log-probability of the reply per token, among the best candidates by the other parts"
@@ -25,10 +32,10 @@ Array = NDArray[np.float32]
 
 
 class ReplyGenerator(Protocol):
-    """What a ranker asks of a generator."""
+    """A generator as a ranker uses it."""
 
     def load(self) -> None:
-        """Read it now, where it is read at its first use.
+        """Load it now, if it is loaded on first use.
 
         Raises:
             InputError: a file is missing or damaged.
@@ -41,14 +48,65 @@ class ReplyGenerator(Protocol):
         """(n,) log-probability per token of each reply to one message."""
 
 
+class StoredGenerator:
+    """The generator in a model's folder, loaded on first use, as is transformers.
+
+    Raises:
+        InputError: there is no generator in the folder.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        if not (folder / GENERATOR).is_file():
+            raise InputError(f"{folder / GENERATOR}: missing, and the ranker needs it; {again(folder.parent)}.")
+        self._folder = folder
+
+    @cached_property
+    def _generator(self) -> Generator:
+        from mrs_suggest.models.generation.generator import Generator
+
+        return Generator.load(self._folder)
+
+    def load(self) -> None:
+        self._generator  # noqa: B018
+
+    def write(self, messages: Sequence[str], language: str, count: int) -> list[list[str]]:
+        return write_replies(self._generator, messages, language, count)
+
+    def log_probs(self, message: str, replies: Sequence[str], language: str) -> Array:
+        return self._generator.log_probs(message, replies, language)
+
+
+def write_replies(generator: Generator, messages: Sequence[str], language: str, count: int) -> list[list[str]]:
+    """The texts of `Generator.suggest`, without their scores."""
+    return [[text for text, _ in row] for row in generator.suggest(messages, language, count)]
+
+
+class StoredReplyEncoder:
+    """Encodes replies with the retriever in a folder, loaded on first use."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    @cached_property
+    def _encode(self) -> Callable[[list[str]], Array]:
+        from mrs_suggest.models.retrieval.dual_encoder import load_dual_encoder
+        from mrs_suggest.models.retrieval.encode import encode_replies
+
+        model = load_dual_encoder(self._folder)
+        return lambda texts: encode_replies(model, texts).numpy()
+
+    def __call__(self, texts: list[str]) -> Array:
+        return self._encode(texts)
+
+
 @dataclass(frozen=True)
 class SecondStage:
     """The generator in the ranker of one language.
 
     Attributes:
-        encode_replies: texts -> (n, d) reply vectors; called for the direct scores of generated replies only.
-        generated: replies that it writes for a message as candidates; 0: it only scores.
-        facts: where it comes from, for the record.
+        encode_replies: texts -> (n, d) reply vectors, for the direct scores of generated replies.
+        generated: number of replies that it writes for a message; 0: it only scores.
+        facts: its origin, for the record.
     """
 
     generator: ReplyGenerator
@@ -74,7 +132,7 @@ class SecondStage:
 
     @cached_property
     def tokenizer(self) -> Tokenizer:
-        """The metric's for the language, or its characters where that is not installed (Japanese without MeCab)."""
+        """The metric's for the language, or single characters if that is not installed (Japanese without MeCab)."""
         try:
             return get_tokenizer(self.language)
         except (ImportError, ValueError) as error:
@@ -83,11 +141,4 @@ class SecondStage:
                 f"the language is missing ({error})",
                 file=sys.stderr,
             )
-            return CHARACTERS
-
-
-def _spaced_characters(text: str) -> str:
-    return " ".join("".join(text.split()))
-
-
-CHARACTERS = Tokenizer("characters", "1", _spaced_characters)
+            return Tokenizer("characters", "1", lambda text: " ".join("".join(text.split())))

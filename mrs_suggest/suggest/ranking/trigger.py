@@ -1,9 +1,9 @@
-"""How likely it is that one of the suggestions will be used, and from when on nothing is suggested.
+"""The probability that one of the suggestions will be used, and the threshold below which nothing is suggested.
 
-Smart Reply has a triggering model of its own (Kannan et al. 2016, "Smart Reply: Automated Response Suggestion for
-Email", section 5). Here the ranker knows most of it: how sure its distribution over the candidates is, and how near the
-nearest message is that it remembers. A logistic model of these and an isotonic table on top, both fitted on validation,
-make a probability of them.
+Smart Reply has a separate triggering model (Kannan et al. 2016, "Smart Reply: Automated Response Suggestion for Email",
+section 5). Here the features come from the ranker: how sure its distribution over the candidates is, and how near the
+nearest remembered message is. A logistic model of these and an isotonic table, both fitted on validation, turn them
+into a probability.
 """
 
 from __future__ import annotations
@@ -15,9 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-# What the logistic model reads: the expected similarity of the best suggestion with the reply (see
-# `mrs_suggest.suggest.ranking.choice`), the probability of the likeliest candidate, and the cosine of the nearest
-# remembered message.
+# The expected similarity of the best suggestion with the reply (see `choice.py`), the probability of the likeliest
+# candidate, and the cosine of the nearest remembered message.
 FEATURES = ("expected", "likeliest", "nearest")
 USED = 0.3  # weighted ROUGE from which a suggestion counts as used; ours: about one of three words in common, in order
 
@@ -28,8 +27,8 @@ class Trigger:
 
     Attributes:
         weights: of `FEATURES`, with `bias` those of a logistic model.
-        levels, probabilities: an ascending table from the model's log-odds to probabilities; between two levels they
-            are interpolated, beyond them the last one counts.
+        levels, probabilities: an ascending table from the model's log-odds to probabilities, interpolated between
+            levels.
         used: weighted ROUGE of the best suggestion against the real reply from which it counts as used.
         curve: validation examples by falling threshold: (threshold, share of messages that are answered, share of these
             whose suggestions are used).
@@ -51,13 +50,10 @@ class Trigger:
         return np.interp(self.log_odds(features), self.levels, self.probabilities)
 
     def threshold(self, precision: float) -> float | None:
-        """The lowest probability from which on suggestions were used at least as often as wished, on validation.
+        """The lowest threshold with at least this precision on validation; None if no threshold reaches it.
 
         Args:
             precision: share of the answered messages whose suggestions are used, 0 to 1.
-
-        Returns:
-            None if no threshold reached it: then nothing is suggested.
         """
         return min((at for at, _, reached in self.curve if reached >= precision), default=None)
 
@@ -67,11 +63,7 @@ class Trigger:
 
     @classmethod
     def from_json(cls, facts: Mapping[str, Any]) -> Trigger:
-        """The trigger that `as_json` wrote.
-
-        Raises:
-            KeyError, TypeError, ValueError: a fact is missing, or it does not fit this version.
-        """
+        """Read what `as_json` wrote; KeyError, TypeError or ValueError if it is damaged."""
         if tuple(facts["features"]) != FEATURES:
             raise ValueError(f"the trigger reads {', '.join(facts['features'])}")
         rows = {name: tuple(map(float, facts[name])) for name in ("weights", "levels", "probabilities")}
@@ -84,16 +76,15 @@ class Trigger:
 
 
 def risk_coverage(probabilities: ArrayLike, used: ArrayLike, points: int = 20) -> list[tuple[float, float, float]]:
-    """What a threshold costs and gains: coverage, and the share of answered messages whose suggestions are used.
+    """Coverage (share of answered messages) and precision (share of these whose suggestions are used) by threshold.
 
     Args:
         probabilities: (n,) of a trigger.
-        used: (n,) whether one of the suggestions was.
-        points: at most so many thresholds, at equal steps of coverage.
+        used: (n,) whether one of the suggestions was used.
+        points: maximum number of thresholds, at equal steps of coverage.
 
     Returns:
-        (threshold, coverage, precision), falling thresholds; the last one answers every message. Messages with equal
-        probabilities are answered together.
+        (threshold, coverage, precision) with falling thresholds; the last one answers every message.
     """
     chances, hits = np.asarray(probabilities, np.float64), np.asarray(used, bool)
     if not len(chances):
@@ -106,14 +97,12 @@ def risk_coverage(probabilities: ArrayLike, used: ArrayLike, points: int = 20) -
     return [(float(ordered[end]), (int(end) + 1) / len(order), float(reached[end])) for end in kept]
 
 
-def choose_threshold(trigger: Trigger | None, precision: float | None) -> float | None:
-    """The probability below which nothing is suggested; 0 where no precision is wished for.
+def choose_threshold(trigger: Trigger | None, precision: float) -> float | None:
+    """The probability below which nothing is suggested; None: nothing ever is.
 
     Raises:
         ValueError: the precision is not between 0 and 1, or there is no trigger.
     """
-    if precision is None:
-        return 0.0
     if not 0 < precision <= 1:
         raise ValueError(f"expected a share of more than 0 and at most 1, found {precision:g}")
     if trigger is None:
@@ -122,5 +111,5 @@ def choose_threshold(trigger: Trigger | None, precision: float | None) -> float 
 
 
 def as_features(rows: Sequence[Sequence[float]]) -> NDArray[np.float64]:
-    """(n, 3) of n rows, which may be none."""
+    """(n, 3) array of n rows, also for n = 0."""
     return np.asarray(rows, np.float64).reshape(-1, len(FEATURES))

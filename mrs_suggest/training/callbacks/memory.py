@@ -17,7 +17,7 @@ AMOUNT = re.compile(r"tried to allocate ([\d.]+ ?[a-z]+)", re.IGNORECASE)
 
 
 @contextmanager
-def out_of_memory_told(advice: Callable[[], str]) -> Iterator[None]:
+def explain_out_of_memory(advice: Callable[[], str]) -> Iterator[None]:
     """Turn the libraries' out-of-memory errors into one sentence; others pass.
 
     Args:

@@ -38,7 +38,7 @@ class LossBar(ProgressCallback):
 
 
 @contextmanager
-def bar_ended(trainer: Trainer) -> Iterator[None]:
+def close_bar(trainer: Trainer) -> Iterator[None]:
     """Close the bar if training ends early, so that the next output starts on a new line."""
     try:
         yield

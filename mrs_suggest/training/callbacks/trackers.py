@@ -8,7 +8,6 @@ rank reports.
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
@@ -22,7 +21,6 @@ from urllib.parse import urlsplit
 from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 from transformers.integrations import MLflowCallback, TensorBoardCallback, TrackioCallback, WandbCallback
 
-from mrs_suggest.common.errors import MissingExtraError
 from mrs_suggest.training.export.allowlist import TRACKERS as FOLDER
 from mrs_suggest.training.export.card import Record
 
@@ -46,10 +44,10 @@ class Tracked(Base):
     def on_train_end(self, *args: Any, **kwargs: Any) -> None:
         """Leave open what the library would close."""
 
-    def tell_options(self, values: Mapping[str, Any]) -> None:
+    def add_options(self, values: Mapping[str, Any]) -> None:
         """Add the run's own options to the library's, under `options/NAME`."""
 
-    def tell_figures(self, figures: Mapping[str, float], step: int) -> None:
+    def add_figures(self, figures: Mapping[str, float], step: int) -> None:
         """Add the figures of the end."""
 
     def close(self) -> None:
@@ -61,10 +59,10 @@ class TensorBoard(Tracked, TensorBoardCallback):
 
     package = "tensorboard"
 
-    def tell_options(self, values: Mapping[str, Any]) -> None:
+    def add_options(self, values: Mapping[str, Any]) -> None:
         self.tb_writer.add_text("options", json.dumps(values, indent=2, ensure_ascii=False))
 
-    def tell_figures(self, figures: Mapping[str, float], step: int) -> None:
+    def add_figures(self, figures: Mapping[str, float], step: int) -> None:
         for name, value in figures.items():
             self.tb_writer.add_scalar(name, value, step)
 
@@ -78,10 +76,10 @@ class Wandb(Tracked, WandbCallback):
 
     package = "wandb"
 
-    def tell_options(self, values: Mapping[str, Any]) -> None:
+    def add_options(self, values: Mapping[str, Any]) -> None:
         self._wandb.config.update({f"options/{name}": value for name, value in values.items()}, allow_val_change=True)
 
-    def tell_figures(self, figures: Mapping[str, float], step: int) -> None:
+    def add_figures(self, figures: Mapping[str, float], step: int) -> None:
         self._wandb.run.summary.update(dict(figures))
 
     def close(self) -> None:
@@ -94,10 +92,10 @@ class Trackio(Tracked, TrackioCallback):
 
     package = "trackio"
 
-    def tell_options(self, values: Mapping[str, Any]) -> None:
+    def add_options(self, values: Mapping[str, Any]) -> None:
         self._trackio.config.update({f"options/{name}": value for name, value in values.items()}, allow_val_change=True)
 
-    def tell_figures(self, figures: Mapping[str, float], step: int) -> None:
+    def add_figures(self, figures: Mapping[str, float], step: int) -> None:
         self._trackio.log({**figures, "train/global_step": step})
 
     def close(self) -> None:
@@ -111,12 +109,12 @@ class Mlflow(Tracked, MLflowCallback):
 
     package = "mlflow"
 
-    def tell_options(self, values: Mapping[str, Any]) -> None:
+    def add_options(self, values: Mapping[str, Any]) -> None:
         self._ml_flow.log_params(
             {f"options/{name}": str(value)[: self._MAX_PARAM_VAL_LENGTH] for name, value in values.items()}
         )
 
-    def tell_figures(self, figures: Mapping[str, float], step: int) -> None:
+    def add_figures(self, figures: Mapping[str, float], step: int) -> None:
         named = {name.replace("@", "_at_"): value for name, value in figures.items()}  # not a character of its names
         self._ml_flow.log_metrics(named, step=step)
 
@@ -141,7 +139,7 @@ class _TellOptions(TrainerCallback):
     ) -> None:
         if state.is_world_process_zero:
             for tracker in self._trackers:
-                tracker.tell_options(self._values)
+                tracker.add_options(self._values)
 
 
 class Trackers:
@@ -167,10 +165,10 @@ class Trackers:
         if self._found:
             trainer.callback_handler.on_train_begin(trainer.args, trainer.state, trainer.control)
 
-    def tell(self, record: Record) -> None:
+    def add_figures(self, record: Record) -> None:
         """Add the figures of the finished run."""
         for tracker in self._found:
-            tracker.tell_figures(final_figures(record), record["steps"])
+            tracker.add_figures(final_figures(record), record["steps"])
 
     def close(self) -> None:
         """Close all; a process that did not open them does nothing."""
@@ -197,17 +195,6 @@ def final_figures(record: Record) -> dict[str, float]:
 
     walk(record["metrics"], "test")
     return found
-
-
-def require_packages(names: Sequence[str]) -> None:
-    """Refuse a tracker whose package is missing.
-
-    Raises:
-        MissingExtraError: it names the extra.
-    """
-    for name in names:
-        if name in TRACKERS and importlib.util.find_spec(name) is None:
-            raise MissingExtraError(name, name, f"--report_to {name}")
 
 
 @contextmanager

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 from transformers import TrainingArguments
 
@@ -17,7 +18,7 @@ from mrs_suggest.training.options import (
     TrainerDefaults,
     require_least,
     require_one_of,
-    require_sound,
+    sound,
     trains_lora,
 )
 
@@ -40,6 +41,11 @@ WITHOUT_EFFECT = {
 class ChoiceArguments(LoraArguments):
     """Model, data and what is evaluated. Defaults are the paper's (section 4.1, appendix C) unless they say `ours`."""
 
+    advanced: ClassVar[tuple[str, ...]] = (
+        "test_data_revision",
+        "encoder_dropout",
+        "vocabulary",
+    )
     data: str = field(
         default="", metadata={"help": "what is trained on: a prepared folder, or a hub id (also ORG/NAME@REVISION)"}
     )
@@ -150,14 +156,14 @@ def validates_on(options: ChoiceArguments) -> str:
     return options.validation or (setup.validation if setup else "source")
 
 
-def require_sound_choice(options: ChoiceArguments, training: TrainingArguments) -> None:
-    """Refuse options that cannot go together.
+def sound_choice(options: ChoiceArguments, training: TrainingArguments) -> ChoiceArguments:
+    """The options, once they are known to go together.
 
     Raises:
         InputError: it names the option.
     """
     setup = setup_of(options.setup)
-    require_sound(options, training, METRICS, WITHOUT_EFFECT)
+    options = sound(options, training, METRICS, WITHOUT_EFFECT)
     if not options.data:
         raise InputError(
             "--data: missing; pass a folder that `mrs data prepare xcopa` or `mrs data prepare siqa` wrote."
@@ -183,3 +189,4 @@ def require_sound_choice(options: ChoiceArguments, training: TrainingArguments) 
             "--validation target: keeps the best checkpoint of each language; leave --load_best_model_at_end and "
             "--eval_strategy no out."
         )
+    return options

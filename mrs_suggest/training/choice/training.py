@@ -17,14 +17,11 @@ from mrs_suggest.common.errors import diverged
 from mrs_suggest.models.adapters import has_lora, merge_lora
 from mrs_suggest.models.understanding.choice_inputs import Encoded, choice_scores
 from mrs_suggest.models.understanding.choice_start import ChoiceParts
-from mrs_suggest.training.callbacks.adapter_checkpoints import AdapterCheckpoints
-from mrs_suggest.training.callbacks.divergence import StopsWhenDiverged
-from mrs_suggest.training.callbacks.own_validation import OwnValidation
 from mrs_suggest.training.callbacks.stopping import Resumable
 from mrs_suggest.training.choice.data import Part
 from mrs_suggest.training.choice.figures import cross_entropy, right_answers
 from mrs_suggest.training.export.allowlist import BEST
-from mrs_suggest.training.sampling import SampledPairs
+from mrs_suggest.training.trainer import OurTrainer
 
 
 def choice_loss(outputs: Any, labels: Tensor, num_items_in_batch: Tensor | int | None = None) -> Tensor:
@@ -55,7 +52,7 @@ class EncodedQuestions:
         return {**self._rows[number], "labels": self._labels[number]}
 
 
-class ChoiceTrainer(OwnValidation, StopsWhenDiverged, SampledPairs, AdapterCheckpoints, Trainer):
+class ChoiceTrainer(OurTrainer, Trainer):
     """The library's trainer with our batches and our evaluation.
 
     Attributes:
@@ -86,8 +83,8 @@ class ChoiceTrainer(OwnValidation, StopsWhenDiverged, SampledPairs, AdapterCheck
         found = {"accuracy": sum(found.values()) / len(found), "loss": sum(losses) / len(losses), **found}
         if not abs(found["loss"]) < float("inf"):  # NaN fails too
             raise diverged(f"at step {self.state.global_step:,} the loss on validation is {found['loss']:.4g}")
-        self.write_figures(found)
-        metrics = self.tell_figures(found, metric_key_prefix)
+        self.print_figures(found)
+        metrics = self.log_figures(found, metric_key_prefix)
         self.parts.model.train()
         return metrics
 

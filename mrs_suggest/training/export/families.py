@@ -23,11 +23,11 @@ from mrs_suggest.training.export.allowlist import (
 )
 from mrs_suggest.training.export.card import Record
 from mrs_suggest.training.export.family import Family, with_weights
-from mrs_suggest.training.generation.families import TASK_GENERATION
 from mrs_suggest.training.pretraining.families import PRETRAINING
+from mrs_suggest.training.record import as_json, of_adapter, read_record
 from mrs_suggest.training.reply.families import FAMILIES as REPLY_FAMILIES
-from mrs_suggest.training.run import as_json, of_adapter, read_record
 from mrs_suggest.training.staple.families import STAPLE_GENERATION
+from mrs_suggest.training.text_generation.families import TASK_GENERATION
 from mrs_suggest.training.understanding.families import UNDERSTANDING
 
 OTHERS = (TASK_GENERATION, STAPLE_GENERATION, MULTIPLE_CHOICE, PRETRAINING, UNDERSTANDING)

@@ -10,14 +10,13 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 from datasets import Dataset
 
 from mrs_suggest.common.errors import InputError
-from mrs_suggest.models.generation.architectures.convolutional_start import build_convolutional
 from mrs_suggest.models.generation.decoder_freezing import freeze_decoder_layers, freeze_embeddings
 from mrs_suggest.models.generation.encoder_decoder import build_from_encoder
 from mrs_suggest.models.generation.generator import Direction, Generator, PairCollator
-from mrs_suggest.models.generation.tiny_generator import build_tiny_generator
+from mrs_suggest.models.generation.tiny_generator import build_convolutional, build_tiny_generator
 from mrs_suggest.training.generation.options import GenerationArguments, decoding_of
+from mrs_suggest.training.generation.training import PairTrainer, SmoothedLoss
 from mrs_suggest.training.options import CONVOLUTIONAL, TINY, trains_lora
-from mrs_suggest.training.reply.generation.generation_training import PairTrainer, SmoothedLoss
 from mrs_suggest.training.sampling import StepSampler
 
 if TYPE_CHECKING:
@@ -30,25 +29,17 @@ Trainer = TypeVar("Trainer", bound=PairTrainer)
 BUILDERS = {TINY: build_tiny_generator, CONVOLUTIONAL: build_convolutional}
 
 
-class GeneratorMethods:
-    """Of a recipe: advice on memory, and what is written."""
-
-    def saves_memory(self, options: GenerationArguments, training: TrainingArguments, trains: bool) -> str:
-        if not trains:
-            return f"lower --decoding_batch_size (now {options.decoding_batch_size:,})"
-        batch = training.per_device_train_batch_size
-        if batch > 1:
-            return (
-                f"lower --per_device_train_batch_size (now {batch:,}) and raise --gradient_accumulation_steps (now "
-                f"{training.gradient_accumulation_steps:,}) by as much, which leaves the step as it is"
-            )
-        return "lower --message_tokens and --reply_tokens, or pass --activation_checkpointing true or --peft lora"
-
-    def save(self, parts: Generator, folder: Path) -> None:
-        parts.save(folder)
-
-    def save_beside_adapter(self, parts: Generator, folder: Path) -> None:
-        parts.save_settings(folder)
+def advice(options: GenerationArguments, training: TrainingArguments, trains: bool) -> str:
+    """What helps when memory runs out."""
+    if not trains:
+        return f"lower --decoding_batch_size (now {options.decoding_batch_size:,})"
+    batch = training.per_device_train_batch_size
+    if batch > 1:
+        return (
+            f"lower --per_device_train_batch_size (now {batch:,}) and raise --gradient_accumulation_steps (now "
+            f"{training.gradient_accumulation_steps:,}) by as much, which leaves the step as it is"
+        )
+    return "lower --message_tokens and --reply_tokens, or pass --activation_checkpointing true or --peft lora"
 
 
 def build_generator(
@@ -113,6 +104,6 @@ def make_pair_trainer(
         compute_loss_func=SmoothedLoss(smoothing),
     )
     training.label_smoothing_factor = smoothing
-    trainer.pair_sampler = sampler
+    trainer.sampler = sampler
     trainer.generator = parts
     return trainer

@@ -10,10 +10,10 @@ from transformers import Seq2SeqTrainingArguments
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.models.generation.decoding.settings import Decoding
 from mrs_suggest.models.retrieval.pruned_vocabulary import LEAST_PIECES
-from mrs_suggest.training.decoder_options import DecoderArguments, with_decoder
+from mrs_suggest.training.generation.decoder_options import DecoderArguments, with_decoder
 from mrs_suggest.training.generation.remedies import OF_REPLIES, RemedyArguments, require_sound_remedies
-from mrs_suggest.training.options import FROM_SCRATCH, TrainerDefaults, is_given, require_least
-from mrs_suggest.training.reply.generation.generation_training import BEST_METRIC
+from mrs_suggest.training.generation.training import BEST_METRIC
+from mrs_suggest.training.options import FROM_SCRATCH, TrainerDefaults, added_options, is_given, require_least
 from mrs_suggest.training.reply.options import ReplyArguments
 from mrs_suggest.training.staple.options import STAPLE, StapleArguments
 
@@ -21,7 +21,7 @@ REPLY = "reply"  # the task that has no table row: the message-reply task
 PIVOT, MULTILANGUAGE = "pivot", "multilanguage"  # XGLUE, 6.3.1 and 6.3.2
 MODES = (PIVOT, MULTILANGUAGE)
 XGLUE_OPTIONS = ("mode", "pivot")  # that other tasks do not have
-STAPLE_OPTIONS = tuple(StapleArguments.__annotations__)
+STAPLE_OPTIONS = added_options(StapleArguments)
 STEPS = 1000  # when neither epochs nor steps are given: minutes on two cores
 MESSAGE_TOKENS, REPLY_TOKENS = 70, 30  # ours: as the retrieval script; no source names lengths for generation
 
@@ -30,6 +30,13 @@ MESSAGE_TOKENS, REPLY_TOKENS = 70, 30  # ours: as the retrieval script; no sourc
 class GenerationArguments(StapleArguments, RemedyArguments, ReplyArguments, DecoderArguments):
     """Model, data and search. Defaults marked (tiny) were chosen on the validation split of the embedded sample."""
 
+    advanced: ClassVar[tuple[str, ...]] = (
+        "groups",
+        "diversity_penalty",
+        "no_repeat_ngram",
+        "min_tokens",
+        "length_penalty",
+    )
     scratch: ClassVar[tuple[str, ...]] = FROM_SCRATCH
     task: str = field(
         default=REPLY,

@@ -7,16 +7,23 @@ Zhang et al. 2021 (MRS), section 5.2, find it; each option here is a known remed
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.common.text.languages import find_language
-from mrs_suggest.training.options import RunArguments, is_given, require_least, trains_lora
+from mrs_suggest.training.options import RunArguments, added_options, is_given, require_least, trains_lora
 
 
 @dataclass
 class RemedyArguments(RunArguments):
     """What keeps a generator from forgetting languages that it is not trained on."""
 
+    advanced: ClassVar[tuple[str, ...]] = (
+        "freeze_decoder_layers",
+        "interpolate_start",
+        "wrong_language_limit",
+        "watch_languages",
+    )
     force_language_token: bool | None = field(
         default=None,
         metadata={
@@ -59,7 +66,7 @@ class RemedyArguments(RunArguments):
 
 
 OF_REPLIES = ("denoising_share", "denoising_text", "interpolate_start", "wrong_language_limit", "watch_languages")
-RESUME_KEYS = tuple(name for name in RemedyArguments.__annotations__ if name != "interpolate_start")
+RESUME_KEYS = tuple(name for name in added_options(RemedyArguments) if name != "interpolate_start")
 
 
 def require_sound_remedies(options: RemedyArguments, language_model: str | None) -> None:

@@ -1,141 +1,237 @@
-"""Validation of a generation task while it trains, and its figures on test."""
+"""Training and validation of a generator: encoded pairs, the smoothed loss, and an evaluation that all ranks share."""
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import partial
-from pathlib import Path
+import hashlib
+import json
+from abc import abstractmethod
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict
+from typing import Any
 
-from accelerate.utils import gather_object
-from datasets import Dataset
+import numpy as np
+from accelerate.utils import broadcast_object_list, gather_object
+from datasets import Dataset, Features, Value, concatenate_datasets
+from datasets import Sequence as Sequence_
+from torch import Tensor
+from torch.nn import functional
 from tqdm import tqdm
+from transformers import Seq2SeqTrainer
 
+from mrs_datasets.prepared.prepared import bars_for_long_work
 from mrs_metrics.perplexity import aggregate, score_losses
-from mrs_suggest.common.io.files import atomic_write
-from mrs_suggest.models.generation.generator import Generator
-from mrs_suggest.training.export.card import Record
-from mrs_suggest.training.generation.data import COLUMNS, TextData
-from mrs_suggest.training.generation.tasks import INPUT, TextTask, one_line
-from mrs_suggest.training.reply.generation.generation_training import PairTrainer, by_language
+from mrs_suggest.common.errors import diverged
+from mrs_suggest.evaluation.comparison import POOLED, ValidationLog
+from mrs_suggest.evaluation.language_data import EVALUATION_SEED, LanguageData
+from mrs_suggest.models.generation.generator import Generator, TextCoder
+from mrs_suggest.models.generation.padding import IGNORED
+from mrs_suggest.suggest.answering import MODEL, Suggestion
+from mrs_suggest.suggest.generation_suggester import Writer
+from mrs_suggest.training.generation.denoising_steps import DenoisingSteps
+from mrs_suggest.training.generation.watching import SHARE, WatchesLanguages
+from mrs_suggest.training.reply.data import LONG_WORK, RunData
+from mrs_suggest.training.trainer import OurTrainer
 
-AVERAGE = "average"  # among the languages of a system: the mean over them (column AVG)
+METRICS = ("weighted_rouge", "perplexity", "loss", "dist1", "dist2")
+MOST_NATS = 700.0  # per token; exp of more overflows
+BEST_METRIC = METRICS[1]  # fairseq, the official code's toolkit, picks by the loss; early ROUGE is often 0
 
 
-class TextTrainer(PairTrainer):
-    """The trainer of a generation task.
+class SmoothedLoss:
+    """Cross-entropy with label smoothing, averaged over the reply tokens of the whole step.
 
-    Attributes:
-        task: with its metric.
-        validation: language -> columns `message` and `reply`.
+    (1 - e) * -log p(token) + e * mean over the vocabulary of -log p (Szegedy et al. 2016), as fairseq's criterion of
+    the official script. The sum is divided by the tokens of all ranks and accumulated batches, so that the gradient
+    does not depend on how a step is cut into batches.
+
+    Args:
+        smoothing: e (official script: .2).
     """
 
-    task: TextTask
-    validation: Mapping[str, Dataset]
+    def __init__(self, smoothing: float) -> None:
+        self._smoothing = smoothing
+
+    def __call__(self, outputs: Any, labels: Tensor, num_items_in_batch: Tensor | int | None = None) -> Tensor:
+        """The loss of a batch: logits (n, length, vocabulary), labels (n, length), -100 where ignored."""
+        logits = outputs["logits"].float()
+        total = functional.cross_entropy(
+            logits.flatten(0, 1), labels.flatten(), ignore_index=IGNORED, reduction="sum",
+            label_smoothing=self._smoothing,
+        )  # fmt: skip
+        return total / ((labels != IGNORED).sum() if num_items_in_batch is None else num_items_in_batch)
+
+
+def encode_sources(data: RunData, coder: TextCoder) -> tuple[Dataset, np.ndarray]:
+    """The training sources of a run; see `encode_pairs`."""
+    languages = {source.config: source.language for source in data.plan.sources}
+    return encode_pairs([(pairs, languages[config]) for config, pairs in data.sources.items()], coder)
+
+
+def encode_pairs(sources: Iterable[tuple[Dataset, str]], coder: TextCoder) -> tuple[Dataset, np.ndarray]:
+    """All training sources, concatenated: `input_ids`, `labels` and `prompt`, and (rows, 2) numbers of tokens.
+
+    Args:
+        sources: columns `message` and `reply`, and their language.
+    """
+    encoded = [_encode(pairs, coder, language) for pairs, language in sources]
+    rows = concatenate_datasets(encoded)
+    lengths = [
+        np.asarray(batch["length"].combine_chunks().flatten()).reshape(-1, 2)
+        for batch in rows.select_columns(["length"]).with_format("arrow").iter(batch_size=100_000)
+    ]
+    return rows.remove_columns("length"), np.concatenate(lengths)
+
+
+def _fingerprint(pairs: Dataset, coder: TextCoder, language: str) -> str:
+    """Of the encoded pairs: equal runs share one file in the cache, on every rank."""
+    backend = getattr(coder.tokenizer, "backend_tokenizer", None)
+    vocabulary = backend.to_str() if backend is not None else str(sorted(coder.tokenizer.get_vocab().items()))
+    lengths, direction = (coder.message_tokens, coder.reply_tokens), asdict(coder.direction)
+    facts = [pairs._fingerprint, vocabulary, coder.row.name, *lengths, language, direction]
+    return hashlib.blake2b(json.dumps(facts).encode(), digest_size=16).hexdigest()
+
+
+def _encode(pairs: Dataset, coder: TextCoder, language: str) -> Dataset:
+    prompt = coder.prompt(language)
+
+    def encode(batch: dict[str, list[str]]) -> dict[str, list[Any]]:
+        sources, targets = coder.messages(batch["message"], language), coder.replies(batch["reply"])
+        lengths = [[len(source), len(target)] for source, target in zip(sources, targets, strict=True)]
+        return {"input_ids": sources, "labels": targets, "prompt": [prompt] * len(sources), "length": lengths}
+
+    with bars_for_long_work(len(pairs) > LONG_WORK):
+        return pairs.map(
+            encode,
+            batched=True,
+            remove_columns=pairs.column_names,
+            features=Features(
+                {name: Sequence_(Value("int32")) for name in ("input_ids", "labels", "prompt", "length")}
+            ),
+            desc="tokens",
+            new_fingerprint=_fingerprint(pairs, coder, language),
+        )
+
+
+class PairTrainer(OurTrainer, Seq2SeqTrainer):
+    """The library's trainer with our batches and our evaluation.
+
+    Attributes:
+        generator: the model with its texts and search.
+    """
+
+    generator: Generator
+
+    @abstractmethod
+    def figures(self) -> dict[str, float]:
+        """The figures on validation, of all ranks' shares; the first rank's count. The model is in evaluation mode."""
+
+    def measured(self) -> dict[str, float]:
+        """The figures on validation, on every rank."""
+        self.generator.model.eval()
+        found: dict[str, float] = broadcast_object_list([self.figures()])[0]
+        return found
+
+    def evaluate(self, *args: Any, metric_key_prefix: str = "eval", **kwargs: Any) -> dict[str, float]:
+        """Evaluate each example once: each rank takes its share, however uneven, and the results are gathered."""
+        metrics = self.log_figures(self.measured(), metric_key_prefix)
+        self.generator.model.train()
+        return metrics
+
+    def fit_of(self, losses: Sequence[float], tokens: Sequence[int]) -> dict[str, float]:
+        """`perplexity` and `loss` over all tokens of the texts to be written.
+
+        Raises:
+            InputError: the run has diverged.
+        """
+        loss = sum(losses) / max(1, sum(tokens))
+        if not loss < MOST_NATS:  # NaN fails too
+            raise diverged(f"at step {self.state.global_step:,} the loss on validation is {loss:.4g} nats per token")
+        fit = aggregate(score_losses(losses, tokens))
+        return {"perplexity": fit["perplexity"], "loss": fit["loss"]}
+
+    def _issue_warnings_after_load(self, load_result: Any) -> None:
+        """Do not warn about tied weights, which a checkpoint holds once; that all were read is checked afterwards."""
+
+
+class GenerationTrainer(WatchesLanguages, DenoisingSteps, PairTrainer):
+    """The trainer of replies.
+
+    Attributes:
+        validation: the languages that are evaluated, together.
+    """
+
+    validation: list[LanguageData]
 
     def figures(self) -> dict[str, float]:
-        """The task's score, the mean over the languages, and perplexity over all tokens."""
+        """Weighted ROUGE of the top three, perplexity and Dist on validation, pooled over the languages."""
         world, rank = self.args.world_size, self.args.process_index
-        found: list[tuple[str, str, str, float, int]] = []
-        for language, rows in self.validation.items():
-            mine = rows.select(range(rank, len(rows), world))
-            if len(mine):
-                sources, targets = (mine[column][:] for column in COLUMNS)
-                texts = write_texts(self.generator, sources, language)
-                sums, counts = self.generator.losses(sources, targets, language)
-                codes = [language] * len(texts)
-                found += zip(codes, texts, targets, sums.tolist(), counts.tolist(), strict=True)
+        answers, losses, tokens = [], [], []
+        for part in self.validation:
+            mine = part.validation.select(range(rank, len(part.validation), world))
+            messages, replies = mine["message"][:], mine["reply"][:]
+            different = list(dict.fromkeys(messages))
+            written = Writer(self.generator).suggest(different, part.language, 3) if different else []
+            answers += [(part.language, message, row) for message, row in zip(different, written, strict=True)]
+            if messages:
+                sums, counts = self.generator.losses(messages, replies, part.language)
+                losses += [(part.language, loss) for loss in sums.tolist()]
+                tokens += counts.tolist()
         if world > 1:
-            found = gather_object(found)
-        fit = self.fit_of([row[3] for row in found], [row[4] for row in found])
+            answers, losses, tokens = gather_object(answers), gather_object(losses), gather_object(tokens)
+        fit = self.fit_of([loss for _, loss in losses], tokens)
+        watched = self.watched_figures()
         if not self.is_world_process_zero():
             return {}
-        scores = {}
-        for language in self.validation:
-            own = [row for row in found if row[0] == language]
-            scores[language] = self.task.quick_score([row[1] for row in own], [row[2] for row in own], language)
-        told = ", ".join(f"{language} {100 * score:.2f}" for language, score in scores.items())
-        tqdm.write(
-            f"validation, step {self.state.global_step}: {self.task.metric.upper()} {told}; perplexity "
-            f"{fit['perplexity']:.1f}"
-        )
-        named = {f"{self.task.metric}_{language}": score for language, score in scores.items()}
-        named |= by_language([(row[0], row[3]) for row in found], [row[4] for row in found])
-        return {self.task.metric: sum(scores.values()) / len(scores), **fit, **named}
+        figures, lines = self._log.evaluate(lambda part: _Known(answers))
+        lines[0] += f" perplexity {fit['perplexity']:.1f}"
+        lines[0] += f", in a wrong language {watched[SHARE]:.3f}" if SHARE in watched else ""
+        tqdm.write(f"validation, step {self.state.global_step}: " + "; ".join(lines))
+        rouge = {f"weighted_rouge_{code}": own["weighted"] for code, own in self._log.by_language.items()}
+        own = {"dist1": figures["dist1"], "dist2": figures["dist2"], **rouge, **by_language(losses, tokens)}
+        return {"weighted_rouge": figures["weighted"], **fit, **own, **watched}
+
+    @property
+    def _log(self) -> ValidationLog:
+        if not hasattr(self, "_validation_log"):
+            self._validation_log = ValidationLog(self.validation, EVALUATION_SEED, ranking=False)
+        return self._validation_log
 
 
-def write_texts(generator: Generator, sources: Sequence[str], language: str) -> list[str]:
-    """The best text for each source, on one line; empty where the model writes none."""
-    if not sources:
-        return []
-    return [one_line(row[0][0]) if row else "" for row in generator.suggest(sources, language, 1)]
+def by_language(losses: Sequence[tuple[str, float]], tokens: Sequence[int]) -> dict[str, float]:
+    """`perplexity_LANG` of each language.
 
+    Args:
+        losses: of each text, its language and its summed loss in nats.
+        tokens: of each text.
 
-@dataclass(frozen=True)
-class Tested:
-    """What was written for the test splits, and how it scores.
-
-    Attributes:
-        texts: language -> a text for each row.
-        figures: JSON for the record.
-        milliseconds: to write a text, by system.
+    >>> by_language([("es", 0.0), ("en", 0.0), ("es", 0.0)], [2, 1, 3])
+    {'perplexity_en': 1.0, 'perplexity_es': 1.0}
     """
-
-    task: TextTask
-    texts: dict[str, list[str]]
-    figures: Record
-    milliseconds: dict[str, float]
-
-    def files(self) -> Mapping[str, Callable[[Path], None]]:
-        """Name in the run's folder -> writes that file of predictions."""
-        return {
-            self.task.file(language).as_posix(): partial(_write, texts=texts) for language, texts in self.texts.items()
-        }
+    found: dict[str, tuple[list[float], list[int]]] = {}
+    for (code, loss), count in zip(losses, tokens, strict=True):
+        sums, counts = found.setdefault(code, ([], []))
+        sums.append(loss)
+        counts.append(count)
+    return {f"perplexity_{code}": aggregate(score_losses(*both))["perplexity"] for code, both in sorted(found.items())}
 
 
-def answer_tests(generator: Generator, data: TextData) -> Tested:
-    """Write and score the test split of each language; one whose targets the publisher keeps has no figures."""
-    task = data.task
-    words = _words_of_targets(data)
-    texts, own, lead = {}, {}, {}
-    seconds, count = 0.0, 0
-    for language, rows in data.test.items():
-        sources, targets = (rows[column][:] for column in COLUMNS)
-        started = time.time()
-        texts[language] = write_texts(generator, sources, language)
-        seconds, count = seconds + time.time() - started, count + len(sources)
-        if any(target is None for target in targets):
-            continue
-        losses = score_losses(*generator.losses(sources, targets, language))
-        own[language] = {
-            **task.score(texts[language], targets, language), "perplexity": aggregate(losses)["perplexity"]
-        }  # fmt: skip
-        lead[language] = task.score([" ".join(source.split()[:words]) for source in sources], targets, language)
-    systems = {task.name: with_average(own), INPUT: with_average(lead)}
-    figures: Record = {
-        "systems": systems,
-        "signatures": {language: task.signature(language) for language in own},
-        "missing": [language for language in task.languages if language not in own],
-        "lead_words": words,
+class _Known:
+    """A system with precomputed answers."""
+
+    name = MODEL
+
+    def __init__(self, answers: list[tuple[str, str, list[Suggestion]]]) -> None:
+        self._answers = {(language, message): row for language, message, row in answers}
+
+    def suggest(self, messages: Sequence[str], language: str, k: int) -> list[list[Suggestion]]:
+        return [self._answers[language, message][:k] for message in messages]
+
+
+def perplexities(generator: Generator, parts: list[LanguageData]) -> dict[str, float]:
+    """Perplexity of the real replies by language, and `pooled`, over all their tokens."""
+    found = {
+        part.language: generator.losses(part.test["message"][:], part.test["reply"][:], part.language) for part in parts
     }
-    return Tested(task, texts, figures, {task.name: 1000 * seconds / max(1, count)})
-
-
-def with_average(figures: Mapping[str, Record]) -> Record:
-    """The figures with `average`, the mean score over the languages (Table 4, column AVG), where there are any."""
-    if not figures:
-        return {}
-    mean = sum(found["score"] for found in figures.values()) / len(figures)
-    return {**figures, AVERAGE: {"score": mean, "languages": len(figures)}}
-
-
-def _words_of_targets(data: TextData) -> int:
-    """The mean length of a training target in words: that of the baseline's texts."""
-    lengths = [len(text.split()) for rows in data.train.values() for text in rows[COLUMNS[1]][:]]
-    return max(1, round(sum(lengths) / len(lengths)))
-
-
-def _write(path: Path, texts: Sequence[str]) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    atomic_write(path, "".join(f"{text}\n" for text in texts))
+    figures = {code: aggregate(score_losses(*both))["perplexity"] for code, both in found.items()}
+    losses, tokens = (np.concatenate([both[column] for both in found.values()]) for column in (0, 1))
+    return {**figures, POOLED: aggregate(score_losses(losses, tokens))["perplexity"]}

@@ -18,14 +18,14 @@ from mrs_datasets.texts.text_sources import languages_of
 from mrs_metrics.signature import signature
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.evaluation.language_data import EVALUATION_SEED
+from mrs_suggest.models.checkpoint_loading import load_fast_tokenizer
 from mrs_suggest.models.generation.new_pieces import add_pieces, embed_pieces
 from mrs_suggest.models.generation.padding import IGNORED
 from mrs_suggest.models.pretraining.masked_lm import (
     HeadAt,
-    MaskedLoss,
     freeze_encoder,
     load_masked_lm,
-    load_tokenizer,
+    masked_loss,
     token_losses,
 )
 from mrs_suggest.models.pretraining.masking import SHARE, MaskingCollator, Vocabulary, vocabulary_of
@@ -78,7 +78,7 @@ class MaskedLanguageModelling(Objective):
             if name == TINY:
                 place = str(build_tiny(data.texts(), Path(folder), training.seed, options.vocabulary, MASK))
             model, fresh = load_masked_lm(place, revision, training.seed)
-            tokenizer = load_tokenizer(place, revision)
+            tokenizer = load_fast_tokenizer(place, revision)
             vocabulary = vocabulary_of(tokenizer, name)
         notes: dict[str, Any] = {"head": "fresh" if fresh else "of the checkpoint"}
         if fresh and trains_lora(options):
@@ -123,7 +123,7 @@ class MaskedLanguageModelling(Objective):
         return _collator(parts, SHARE, False, EVALUATION_SEED)
 
     def loss(self) -> Callable[..., Tensor]:
-        return MaskedLoss()
+        return masked_loss
 
     def forward(self, parts: Pretrained, labels: Tensor) -> AbstractContextManager[None]:
         within: AbstractContextManager[None] = parts.state.head_at(labels != IGNORED)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import ClassVar
+
+from transformers import TrainingArguments
 
 from mrs_datasets.prepared.prepared import open_prepared
 from mrs_datasets.texts.text_sources import PairSource, TextSource, languages_of
@@ -14,18 +16,23 @@ from mrs_suggest.models.pretraining.future_ngrams import STREAMS
 from mrs_suggest.models.pretraining.masking import SHARE
 from mrs_suggest.models.pretraining.noising import SPAN_LENGTH, SPAN_SHARE, parse_noises
 from mrs_suggest.models.retrieval.tiny import VOCABULARY
-from mrs_suggest.training import options as shared
-from mrs_suggest.training.decoder_options import DecoderArguments, with_decoder
-from mrs_suggest.training.options import TINY, is_given, require_least, require_one_of, trains_lora
+from mrs_suggest.training.generation.decoder_options import DecoderArguments, with_decoder
+from mrs_suggest.training.options import (
+    TINY,
+    TrainerDefaults,
+    is_given,
+    require_least,
+    require_one_of,
+    sound,
+    trains_lora,
+)
 from mrs_suggest.training.pretraining.texts import TextData, read_texts
 from mrs_suggest.training.sampling import BATCHES, WINDOW, require_alpha
-
-if TYPE_CHECKING:
-    from transformers import TrainingArguments
 
 METRICS = ("perplexity", "loss", "mean_loss")  # the last one of several objectives alone
 HELD_OUT = 5000  # Ponti et al. 2020 (XCOPA), section 4.4
 ALPHA = 0.3  # XGLUE, section 3.1
+STEPS = 500  # when neither epochs nor steps are given: minutes on two cores
 # Options of the library's trainer that have no effect here, and why.
 WITHOUT_EFFECT = {
     "data_seed": "--seed draws the batches",
@@ -49,6 +56,16 @@ OF_ENCODERS = ("masked_share", "whole_words", "language_ids", "frozen_encoder", 
 class PretrainingArguments(DecoderArguments):
     """Which text, how it is cut into rows, and what trains on it."""
 
+    advanced: ClassVar[tuple[str, ...]] = (
+        "batches",
+        "length_window",
+        "vocabulary",
+        "tiny_layers",
+        "span_share",
+        "span_length",
+        "restart_positions",
+        "language_ids",
+    )
     data: str = field(
         default="sample",
         metadata={"help": "without --text: a prepared folder, a hub id, or `sample`, of which --languages are used"},
@@ -169,13 +186,34 @@ class PretrainingArguments(DecoderArguments):
     )
 
 
-def require_sound(options: PretrainingArguments, training: TrainingArguments) -> None:
-    """Refuse options that cannot go together.
+@dataclass
+class PretrainingTrainingArguments(TrainerDefaults, TrainingArguments):
+    """The trainer's own arguments with other defaults: ours, for `tiny`, not tuned."""
+
+    output_dir: str | None = field(default="build/pretraining", metadata={"help": "the folder of the run"})
+    per_device_train_batch_size: int = field(default=16, metadata={"help": "rows per batch and device"})
+    per_device_eval_batch_size: int = field(default=32, metadata={"help": "held-out sentences at a time: memory only"})
+    num_train_epochs: float = field(
+        default=0.0, metadata={"help": f"passes over the text; 0: train {STEPS:,} steps (--max_steps sets others)"}
+    )
+    learning_rate: float = field(default=1e-3, metadata={"help": "peak learning rate (a pre-trained encoder: 5e-5)"})
+    warmup_steps: float = field(default=0.06, metadata={"help": "steps, or a share of them if below 1 (RoBERTa: .06)"})
+    logging_steps: float = field(default=20, metadata={"help": "steps between two points of the loss curve"})
+    eval_steps: float | None = field(default=0.1, metadata={"help": "steps, or a share of the run if below 1"})
+    save_steps: float = field(default=0.1, metadata={"help": "steps, or a share of the run if below 1"})
+    metric_for_best_model: str | None = field(
+        default=METRICS[0], metadata={"help": "what picks the checkpoint (XCOPA, 4.4: perplexity)"}
+    )
+    remove_unused_columns: bool = field(default=False, metadata={"help": "keep false: rows are made here"})
+
+
+def sound_pretraining(options: PretrainingArguments, training: TrainingArguments) -> PretrainingArguments:
+    """The options, once they are known to go together.
 
     Raises:
         InputError: it names the option.
     """
-    shared.require_sound(options, training, METRICS, WITHOUT_EFFECT)
+    options = sound(options, training, METRICS, WITHOUT_EFFECT)
     _require_own(options)
     require_one_of("batches", options.batches, BATCHES)
     least_of = {
@@ -218,6 +256,7 @@ def require_sound(options: PretrainingArguments, training: TrainingArguments) ->
         raise InputError(f"--tiny_layers: {options.model_name_or_path} has its own layers; leave it out.")
     if options.new_pieces and options.model_name_or_path == TINY:
         raise InputError("--new_pieces: the tokenizer of `tiny` is trained on the text already; leave it out.")
+    return options
 
 
 def _require_own(options: PretrainingArguments) -> None:
@@ -237,18 +276,15 @@ def _require_own(options: PretrainingArguments) -> None:
         raise InputError(f"--span_length {options.span_length:g}: expected a mean length above 0 tokens.")
 
 
-def resolved(options: PretrainingArguments, reads_text: bool = True) -> PretrainingArguments:
+def resolved(options: PretrainingArguments) -> PretrainingArguments:
     """The options with `--text` for every language of `--data`, and with a decoder for an encoder where one is needed.
-
-    Args:
-        reads_text: whether an objective reads sentences.
 
     Raises:
         InputError: a language is not in the data, or the decoder's options do not fit the checkpoint.
     """
     if set(options.objective) & set(SEQ2SEQ):
         options = with_decoder(options)
-    if options.text or not reads_text:
+    if options.text or options.objective == ["tlm"]:  # which reads translations alone
         return options
     have = open_prepared(options.data, options.data_revision)
     found = have.languages() if options.languages == ["all"] else options.languages

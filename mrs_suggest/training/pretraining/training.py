@@ -15,15 +15,13 @@ from transformers import Trainer
 
 from mrs_metrics.perplexity import aggregate, score_losses
 from mrs_suggest.common.errors import diverged
-from mrs_suggest.training.callbacks.adapter_checkpoints import AdapterCheckpoints
-from mrs_suggest.training.callbacks.divergence import StopsWhenDiverged
-from mrs_suggest.training.callbacks.own_validation import OwnValidation
 from mrs_suggest.training.pretraining.mixture import WHICH, NumberedCollator, NumberedRows, Part
 from mrs_suggest.training.pretraining.objective import Batch, Collator, Objective, Pretrained
 from mrs_suggest.training.pretraining.options import PretrainingArguments
 from mrs_suggest.training.pretraining.rows import Encoded, TokenRows
 from mrs_suggest.training.pretraining.texts import TextData
-from mrs_suggest.training.sampling import MixedSampler, SampledPairs, StepSampler, make_sampler
+from mrs_suggest.training.sampling import MixedSampler, StepSampler, make_sampler
+from mrs_suggest.training.trainer import OurTrainer
 
 if TYPE_CHECKING:
     from transformers import TrainingArguments
@@ -99,7 +97,7 @@ def figures(found: Losses) -> dict[str, float]:
     return {"perplexity": pooled["perplexity"], "loss": pooled["loss"], **own}
 
 
-class PretrainingTrainer(OwnValidation, StopsWhenDiverged, SampledPairs, AdapterCheckpoints, Trainer):
+class PretrainingTrainer(OurTrainer, Trainer):
     """The library's trainer with our batches, loss and evaluation."""
 
     mixture: Sequence[Part]
@@ -144,7 +142,7 @@ class PretrainingTrainer(OwnValidation, StopsWhenDiverged, SampledPairs, Adapter
         own = [mixed_figures(found, {part.name: part.share for part in self.mixture}) if rank == 0 else {}]
         if world > 1:
             own = broadcast_object_list(own)  # one rank's rounding for all
-        metrics = self.tell_figures(own[0], metric_key_prefix)
+        metrics = self.log_figures(own[0], metric_key_prefix)
         model.train()
         return metrics
 
@@ -171,8 +169,8 @@ def make_trainer(
         data_collator=collator,
         compute_loss_func=mixture[0].objective.loss(),
     )
-    trainer.pair_sampler = _sampler(mixture, encoded, rows.sizes, options, training)
-    trainer.pair_sampler.told.append(collator.set_epoch)
+    trainer.sampler = _sampler(mixture, encoded, rows.sizes, options, training)
+    trainer.sampler.told.append(collator.set_epoch)
     trainer.mixture = mixture
     trainer.held_out = {
         part.name: held_out(part, options, found, f"--validation_{part.objective.reads}")

@@ -11,8 +11,8 @@ from mrs_metrics.signature import signature
 from mrs_suggest.evaluation.language_data import EVALUATION_SEED
 from mrs_suggest.models.generation.encoder_decoder import build_from_encoder
 from mrs_suggest.models.generation.tiny_generator import build_tiny_generator
-from mrs_suggest.models.pretraining.denoising import NextTokenLoss, RowNoising
-from mrs_suggest.models.pretraining.noising import MAX_TOKENS, SPAN_LENGTH, SPAN_SHARE, NoisingCollator, parse_noises
+from mrs_suggest.models.pretraining.denoising import NoisingCollator, next_token_loss
+from mrs_suggest.models.pretraining.noising import MAX_TOKENS, SPAN_LENGTH, SPAN_SHARE, parse_noises
 from mrs_suggest.training.pretraining.objective import Pretrained
 from mrs_suggest.training.pretraining.options import PretrainingArguments
 from mrs_suggest.training.pretraining.seq2seq import Seq2SeqObjective, separators, tokens_of
@@ -38,16 +38,16 @@ class Denoising(Seq2SeqObjective):
             options.decoder_layers,
         )  # fmt: skip
 
-    def collator(self, parts: Pretrained, options: PretrainingArguments, seed: int) -> RowNoising:
+    def collator(self, parts: Pretrained, options: PretrainingArguments, seed: int) -> NoisingCollator:
         noises = parse_noises(options.noise)
         return self._collator(parts, noises, seed, options.max_tokens, options.span_share, options.span_length)
 
-    def held_out_collator(self, parts: Pretrained) -> RowNoising:
+    def held_out_collator(self, parts: Pretrained) -> NoisingCollator:
         """Spans, whatever trained: the best noise of the paper, and perplexities of all noises compare."""
         return self._collator(parts, {("spans",): 1.0}, EVALUATION_SEED)
 
     def loss(self) -> Callable[..., Tensor]:
-        return NextTokenLoss()
+        return next_token_loss
 
     def signature(self, parts: Pretrained) -> str:
         fixed = {"noise": "spans", "share": SPAN_SHARE, "length": SPAN_LENGTH, "seed": EVALUATION_SEED}
@@ -61,11 +61,10 @@ class Denoising(Seq2SeqObjective):
         max_tokens: int = MAX_TOKENS,
         share: float = SPAN_SHARE,
         length: float = SPAN_LENGTH,
-    ) -> RowNoising:
+    ) -> NoisingCollator:
         frame, tokenizer = parts.state.frame, parts.tokenizer
-        noising = NoisingCollator(
-            int(tokenizer.pad_token_id or 0), parts.state.vocabulary.mask_id, frame.end, noises=noises, seed=seed,
+        return NoisingCollator(
+            int(tokenizer.pad_token_id or 0), parts.state.vocabulary.mask_id, frame, noises=noises, seed=seed,
             span_share=share, span_length=length, special_ids=separators(tokenizer),
             max_tokens=max_tokens,
         )  # fmt: skip
-        return RowNoising(noising, frame)

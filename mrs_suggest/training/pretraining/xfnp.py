@@ -16,7 +16,7 @@ from mrs_suggest.models.generation.architectures.prophetnet_start import (
     build_prophetnet_from_encoder,
     build_tiny_prophetnet,
 )
-from mrs_suggest.models.pretraining.future_ngrams import BLOCK, SPAN, FutureNgramLoss, SpanMaskingCollator
+from mrs_suggest.models.pretraining.future_ngrams import BLOCK, SPAN, SpanMaskingCollator, future_ngram_loss
 from mrs_suggest.training.pretraining.objective import Pretrained
 from mrs_suggest.training.pretraining.options import PretrainingArguments
 from mrs_suggest.training.pretraining.seq2seq import Seq2SeqObjective, tokens_of
@@ -60,7 +60,7 @@ class FutureNgrams(Seq2SeqObjective):
         return SpanMaskingCollator(pad, state.vocabulary, state.frame, EVALUATION_SEED)
 
     def loss(self) -> Callable[..., Tensor]:
-        return FutureNgramLoss()
+        return future_ngram_loss
 
     def signature(self, parts: Pretrained) -> str:
         """Of the first stream: the tokens are predicted one after the other, as a generator writes them."""

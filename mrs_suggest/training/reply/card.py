@@ -9,7 +9,7 @@ from huggingface_hub import EvalResult
 from huggingface_hub.repocard_data import eval_results_to_model_index
 
 from mrs_datasets.catalogue import read_record as read_catalogue
-from mrs_metrics.resampling import PERCENTILE
+from mrs_metrics.significance import PERCENTILE
 from mrs_suggest.common.report.cards import markdown_table, read_template, render_card
 from mrs_suggest.common.text.languages import require_any_language
 from mrs_suggest.evaluation.comparison import POOLED, grouped_signatures
@@ -30,9 +30,9 @@ from mrs_suggest.training.export.card import (
     sizes,
     steps_of,
 )
-from mrs_suggest.training.reply.generation.remedy_card import remedies, wrong_languages
+from mrs_suggest.training.generation.remedy_card import remedies, wrong_languages
 from mrs_suggest.training.reply.guard.guard_card import guard_paragraph
-from mrs_suggest.training.reply.retrieval.ranking_card import ranking, response_sets
+from mrs_suggest.training.retrieval.ranking_card import ranking, response_sets
 
 MESSAGES = {
     "en": ("Are you coming to dinner tonight?", "Yes, see you then!"),

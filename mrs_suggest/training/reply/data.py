@@ -6,13 +6,15 @@ import hashlib
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow.compute as pc
 from datasets import Dataset, concatenate_datasets
 
-from mrs_datasets.prepared.prepared import PreparedData, bars_for_long_work
+from mrs_datasets.prepared.prepared import PreparedData, bars_for_long_work, open_prepared
+from mrs_metrics.tokenize import get_tokenizer
+from mrs_suggest.common.errors import InputError
 from mrs_suggest.common.text.text import normalise_reply
 from mrs_suggest.evaluation.language_data import LanguageData, examples_hash, load_language, sample_rows
 from mrs_suggest.models.retrieval.perturbed_texts import perturbed
@@ -20,6 +22,9 @@ from mrs_suggest.training.export.card import Record
 from mrs_suggest.training.pretraining.texts import TextData
 from mrs_suggest.training.reply.options import ReplyArguments
 from mrs_suggest.training.reply.settings import TrainingPlan, make_plan
+
+if TYPE_CHECKING:
+    from transformers import TrainingArguments
 
 LONG_WORK = 1_000_000  # rows from which a progress bar helps
 
@@ -110,6 +115,21 @@ def load_run_data(source: PreparedData, options: ReplyArguments, seed: int, need
     parts = {code: load_language(source, code, limits, seed, need_responses) for code in codes}
     validation, test = ([parts[code] for code in codes] for codes in (plan.validation, plan.test))
     return RunData(plan, sources, validation, test, source.identity(plan.test, sources))
+
+
+def load_reply_data(options: ReplyArguments, training: TrainingArguments, need_responses: bool) -> RunData:
+    """The data of a run; see `load_run_data`. Small sources are noted, and languages need the metrics' tokenizers."""
+    source = open_prepared(options.data, options.data_revision)
+    data = load_run_data(source, options, training.seed, need_responses)
+    for part in (*data.validation, *data.test):
+        try:
+            get_tokenizer(part.language)  # refused now, not after training
+        except (ImportError, ValueError) as error:
+            raise InputError(f"--languages {part.language}: {error}") from None
+    if training.process_index == 0:
+        step = training.train_batch_size * training.world_size * training.gradient_accumulation_steps
+        warn_about_small_sources(data, options.batches, step)
+    return data
 
 
 def warn_about_small_sources(data: RunData, batches: str, pairs_a_step: int) -> None:

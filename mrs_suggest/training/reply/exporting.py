@@ -20,7 +20,7 @@ from mrs_suggest.training.export.allowlist import CARD, EXPORTS, RECORD
 from mrs_suggest.training.export.card import Record
 from mrs_suggest.training.export.families import family_of
 from mrs_suggest.training.export.family import Family
-from mrs_suggest.training.run import as_json, read_record, write_record
+from mrs_suggest.training.record import as_json, read_record, write_record
 
 TIMED = 100  # messages
 KINDS = tuple(dict.fromkeys(name.partition("/")[0] for name in EXPORTS))

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar, TypeVar
 
 from mrs_suggest.common.errors import InputError
+from mrs_suggest.common.text.language_id import LanguageIdentifier
 from mrs_suggest.models.retrieval.tiny import VOCABULARY
-from mrs_suggest.training import options as shared
-from mrs_suggest.training.options import LoraArguments, require_least, require_one_of, trains_lora
+from mrs_suggest.training.options import LoraArguments, require_least, require_one_of, sound, trains_lora
 from mrs_suggest.training.sampling import BATCHES, WINDOW
 
 if TYPE_CHECKING:
@@ -38,6 +39,11 @@ WITHOUT_EFFECT = {
 class ReplyArguments(LoraArguments):
     """Where training pairs come from, how they are drawn, and what is evaluated."""
 
+    advanced: ClassVar[tuple[str, ...]] = (
+        "batches",
+        "length_window",
+        "vocabulary",
+    )
     setting: str | None = field(
         default=None,
         metadata={
@@ -82,14 +88,17 @@ class ReplyArguments(LoraArguments):
     )
 
 
-def require_sound(
-    options: ReplyArguments,
+Arguments = TypeVar("Arguments", bound=ReplyArguments)
+
+
+def sound_reply(
+    options: Arguments,
     training: TrainingArguments,
     metrics: Sequence[str],
     without_effect: Mapping[str, str] | None = None,
-) -> None:
-    """Refuse options with which the libraries would fail later; see `mrs_suggest.training.options.require_sound`."""
-    shared.require_sound(options, training, metrics, {**WITHOUT_EFFECT, **(without_effect or {})})
+) -> Arguments:
+    """The options, once the libraries would not fail with them; see `mrs_suggest.training.options.sound`."""
+    options = sound(options, training, metrics, {**WITHOUT_EFFECT, **(without_effect or {})})
     require_least(options, "vocabulary", 100)
     require_least(options, "length_window", 0)
     require_one_of("batches", options.batches, BATCHES)
@@ -98,3 +107,10 @@ def require_sound(
             require_least(options, name, 1)
     if trains_lora(options) and (options.freeze_embeddings or getattr(options, "freeze_layers", False)):
         raise InputError("--peft lora: already freezes all but the adapters; leave the --freeze options out.")
+    if options.language_model is not None:
+        if not Path(options.language_model).is_file():
+            raise InputError(
+                f"--language_model {options.language_model}: no such file; pass a fastText model, such as lid.176.ftz."
+            )
+        LanguageIdentifier.open(options.language_model)  # refused now, not after hours of training
+    return options

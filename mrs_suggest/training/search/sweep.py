@@ -24,7 +24,7 @@ from mrs_suggest.common.arguments import words_of
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.common.io.files import atomic_write
 from mrs_suggest.training.export.card import Record
-from mrs_suggest.training.run import as_json, read_record, whole_checkpoints
+from mrs_suggest.training.record import as_json, read_record, whole_checkpoints
 from mrs_suggest.training.search.pruning import TRIAL
 from mrs_suggest.training.search.sweep_file import Sweep, Values
 from mrs_suggest.training.search.sweep_study import Study

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 STAPLE = "staple"
 WEIGHTED, UNIFORM, TOP, COPIES, ALL_PAIRS = DRAWS = ("weighted", "uniform", "top", "copies", "all")
@@ -15,6 +16,14 @@ NBEST = 10  # baseline_fairseq (section 3.1)
 class StapleArguments:
     """The options that this task alone has."""
 
+    advanced: ClassVar[tuple[str, ...]] = (
+        "top_k",
+        "copies",
+        "right_to_left",
+        "parallel_columns",
+        "parallel_mode",
+        "parallel_share",
+    )
     draw: str = field(
         default=WEIGHTED,
         metadata={

@@ -27,12 +27,12 @@ from mrs_suggest.models.generation.generator import Generator
 from mrs_suggest.training.export.card import Record
 from mrs_suggest.training.generation.model import make_pair_trainer
 from mrs_suggest.training.generation.options import GenerationArguments
-from mrs_suggest.training.generation.tasks import PREDICTIONS
-from mrs_suggest.training.reply.generation.generation_training import PairTrainer, encode_pairs
+from mrs_suggest.training.generation.training import PairTrainer, encode_pairs
 from mrs_suggest.training.sampling import CountedSampler, MixedSampler, make_sampler
 from mrs_suggest.training.staple.data import StapleData, is_blind
 from mrs_suggest.training.staple.draws import DrawnPairs, spread
 from mrs_suggest.training.staple.options import FROM_ENGLISH
+from mrs_suggest.training.text_generation.tasks import PREDICTIONS
 
 if TYPE_CHECKING:
     from transformers import TrainingArguments

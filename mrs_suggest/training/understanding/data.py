@@ -13,8 +13,8 @@ from datasets import Dataset
 
 from mrs_datasets.prepared.prepared import PreparedData, open_prepared
 from mrs_datasets.tasks.task_files import read_task_file
+from mrs_metrics.xglue_statistics import query_starts
 from mrs_metrics.xglue_tasks import NO_TAG, require_label
-from mrs_metrics.xglue_wpr import query_starts
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.common.io.files import content_hash
 from mrs_suggest.common.metric_errors import metric_errors

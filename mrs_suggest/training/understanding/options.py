@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 from transformers import TrainingArguments
 
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.models.retrieval.tiny import VOCABULARY
 from mrs_suggest.models.understanding.understanding_start import LEAST_TOKENS, MAX_TOKENS
-from mrs_suggest.training.options import LoraArguments, TrainerDefaults, require_least, require_one_of, require_sound
+from mrs_suggest.training.options import LoraArguments, TrainerDefaults, require_least, require_one_of, sound
 from mrs_suggest.training.sampling import WINDOW, require_alpha
 from mrs_suggest.training.understanding.tasks import UNDERSTANDING_TASKS, Understanding, understanding_task
 
@@ -31,6 +32,11 @@ WITHOUT_EFFECT = {
 class UnderstandingArguments(LoraArguments):
     """Tasks, languages, data and model. Defaults are XGLUE's (sections 6.1 and 6.3) unless they say `ours`."""
 
+    advanced: ClassVar[tuple[str, ...]] = (
+        "length_window",
+        "window_overlap",
+        "vocabulary",
+    )
     data: str = field(
         default="",
         metadata={"help": "the folder that `mrs data prepare xglue` wrote, or a hub id (also ORG/NAME@REVISION)"},
@@ -132,15 +138,15 @@ class UnderstandingTrainingArguments(TrainerDefaults, TrainingArguments):
     remove_unused_columns: bool = field(default=False, metadata={"help": "keep false: batches are ours"})
 
 
-def require_sound_understanding(options: UnderstandingArguments, training: TrainingArguments) -> None:
-    """Refuse options that cannot go together.
+def sound_understanding(options: UnderstandingArguments, training: TrainingArguments) -> UnderstandingArguments:
+    """The options, once they are known to go together.
 
     Raises:
         InputError: it names the option.
     """
     if training.max_steps == 0:
         training.num_train_epochs = 0.0  # whose default would train, where the other trainers only test
-    require_sound(options, training, METRICS, WITHOUT_EFFECT)
+    options = sound(options, training, METRICS, WITHOUT_EFFECT)
     require_one_of("mode", options.mode, MODES)
     require_one_of("validation", options.validation, VALIDATIONS)
     options.chosen()
@@ -156,3 +162,4 @@ def require_sound_understanding(options: UnderstandingArguments, training: Train
     for name in ("max_train_examples", "max_validation_examples", "max_test_examples", "max_tokens"):
         if getattr(options, name) is not None:
             require_least(options, name, LEAST_TOKENS if name == "max_tokens" else 1)
+    return options

@@ -11,11 +11,9 @@ from transformers import Trainer
 from mrs_suggest.common.errors import diverged
 from mrs_suggest.models.understanding.text_rows import Row, RowCollator, Said, logits_of, say, understanding_loss
 from mrs_suggest.models.understanding.understanding_start import UnderstandingParts
-from mrs_suggest.training.callbacks.adapter_checkpoints import AdapterCheckpoints
-from mrs_suggest.training.callbacks.divergence import StopsWhenDiverged
 from mrs_suggest.training.callbacks.keyed_rows import KeyedRows
-from mrs_suggest.training.callbacks.own_validation import OwnValidation
-from mrs_suggest.training.sampling import PairSampler, SampledPairs
+from mrs_suggest.training.sampling import PairSampler
+from mrs_suggest.training.trainer import OurTrainer
 from mrs_suggest.training.understanding.data import Part, Parts, UnderstandingData, each
 from mrs_suggest.training.understanding.figures import Predictions, validation_figures
 from mrs_suggest.training.understanding.options import MULTITASK, UnderstandingArguments
@@ -41,7 +39,7 @@ def collator_of(parts: UnderstandingParts, task: str) -> RowCollator:
     return RowCollator(parts.tokenizer, task if parts.shared else None)
 
 
-class UnderstandingTrainer(OwnValidation, StopsWhenDiverged, SampledPairs, AdapterCheckpoints, Trainer):
+class UnderstandingTrainer(OurTrainer, Trainer):
     """The library's trainer with our batches and our evaluation.
 
     Attributes:
@@ -79,8 +77,8 @@ class UnderstandingTrainer(OwnValidation, StopsWhenDiverged, SampledPairs, Adapt
             head = self.parts.heads[part.task.name]
             predictions.setdefault(part.task.name, {})[part.language] = predictions_of(part, head, rows, said)
         found = {**validation_figures(predictions, self.validation), "loss": loss / max(1, labelled)}
-        self.write_figures(found)
-        metrics = self.tell_figures(found, metric_key_prefix)
+        self.print_figures(found)
+        metrics = self.log_figures(found, metric_key_prefix)
         self.parts.model.train()
         return metrics
 
@@ -108,7 +106,7 @@ def make_understanding_trainer(
         data_collator=TaskCollator(parts),
         compute_loss_func=understanding_loss,
     )
-    trainer.pair_sampler = PairSampler(
+    trainer.sampler = PairSampler(
         [len(own) for _, own in sources],
         training.per_device_train_batch_size,
         alpha=options.sampling_alpha,

@@ -145,5 +145,5 @@ def test_a_resumed_run_with_another_setting_or_source_does_not_mix_them(source: 
 
 
 def test_the_folder_that_is_read_is_not_written(source: Path) -> None:
-    with pytest.raises(InputError, match="is the folder that is read"):
+    with pytest.raises(InputError, match="--out must differ from the input folder"):
         run_passes(str(source), [Without("two", "q")], source, overwrite=True)

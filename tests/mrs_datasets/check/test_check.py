@@ -262,15 +262,20 @@ def test_a_message_of_training_with_another_reply_is_told(tmp_path: Path) -> Non
     ]
 
 
-def test_the_command_prints_a_table_a_rule_and_exits_1_on_errors_alone(
+def test_the_command_prints_a_summary_and_exits_1_only_on_errors(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     change(folder, "it", "test", lambda rows: rows[7].update(premise="[bold]x", choice2=rows[7]["choice1"]))
     assert main(["data", "check", str(folder)]) == 0
     out = capsys.readouterr().out
+    assert "equal choice1 and choice2" in out
+    assert "row 7" not in out
+    assert "0 errors, 1 warnings" in out
+    assert "--findings lists the rows" in out
+    assert main(["data", "check", str(folder), "--findings"]) == 0
+    out = capsys.readouterr().out
     assert "warning: equal choice1 and choice2" in out
     assert "row 7: [bold]x | One 7." in out
-    assert "0 errors, 1 warnings" in out
     change(folder, "it", "test", lambda rows: rows[9].update(label=5))
     assert main(["data", "check", str(folder), "--json"]) == 1
     content = json.loads(capsys.readouterr().out)

@@ -162,7 +162,7 @@ def test_what_is_there_is_kept_or_replaced(corpus: Corpus, settings: CorpusSetti
 
 
 def test_unchecked_languages_and_none(corpus: Corpus, settings: CorpusSettings, tmp_path: Path) -> None:
-    report = build_corpus(corpus, replace(settings, unchecked=("de",)), tmp_path / "a", workers=1)
+    report = build_corpus(replace(corpus, unchecked=("de",)), settings, tmp_path / "a", workers=1)
     assert "other language" not in report["languages"]["de"]["dropped"]
     assert report["languages"]["en"]["dropped"]["other language"] == 6
     report = build_corpus(replace(corpus, identifier=None), settings, tmp_path / "b")

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import csv
 import doctest
 import gzip
-import io
 import math
 from importlib import resources
 from pathlib import Path
@@ -75,12 +73,6 @@ def test_the_indices_of_the_ten_languages_of_mrs() -> None:
     languages = sample(" ".join(MRS))
     assert family_index(languages) == 0.2
     assert geography_index(languages) == 0
-
-
-def test_areas_alike_have_the_highest_entropy_and_a_language_alone_has_none() -> None:
-    languages = sample("et sw ht qu id")
-    assert geography_index(languages) == pytest.approx(math.log2(5))
-    assert (geography_index(sample("sw")), family_index(sample("sw"))) == (0, 1)
 
 
 @pytest.mark.parametrize("index", [family_index, geography_index])
@@ -197,11 +189,6 @@ def test_a_bad_table_is_refused_in_one_sentence_with_its_line(tmp_path: Path, te
     assert "\n" not in str(caught.value)
 
 
-def test_a_missing_file_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="none.csv"):
-        read_uriel(tmp_path / "none.csv")
-
-
 def test_all_languages_that_a_table_lacks_are_named(tmp_path: Path) -> None:
     path = saved(tmp_path, TABLE)
     with pytest.raises(InputError, match=r"table\.csv: .* Swahili \(swh or sw\), Quechua \(qve or qu\)"):
@@ -218,24 +205,3 @@ def test_any_text_is_a_table_or_a_sentence(tmp_path_factory: pytest.TempPathFact
     except InputError:
         return
     assert all(value in (0, 1, None) for row in table.values() for value in row.values())
-
-
-@given(
-    st.dictionaries(
-        st.text("abcdefgh", min_size=2, max_size=3),
-        st.lists(st.sampled_from(["0", "1", ""]), min_size=2, max_size=2),
-        min_size=1,
-    ),
-    st.lists(st.text('abc ,"_é', min_size=1).map(str.strip).filter(bool), min_size=2, max_size=2, unique=True),
-)
-def test_what_csv_writes_is_read_back(tmp_path_factory: pytest.TempPathFactory, rows, features) -> None:
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(["code", *features])
-    writer.writerows([code, *cells] for code, cells in rows.items())
-    table = read_uriel(saved(tmp_path_factory.mktemp("csv"), out.getvalue()))
-    expected = {
-        code: {name: float(cell) if cell else None for name, cell in zip(features, cells, strict=True)}
-        for code, cells in rows.items()
-    }
-    assert table == expected

@@ -69,7 +69,8 @@ def test_a_file_of_another_build_is_refused(folder: Path, home: Path) -> None:
     [[{"path": "../../evil.parquet", "bytes": 1, "sha256": "a"}], [{"path": "data/a/b.parquet", "bytes": 1}], [3], []],
 )
 def test_a_report_that_lists_no_sound_files_is_refused(folder: Path, files: list[object], home: Path) -> None:
-    (folder / "report.json").write_text(json.dumps({"configs": {"en": {"train": {"files": files}}}}))
+    splits = {"train": {"rows": 1, "bytes": 1, "files": files}}
+    (folder / "report.json").write_text(json.dumps({"configs": {"en": splits}}))
     with served(folder.parent) as url, pytest.raises(InputError, match="does not list the folder's files"):
         open_prepared(f"{url}/mrs")
     assert not home.exists()
@@ -91,7 +92,7 @@ def test_a_pass_does_not_replace_the_folder_that_it_reads(s3: S3, folder: Path, 
     from mrs_suggest.common.io.storage import location
 
     s3.send(folder, "mrs")
-    with pytest.raises(InputError, match="is the folder that is read"):
+    with pytest.raises(InputError, match="--out must differ from the input folder"):
         run_passes("s3://texts/mrs", [], location("s3://texts/mrs", tmp_path))
 
 

@@ -80,18 +80,6 @@ def test_a_pair_is_written_as_in_the_paper() -> None:
     assert all(field.type == (pa.int64() if field.name in numbers else pa.string()) for field in pairs.schema)
 
 
-@pytest.mark.parametrize(
-    ("view", "texts"),
-    [
-        (without_premise, ["What was the cause?", "What happened as a result?"]),
-        (without_question, [RED_EYES["premise"], TAP["premise"]]),
-    ],
-)
-def test_pairs_of_a_variant_hold_what_is_left(view: View, texts: list[str]) -> None:
-    pairs = sentence_pairs(view(table(RED_EYES, TAP)))
-    assert pairs["text"].to_pylist() == [texts[0], texts[0], texts[1], texts[1]]
-
-
 text = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
 example = st.fixed_dictionaries(
     {
@@ -157,9 +145,9 @@ def test_translations_are_joined_by_number_and_not_by_place() -> None:
 @pytest.mark.parametrize(
     ("original", "translated", "sentence"),
     [
-        ([TAP, RED_EYES], [TAP], r"^translations: there is no idx 7; "),
-        ([TAP], [TAP, *({**TAP, "idx": i} for i in (9, 8, 5, 4))], r"^original: there is no idx 4, 5, 8 and 1 more; "),
-        ([TAP], [{**TAP, "idx": 4}], r"^translations: there is no idx 3; "),
+        ([TAP, RED_EYES], [TAP], r"^translations: idx 7 is missing; "),
+        ([TAP], [TAP, *({**TAP, "idx": i} for i in (9, 8, 5, 4))], r"^original: idx 4, 5, 8 and 1 more is missing; "),
+        ([TAP], [{**TAP, "idx": 4}], r"^translations: idx 3 is missing; "),
         ([TAP], [{**TAP, "label": 0}], r"^translations: the label of idx 3 is not the original's; "),
         ([RED_EYES, TAP], [TAP, {**RED_EYES, "question": "effect"}], r"the question of idx 7 is not the original's"),
         ([TAP, TAP], [TAP], r"^original: idx 3 occurs more than once"),
@@ -169,11 +157,6 @@ def test_translations_are_joined_by_number_and_not_by_place() -> None:
 def test_translations_of_other_examples_are_refused(original: Any, translated: Any, sentence: str) -> None:
     with pytest.raises(InputError, match=sentence):
         join_translations(table(*original), table(*translated))
-
-
-def test_translations_without_a_column_are_refused() -> None:
-    with pytest.raises(InputError, match=r"^translations: the table has no column question"):
-        join_translations(table(TAP), without_question(table(TAP)).append_column("question_", table(TAP)["question"]))
 
 
 def test_all_real_translations_join_and_another_language_does_not(shared_data: Path) -> None:

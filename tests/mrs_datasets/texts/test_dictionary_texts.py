@@ -48,7 +48,7 @@ def test_terms_are_replaced_as_whole_words_the_longest_first(dictionary: Path) -
         ("", "has no translation pair"),
         ("dlo\n", "line 1: expected term, tab, English"),
         ("dlo\twater\nkay\thouse\t1\n", "line 2: expected term"),
-        ("dlo\t \n", "line 1: .* an empty one among them"),
+        ("dlo\t \n", "line 1: .* including an empty one"),
         ("dlo\twater\tvery\n", "line 1: expected a number as confidence, found 'very'"),
         ("dlo\twater\tnan\n", "line 1: expected a number as confidence, found 'nan'"),
     ],

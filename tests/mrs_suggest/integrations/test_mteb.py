@@ -19,7 +19,7 @@ from mrs_suggest.common.hub.baselines import read_baselines
 from mrs_suggest.common.text.text import normalise_reply
 from mrs_suggest.evaluation.language_data import EVALUATION_SEED, load_language
 from mrs_suggest.evaluation.results import EvaluationConfig, evaluate_system, reply_pools, summary
-from mrs_suggest.integrations.mteb.questions import reranking_questions, retrieval_questions
+from mrs_suggest.integrations.mteb.tasks import reranking_questions, retrieval_questions
 from tests import warm_python
 
 if TYPE_CHECKING:
@@ -102,7 +102,7 @@ def test_a_missing_extra_is_named(tmp_path: Path) -> None:
     script = """
 import sys
 sys.modules["mteb"] = sys.modules["torchmetrics"] = None
-for use in ("mteb.tasks", "mteb.retrievers", "torchmetrics_adapter.suggestions"):
+for use in ("mteb.tasks", "mteb.retrievers", "torchmetrics_adapter"):
     try:
         __import__(f"mrs_suggest.integrations.{use}")
     except Exception as error:
@@ -144,7 +144,8 @@ def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_both_tasks_on_a_tiny_model_give_the_figures_of_a_run(tiny: Path) -> None:
     mteb = pytest.importorskip("mteb")
-    from mrs_suggest.integrations.mteb import load_retriever, mrs_tasks
+    from mrs_suggest.integrations.mteb.retrievers import load_retriever
+    from mrs_suggest.integrations.mteb.tasks import mrs_tasks
 
     model, data = load_retriever(str(tiny)), open_prepared("sample")
     found = mteb.evaluate(model, mrs_tasks("sample", ["sv", "nl"]), cache=None, show_progress_bar=False)
@@ -168,7 +169,7 @@ def test_both_tasks_on_a_tiny_model_give_the_figures_of_a_run(tiny: Path) -> Non
 
 def test_equal_scores_count_against_the_model_and_unfound_replies_as_zero() -> None:
     pytest.importorskip("mteb")
-    from mrs_suggest.integrations.mteb import mrs_tasks
+    from mrs_suggest.integrations.mteb.tasks import mrs_tasks
 
     retrieval, reranking = mrs_tasks("sample", ["es"])
     right = {"a": {"reply-2": 1}, "b": {"reply-0": 1}, "c": {"reply-5": 1}}
@@ -186,7 +187,7 @@ def test_equal_scores_count_against_the_model_and_unfound_replies_as_zero() -> N
 
 def test_the_metadata_say_where_the_data_come_from(prepared: PreparedData) -> None:
     pytest.importorskip("mteb")
-    from mrs_suggest.integrations.mteb import mrs_tasks
+    from mrs_suggest.integrations.mteb.tasks import mrs_tasks
 
     for task in mrs_tasks("sample"):
         about = task.metadata
@@ -207,7 +208,7 @@ def test_the_metadata_say_where_the_data_come_from(prepared: PreparedData) -> No
 
 def test_a_model_that_changed_is_another_revision(tiny: Path, tmp_path: Path) -> None:
     pytest.importorskip("mteb")
-    from mrs_suggest.integrations.mteb import load_retriever
+    from mrs_suggest.integrations.mteb.retrievers import load_retriever
 
     before = load_retriever(str(tiny)).mteb_model_meta
     assert before.name == "local/model"
@@ -219,7 +220,8 @@ def test_a_model_that_changed_is_another_revision(tiny: Path, tmp_path: Path) ->
 
 def test_wrong_data_and_models_get_a_sentence(tmp_path: Path) -> None:
     pytest.importorskip("mteb")
-    from mrs_suggest.integrations.mteb import load_retriever, mrs_tasks
+    from mrs_suggest.integrations.mteb.retrievers import load_retriever
+    from mrs_suggest.integrations.mteb.tasks import mrs_tasks
 
     with pytest.raises(InputError, match="no such folder; pass a prepared folder"):
         mrs_tasks(str(tmp_path / "nowhere"))

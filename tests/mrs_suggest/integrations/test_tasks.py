@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import importlib
+import re
 from pathlib import Path
 
 import pytest
 
 from mrs_suggest.common.errors import InputError
-from mrs_suggest.integrations.lm_eval import make_files, tasks
+from mrs_suggest.integrations.lm_eval import __main__ as files
+from mrs_suggest.integrations.lm_eval import tasks
 from mrs_suggest.integrations.prompts import best_choice, choice_question, messages_with_replies
 from mrs_suggest.integrations.sources import question_column, source
 
@@ -15,42 +18,42 @@ ROW = {
     "premise": "It rained.", "choice1": "I got wet.", "choice2": "I slept.", "question": "effect", "label": 0, "idx": 4,
     "changed": False, "question_corrected": "cause",
 }  # fmt: skip
-FOLDER = Path(make_files.__file__).parent
 
 
-def test_the_files_are_those_that_the_script_writes() -> None:
-    shipped = {path.name: path.read_text(encoding="utf-8") for path in FOLDER.glob("*yaml")}
-    assert shipped == make_files.texts(), "run python -m mrs_suggest.integrations.lm_eval.make_files"
+def test_a_file_for_each_task_names_functions_that_exist(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert files.main(["--out", str(tmp_path)]) == 0
+    assert capsys.readouterr().out == f"{tmp_path}\n"
+    names = {path.name.removesuffix(".yaml") for path in tmp_path.glob("*.yaml")}
+    assert len(names) == 67
+    assert not [name for name in names if not name.startswith("mrs")], "the harness has other tasks of its own"
+    for path in tmp_path.glob("_*_yaml"):
+        for name in re.findall(r"!function '(\S+)'", path.read_text(encoding="utf-8")):
+            module, _, function = name.rpartition(".")
+            assert callable(getattr(importlib.import_module(module), function)), name
 
 
 def test_files_for_other_languages(tmp_path: Path) -> None:
-    assert make_files.main(["--out", str(tmp_path), "--languages", "da"]) == 0
+    assert files.main(["--out", str(tmp_path), "--languages", "da"]) == 0
     assert "language: da" in (tmp_path / "mrs_da.yaml").read_text(encoding="utf-8")
-
-
-def test_no_task_is_named_as_one_of_the_harness() -> None:
-    names = [name.removesuffix(".yaml") for name in make_files.texts() if name.endswith(".yaml")]
-    assert len(names) == 67
-    assert [name for name in names if not name.startswith("mrs")] == []
 
 
 def test_the_embedded_sample_works_out_of_the_box(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.delenv("MRS_DATA", raising=False)
-    splits = tasks.load_replies("es")
+    splits = tasks.load("mrs", "es")
     assert "the embedded sample" in caplog.text
     row, example = splits["test"][0], splits["fewshot"][0]
     assert row["prompt"].endswith(
         f"in Spanish, one on each line and nothing else.\nMessage: {row['message']}\nReplies:"
     )
     assert len(set(example["answer"].split("\n"))) == 3
-    record = tasks.replies_results(row, [f"1. {row['reference']}\n2. No."])["weighted_rouge"]
+    record = tasks.mrs_results(row, [f"1. {row['reference']}\n2. No."])["weighted_rouge"]
     assert record == {
         "index": 0, "language": "es", "message": row["message"], "reference": row["reference"],
         "suggestions": [row["reference"], "No."],
     }  # fmt: skip
-    assert tasks.samples_results(row, [["", "\n", " "]])["dist1"]["suggestions"] == [""]  # type: ignore[index]
+    assert tasks.mrs_samples_results(row, [["", "\n", " "]])["dist1"]["suggestions"] == [""]
 
 
 def test_examples_show_the_first_different_replies_of_a_message() -> None:
@@ -88,7 +91,7 @@ def test_missing_data_are_told_of(monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
             source(data_set)
     monkeypatch.setenv("MRS_DATA", str(tmp_path / "nowhere"))
     with pytest.raises(InputError, match="nowhere: no such folder"):
-        tasks.load_samples("es")
+        tasks.load("mrs_samples", "es")
     monkeypatch.setenv("XCOPA_QUESTION", "questions")
     with pytest.raises(InputError, match="XCOPA_QUESTION: expected question or question_corrected, not 'questions'"):
         question_column()

@@ -39,7 +39,8 @@ TEXTS = ["how are you?", "元気ですか", "a b c d", "Спасибо"]
 RECORD = {
     "version": 2,
     "family": "retrieval", "base": "org/base", "revision": None, "fingerprint": "0" * 16,
-    "pooling": "mean", "message_tokens": 70, "reply_tokens": 30, "encoders": "two",
+    "pooling": "mean", "message_tokens": 70, "reply_tokens": 30, "encoders": "two", "query_prompt": "",
+    "reply_prompt": "", "normalize": None, "layers": None, "seed": 0,
 }  # fmt: skip
 SMALL = Lora(rank=2, alpha=8, dropout=0.1)
 
@@ -274,55 +275,6 @@ def test_checkpoints_hold_the_adapters_of_all_encoders(checkpoint: Path, tmp_pat
 
 
 @needs_peft
-def test_a_trainer_resumes_and_keeps_the_best(checkpoint: Path, tmp_path: Path) -> None:
-    """The two methods that a trainer overrides are enough: its own would write what does not load."""
-    from datasets import Dataset
-    from sentence_transformers import SentenceTransformerTrainer, SentenceTransformerTrainingArguments
-    from sentence_transformers.sentence_transformer.losses import MultipleNegativesRankingLoss
-
-    class Trainer(SentenceTransformerTrainer):
-        def add_model_card_callback(self, default_args_dict: object) -> None:
-            pass
-
-        def _save(self, output_dir: str | None = None, state_dict: object = None) -> None:
-            Path(str(output_dir)).mkdir(parents=True, exist_ok=True)
-            write_lora_state(self.model, Path(str(output_dir)))
-
-        def _load_from_checkpoint(self, checkpoint_path: str, model: object = None) -> None:
-            load_lora_state(self.model, read_lora_state(Path(checkpoint_path)))
-
-    def run(steps: int, folder: str, resume: str | None = None) -> Trainer:
-        model = dual(checkpoint, "two")
-        add_lora(model, SMALL)
-        pairs = Dataset.from_dict({"message": TEXTS, "reply": TEXTS[::-1]})
-        arguments = SentenceTransformerTrainingArguments(
-            output_dir=str(tmp_path / folder), max_steps=4, save_strategy="steps", save_steps=2, use_cpu=True,
-            per_device_train_batch_size=4, learning_rate=0.05, report_to="none", disable_tqdm=True,
-            lr_scheduler_type="constant", router_mapping={"message": "query", "reply": "document"},
-            eval_strategy="steps", eval_steps=2, load_best_model_at_end=resume is None and steps == 4,
-            metric_for_best_model="loss", greater_is_better=True,  # so that the first checkpoint is the best
-        )  # fmt: skip
-        trainer = Trainer(
-            model=model, args=arguments, train_dataset=pairs, eval_dataset=pairs,
-            loss=MultipleNegativesRankingLoss(model),
-        )  # fmt: skip
-        trainer.train(resume_from_checkpoint=resume)
-        return trainer
-
-    trainer = run(4, "whole")
-    first, last = (read_lora_state(tmp_path / "whole" / f"checkpoint-{step}") for step in (2, 4))
-    assert any(not torch.equal(first[name], last[name]) for name in first)
-    best = trainer.state.best_model_checkpoint
-    assert best is not None
-    kept, expected = lora_state(trainer.model), read_lora_state(Path(best))
-    assert best.endswith("-2")
-    assert all(torch.equal(kept[name], expected[name]) for name in expected)
-    resumed = lora_state(run(4, "resumed", str(tmp_path / "whole" / "checkpoint-2")).model)
-    for name, value in last.items():
-        torch.testing.assert_close(resumed[name], value, rtol=0, atol=1e-6)
-
-
-@needs_peft
 def test_layers_are_chosen_by_name(checkpoint: Path) -> None:
     model = dual(checkpoint, "one")
     add_lora(model, Lora(rank=1, targets=("key", "encoder.layer.0.intermediate.dense")))
@@ -370,8 +322,9 @@ def test_another_base_is_refused(checkpoint: Path, tmp_path: Path) -> None:
     add_lora(model, SMALL)
     save_adapter(model, tmp_path / "adapter", str(checkpoint), None)
     other = encoders(dual(checkpoint, "one"))[0]
+    weight: Any = other.get_submodule("encoder.layer.2.output.dense").weight
     with torch.no_grad():
-        other.encoder.layer[2].output.dense.weight.mul_(1.01)  # type: ignore[index, union-attr]
+        weight.view(-1)[weight.numel() // 2 + 1] += 1e-4
     other.save_pretrained(tmp_path / "other")  # type: ignore[operator]
     for file in ("tokenizer.json", "tokenizer_config.json"):
         (tmp_path / "other" / file).write_bytes((checkpoint / file).read_bytes())
@@ -381,23 +334,6 @@ def test_another_base_is_refused(checkpoint: Path, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"adapter\.json: its base .* cannot be loaded: ") as caught:
         load_adapter(tmp_path / "adapter", lambda name, revision: str(tmp_path / "nowhere"))
     assert one_sentence(caught.value)
-
-
-@needs_peft
-def test_one_other_value_in_the_base_is_refused(checkpoint: Path, tmp_path: Path) -> None:
-    model = dual(checkpoint, "two")
-    add_lora(model, SMALL)
-    save_adapter(model, tmp_path / "adapter", str(checkpoint), None)
-    load_adapter(tmp_path / "adapter")
-    other = encoders(dual(checkpoint, "one"))[0]
-    weight: Any = other.get_submodule("encoder.layer.2.output.dense").weight
-    with torch.no_grad():
-        weight.view(-1)[weight.numel() // 2 + 1] += 1e-4
-    other.save_pretrained(tmp_path / "other")  # type: ignore[operator]
-    for file in ("tokenizer.json", "tokenizer_config.json"):
-        (tmp_path / "other" / file).write_bytes((checkpoint / file).read_bytes())
-    with pytest.raises(InputError, match="has other weights than the base"):
-        load_adapter(tmp_path / "adapter", lambda name, revision: str(tmp_path / "other"))
 
 
 @needs_peft
@@ -415,27 +351,6 @@ def test_weights_that_the_base_lacks_come_from_the_seed_again(checkpoint: Path, 
     merge_lora(model)
     loaded: Any = load_adapter(tmp_path / "adapter")
     assert torch.equal(vectors(loaded), vectors(model.eval()))
-
-
-@needs_peft
-def test_another_projection_after_the_base_is_refused(checkpoint: Path, tmp_path: Path) -> None:
-    from sentence_transformers import SentenceTransformer
-    from sentence_transformers.sentence_transformer.modules import Dense, Pooling, Transformer
-
-    transformer = Transformer(str(checkpoint))
-    dense = Dense(transformer.get_embedding_dimension(), 5)
-    SentenceTransformer(modules=[transformer, Pooling(transformer.get_embedding_dimension()), dense]).save(
-        str(tmp_path / "base")
-    )
-    model = build_dual_encoder(str(tmp_path / "base"), None)
-    add_lora(model, SMALL)
-    save_adapter(model, tmp_path / "adapter", str(tmp_path / "base"), None)
-    load_adapter(tmp_path / "adapter")
-    file = next((tmp_path / "base").glob("*_Dense/model.safetensors"))
-    tensors = {name: value + 0.1 for name, value in load_file(file).items()}
-    save_file(tensors, file)
-    with pytest.raises(InputError, match="has other weights than the base"):
-        load_adapter(tmp_path / "adapter")
 
 
 def cut(path: Path) -> None:
@@ -534,17 +449,6 @@ def test_a_folder_without_adapters_is_refused(tmp_path: Path) -> None:
     assert one_sentence(caught.value)
 
 
-def test_a_model_without_adapters_has_none(checkpoint: Path, tmp_path: Path) -> None:
-    model = dual(checkpoint, "two")
-    before = vectors(model)
-    assert not has_lora(model)
-    assert lora_state(model) == {}
-    merge_lora(model)
-    assert torch.equal(vectors(model), before)
-    with pytest.raises(ValueError, match="has no adapters"):
-        save_adapter(model, tmp_path / "adapter", "org/base", None)
-
-
 def test_static_encoders_are_refused(checkpoint: Path) -> None:
     with pytest.raises(InputError, match="static encoders have no layers to adapt"):
         add_lora(build_dual_encoder(str(checkpoint), encoders="static"), SMALL)
@@ -563,7 +467,6 @@ def test_without_peft_the_sentence_says_what_to_install(checkpoint: Path, monkey
     ("settings", "sentence"),
     [
         ({"rank": 0}, "--lora_rank: expected 1 or more, found 0."),
-        ({"alpha": 0.0}, "--lora_alpha: expected more than 0, found 0.0."),
         ({"alpha": float("nan")}, "--lora_alpha: expected more than 0, found nan."),
         ({"dropout": 1.0}, "--lora_dropout: expected 0 or more and less than 1, found 1.0."),
         ({"targets": ()}, "--peft lora: targets names no layer; name some, or leave it out."),

@@ -180,12 +180,20 @@ def test_a_sound_copy_of_links_answers(model: Path, mrs: Mrs) -> None:
 
 @pytest.mark.parametrize("name", TABLE)
 def test_a_damaged_model_gets_one_sentence(name: str, model: Path, mrs: Mrs) -> None:
+    """In a process of its own where a fault could hang or abort it."""
     damage, parts = TABLE[name]
     damage(model)
-    done = mrs("suggest", "--model", model, "--lang", "en", "Are you coming to dinner tonight?", cwd=model)
-    sentence = refused((done.returncode, done.stdout, done.stderr))
+    message = "Are you coming to dinner tonight?"
+    if "regular file" in parts or "retry" in parts:
+        done = mrs("suggest", "--model", model, "--lang", "en", message, cwd=model)
+        sentence = refused((done.returncode, done.stdout, done.stderr))
+    else:
+        with pytest.raises(InputError) as caught:
+            Suggester.load(model).suggest([message], "en")
+        sentence = str(caught.value)
     assert all(part in sentence for part in parts), sentence
     assert len(sentence) < 500
+    assert "\n" not in sentence
 
 
 @pytest.mark.parametrize(

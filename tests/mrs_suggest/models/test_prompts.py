@@ -18,7 +18,6 @@ from mrs_suggest.models.retrieval.encode import encode_messages, encode_replies
 from mrs_suggest.models.retrieval.losses import ReplyLoss
 from mrs_suggest.models.retrieval.message_encoder import MessageEncoder
 from mrs_suggest.models.retrieval.routes import build_settings, prompts_of
-from mrs_suggest.models.starting_points import prompts_in
 
 TEXTS = ["How are you?", "", "明日は元気ですか？", "a b c " * 40, "x", "Как дела? 🙂", " two  spaces ", "line\nbreak"]
 SHAPES: dict[str, dict[str, Any]] = {
@@ -83,12 +82,6 @@ def test_the_checkpoints_own_prompts_and_normalisation_are_kept_or_replaced(embe
     plain = build_dual_encoder(str(embedder), "mean")  # a pooling that is named replaces the modules
     assert build_settings(plain)["normalize"] is False
     assert prompts_of(build_dual_encoder(str(embedder), encoders="static")) == ("", "")  # only its tokenizer is used
-
-
-def test_prompts_are_found_by_the_librarys_names() -> None:
-    assert prompts_in({}) == ("", "")
-    assert prompts_in({"query": "a", "corpus": "b"}) == ("a", "b")
-    assert prompts_in({"query": None, "document": "d", "passage": "p"}) == ("", "d")
 
 
 @pytest.mark.parametrize("shape", ["two", "static"])

@@ -54,7 +54,7 @@ def refused(name: Path | str, family: str, kind: str = "two") -> str:
 
 def test_no_start_from_a_model_of_the_other_family(checkpoint: Path, tmp_path: Path, writer: Path) -> None:
     assert refused(writer, "retrieval").startswith("is a trained generator; a retriever starts from an encoder, ")
-    assert refused(writer, "pretraining").startswith("is a trained generator; masked language modelling goes on with ")
+    assert refused(writer, "pretraining").startswith("is a trained generator; masked language modelling starts from ")
     for kind in ("two", "static"):
         run = retriever(checkpoint, tmp_path / kind, kind)
         assert refused(run, "generation").startswith("is a trained retriever; a generator starts from a seq")

@@ -114,7 +114,7 @@ def test_cells_that_differ_in_the_models_name_alone_are_one_tiny_run(ready: Read
     table = at_scale(parse_table("test", text, "test.yaml"), "tiny")
     assert set(table.cells) == {"start", "frst"}
     assert table.tables["main"].place("two", "ht").cell == "frst"
-    with pytest.raises(InputError, match="scales tiny, same: there is no cell 'fother' for fnd"):
+    with pytest.raises(InputError, match="scales tiny, same: unknown cell 'fother' for fnd"):
         parse_table("test", text.replace("{nd: rst}", "{nd: other}"), "test.yaml")
 
 
@@ -140,7 +140,7 @@ def test_a_given_checkpoint_stands_for_a_run(ready: Ready, tmp_path: Path) -> No
     [
         ("average_of: [one, two]", "average_of: [one, three]", "average_of names no row or column 'three'"),
         ("average_of: [a, b]", "average_of: [a, c]", "average_of names no row or column"),
-        ("full: {main: [main]}", "full: {main: [mane]}", "scales full, main: there is no table 'mane'"),
+        ("full: {main: [main]}", "full: {main: [mane]}", "scales full, main: unknown table 'mane'"),
         ("{data:tasks}/x", "{data:task}/x", "data 'task' is not described"),
     ],
 )

@@ -12,13 +12,13 @@ import pytest
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.evaluation.annotation_files import make_annotation_files, read_key
 from mrs_suggest.reproduce.cells import Setup
-from mrs_suggest.reproduce.claims.preference import read_sheets
+from mrs_suggest.reproduce.preference import read_sheets
 from mrs_suggest.reproduce.report import make_report, write_report
 from mrs_suggest.reproduce.runner import run_cells
 from mrs_suggest.reproduce.table import only_tables, parse_table
 from mrs_suggest.training.export.curves import curve_points
-from tests.mrs_suggest.reproduce.claims.test_claims import with_scores
 from tests.mrs_suggest.reproduce.conftest import Ready
+from tests.mrs_suggest.reproduce.test_claims import with_scores
 
 TABLE = """
 title: A figure
@@ -83,7 +83,7 @@ def test_a_figure_stays_with_tables_that_have_all_of_its_cells() -> None:
     with pytest.raises(InputError, match="--figure 3: test has no such figure; expected 2"):
         only_tables(table, [], ["3"])
     wrong = TABLE.replace("{cell: good, scope: en, paper", "{cell: best, scope: en, paper")
-    with pytest.raises(InputError, match="tables figure 2, good: there is no cell 'best'"):
+    with pytest.raises(InputError, match="tables figure 2, good: unknown cell 'best'"):
         parse_table("test", wrong, "test.yaml")
 
 

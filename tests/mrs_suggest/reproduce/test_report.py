@@ -12,7 +12,7 @@ from mrs_suggest.evaluation.choice.analysis import average
 from mrs_suggest.evaluation.choice.answers import read_run_answers
 from mrs_suggest.reproduce.report import write_report
 from mrs_suggest.reproduce.runner import prepare_data, run_cells
-from mrs_suggest.training.run import read_record
+from mrs_suggest.training.record import read_record
 from tests.mrs_suggest.reproduce.conftest import Ready
 
 

@@ -9,8 +9,7 @@ import pytest
 
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.reproduce import runner
-from mrs_suggest.reproduce.cells import DONE, FAILED, INTERRUPTED, MISSING, States, read_state
-from mrs_suggest.reproduce.jobs import Jobs
+from mrs_suggest.reproduce.cells import DONE, FAILED, INTERRUPTED, MISSING, States, place_of, read_state
 from mrs_suggest.reproduce.runner import prepare_data, run_cells
 from tests.mrs_suggest.reproduce.conftest import TABLE, Ready
 
@@ -101,15 +100,24 @@ def test_a_run_without_a_checkpoint_starts_again(ready: Ready, tmp_path: Path) -
 
 def test_several_at_once_wait_for_those_that_they_need(ready: Ready, tmp_path: Path) -> None:
     setup, cells = ready("teacher", "student", config="meet: 2\n")
-    assert run_cells(setup, cells, lambda line: None, Jobs(2)) == {}, "the student found its teacher finished"
+    assert run_cells(setup, cells, lambda line: None, 2) == {}, "the student found its teacher finished"
     assert "student-42" in calls(tmp_path)[2]
 
 
-def test_time_and_memory_of_a_cell_are_kept_and_tell_those_of_the_next(ready: Ready, tmp_path: Path) -> None:
+def test_cores_are_not_given_out_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(runner.os, "sched_getaffinity", lambda _: range(8))
+    monkeypatch.setenv("OMP_NUM_THREADS", "4")
+    found = [runner.environment(jobs).get("OMP_NUM_THREADS") for jobs in (1, 3, 20)]
+    assert found == [None, "2", "1"]
+    monkeypatch.delenv("OMP_NUM_THREADS")
+    assert runner.environment(20) == {}, "a cell has one thread unless the user says more"
+
+
+def test_the_time_of_a_cell_is_kept_and_tells_that_of_the_next(ready: Ready, tmp_path: Path) -> None:
     said: list[str] = []
     setup, cells = ready("teacher")
     run_cells(setup, cells, said.append)
-    note = read_state(cells["teacher/42"].place(setup))
+    note = read_state(place_of("teacher/42", setup))
     assert note is not None
     assert (note["steps"], note["training_seconds"], note["resumed"]) == (10, 0.5, False)
     assert [line for line in said if "1 left: about" in line]
@@ -128,7 +136,7 @@ def test_a_signal_ends_the_cells_and_the_run_says_where_it_goes_on(
     assert main.main(["reproduce", "test", "--only", "teacher", "--output", "out"]) == 130
     assert capsys.readouterr().err.splitlines() == [
         "[1/2] teacher/42: missing, starts",
-        "mrs reproduce: stopped by SIGINT; the same command goes on where this one ended.",
+        "mrs reproduce: stopped by SIGINT; run the same command to continue.",
     ]
     (tmp_path / "configs" / "a.yaml").write_text("model_name_or_path: org/base\n")
     assert main.main(["reproduce", "test", "--only", "teacher", "--output", "out"]) == 0
@@ -148,8 +156,9 @@ def test_cells_without_their_data_are_skipped_with_the_reason(ready: Ready, tmp_
     }
     prepared = tmp_path / "prepared"
     (prepared / "data" / "en").mkdir(parents=True)
+    (prepared / "report.json").write_text("{}")
     setup = prepare_data(setup, {"chats": prepared}, ["chats"], False, print)
-    assert "have no mt-fr (put mt-fr.tsv beside" in run_cells(setup, cells, print)["chats/42"]
+    assert "have no mt-fr (put mt-fr.tsv next to" in run_cells(setup, cells, print)["chats/42"]
     (prepared / "data" / "mt-fr").mkdir()
     assert run_cells(setup, cells, print) == {}
     assert f"--data {prepared} " in calls(tmp_path)[0]
@@ -159,7 +168,7 @@ def test_cells_without_their_data_are_skipped_with_the_reason(ready: Ready, tmp_
 
 def test_source_files_are_prepared_once_by_the_tables_command(ready: Ready, preparing: None, tmp_path: Path) -> None:
     source = tmp_path / "source"
-    source.mkdir()
+    (source / "data" / "ht").mkdir(parents=True)  # as in XCOPA's repository
     setup, _ = ready("chats")
     with pytest.raises(InputError, match=r"en\.tsv is missing"):
         prepare_data(setup, {"chats": source}, ["chats"], False, print)

@@ -19,15 +19,12 @@ from tests.mrs_suggest.reproduce.conftest import TABLE, Ready
     ("old", "new", "sentence"),
     [
         ("seeds: [42, 43]", "seed: 42", "cells teacher: unknown key 'seed'"),
-        (
-            "{config: a.yaml, data: chats",
-            "{data: chats",
-            "cells chats: missing 1 required positional argument: 'config'",
-        ),
+        ("{config: a.yaml, data: chats", "{data: chats", "cells chats: the key 'config' is missing"),
+        ("seeds: [42, 43]", "seeds: many", "cells teacher seeds: Input should be a valid list"),
         ("data: chats, needs", "data: chat, needs", "cells chats: data 'chat' is not described"),
         ("@teacher", "@teachers", "cells student: @teachers is not a cell with that seed"),
         ('"@teacher"', '"@teacher/44"', "@teacher/44 is not a cell with that seed"),
-        ("{cell: student}", "{cell: students}", "main, student: there is no cell 'students'"),
+        ("{cell: student}", "{cell: students}", "main, student: unknown cell 'students'"),
         ("{cell: student}", "{system: Model}", "main, student: .*'cell'"),
         ('"{language}"', '"{code}"', "by language, teacher: 'code'"),
         ("[student, teacher]", "[student, parent]", "leads: expected two rows of the table, found student and parent"),

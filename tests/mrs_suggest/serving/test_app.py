@@ -107,11 +107,11 @@ def test_a_model_without_a_detector_asks_for_the_language() -> None:
         ({"messages": ["a"], "lang": "es"}, 422, "invalid_request", "lang"),
         ({"messages": ["a"] * 4}, 422, "too_many_messages", "4 messages"),
         ('{"messages": ["\\ud800"]}', 400, "invalid_json", "hex escape"),
-        ({"messages": ["x" * 2000]}, 413, "too_large", "1000 bytes"),
+        ({"messages": ["x" * (1 << 20)]}, 413, "too_large", "1048576 bytes"),
     ],
 )
 def test_a_wrong_request_gets_a_sentence(body: object, status: int, code: str, said: str) -> None:
-    response = post(body, replace(SETTINGS, max_body=1000))
+    response = post(body)
     error = response.json()["error"]
     assert (response.status_code, error["code"]) == (status, code)
     assert said in error["message"]

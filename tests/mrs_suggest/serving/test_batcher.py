@@ -33,12 +33,12 @@ class Model:
         return list(questions)
 
 
-async def gathered(batcher: Batcher[str, str], *requests: Sequence[str]) -> list[object]:
+async def gathered(batcher: Batcher, *requests: Sequence[str]) -> list[object]:
     futures = [future for request in requests for future in batcher.submit(request)]
     return list(await asyncio.gather(*futures, return_exceptions=True))
 
 
-def make(model: Model, most: int = 4, seconds: float = 60, room: int = 100) -> Batcher[str, str]:
+def make(model: Model, most: int = 4, seconds: float = 60, room: int = 100) -> Batcher:
     return Batcher(model, most, seconds, room)
 
 

@@ -25,7 +25,7 @@ READ_SECONDS = 1.0
 @pytest.fixture(scope="module")
 def strict(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
     """Return a server that waits a second for a request."""
-    arguments = ("--read-seconds", READ_SECONDS, "--name", "m", "--max-body", 100_000)
+    arguments = ("--read-seconds", READ_SECONDS, "--name", "m")
     with ServerProcess(*arguments, folder=tmp_path_factory.mktemp("strict")) as process:
         process.wait_for_workers()
         yield process
@@ -106,7 +106,7 @@ def test_what_is_no_http_is_refused(strict: ServerProcess) -> None:
 
 def test_the_name_and_the_limits_are_told(strict: ServerProcess) -> None:
     found = httpx.get(f"{strict.url}/v1/models", timeout=30).json()
-    assert found["limits"]["max_body"] == 100_000
+    assert found["limits"]["max_body"] == 1 << 20
     (model,) = found["models"]
     assert model["name"] == "m"
     assert {"en", "es", "ja"} <= set(model["languages"])

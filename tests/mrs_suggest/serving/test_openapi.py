@@ -13,7 +13,7 @@ import pytest
 from mrs_suggest.serving.settings import Settings
 from tests.mrs_suggest.serving.test_app import ADMIN, KEY, SETTINGS, asked
 
-SMALL = replace(SETTINGS, max_messages=4, max_waiting=9, max_characters=30, max_suggestions=7, max_body=2000)
+SMALL = replace(SETTINGS, max_messages=4, max_waiting=9, max_characters=30)
 
 
 def schema(settings: Settings = SETTINGS) -> dict[str, Any]:

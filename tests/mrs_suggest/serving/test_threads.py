@@ -7,19 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from mrs_suggest.serving.settings import Settings, usable_cores
+from mrs_suggest.serving.settings import usable_cores
 from tests.mrs_suggest.serving.server_process import ServerProcess
 
 
 @pytest.fixture
 def _eight_cores(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "sched_getaffinity", lambda process: set(range(8)))
-
-
-@pytest.mark.usefixtures("_eight_cores")
-def test_one_thread_unless_told_otherwise() -> None:
-    assert Settings("model").own_threads == 1
-    assert Settings("model", workers=2, threads=3).own_threads == 3
 
 
 @pytest.mark.usefixtures("_eight_cores")

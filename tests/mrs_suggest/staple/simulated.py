@@ -74,7 +74,9 @@ def write_data(accepted: Accepted, folder: Path, split: str = SPLIT, language: s
     place = folder / "data" / language
     place.mkdir(parents=True, exist_ok=True)
     pq.write_table(pa.Table.from_pylist(rows), place / f"{split}-00000-of-00001.parquet")
-    (folder / "report.json").write_text(json.dumps({"data_set": "staple", "name": "simulated"}))
+    (folder / "report.json").write_text(
+        json.dumps({"data_set": "staple" if language == "pt" else "synthetic-staple", "name": "simulated"})
+    )
     return folder
 
 

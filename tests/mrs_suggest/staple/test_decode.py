@@ -18,9 +18,9 @@ from mrs_suggest.common.errors import InputError
 from mrs_suggest.models.generation.generator import Generator
 from mrs_suggest.staple import decode as module
 from mrs_suggest.staple import parts
+from mrs_suggest.staple.decode import AGREEMENT, Search
 from mrs_suggest.staple.hypotheses import Hypotheses, read_hypotheses
 from mrs_suggest.staple.members import open_run
-from mrs_suggest.staple.search import AGREEMENT, Search
 from tests.word_generator import PROMPTS, make_run
 
 
@@ -206,7 +206,10 @@ REFUSED = {
     "one pass": (["--dropout_passes", 1], "--dropout_passes 1: expected 2 or more"),
     "rate alone": (["--dropout_rate", 0.1], "has no effect without --dropout_passes"),
     "batch": (["--batch_size", 65], "--batch_size 65: expected a whole number from 1 to 64"),
-    "ctranslate2": (["--ctranslate2", "--groups", 2, "--diversity_penalty", 1], "--ctranslate2: has plain beam search"),
+    "ctranslate2": (
+        ["--ctranslate2", "--groups", 2, "--diversity_penalty", 1],
+        "--ctranslate2: supports plain beam search",
+    ),
     "split": (["--split", "test"], "no test split of 'pt'"),
     "language": (["--language", "hu"], "--language hu: is not known to every run; they write pt"),
     "tokens": (["--max_tokens", 99], "--max_tokens 99: the model writes at most"),
@@ -238,10 +241,10 @@ def test_wrong_runs_and_sources_are_one_sentence(
         ([tmp_path / "none", *data], "no such folder"),
         ([damaged, *data], "generator.json: damaged, not JSON"),
         ([staple_run, staple_run, *data], "one: two members have this name"),
-        ([f"a b={staple_run}", *data], "is no name of a member"),
+        ([f"a b={staple_run}", *data], "is not a member name"),
         ([other_run, *data, "--dropout_passes", 2], "was trained without dropout; pass --dropout_rate"),
         ([other_run, *text], "--language: could be any of pt es"),
-        ([staple_run, *text, "--split", "test"], "--split: is of --data"),
+        ([staple_run, *text, "--split", "test"], "--split: applies to --data"),
         ([staple_run, "--text", tmp_path / "empty.txt"], "has no text"),
         ([staple_run, "--text", tmp_path / "none.txt"], "no such file"),
         ([staple_run, "--data", "sample"], "has the columns message, reply"),

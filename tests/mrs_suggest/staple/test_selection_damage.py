@@ -13,22 +13,22 @@ import pytest
 
 from mrs_suggest.cli.main import main
 from mrs_suggest.staple.filters.features import add_features
-from mrs_suggest.staple.filters.filter_folder import ARRAYS, SETTINGS, Filter, load_filter, save_filter
-from mrs_suggest.staple.hypotheses import write_hypotheses
+from mrs_suggest.staple.filters.filter import ARRAYS, SETTINGS, Filter, _digest, load_filter, save_filter
+from mrs_suggest.staple.hypotheses import read_hypotheses, write_hypotheses
 from mrs_suggest.staple.pooling import pool
 from mrs_suggest.staple.rules.classifier import Classifier
 from mrs_suggest.staple.rules.simple import Threshold
-from mrs_suggest.staple.rules.trees import Trees
 from tests.mrs_suggest.staple.hypotheses_files import PROMPTS, ROWS, hypotheses
 from tests.mrs_suggest.staple.simulated import write_data
 
 ACCEPTED = {"prompt_a": {"sim, claro": 0.7, "claro": 0.3}, "prompt_b": {"não": 1.0}, "prompt_c": {"talvez": 1.0}}
 Files = dict[str, Path]
-STUMP = Trees(
-    np.array([0, -1, -1], np.int32), np.array([1.5, 0, 0]), np.array([1, 0, 0], np.int32),
-    np.array([2, 0, 0], np.int32), np.array([1, 0, 0], np.uint8), np.array([0.0, -2.0, 2.0]),
-    np.array([0], np.int32), np.array([0.1]),
-)  # fmt: skip
+STUMP = {
+    "feature": np.array([0, -1, -1], np.int32), "threshold": np.array([1.5, 0, 0]),
+    "left": np.array([1, 0, 0], np.int32),
+    "right": np.array([2, 0, 0], np.int32), "missing_left": np.array([1, 0, 0], np.uint8),
+    "value": np.array([0.0, -2.0, 2.0]), "roots": np.array([0], np.int32), "base": np.array([0.1]),
+}  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -41,7 +41,7 @@ def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
     write_data(ACCEPTED, folder / "data", language="pt")
     facts = {"language": "pt", "data": {"id": "other", "split": "validation"}, "members": ("one", "two")}
     save_filter(Filter(Threshold(-0.4), **facts), folder / "threshold")
-    save_filter(Filter(Classifier(STUMP, ("votes",), 0.5), **facts), folder / "trees")
+    save_filter(Filter(Classifier(("votes",), STUMP, 0.5), **facts), folder / "trees")
     return folder
 
 
@@ -59,8 +59,6 @@ def _edit(folder: Path, **changes: object) -> None:
 
 def _signed(folder: Path, **changes: object) -> None:
     """As a program that knows the checksum would write it."""
-    from mrs_suggest.staple.filters.filter_folder import _digest
-
     facts = {**json.loads((folder / SETTINGS).read_text()), **changes}
     facts.pop("sha256")
     content = (folder / ARRAYS).read_bytes() if (folder / ARRAYS).is_file() else None
@@ -68,16 +66,8 @@ def _signed(folder: Path, **changes: object) -> None:
 
 
 def _pooled(files: Files, **changes: object) -> None:
-    from mrs_suggest.staple.hypotheses import read_hypotheses
-
     found = replace(read_hypotheses(files["pooled"]), **changes)
     write_hypotheses(found, files["pooled"], overwrite=True)
-
-
-def _broken_trees(files: Files) -> None:
-    trees = replace(STUMP, left=np.array([0, 0, 0], np.int32))  # a node above itself
-    made = load_filter(files["trees"])
-    save_filter(replace(made, rule=Classifier(trees, ("votes",), 0.5)), files["trees"], overwrite=True)
 
 
 def _nothing(files: Files) -> None:
@@ -139,7 +129,6 @@ CASES: dict[str, tuple[str, Damage, str]] = {
     "filter: setting": (
         FILTER + "{threshold}", lambda files: _signed(files["threshold"], settings={}), "damaged filter"
     ),
-    "filter: circle of trees": (FILTER + "{trees}", _broken_trees, "its trees are broken"),
     "filter: language": (FILTER + "{trees}", lambda files: _pooled(files, language="hu"), "pass --any-language"),
     "filter: feature": (FILTER + "{trees}", lambda files: _without(files, "votes"), "lacks the column votes"),
     "filter: members": ("filter {raw} --out {out} --top 1", _nothing, "pool them first"),
@@ -149,8 +138,6 @@ CASES: dict[str, tuple[str, Damage, str]] = {
 
 
 def _without(files: Files, name: str) -> None:
-    from mrs_suggest.staple.hypotheses import read_hypotheses
-
     found = read_hypotheses(files["pooled"])
     left = {key: meaning for key, meaning in found.features.items() if key != name}
     _pooled(files, table=found.table.drop_columns([name]), features=left)

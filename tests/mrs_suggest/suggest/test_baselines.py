@@ -81,13 +81,3 @@ def test_tfidf_of_nothing_known_is_seeded_and_not_the_first_of_the_file() -> Non
     assert answers == reply_texts(TfidfReplies(messages, replies, str.split, 5).suggest(unknown, "en", 3))
     assert sum(answer == ["r0", "r1", "r2"] for answer in answers) <= 1
     assert len({tuple(answer) for answer in answers}) > 10
-
-
-def test_tfidf_crosses_its_chunks() -> None:
-    messages = [f"w{n}" for n in range(600)]
-    system = TfidfReplies(messages, [f"r{n}" for n in range(600)], str.split, 0)
-    assert reply_texts(system.suggest(messages, "en", 1)) == [[f"r{n}"] for n in range(600)]
-    pools = np.stack([np.arange(600), (np.arange(600) + 1) % 600], axis=1)
-    scores = system.score_pools(messages, [f"r{n}" for n in range(600)], pools)
-    assert scores[:, 0] == pytest.approx(1, abs=NEAR)
-    assert scores[:, 1] == pytest.approx(0, abs=NEAR)

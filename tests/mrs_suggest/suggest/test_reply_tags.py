@@ -11,14 +11,13 @@ from mrs_metrics.tokenize import get_tokenizer
 from mrs_suggest.common.errors import ArgumentError, InputError
 from mrs_suggest.suggest.answering import ServedModel, Suggestion
 from mrs_suggest.suggest.index.response_index import ResponseIndex, ResponseIndexes
-from mrs_suggest.suggest.ranked_suggester import RankedSuggester
 from mrs_suggest.suggest.ranking.language_ranker import LanguageRanker, RankerSettings
 from mrs_suggest.suggest.ranking.memory import MessageMemory
 from mrs_suggest.suggest.ranking.mixture import Mixture
 from mrs_suggest.suggest.ranking.reply_ngrams import ReplyNgrams
 from mrs_suggest.suggest.reply_tags import TAGS, ReplyTags, TagsByLanguage
-from mrs_suggest.suggest.retrieval_suggester import RetrievalSuggester, part_of_index
-from mrs_suggest.suggest.suggester import MOST_TAGGED, Suggester
+from mrs_suggest.suggest.retrieval_suggester import MOST_TAGGED, RetrievalSuggester
+from mrs_suggest.suggest.suggester import Suggester
 
 REPLIES = ["Yes, gladly!", "Yes, with pleasure.", "No, sorry.", "Buy now!", "Maybe later."]
 OWN = [["casual"], ["formal"], ["casual", "formal"], ["sales"], []]
@@ -60,12 +59,6 @@ def test_a_request_gets_only_what_it_allows(suggester: Suggester) -> None:
     assert asked(suggester, k=1, allow=["formal"]) == ["Yes, with pleasure."]
 
 
-def test_scores_are_those_without_tags(suggester: Suggester) -> None:
-    plain = {s.reply: s.score for s in suggester.suggest(["yes?"], "en", 9)[0]}
-    for suggestion in suggester.suggest(["yes?"], "en", 9, allow=["casual", "formal"])[0]:
-        assert suggestion.score == pytest.approx(plain[suggestion.reply])
-
-
 def test_a_language_without_the_tag_has_nothing_to_allow_and_nothing_to_deny(suggester: Suggester) -> None:
     assert asked(suggester, "es", allow=["formal"]) == []
     assert sorted(asked(suggester, "es", deny=["formal"])) == ["No.", "Sí."]
@@ -101,7 +94,7 @@ def test_only_some_kinds_of_requests_are_kept(suggester: Suggester) -> None:
     model.tags.__dict__["names"] = {"en": list(many.rows)}
     for number in range(40):
         assert asked(suggester, allow=[f"t{number}"]) == REPLIES[:1]
-    assert len(suggester._kept) == MOST_TAGGED
+    assert len(model._parts) == MOST_TAGGED
 
 
 def test_a_ranker_ranks_the_allowed_replies_by_its_memory(suggester: Suggester) -> None:
@@ -116,7 +109,7 @@ def test_a_ranker_ranks_the_allowed_replies_by_its_memory(suggester: Suggester) 
     ranker = LanguageRanker(
         index, memory, ranker.remembered, ranker.share, ngrams, RankerSettings(choice="top"), weights
     )
-    ranked = Suggester(RankedSuggester(vectors, model.indexes, {"en": ranker}, model.tags))
+    ranked = Suggester(RetrievalSuggester(vectors, model.indexes, model.tags, {"en": ranker}))
     assert asked(ranked)[0] == "No, sorry."  # it got this message
     for allow, deny in (([], ["sales"]), (["formal", "sales"], []), (["casual"], [])):
         found = ranked.suggest(["yes?"], "en", 9, allow, deny)[0]
@@ -130,7 +123,7 @@ def test_a_ranker_ranks_the_allowed_replies_by_its_memory(suggester: Suggester) 
 
 def test_a_part_of_an_index_keeps_clusters_and_log_probabilities() -> None:
     index = ResponseIndex.build(vectors, REPLIES, ["a", "a", "b", "c", "b"], [-1.0, -2.0, -3.0, -4.0, -5.0], 0.5)
-    part = part_of_index(index, np.array([0, 1, 4]))
+    part = index.part(np.array([0, 1, 4]))
     assert part.replies == [REPLIES[0], REPLIES[1], REPLIES[4]]
     assert part.clusters.tolist() == [0, 0, 1]
     assert part.log_probs.tolist() == [-1, -2, -5]

@@ -113,11 +113,6 @@ def test_answers_do_not_depend_on_the_batch(suggester: Suggester) -> None:
         assert one[0].score == pytest.approx(other[0].score, rel=1e-4)
 
 
-def test_fewer_where_the_set_is_smaller(suggester: Suggester) -> None:
-    assert [len(answer) for answer in suggester.suggest(["どこ？"], "ja", 5)] == [2]
-    assert [len(answer) for answer in suggester.suggest(["どこ？"], "ja", 1)] == [1]
-
-
 def test_odd_messages_are_answered(suggester: Suggester) -> None:
     odd = ["\0", "🧵🏽", "x" * 20_000, "\u202eمرحبا", "?!"]
     assert [len(answer) for answer in suggester.suggest(odd, "en")] == [3] * len(odd)
@@ -161,10 +156,6 @@ def test_the_system_of_the_tables_has_the_same_checks(retriever: Retriever) -> N
     assert [len(answer) for answer in retriever.suggest(["", "a"], "en", 3)] == [3, 3], (
         "every row of a test set is scored"
     )
-
-
-def test_no_message_no_answer(suggester: Suggester) -> None:
-    assert suggester.suggest([], "en") == []
 
 
 @pytest.mark.parametrize("messages", [["hola"], []])

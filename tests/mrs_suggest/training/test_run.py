@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 import torch
-from mrs_trainers.retrieval import Retrieval
 from transformers import BertConfig, BertModel, TrainerState
 
 from mrs_suggest.common.errors import InputError
@@ -19,9 +18,9 @@ from mrs_suggest.models.retrieval.routes import encoders
 from mrs_suggest.models.retrieval.tiny import train_tokenizer
 from mrs_suggest.training.export.curves import draw_curves
 from mrs_suggest.training.export.families import adapter_publication, publication
-from mrs_suggest.training.reply.retrieval.retrieval_evaluation import RetrievalParts
+from mrs_suggest.training.record import RunFolder, last_checkpoint, require_best_weights, run_record
 from mrs_suggest.training.reply.settings import Source, TrainingPlan
-from mrs_suggest.training.run import RunFolder, last_checkpoint, require_best_weights, run_record
+from mrs_suggest.training.retrieval.model import stored_weights, weights
 
 
 def checkpoint(folder: Path, step: int, complete: bool = True) -> Path:
@@ -124,12 +123,12 @@ def test_other_weights_than_the_best_checkpoints_are_an_error(tmp_path: Path, si
     tokenizer.save_pretrained(tmp_path / "base")
     model = build_dual_encoder(str(tmp_path / "base"), "mean")
     model.save_pretrained(str(tmp_path / "checkpoint-3"))
-    recipe, parts, best = Retrieval(), RetrievalParts(model), tmp_path / "checkpoint-3"
-    require_best_weights(recipe.weights(parts), recipe.stored_weights(parts, best), str(best))
+    best = tmp_path / "checkpoint-3"
+    require_best_weights(weights(model), stored_weights(best), str(best))
     with torch.no_grad():
         encoders(model)[side].embeddings.word_embeddings.weight[3, 2] += 1e-4
     with pytest.raises(RuntimeError, match=rf"not those of the best checkpoint .*checkpoint-3 \({side}\..*word_emb"):
-        require_best_weights(recipe.weights(parts), recipe.stored_weights(parts, best), str(best))
+        require_best_weights(weights(model), stored_weights(best), str(best))
 
 
 def test_weights_that_the_best_checkpoint_lacks_are_an_error() -> None:

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.training.reply.data import byte_lengths
-from mrs_suggest.training.sampling import CountedSampler, PairLoader, PairSampler, SampledPairs, make_sampler, shares
+from mrs_suggest.training.sampling import CountedSampler, PairLoader, PairSampler, make_sampler, shares
 
 
 def flat(lists: list[list[int]]) -> list[int]:
@@ -330,14 +330,9 @@ def test_the_options_of_a_run_reach_its_sampler() -> None:
 
 
 def test_a_trainer_loads_what_its_sampler_draws() -> None:
-    class Trainer(SampledPairs):
-        args = Training()
-        train_dataset = range(90)
-        data_collator = staticmethod(sorted)
-        pair_sampler = make_sampler([60, 30], Options(), Training(), 1.0, LENGTHS)
-
-    loader = Trainer().get_train_dataloader()
-    loader.set_epoch(2)  # type: ignore[attr-defined]
+    sampler = make_sampler([60, 30], Options(), Training(), 1.0, LENGTHS)
+    loader = PairLoader(range(90), batch_sampler=sampler, collate_fn=sorted)  # type: ignore[arg-type]
+    loader.set_epoch(2)
     batches = list(loader)
     again = make_sampler([60, 30], Options(), Training(), 1.0, LENGTHS)
     again.set_epoch(2)

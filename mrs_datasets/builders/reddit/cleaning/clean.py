@@ -1,4 +1,4 @@
-"""Stage 6, clean: Markdown to text, HTML and wrongly decoded characters repaired, masks for links, names and addresses.
+"""Stage 5, clean: Markdown to text, HTML and wrongly decoded characters repaired, masks for links, names and addresses.
 
 Off in the profile `paper`, on in `clean`: Zhang et al. 2021 do not mention such a step. The result depends only on the
 text itself, and cleaning it again changes nothing.
@@ -8,34 +8,19 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from mrs_datasets.builders.reddit.cleaning.columns import Step, change_in_turn, with_rows
 from mrs_datasets.builders.reddit.cleaning.language import KEPT, Outcomes
-from mrs_datasets.builders.reddit.cleaning.markup import (
-    MASK_PATTERN,
-    MASKS,
-    MAY_BE_MARKED,
-    SPACES,
-    mask,
-    plain_text,
-    without_quotes,
-)
-from mrs_datasets.builders.reddit.cleaning.repair import (
-    MAY_BE_MOJIBAKE,
-    MAY_BE_TAGGED,
-    MOJIBAKE,
-    TAGS,
-    without_mojibake,
-    without_tags,
-)
-from mrs_datasets.builders.reddit.columns import change_in_turn, with_rows
-from mrs_datasets.builders.reddit.steps import Step
+from mrs_datasets.builders.reddit.cleaning.markup import MAY_BE_MARKED, SPACES, plain_text, without_quotes
+from mrs_datasets.builders.reddit.cleaning.masks import MASK_PATTERN, MASKS
+from mrs_suggest.common.errors import MissingExtraError
 
 MAX_PASSES = 12  # over a text, until nothing changes; real texts need two or three
 
@@ -46,11 +31,12 @@ _ONLY_MASKS = re.compile(rf"(?:{MASK_PATTERN}|[\s!-/:-@\[-`{{-~])+")
 # In RE2's syntax (see `columns`): what a text must be to be empty, or nothing but masks.
 _MAY_BE_DROPPED = rf"^(?:{MASK_PATTERN}|[ !-/:-@\[-`{{-~{SPACES}])*$"
 BATCH_ROWS = 1 << 16  # of texts that are cleaned together
+MOJIBAKE, TAGS = "mojibake repaired", "HTML tags stripped"  # how the report counts repaired texts
 
 
 @dataclass(frozen=True)
 class CleanRules:
-    """What is cleaned.
+    """Which steps clean a text.
 
     Attributes:
         markdown: Reddit's Markdown is replaced by its plain text, in one line; entities are decoded.
@@ -79,7 +65,7 @@ def clean_text(text: str, rules: CleanRules = ALL, repairs: Counter[str] | None 
     practice, becomes empty: so the time is bounded, and nothing is missed below the last layer.
 
     Args:
-        repairs: one is added for `repair.MOJIBAKE` and `repair.TAGS` each, if the text had any.
+        repairs: counts the text under `MOJIBAKE` and `TAGS` if it had any.
 
     >>> clean_text("&gt; Where?\\n\\n**See** [the map](https://example.com/a), /u/some_one!")
     'See the map, <user>!'
@@ -89,21 +75,13 @@ def clean_text(text: str, rules: CleanRules = ALL, repairs: Counter[str] | None 
     repaired = set()
     for _ in range(MAX_PASSES):
         before = text
-        if rules.mojibake:
-            text = without_mojibake(text)
-            if text != before:
-                repaired.add(MOJIBAKE)
-        if rules.markdown:
-            text = plain_text(text, rules.quotes)
-        elif rules.quotes:
-            text = without_quotes(text)
-        if rules.tags and ">" in text:  # after entities, which the dumps use for all tags
-            plain = without_tags(text)
-            if plain != text:
-                repaired.add(TAGS)
-            text = plain
-        if rules.masks:
-            text = mask(text)
+        for steps, kind in _steps(rules):
+            after = text
+            for step in steps:
+                after = step.change(after)
+            if kind and after != text:
+                repaired.add(kind)
+            text = after
         if text == before:
             break
     else:
@@ -137,12 +115,12 @@ def clean_pairs(
         column = pa.chunked_array(arrays, pa.string())
         pairs = pairs.set_column(pairs.schema.get_field_index(name), name, column)
     outcomes = pa.chunked_array(reasons, pa.string())
-    told = Counter(zip(pairs["language"].to_pylist(), outcomes.to_pylist(), strict=True))
-    return pairs.filter(pc.equal(outcomes, KEPT)), told
+    found = Counter(zip(pairs["language"].to_pylist(), outcomes.to_pylist(), strict=True))
+    return pairs.filter(pc.equal(outcomes, KEPT)), found
 
 
 def clean_column(texts: pa.Array, rules: CleanRules = ALL, repairs: Counter[str] | None = None) -> pa.Array:
-    """`clean_text` of every text of a column; only texts that may change become Python strings, step by step.
+    """`clean_text` of every text of a column; only texts that may change become Python strings.
 
     Args:
         texts: strings without nulls.
@@ -169,18 +147,21 @@ def clean_column(texts: pa.Array, rules: CleanRules = ALL, repairs: Counter[str]
     return texts
 
 
-def _steps(rules: CleanRules) -> Iterator[tuple[Sequence[Step], str]]:
-    """What a pass of `clean_text` does to a text, and how texts that this repairs are counted."""
+@lru_cache
+def _steps(rules: CleanRules) -> list[tuple[Sequence[Step], str]]:
+    """The steps of one pass over a text, and how texts that they repair are counted."""
+    found: list[tuple[Sequence[Step], str]] = []
     if rules.mojibake:
-        yield [Step(without_mojibake, MAY_BE_MOJIBAKE)], MOJIBAKE
+        found.append(([Step(without_mojibake, MAY_BE_MOJIBAKE)], MOJIBAKE))
     if rules.markdown:
-        yield [Step(partial(plain_text, quotes=rules.quotes), MAY_BE_MARKED)], ""
+        found.append(([Step(partial(plain_text, quotes=rules.quotes), MAY_BE_MARKED)], ""))
     elif rules.quotes:
-        yield [Step(without_quotes, MAY_BE_MARKED)], ""
-    if rules.tags:
-        yield [Step(without_tags, MAY_BE_TAGGED)], TAGS
+        found.append(([Step(without_quotes, MAY_BE_MARKED)], ""))
+    if rules.tags:  # after entities, which the dumps use for all tags
+        found.append(([Step(without_tags, MAY_BE_TAGGED)], TAGS))
     if rules.masks:
-        yield MASKS, ""
+        found.append((MASKS, ""))
+    return found
 
 
 def _reasons(messages: pa.Array, replies: pa.Array) -> pa.Array:
@@ -202,3 +183,69 @@ def _reason(message: str, reply: str) -> str:
 
 def _only_masks(text: str) -> bool:
     return bool("<" in text and _ONLY_MASKS.fullmatch(text) and re.search(MASK_PATTERN, text))
+
+
+# --- Repairs ----------------------------------------------------------------------------------------------------------
+
+_NAMES = (
+    "abbr|acronym|address|article|aside|audio|a|big|blockquote|body|br|button|b|caption|center|cite|code|col|dd|del|"
+    "details|div|dl|dt|em|embed|fieldset|figcaption|figure|font|footer|form|frame|h[1-6]|header|head|hr|html|iframe|img|"
+    "input|ins|i|kbd|label|legend|link|li|main|mark|meta|nav|noscript|object|ol|option|param|picture|pre|p|q|samp|script|"
+    "section|select|small|source|span|strike|strong|style|sub|summary|sup|svg|s|table|tbody|td|textarea|tfoot|thead|th|"
+    "title|tr|tt|ul|u|var|video"
+)
+_VALUE = r"""(?:"[^"]{0,1000}"|'[^']{0,1000}'|(?:[^\s<>"'=]|<url>){1,1000})"""
+_TAG = re.compile(
+    rf"</?({_NAMES})(?:\s{{1,3}}[a-z][a-z0-9:-]{{0,30}}\s{{0,2}}=\s{{0,2}}{_VALUE}){{0,20}}\s{{0,2}}/?>", re.IGNORECASE
+)
+_HIDDEN = re.compile(r"<!--.{0,2000}?-->|<(script|style)>.{0,2000}?</\1>", re.IGNORECASE | re.DOTALL)
+_INLINE = re.compile(
+    "a|abbr|acronym|b|big|cite|code|del|em|font|i|ins|kbd|mark|q|s|samp|small|span|strike|strong|sub|sup|tt|u|var"
+)
+
+# Patterns in RE2's syntax that find all texts these functions change (see `columns`).
+MAY_BE_TAGGED = "<[/!A-Za-z\u0130\u0131\u017f\u212a]"
+# ftfy changes only texts in which its pattern finds a bad sequence. Each has a character that is hardly used otherwise,
+# or a symbol or accented capital after another character outside ASCII, or one of a few before another or a space.
+_SYMBOLS = (
+    "\u00a1-\u00bf\u00d7\u00f7\u02dd\u0384\u0385\u2018\u201a\u201c-\u201e\u2022\u2039\u203a\u2044\u20a0-\u20bf\u2100-\u214f"
+    "\u2200-\u22ff\uf8ff"
+)
+_RARE = (
+    "\u0080-\u009f\u00a4\u00a6\u00a8\u00aa\u00ac\u00af\u00b8\u00ba\u0152\u0153\u0192\u02c6\u02c7\u02d8\u02db\u02dc\u0402\u2020\u2021\u2030"
+    "\u2310\u2500-\u259f\u25ca\ufffd"
+)
+MAY_BE_MOJIBAKE = (
+    rf"[{_RARE}]|[^\x00-\x7f][{_SYMBOLS}\x{{c0}}-\x{{de}}\x{{100}}-\x{{17e}}]|[{_SYMBOLS}ÂÃÎÐØÙ][^\x00-\x7f]|[ÂÃ] "
+)
+
+
+def without_tags(text: str) -> str:
+    """The text without HTML tags, comments and scripts; with a space for those that end a line or a block.
+
+    Only names of HTML elements count, with attributes that have values: `x<y and z>w`, `<3`, `List<int>`, `<url>` stay.
+
+    >>> without_tags('One<br/>two <a href="https://example.com">three</a> <3 a<b && b>c')
+    'One two three <3 a<b && b>c'
+    """
+    if "<!--" in text or "</" in text:
+        text = _HIDDEN.sub(" ", text)
+    return _TAG.sub(lambda found: "" if _INLINE.fullmatch(found[1].lower()) else " ", text)
+
+
+def without_mojibake(text: str) -> str:
+    """The text as it was before UTF-8 was decoded as Latin-1, Windows-1252 or the like; otherwise unchanged.
+
+    Raises:
+        MissingExtraError: ftfy is not installed.
+
+    >>> without_mojibake("voilÃ\xa0, schÃ¶n â€“ naïve café")
+    'voilà, schön – naïve café'
+    """
+    if text.isascii():
+        return text
+    try:
+        from ftfy import fix_encoding
+    except ImportError:
+        raise MissingExtraError("ftfy", "reddit", "cleaning texts") from None
+    return str(fix_encoding(text))

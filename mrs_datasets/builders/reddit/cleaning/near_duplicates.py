@@ -20,7 +20,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from mrs_datasets.builders.reddit.shards.split import mix
+from mrs_datasets.builders.reddit.cleaning.columns import mix
 
 Signatures = npt.NDArray[np.uint16]
 Keys = npt.NDArray[np.uint64] | Signatures  # (n,) of pairs, or (n, 2, rows) of a band
@@ -136,21 +136,11 @@ def near_duplicates(
     found = np.zeros(signed.shape[1], dtype=bool)
     for band in range(rules.bands if len(found) else 0):
         for rows, opens in repeated(signed[band], arrival, among, folder):
-            for later, earlier in candidates(rows, opens):
-                _mark_alike(later, earlier, signed, rules, found)
+            first = rows[np.maximum.accumulate(np.where(opens, np.arange(len(rows)), 0))]
+            _mark_alike(rows[~opens], first[~opens], signed, rules, found)
+            _mark_alike(rows[~opens], rows[np.flatnonzero(~opens) - 1], signed, rules, found)
         each_band()
     return found
-
-
-def candidates(
-    rows: npt.NDArray[np.int64], opens: npt.NDArray[np.bool_]
-) -> Iterator[tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]]:
-    """The pairs of a part of `repeated` that are compared: all but the first of each value, with that and with the
-    one before. Yields (m,) the later ones and (m,) the earlier ones, twice.
-    """
-    later = rows[~opens]
-    yield later, rows[np.maximum.accumulate(np.where(opens, np.arange(len(rows)), 0))][~opens]
-    yield later, rows[np.flatnonzero(~opens) - 1]
 
 
 def repeated(
@@ -226,7 +216,7 @@ def _scans(
     """Positions and keys of the pairs to consider, `SCAN_PAIRS` at a time."""
     for start in range(0, len(values), SCAN_PAIRS):
         end = min(start + SCAN_PAIRS, len(values))
-        keys = band_keys(values[start:end])
+        keys = _band_keys(values[start:end])
         if among is None:
             yield np.arange(start, end), keys
         else:
@@ -241,27 +231,18 @@ def _mark_alike(
     rules: NearRules,
     found: npt.NDArray[np.bool_],
 ) -> None:
-    """Set `found` for the later pairs that are similar to the earlier ones beside them."""
+    """Set `found` for the later pairs whose less similar side reaches the threshold with the earlier pair."""
     new = ~found[later]
     later, earlier = later[new], earlier[new]
     for start in range(0, len(later), BATCH_PAIRS):
         part = slice(start, start + BATCH_PAIRS)
-        found[later[part][_similarity(signed, later[part], earlier[part]) >= rules.threshold]] = True
+        equal = signed[:, later[part]] == signed[:, earlier[part]]  # (bands, m, 2, rows)
+        found[later[part][equal.mean(axis=(0, 3)).min(axis=1) >= rules.threshold]] = True
 
 
-def band_keys(band: Keys) -> npt.NDArray[np.uint64]:
+def _band_keys(band: Keys) -> npt.NDArray[np.uint64]:
     """(n,) keys or (n, 2, rows) of a band -> (n,) one scrambled number each."""
     keys = np.zeros(len(band), dtype=np.uint64)
     for column in band.reshape(len(band), -1).T if len(band) else ():
         keys = mix(keys ^ column)
     return keys
-
-
-def _similarity(signed: Signatures, a: npt.NDArray[np.int64], b: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
-    """(m,), (m,) rows -> (m,) the estimated Jaccard index of the less similar side."""
-    return similarity(signed[:, a], signed[:, b])
-
-
-def similarity(one: Signatures, other: Signatures) -> npt.NDArray[np.float64]:
-    """(bands, m, 2, rows) twice -> (m,) the estimated Jaccard index of the less similar side."""
-    return np.asarray((one == other).mean(axis=(0, 3)).min(axis=1))

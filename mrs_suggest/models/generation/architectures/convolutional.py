@@ -68,7 +68,6 @@ class NormalisedLinear(nn.Module):
     """A linear layer whose weight is a direction and a length for each output (weight normalisation, section 3.5).
 
     Args:
-        inputs, outputs: widths.
         kept: share of inputs that dropout leaves, for the initial variance.
         kernel: width of a convolution over (batch, inputs, length) instead; 0 for none.
         gain: of the initial variance: 4 in front of a gated linear unit, which quarters it.
@@ -124,10 +123,10 @@ class ConvolutionalEncoder(nn.Module):
         self.dropout, self.kernel, self.readers = config.dropout, config.kernel_size, config.decoder_layers
 
     def forward(self, input_ids: Tensor, attention_mask: Tensor | None = None, **_: Any) -> BaseModelOutput:
-        """(batch, length) -> states (batch, length, 2 width): what is compared with, then what is read.
+        """(batch, length) -> states (batch, length, 2 width): keys, then values.
 
-        What is read is the output with the embeddings added, which tell more of the token itself (section 3.3).
-        Padding on either side changes nothing: its states are 0, as what a convolution finds beyond the ends.
+        The decoder reads the output with the embeddings added, which describe the token itself (section 3.3). Padding
+        on either side changes nothing: its states are 0, as beyond the ends of a convolution.
         """
         real = torch.ones_like(input_ids) if attention_mask is None else attention_mask
         embedded = self.embedding(input_ids, (real.cumsum(1) - 1).clamp(min=0))
@@ -162,7 +161,7 @@ class DecoderBlock(nn.Module):
             embedded: the embeddings of the same tokens.
             states: of the encoder.
             mask: (batch, encoder's length), True for its tokens.
-            cache: of earlier tokens: what this block, the `number`-th, has read of them. They take the place of keys.
+            cache: the inputs of this block, the `number`-th, for earlier tokens. They take the place of keys.
         """
         read = functional.dropout(hidden, self.dropout, self.training)
         if cache is not None:
@@ -247,13 +246,10 @@ class ConvolutionalForConditionalGeneration(PreTrainedModel, GenerationMixin):
 
         Args:
             input_ids, attention_mask: (batch, source's length); the ids may be left out with `encoder_outputs`.
-            decoder_input_ids: (batch, length), padded on the right.
-            decoder_attention_mask: has no effect: a token sees none after it, so padding on the right is never seen.
+            decoder_input_ids: (batch, length), padded on the right; required.
+            decoder_attention_mask: ignored: a token does not see padding on its right.
             past_key_values: of the tokens before `decoder_input_ids`.
             labels: (batch, length), -100 where they do not count; for the loss.
-
-        Raises:
-            ValueError: there are no `decoder_input_ids`.
         """
         if decoder_input_ids is None:
             raise ValueError("decoder_input_ids are needed: the tokens before each label.")

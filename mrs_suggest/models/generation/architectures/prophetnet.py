@@ -33,7 +33,7 @@ def corrected(model: Model) -> Model:
 
 
 def most_tokens(config: Any) -> int | None:
-    """How many tokens a model reads or writes, a start token included; None where positions are relative.
+    """How many tokens a model reads or writes, a start token included; None for relative positions.
 
     ProphetNet's table begins behind the padding's row, and a predicting stream has the position after the token's.
     """

@@ -2,12 +2,11 @@
 
 ProphetNet's encoder computes what BERT's and XLM-R's compute, with its layer norms behind the blocks, so their weights
 fit, as they fit Bart (`mrs_suggest.models.generation.encoder_decoder`). Its decoder's self-attention has terms for
-relative positions, and its predicting streams begin at vectors of their own: these are always fresh, as is the
-attention to the source.
+relative positions, and its predicting streams begin at separate vectors: these are always fresh, as is the attention to
+the source.
 
 The padding's id is 0 in the configuration, whatever it is in the tokenizer: the library's search with a cache needs it
-(see `mrs_suggest.models.generation.architectures.prophetnet.may_cache`). Batches have attention masks, so that padding
-is told apart by these.
+(see `mrs_suggest.models.generation.architectures.prophetnet.may_cache`). Batches mark padding by attention masks.
 """
 
 from __future__ import annotations
@@ -22,10 +21,9 @@ from torch import nn
 from mrs_suggest.models.generation.encoder_decoder import (
     COPIED,
     DECODER_LAYERS,
-    add_language_tokens,
-    copy_layers,
+    Target,
+    build_from_encoder,
     copy_words,
-    load_encoder,
     positions_of,
 )
 from mrs_suggest.models.generation.tiny_generator import (
@@ -38,10 +36,10 @@ from mrs_suggest.models.generation.tiny_generator import (
     tiny_tokenizer,
 )
 from mrs_suggest.models.pretraining.future_ngrams import STREAMS
-from mrs_suggest.models.retrieval.tiny import VOCABULARY, write_checkpoint
+from mrs_suggest.models.retrieval.tiny import VOCABULARY, write_untrained
 
 if TYPE_CHECKING:
-    from transformers import PreTrainedTokenizerBase, ProphetNetConfig
+    from transformers import PreTrainedTokenizerBase
 
 PAD = 0
 AROUND = 2  # rows of the table of positions that no token of a text has: the padding's, and the last stream's next one
@@ -67,35 +65,25 @@ def build_tiny_prophetnet(
     vocabulary: int = VOCABULARY,
     streams: int = STREAMS,
 ) -> Path:
-    """Write a small untrained ProphetNet (config, random weights, tokenizer) to `folder` and return it.
-
-    It has the size, the tokenizer and the initialization of `build_tiny_generator`.
+    """A ProphetNet with the size, the tokenizer and the initialization of `build_tiny_generator`.
 
     Args:
-        texts: what the tokenizer is trained on; the training text, nothing else.
-        languages: each gets its tag.
-        seed: of the random weights.
-        vocabulary: its largest size, tags aside.
         streams: how many future tokens are predicted at a time.
-
-    Raises:
-        InputError: there is no text.
     """
-    from transformers import ProphetNetForConditionalGeneration
-
     tokenizer = tiny_tokenizer(texts, languages, vocabulary)
-    config = _config(
-        tokenizer, len(tokenizer), streams, POSITIONS, hidden_size=WIDTH, encoder_layers=LAYERS, decoder_layers=LAYERS,
-        heads=HEADS, ffn=4 * WIDTH, dropout=DROPOUT, attention_dropout=DROPOUT,
-    )  # fmt: skip
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
-        model = ProphetNetForConditionalGeneration(config)
+
+    def make() -> Any:
+        model = _prophetnet(
+            tokenizer, len(tokenizer), streams, POSITIONS, hidden_size=WIDTH, encoder_layers=LAYERS,
+            decoder_layers=LAYERS, heads=HEADS, ffn=4 * WIDTH, dropout=DROPOUT, attention_dropout=DROPOUT,
+        )  # fmt: skip
         initialize(model, "prophetnet.word_embeddings")
         for side in (model.prophetnet.encoder, model.prophetnet.decoder):  # words and positions count alike
             nn.init.normal_(side.position_embeddings.weight, std=WIDTH**-0.5)
         nn.init.normal_(model.prophetnet.decoder.ngram_embeddings.weight, std=WIDTH**-0.5)
-    return write_checkpoint(model, tokenizer, folder, TIED)
+        return model
+
+    return write_untrained(make, tokenizer, folder, seed, TIED)
 
 
 def build_prophetnet_from_encoder(
@@ -112,55 +100,43 @@ def build_prophetnet_from_encoder(
 
     Args:
         streams: how many future tokens are predicted at a time.
-
-    Raises:
-        InputError: see `build_from_encoder`.
     """
-    from transformers import ProphetNetForConditionalGeneration
 
-    encoder, tokenizer = load_encoder(name, revision, decoder, layers)
-    add_language_tokens(tokenizer, languages, name)
-    given = encoder.config
-    config = _config(
-        tokenizer, max(given.vocab_size, len(tokenizer)), streams, len(positions_of(encoder)),
-        hidden_size=given.hidden_size, encoder_layers=given.num_hidden_layers, decoder_layers=layers,
-        heads=given.num_attention_heads, ffn=given.intermediate_size, dropout=given.hidden_dropout_prob,
-        attention_dropout=given.attention_probs_dropout_prob, activation=given.hidden_act,
-        init_std=given.initializer_range,
-    )  # fmt: skip
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
-        model = ProphetNetForConditionalGeneration(config)
-        for parameter in model.prophetnet.decoder.layers.parameters():
-            if parameter.dim() == 2:  # as `build_from_encoder`
-                nn.init.xavier_uniform_(parameter)
-        _copy_embeddings(encoder, model.prophetnet, tokenizer)
-    copy_layers(encoder, model.prophetnet, decoder, LAYER, LAYER)
-    last: Any = model.prophetnet.decoder.layers[-1]
-    last.feed_forward_layer_norm.reset_parameters()  # as `build_from_encoder`
-    return write_checkpoint(model, tokenizer, folder, TIED)
+    def make(encoder: Any, tokenizer: Any, layers: int) -> Any:
+        given = encoder.config
+        return _prophetnet(
+            tokenizer, max(given.vocab_size, len(tokenizer)), streams, len(positions_of(encoder)),
+            hidden_size=given.hidden_size, encoder_layers=given.num_hidden_layers, decoder_layers=layers,
+            heads=given.num_attention_heads, ffn=given.intermediate_size, dropout=given.hidden_dropout_prob,
+            attention_dropout=given.attention_probs_dropout_prob, activation=given.hidden_act,
+            init_std=given.initializer_range,
+        )  # fmt: skip
+
+    target = Target("prophetnet", LAYER, "feed_forward_layer_norm", TIED, make, _embed)
+    return build_from_encoder(name, revision, languages, folder, seed, decoder, layers, target=target)
 
 
-def _config(
+def _prophetnet(
     tokenizer: PreTrainedTokenizerBase, vocabulary: int, streams: int, positions: int, *, encoder_layers: int,
     decoder_layers: int, heads: int, ffn: int, activation: str = "gelu", **more: Any,
-) -> ProphetNetConfig:  # fmt: skip
-    from transformers import ProphetNetConfig
+) -> Any:  # fmt: skip
+    from transformers import ProphetNetConfig, ProphetNetForConditionalGeneration
 
-    return ProphetNetConfig(
+    config = ProphetNetConfig(
         vocab_size=vocabulary, max_position_embeddings=positions + AROUND, ngram=streams,
         num_encoder_layers=encoder_layers, num_decoder_layers=decoder_layers, num_encoder_attention_heads=heads,
         num_decoder_attention_heads=heads, encoder_ffn_dim=ffn, decoder_ffn_dim=ffn, activation_function=activation,
         activation_dropout=0.0, pad_token_id=PAD, eos_token_id=tokenizer.eos_token_id,
         bos_token_id=None, decoder_start_token_id=None, **more,
     )  # fmt: skip
+    return ProphetNetForConditionalGeneration(config)
 
 
 @torch.no_grad()
-def _copy_embeddings(encoder: Any, model: Any, tokenizer: Any) -> None:
-    copy_words(encoder, model.word_embeddings.weight, tokenizer)
+def _embed(encoder: Any, body: Any, tokenizer: Any) -> None:
+    copy_words(encoder, body.word_embeddings.weight, tokenizer)
     positions = positions_of(encoder)
-    for side in (model.encoder, model.decoder):
+    for side in (body.encoder, body.decoder):
         table = side.position_embeddings.weight
         table.zero_()
         table[1:-1] = positions

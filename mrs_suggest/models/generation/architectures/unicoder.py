@@ -19,18 +19,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
+from safetensors.torch import save_file
+from tokenizers import Tokenizer, processors
 from torch import Tensor
+from transformers import BartConfig, BartForConditionalGeneration, GenerationConfig, PreTrainedTokenizerFast
 
-from mrs_suggest.common.errors import InputError, first_line
+from mrs_suggest.common.errors import InputError
 from mrs_suggest.common.hub.hub import split_revision
 from mrs_suggest.common.io.files import atomic_folder
 from mrs_suggest.common.io.lines import read_lines
-
-if TYPE_CHECKING:
-    from transformers import BartConfig, PreTrainedTokenizerBase, PreTrainedTokenizerFast
+from mrs_suggest.models.checkpoint_loading import from_pretrained
 
 XLMR_VOCABULARY = 250_002  # <s> <pad> </s> <unk>, the pieces, <mask>
 # In the order of their ids: `langs` of generation_rs/train.sh (microsoft/MRS: "pretraining languages; do not change").
@@ -88,15 +89,9 @@ def unicoder_config(
 ) -> BartConfig:
     """The configuration of Unicoder-xDAE (MRS, section 4.2; XGLUE, section 6.1); smaller numbers make small versions.
 
-    There is no `decoder_start_token_id`: the language's tag is passed with each example, and a call without it fails
-    instead of writing in some language.
-
-    Args:
-        positions: the largest number of tokens of a text.
-        dropout: also of the attention weights (official train.sh: 0.1 both).
+    Without a `decoder_start_token_id`: the language's tag is passed with each example, and a call that omits it fails
+    instead of writing in some language. `dropout` is also that of the attention weights (official train.sh).
     """
-    from transformers import BartConfig
-
     tags = read_tags({}, vocab_size)
     eos = tags.first_id(vocab_size) if tags else SEP
     config = BartConfig(
@@ -111,10 +106,10 @@ def unicoder_config(
 
 
 def read_fairseq(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
-    """The weights of a fairseq checkpoint, and the arguments it was trained with (empty where it has none).
+    """The weights of a fairseq checkpoint, and the arguments it was trained with, if it holds them.
 
-    Nothing in the file is run: besides tensors and plain values, only `argparse.Namespace` is read. A file of today's
-    format is mapped, so that optimizer states cost no memory; one of before PyTorch 1.6 is read whole.
+    Nothing in the file is run: besides tensors and plain values, only `argparse.Namespace` is read. A file of the
+    current format is mapped, so that optimizer states cost no memory; one from before PyTorch 1.6 is read whole.
 
     Raises:
         InputError: no such file, not a fairseq checkpoint, cut short or damaged, or it names other Python objects.
@@ -147,7 +142,7 @@ def read_fairseq(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
 
 
 def _arguments(content: Mapping[str, Any]) -> dict[str, Any]:
-    """`args` of fairseq up to 0.9, and what `cfg` of later ones says of task and model."""
+    """`args` of fairseq up to 0.9, and task and model in the `cfg` of later ones."""
     config = content.get("cfg")
     later = [config.get("task"), config.get("model")] if isinstance(config, Mapping) else []
     found: dict[str, Any] = {}
@@ -158,11 +153,8 @@ def _arguments(content: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def read_tags(arguments: Mapping[str, Any], vocab_size: int) -> Tags | None:
-    """The tags that a checkpoint's arguments name; else the official ones, if its vocabulary has the official size.
-
-    `langs` gives the languages in the order of their ids; pre-training may leave it out, and then they are the
-    official ones. None: nothing says what follows the vocabulary.
-    """
+    """The tags that a checkpoint's arguments name; else the official ones, if its vocabulary has the official size, or
+    None. `langs` gives the languages in the order of their ids; by default they are the official ones."""
     end, languages = arguments.get("common_eos"), arguments.get("langs")
     if not isinstance(end, str) or not end:
         return Tags() if vocab_size == VOCABULARY else None
@@ -175,17 +167,9 @@ def read_tags(arguments: Mapping[str, Any], vocab_size: int) -> Tags | None:
 
 
 def read_language_tags(path: Path) -> tuple[str, ...]:
-    """The languages of a file, one per line (`en` or `[en]`), in the order of their ids.
-
-    Raises:
-        InputError: the file is missing, empty or not UTF-8, or a line is not a tag or a repeated one.
-    """
-    try:
-        lines = list(read_lines(path, any_line_end=True))
-    except InputError as error:
-        raise InputError(f"--language-tags {error}") from None
+    """The languages of a file, one per line (`en` or `[en]`), in the order of their ids."""
     names: list[str] = []
-    for number, line in lines:
+    for number, line in read_lines(path, any_line_end=True):
         tag = re.fullmatch(r"\[?([\w-]+)\]?", line.strip())
         if not tag or tag[1] in names:
             what = "is repeated" if tag else "is not a tag such as en or [en]"
@@ -203,13 +187,13 @@ def convert_state(
 
     Args:
         state: fairseq's names without `model.`; keys that end with `.version` are ignored.
-        arguments: of the training. They give what no shape shows: the heads (without them, one for 64 of the width),
-            dropout, activation, whether embeddings are scaled, the end tag.
+        arguments: of the training, for the facts that shapes do not show: the heads (by default, one for 64 of the
+            width), dropout, activation, whether embeddings are scaled, the end tag.
         name: the file, for errors.
 
     Returns:
-        The configuration, and float32 weights whatever their precision was: transformers would go on training a
-        16-bit checkpoint in 16 bits. Tied weights are there once, as `model.shared.weight`.
+        The configuration, and float32 weights whatever their precision was: transformers would train a 16-bit
+        checkpoint in 16 bits. Tied weights occur once, as `model.shared.weight`.
 
     Raises:
         InputError: a key is missing or unexpected, a shape does not fit, the output is not tied to the embedding, a
@@ -218,9 +202,11 @@ def convert_state(
     arguments = arguments or {}
     weights = {key: tensor for key, tensor in state.items() if not key.endswith(".version")}
     config = _config(weights, arguments, name)
-    shapes = _expected_shapes(config)
-    for key in shapes:
-        _require(weights, key, name)
+    with torch.device("meta"):  # without memory for the weights
+        model = BartForConditionalGeneration(config).model
+    shapes = {key: tuple(tensor.shape) for key, tensor in model.state_dict().items() if key != "shared.weight"}
+    if missing := [key for key in shapes if key not in weights]:
+        raise InputError(f"{name}: the weight {missing[0]} is missing; pass a checkpoint of Unicoder-xDAE.")
     shapes.update(dict.fromkeys(TIED, shapes[TABLE]))
     converted = {}
     for key, tensor in weights.items():
@@ -247,16 +233,12 @@ def convert_state(
     return config, converted
 
 
-def _require(weights: Mapping[str, Tensor], key: str, name: str) -> None:
-    if key not in weights:
-        raise InputError(f"{name}: the weight {key} is missing; pass a checkpoint of Unicoder-xDAE.")
-
-
 def _config(weights: Mapping[str, Tensor], arguments: Mapping[str, Any], name: str) -> BartConfig:
     """The configuration, from shapes and arguments."""
 
     def shape(key: str) -> torch.Size:
-        _require(weights, key, name)
+        if key not in weights:
+            raise InputError(f"{name}: the weight {key} is missing; pass a checkpoint of Unicoder-xDAE.")
         if weights[key].dim() != 2 or 0 in weights[key].shape:
             raise InputError(f"{name}: {key} has shape {tuple(weights[key].shape)}, expected a matrix.")
         return weights[key].shape
@@ -264,7 +246,7 @@ def _config(weights: Mapping[str, Tensor], arguments: Mapping[str, Any], name: s
     vocab_size, width = shape(TABLE)
     rows = shape("encoder.embed_positions.weight")[0]
     if vocab_size <= UNK or rows <= PAD + 1:
-        raise InputError(f"{name}: {vocab_size} tokens and {rows} positions leave no room beside the special ones.")
+        raise InputError(f"{name}: {vocab_size} tokens and {rows} positions leave no room for words.")
     if arguments.get("encoder_normalize_before") or arguments.get("decoder_normalize_before"):
         raise InputError(f"{name}: its layer norms stand before the blocks, Unicoder's behind; it is another model.")
     activation = arguments.get("activation_fn", "gelu")
@@ -302,29 +284,20 @@ def _first_id(tags: Tags, vocab_size: int, name: str) -> int:
     return first
 
 
-def _expected_shapes(config: BartConfig) -> dict[str, tuple[int, ...]]:
-    """fairseq's name -> shape, of all weights of the model; made without memory for them."""
-    from transformers import BartForConditionalGeneration
-
-    with torch.device("meta"):
-        model = BartForConditionalGeneration(config).model
-    return {key: tuple(tensor.shape) for key, tensor in model.state_dict().items() if key != "shared.weight"}
-
-
 def make_tokenizer(source: str, tags: Tags, vocab_size: int) -> PreTrainedTokenizerFast:
     """XLM-R's tokenizer with the tags after its vocabulary.
 
     A text becomes `x </s> [EOS]`, also when it is cut. A tag that is written in a text is pieces like any other word
-    (`split_special_tokens`), as it was for fairseq: no message names a language or ends itself. (XLM-R's own <s> and
-    </s> are still read.) Ask for ids by `convert_tokens_to_ids("[en]")`; `eos_token` is [EOS], `sep_token` </s>.
+    (`split_special_tokens`), as it was for fairseq: a message cannot name a language or end itself. (XLM-R's own <s>
+    and </s> are still read.)
 
     Raises:
         InputError: the tokenizer cannot be loaded, is not XLM-R's, or the tags would not get their ids.
     """
-    from tokenizers import Tokenizer, processors
-    from transformers import PreTrainedTokenizerFast
-
-    loaded = _load_tokenizer(source)
+    name, revision = (source, None) if Path(source).exists() else split_revision(source)
+    loaded = from_pretrained("AutoTokenizer", name, revision, option="--tokenizer")
+    if getattr(loaded, "backend_tokenizer", None) is None:
+        raise InputError(f"--tokenizer {source}: it has no fast tokenizer; pass FacebookAI/xlm-roberta-base.")
     first = tags.first_id(vocab_size)
     specials = [str(loaded.convert_ids_to_tokens(number)) for number in (BOS, PAD, SEP, UNK)]
     if len(loaded) != first or specials != ["<s>", "<pad>", "</s>", "<unk>"]:
@@ -354,21 +327,6 @@ def make_tokenizer(source: str, tags: Tags, vocab_size: int) -> PreTrainedTokeni
     return tokenizer
 
 
-def _load_tokenizer(source: str) -> PreTrainedTokenizerBase:
-    from transformers import AutoTokenizer
-
-    try:
-        name, revision = (source, None) if Path(source).exists() else split_revision(source)
-        loaded = AutoTokenizer.from_pretrained(name, revision=revision, trust_remote_code=False)
-    except InputError:
-        raise
-    except Exception as error:  # the tokenizers library raises plain ones for damaged files
-        raise InputError(f"--tokenizer {source}: cannot load the tokenizer ({first_line(error)}).") from None
-    if getattr(loaded, "backend_tokenizer", None) is None:
-        raise InputError(f"--tokenizer {source}: it has no fast tokenizer; pass FacebookAI/xlm-roberta-base.")
-    return loaded
-
-
 def convert_unicoder(
     checkpoint: Path,
     out: Path,
@@ -379,19 +337,17 @@ def convert_unicoder(
     """Write a fairseq checkpoint as a transformers folder: configurations, model.safetensors, tokenizer files.
 
     Args:
-        tokenizer: the folder or hub id of XLM-R's; without one, the folder has the model alone.
+        tokenizer: the folder or hub id of XLM-R's; None: only the model is written.
         overwrite: replace a folder that holds a model.
         language_tags: the languages in the order of their ids; by default those of the checkpoint's arguments, then
             the official ones (`LANGUAGE_TAGS`).
 
     Returns:
-        `out`, complete; after an error it is as it was before.
+        `out`, complete; after an error it is unchanged.
 
     Raises:
         InputError: see `read_fairseq`, `convert_state` and `make_tokenizer`; or `out` exists, or holds an input.
     """
-    from safetensors.torch import save_file
-
     checkpoint, out = Path(checkpoint), Path(out)
     for given in (checkpoint, *([Path(tokenizer)] if tokenizer else [])):
         if given.exists() and given.resolve().is_relative_to(out.resolve()):
@@ -418,8 +374,6 @@ def convert_unicoder(
 
 
 def _write_configs(config: BartConfig, folder: Path) -> None:
-    from transformers import GenerationConfig
-
     config.dtype = torch.float32
     config.save_pretrained(folder)
     GenerationConfig(

@@ -13,18 +13,20 @@ from __future__ import annotations
 import math
 import re
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 from torch import Tensor
 
+from mrs_suggest.common.batches import by_length
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.common.text.text import normalise_reply
 from mrs_suggest.models.generation.architectures.prophetnet import may_cache, most_tokens
 from mrs_suggest.models.generation.decoding.search_steps import Processor, Record, Rules, no_defaults, processors_of
 from mrs_suggest.models.generation.decoding.settings import Decoding
+from mrs_suggest.models.generation.padding import padded
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
@@ -55,15 +57,14 @@ def decode(
     Fewer than n come back only where the settings leave fewer replies. With groups, the best of each group come
     first, so that the top `groups` differ, then the rest; both by score. Two groups can find the same reply.
 
-    The search is `model.generate`, which goes on while the best open beam could beat the worst finished reply at the
-    present length. Nothing of the checkpoint's generation config counts but its end tokens.
+    The search is `model.generate`, which continues while the best open beam could beat the worst finished reply at the
+    present length. Of the checkpoint's generation config, only the end tokens count.
 
     Args:
         model: an encoder-decoder model of transformers in evaluation mode.
         inputs: token ids of the encoder's text, special tokens included. Texts of similar length share a batch.
         prompts: for each input the decoder's first tokens (start token, language tag), all of one length.
-        bad_words: token sequences that never occur in a reply: `blocked_token_ids(tokenizer, settings.blocked)`,
-            since the tokenizer is not known here.
+        bad_words: token sequences that never occur in a reply: `blocked_token_ids(tokenizer, settings.blocked)`.
 
     Raises:
         InputError: n exceeds the beams, the model has no end token, or a text or reply is too long for it.
@@ -72,11 +73,9 @@ def decode(
     ends, pad = ends_and_pad(model)
     require_room(model, inputs, prompts, settings, n)
     rules = Rules(settings, n, len(prompts[0]) if prompts else 0, ends, pad, [list(word) for word in bad_words if word])
-    order = sorted(range(len(inputs)), key=lambda number: -len(inputs[number]))
     results: list[list[Hypothesis]] = [[] for _ in inputs]
     with torch.inference_mode(), no_defaults(model):
-        for begin in range(0, len(order), settings.batch_size):
-            numbers = order[begin : begin + settings.batch_size]
+        for numbers in by_length(inputs, settings.batch_size):
             found = _decode_batch(model, [inputs[i] for i in numbers], [prompts[i] for i in numbers], rules)
             for number, hypotheses in zip(numbers, found, strict=True):
                 results[number] = hypotheses
@@ -89,9 +88,8 @@ def blocked_token_ids(tokenizer: PreTrainedTokenizerBase, blocked: Sequence[str]
     A word is blocked as given, in lower case and capitalised, at the start of a text and after a space; a word in a
     script without spaces also within a text. A word that the vocabulary cannot write is left out.
 
-    What is blocked is the tokenizer's own way to write the word. Blocking single tokens this way also hits longer
-    words that begin with them, and a model can still spell the word in other pieces, or after an opening bracket: this
-    keeps the search from spending its beams on it, and `suggestions` looks at the text.
+    Only the tokenizer's own way to write the word is blocked, and longer words that begin with the same token are hit
+    too: this keeps the search from spending its beams on it, and `suggestions` checks the text.
     """
     found: dict[tuple[int, ...], None] = {}
     for word in (word.strip() for word in blocked):
@@ -145,11 +143,7 @@ def _ids(tokenizer: PreTrainedTokenizerBase, text: str) -> list[int]:
 
 
 def ends_and_pad(model: Any) -> tuple[list[int], int]:
-    """The ids that end a reply, and the one that fills batches.
-
-    Raises:
-        InputError: the model has no end token.
-    """
+    """The ids that end a reply, and the one that fills batches."""
     ends = model.generation_config.eos_token_id
     if ends is None:
         ends = model.config.eos_token_id
@@ -165,11 +159,7 @@ def ends_and_pad(model: Any) -> tuple[list[int], int]:
 def require_room(
     model: Any, inputs: Sequence[Sequence[int]], prompts: Sequence[Sequence[int]], settings: Decoding, n: int
 ) -> None:
-    """Refuse what a model cannot search for.
-
-    Raises:
-        InputError, ValueError: see `decode`.
-    """
+    """Raise the errors of `decode` for texts and settings that do not fit the model."""
     if not 1 <= n <= settings.beams:
         raise InputError(
             f"--beams {settings.beams}: gives 1 to {settings.beams} replies per message, and {n} are asked for."
@@ -194,10 +184,7 @@ def encoded(
     model: Any, inputs: Sequence[Sequence[int]], prompts: Sequence[Sequence[int]], pad: int
 ) -> tuple[Tensor, Tensor, Tensor]:
     """The encoder's states (texts, length, width), their mask (texts, length), and the prompts (texts, tokens)."""
-    longest = max(map(len, inputs))
-    padded = [[*tokens, *[pad] * (longest - len(tokens))] for tokens in inputs]
-    marks = [[1] * len(tokens) + [0] * (longest - len(tokens)) for tokens in inputs]
-    ids, mask = (torch.tensor(rows, device=model.device) for rows in (padded, marks))
+    ids, mask = padded(inputs, pad).to(model.device), padded([[1] * len(ids) for ids in inputs], 0).to(model.device)
     hidden = model.get_encoder()(input_ids=ids, attention_mask=mask).last_hidden_state  # once for all groups
     return hidden, mask, torch.tensor([list(prompt) for prompt in prompts], device=model.device)
 
@@ -218,10 +205,11 @@ def _decode_batch(
 def _merge(groups: Sequence[list[Hypothesis]], n: int) -> list[Hypothesis]:
     best = [hypothesis for group in groups for hypothesis in group[:1]]
     rest = [hypothesis for group in groups for hypothesis in group[1:]]
-    return [*_by_score(best), *_by_score(rest)][:n]
+    return [*by_score(best), *by_score(rest)][:n]
 
 
-def _by_score(hypotheses: list[Hypothesis]) -> list[Hypothesis]:
+def by_score(hypotheses: Iterable[Hypothesis]) -> list[Hypothesis]:
+    """Hypotheses by score, the best first."""
     return sorted(hypotheses, key=lambda hypothesis: -hypothesis.score)
 
 
@@ -230,11 +218,12 @@ def _decode_group(
 ) -> tuple[list[list[Hypothesis]], Tensor]:
     """One search: each message's hypotheses, best first, and the (messages, steps, width) tokens that it chose.
 
-    A token is -1 where it does not count. `generate` goes on with a finished message for as long as its batch lasts;
-    so that the rest of the batch does not matter, its choices count up to the end of its longest hypothesis.
+    A token is -1 where it does not count. `generate` continues with a finished message until its batch ends; so that
+    the rest of the batch does not matter, its choices count up to the end of its longest hypothesis.
     """
     record = Record(rules.prompt, rules.width, rules.ends)
-    output = generate(model, hidden, mask, start, rules, [*processors_of(rules), *_penalties(rules, earlier), record])
+    penalties = [_hamming(earlier, rules)] if earlier and rules.settings.diversity_penalty else []
+    output = generate(model, hidden, mask, start, rules, [*processors_of(rules), *penalties, record])
     hypotheses = read_hypotheses(output.sequences, getattr(output, "beam_indices", None), record, rules, len(start))
     lengths = [max((len(hypothesis.tokens) for hypothesis in found), default=0) for found in hypotheses]
     return hypotheses, record.counted(torch.tensor(lengths, device=start.device), [*rules.ends, rules.pad])
@@ -243,7 +232,7 @@ def _decode_group(
 def generate(
     model: Any, hidden: Tensor, mask: Tensor, start: Tensor, rules: Rules, processors: Sequence[Processor]
 ) -> Any:
-    """What `model.generate` returns for encoded texts: the sequences of each, and of beams where they come from."""
+    """The output of `model.generate` for encoded texts: the sequences, and of beams where they come from."""
     from transformers import GenerationConfig, LogitsProcessorList
     from transformers.modeling_outputs import BaseModelOutput
 
@@ -274,7 +263,7 @@ def generate(
 def read_hypotheses(
     sequences: Tensor, beam_indices: Tensor | None, record: Record, rules: Rules, messages: int
 ) -> list[list[Hypothesis]]:
-    """Hypotheses of each message from what generate returns, flat and with placeholders where it found too few."""
+    """Hypotheses of each message from generate's output, which is flat and filled up where it found too few."""
     sequences = sequences[:, rules.prompt :]
     rows, steps = sequences.shape
     if steps == 0:
@@ -299,11 +288,7 @@ def read_hypotheses(
     for row, (tokens, length, score, is_real) in enumerate(zip(*columns, strict=True)):
         if is_real and math.isfinite(score):
             found[row // each].append(Hypothesis(tokens[:length], score))
-    return [_by_score(hypotheses) for hypotheses in found]
-
-
-def _penalties(rules: Rules, earlier: Sequence[Tensor]) -> list[Processor]:
-    return [_hamming(earlier, rules)] if earlier and rules.settings.diversity_penalty else []
+    return [by_score(hypotheses) for hypotheses in found]
 
 
 def _hamming(earlier: Sequence[Tensor], rules: Rules) -> Processor:

@@ -1,8 +1,8 @@
 """Whether a generator's decoder starts with the token of the language that it is to write.
 
 mBART gives the decoder the language's token first (Liu et al. 2020, section 2.2), and so do the other checkpoints with
-such tokens. A model that is trained on English with English's token, and asked with another one, can be told what to
-write; whether it obeys is what zero-shot training puts at risk. T5's families have no such token: it is added.
+such tokens. A model that is trained on English can then be asked for another language; zero-shot training decides
+whether it obeys. T5's families do not have such a token: it is added.
 """
 
 from __future__ import annotations
@@ -10,8 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-import torch
-
+from mrs_suggest.models.checkpoint_loading import drawn
 from mrs_suggest.models.generation.language_tokens import LANGUAGE, ROWS, LanguageTokens, untold
 
 if TYPE_CHECKING:
@@ -29,9 +28,8 @@ def with_forced_token(
 ) -> LanguageTokens:
     """The row whose decoder starts with the language's token, or with an end token whatever the language.
 
-    Where the checkpoint has no token of a language and one is to be forced, tokens are added to the tokenizer, and
-    their vectors to the model, in place; they are drawn like the checkpoint's own, and learn from pairs and text in
-    their language alone.
+    If the checkpoint lacks such tokens and one is to be forced, they are added to the tokenizer, and their vectors to
+    the model, in place; they are drawn like the checkpoint's own, and learn only from pairs and text in their language.
     """
     if not forced:
         return untold(row)
@@ -45,7 +43,6 @@ def with_forced_token(
     )
     table: Any = model.get_input_embeddings()
     if len(tokenizer) > table.num_embeddings:  # mT5's table has rows to spare
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(SEED)
+        with drawn(SEED):
             model.resize_token_embeddings(len(tokenizer))
     return told

@@ -1,7 +1,7 @@
 """Monte Carlo dropout (Gal and Ghahramani 2016): several thinned copies of one model, each found by its seed.
 
 A pass drops the same units for every text, at every position and step, as the variational dropout of Gal and
-Ghahramani 2016b. So a pass is a model of its own, which searches and scores alike, whatever stands in its batch; with
+Ghahramani 2016b. So a pass is one model, which searches and scores alike, whatever else is in its batch; with
 torch's dropout each row and step would be another model's. Attention weights are left whole.
 """
 
@@ -42,12 +42,7 @@ def thinned(model: Any, seed: Sequence[int], rate: float | None = None) -> Itera
     plain, state = module.dropout, {"side": 0, "call": 0}
     masks: dict[tuple[int, int, int, float], Tensor] = {}
 
-    def dropped(
-        input: Tensor,
-        p: float = 0.5,
-        training: bool = True,
-        inplace: bool = False,
-    ) -> Tensor:
+    def dropped(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
         share = p if rate is None else rate
         if input.dim() != HIDDEN or not share:
             return input
@@ -88,19 +83,13 @@ class Agreed(NamedTuple):
 
 
 def n_agreed(
-    generator: Generator,
-    texts: Sequence[str],
-    language: str,
-    n: int,
-    settings: Decoding,
-    passes: Sequence[Sequence[int]],
-    rate: float | None = None,
-) -> list[list[Agreed]]:
-    """All that the n best of several passes of Monte Carlo dropout hold, the best of the model itself first.
+    generator: Generator, texts: Sequence[str], language: str, n: int, settings: Decoding,
+    passes: Sequence[Sequence[int]], rate: float | None = None,
+) -> list[list[Agreed]]:  # fmt: skip
+    """The n best texts of several passes of Monte Carlo dropout, pooled (Li et al. 2020), by the model's own score.
 
-    Li et al. 2020 pool such passes in the task. That passes disagree, and that a text's probability varies among them,
-    are measures of the model's uncertainty (Fomicheva et al. 2020, "Unsupervised Quality Estimation for Neural Machine
-    Translation", section 3.2).
+    How passes disagree measures the model's uncertainty (Fomicheva et al. 2020, "Unsupervised Quality Estimation for
+    Neural Machine Translation", section 3.2).
 
     Args:
         passes: the seed of each.
@@ -130,17 +119,12 @@ def n_agreed(
         lengths = [len(ids) + 1 for ids in pool]
         order = sorted(chosen.values(), key=lambda k: -own_scores[k] / lengths[k] ** power)
         names = list(pool.values())
-        results.append(
-            [
-                Agreed(
-                    Written(names[k], float(own_scores[k]), lengths[k]),
-                    sum(names[k] in best for best in of_passes) / len(passes),
-                    float(of_seeds[:, k].mean()),
-                    float(of_seeds[:, k].std()),
-                )
-                for k in order
-            ]
-        )
+        agreed = []
+        for k in order:
+            share = sum(names[k] in best for best in of_passes) / len(passes)
+            mean, deviation = float(of_seeds[:, k].mean()), float(of_seeds[:, k].std())
+            agreed.append(Agreed(Written(names[k], float(own_scores[k]), lengths[k]), share, mean, deviation))
+        results.append(agreed)
     return results
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.common.text.text import is_blank
-from mrs_suggest.models.generation.decoding.beam_search import Hypothesis
+from mrs_suggest.models.generation.decoding.beam_search import Hypothesis, by_score
 from mrs_suggest.models.generation.decoding.sampling import Sampling
 from mrs_suggest.models.generation.decoding.settings import Decoding
 
@@ -36,11 +36,7 @@ class Written(NamedTuple):
 
 
 def n_best(writer: ReplyWriter, texts: Sequence[str], language: str, n: int, settings: Decoding) -> list[list[Written]]:
-    """Up to n texts for each source, as the search ranks them, each once (see `merged`).
-
-    Raises:
-        InputError: n exceeds the beams.
-    """
+    """Up to n texts for each source, as the search ranks them, each once (see `merged`)."""
     if not 1 <= n <= settings.beams:
         raise InputError(f"--nbest {n}: a search with --beams {settings.beams} finds fewer; raise --beams.")
     found = writer.hypotheses(texts, language, settings)
@@ -48,35 +44,19 @@ def n_best(writer: ReplyWriter, texts: Sequence[str], language: str, n: int, set
 
 
 def n_drawn(
-    generator: Generator,
-    texts: Sequence[str],
-    language: str,
-    n: int,
-    settings: Decoding,
-    sampling: Sampling,
+    generator: Generator, texts: Sequence[str], language: str, n: int, settings: Decoding, sampling: Sampling,
     seeds: Sequence[int],
-) -> list[list[Written]]:
+) -> list[list[Written]]:  # fmt: skip
     """Up to n different texts for each source of those that are drawn, the best first by the settings' score."""
     found = generator.sample(texts, language, settings, sampling, seeds)
-    return [merged(written(ranked(row), generator.coder, settings))[:n] for row in found]
+    return [merged(written(by_score(row), generator.coder, settings))[:n] for row in found]
 
 
 def written(hypotheses: Iterable[Hypothesis], coder: TextCoder, settings: Decoding) -> list[Written]:
     """Hypotheses as texts, with their scores as log-probabilities."""
     power = settings.length_penalty
-    return [
-        Written(one_line(coder.text(ids)), score * (len(ids) + 1) ** power, len(ids) + 1) for ids, score in hypotheses
-    ]
-
-
-def one_line(text: str) -> str:
-    """A text with spaces for its line ends."""
-    return " ".join(text.splitlines()).strip()
-
-
-def ranked(hypotheses: Iterable[Hypothesis]) -> list[Hypothesis]:
-    """Hypotheses by score, the best first."""
-    return sorted(hypotheses, key=lambda hypothesis: -hypothesis.score)
+    lines = ((" ".join(coder.text(ids).splitlines()).strip(), score, len(ids) + 1) for ids, score in hypotheses)
+    return [Written(text, score * length**power, length) for text, score, length in lines]
 
 
 def merged(texts: Iterable[Written]) -> list[Written]:
@@ -103,11 +83,9 @@ def fitting_batch(config: Any, beams: int, tokens: int) -> int:
         beams: rows that each text takes.
         tokens: of the longest text, and of the longest source.
     """
-    layers = _first(config, "decoder_layers", "num_decoder_layers", "num_layers")
-    width = _first(config, "d_model", "hidden_size")
-    each = beams * max(config.vocab_size / SCORES, 4 * layers * width * tokens / STATES)
-    return max(1, min(MOST_TOGETHER, int(1 / each)))
 
+    def first(*names: str) -> int:
+        return next((int(value) for name in names if (value := getattr(config, name, None))), 1)
 
-def _first(config: Any, *names: str) -> int:
-    return next((int(value) for name in names if (value := getattr(config, name, None))), 1)
+    states = 4 * first("decoder_layers", "num_decoder_layers", "num_layers") * first("d_model", "hidden_size") * tokens
+    return max(1, min(MOST_TOGETHER, int(1 / (beams * max(config.vocab_size / SCORES, states / STATES)))))

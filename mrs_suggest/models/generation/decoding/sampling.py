@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from mrs_suggest.common.batches import by_length
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.models.generation.decoding.beam_search import (
     Hypothesis,
@@ -32,9 +33,6 @@ class Sampling:
         temperature: divides the logits; 1 draws from the model itself.
         top_p: each token is drawn from the smallest set of the most probable ones whose probability reaches it
             (Holtzman et al. 2020, "The Curious Case of Neural Text Degeneration", section 3.1); 1 draws from all.
-
-    Raises:
-        InputError: an impossible value; the sentence names the option.
     """
 
     samples: int = 50
@@ -61,9 +59,8 @@ def sample(
 ) -> list[list[Hypothesis]]:
     """The samples of each input in the order of their drawing; equal ones stay.
 
-    Temperature and `top_p` change what is drawn; a score is the model's own log-probability, as that of
-    `mrs_suggest.models.generation.decoding.beam_search.decode`. The rules of the settings hold, and after `max_tokens`
-    tokens a text ends.
+    Temperature and `top_p` change the draws; a score is the model's own log-probability, as that of `decode`. The rules
+    of the settings hold, and after `max_tokens` tokens a text ends.
 
     Args:
         model, inputs, prompts, bad_words: as for `decode`; `batch_size` inputs are decoded together.
@@ -78,10 +75,8 @@ def sample(
     ends, pad = ends_and_pad(model)
     rules = Rules(greedy, 1, len(prompts[0]) if prompts else 0, ends, pad, [list(word) for word in bad_words if word])
     results: list[list[Hypothesis]] = [[] for _ in inputs]
-    order = sorted(range(len(inputs)), key=lambda number: -len(inputs[number]))
     with torch.inference_mode(), no_defaults(model):
-        for begin in range(0, len(order), settings.batch_size):
-            numbers = order[begin : begin + settings.batch_size]
+        for numbers in by_length(inputs, settings.batch_size):
             batch = encoded(model, [inputs[n] for n in numbers], [prompts[n] for n in numbers], pad)
             hidden, mask, start = (tensor.repeat_interleave(sampling.samples, 0) for tensor in batch)
             record = Record(rules.prompt, 1, ends)

@@ -44,12 +44,12 @@ def no_defaults(model: Any) -> Iterator[None]:
 
 
 def processors_of(rules: Rules) -> list[Processor]:
-    """What keeps the rules, on log-probabilities."""
+    """The processors of log-probabilities that enforce the rules."""
     from transformers import NoBadWordsLogitsProcessor, NoRepeatNGramLogitsProcessor
 
     settings = rules.settings
     # With one beam generate hands over logits, with more log-probabilities.
-    processors: list[Processor] = [_log_probabilities] if rules.width == 1 else []
+    processors: list[Processor] = [lambda _, scores: scores.log_softmax(-1)] if rules.width == 1 else []
     # The prompt is not part of the reply: its start token may well be the end token, which must not count as repeated.
     if settings.no_repeat_ngram:
         processors.append(_after_prompt(NoRepeatNGramLogitsProcessor(settings.no_repeat_ngram), rules.prompt))
@@ -57,10 +57,6 @@ def processors_of(rules: Rules) -> list[Processor]:
         processors.append(_after_prompt(NoBadWordsLogitsProcessor(rules.bad_words, rules.ends), rules.prompt))
     processors.append(_limits(rules))
     return processors
-
-
-def _log_probabilities(_: Tensor, scores: Tensor) -> Tensor:
-    return scores.log_softmax(-1)
 
 
 def _after_prompt(processor: Processor, prompt: int) -> Processor:
@@ -91,8 +87,8 @@ class Record:
     """Records what scores and later groups need of each step; the scores pass unchanged.
 
     Generate's own record (`output_scores`) holds the scores of the whole vocabulary at every step: gigabytes for a
-    vocabulary of 250,000, or for beams of hundreds. Here only the last step's are kept. Which beam a sequence goes on
-    from is seen at the next step, by the tokens that both have; where several beams have them, so are their scores.
+    vocabulary of 250,000, or for beams of hundreds. Here only the last step's are kept. The beam that a sequence
+    continues is found at the next step, by the tokens that both have; if several beams have them, their scores agree.
     """
 
     def __init__(self, prompt: int, width: int, ends: Sequence[int]) -> None:

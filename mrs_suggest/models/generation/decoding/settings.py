@@ -27,9 +27,6 @@ class Decoding:
         length_penalty: exponent of the length, end token counted, that a log-probability is divided by (fairseq: 1).
         blocked: words or phrases never suggested; see `blocked_token_ids` and `suggestions`.
         batch_size: messages decoded together; changes speed and memory, not results.
-
-    Raises:
-        InputError: an impossible value; the sentence names the option.
     """
 
     beams: int = 5

@@ -13,7 +13,7 @@ from mrs_suggest.common.text.predictions import SUGGESTIONS
 from mrs_suggest.suggest.ranking.language_ranker import LanguageRanker
 from mrs_suggest.suggest.ranking.reranking import rerank
 from mrs_suggest.suggest.ranking.trigger import USED, Trigger, as_features, risk_coverage
-from mrs_suggest.training.reply.retrieval.ranker_tuning import Asked
+from mrs_suggest.training.retrieval.ranker_tuning import Asked
 
 FEWEST = 50  # examples, and at least a tenth of these on either side; ours: fewer give no table to speak of
 FOLDS = 5  # ours

@@ -17,9 +17,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mrs_datasets.builders.reddit import read
-from mrs_datasets.builders.reddit.read import ReadCounts, read_comments, whole_lines
-from mrs_datasets.builders.reddit.schema import COMMENTS
-from mrs_datasets.synthetic.dumps.synth import write_dumps
+from mrs_datasets.builders.reddit.read import COMMENTS, ReadCounts, read_comments, whole_lines
+from mrs_datasets.synthetic.dumps import write_dumps
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.common.io.streams import PIECE
 
@@ -64,7 +63,7 @@ def as_line(comment: dict[str, Any]) -> bytes:
 
 def test_without_a_bot_filter_the_rest_is_the_same(dump: Dump) -> None:
     path = dump({**COMMENT, "author": "AutoModerator"}, COMMENT)
-    told, untold = (pa.Table.from_batches(read_comments(path, tell_bots=ask)) for ask in (True, False))
+    told, untold = (pa.Table.from_batches(read_comments(path, find_bots=ask)) for ask in (True, False))
     assert told["is_bot"].to_pylist() == [True, False]
     assert untold["is_bot"].to_pylist() == [False, False]
     assert told.drop_columns("is_bot") == untold.drop_columns("is_bot")
@@ -221,7 +220,7 @@ def test_the_counts_go_on_over_several_files(dump: Dump) -> None:
     first, second = dump(COMMENT, b"x", name="a"), dump(COMMENT, COMMENT, b"y", b"z", name="b")
     rows_of(first, counts)
     rows_of(second, counts)
-    assert counts.as_dict() == {
+    assert vars(counts) == {
         "lines": 6,
         "comments": 3,
         "bytes": first.stat().st_size + second.stat().st_size,

@@ -10,12 +10,11 @@ from typing import Any
 
 import pytest
 
+from mrs_datasets.builders.pipeline.stages import Workers
 from mrs_datasets.builders.pipeline.work_folder import WorkFolder, work_place
-from mrs_datasets.builders.pipeline.workers import Workers
+from mrs_datasets.builders.reddit import months as months_stage
 from mrs_datasets.builders.reddit.build import build
-from mrs_datasets.builders.reddit.plan import find_dumps, make_build_plan
-from mrs_datasets.builders.reddit.settings import Settings, make_settings
-from mrs_datasets.builders.reddit.shards import shard_stages
+from mrs_datasets.builders.reddit.plan import Settings, find_dumps, make_build_plan, make_settings
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.common.io.storage import Location, files_below, location
 from mrs_suggest.common.text.language_id import LanguageIdentifier
@@ -87,8 +86,8 @@ def send(memory: Any, folder: Path) -> None:
 def test_a_build_in_memory_is_the_local_one(
     profile: str, groups: int, tmp_path: Path, model: Path, months: Path, memory: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("mrs_datasets.builders.reddit.shards.partition.GROUPS", groups)
-    monkeypatch.setattr("mrs_datasets.builders.reddit.shards.partition.partition.__defaults__", (1 << 16,))
+    monkeypatch.setattr("mrs_datasets.builders.reddit.partition.GROUPS", groups)
+    monkeypatch.setattr("mrs_datasets.builders.reddit.partition.partition.__defaults__", (1 << 16,))
     settings = make_settings(profile, **FEW)
     report = make(tmp_path / "local", model, f"{months}/RC_*.zst", settings)
     send(memory, months)
@@ -124,7 +123,7 @@ def test_a_build_that_was_cut_off_goes_on(
     assert [path for path in memory.store if "partial" in path or "00001.arrow" in path] == []
     with pytest.raises(InputError, match="holds an interrupted build; pass --resume"):
         make(out, model, dumps, settings)
-    monkeypatch.setattr(shard_stages, "month_shard", lambda *_: 1 / 0)  # months are not read again
+    monkeypatch.setattr(months_stage, "month_shard", lambda *_: 1 / 0)  # months are not read again
     make(out, model, dumps, settings, resume=True)
     assert contents(out) == contents(tmp_path / "local")
     assert leftovers(tmp_path / "scratch") == []

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from mrs_datasets.builders.spark.engine import SparkEngine, _configured
+from mrs_datasets.builders.spark.engine import SparkEngine, _has_default_master
 from mrs_suggest.common.errors import InputError, MissingExtraError
 
 
@@ -31,7 +31,6 @@ def test_no_java_names_the_package(monkeypatch, tmp_path: Path, variable: str) -
 
 def test_a_master_that_is_configured_is_seen(monkeypatch, tmp_path: Path) -> None:
     monkeypatch.setenv("SPARK_CONF_DIR", str(tmp_path))
-    assert not _configured("spark.master")
+    assert not _has_default_master()
     (tmp_path / "spark-defaults.conf").write_text("# spark.master x\nspark.app.name a\nspark.master  spark://a:7077\n")
-    assert _configured("spark.master")
-    assert not _configured("spark.maste")
+    assert _has_default_master()

@@ -113,13 +113,6 @@ def test_a_cut_vocabulary_gives_the_same_vectors_where_all_pieces_stay(unigram: 
         np.testing.assert_allclose(one, other, rtol=1e-5)
 
 
-def test_few_pieces_still_write_every_character(unigram: Path, tmp_path: Path) -> None:
-    build_from_encoder(str(unigram), None, ["en"], tmp_path / "made", 1, layers=1, texts=UNIGRAM_TEXTS, pieces=1)
-    coder = Generator.build(str(tmp_path / "made"), ["en"], 40, 40, Decoding()).coder
-    replies = [ids[: -len(coder.row.end)] for ids in coder.replies(UNIGRAM_TEXTS)]
-    assert coder.tokenizer.batch_decode(replies) == UNIGRAM_TEXTS
-
-
 def test_what_is_copied_and_what_is_fresh(encoder: Path, tmp_path: Path) -> None:
     copied = load_file(build_from_encoder(str(encoder), None, ["en"], tmp_path / "a", 1) / "model.safetensors")
     again = load_file(build_from_encoder(str(encoder), None, ["en"], tmp_path / "b", 1) / "model.safetensors")

@@ -161,15 +161,6 @@ def test_families_without_a_token_of_the_language(family: Any) -> None:
     assert batch["labels"].tolist() == labels
 
 
-def test_byt5_reads_bytes_and_cuts_between_them() -> None:
-    tokenizer, config = byt5()
-    coder = coder_of(tokenizer, config, tokens=4)
-    assert coder.messages(["añ"], "es") == [[ord("a") + 3, 0xC3 + 3, 0xB1 + 3, 1]]
-    assert coder.messages(["abcñ"], "es") == [[ord(letter) + 3 for letter in "abc"] + [1]]
-    assert coder.text(coder.replies(["añ"])[0]) == "añ"
-    assert coder.text([0xC3 + 3]) == "", "half a letter is none"
-
-
 def words(*tokens: str, **special: str) -> PreTrainedTokenizerFast:
     """A tokenizer with one token a word."""
     listed = [*SPECIAL, *tokens, MESSAGE, REPLY]
@@ -193,15 +184,6 @@ def test_unicoder() -> None:
     assert to_tokens(batch["decoder_input_ids"][0]) == ["[en]", REPLY, "</s>"]
     assert to_tokens(batch["labels"][0]) == [REPLY, "</s>", "[EOS]"]
     assert coder.text([*coder.prompt("en"), *coder.replies([REPLY])[0]]) == REPLY
-
-
-def test_a_row_does_not_depend_on_the_tokenizers_state() -> None:
-    """`src_lang` is left over from whoever used the tokenizer before."""
-    tokenizer, config = mbart50()
-    coder = coder_of(tokenizer, config)
-    before = coder.messages([MESSAGE], "es"), coder.replies([REPLY]), coder.prompt("es")
-    tokenizer.src_lang = "de_DE"
-    assert (coder.messages([MESSAGE], "es"), coder.replies([REPLY]), coder.prompt("es")) == before
 
 
 @pytest.mark.parametrize("row", [name for name, row in ROWS.items() if row.tag])

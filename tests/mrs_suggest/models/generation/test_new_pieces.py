@@ -10,8 +10,9 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 from transformers import BertConfig, BertForMaskedLM, PreTrainedTokenizerFast
 
 from mrs_suggest.common.errors import InputError
+from mrs_suggest.models.checkpoint_loading import load_fast_tokenizer as load_tokenizer
 from mrs_suggest.models.generation.new_pieces import add_pieces, embed_pieces
-from mrs_suggest.models.pretraining.masked_lm import load_masked_lm, load_tokenizer
+from mrs_suggest.models.pretraining.masked_lm import load_masked_lm
 from mrs_suggest.models.retrieval.tiny import train_tokenizer
 
 OLD = ["wa", "ter", "the", "a"]

@@ -13,8 +13,7 @@ from mrs_suggest.models.generation.generator import Generator, PairCollator
 from mrs_suggest.models.generation.language_tokens import ROWS, TokenFrame
 from mrs_suggest.models.generation.padding import IGNORED
 from mrs_suggest.models.generation.tiny_generator import build_tiny_generator
-from mrs_suggest.models.pretraining.denoising import NextTokenLoss, RowNoising, next_token_losses
-from mrs_suggest.models.pretraining.noising import NoisingCollator
+from mrs_suggest.models.pretraining.denoising import NoisingCollator, next_token_loss, next_token_losses
 
 TEXTS = ["the water boils", "a man drank the cold water", "she closed the door"]
 LANGUAGES = ("en", "es")
@@ -34,11 +33,11 @@ def batch_of(generator: Generator, **options: Any) -> tuple[dict[str, torch.Tens
     frames = {code: TokenFrame.of(coder.row, code, coder.config, tokenizer) for code in LANGUAGES}
     assert len({frame for frame, _ in frames.values()}) == 1, "only the language's own token differs"
     frame = frames["en"][0]
-    noising = NoisingCollator(tokenizer.pad_token_id, tokenizer.mask_token_id, frame.end, **options)
+    noising = NoisingCollator(tokenizer.pad_token_id, tokenizer.mask_token_id, frame, **options)
     rows = [
         {"input_ids": text, "language": frames[code][1]} for text, code in zip(ids, ("en", "es", "en"), strict=True)
     ]
-    return RowNoising(noising, frame)(rows), ids
+    return noising(rows), ids
 
 
 @pytest.mark.parametrize("name", ROWS)
@@ -51,7 +50,7 @@ def test_without_noise_a_row_is_the_pair_of_a_text_with_itself(name: str, genera
     coder.config.decoder_start_token_id = 0
     frame, own = TokenFrame.of(coder.row, "es", coder.config, coder.tokenizer)
     tokenizer: Any = coder.tokenizer
-    collate = RowNoising(NoisingCollator(tokenizer.pad_token_id, 4, frame.end, noises=()), frame)
+    collate = NoisingCollator(tokenizer.pad_token_id, 4, frame, noises={(): 1.0})
     found = collate(
         [{"input_ids": ids, "language": own} for ids in tokenizer(TEXTS, add_special_tokens=False)["input_ids"]]
     )
@@ -90,5 +89,5 @@ def test_loss_and_targets_of_a_batch_equal_a_float64_reference(generator: Genera
     losses = next_token_losses(outputs["logits"], labels)
     assert np.allclose(losses[rows, places], expected, atol=1e-4)
     assert losses.sum().item() == pytest.approx(expected.sum(), rel=1e-5), "nothing is lost elsewhere"
-    assert NextTokenLoss()(outputs, labels).item() == pytest.approx(expected.mean(), rel=1e-5)
-    assert NextTokenLoss()(outputs, labels, 100).item() == pytest.approx(expected.sum() / 100, rel=1e-5)
+    assert next_token_loss(outputs, labels).item() == pytest.approx(expected.mean(), rel=1e-5)
+    assert next_token_loss(outputs, labels, 100).item() == pytest.approx(expected.sum() / 100, rel=1e-5)

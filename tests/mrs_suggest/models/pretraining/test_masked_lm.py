@@ -10,13 +10,13 @@ import pytest
 import torch
 
 from mrs_suggest.common.errors import InputError
+from mrs_suggest.models.checkpoint_loading import load_fast_tokenizer
 from mrs_suggest.models.generation.padding import IGNORED
 from mrs_suggest.models.pretraining.masked_lm import (
     HeadAt,
-    MaskedLoss,
     freeze_encoder,
     load_masked_lm,
-    load_tokenizer,
+    masked_loss,
     token_losses,
 )
 from mrs_suggest.models.pretraining.masking import MaskingCollator, vocabulary_of
@@ -65,7 +65,7 @@ def test_the_head_reads_chosen_positions_as_in_the_whole_batch(name: str) -> Non
 
 
 def test_loss_and_targets_of_a_batch_equal_a_float64_reference(tiny: Path) -> None:
-    model, tokenizer = load_masked_lm(str(tiny), None, 3)[0].eval(), load_tokenizer(str(tiny), None)
+    model, tokenizer = load_masked_lm(str(tiny), None, 3)[0].eval(), load_fast_tokenizer(str(tiny), None)
     texts = TEXTS[:3]
     rows = tokenizer(texts)["input_ids"]
     batch = MaskingCollator(tokenizer.pad_token_id, vocabulary_of(tokenizer, "tiny"), 0.4, seed=5)(
@@ -80,8 +80,8 @@ def test_loss_and_targets_of_a_batch_equal_a_float64_reference(tiny: Path) -> No
     with HeadAt(model)(chosen):
         outputs = model(**batch)
     assert np.allclose(token_losses(outputs["logits"], labels).detach().numpy(), expected, atol=1e-5)
-    assert MaskedLoss()(outputs, labels).item() == pytest.approx(expected.mean(), abs=1e-5)
-    assert MaskedLoss()(outputs, labels, 100).item() == pytest.approx(expected.sum() / 100, abs=1e-6)
+    assert masked_loss(outputs, labels).item() == pytest.approx(expected.mean(), abs=1e-5)
+    assert masked_loss(outputs, labels, 100).item() == pytest.approx(expected.sum() / 100, abs=1e-6)
 
 
 def test_a_lacking_head_is_fresh_tied_and_seeded(tiny: Path, tmp_path: Path) -> None:

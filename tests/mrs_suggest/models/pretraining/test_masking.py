@@ -109,18 +109,6 @@ def test_batches_depend_on_seed_epoch_and_text_alone(rows: list[list[int]], seed
         assert batch["attention_mask"][number].tolist() == [1] * len(row) + [0] * (reads.shape[1] - len(row))
 
 
-def test_each_epoch_and_seed_hides_other_tokens() -> None:
-    rows = [{"input_ids": list(range(4, 54))}]
-    collator = MaskingCollator(0, vocabulary(), seed=1)
-    first = collator(rows)["labels"]
-    collator.set_epoch(1)
-    second = collator(rows)["labels"]
-    collator.set_epoch(0)
-    assert torch.equal(collator(rows)["labels"], first)
-    assert not torch.equal(first, second)
-    assert not torch.equal(MaskingCollator(0, vocabulary(), seed=2)(rows)["labels"], first)
-
-
 @pytest.mark.parametrize("share", [0.0, -0.1, 1.5, float("nan")])
 def test_an_impossible_share_is_refused(share: float) -> None:
     with pytest.raises(InputError, match=r"--masked_share .*: expected more than 0 and at most 1"):

@@ -13,8 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mrs_suggest.common.errors import InputError
+from mrs_suggest.models.checkpoint_loading import load_fast_tokenizer
 from mrs_suggest.models.generation.padding import IGNORED
-from mrs_suggest.models.pretraining.masked_lm import HeadAt, MaskedLoss, load_masked_lm, load_tokenizer, token_losses
+from mrs_suggest.models.pretraining.masked_lm import HeadAt, load_masked_lm, masked_loss, token_losses
 from mrs_suggest.models.pretraining.masking import Vocabulary, vocabulary_of
 from mrs_suggest.models.pretraining.translation_masking import (
     Positions,
@@ -49,7 +50,7 @@ def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize("restart", [False, True])
 def test_loss_and_targets_of_a_batch_equal_a_float64_reference(tiny: Path, restart: bool) -> None:
-    model, tokenizer = load_masked_lm(str(tiny), None, 3)[0].eval(), load_tokenizer(str(tiny), None)
+    model, tokenizer = load_masked_lm(str(tiny), None, 3)[0].eval(), load_fast_tokenizer(str(tiny), None)
     encoded = encode_pairs(PAIRS, tokenizer, 60, "pairs")
     features = [encoded.rows[n] for n in range(len(PAIRS))]
     positions = restartable_positions(model, "tiny") if restart else None
@@ -66,7 +67,7 @@ def test_loss_and_targets_of_a_batch_equal_a_float64_reference(tiny: Path, resta
     with HeadAt(model)(chosen):
         outputs = model(**batch)
     assert np.allclose(token_losses(outputs["logits"], labels).detach().numpy(), expected, atol=1e-5)
-    assert MaskedLoss()(outputs, labels).item() == pytest.approx(expected.mean(), abs=1e-5)
+    assert masked_loss(outputs, labels).item() == pytest.approx(expected.mean(), abs=1e-5)
     if restart:
         del batch["position_ids"]
         with HeadAt(model)(chosen):

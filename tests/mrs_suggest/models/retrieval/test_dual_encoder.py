@@ -62,6 +62,7 @@ def sentence_model(tmp_path_factory: pytest.TempPathFactory, checkpoint: Path) -
 
 SHAPES: dict[str, dict[str, object]] = {
     "two": {"encoders": "two", "pooling": "mean"},
+    "two by pooler": {},
     "one": {"encoders": "one", "pooling": "mean"},
     "one by pooler": {"encoders": "one", "pooling": "pooler"},
     "static": {"encoders": "static", "dimension": 12},
@@ -130,12 +131,8 @@ def test_pooler_output_is_that_of_the_transformers_model(checkpoint: Path) -> No
 
 
 @pytest.mark.parametrize("pooling", ["pooler", "mean"])
-@pytest.mark.parametrize("saved", [False, True])
-def test_each_side_is_cut_at_its_own_length(checkpoint: Path, tmp_path: Path, pooling: str, saved: bool) -> None:
+def test_each_side_is_cut_at_its_own_length(checkpoint: Path, pooling: str) -> None:
     model = build_dual_encoder(str(checkpoint), pooling)
-    if saved:
-        model.save_pretrained(str(tmp_path))
-        model = load_dual_encoder(tmp_path)
     for encode, room in ((encode_messages, 68), (encode_replies, 28)):  # 70 and 30 with [CLS] and [SEP]
         inside = encode(model, [letters(room), letters(room, "c")])
         assert not torch.allclose(inside[0], inside[1], atol=1e-3)
@@ -145,44 +142,18 @@ def test_each_side_is_cut_at_its_own_length(checkpoint: Path, tmp_path: Path, po
         torch.testing.assert_close(beyond, beyond[3:].expand(4, -1), rtol=1e-5, atol=1e-5)
 
 
-def test_other_lengths(checkpoint: Path) -> None:
-    model = build_dual_encoder(str(checkpoint), "mean", message_tokens=5, reply_tokens=4)
-    cut = encode_messages(model, [letters(3), letters(3, "a") + " z z", letters(3) + " z z"])
-    assert not torch.allclose(cut[0], cut[1], atol=1e-3)
-    torch.testing.assert_close(cut[0], cut[2])
-    cut = encode_replies(model, [letters(2), letters(2) + " z z"])
-    torch.testing.assert_close(cut[0], cut[1])
-
-
-@pytest.mark.parametrize("pooling", ["pooler", "mean"])
-def test_saved_and_loaded_gives_the_same_vectors(checkpoint: Path, tmp_path: Path, pooling: str) -> None:
-    model = build_dual_encoder(str(checkpoint), pooling)
-    with torch.no_grad():
-        for parameter in encoders(model)[0].parameters():
-            parameter.mul_(1.3)
-    model.save_pretrained(str(tmp_path), create_model_card=False, safe_serialization=True)
-    loaded = load_dual_encoder(tmp_path)
-    for encode in (encode_messages, encode_replies):
-        torch.testing.assert_close(encode(loaded, TEXTS), encode(model, TEXTS))
-    assert not torch.allclose(encode_messages(loaded, TEXTS), encode_replies(loaded, TEXTS), atol=1e-2)
-    assert loaded.similarity_fn_name == "dot"
-    assert not [path for path in tmp_path.rglob("*") if path.suffix in (".bin", ".pt", ".pkl")]
-
-
-@pytest.mark.parametrize("pooling", ["pooler", "mean"])
 @pytest.mark.parametrize(
     ("embeddings", "layers", "expected"),
     [
         (False, 0, ()),
-        (True, 0, ("embeddings.",)),
         (True, 2, ("embeddings.", "encoder.layer.0.", "encoder.layer.1.")),
         (False, 1, ("encoder.layer.0.",)),
     ],
 )
 def test_freeze_takes_embeddings_and_lowest_layers_of_both(
-    checkpoint: Path, pooling: str, embeddings: bool, layers: int, expected: tuple[str, ...]
+    checkpoint: Path, embeddings: bool, layers: int, expected: tuple[str, ...]
 ) -> None:
-    model = build_dual_encoder(str(checkpoint), pooling)
+    model = build_dual_encoder(str(checkpoint), "pooler")
     before = [{name for name, p in encoder.named_parameters() if p.requires_grad} for encoder in encoders(model)]
     count = freeze(model, embeddings, layers)
     total = 0
@@ -194,12 +165,11 @@ def test_freeze_takes_embeddings_and_lowest_layers_of_both(
     assert count == total
 
 
-def test_freezing_more_layers_than_there_are_is_refused(checkpoint: Path) -> None:
+def test_freezing_layers_that_are_not_there_is_refused(checkpoint: Path, distilled: Path) -> None:
     with pytest.raises(InputError, match=r"--freeze_layers 4: expected at most 3, the layers of the encoder\."):
         freeze(build_dual_encoder(str(checkpoint)), True, 4)
-
-
-def test_freezing_layers_under_other_names_is_refused(distilled: Path) -> None:
+    with pytest.raises(InputError, match=r"--encoders static: .* pass --freeze_layers 0"):
+        freeze(build_shape(checkpoint, "static"), True, 0)
     with pytest.raises(InputError, match="DistilBertModel does not keep its layers as BERT"):
         freeze(build_dual_encoder(str(distilled), "mean"), True, 1)
 
@@ -243,16 +213,6 @@ def test_pickled_weights_are_never_loaded(checkpoint: Path, tmp_path: Path) -> N
     torch.save(AutoModel.from_pretrained(checkpoint).state_dict(), tmp_path / "pytorch_model.bin")
     with pytest.raises(InputError, match="cannot load the encoder"):
         build_dual_encoder(str(tmp_path))
-
-
-def test_unknown_pooling_is_refused(checkpoint: Path) -> None:
-    with pytest.raises(InputError, match=r"--pooling: expected one of pooler, mean, cls, max, found 'last'\."):
-        build_dual_encoder(str(checkpoint), "last")
-
-
-def test_max_pooling_differs(checkpoint: Path) -> None:
-    models: list[SentenceTransformer] = [build_dual_encoder(str(checkpoint), p) for p in ("max", "mean")]
-    assert not torch.allclose(*(encode_messages(model, TEXTS) for model in models), atol=1e-2)
 
 
 @pytest.mark.parametrize("shape", SHAPES)
@@ -300,17 +260,6 @@ def test_one_encoder_reads_replies_longer_than_messages(checkpoint: Path, tmp_pa
     assert_cut_at(load_dual_encoder(tmp_path), 4, 18)
 
 
-@pytest.mark.parametrize("pooling", ["pooler", "mean"])
-def test_one_encoder_answers_through_the_fast_message_encoder(checkpoint: Path, tmp_path: Path, pooling: str) -> None:
-    model = build_dual_encoder(str(checkpoint), pooling, message_tokens=12, reply_tokens=30, encoders="one")
-    model.save_pretrained(str(tmp_path), create_model_card=False)
-    fast = MessageEncoder.load(tmp_path)
-    assert fast is not None
-    texts = [*TEXTS, letters(50)]
-    slow = encode_messages(model, texts)
-    torch.testing.assert_close(torch.from_numpy(fast.encode(texts)), slow, rtol=1e-4, atol=1e-5)
-
-
 def test_static_vectors_are_means_of_a_table_a_route(checkpoint: Path) -> None:
     model = build_shape(checkpoint, "static")
     query, document = encoders(model)
@@ -339,12 +288,6 @@ def test_static_vectors_come_from_the_seed(checkpoint: Path) -> None:
     assert torch.equal(torch.get_rng_state(), state)
     assert torch.equal(encode_messages(first, TEXTS), encode_messages(again, TEXTS))
     assert not torch.allclose(encode_messages(first, TEXTS), encode_messages(other, TEXTS), atol=1e-2)
-
-
-def test_freezing_static_vectors_is_refused(checkpoint: Path) -> None:
-    with pytest.raises(InputError, match=r"--encoders static: .* pass --freeze_layers 0") as caught:
-        freeze(build_shape(checkpoint, "static"), True, 0)
-    assert one_sentence(caught.value)
 
 
 @pytest.mark.parametrize("shape", ["two", "one"])
@@ -389,11 +332,6 @@ def test_a_sentence_transformers_model_with_another_pooling_is_its_transformer(
         torch.testing.assert_close(encode_replies(model, TEXTS), encode_replies(plain, TEXTS))
 
 
-def test_no_pooling_named_is_the_pooler_of_a_transformers_model(checkpoint: Path) -> None:
-    model, named = build_dual_encoder(str(checkpoint), None), build_dual_encoder(str(checkpoint), "pooler")
-    assert torch.equal(encode_messages(model, TEXTS), encode_messages(named, TEXTS))
-
-
 def test_a_sentence_transformers_model_without_a_transformer_is_refused(tmp_path: Path) -> None:
     words = BoW(vocab=["a", "b"])
     SentenceTransformer(modules=[words], device="cpu").save_pretrained(str(tmp_path), create_model_card=False)
@@ -426,6 +364,7 @@ def test_code_of_a_model_is_never_run(sentence_model: Path, tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
+        ({"pooling": "last"}, r"--pooling: expected one of pooler, mean, cls, max, found 'last'\.$"),
         ({"encoders": "three"}, r"^--encoders: expected one of two, one, static, found 'three'\.$"),
         ({"encoders": "static", "dimension": 0}, r"^--dimension: expected 1 or more, found 0\.$"),
         (

@@ -81,9 +81,6 @@ def test_rates_fall_from_the_top_to_the_embeddings(checkpoint: Path) -> None:
             expected = {"embeddings": 0.125, "layer.0": 0.25, "layer.1": 0.5, "layer.2": 1.0, "pooler": 1.0}
             (share,) = (value for part, value in expected.items() if f"{part}." in f"{name}.")
             assert factors.get(id(parameter), 1.0) == share, name
-    for decay in (0.0, 1.1, -1.0, float("nan")):
-        with pytest.raises(InputError, match=r"^--layer_decay: expected more than 0 and at most 1, found "):
-            rate_factors(model, decay)
 
 
 def test_layers_that_were_dropped_cannot_be_frozen(checkpoint: Path) -> None:

@@ -55,23 +55,6 @@ def printed_formula(kind: str, messages: Tensor, replies: Tensor, labels: list[i
 
 
 @pytest.mark.parametrize("kind", sorted(LOSSES))
-@pytest.mark.parametrize("labels", [None, [0, 1, 0, 2, 3, 1, 0]], ids=["unmasked", "masked"])
-@pytest.mark.parametrize("mini_batch_size", [2, 7, 64])
-def test_loss_and_gradients_are_those_of_the_printed_formula(
-    model: SentenceTransformer, kind: str, labels: list[int] | None, mini_batch_size: int
-) -> None:
-    mine, naive = vectors(1), vectors(1)
-    loss = ReplyLoss(model, kind, mask_duplicates=labels is not None, mini_batch_size=mini_batch_size)
-    got = loss.calculate_loss([[mine[0]], [mine[1]]], torch.tensor(labels) if labels else None)
-    expected = printed_formula(kind, *naive, labels)
-    got.backward()
-    expected.backward()
-    assert got.item() == pytest.approx(expected.item(), rel=1e-12)
-    for a, b in zip(mine, naive, strict=True):
-        torch.testing.assert_close(a.grad, b.grad, rtol=1e-10, atol=1e-12)
-
-
-@pytest.mark.parametrize("kind", sorted(LOSSES))
 @pytest.mark.parametrize("mini_batch_size", [2, 64])
 def test_a_temperature_divides_the_scores(model: SentenceTransformer, kind: str, mini_batch_size: int) -> None:
     labels = [0, 1, 0, 2, 3, 1, 0]
@@ -95,11 +78,6 @@ def test_a_temperature_that_nothing_can_be_divided_by_is_refused(
         ReplyLoss(model, temperature=temperature)
 
 
-def test_masking_changes_the_loss(model: SentenceTransformer) -> None:
-    labels = [0, 1, 0, 2, 3, 1, 0]
-    assert printed_formula("eq4", *vectors(1), labels) < printed_formula("eq4", *vectors(1)) - 0.01
-
-
 @pytest.mark.parametrize(
     ("kind", "directions"), [("sm", ["query_to_doc"]), ("symsm", ["query_to_doc", "doc_to_query"])]
 )
@@ -115,16 +93,6 @@ def test_the_official_two_are_the_librarys(model: SentenceTransformer, kind: str
     assert got.item() == pytest.approx(expected.item(), rel=1e-12)
     for a, b in zip(mine, theirs, strict=True):
         torch.testing.assert_close(a.grad, b.grad)
-
-
-def test_symsm_has_the_positive_twice(model: SentenceTransformer) -> None:
-    """With a circulant score matrix all rows have one loss, so that exp(loss) is the ratio of denominator and positive;
-    the two ratios differ by exactly one positive."""
-    first = torch.tensor([0.3, -1.0, 0.8, 0.1], dtype=torch.float64)
-    scores = torch.stack([first.roll(i) for i in range(4)])
-    reps = [[torch.eye(4, dtype=torch.float64)], [scores.T.contiguous()]]
-    symsm, eq4 = (ReplyLoss(model, kind, False).calculate_loss(reps).item() for kind in ("symsm", "eq4"))
-    assert math.exp(symsm) == pytest.approx(math.exp(eq4) + 1, rel=1e-12)
 
 
 @pytest.mark.parametrize(("kind", "masked"), [("eq4", True), ("eq4", False), ("symsm", True), ("sm", False)])
@@ -215,20 +183,6 @@ def test_finite_whatever_the_scores(
     assert torch.isfinite(replies.grad).all()
 
 
-def test_the_loss_pushes_the_own_reply_up(model: SentenceTransformer) -> None:
-    messages, replies = vectors(5)
-    loss = ReplyLoss(model, "eq4", False).calculate_loss([[messages], [replies]])
-    loss.backward()
-    before = torch.softmax(messages @ replies.T, 1).diagonal().mean()
-    moved = (messages - 0.2 * messages.grad) @ (replies - 0.2 * replies.grad).T
-    assert torch.softmax(moved, 1).diagonal().mean() > before
-
-
-def test_one_pair_alone_has_nothing_to_learn(model: SentenceTransformer) -> None:
-    loss = ReplyLoss(model, "eq4", False).calculate_loss([[torch.ones(1, 3)], [torch.ones(1, 3)]])
-    assert loss.item() == pytest.approx(0.0, abs=1e-6)
-
-
 # Random batches, in float64, against the printed formula: first the vectors, then the weights behind them.
 
 
@@ -249,7 +203,7 @@ def chunks(vector: Tensor, size: int) -> list[Tensor]:
 
 @pytest.mark.parametrize("kind", sorted(LOSSES))
 @pytest.mark.parametrize("masked", [True, False], ids=["masked", "unmasked"])
-@settings(max_examples=40)
+@settings(max_examples=25)
 @given(batch=batches(), mini_batch_size=st.integers(1, 10))
 def test_random_batches_have_loss_and_gradients_of_the_printed_formula(
     model: SentenceTransformer, kind: str, masked: bool, batch: tuple[Tensor, Tensor, list[int]], mini_batch_size: int
@@ -306,7 +260,7 @@ def assert_same_gradients(mine: dict[str, Tensor], expected: dict[str, Tensor]) 
 
 
 @pytest.mark.parametrize("kind", sorted(LOSSES))
-@settings(max_examples=6)
+@settings(max_examples=4)
 @given(data=st.data())
 def test_cached_weights_get_the_gradients_of_the_printed_formula(
     double_model: SentenceTransformer, kind: str, data: st.DataObject
@@ -334,7 +288,7 @@ for rank in range(RANKS):
         os._exit(0)
 assert [os.waitpid(process, 0)[1] for process in ranks] == [0] * RANKS
 """
-GATHERED = [(kind, masked, size) for kind in sorted(LOSSES) for masked in (True, False) for size in (1, 3, 8)]
+GATHERED = [(kind, masked, size) for kind in sorted(LOSSES) for masked in (True, False) for size in (3,)]
 
 
 def one_rank(rank: int, checkpoint: str, folder: str) -> None:

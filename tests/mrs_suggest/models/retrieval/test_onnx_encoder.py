@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 
@@ -79,11 +78,6 @@ def test_an_int8_vector_does_not_depend_on_the_other_messages_of_its_batch(int8:
 def test_the_export_in_the_folder_answers(exported: Path) -> None:
     assert isinstance(getattr(_message_encoder(exported), "__self__", None), OnnxEncoder)
     assert not isinstance(getattr(weights_encoder(exported), "__self__", None), OnnxEncoder)
-
-
-def test_a_model_without_an_export_does_not_load_the_runtime() -> None:
-    done = subprocess.run([sys.executable, "-c", UNLOADED], capture_output=True, text=True, check=True)
-    assert done.stdout.split() == ["3", "False"]
 
 
 def test_without_the_extra_the_weights_answer_and_one_note_tells_why(

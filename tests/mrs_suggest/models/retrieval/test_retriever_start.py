@@ -9,7 +9,7 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 from sentence_transformers import SentenceTransformer
-from sentence_transformers.sentence_transformer.modules import Dense, Normalize, Pooling, StaticEmbedding, Transformer
+from sentence_transformers.sentence_transformer.modules import Normalize, StaticEmbedding
 from tokenizers import Tokenizer
 
 from mrs_suggest.common.errors import InputError
@@ -17,7 +17,7 @@ from mrs_suggest.common.hub.baselines import read_baselines
 from mrs_suggest.models.retrieval.dual_encoder import build_dual_encoder, load_dual_encoder
 from mrs_suggest.models.retrieval.encode import encode_messages, encode_replies
 from mrs_suggest.models.retrieval.encoder_layers import freeze
-from mrs_suggest.models.retrieval.routes import build_settings, encoders, prompts_of
+from mrs_suggest.models.retrieval.routes import build_settings, encoders
 from mrs_suggest.models.starting_points import ENCODER, RETRIEVER, STATIC, start_kind
 
 TEXTS = ["how are you?", "元気ですか", "a b c d e f g h i j k l", "Спасибо", "z " * 50]
@@ -92,9 +92,9 @@ def test_arguments_go_before_what_a_retriever_has(checkpoint: Path, tmp_path: Pa
     ("shape", "arguments", "sentence"),
     [
         ("two", {"encoders": "one"}, r"^--encoders one: .* with two encoders; leave the option out, or pass the "),
-        ("two", {"encoders": "static"}, r"^--encoders static: .* is a trained retriever with encoders of its own; "),
+        ("two", {"encoders": "static"}, r"^--encoders static: .* is a trained retriever with its own encoders; "),
         ("static", {"encoders": "two"}, r"^--encoders two: .* is a trained retriever with static vectors; leave "),
-        ("static", {"dimension": 13}, r"^--dimension 13: the vectors of .* have dimension 12; leave the option out"),
+        ("static", {"dimension": 13}, r"^--dimension 13: .* has vectors of dimension 12; leave it out"),
         ("one", {"message_tokens": 129}, r"reads 1 to 128 tokens, not 129\.$"),
         ("one", {"reply_tokens": 0}, r"^--message_tokens, --reply_tokens: expected 1 or more, found 0\.$"),
     ],
@@ -114,17 +114,6 @@ def test_a_retriever_stored_in_16_bits_trains_in_32(checkpoint: Path, tmp_path: 
     for path in tmp_path.rglob("*.safetensors"):
         save_file({name: value.half() for name, value in load_file(path).items()}, path, metadata={"format": "pt"})
     assert {p.dtype for p in build_dual_encoder(str(tmp_path)).parameters()} == {torch.float32}
-
-
-def test_a_retriever_with_modules_of_its_own(checkpoint: Path, tmp_path: Path) -> None:
-    modules = [Transformer(str(checkpoint)), Pooling(16, "mean"), Dense(16, 8), Normalize()]
-    SentenceTransformer(modules=modules, device="cpu").save_pretrained(str(tmp_path / "base"), create_model_card=False)
-    model = build_dual_encoder(str(tmp_path / "base"))
-    shake(model)
-    model.save_pretrained(str(tmp_path / "run"), create_model_card=False)
-    again = build_dual_encoder(str(tmp_path / "run"))
-    assert_same_vectors(again, model.eval())
-    assert encode_messages(again, TEXTS).shape == (len(TEXTS), 8)
 
 
 @pytest.mark.parametrize("damage", ["router_config.json", "query_0_Transformer/model.safetensors"])
@@ -176,7 +165,7 @@ def test_a_model_of_token_vectors_gives_both_tables(checkpoint: Path, table: Pat
     ("arguments", "sentence"),
     [
         ({"encoders": "two"}, r"^--encoders two: .* has token vectors and no encoder; leave the option out, or start "),
-        ({"dimension": 9}, r"^--dimension 9: the vectors of .* have dimension 8; leave the option out\.$"),
+        ({"dimension": 9}, r"^--dimension 9: .* has vectors of dimension 8; leave it out\.$"),
     ],
 )
 def test_what_token_vectors_cannot_become_is_refused(table: Path, arguments: dict[str, Any], sentence: str) -> None:
@@ -192,11 +181,6 @@ def test_freezing_works_with_every_start(checkpoint: Path, table: Path, tmp_path
     assert freeze(build_dual_encoder(str(tmp_path / "one")), True, 1) == counts[0] // 2
     with pytest.raises(InputError, match=r"^--encoders static: .* pass --freeze_layers 0 --freeze_embeddings false"):
         freeze(build_dual_encoder(str(table)), True, 0)
-
-
-def test_prompts_of_a_start_are_those_of_the_model(checkpoint: Path, tmp_path: Path) -> None:
-    trained(checkpoint, tmp_path, "one")
-    assert prompts_of(build_dual_encoder(str(tmp_path))) == ("q ", "r r ")
 
 
 def test_a_baseline_is_a_start_by_its_name() -> None:

@@ -136,22 +136,6 @@ def test_neither_padding_nor_the_order_of_choices_nor_the_label_changes_a_score(
     assert np.abs(found - np.array(expected)[:, order]).max() < 1e-5
 
 
-@settings(max_examples=10)
-@given(st.lists(QUESTIONS, min_size=1, max_size=4), st.permutations(range(3)))
-def test_the_loss_follows_the_right_choice(parts: ChoiceParts, questions: list[Question], order: list[int]) -> None:
-    """With choices and labels permuted alike, the loss stays."""
-    permuted = [
-        Question(one.premise, one.prompt, tuple(one.choices[i] for i in order), order.index(one.label))
-        for one in questions
-    ]
-    losses = []
-    for these in (questions, permuted):
-        labels = torch.tensor([one.label for one in these])
-        with torch.no_grad():
-            losses.append(float(parts.model(**batch(parts, these), labels=labels).loss))
-    assert losses[0] == pytest.approx(losses[1], abs=1e-5)
-
-
 def test_two_and_three_choices_are_scored_in_one_call(parts: ChoiceParts) -> None:
     assert [len(row) for row in scores(parts, [TWO[0], THREE[0], TWO[1]])] == [2, 3, 2]
     with pytest.raises(InputError, match="questions with 2 and 3 choices"):
@@ -182,14 +166,6 @@ def test_the_saved_model_does_not_tell_where_its_encoder_was(
 ) -> None:
     parts.save(tmp_path / "model")
     assert str(checkpoint) not in (tmp_path / "model" / "config.json").read_text(encoding="utf-8")
-
-
-def test_the_seed_draws_the_head(checkpoint: Path) -> None:
-    one, same, other = (
-        build_choice_model(str(checkpoint), seed=seed).model.state_dict()["hidden.weight"] for seed in (1, 1, 2)
-    )
-    assert torch.equal(one, same)
-    assert not torch.equal(one, other)
 
 
 def test_the_library_has_a_head_of_its_own(checkpoint: Path, tmp_path: Path) -> None:
@@ -228,7 +204,7 @@ def test_a_frozen_encoder_stays_as_it_is(checkpoint: Path) -> None:
 @pytest.mark.parametrize(
     ("marker", "told"),
     [("generator.json", "is a trained generator; a multiple-choice model starts from an encoder"),
-     ("adapter.json", "holds adapters"), ("config.json", "cannot be loaded")],
+     ("adapter.json", "holds adapters"), ("config.json", "cannot load the configuration")],
 )  # fmt: skip
 def test_what_is_no_encoder_is_refused(checkpoint: Path, tmp_path: Path, marker: str, told: str) -> None:
     folder = tmp_path / "start"

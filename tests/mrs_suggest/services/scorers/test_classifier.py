@@ -94,10 +94,10 @@ BAD = {
         {"id2label": {"0": "LABEL_0", "1": "LABEL_1"}},
         r"'LABEL_0', 'LABEL_1': name one with --toxicity-label",
     ),
-    "not toxic": ({"id2label": {"0": "not_toxic", "1": "nontoxic"}}, "no label that is known to mean toxic"),
+    "not toxic": ({"id2label": {"0": "not_toxic", "1": "nontoxic"}}, "none of its labels is known to mean toxic"),
     "two": ({"id2label": {"0": "hate", "1": "offensive"}}, "several labels mean toxic"),
     "regression": ({"problem_type": "regression"}, "'regression', where a classifier is expected"),
-    "other head": ({"id2label": {"0": "a", "1": "b", "2": "toxic"}}, "cannot be loaded|lacks the weights"),
+    "other head": ({"id2label": {"0": "a", "1": "b", "2": "toxic"}}, "cannot load the model|lacks the weights"),
 }
 
 
@@ -120,7 +120,7 @@ def test_an_encoder_without_a_head_and_pickled_weights_are_refused(folder: Path,
     encoder = build_tiny([*TEXTS, *TEXTS], tmp_path / "encoder", seed=1, vocabulary=200)
     config = json.loads((encoder / "config.json").read_text())
     (encoder / "config.json").write_text(json.dumps({**config, "id2label": {"0": "ok", "1": "toxic"}}))
-    with pytest.raises(InputError, match=r"lacks the weights classifier\.bias, so it is no trained classifier"):
+    with pytest.raises(InputError, match=r"lacks the weights classifier\.bias, so it is not a trained classifier"):
         open_scorer(str(encoder), option="--toxicity-english")
     pickled = copied(folder, tmp_path / "pickled")
     (pickled / "model.safetensors").rename(pickled / "pytorch_model.bin")
@@ -130,7 +130,7 @@ def test_an_encoder_without_a_head_and_pickled_weights_are_refused(folder: Path,
 
 @pytest.mark.parametrize("name", ["nowhere", "toxic-bert", "words-", "./a/b"])
 def test_unknown_scorers(name: str) -> None:
-    with pytest.raises(InputError, match=rf"--toxicity {name}: no such scorer; pass `words`"):
+    with pytest.raises(InputError, match=rf"--toxicity {name}: unknown scorer; pass `words`"):
         open_scorer(name)
 
 

@@ -100,7 +100,7 @@ def test_the_service_says_how_long_to_wait(
 def test_it_gives_up_in_the_end(server: ScoringServer, time: Time, opened: Callable[..., HttpScorer]) -> None:
     scorer = opened()
     server.planned = [Failure(500)] * TRIES
-    with pytest.raises(InputError, match=rf"{server.url}: failed 6 times, at last with HTTP 500; .*--resume"):
+    with pytest.raises(InputError, match=rf"{server.url}: failed 6 times, the last time with HTTP 500; .*--resume"):
         scorer.score(TEXTS[:1], "es")
     assert time.slept == [1, 2, 4, 8, 16]
 
@@ -131,7 +131,7 @@ def test_the_key_is_sent_and_never_told(
             scorer.score(TEXTS[:1], "es")
         assert KEY not in str(caught.value)
     monkeypatch.setenv("MRS_TOXICITY_KEY", f"{KEY}\r\nX-Other: 1")
-    with pytest.raises(InputError, match="without line breaks") as caught:
+    with pytest.raises(InputError, match="without spaces and line breaks") as caught:
         opened()
     assert KEY not in str(caught.value)
 
@@ -190,7 +190,7 @@ def test_addresses_that_cannot_be_used(url: str) -> None:
 
 
 def test_nobody_answers(time: Time) -> None:
-    with pytest.raises(InputError, match=r"http://127.0.0.1:9/: failed 2 times, at last with .*refused"):
+    with pytest.raises(InputError, match=r"http://127.0.0.1:9/: failed 2 times, the last time with .*refused"):
         HttpScorer(Poster("http://127.0.0.1:9/", sleep=time.sleep, clock=time.clock))
 
 

@@ -78,7 +78,7 @@ def test_the_version_follows_the_words(lists: Path, tmp_path: Path) -> None:
         ("nowhere", None, "no word lists there"),
         ("klingonisch.txt", "zorg\n", "'klingonisch' is not the code of a language"),
         ("es.txt", "# nothing\n\n", "has no words"),
-        ("es.txt", "good\n(open\n", "line 2: .* brackets that do not pair"),
+        ("es.txt", "good\n(open\n", "line 2: .* unbalanced brackets"),
         ("es.txt", "...\n", "line 1: .* begin with a word"),
     ],
 )

@@ -13,12 +13,13 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mrs_suggest.common.batches import by_length
 from mrs_suggest.common.errors import InputError, MissingExtraError
 from mrs_suggest.models.generation.generator import Direction
 from mrs_suggest.services.translators import seq2seq
 from mrs_suggest.services.translators.checkpoints import find_checkpoint
 from mrs_suggest.services.translators.opening import open_translator
-from mrs_suggest.services.translators.seq2seq import Search, Seq2SeqTranslator, batches
+from mrs_suggest.services.translators.seq2seq import Search, Seq2SeqTranslator
 from tests.translation_models import WORDS, cipher, marian, sentence, write_m2m100, write_marian
 
 pytest.importorskip("sentencepiece")
@@ -202,7 +203,7 @@ def test_the_version_is_that_of_the_files(marian: Path, tmp_path: Path) -> None:
 def test_pickle_loads_and_no_remote_code_are_refused(marian: Path, tmp_path: Path) -> None:
     shutil.copytree(marian, tmp_path / "old")
     (tmp_path / "old/model.safetensors").rename(tmp_path / "old/pytorch_model.bin")
-    with pytest.raises(InputError, match="has no weights as safetensors"):
+    with pytest.raises(InputError, match="its weights are not safetensors"):
         open_translator(str(tmp_path / "old"))
     with pytest.raises(InputError, match="no such folder; pass the folder of a translation model"):
         open_translator("no-such-model")
@@ -214,10 +215,10 @@ def test_pickle_loads_and_no_remote_code_are_refused(marian: Path, tmp_path: Pat
 def test_damaged_checkpoints_are_one_sentence(marian: Path, tmp_path: Path) -> None:
     shutil.copytree(marian, tmp_path / "damaged")
     (tmp_path / "damaged/model.safetensors").write_bytes(b"no weights")
-    with pytest.raises(InputError, match="damaged: cannot be loaded"):
+    with pytest.raises(InputError, match="damaged: cannot load the seq2seq model"):
         open_translator(str(tmp_path / "damaged")).translate(["the"], "en", "de")
     (tmp_path / "damaged/vocab.json").unlink()
-    with pytest.raises(InputError, match="damaged: its tokenizer cannot be loaded"):
+    with pytest.raises(InputError, match="damaged: cannot load the tokenizer"):
         open_translator(str(tmp_path / "damaged"))
 
 
@@ -243,7 +244,7 @@ def test_settings_below_one_are_refused(name: str) -> None:
 
 @given(lengths=st.lists(st.integers(1, 30), max_size=40), most=st.integers(1, 100))
 def test_batches_hold_each_text_once_and_keep_the_limit(lengths: list[int], most: int) -> None:
-    found = batches(lengths, most)
+    found = list(by_length(lengths, 100, most))
     assert sorted(number for batch in found for number in batch) == list(range(len(lengths)))
     for batch in found:
         assert len(batch) == 1 or max(lengths[number] for number in batch) * len(batch) <= most

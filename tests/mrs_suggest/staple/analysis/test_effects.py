@@ -126,11 +126,11 @@ def small(systems: int, prompts: int = 5) -> list[Score]:
 UNIDENTIFIED = {
     "all have it": ({"a": (1, 0), "b": (1, 1), "c": (1, 0), "d": (1, 1)}, "all systems have x"),
     "none has it": ({"a": (0, 0), "b": (0, 1), "c": (0, 0), "d": (0, 1)}, "no system has x"),
-    "equal": ({"a": (1, 1), "b": (0, 0), "c": (1, 1), "d": (0, 0)}, "y and x tell the same systems apart"),
-    "opposite": ({"a": (1, 0), "b": (0, 1), "c": (1, 0), "d": (0, 1)}, "y and x tell the same systems apart"),
+    "equal": ({"a": (1, 1), "b": (0, 0), "c": (1, 1), "d": (0, 0)}, "y and x distinguish the same systems"),
+    "opposite": ({"a": (1, 0), "b": (0, 1), "c": (1, 0), "d": (0, 1)}, "y and x distinguish the same systems"),
     "sum": ({"a": (1, 0, 1), "b": (0, 1, 1), "c": (0, 0, 0), "d": (1, 1, 2)}, "z follows from x, y"),
     "few teams": ({"a": (1, 0), "b": (0, 1), "c": (1, 1)}, "3 teams are too few for 2 features; expected 4 or more"),
-    "no scores": ({"a": (1,), "b": (0,), "c": (1,), "d": (0,), "e": (0,)}, "there are no scores of e"),
+    "no scores": ({"a": (1,), "b": (0,), "c": (1,), "d": (0,), "e": (0,)}, "scores are missing of e"),
     "others": ({"v": (1,), "w": (0,)}, "none of the scored systems is in the table"),
 }
 

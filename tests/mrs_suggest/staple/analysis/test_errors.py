@@ -10,8 +10,8 @@ import pytest
 import yaml
 
 from mrs_datasets.catalogue import read_record
-from mrs_datasets.synthetic.grammar import PHENOMENA, made_up_languages
 from mrs_datasets.synthetic.grammar.english import Meaning
+from mrs_datasets.synthetic.grammar.paraphrases import PHENOMENA, made_up_languages
 from mrs_metrics.translations_f1 import read_paper
 from mrs_suggest.staple.analysis.error_kinds import (
     KNOWN,

@@ -16,6 +16,11 @@ from mrs_suggest.suggest.language_detector import LanguageDetector
 from mrs_suggest.suggest.suggester import Suggester
 
 
+@pytest.fixture(scope="module")
+def shipped() -> Suggester:
+    return Suggester.load("sample-retriever")
+
+
 class Fixed(ServedModel):
     """Suggests the same replies, best first, whatever the message is."""
 
@@ -100,6 +105,17 @@ def test_the_lists_of_the_language_that_a_message_is_in_count_where_the_caller_n
     assert Suggester(Bilingual(["Yes"])).suggest([message], "en")[0].reason is None, "without a detector"
 
 
+@pytest.mark.parametrize(
+    "message",
+    ["Sov gott min vän", "Hoppas du sov gott", "Hoppas ni sovit gott i natt", "God natt och sov gott, kram",
+     "Dröm sött och sov gott", "Sov gott alla barn"],
+)  # fmt: skip
+def test_wishing_good_night_in_swedish_is_not_a_threat(shipped: Suggester, message: str) -> None:
+    """Example threats end with "Sov gott.", so the linear model took the wish for one."""
+    assert [shipped.suggest([message], language)[0].reason for language in ("sv", None)] == [None, None]
+    assert shipped.suggest(["Du bor på Ekgatan 3 va? Sov gott."], "sv")[0].reason == "threat"
+
+
 def test_lists_of_ones_own(tmp_path: Path) -> None:
     (tmp_path / "lists").mkdir()
     own = tmp_path / "lists" / "en.yaml"
@@ -111,9 +127,9 @@ def test_lists_of_ones_own(tmp_path: Path) -> None:
     for text, problem in (
         ("grieff: [a]", "unknown key 'grieff'"),
         ("grief: death", "en.yaml, grief: expected a list of texts"),
-        ("slurs: [no, ouch]", "in quotes"),
+        ("slurs: [no, ouch]", "quote words"),
         ("grief: ['[my] dog died']", "has to begin with a word"),
-        ("grief: ['(my dog']", "brackets that do not pair"),
+        ("grief: ['(my dog']", "unbalanced brackets"),
         ("grief: ['<kin> died']", "names the group <kin>"),
         ("neutral: {grif: [a]}", "'grif' is not a reason"),
         ("- a", "expected YAML with a mapping"),
@@ -188,12 +204,6 @@ def test_a_model_without_a_space_of_this_version_has_the_lists_alone(
     assert f"mrs models guard {tmp_path}" in line
 
 
-def test_examples_are_those_of_the_model_s_languages_if_all_have_some() -> None:
-    data = GuardData()
-    assert list(data.prototypes_for(["es", "de"])) == ["de", "es"]
-    assert data.prototypes_for(["es", "pl"]) == data.prototypes
-
-
 def test_a_space_that_tells_nothing_apart_keeps_quiet() -> None:
     generator = np.random.default_rng(7)
     texts = ["".join(generator.choice(list("abcdefgh"), 6)) for _ in range(240)]
@@ -255,9 +265,8 @@ def test_the_data_s_own_messages_are_answered() -> None:
     assert not silenced(GuardSpace.fit(encode, examples, own=own))
 
 
-def test_the_embedded_model_is_silent_where_it_used_to_hurt() -> None:
-    suggester = Suggester.load("sample-retriever")
-    answers = suggester.suggest(["kill yourself", "I lost my job today", "my phone died, are you coming?"], "en")
+def test_the_embedded_model_is_silent_where_it_used_to_hurt(shipped: Suggester) -> None:
+    answers = shipped.suggest(["kill yourself", "I lost my job today", "my phone died, are you coming?"], "en")
     assert [(answer.reason, len(answer)) for answer in answers] == [("self_harm", 0), ("hardship", 0), (None, 3)]
     hurt = Suggester.load("sample-retriever", guard=False).suggest(["kill yourself"], "en")
     assert (hurt[0].reason, len(hurt[0])) == (None, 3)

@@ -46,12 +46,12 @@ def test_arrays_come_back() -> None:
 
 def test_arrays_that_do_not_fit_are_refused() -> None:
     arrays = CharTfidf.build(TEXTS).arrays()
-    with pytest.raises(ValueError, match="do not fit"):
+    with pytest.raises(ValueError, match="do not match"):
         CharTfidf.from_arrays({**arrays, "idf": arrays["idf"][:-1]})
-    with pytest.raises(ValueError, match="do not fit"):
+    with pytest.raises(ValueError, match="do not match"):
         CharTfidf.from_arrays({**arrays, "size": np.array([1])})
 
 
 def test_no_text_is_refused() -> None:
-    with pytest.raises(ValueError, match="no text"):
+    with pytest.raises(ValueError, match="at least one text"):
         CharTfidf.build([])

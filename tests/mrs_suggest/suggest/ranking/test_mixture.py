@@ -37,11 +37,6 @@ def test_a_constant_added_to_a_part_and_its_unit_change_nothing(seed: int, shift
     np.testing.assert_allclose(standardised(moved), standardised(parts), atol=1e-2 * max(1, abs(shift) / unit / 10))
 
 
-def test_a_part_that_is_equal_for_all_candidates_counts_nothing() -> None:
-    parts = np.full((2, 5, 1), 0.1, np.float32)
-    assert not standardised(parts).any()
-
-
 def test_weights_go_to_the_part_that_tells() -> None:
     found = tune({"en": examples(200, 0), "es": examples(50, 1)}, NAMES)
     for mixture in found.values():
@@ -104,7 +99,7 @@ def test_a_language_with_few_examples_is_drawn_towards_all() -> None:
 
 
 def test_no_example_is_refused() -> None:
-    with pytest.raises(ValueError, match="no example"):
+    with pytest.raises(ValueError, match="at least one example"):
         tune({"en": Examples(np.zeros((0, 2, 3), np.float32), np.zeros((0, 2), np.float32))}, NAMES)
 
 
@@ -113,10 +108,6 @@ def test_the_best_of_the_top_counts() -> None:
     gains = np.array([[0.1, 0.4, 0.2, 0.9]], np.float32)
     assert best_of_top(scores, gains).tolist() == pytest.approx([0.4])
     assert best_of_top(scores, gains, 9).tolist() == pytest.approx([0.9])
-
-
-def test_unknown_parts_weigh_nothing() -> None:
-    assert Mixture({"signal": 1.0}).vector(NAMES).tolist() == [0, 1, 0]
 
 
 def test_a_part_that_only_ranks_pools_better_is_kept() -> None:
@@ -166,14 +157,6 @@ def test_a_small_expected_gain_counts_with_the_floor() -> None:
     assert slope.tolist() == pytest.approx([0.25], abs=1e-5)
 
 
-def test_the_best_of_the_top_of_many() -> None:
-    """The third best score of 50 has the only gain: it counts among three, not among two."""
-    scores = np.stack([np.random.default_rng(seed).permutation(50) for seed in range(20)]).astype(np.float32)
-    gains = (scores == 47).astype(np.float32)
-    assert best_of_top(scores, gains).tolist() == [1] * 20
-    assert best_of_top(scores, gains, 2).tolist() == [0] * 20
-
-
 def test_a_hundredth_of_the_weights_is_kept_and_less_is_not() -> None:
     assert _sparse(np.array([99.0, 1.0])).tolist() == [0.99, 0.01]
     assert _sparse(np.array([99.5, 0.5])).tolist() == [1, 0]
@@ -188,8 +171,3 @@ def test_own_examples_count_once_more_for_each_shrinkage() -> None:
     twice = Examples(np.concatenate([one.parts for one in both]), np.concatenate([one.gains for one in both]))
     found = tune({"en": en, "es": es}, NAMES, shrinkage=200)["en"].weights
     assert found == pytest.approx(tune({"all": twice}, NAMES)["all"].weights, abs=2e-3)
-
-
-def test_300_examples_of_all_languages_count_like_own_ones() -> None:
-    languages = {"en": examples(60, 0), "es": examples(30, 1, signal=2)}
-    assert tune(languages, NAMES) == tune(languages, NAMES, shrinkage=300)

@@ -19,7 +19,6 @@ from mrs_metrics.rouge import WEIGHTS, f1_by_order, prepare_official
 from mrs_metrics.tokenize import get_tokenizer
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.common.text.text import normalise_reply
-from mrs_suggest.suggest.ranked_suggester import RankedRetriever
 from mrs_suggest.suggest.ranking import second_stage
 from mrs_suggest.suggest.ranking.language_ranker import LanguageRanker
 from mrs_suggest.suggest.ranking.mixture import Mixture, standardised
@@ -93,7 +92,7 @@ def test_a_written_reply_is_scored_as_an_unknown_reply_of_a_pool() -> None:
     assert found.parts[-1, log_prob] == pytest.approx(found.parts[: len(found.rows), log_prob].min())
 
 
-@pytest.mark.parametrize("choice", ["top", "mmr", "expected"])
+@pytest.mark.parametrize("choice", ["top", "expected"])
 def test_without_weight_and_replies_of_its_own_a_generator_changes_nothing(choice: str) -> None:
     ranker = staged(weight=0, generated=0, choice=choice)
     (found,) = rerank(ranker, ["are you coming?"], vector()[None], 3)
@@ -103,7 +102,7 @@ def test_without_weight_and_replies_of_its_own_a_generator_changes_nothing(choic
     assert ranker.second.generator.asked == 0  # type: ignore[union-attr]
 
 
-@given(st.integers(0, 500), st.sampled_from(["top", "mmr", "expected"]), st.floats(0, 3), st.integers(1, 9))
+@given(st.integers(0, 500), st.sampled_from(["top", "expected"]), st.floats(0, 3), st.integers(1, 9))
 def test_no_two_suggestions_are_equal_or_of_one_cluster(seed: int, choice: str, weight: float, k: int) -> None:
     written = ["THANKS a lot", "Where are you", "New one", "new ONE!", "No, sorry", "And another"]
     ranker = staged(weight, generated=6, written=written, choice=choice, seed=seed)
@@ -169,16 +168,15 @@ def test_a_pool_gets_the_generators_part_over_all_of_it() -> None:
 
 
 def test_the_evaluated_system_ranks_pools_and_suggests_with_the_generator(monkeypatch: pytest.MonkeyPatch) -> None:
-    from mrs_suggest.suggest import ranked_suggester, retrieval_suggester
+    from mrs_suggest.suggest import retrieval_suggester
 
     def message_vectors(model: object, texts: list[str]) -> torch.Tensor:
         return torch.tensor(np.stack([vector(len(text)) for text in texts]))
 
-    monkeypatch.setattr(ranked_suggester, "encode_messages", message_vectors)
-    monkeypatch.setattr(ranked_suggester, "encode_replies", lambda model, texts: torch.tensor(encode(texts)))
-    assert retrieval_suggester  # the same names
+    monkeypatch.setattr(retrieval_suggester, "encode_messages", message_vectors)
+    monkeypatch.setattr(retrieval_suggester, "encode_replies", lambda model, texts: torch.tensor(encode(texts)))
     ranker = staged(weight=50)
-    system = RankedRetriever(None, {}, {"en": ranker}, "en")  # type: ignore[arg-type]
+    system = retrieval_suggester.Retriever(None, {"en": ranker.index}, ranker=ranker)  # type: ignore[arg-type]
     (scores,) = system.score_pools(["Who knows"], [*REPLIES, "unseen"], np.array([[5, 6, 2]]))
     assert scores.argmax() == 0  # the likeliest by far
     assert system.suggest(["Who knows"], "en", 1)[0][0].reply == "Who knows"

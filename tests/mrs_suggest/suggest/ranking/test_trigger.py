@@ -26,8 +26,7 @@ def test_a_threshold_is_the_lowest_that_reached_the_precision(precision: float, 
     assert TRIGGER.threshold(precision) == choose_threshold(TRIGGER, precision) == threshold
 
 
-def test_without_a_wish_everything_is_answered() -> None:
-    assert choose_threshold(TRIGGER, None) == choose_threshold(None, None) == 0
+def test_a_precision_that_cannot_be_kept_is_refused() -> None:
     with pytest.raises(ValueError, match="the model has no calibration; train it with --ranker true"):
         choose_threshold(None, 0.5)
     for precision in (0.0, -1.0, 1.1, float("nan")):

@@ -15,8 +15,8 @@ from mrs_suggest.models.adapters import Lora, add_lora, has_lora, lora_state, re
 from mrs_suggest.models.generation.decoding.settings import Decoding
 from mrs_suggest.models.generation.generator import Generator, PairCollator
 from mrs_suggest.models.generation.tiny_generator import build_tiny_generator
-from mrs_suggest.training.callbacks.adapter_checkpoints import AdapterCheckpoints
-from mrs_suggest.training.reply.generation.generation_training import GenerationTrainer
+from mrs_suggest.training.generation.training import GenerationTrainer
+from mrs_suggest.training.trainer import OurTrainer
 
 TEXTS = [f"{word} {number}" for number in range(8) for word in ("how", "fine", "thanks")]
 ADAPTERS = "adapter_state.safetensors"
@@ -35,7 +35,7 @@ class Trainer(GenerationTrainer):
     scores: tuple[float, ...] = (0.2, 0.9, 0.1, 0.3)  # after each step
 
     def get_train_dataloader(self) -> Any:
-        return super(AdapterCheckpoints, self).get_train_dataloader()
+        return super(OurTrainer, self).get_train_dataloader()
 
     def evaluate(self, *args: Any, **kwargs: Any) -> dict[str, float]:
         metrics = {"eval_score": self.scores[self.state.global_step - 1]}

@@ -16,7 +16,7 @@ from torch.utils.data import DataLoader
 from transformers import Trainer, TrainingArguments
 
 from mrs_suggest.common.errors import InputError, run_with_sentence
-from mrs_suggest.training.callbacks.divergence import StopsWhenDiverged, require_finite_weights
+from mrs_suggest.training.trainer import OurTrainer, require_finite_weights
 
 NAN, INF = float("nan"), float("inf")
 
@@ -32,7 +32,7 @@ class Root(nn.Module):
         return {"loss": (self.weight * x).sqrt().sum()}
 
 
-class Stopping(StopsWhenDiverged, Trainer):
+class Stopping(OurTrainer, Trainer):
     def get_train_dataloader(self) -> DataLoader[Any]:
         return DataLoader(self.train_dataset, batch_size=1, collate_fn=self.data_collator)  # type: ignore[arg-type]
 
@@ -92,11 +92,11 @@ def test_a_gradient_scaler_may_find_its_scale_by_overflowing(tmp_path: Path) -> 
     run = trainer(tmp_path, [1.0])
     run.accelerator.scaler = object()
     run._losses, run._norm = torch.tensor(1.0), torch.tensor(INF)
-    run.require_finite()
+    run.stop_if_diverged()
     run.args.fp16 = True
     run._losses, run._norm = torch.tensor(NAN), torch.tensor(INF)
     with pytest.raises(InputError, match=r"at step 1 the loss is nan\).*, or leave --fp16 out\.$"):
-        run.require_finite()
+        run.stop_if_diverged()
 
 
 def test_a_sound_run_ends_as_without(tmp_path: Path) -> None:

@@ -11,11 +11,11 @@ import pytest
 import torch
 
 from mrs_suggest.common.errors import InputError
-from mrs_suggest.training.callbacks.memory import out_of_memory_told
+from mrs_suggest.training.callbacks.memory import explain_out_of_memory
 
 
 def told(error: BaseException) -> str:
-    with pytest.raises(InputError) as found, out_of_memory_told(lambda: "in training; use less"):
+    with pytest.raises(InputError) as found, explain_out_of_memory(lambda: "in training; use less"):
         raise error
     return str(found.value)
 
@@ -23,7 +23,7 @@ def told(error: BaseException) -> str:
 def test_a_real_failure_of_the_cpu_allocator() -> None:
     with (
         pytest.raises(InputError, match=r"^out of memory \(tried to allocate \d+ bytes\) here; use less\.$"),
-        out_of_memory_told(lambda: "here; use less"),
+        explain_out_of_memory(lambda: "here; use less"),
     ):
         torch.empty(1 << 48)
 
@@ -47,7 +47,7 @@ def test_what_the_libraries_raise(error: BaseException, tried: str) -> None:
 
 @pytest.mark.parametrize("error", [RuntimeError("shapes differ"), OSError(errno.ENOENT, "no such file"), ValueError()])
 def test_other_errors_pass(error: Exception) -> None:
-    with pytest.raises(type(error)) as found, out_of_memory_told(lambda: "unused"):
+    with pytest.raises(type(error)) as found, explain_out_of_memory(lambda: "unused"):
         raise error
     assert found.value is error
 
@@ -57,26 +57,26 @@ def training(batch: int) -> Any:
 
 
 def test_what_helps_a_retriever() -> None:
-    from mrs_trainers.retrieval import Retrieval
+    from mrs_suggest.training.retrieval.options import RetrievalArguments
+    from mrs_suggest.training.retrieval.run import advice
 
-    from mrs_suggest.training.reply.retrieval.retrieval_options import RetrievalArguments
-
-    recipe, options = Retrieval(), RetrievalArguments()
-    assert recipe.saves_memory(options, training(256), True).startswith("lower --mini_batch_size to less than 64")
-    assert recipe.saves_memory(options, training(16), True).startswith("lower --mini_batch_size to less than 16")
+    options = RetrievalArguments()
+    assert advice(options, training(256), True).startswith("lower --mini_batch_size to less than 64")
+    assert advice(options, training(16), True).startswith("lower --mini_batch_size to less than 16")
     least = replace(options, mini_batch_size=1)
-    assert "--per_device_train_batch_size (now 256)" in recipe.saves_memory(least, training(256), True)
+    assert "--per_device_train_batch_size (now 256)" in advice(least, training(256), True)
     static = replace(options, encoders="static")
-    assert recipe.saves_memory(static, training(8), True) == "lower --per_device_train_batch_size (now 8)"
-    assert "--max_test_examples" in recipe.saves_memory(options, training(256), False)
+    assert advice(static, training(8), True) == "lower --per_device_train_batch_size (now 8)"
+    assert "--max_test_examples" in advice(options, training(256), False)
 
 
 def test_what_helps_a_generator() -> None:
-    from mrs_trainers.generation import Generation, GenerationArguments
+    from mrs_suggest.training.generation.model import advice
+    from mrs_suggest.training.generation.options import GenerationArguments
 
-    recipe, options = Generation(), GenerationArguments()
-    advice = recipe.saves_memory(options, training(32), True)
-    assert "--per_device_train_batch_size (now 32)" in advice
-    assert "--gradient_accumulation_steps (now 2)" in advice
-    assert "--activation_checkpointing true" in recipe.saves_memory(options, training(1), True)
-    assert recipe.saves_memory(options, training(32), False) == "lower --decoding_batch_size (now 32)"
+    options = GenerationArguments()
+    told = advice(options, training(32), True)
+    assert "--per_device_train_batch_size (now 32)" in told
+    assert "--gradient_accumulation_steps (now 2)" in told
+    assert "--activation_checkpointing true" in advice(options, training(1), True)
+    assert advice(options, training(32), False) == "lower --decoding_batch_size (now 32)"

@@ -8,7 +8,7 @@ import pytest
 from mrs_trainers.multiple_choice import make_parser
 
 from mrs_suggest.common.arguments import parse_with_config
-from mrs_suggest.training.choice.options import require_sound_choice
+from mrs_suggest.training.choice.options import sound_choice
 from mrs_suggest.training.choice.setups import SETUPS
 
 NAMES = {"co_zs": "CO-ZS", "co_tlv": "CO-TLV", "si_zs": "SI-ZS", "si_co_zs": "SI+CO-ZS", "si_co_tlv": "SI+CO-TLV"}
@@ -27,7 +27,7 @@ def test_every_setup_has_its_file(repository: Path) -> None:
 def test_a_file_has_the_values_of_appendix_c(repository: Path, name: str) -> None:
     path = configs(repository) / f"{name}.yaml"
     options, training = parse_with_config(make_parser(), ["--config", str(path), "--data", "x", "--use_cpu", "true"])
-    require_sound_choice(options, training)
+    sound_choice(options, training)
     assert options.setup == NAMES.get(name, "CO-ZS")
     assert training.eval_steps == training.save_steps == (500 if name == "si_zs" else 10)
     assert (options.patience, training.max_grad_norm, training.adam_epsilon) == (10, 1, 1e-8)

@@ -17,11 +17,11 @@ from transformers import MT5Config, MT5ForConditionalGeneration
 
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.models.retrieval.tiny import train_tokenizer
+from mrs_suggest.training.generation.denoising_steps import noising_of
+from mrs_suggest.training.generation.interpolation import copied_weights, interpolate, set_between
 from mrs_suggest.training.generation.model import build_generator
 from mrs_suggest.training.generation.options import GenerationArguments, require_own_options, resolved_search
-from mrs_suggest.training.reply.generation.denoising_steps import noising_of
-from mrs_suggest.training.reply.generation.interpolation import copied_weights, interpolate, set_between
-from mrs_suggest.training.reply.watching import Watch, WatchesLanguages, make_watch, watch_record
+from mrs_suggest.training.generation.watching import Watch, WatchesLanguages, make_watch, watch_record
 from mrs_suggest.training.sampling import MixedSampler, PairSampler
 
 TEXT = {"denoising_text": ["es=es.txt"], "denoising_share": 0.2}
@@ -116,7 +116,7 @@ class Trainer:
     control: Any = field(default_factory=lambda: SimpleNamespace(should_training_stop=False))
     told: list[dict[str, float]] = field(default_factory=list)
 
-    def tell_figures(self, figures: Any, prefix: str) -> dict[str, float]:
+    def log_figures(self, figures: Any, prefix: str) -> dict[str, float]:
         self.told.append(figures)
         return {f"{prefix}_{name}": value for name, value in figures.items()}
 
@@ -140,7 +140,7 @@ def watched(limit: float) -> Any:
 def test_a_run_stops_above_its_limit_and_keeps_what_was_before(capsys: pytest.CaptureFixture[str]) -> None:
     trainer = watched(0.1)
     best = [
-        trainer._determine_best_metric(trainer.tell_figures({"loss": loss, **share}, "eval"), None)
+        trainer._determine_best_metric(trainer.log_figures({"loss": loss, **share}, "eval"), None)
         for loss, share in ((3.0, {}), (2.0, {"wrong_language": 0.1}), (1.0, {"wrong_language": 0.11}))
     ]
     assert best == [True, True, False], "the last one has the lowest loss"
@@ -153,14 +153,14 @@ def test_a_run_stops_above_its_limit_and_keeps_what_was_before(capsys: pytest.Ca
 
 def test_the_first_checkpoint_is_kept_even_above_the_limit(capsys: pytest.CaptureFixture[str]) -> None:
     trainer = watched(0.0)
-    assert trainer._determine_best_metric(trainer.tell_figures({"loss": 3.0, "wrong_language": 1.0}, "eval"), None)
+    assert trainer._determine_best_metric(trainer.log_figures({"loss": 3.0, "wrong_language": 1.0}, "eval"), None)
     assert trainer.control.should_training_stop
     assert "it is the first checkpoint, and is kept: evaluate more often" in capsys.readouterr().out
 
 
 def test_a_share_that_cannot_be_told_stops_nothing() -> None:
     trainer = watched(0.0)
-    trainer.tell_figures({"loss": 3.0}, "eval")
+    trainer.log_figures({"loss": 3.0}, "eval")
     assert not trainer.control.should_training_stop
     assert Watched().watched_figures() == {}, "nothing is watched unasked"
 

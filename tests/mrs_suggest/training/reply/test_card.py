@@ -22,11 +22,11 @@ from mrs_suggest.cli import models
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.common.hub.baselines import read_baselines
 from mrs_suggest.common.text.predictions import Prediction, write_predictions
-from mrs_suggest.evaluation.scores.scoring import score_file
+from mrs_suggest.evaluation.scores.metrics import score_file
 from mrs_suggest.training.export.base_model import base_license, started_from
 from mrs_suggest.training.export.families import model_card, publication
+from mrs_suggest.training.record import run_record
 from mrs_suggest.training.reply.card import MESSAGES
-from mrs_suggest.training.run import run_record
 from tests.hub.store import card_errors
 
 Record = dict[str, Any]

@@ -174,7 +174,7 @@ def test_a_bare_command_trains_the_quickstart(monkeypatch: pytest.MonkeyPatch) -
     from mrs_trainers import retrieval
 
     seen: list[Any] = []
-    monkeypatch.setattr(retrieval, "train", lambda _, options, training: seen.append((options, training)))
+    monkeypatch.setattr(retrieval, "run", lambda options, training: seen.append((options, training)))
     monkeypatch.setattr("sys.argv", ["retrieval.py"])
     assert retrieval.main() == retrieval.main([]) == retrieval.main(["--seed", "7"]) == 0
     for options, training in seen[:2]:

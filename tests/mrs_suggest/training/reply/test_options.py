@@ -10,10 +10,10 @@ import pytest
 import torch
 
 from mrs_suggest.common.errors import InputError
-from mrs_suggest.training.options import require_least, with_model_revision
-from mrs_suggest.training.reply.options import ReplyArguments, require_sound
-from mrs_suggest.training.reply.retrieval.retrieval_options import RetrievalTrainingArguments
+from mrs_suggest.training.options import require_integrations, require_least, with_model_revision
+from mrs_suggest.training.reply.options import ReplyArguments, sound_reply
 from mrs_suggest.training.reply.settings import make_plan
+from mrs_suggest.training.retrieval.options import RetrievalTrainingArguments
 from mrs_suggest.training.sampling import BATCHES, WINDOW
 
 METRICS = ("weighted_rouge", "mrr")
@@ -44,7 +44,7 @@ class Training:
 
 
 def check(training: Training | None = None, **options: Any) -> None:
-    require_sound(ReplyArguments(**options), training or Training(), METRICS)  # type: ignore[arg-type]
+    sound_reply(ReplyArguments(**options), training or Training(), METRICS)  # type: ignore[arg-type]
 
 
 def test_the_defaults_are_sound() -> None:
@@ -85,11 +85,11 @@ def test_what_would_fail_later_or_have_no_effect_is_refused(
 
 def test_a_retriever_on_several_ranks_must_look_for_unused_parameters() -> None:
     """DDP else ends in a stack trace at the second pass of a step."""
-    from mrs_trainers.retrieval import Retrieval
+    from mrs_suggest.training.retrieval.options import WITHOUT_EFFECT
 
     training: Any = Training(ddp_find_unused_parameters=False)
     with pytest.raises(InputError, match="--ddp_find_unused_parameters: has no effect here: a pass uses one"):
-        require_sound(ReplyArguments(), training, METRICS, Retrieval.without_effect)
+        sound_reply(ReplyArguments(), training, METRICS, WITHOUT_EFFECT)
 
 
 def test_the_defaults_are_a_plan_of_any_data() -> None:
@@ -152,9 +152,9 @@ def test_an_integration_without_its_package_is_refused(
     for package in ("wandb", "trackio"):
         monkeypatch.setattr(integration_utils, f"is_{package}_available", lambda: False)
         with pytest.raises(InputError, match=rf"^--report_to {package}: .* requires {package} to be installed.*\.$"):
-            check(Training(report_to=(package,)))
+            require_integrations((package,))
     with pytest.raises(InputError, match="^--report_to wanbd: wanbd is not supported, only azure_ml, "):
-        check(Training(report_to=("wanbd",)))
+        require_integrations(("wanbd",))
     assert capsys.readouterr() == ("", "")
 
 

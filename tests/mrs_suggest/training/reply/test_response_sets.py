@@ -17,15 +17,15 @@ from mrs_suggest.common.io.manifest import require_undamaged
 from mrs_suggest.models.retrieval.dual_encoder import load_dual_encoder
 from mrs_suggest.models.retrieval.encode import encode_replies
 from mrs_suggest.suggest.index.response_index import ResponseIndex, ResponseIndexes
-from mrs_suggest.suggest.ranked_suggester import RankedSuggester
 from mrs_suggest.suggest.ranking.second_stage import SecondStage
 from mrs_suggest.suggest.reply_tags import ReplyTags
+from mrs_suggest.suggest.retrieval_suggester import RetrievalSuggester
 from mrs_suggest.suggest.suggester import Suggester
 from mrs_suggest.training.export.families import model_card
+from mrs_suggest.training.record import read_record, write_record
 from mrs_suggest.training.reply.families import RETRIEVAL
 from mrs_suggest.training.reply.response_file import read_response_file
 from mrs_suggest.training.reply.response_sets import ADDED, BUILT, REMOVED, ResponseSets
-from mrs_suggest.training.run import read_record, write_record
 
 OWN = """reply,weight,tags
 "Your order ships today, promise.",40,shipping
@@ -60,9 +60,10 @@ def changed(
     return ResponseSets(run).change(read_response_file(file), language, action, file, out, keep_others=keep_others)
 
 
-def ranked(folder: Path) -> RankedSuggester:
+def ranked(folder: Path) -> RetrievalSuggester:
     model = Suggester.load(folder, verify=True).model
-    assert isinstance(model, RankedSuggester)
+    assert isinstance(model, RetrievalSuggester)
+    assert model.rankers
     return model
 
 
@@ -149,7 +150,7 @@ def test_added_replies_stand_before_those_that_only_the_memory_has(run: Path) ->
     }  # fmt: skip
     assert (model.rankers["en"].source(401), model.rankers["en"].source(402)) == ("set", "memory")
     part = model.restricted("en", np.array([0, 401, 402]))
-    assert isinstance(part, RankedSuggester)
+    assert part is not None
     assert part.rankers["en"].own == 2
     changed(run, OWN, keep_others=True)
     stored = {**facts, "own_replies": {"es": 100}, "width": 40}
@@ -280,7 +281,8 @@ def test_a_new_language_alone_leaves_no_ranker(run: Path) -> None:
     changed(run, 'reply\n"Ja, gerne!"\n"Nein, leider nicht."\n', language="de-AT")
     suggester = Suggester.load(run, verify=True)
     assert suggester.languages == ["de-AT"]
-    assert not isinstance(suggester.model, RankedSuggester)
+    assert isinstance(suggester.model, RetrievalSuggester)
+    assert not suggester.model.rankers
     assert {one.reply for one in suggester.suggest(["Kommst du heute Abend zum Essen?"])[0]} == {
         "Ja, gerne!", "Nein, leider nicht.",
     }  # fmt: skip

@@ -8,7 +8,7 @@ import pytest
 from mrs_trainers.understanding import make_parser
 
 from mrs_suggest.common.arguments import parse_with_config
-from mrs_suggest.training.understanding.options import require_sound_understanding
+from mrs_suggest.training.understanding.options import sound_understanding
 from mrs_suggest.training.understanding.tasks import UNDERSTANDING_TASKS
 
 # learning rate, batch, epochs: section 6.1
@@ -29,7 +29,7 @@ def test_every_task_has_its_file(repository: Path) -> None:
 def test_a_file_has_the_values_of_the_paper(repository: Path, name: str) -> None:
     path = folder(repository) / f"{name}.yaml"
     options, training = parse_with_config(make_parser(), ["--config", str(path), "--data", "x", "--use_cpu", "true"])
-    require_sound_understanding(options, training)
+    sound_understanding(options, training)
     found = training.learning_rate, training.per_device_train_batch_size, training.num_train_epochs
     assert found == PAPER[name]
     assert (options.max_tokens, training.eval_strategy, training.save_strategy) == (512, "epoch", "epoch")

@@ -21,7 +21,7 @@ from mrs_datasets.builders.reddit.cleaning.clean import (
     clean_text,
 )
 from mrs_datasets.builders.reddit.cleaning.language import KEPT
-from mrs_datasets.builders.reddit.cleaning.markup import mask
+from mrs_datasets.builders.reddit.cleaning.masks import mask
 
 MASKS = CleanRules(markdown=False, quotes=False)
 VISIBLE = r"""

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from mrs_datasets.builders.reddit.cleaning import filter as rules
 from mrs_datasets.builders.reddit.cleaning.filter import CLEAN, PAPER, FilterCounts, Rules, filter_batch
-from mrs_datasets.builders.reddit.schema import COMMENTS
+from mrs_datasets.builders.reddit.read import COMMENTS
 
 ROW = {
     "id": "zzc1",
@@ -110,7 +110,7 @@ def test_a_slice_and_an_empty_batch() -> None:
     counts = FilterCounts()
     assert filter_batch(batch.slice(1), PAPER, counts)["id"].to_pylist() == ["zzc1", "last"]
     assert filter_batch(batch.slice(4), PAPER, counts).num_rows == 0
-    assert counts.as_dict() == {"seen": 3, "kept": 2, "dropped": {rules.LOW_SCORE: 1}, "samples": {}}
+    assert vars(counts) == {"seen": 3, "kept": 2, "dropped": {rules.LOW_SCORE: 1}, "samples": {}}
 
 
 ROWS = st.lists(

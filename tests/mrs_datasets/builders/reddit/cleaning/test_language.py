@@ -19,7 +19,6 @@ from mrs_datasets.builders.reddit.cleaning.language import (
     identify_pairs,
     languages_with,
 )
-from mrs_suggest.common.errors import InputError
 from mrs_suggest.common.text.language_id import LanguageIdentifier
 
 WORDS = st.text("ab \n\r\u2028é日", max_size=5)
@@ -58,7 +57,7 @@ def test_every_pair_is_kept_or_counted_whatever_the_batches(
     identifier = Stub()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(language_module, "BATCH_ROWS", batch)
-        found, outcomes = identify_pairs(pairs, identifier)
+        found, outcomes = identify_pairs(pairs, identifier, 0.7)
     expected = [number for number, row in enumerate(rows) if row[0] != "und" and row[1] > 0.7]
     assert found["order"].to_pylist() == expected
     assert found["language"].to_pylist() == [rows[number][0] for number in expected]
@@ -74,16 +73,14 @@ def test_every_pair_is_kept_or_counted_whatever_the_batches(
 
 def test_message_and_reply_are_one_line_and_stay_as_they_were() -> None:
     identifier = Stub()
-    found, _ = identify_pairs(table([("sv 0.9 hej\r\npå dig", "tack\n\tdetsamma")]), identifier)
+    found, _ = identify_pairs(table([("sv 0.9 hej\r\npå dig", "tack\n\tdetsamma")]), identifier, 0.7)
     assert identifier.texts == ["sv 0.9 hej  på dig tack \tdetsamma"]
     assert found["message"].to_pylist() == ["sv 0.9 hej\r\npå dig"]
-    again, _ = identify_pairs(found, identifier)
-    assert again.column_names == found.column_names
 
 
 def test_masks_are_of_no_language() -> None:
     identifier = Stub()
-    found, _ = identify_pairs(table([("sv 0.9 se <url>, <user>", "tack <email> <phone><ip> < url >")]), identifier)
+    found, _ = identify_pairs(table([("sv 0.9 se <url>, <user>", "tack <email> <phone><ip> < url >")]), identifier, 0.7)
     assert identifier.texts == ["sv 0.9 se  ,   tack      < url >"]
     assert found["message"].to_pylist() == ["sv 0.9 se <url>, <user>"]
 
@@ -95,22 +92,16 @@ def test_a_score_at_the_bound_is_too_low(bound: float, kept: int) -> None:
 
 
 def test_no_pairs_have_no_language() -> None:
-    found, outcomes = identify_pairs(table([]), Stub())
+    found, outcomes = identify_pairs(table([]), Stub(), 0.7)
     assert found.column_names == ["message", "reply", "order", "language"]
     assert found["language"].type == pa.string()
     assert outcomes == Counter()
 
 
-@pytest.mark.parametrize("score", [-0.1, 1.01, float("nan")])
-def test_a_bound_that_no_probability_has_is_refused(score: float) -> None:
-    with pytest.raises(InputError, match="--min-language-score: expected a number from 0 to 1, found"):
-        identify_pairs(table([]), Stub(), score)
-
-
 def test_languages_with_enough_pairs_come_by_their_number() -> None:
     outcomes = {("en", KEPT): 3, ("de", KEPT): 5, ("es", KEPT): 3, ("sv", KEPT): 2, ("sv", LOW_SCORE): 9}
     assert languages_with(outcomes, 3) == ["de", "en", "es"]
-    assert languages_with(outcomes) == []
+    assert languages_with(outcomes, 6) == []
 
 
 def test_a_model_of_fasttext_names_the_languages(tmp_path: Path) -> None:

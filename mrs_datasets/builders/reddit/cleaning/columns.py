@@ -1,0 +1,107 @@
+"""Functions on columns of texts: only the texts that a pattern finds become Python strings; and stable hashes.
+
+The pattern of a step finds every text that its function changes, and perhaps others. RE2 matches it over the whole
+column (.3 us a comment). RE2 has no look-around, its `\\s` and `\\w` are ASCII and its folding of case lacks the dotted
+and the dotless i; so a pattern names characters instead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from mrs_suggest.common.errors import MissingExtraError
+
+BATCH_ROWS = 16_384  # Python texts in memory at once
+
+
+class Step(NamedTuple):
+    """A function of one text, and a pattern in RE2's syntax that finds all texts it changes."""
+
+    change: Callable[[str], str]
+    may_change: str
+
+
+def change_in_turn(texts: pa.Array, steps: Sequence[Step]) -> tuple[pa.Array, NDArray[np.int64]]:
+    """Apply steps to each text, one after the other.
+
+    A text that no step's pattern finds is not changed by the first step, so not by the second, and so on.
+
+    Args:
+        texts: strings without nulls.
+
+    Returns:
+        The texts, and the rows of those that changed, in their order.
+    """
+    found = found_rows(texts, "|".join(step.may_change for step in steps))
+    if not len(found):
+        return texts, found
+    before = after = texts.take(pa.array(found))
+    for step in steps:
+        after = _change(after, step)
+    other = _booleans(pc.not_equal(after, before))
+    return with_rows(texts, found[other], after.filter(pa.array(other))), found[other]
+
+
+def _change(texts: pa.Array, step: Step) -> pa.Array:
+    found = found_rows(texts, step.may_change)
+    rows: list[int] = []
+    changed: list[str] = []
+    for start in range(0, len(found), BATCH_ROWS):
+        part = found[start : start + BATCH_ROWS]
+        for row, text in zip(part.tolist(), texts.take(pa.array(part)).to_pylist(), strict=True):
+            other = step.change(text)
+            if other != text:
+                rows.append(row)
+                changed.append(other)
+    return with_rows(texts, np.array(rows, np.int64), pa.array(changed, texts.type))
+
+
+def with_rows(texts: pa.Array, rows: NDArray[np.int64], others: pa.Array) -> pa.Array:
+    """The texts with those of ascending `rows` replaced by `others`."""
+    if not len(rows):
+        return texts
+    replaced = np.zeros(len(texts), bool)
+    replaced[rows] = True
+    return pc.replace_with_mask(texts, pa.array(replaced), others)
+
+
+def found_rows(texts: pa.Array, pattern: str) -> NDArray[np.int64]:
+    """The rows of the texts that have a match of a pattern in RE2's syntax."""
+    return np.flatnonzero(_booleans(pc.match_substring_regex(texts, pattern)))
+
+
+def _booleans(values: pa.Array) -> NDArray[np.bool_]:
+    return np.asarray(values.to_numpy(zero_copy_only=False), bool)
+
+
+def stable_hashes(values: pa.Array) -> NDArray[np.uint64]:
+    """xxHash64 of every string (UTF-8, seed 0): the same on every machine and in every version.
+
+    Raises:
+        MissingExtraError: xxhash is not installed.
+
+    >>> stable_hashes(pa.array(["abc"])).tolist()
+    [4952883123889572249]
+    """
+    try:
+        from xxhash import xxh64_intdigest
+    except ImportError:
+        raise MissingExtraError("xxhash", "reddit", "a build in stages") from None
+    return np.fromiter(map(xxh64_intdigest, values.cast(pa.binary()).to_pylist()), np.uint64, count=len(values))
+
+
+def mix(keys: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """The finaliser of SplitMix64 (Steele et al. 2014): a one-to-one scrambling of 64-bit numbers.
+
+    The buckets of the partition are remainders of the same keys: unmixed, the split of a bucket would be lopsided.
+    """
+    mixed = keys.astype(np.uint64) + np.uint64(0x9E3779B97F4A7C15)
+    mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return mixed ^ (mixed >> np.uint64(31))

@@ -1,0 +1,339 @@
+"""Masks for links, paths to threads, full ids, names of users, e-mail addresses, telephone numbers and IP addresses.
+
+The patterns of personal data are narrow on purpose: years, dates, times, prices, versions and large numbers stay. A
+number counts as a telephone number if it is written like one (with a plus sign or 00 and a country, with an area code
+and the usual separators, or after a word such as `tel`), not just by its number of digits. Libraries that know all
+numbering plans (phonenumbers) need the writer's country, which is unknown here.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from collections.abc import Callable
+from functools import partial
+from re import Match
+from typing import NamedTuple
+
+from mrs_datasets.builders.reddit.cleaning.columns import Step
+
+URL, USER, EMAIL, PHONE, IP = "<url>", "<user>", "<email>", "<phone>", "<ip>"
+MASK_PATTERN = "<(?:url|user|email|phone|ip)>"
+LETTERS = "A-Za-z0-9À-ɏͰ-ӿ"  # of scripts with spaces between words
+
+
+def mask(text: str) -> str:
+    """Replace by masks: links, paths of threads and full ids, mentions of users, e-mail addresses (also spelled out),
+    telephone numbers and IP addresses.
+
+    >>> mask("https://example.com/a_(b), thanks to u/some-one and a@example.com")
+    '<url>, thanks to <user> and <email>'
+    """
+    for step in MASKS:
+        text = step.change(text)
+    return text
+
+
+# --- Links, names and e-mail addresses --------------------------------------------------------------------------------
+
+# A slash, also escaped or written as an entity; dumps write the ampersand of an entity as an entity, too.
+_SLASH_ENTITY = r"&(?:amp;){0,3}(?:#0{0,5}47|#x0{0,5}2f|sol);"
+_SLASH = rf"(?:\\{{0,9}}(?:/|{_SLASH_ENTITY}))"
+_HIDDEN_SLASH = re.compile(_SLASH_ENTITY, re.IGNORECASE)
+# An address may have letters of all scripts (RFC 3987), up to white space or punctuation of the sentence. Scripts
+# without spaces between words have no space after an address either: their letters belong to it if they follow a
+# delimiter or each other (/wiki/日本), and to the sentence if they follow a Latin letter or digit (/aを見て).
+_SPACED = (
+    "\u00aa\u00b5\u00ba\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u037d\u037f-\u0386\u0388-\u0559\u0560-\u0588\u0591-\u05bd"
+    "\u05bf\u05c1\u05c2\u05d0-\u05f2\u0610-\u061a\u0620-\u0669\u066e-\u06d3\u06d5-\u06ff\u0710-\u0963\u0966-\u096f"
+    "\u0971-\u0dff\u10a0-\u10fa\u10fc-\u10ff\u1200-\u1360\u1369-\u166c\u1800-\u1fff\u200c\u200d\u2c00-\u2dff"
+    "\ua4d0-\ua4fd\ua500-\ua95f\ua980-\uabff\ufb00-\ufd3d\ufd50-\ufdff\ufe70-\ufefc\U00010000-\U0001cfff"
+)
+_UNSPACED = (
+    "\u0e00-\u0e4e\u0e50-\u0fff\u1000-\u1049\u1050-\u109f\u1100-\u11ff\u1780-\u17d3\u17dc-\u17f9\u3005-\u3007"
+    "\u3021-\u302f\u3031-\u30ff\u3105-\u318e\u31a0-\u31ff\u3400-\u4dbf\u4e00-\ua4cf\ua960-\ua97f\uac00-\ud7ff"
+    "\uf900-\ufaff\uff10-\uff19\uff21-\uff3a\uff41-\uff5a\uff66-\uff9f\U00020000-\U0003ffff"
+)
+_URL_END = rf"(?:[!#-;=?-\]_a-zA-Z~{_SPACED}]|(?<=[!#-/:;=?@\[\]_~\u0080-\U0010ffff])[{_UNSPACED}])*"
+_TOP_LEVEL = (
+    "com|org|net|edu|gov|info|io|co|me|tv|be|ly|gg|gl|it|re|st|to|us|uk|ca|au|nz|br|mx|ar|cl|eu|ch|at|de|es|pt|fr|jp|"
+    "se|nl|ru|"
+    "рф|xn--[a-z0-9-]{1,59}|dev|app|xyz|ai|ie|ink|page|link|site|online|shop|club|news|blog|live|gle|im|in|pl|fi|no|dk|cz|kr|cn|tw|tk|cc"
+)
+
+
+class _Slashes(NamedTuple):
+    """Patterns with slashes of some form: of addresses, of paths to pages and threads, of users."""
+
+    address: re.Pattern[str]
+    path: re.Pattern[str]
+    user: re.Pattern[str]
+
+
+def _with_slashes(slash: str) -> _Slashes:
+    """The patterns for slashes of this form."""
+    s = slash
+    address = rf"<[a-z0-9+.-]{{2,20}}:{s}{s}[^\s<>]*>|[a-z0-9+.-]{{2,20}}:{s}{s}{_URL_END}"
+    path = (
+        rf"(?<![{LETTERS}.-])(?:[{LETTERS}-]{{1,63}}\.){{1,8}}(?:{_TOP_LEVEL})(?::[0-9]{{1,5}})?{s}{_URL_END}"
+        rf"|(?<![a-z0-9]){s}?r{s}(?:\\?[a-z0-9_]){{1,30}}{s}(?:comments|s){s}{_URL_END}"
+        rf"|(?<![a-z0-9/]){s}?comments{s}[a-z0-9]{{4,}}{s}{_URL_END}"
+    )
+    # `u/name` and `r/u_name` where a word may start, `/u/name`, `/user/name` and `/r/u_name` anywhere; with the escapes
+    # that hide `_` from Markdown.
+    user = (
+        rf"(?:{s}(?:u(?:ser)?{s}|r{s}u\\?_)|(?<![a-z0-9])(?:u{s}|r{s}u\\?_))"
+        rf"(?:\\?[a-z0-9_-])+(?:{s}[a-z0-9_-]+)*"
+    )
+    return _Slashes(*(re.compile(pattern, re.IGNORECASE) for pattern in (address, path, user)))
+
+
+# The link for sending a message to a user.
+_COMPOSE = re.compile(
+    rf"(?:(?<![a-z0-9])|{_SLASH})message{_SLASH}compose{_SLASH}?\\?\?(?:[!-~]{{1,300}}?[&;])?to\\?={_URL_END}",
+    re.IGNORECASE,
+)
+_PLAIN_SLASHES, _ANY_SLASHES = _with_slashes("/"), _with_slashes(_SLASH)
+_WWW = re.compile(rf"(?<![a-z0-9.-])www[0-9]?\.[^\W_]{_URL_END}", re.IGNORECASE)
+# The full id of a comment, a user, a post, a message, a community or an award.
+_FULL_ID = re.compile(rf"(?<![{LETTERS}])(?<![{LETTERS}]_)t[1-6]\\?_[a-z0-9]{{5,10}}(?!_?[{LETTERS}])")
+_ATOM = rf"{LETTERS}.!#$%&'+/=?_{{|}}~\\\-"
+_EMAIL = re.compile(rf"(?:(?<![{_ATOM}])[{_ATOM}]+|[*^`])@(?:[{LETTERS}-]+\.)+[{LETTERS}-]{{2,}}")
+
+
+def _mask_addresses(text: str) -> str:
+    if _has_hidden_slash(text):
+        return _ANY_SLASHES.address.sub(_masked_address, text)
+    return _PLAIN_SLASHES.address.sub(_masked_address, text) if "://" in text else text
+
+
+def _mask_paths(text: str) -> str:
+    if _has_hidden_slash(text):
+        return _ANY_SLASHES.path.sub(_masked_address, text)
+    return _PLAIN_SLASHES.path.sub(_masked_address, text) if "/" in text else text
+
+
+def _mask_compose(text: str) -> str:
+    return _COMPOSE.sub(_masked_address, text) if "compose" in text.lower() else text
+
+
+def _mask_users(text: str) -> str:
+    if _has_hidden_slash(text):
+        return _ANY_SLASHES.user.sub(USER, text)
+    return _PLAIN_SLASHES.user.sub(USER, text) if "/" in text else text
+
+
+def _mask_full_ids(text: str) -> str:
+    return _FULL_ID.sub(URL, text) if "_" in text else text
+
+
+def _mask_www(text: str) -> str:
+    return _WWW.sub(_masked_address, text) if "ww" in text or "WW" in text else text
+
+
+def _mask_emails(text: str) -> str:
+    return _EMAIL.sub(EMAIL, text) if "@" in text else text
+
+
+def _has_hidden_slash(text: str) -> bool:
+    return "\\/" in text or ("&" in text and _HIDDEN_SLASH.search(text) is not None)
+
+
+def _masked_address(found: Match[str]) -> str:
+    """The mask, followed by the punctuation that belongs to the sentence."""
+    address = found.group()
+    if address.startswith("<"):
+        return URL
+    rest = address[len(address.rstrip(".,:;!?'*_~)]")) :]
+    if rest.startswith(")") and "(" in address:
+        rest = rest[1:]
+    return URL + rest
+
+
+# --- Telephone numbers, IP addresses, e-mail addresses spelled out ----------------------------------------------------
+
+_MANY_DIGITS = re.compile(r"[0-9](?:[^0-9]{0,3}[0-9]){6}")
+_DATE = re.compile(r"(?<![0-9])(?:[0-3]?[0-9]([./-])[01]?[0-9]\1(?:19|20)[0-9]{2}|(?:19|20)[0-9]{2}([./-])[01][0-9]\2)")
+_YEARS = re.compile(r"(?:19|20)[0-9]{2}[- ](?:19|20)[0-9]{2}$")
+_END = r"(?![\w%€$£°]|[-.,:/][0-9])"
+_AFTER_WORD = (
+    r"(?:tel|telefon|telefono|teléfono|telefone|téléphone|telefoon|phone|cell|mobile|handy|fax|whats ?app|телефон|тел|"
+    r"電話|電話番号)"
+)
+
+
+def _international(found: str) -> bool:
+    """`+49 170 1234567`: 9 to 15 digits (E.164), and not a round number."""
+    digits = re.sub(r"[^0-9]", "", found).removeprefix("00")
+    return 9 <= len(digits) <= 15 and not digits.endswith("0000") and not _DATE.search(found)
+
+
+def _national(found: str) -> bool:
+    """`0170 1234567`, `06 12 34 56 78`, `03-1234-5678`: 9 to 12 digits; not a date or a list of small numbers."""
+    parts = re.findall(r"[0-9]+", found)
+    small = len(parts) > 2 and all(part.startswith("0") for part in parts)
+    return 9 <= sum(map(len, parts)) <= 12 and not small and not _DATE.search(found)
+
+
+def _any(_: str) -> bool:
+    return True
+
+
+_PHONES: tuple[tuple[re.Pattern[str], Callable[[str], bool]], ...] = (
+    (
+        re.compile(
+            rf"(?<![\w+])(?:\+|00)[1-9][0-9]{{0,2}}(?:[ .\-/\u00a0]{{0,2}}(?:\([0-9]{{1,5}}\)|[0-9]{{1,12}})){{1,6}}"
+            rf"{_END}"
+        ),
+        _international,
+    ),
+    (  # North America
+        re.compile(
+            r"(?<![\w.,+$€£/-])(?:1[ .-])?(?:\([2-9][0-9]{2}\) ?[0-9]{3}[-. ]|[2-9][0-9]{2}([-.])[0-9]{3}\1)[0-9]{4}"
+            + _END
+        ),
+        _any,
+    ),
+    (re.compile(rf"(?<![\w.,+:$€£/-])0[1-9](?:([ .-])[0-9]{{2}})(?:\1[0-9]{{2}}){{3}}{_END}"), _national),  # France
+    (
+        re.compile(
+            r"(?<![\w.,+:$€£/-])(?:\(0[0-9]{1,4}\) ?|0[0-9]{1,4} ?[-/ ] ?)[0-9]{2,8}(?:[- ][0-9]{2,5}){0,4}" + _END
+        ),
+        _national,
+    ),
+    (  # Russia
+        re.compile(
+            rf"(?<![\w.,+$€£/-])8[ -]?(?:\(9[0-9]{{2}}\)|9[0-9]{{2}})[ -]?[0-9]{{3}}[ -][0-9]{{2}}[ -][0-9]{{2}}{_END}"
+        ),
+        _any,
+    ),
+    (  # Brazil
+        re.compile(rf"(?<!\w)\([1-9][0-9]\) ?9?[0-9]{{4}}[- ][0-9]{{4}}{_END}"),
+        lambda found: not _YEARS.search(found),
+    ),
+)
+_NAMED_PHONE = re.compile(
+    rf"(?<!\w)({_AFTER_WORD}(?:[ -]?(?:number|nummer|no|nr|número|numero|numéro|номер))?"
+    r"[.: ]{0,3}(?:(?:is|ist|es|è|est|é) )?)(\+?\(?[0-9](?:[ .\-/()]{0,2}[0-9]){6,14})" + _END,
+    re.IGNORECASE,
+)
+
+_OCTET = r"(?:25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])"
+_IPV4 = re.compile(rf"(?<![\w.])(?:{_OCTET}\.){{3}}{_OCTET}(?!\w|\.[0-9])(?::[0-9]{{1,5}}(?!\w)|/[0-9]{{1,2}}(?!\w))?")
+_IPV6 = re.compile(r"(?<![\w:.])[0-9a-f]{0,4}(?::[0-9a-f]{0,4}){2,8}(?![\w:])", re.IGNORECASE)
+_VERSION = re.compile(
+    r"(?:v|ver|version|versión|versão|versione|versie|версия|build|firmware|release|update|patch|driver|kernel|chrome|"
+    r"firefox|safari|android|ios|windows|java|php|python|section|§)[.: ]{0,2}$",
+    re.IGNORECASE,
+)
+
+_DOT_WORD = r"(?:dot|punkt|punto|point|ponto|точка)"
+_LOCAL = r"(?<![\w.+-])[\w.+-]{1,64}"
+_LABEL = r"[\w-]{1,63}"
+_CLOSED_DOT = rf"\s{{0,2}}[\[({{<]\s?(?:{_DOT_WORD}|\.)\s?[\])}}>]\s{{0,2}}"
+_SPOKEN_DOT = rf"(?:{_CLOSED_DOT}|\s{{1,2}}{_DOT_WORD}\s{{1,2}})"
+_CLOSED_AT = r"\s{0,2}[\[({<]\s?(?:at|arroba|ät|собака|@)\s?[\])}>]\s{0,2}"
+_PROVIDER = r"(?:gmail|googlemail|yahoo|hotmail|outlook|icloud|aol|gmx|proton(?:mail)?|ymail|msn|yandex|mail)"
+_SPELLED = re.compile(
+    rf"{_LOCAL}(?:{_CLOSED_DOT}{_LABEL}){{0,3}}"
+    rf"(?:{_CLOSED_AT}{_LABEL}(?:(?:{_SPOKEN_DOT}|\.){_LABEL}){{0,3}}(?:{_SPOKEN_DOT}|\.)"
+    rf"|\s?@\s?{_LABEL}{_SPOKEN_DOT}"
+    rf"|\sat\s{_PROVIDER}{_SPOKEN_DOT})[^\W\d_]{{2,20}}",
+    re.IGNORECASE,
+)
+_MAY_BE_SPELLED = re.compile(r"[\[({<]\s?(?:at|arroba|ät|собака|@)\s?[\])}>]|@|\sat\s", re.IGNORECASE)
+
+
+def _mask_spelled(text: str) -> str:
+    octets = text.encode("utf-8", "replace")  # scanning bytes takes a third of the patterns' time
+    spelled = b" at " in octets or b" AT " in octets or len(octets.translate(None, b"@[({<")) < len(octets)
+    return _SPELLED.sub(EMAIL, text) if spelled and _MAY_BE_SPELLED.search(text) else text
+
+
+def _mask_phones(text: str) -> str:
+    octets = text.encode("utf-8", "replace")
+    if len(octets) - len(octets.translate(None, b"0123456789")) < 7 or not _MANY_DIGITS.search(text):
+        return text
+    for pattern, accept in _PHONES:
+        text = pattern.sub(partial(_phone, accept), text)
+    return _NAMED_PHONE.sub(_named, text)
+
+
+def _mask_ipv4(text: str) -> str:
+    return _IPV4.sub(_ipv4, text) if text.count(".") >= 3 else text
+
+
+def _mask_ipv6(text: str) -> str:
+    return _IPV6.sub(_ipv6, text) if text.count(":") >= 2 else text
+
+
+def _phone(accept: Callable[[str], bool], found: Match[str]) -> str:
+    return PHONE if accept(found[0]) else found[0]
+
+
+def _named(found: Match[str]) -> str:
+    return found[0] if _DATE.search(found[2]) else found[1] + PHONE
+
+
+def _ipv4(found: Match[str]) -> str:
+    """Not four numbers of one digit: mostly a version or a section; only 1 in 400,000 addresses is like that."""
+    numbers = re.findall(r"[0-9]+", found[0])[:4]
+    version = _VERSION.search(found.string, max(0, found.start() - 12), found.start())
+    return found[0] if version or all(len(number) == 1 for number in numbers) else IP
+
+
+def _ipv6(found: Match[str]) -> str:
+    """Three groups or more, one of them long: not `::1`, `a::b`, a time, or the scores of a match."""
+    groups = [group for group in found[0].split(":") if group]
+    try:
+        ipaddress.IPv6Address(found[0])
+    except ValueError:
+        return found[0]
+    number = len(groups) >= 3 and max(map(len, groups)) >= 3 and any(letter.isdigit() for letter in found[0])
+    return IP if number else found[0]
+
+
+# Patterns in RE2's syntax that find all texts a function changes (see `columns`).
+_S, _I = "[sS\u017f]", "[iI\u0130\u0131]"  # what `s` and `i` match, whatever the case
+_OTHER = r"\x{80}-\x{10ffff}"  # outside ASCII: letters, and white space
+_MAY_BE_PHONE = "|".join(
+    (
+        r"(?:\+|00)[1-9][0-9 .\-/()\x{a0}]{7}",
+        r"\([2-9][0-9]{2}\) ?[0-9]{3}[-. ][0-9]{4}|[2-9][0-9]{2}[-.][0-9]{3}[-.][0-9]{4}",
+        r"0[1-9](?:[ .-][0-9]{2}){4}",
+        r"(?:^|[^A-Za-z0-9_.,+:$/-])\(?0[0-9]{1,4}[)\-/ ][0-9 /-]{4}",
+        r"8[ -]?\(?9[0-9]{2}\)?[ -]?[0-9]{3}[ -][0-9]{2}[ -][0-9]{2}",
+        r"\([1-9][0-9]\) ?9?[0-9]{4}[- ][0-9]{4}",
+        r"(?:[tT][eE][lL]|[pP][hH][oO][nN]|[cC][eE][lL]|[mM][oO][bB]|[hH][aA][nN]|[fF][aA][xX]|[aA][pP]{2}|"
+        rf"[{_OTHER}])[^0-9]*[0-9](?:[ .\-/()]{{0,2}}[0-9]){{6}}",
+    )
+)
+_BLANK = rf"[\t-\r\x1c-\x1f {_OTHER}]"
+_MAY_BE_SPELLED_OUT = "|".join(
+    (
+        rf"[\[({{<]{_BLANK}?(?:@|[aA][tT]|[aA][rR]{{2}}[oO][bB][aA]|[{_OTHER}])",
+        rf"@{_BLANK}?[A-Za-z0-9_{_OTHER}-]+{_BLANK}{{0,2}}"
+        rf"(?:[\[({{<]|[dD][oO][tT]|[pP][uU][nN]|[pP][oO]|[{_OTHER}])",
+        rf"[aA][tT]{_BLANK}(?:[gG][mM][aAxX]|[gG][oO]{{2}}|[yY][aA]|[hH][oO][tT]|[oO][uU][tT]|{_I}[cC][lL]|"
+        rf"[aA][oO][lL]|[pP][rR][oO]|[yY][mM][aA]|[mM]{_S}[nN]|[mM][aA]{_I})",
+    )
+)
+
+_HIDDEN = rf"\\/|&(?:[aA][mM][pP];)*(?:#0*47|#[xX]0*2[fF]|{_S}[oO][lL]);"
+MASKS = (
+    Step(_mask_addresses, f"://|{_HIDDEN}"),
+    Step(
+        _mask_paths,
+        rf"\.[A-Za-z0-9\x{{80}}-\x{{10ffff}}-]+(?::[0-9]+)?/|[rR]/[^/ \n]+/(?:[cC]|{_S})|"
+        rf"[cC][oO][mM][mM][eE][nN][tT]{_S}/|{_HIDDEN}",
+    ),
+    Step(_mask_compose, f"/[cC][oO][mM][pP][oO]|{_HIDDEN}"),
+    Step(_mask_users, rf"(?:^|[^A-Za-z0-9])[uU]/|/[uU]{_S}[eE][rR]/|[rR]/[uU]\\?_|{_HIDDEN}"),
+    Step(_mask_full_ids, r"t[1-6]\\?_[a-z0-9]{5}"),
+    Step(_mask_www, r"[wW]{3}[0-9]?\."),
+    Step(_mask_emails, r"@(?:[A-Za-z0-9\x{80}-\x{10ffff}-]+\.)+[A-Za-z0-9\x{80}-\x{10ffff}-]{2}"),
+    Step(_mask_spelled, _MAY_BE_SPELLED_OUT),
+    Step(_mask_phones, _MAY_BE_PHONE),
+    Step(_mask_ipv4, r"[0-9]\.[0-9]+\.[0-9]+\.[0-9]"),
+    Step(_mask_ipv6, "[0-9a-fA-F]::?[0-9a-fA-F]{1,4}::?[0-9a-fA-F]"),
+)

@@ -1,0 +1,291 @@
+"""Stages 3 to 5 for a bucket of all months: join replies to the comments they answer, mask, identify, clean."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache, partial
+from pathlib import Path
+from types import ModuleType
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from mrs_datasets.builders.pipeline.checked_files import write_array, write_batches
+from mrs_datasets.builders.pipeline.stages import Advance, Engine, Shard, ShardCounts, run_stage, summed
+from mrs_datasets.builders.reddit.cleaning.clean import clean_pairs
+from mrs_datasets.builders.reddit.cleaning.columns import change_in_turn, stable_hashes
+from mrs_datasets.builders.reddit.cleaning.language import KEPT, Outcomes, identify_pairs
+from mrs_datasets.builders.reddit.cleaning.masks import MASKS
+from mrs_datasets.builders.reddit.duplicates import keyed_pairs, signature_file
+from mrs_datasets.builders.reddit.partition import read_bucket
+from mrs_datasets.builders.reddit.plan import Build, Settings
+from mrs_datasets.builders.reddit.read import COMMENT_PREFIX, POST_PREFIX
+from mrs_suggest.common.errors import MissingExtraError
+from mrs_suggest.common.io.storage import Location
+from mrs_suggest.common.text.language_id import LanguageIdentifier
+from mrs_suggest.common.text.languages import LANGUAGES
+
+STAGE = "pairs"
+NOT_IN_MRS = "not a language of MRS"
+OTHER_MONTH = "English of another month"
+BATCH_ROWS = 1 << 16  # of a file of pairs
+PAIRS = pa.schema(
+    [
+        ("message", pa.string()),
+        ("reply", pa.string()),
+        ("thread", pa.uint64()),  # xxHash64 of the post's id
+        ("order", pa.uint64()),  # xxHash64 of the reply's id
+        ("parent", pa.uint64()),  # xxHash64 of the message's id
+        ("month", pa.int32()),  # of the reply, UTC: 201801
+    ]
+)
+DUPLICATE = "comment twice"
+POST = "parent is a post"
+MISSING = "parent not in the data"
+SELF = "answers itself"
+CYCLE = "answers in a circle"
+_CHUNK_BYTES = 64 << 20  # of one column's text in the pairs
+_LAST_SECOND = 253_402_300_799  # of the year 9999
+
+
+@dataclass(frozen=True)
+class JoinCounts:
+    """The outcomes of a bucket's comments: `comments == pairs + sum(dropped.values())`.
+
+    Attributes:
+        dropped: by reason, all of which are always there: `DUPLICATE` (a repeated id in the thread), `POST` (the
+            comment answers a post), `MISSING` (it answers a comment that was filtered out, is in a month that was not
+            given, or is listed under another post), `SELF` (its parent is its own id), `CYCLE` (the comment it answers
+            answers it, perhaps via others: one of them must be wrong, and it is unknown which).
+    """
+
+    comments: int
+    pairs: int
+    dropped: dict[str, int]
+
+
+def make_pairs(build: Build, months: Sequence[Location], engine: Engine) -> tuple[list[Location], Outcomes]:
+    """Make the pairs of every bucket; return their files, and how many pairs of each language have which outcome."""
+    folder, funnel, clean = build.work.stage(STAGE), build.funnel, build.settings.clean
+    targets = [folder / f"bucket-{number:05d}.arrow" for number in range(build.plan.buckets)]
+    shards = []
+    for number, target in enumerate(targets):
+        work = partial(pair_shard, months, number, target, build.settings, build.language_model)
+        shards.append(Shard(target.stem, 1, target, work, signature_file(target) if clean else None))
+    counts = run_stage(build.work, STAGE, shards, engine, " buckets")
+    funnel.add("join", sum(c["comments"] for c in counts), summed(c["dropped"] for c in counts))
+    outcomes: Outcomes = Counter()
+    for found in counts:
+        for language, outcome, pairs in found["outcomes"]:
+            outcomes[language, outcome] += pairs
+    dropped: Counter[str] = Counter()
+    for (_, outcome), pairs in sorted(outcomes.items()):
+        if outcome != KEPT:
+            dropped[outcome] += pairs
+    funnel.repairs = dict(sorted(summed(c["repairs"] for c in counts).items()))
+    funnel.add("language and cleaning" if clean else "language", outcomes.total(), dropped)
+    return targets, outcomes
+
+
+def pair_shard(
+    months: Sequence[Location], bucket: int, target: Location, settings: Settings, model: Path, advance: Advance
+) -> ShardCounts:
+    """Write the pairs of a bucket of all months, ordered by language; return the counts of all steps."""
+    pairs, joined = join_bucket(months, bucket)
+    if settings.clean:  # cleaning needs the texts without masks
+        pairs = pairs.append_column("raw message", pairs["message"]).append_column("raw reply", pairs["reply"])
+    pairs, outcomes = identify_pairs(mask_pairs(pairs), _identifier(model), settings.min_language_score)
+    pairs = _of_mrs(pairs, settings, outcomes)
+    repairs: Counter[str] = Counter()
+    if settings.clean:
+        for side in ("message", "reply"):
+            pairs = pairs.set_column(pairs.schema.get_field_index(side), side, pairs[f"raw {side}"])
+        pairs, cleaned = clean_pairs(pairs.drop_columns(["raw message", "raw reply"]), repairs=repairs)
+        for (language, outcome), count in cleaned.items():
+            if outcome != KEPT:
+                outcomes[language, outcome] += count
+                outcomes[language, KEPT] -= count
+    pairs = _by_language(pairs)  # already sorted by `order` and `thread`
+    if settings.clean:
+        pairs, signed = keyed_pairs(pairs)
+        write_array(signature_file(target), signed)
+    write_batches(target, pairs.schema, pairs.to_batches(max_chunksize=BATCH_ROWS))
+    advance(1)
+    return {
+        "comments": joined.comments,
+        "dropped": joined.dropped,
+        "pairs": joined.pairs,
+        "repairs": dict(repairs),
+        "outcomes": [(language, outcome, count) for (language, outcome), count in sorted(outcomes.items()) if count],
+    }
+
+
+@lru_cache(maxsize=1)
+def _identifier(model: Path) -> LanguageIdentifier:
+    """The model, loaded once per process, not for every bucket."""
+    return LanguageIdentifier.open(model)
+
+
+def mask_pairs(pairs: pa.Table) -> pa.Table:
+    """Mask links, names and addresses, in every profile: links contain ids, and the data must have no user names."""
+    for side in ("message", "reply"):
+        texts = pa.chunked_array([change_in_turn(chunk, MASKS)[0] for chunk in pairs[side].chunks], pa.string())
+        pairs = pairs.set_column(pairs.schema.get_field_index(side), side, texts)
+    return pairs
+
+
+def _of_mrs(pairs: pa.Table, settings: Settings, outcomes: Outcomes) -> pa.Table:
+    """Pairs in a language of MRS, English ones of the months asked for; the others' outcomes are changed."""
+    languages = pairs["language"]
+    keep = pc.is_in(languages, value_set=pa.array(list(LANGUAGES)))
+    _move(languages.filter(pc.invert(keep)), NOT_IN_MRS, outcomes)
+    if settings.english_months:
+        first, last = (int(month.replace("-", "")) for month in settings.english_months)
+        other = pc.or_(pc.less(pairs["month"], first), pc.greater(pairs["month"], last))
+        late = pc.and_(pc.equal(languages, "en"), other)
+        _move(languages.filter(late), OTHER_MONTH, outcomes)
+        keep = pc.and_(keep, pc.invert(late))
+    return pairs.filter(keep)
+
+
+def _move(languages: pa.ChunkedArray, reason: str, outcomes: Outcomes) -> None:
+    for entry in pc.value_counts(languages).to_pylist():
+        outcomes[entry["values"], reason] += entry["counts"]
+        outcomes[entry["values"], KEPT] -= entry["counts"]
+
+
+def _by_language(pairs: pa.Table) -> pa.Table:
+    """The pairs grouped by language, else in the same order. (Sorting would put all texts into one array of 2 GiB.)"""
+    languages = sorted(pc.unique(pairs["language"]).to_pylist())
+    parts = [pairs.filter(pc.equal(pairs["language"], language)) for language in languages]
+    return pa.concat_tables(parts) if parts else pairs
+
+
+# --- Join -----------------------------------------------------------------------------------------------------------
+
+
+def join_bucket(files: Sequence[Location], bucket: int) -> tuple[pa.Table, JoinCounts]:
+    """Pairs of a message and a reply, from one bucket of the months' partition files.
+
+    A reply is joined to the comment of the same thread (`link_id`) whose id is its `parent_id`, in any month and order.
+    Of repeated comments only the first counts, in the order of the files and of their rows. The number of buckets
+    does not change the pairs. The whole bucket is in memory: about 1.1 KB per comment of 250 bytes.
+
+    Returns:
+        A table with the schema `PAIRS`, one row per reply, in chunks of bounded size, in the order of `order` and then
+        `thread`, which shuffles the pairs in the same way in every build; and the counts. It has no ids, but hashes
+        of such short ids can be reversed by trying all of them: do not publish `thread`, `order` and `parent`.
+
+    Raises:
+        InputError: a file is not a complete partition file.
+    """
+    comments = pa.concat_tables([read_bucket(path, bucket) for path in files])
+    links = comments["link_id"].combine_chunks().dictionary_encode()
+    codes = links.indices.to_numpy()
+    rows, counts = _matched_rows(comments, codes)
+    parent, order = (stable_hashes(comments["id"].take(pa.array(side)).combine_chunks()) for side in rows)
+    thread = stable_hashes(links.dictionary)[codes[rows[1]]]
+    sorting = np.lexsort((thread, order))
+    rows, order, parent, thread = rows[:, sorting], order[sorting], parent[sorting], thread[sorting]
+    month = _months(comments["created"].to_numpy()[rows[1]])
+    texts = _texts(comments["body"], rows)
+    del comments, links
+    batches, start = [], 0
+    for message, reply in texts:
+        end = start + len(message)
+        columns = [message, reply, *(pa.array(column[start:end]) for column in (thread, order, parent, month))]
+        batches.append(pa.RecordBatch.from_arrays(columns, schema=PAIRS))
+        start = end
+    return pa.Table.from_batches(batches, PAIRS), counts
+
+
+def _matched_rows(comments: pa.Table, links: NDArray[np.int32]) -> tuple[NDArray[np.int64], JoinCounts]:
+    """The rows of messages and of the replies to them (2, pairs), in the order of the replies; and the counts.
+
+    Args:
+        links: a number for the thread of every comment, shape (comments,).
+    """
+    pl = _polars()
+    keys = pl.DataFrame(
+        {
+            "link": links,
+            "id": pl.from_arrow(comments["id"]),
+            "parent_id": pl.from_arrow(comments["parent_id"]),
+        }
+    ).with_row_index("row")
+    comments_read = keys.height
+    once = keys.unique(["link", "id"], keep="first", maintain_order=True)
+    del keys
+    to_comments = once.filter(pl.col("parent_id").str.starts_with(COMMENT_PREFIX)).select(
+        "link", "row", id=pl.col("parent_id").str.slice(len(COMMENT_PREFIX))
+    )
+    to_posts = once.select(pl.col("parent_id").str.starts_with(POST_PREFIX).sum()).item()
+    messages = once.select("link", "id", message="row")
+    pairs = to_comments.join(messages, on=["link", "id"], how="inner", maintain_order="left")
+    rows = np.stack([pairs["message"].to_numpy(), pairs["row"].to_numpy()]).astype(np.int64)
+    itself = rows[0] == rows[1]
+    missing = once.height - to_posts - rows.shape[1]
+    rows = rows[:, ~itself]
+    circular = _in_circles(rows, comments_read)
+    rows = rows[:, ~circular]
+    dropped = {
+        DUPLICATE: comments_read - once.height,
+        POST: to_posts,
+        MISSING: missing,
+        SELF: int(itself.sum()),
+        CYCLE: int(circular.sum()),
+    }
+    return rows, JoinCounts(comments_read, rows.shape[1], dropped)
+
+
+def _in_circles(rows: NDArray[np.int64], comments: int) -> NDArray[np.bool_]:
+    """Which replies (of rows (2, pairs)) reach themselves, from parent to parent.
+
+    Steps are doubled: after k rounds a reply points to its 2^k-th ancestor. A reply that still has an ancestor after as
+    many steps as there are replies leads to a circle, and every place of a circle is reached by another of its places.
+    """
+    parent = np.full(comments + 1, comments)  # the last: parent of a comment without a parent
+    parent[rows[1]] = rows[0]
+    above = parent.copy()
+    left = rows[1]
+    steps = 1
+    while len(left) and steps <= rows.shape[1]:
+        above[left] = above[above[left]]
+        left = left[above[left] != comments]
+        steps *= 2
+    reached = np.zeros(comments + 1, bool)
+    reached[above[left]] = True
+    return np.asarray(reached[rows[1]])
+
+
+def _texts(bodies: pa.ChunkedArray, rows: NDArray[np.int64]) -> Iterator[tuple[pa.Array, pa.Array]]:
+    """The texts of rows (2, pairs), chunk by chunk, since Arrow's string arrays are limited to 2 GiB."""
+    pl = _polars()
+    texts = pl.from_arrow(bodies, rechunk=False)
+    sizes = texts.str.len_bytes().to_numpy()[rows].max(axis=0, initial=0)
+    chunk = np.cumsum(sizes, dtype=np.int64) // _CHUNK_BYTES
+    ends = [*(np.flatnonzero(np.diff(chunk)) + 1).tolist(), rows.shape[1]]
+    for start, end in zip([0, *ends[:-1]], ends, strict=True):
+        message, reply = (
+            texts.gather(side[start:end]).to_arrow(compat_level=pl.CompatLevel.oldest()).cast(pa.string())
+            for side in rows
+        )
+        yield message, reply
+
+
+def _months(created: NDArray[np.int64]) -> NDArray[np.int32]:
+    """Seconds since 1970 as year and month, 201801; dates outside the calendar become its first or last month."""
+    months = np.clip(created, 0, _LAST_SECOND).astype("datetime64[s]").astype("datetime64[M]").astype(np.int64)
+    return ((1970 + months // 12) * 100 + months % 12 + 1).astype(np.int32)
+
+
+def _polars() -> ModuleType:
+    try:
+        import polars
+    except ImportError:
+        raise MissingExtraError("polars", "reddit", "a build from dumps") from None
+    return polars

@@ -1,0 +1,288 @@
+"""Stage 2, partition: one month's comments, ordered by the hash of their thread, in one file.
+
+All comments of a thread are in the same bucket in every month, so that a bucket of all months can be joined alone (see
+`pairs`). Comments are gathered up to a budget and written as one run, bucket by bucket. More than `GROUPS` buckets
+would split a run into tiny pieces, each of which takes a read later: then runs are first split into `GROUPS` groups of
+neighbouring buckets, in a separate file, and each group, read back from all runs, is split into its buckets. So a
+bucket of a month is read in one go, at the cost of writing and reading the month once more.
+
+The file is an Arrow file in segments: one batch per bucket, for buckets `low` to `high`, in their order. An index of
+the segments is in the metadata of an empty batch at the end.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import chain, pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+from xxhash import xxh3_64
+
+from mrs_datasets.builders.pipeline.checked_files import read_checked, write_checked
+from mrs_datasets.builders.pipeline.work_folder import unreachable, writing
+from mrs_datasets.builders.reddit.cleaning.columns import stable_hashes
+from mrs_datasets.builders.reddit.read import COMMENTS
+from mrs_suggest.common.errors import InputError, RemoteError, first_line, reason_of
+from mrs_suggest.common.io.files import to_disk
+from mrs_suggest.common.io.storage import Location, local_file, open_arrow, publish
+from mrs_suggest.common.io.storage import size as size_of
+
+CHUNK_BYTES = 96 << 20  # a run; with 64 buckets a batch is about 1.5 MiB, which compresses as a whole month would
+GROUPS = 256  # so that pieces of a run have .4 MB, and a group of a month of 24 GB is as large as a run
+PARTITION = pa.schema([COMMENTS.field(name) for name in ("id", "parent_id", "link_id", "body", "created")])
+_FORMAT = {"format": "mrs-reddit-partition", "version": "3"}
+_INDEX, _CHECKSUM = "index", "xxh3_64"
+_EMPTY = pa.RecordBatch.from_arrays([pa.array([], kind) for kind in PARTITION.types], schema=PARTITION)
+_Run = tuple[list[pa.RecordBatch], bool]  # batches, and whether more runs follow
+
+
+@dataclass(frozen=True)
+class PartitionStats:
+    """The sizes in a partition file: rows in all, bytes of the file, runs, and rows of every bucket."""
+
+    comments: int
+    bytes: int
+    runs: int
+    bucket_comments: tuple[int, ...]
+
+
+def partition(
+    batches: Iterable[pa.RecordBatch], path: Location, buckets: int, chunk_bytes: int = CHUNK_BYTES
+) -> PartitionStats:
+    """Write the comments of `batches` into `path`, ordered by bucket, `xxhash64(link_id) % buckets`.
+
+    The comments of a bucket keep their order. Memory is about three times the budget for any number of comments. The
+    file appears whole, under a temporary name until it is on the disk. Same batches, same bytes.
+
+    Args:
+        batches: small ones with the columns of `PARTITION`; other columns are left out.
+        buckets: how many parts the join has, the same for all months.
+        chunk_bytes: the budget of a run; at most 1 GiB, as Arrow's string arrays are limited to 2 GiB.
+
+    Raises:
+        InputError: the file cannot be written (no such folder, no rights, disk full); nothing is left behind.
+    """
+    with local_file(path, str(os.getpid())) as partial, _new_file(partial, path) as writer:
+        out = _SegmentWriter(writer, path, buckets)
+        pieces = _runs(batches, chunk_bytes)
+        runs = _write_runs(pieces, out) if buckets <= GROUPS else _write_groups(pieces, out, path, chunk_bytes)
+        out.finish(runs)
+        with writing(path):
+            writer.close()
+            publish(partial, path)
+            if isinstance(path, Path):
+                to_disk(path.parent)
+    return PartitionStats(int(out.comments.sum()), size_of(path), runs, tuple(out.comments.tolist()))
+
+
+def read_stats(path: Location) -> PartitionStats:
+    """The sizes in a finished partition file, from its index alone.
+
+    Raises:
+        InputError: there is no such file, or it is not complete.
+    """
+    with _opened(path) as (_, index):
+        rows = index["comments"]
+        return PartitionStats(sum(rows), size_of(path), index["runs"], tuple(rows))
+
+
+def read_bucket(path: Location, bucket: int) -> pa.Table:
+    """The comments of one bucket (schema `PARTITION`), in the order in which they were written.
+
+    Raises:
+        InputError: there is no such file, it is not complete, or it is damaged.
+    """
+    with _opened(path) as (reader, index):
+        numbers = [first + bucket - low for low, high, first in index["segments"] if low <= bucket < high]
+        table = pa.Table.from_batches([read_checked(reader, number) for number in numbers], PARTITION)
+        if table.num_rows != index["comments"][bucket]:
+            raise pa.ArrowInvalid(f"bucket {bucket} has {table.num_rows} of {index['comments'][bucket]} comments")
+        return table
+
+
+# --- Runs and groups ------------------------------------------------------------------------------------------------
+
+
+def _runs(batches: Iterable[pa.RecordBatch], chunk_bytes: int) -> Iterator[_Run]:
+    """Batches gathered up to the budget; a larger batch is a run of its own."""
+    held: list[pa.RecordBatch] = []
+    size = 0
+    for batch in batches:
+        kept = batch.select(PARTITION.names)
+        if not kept.num_rows:
+            continue
+        if held and size + kept.nbytes > chunk_bytes:
+            yield held, True
+            held, size = [], 0
+        held.append(kept)
+        size += kept.nbytes
+    if held:
+        yield held, False
+
+
+def _ordered(run: list[pa.RecordBatch], buckets: int) -> tuple[pa.RecordBatch, NDArray[np.int64]]:
+    """The comments of a run in the order of their buckets, and (buckets,) the end of each bucket; `run` is emptied."""
+    links = pa.concat_arrays([batch.column("link_id") for batch in run]).dictionary_encode()
+    of_link = (stable_hashes(links.dictionary) % np.uint64(buckets)).astype(np.uint16)
+    of_row = of_link[links.indices.to_numpy()]
+    order = pa.array(np.argsort(of_row, kind="stable"))
+    columns = [
+        pa.concat_arrays([batch.column(name) for batch in run]).take(order).cast(kind)
+        for name, kind in zip(PARTITION.names, PARTITION.types, strict=True)
+    ]
+    run.clear()
+    return pa.RecordBatch.from_arrays(columns, schema=PARTITION), np.cumsum(np.bincount(of_row, minlength=buckets))
+
+
+def _write_runs(runs: Iterable[_Run], out: _SegmentWriter) -> int:
+    """Write every run as it comes; return how many there were."""
+    written = 0
+    for run, _ in runs:
+        out.add(*_ordered(run, len(out.comments)))
+        written += 1
+    return written
+
+
+def _write_groups(runs: Iterator[_Run], out: _SegmentWriter, path: Location, chunk_bytes: int) -> int:
+    """Write the buckets of all runs together, via groups; return how many runs there were."""
+    run, more = next(runs, ([], False))
+    if not more:
+        return _write_runs([(run, more)] if run else [], out)
+    buckets = len(out.comments)
+    bounds = np.arange(GROUPS + 1) * buckets // GROUPS
+    with local_file(path, f"groups-{os.getpid()}") as scratch:
+        written = 0
+        with _new_file(scratch, path) as writer:
+            for part, _ in chain([(run, more)], runs):
+                ordered, ends = _ordered(part, buckets)
+                for start, end in pairwise(np.insert(ends, 0, 0)[bounds].tolist()):
+                    with writing(path):
+                        write_checked(writer, ordered.slice(start, end - start))
+                del ordered
+                written += 1
+            with writing(path):
+                writer.close()
+        for group, (low, high) in enumerate(pairwise(bounds.tolist())):
+            for part, _ in _runs(_batches_of_group(scratch, group), chunk_bytes):
+                ordered, ends = _ordered(part, buckets)
+                out.add(ordered, ends[low:high], low)
+    return written
+
+
+def _batches_of_group(scratch: Path, group: int) -> Iterator[pa.RecordBatch]:
+    """The pieces of a group, run after run.
+
+    Raises:
+        InputError: the disk does not return what was written.
+    """
+    try:
+        with pa.OSFile(str(scratch), "rb") as source:
+            reader = pa.ipc.open_file(source, options=pa.ipc.IpcReadOptions(use_threads=False))
+            for number in range(group, reader.num_record_batches, GROUPS):
+                yield read_checked(reader, number)
+    except (pa.ArrowException, OSError) as error:
+        raise InputError(
+            f"{scratch}: is not what was written ({first_line(error)}); check the disk, and continue with --resume."
+        ) from None
+
+
+# --- The file -------------------------------------------------------------------------------------------------------
+
+
+class _SegmentWriter:
+    """Writes segments into a file, and collects its index; `comments` are the rows of each bucket so far."""
+
+    def __init__(self, writer: pa.RecordBatchFileWriter, path: Location, buckets: int) -> None:
+        self._writer, self._path = writer, path
+        self.comments = np.zeros(buckets, np.int64)
+        self._segments: list[tuple[int, int, int]] = []  # first bucket, bucket after the last, first batch
+        self._batches = 0
+
+    def add(self, ordered: pa.RecordBatch, ends: NDArray[np.int64], low: int = 0) -> None:
+        """Write a segment.
+
+        Args:
+            ordered: comments in the order of their buckets.
+            ends: (n,) where the rows of bucket `low`, `low` + 1 ... end.
+        """
+        self._segments.append((low, low + len(ends), self._batches))
+        start = 0
+        for bucket, end in enumerate(ends.tolist(), low):
+            # Arrow would write an empty slice with the offsets of all rows.
+            batch = ordered.slice(start, end - start) if end > start else _EMPTY
+            with writing(self._path):
+                write_checked(self._writer, batch)
+            self.comments[bucket] += batch.num_rows
+            start = end
+        self._batches += len(ends)
+
+    def finish(self, runs: int) -> None:
+        """Write the index."""
+        index = {"runs": runs, "batches": self._batches, "segments": self._segments, "comments": self.comments.tolist()}
+        text = json.dumps(index).encode()
+        with writing(self._path):
+            write_checked(self._writer, _EMPTY, {_INDEX: text, _CHECKSUM: xxh3_64(text).hexdigest().encode()})
+
+
+@contextmanager
+def _new_file(local: Path, path: Location) -> Iterator[pa.RecordBatchFileWriter]:
+    """A writer of comments into a local file; errors name `path`."""
+    options = pa.ipc.IpcWriteOptions(compression="lz4", use_threads=False)  # a third of zstd's time, 1.5 times the size
+    with writing(path):
+        sink = pa.OSFile(str(local), "wb")
+    try:
+        with writing(path):
+            writer = pa.ipc.new_file(sink, PARTITION.with_metadata(_FORMAT), options=options)
+        yield writer
+    finally:
+        sink.close()
+
+
+@contextmanager
+def _opened(path: Location) -> Iterator[tuple[pa.RecordBatchFileReader, dict[str, Any]]]:
+    """A partition file and its index; errors in its contents, also later ones, name the file."""
+    try:
+        source = open_arrow(path)  # no memory map: an unreadable page would crash the process
+    except OSError as error:
+        raise InputError(
+            f"{path}: cannot be read ({reason_of(error)}); expected a partition file of a month."
+        ) from None
+    with source:
+        try:
+            reader = pa.ipc.open_file(source, options=pa.ipc.IpcReadOptions(use_threads=False))
+            yield reader, _read_index(reader)
+        except RemoteError as error:
+            raise unreachable(path, error) from None
+        except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
+            raise InputError(
+                f"{path}: is not a complete partition file ({first_line(error)}); delete it and resume."
+            ) from None
+
+
+def _read_index(reader: pa.RecordBatchFileReader) -> dict[str, Any]:
+    """The index.
+
+    Raises:
+        pa.ArrowInvalid: it is missing, or does not fit the file.
+    """
+    metadata = reader.schema.metadata or {}
+    if not reader.schema.equals(PARTITION) or {k.decode(): v.decode() for k, v in metadata.items()} != _FORMAT:
+        raise pa.ArrowInvalid("it is an Arrow file of another kind")
+    last: dict[bytes, bytes] = {}
+    if reader.num_record_batches:
+        last = reader.get_batch_with_custom_metadata(reader.num_record_batches - 1)[1] or {}
+    text = last.get(_INDEX.encode(), b"")
+    if not text or last.get(_CHECKSUM.encode()) != xxh3_64(text).hexdigest().encode():
+        raise pa.ArrowInvalid("it has no index, or a broken one")
+    index: dict[str, Any] = json.loads(text)
+    if reader.num_record_batches != index["batches"] + 1:
+        raise pa.ArrowInvalid("its index does not fit its batches")
+    return index

@@ -1,1 +1,0 @@
-"""Shards of a build: partition, join, split, write."""

@@ -1,1 +1,0 @@
-"""Synthetic dumps of Reddit comments."""

@@ -1,1 +1,0 @@
-"""Synthetic sources as data sets."""

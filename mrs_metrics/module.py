@@ -1,0 +1,138 @@
+"""What the `evaluate` modules share: how they describe themselves, and the check of their inputs.
+
+A module's docstring is the description that `evaluate` shows, its class's docstring that of the inputs and figures.
+`evaluate` reads its inputs by index and length before a module sees them, with a traceback if they have neither: each
+of these classes comes before `evaluate.Metric` among the bases of a module.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from mrs_metrics.signature import as_lists, check_lists, check_suggestions
+
+MRS = """\
+@inproceedings{zhang-etal-2021-dataset,
+    title = "A Dataset and Baselines for Multilingual Reply Suggestion",
+    author = "Zhang, Mozhi and Wang, Wei and Deb, Budhaditya and Zheng, Guoqing and Shokouhi, Milad and
+      Awadallah, Ahmed Hassan",
+    booktitle = "Proceedings of ACL-IJCNLP 2021",
+    year = "2021",
+}
+"""
+
+
+class Lists:
+    """Base of a module that compares predictions with references of any kind.
+
+    Attributes:
+        citation: BibTeX.
+        urls: of papers and code.
+        inputs: their types, as `datasets.Features`, or several of which the first that fits counts.
+        compares: whether references are required.
+    """
+
+    citation = MRS
+    urls: tuple[str, ...] = ()
+    inputs: Any = None
+    compares = True
+
+    def _info(self) -> Any:
+        import evaluate
+
+        return evaluate.MetricInfo(
+            description=sys.modules[type(self).__module__].__doc__,
+            citation=self.citation,
+            inputs_description=type(self).__doc__,
+            features=list(self.inputs) if isinstance(self.inputs, tuple) else self.inputs,
+            reference_urls=list(self.urls),
+        )
+
+    def add_batch(self, *, predictions: Any = None, references: Any = None, **kwargs: object) -> None:
+        """Add examples."""
+        check_lists(predictions, references, self.compares)
+        _check_encodable(predictions, references)
+        super().add_batch(predictions=predictions, references=references, **kwargs)  # type: ignore[misc]
+
+    def add(self, *, prediction: Any = None, reference: Any = None, **kwargs: object) -> None:
+        """Add one example."""
+        _check_encodable([prediction], [reference])
+        super().add(prediction=prediction, reference=reference, **kwargs)  # type: ignore[misc]
+
+
+class Suggestions(Lists):
+    """Base of a module that uses only each example's suggestions."""
+
+    compares = False
+
+    @property
+    def inputs(self) -> Any:
+        """A list of texts for each example."""
+        import datasets
+
+        return datasets.Features({"predictions": datasets.Sequence(datasets.Value("string"))})
+
+    def add_batch(self, *, predictions: Any = None, references: Any = None, **kwargs: object) -> None:
+        """Add examples."""
+        check_suggestions(predictions)
+        super().add_batch(predictions=predictions, **kwargs)
+
+    def add(self, *, prediction: Any = None, **kwargs: object) -> None:
+        """Add one example."""
+        check_suggestions([prediction])
+        super().add(prediction=prediction, **kwargs)
+
+
+class SuggestionsAndReferences(Lists):
+    """Base of a module that compares suggestions with one reference or several, which are stored as lists.
+
+    `evaluate` has no optional inputs: where references are not required, a missing one is stored as an empty text.
+    """
+
+    @property
+    def inputs(self) -> Any:
+        """Two lists of texts for each example."""
+        import datasets
+
+        texts = datasets.Sequence(datasets.Value("string"))
+        return datasets.Features({"predictions": texts, "references": texts})
+
+    def add_batch(self, *, predictions: Any = None, references: Any = None, **kwargs: object) -> None:
+        """Add examples."""
+        check_suggestions(predictions, references, required=self.compares)
+        given = [""] * len(predictions) if references is None else references
+        super().add_batch(predictions=predictions, references=as_lists(given), **kwargs)
+
+    def add(self, *, prediction: Any = None, reference: Any = None, **kwargs: object) -> None:
+        """Add one example."""
+        if reference is None and not self.compares:
+            reference = ""
+        check_suggestions([prediction], [reference])
+        super().add(prediction=prediction, reference=as_lists([reference])[0], **kwargs)
+
+
+def _check_encodable(predictions: Iterable[object], references: Iterable[object] | None) -> None:
+    """Refuse lone surrogates, which UTF-8, and so the files of `evaluate`, cannot represent."""
+    for name, entries in (("predictions", predictions), ("references", references or ())):
+        for index, entry in enumerate(entries):
+            for text in _texts(entry):
+                try:
+                    text.encode()
+                except UnicodeEncodeError as error:
+                    start = max(0, error.start - 20)
+                    raise ValueError(
+                        f"The {name} of example {index} contain a lone surrogate, which is not a character: repair the "
+                        f"text {text[start : start + 60]!a}."
+                    ) from None
+
+
+def _texts(entry: object) -> Iterator[str]:
+    if isinstance(entry, str):
+        yield entry
+    elif isinstance(entry, Mapping):
+        yield from _texts(list(entry.values()))
+    elif isinstance(entry, list | tuple) and not isinstance(next(iter(entry), None), int | float):
+        for one in entry:
+            yield from _texts(one)

@@ -1,0 +1,1 @@
+"""The `evaluate` modules, one file each, with the README of their Spaces."""

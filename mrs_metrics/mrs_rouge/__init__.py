@@ -1,1 +1,0 @@
-"""The `evaluate` module of MRS's weighted ROUGE."""

@@ -1,1 +1,0 @@
-"""The `evaluate` module of STAPLE's weighted F1."""

@@ -1,1 +1,0 @@
-"""The `evaluate` module of the share of suggestions in a wrong language."""

@@ -1,0 +1,439 @@
+"""The metrics of `mrs score`: what each reads of a system, which options it takes, and what is shown.
+
+A metric is a function from a system's file to its figures; its keyword arguments are its options. The command line
+(`mrs_suggest/cli/score.py`) and the tables of docs/metrics.md follow from `METRICS`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+import math
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from mrs_metrics import bleu, distinct, language_match, perplexity, ranking, rouge, similarity, translations_f1, xglue
+from mrs_metrics.significance import PERCENTILE, STUDENTISED, bootstrap_interval
+from mrs_metrics.tokenize import Tokenizer, get_tokenizer
+from mrs_metrics.xglue_tasks import TASKS
+from mrs_suggest.common.errors import InputError
+from mrs_suggest.common.io.lines import read_lines
+from mrs_suggest.common.text.languages import KNOWN, LANGUAGES
+from mrs_suggest.common.text.predictions import SUGGESTIONS, read_predictions
+
+Figure = float | None  # a count is an int; None where there is nothing to compute it from
+
+
+@dataclass
+class Scored:
+    """The figures of one system by one metric.
+
+    Attributes:
+        n: examples scored.
+        figures: by name, the main one among them.
+        signatures: how the figures were computed, by their names in JSON: `signature`, and others that end so.
+        interval: 95 % interval of the main figure; empty where it cannot be computed, None where the metric has none.
+        interval_method: how the interval was computed.
+        skipped: examples left out, by reason; None where the metric leaves none out.
+        beside: figures of another metric that are shown with these.
+        tasks: of a benchmark: `missing`, `languages` and `notes`, each by task.
+        values: (n,) per-example scores whose mean is the main figure, nan where one was skipped; empty if it is not
+            a mean.
+        examples: (n,) texts that identify the examples; empty where only their digest is known.
+        digest: of the examples; two systems with the same one can be compared.
+        messages: how many different messages the examples have; 0 where that is not known.
+        rank: of its group, from 1; None where systems were not compared.
+        common: `n` and main figure of the examples that all systems have a score for, where some have more.
+    """
+
+    n: int
+    figures: Mapping[str, Figure]
+    signatures: Mapping[str, str]
+    interval: tuple[float, ...] | None = None
+    interval_method: str = ""
+    skipped: Mapping[str, int] | None = None
+    beside: Mapping[str, Figure] = field(default_factory=dict)
+    tasks: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    values: Sequence[float] = ()
+    examples: Sequence[str] = ()
+    digest: str = ""
+    messages: int = 0
+    system: str = ""
+    rank: int | None = None
+    common: Mapping[str, float] | None = None
+
+    def __post_init__(self) -> None:
+        if len(self.examples) and not self.digest:
+            self.digest = hashlib.sha256("\n".join(self.examples).encode()).hexdigest()
+            self.messages = len({example.partition("\t")[0] for example in self.examples})
+
+    def numbers(self) -> dict[str, Figure]:
+        """All that a column of a table can show, by name."""
+        return {"n": self.n, **self.figures, **self.beside}
+
+    def as_json(self) -> dict[str, object]:
+        """The figures as `mrs score --json` prints them, flat."""
+        found: dict[str, object] = {"n": self.n, **self.figures, **self.tasks}
+        if self.interval is not None:
+            found["interval"] = list(self.interval)
+        found |= self.beside
+        if self.skipped is not None:
+            found["skipped"] = self.skipped
+        found |= self.signatures
+        if self.interval:
+            found["interval_method"] = self.interval_method
+        return found
+
+    def among_others(self) -> dict[str, object]:
+        """The figures in the list of several systems."""
+        more = {"common": self.common, "rank": self.rank}
+        return {"system": self.system, **self.as_json(), **{key: value for key, value in more.items() if value}}
+
+
+@dataclass(frozen=True)
+class Metric:
+    """One metric of `mrs score`.
+
+    Attributes:
+        measures: what it measures, for the table of metrics.
+        compares_with: which published figures it compares with.
+        score: (a system's file or folder, its options by name) -> figures.
+        reads: what the file has.
+        columns: figures that a table shows after `n`, with their headings.
+        main: the figure that the interval and the comparison of systems are of.
+        mean_over_examples: whether the main figure is a mean of per-example scores, which `--compare` tests and
+            `--save-scores` writes.
+        interval: studentised for means and ratios of sums, percentiles for the rest.
+        counts: figure -> what it counts, for a note where it is not 0.
+    """
+
+    measures: str
+    compares_with: str
+    score: Callable[..., Scored]
+    reads: str
+    columns: Mapping[str, str]
+    main: str
+    higher_is_better: bool = True
+    mean_over_examples: bool = False
+    interval: str = STUDENTISED
+    counts: Mapping[str, str] = field(default_factory=dict)
+    reads_folder: bool = False
+
+    @property
+    def options(self) -> dict[str, object]:
+        """Name of an option -> its default; `inspect.Parameter.empty` where the metric needs it."""
+        return {name: one.default for name, one in [*inspect.signature(self.score).parameters.items()][1:]}
+
+
+def score_system(name: str, path: Path, **options: Any) -> Scored:
+    """Score a system's file by the metric of that name.
+
+    Raises:
+        InputError: an option has no such value, or the file is missing or broken; the sentence names it.
+    """
+    metric = METRICS[name]
+    try:
+        found = metric.score(path, **options)
+    except (ValueError, ImportError) as error:
+        raise InputError(f"{path}: {error}") from error
+    return replace(found, system=str(path), interval_method=metric.interval if found.interval else "")
+
+
+def score_file(path: Path, language: str) -> dict[str, float]:
+    """The figures of one prediction file by the main metric with its defaults, by the names of `mrs score --json`.
+
+    Raises:
+        InputError: the file is missing or broken.
+    """
+    numbers = score_system("mrs_rouge", path, language=language).numbers()
+    return {name: figure for name, figure in numbers.items() if figure is not None}
+
+
+def repeated_messages(examples: int, messages: int) -> list[str]:
+    """A warning where examples share messages (how many different ones; 0 where that is not known)."""
+    if not 0 < messages < examples:
+        return []
+    many = "message" if messages == 1 else "messages"
+    return [
+        f"warning: {examples:,} examples have only {messages:,} distinct {many}, but intervals and tests treat "
+        "examples as independent: the intervals are too narrow and the p-values too small"
+    ]
+
+
+# --- Input ----------------------------------------------------------------------------------------------------------
+
+PREDICTION_FILE = "message, reference, suggestions; separated by tabs, a header line is left out"
+KNOWN_LANGUAGES = f"MRS has {' '.join(LANGUAGES)}, known are {' '.join(sorted(KNOWN))}"
+
+
+def read_texts(path: Path, language: str, nbest: int) -> tuple[list[tuple[str, ...]], list[str], list[str]]:
+    """The suggestions and references of a prediction file, and what identifies the examples."""
+    if language not in KNOWN:
+        raise InputError(f"--lang: unknown language {language!r}; {KNOWN_LANGUAGES}.")
+    if nbest < 1:
+        raise InputError(f"--nbest {nbest}: expected 1 or more.")
+    rows = read_predictions(path, nbest)
+    return (
+        [row.suggestions for row in rows],
+        [row.reference for row in rows],
+        [f"{row.message}\t{row.reference}" for row in rows],
+    )
+
+
+def _tokenizer(language: str, sentences: str, punkt: str | None) -> Tokenizer:
+    if sentences != "punkt":
+        if punkt is not None:
+            raise InputError("--punkt: applies only to --sentences punkt; add that option.")
+        return get_tokenizer(language)
+    try:
+        return get_tokenizer(language, sentences, punkt)
+    except (ValueError, ImportError) as error:
+        raise InputError(f"--sentences punkt: {error}") from error
+
+
+def _number_rows(path: Path, what: str, texts: int, count: int | None) -> Iterator[tuple[int, list[str], list[float]]]:
+    """Line number, texts and numbers of each line of a file; `count` numbers a line, or two or more."""
+    for number, line in read_lines(path):
+        fields = line.split("\t")
+        words = fields[texts:]
+        try:
+            values = [float(word) for word in words if "_" not in word]  # Python reads 1_0 as 10
+        except ValueError:
+            values = []
+        if len(values) != (count or max(2, len(words))):
+            raise InputError(f"{path}, line {number}: expected {what}, separated by tabs, found {line[:60]!r}.")
+        yield number, fields[:texts], values
+
+
+# --- Metrics --------------------------------------------------------------------------------------------------------
+
+
+def _with_gaps(kept: Any, values: Any, n: int) -> list[float]:
+    """The scores of the kept examples at the places of all n; nan where an example was skipped."""
+    column = np.full(n, np.nan)
+    column[kept] = values
+    return list(map(float, column))
+
+
+def _scored(figures: Mapping[str, float], signature: str, interval: tuple[float, ...], **more: Any) -> Scored:
+    """From what the `aggregate` of a topic of `mrs_metrics` returns: `n` and the figures."""
+    others = {name: figure for name, figure in figures.items() if name != "n"}
+    return Scored(int(figures["n"]), others, {"signature": signature}, interval, **more)
+
+
+def score_mrs_rouge(
+    path: Path, language: str, nbest: int = SUGGESTIONS, sentences: str = "no", punkt: str | None = None,
+    rules: str = "official",
+) -> Scored:  # fmt: skip
+    suggestions, references, examples = read_texts(path, language, nbest)
+    tokenizer = _tokenizer(language, sentences, punkt)
+    scores = rouge.score_examples(suggestions, references, language, rules, tokenizer)
+    most = max(map(len, suggestions))
+    found = _scored(
+        rouge.aggregate(scores), scores.signature, bootstrap_interval(scores.weighted), skipped=scores.skipped,
+        values=_with_gaps(scores.kept, scores.weighted, len(references)), examples=examples,
+        beside={f"dist{n}": distinct.distinct_n(scores.chosen_tokens, n) for n in (1, 2)},
+    )  # fmt: skip
+    dist = distinct.distinct_signature(most, tokenizer, language, "best", rules=rules)
+    return replace(found, signatures={**found.signatures, "dist_signature": dist})
+
+
+def score_dist_n(
+    path: Path, language: str, nbest: int = SUGGESTIONS, sentences: str = "no", punkt: str | None = None,
+    level: str = "corpus", vocabulary: int | None = None, sample_size: int | None = None, seed: int = distinct.SEED,
+) -> Scored:  # fmt: skip
+    try:
+        distinct.require_corpus_level(level, vocabulary, sample_size)
+    except ValueError as error:
+        raise InputError(f"--level {level}: {error}") from error
+    suggestions, _, examples = read_texts(path, language, nbest)
+    tokenizer = _tokenizer(language, sentences, punkt)
+    prepared = [rouge.prepare_official(text, tokenizer) for texts in suggestions for text in texts]
+    tokens = [text.tokens for text in prepared]
+    figures: dict[str, Figure] = {}
+    for n in (1, 2):
+        figures[f"dist{n}"] = distinct.distinct_n(tokens, n, level=level)
+        figures[f"dist{n}_ngrams"] = distinct.distinct_n(tokens, n, "ngrams", level)
+        if sample_size is not None:
+            sampled = distinct.sampled_distinct_n(tokens, n, sample_size, seed=seed)
+            figures[f"dist{n}_sampled"] = float(sampled.mean())
+    if vocabulary is not None:
+        figures["ead"] = distinct.expectation_adjusted_distinct(tokens, vocabulary)
+    figures |= {"tokens": distinct.distinct_counts(tokens, 1).tokens, "empty": sum(text.empty for text in prepared)}
+    signature = distinct.distinct_signature(
+        max(map(len, suggestions)), tokenizer, language, level=level, vocabulary=vocabulary,
+        sampling=None if sample_size is None else (sample_size, distinct.SAMPLES, seed),
+    )  # fmt: skip
+    return Scored(len(tokens), figures, {"signature": signature}, examples=examples)
+
+
+def score_self_rouge(
+    path: Path, language: str, nbest: int = SUGGESTIONS, sentences: str = "no", punkt: str | None = None
+) -> Scored:
+    suggestions, _, examples = read_texts(path, language, nbest)
+    scores = similarity.score_similarity(suggestions, language, _tokenizer(language, sentences, punkt))
+    return _scored(
+        similarity.aggregate(scores), scores.signature, bootstrap_interval(scores.weighted), skipped=scores.skipped,
+        values=_with_gaps(scores.kept, scores.weighted, len(suggestions)), examples=examples,
+    )  # fmt: skip
+
+
+def score_reply_bleu(path: Path, language: str, nbest: int = SUGGESTIONS, chosen: str = "best") -> Scored:
+    suggestions, references, examples = read_texts(path, language, nbest)
+    scores = bleu.score_suggestions(suggestions, references, language=language, chosen=chosen)
+    figures, interval = bleu.aggregate(scores), bleu.bleu_interval(scores)
+    return _scored(figures, scores.signature, interval, skipped=scores.skipped, examples=examples)
+
+
+def score_wrong_language(
+    path: Path, language: str, nbest: int = SUGGESTIONS, language_model: str | None = None
+) -> Scored:
+    from mrs_suggest.common.text.language_id import LanguageIdentifier
+
+    suggestions, _, examples = read_texts(path, language, nbest)
+    model = LanguageIdentifier.open(language_model)
+    scores = language_match.score_languages(suggestions, language, model.identify, identifier=model.name)
+    interval = language_match.language_interval(scores)
+    return _scored(language_match.aggregate(scores), scores.signature, interval, examples=examples)
+
+
+def score_reply_perplexity(path: Path) -> Scored:
+    losses, tokens = [], []
+    for number, _, (loss, count) in _number_rows(path, "sum of token losses in nats, tokens", 0, 2):
+        if not (0 <= loss < math.inf and 0 <= count < 2**53 and count.is_integer()):  # a float has these exactly
+            raise InputError(
+                f"{path}, line {number}: expected a finite loss of 0 or more and a whole number of tokens, "
+                f"found {loss:g} and {count:g}."
+            )
+        losses.append(loss)
+        tokens.append(int(count))
+    scores = perplexity.score_losses(losses, tokens)
+    return _scored(perplexity.aggregate(scores), scores.signature, perplexity.perplexity_interval(scores))
+
+
+def score_response_ranking(
+    path: Path, language: str | None = None, pool: int | None = None, seed: int = 0, missing_reference: str = "skip"
+) -> Scored:
+    replies, targets, rows = [], [], []
+    what = "reply, index of the right candidate (-1: none), scores"
+    for number, (reply,), (target, *row) in _number_rows(path, what, 1, None):
+        if not target.is_integer() or not -1 <= target < len(row):
+            raise InputError(f"{path}, line {number}: there is no candidate {target:g} among {len(row)} scores.")
+        replies.append(reply)
+        targets.append(int(target))
+        rows.append(row)
+    scores = ranking.score_rankings(rows, targets, replies, pool, seed, missing_reference, language=language)
+    interval = bootstrap_interval(scores.reciprocal_ranks) if len(scores.ranks) else ()
+    return _scored(
+        ranking.aggregate(scores, k=(1, 3)), scores.signature, interval, skipped=scores.skipped,
+        values=_with_gaps(scores.kept, scores.reciprocal_ranks, len(rows)), examples=replies,
+    )  # fmt: skip
+
+
+def score_weighted_f1(path: Path, gold: Path, rules: str = "paper") -> Scored:
+    from mrs_suggest.evaluation.scores.score_staple import score_files
+
+    scores = score_files(gold, path, rules, warn=lambda text: print(text, file=sys.stderr))
+    finite = bool(np.isfinite(scores.weighted_f1).all())  # the official rules accept a weight of nan
+    interval = bootstrap_interval(scores.weighted_f1) if finite else ()
+    values = scores.weighted_f1.tolist()
+    return _scored(translations_f1.aggregate(scores), scores.signature, interval, values=values, examples=scores.ids)
+
+
+def score_xglue_score(
+    path: Path, gold: Path, language: str | None = None, rules: str = "paper", task: Sequence[str] = (),
+    split: str = "test",
+) -> Scored:  # fmt: skip
+    from mrs_suggest.evaluation.scores.score_xglue import score_folder
+
+    tasks = task or [name for name in TASKS if (path / name).is_dir()]
+    scores = score_folder(path, gold, tasks, [language] if language else None, split, rules)
+    figures = {name: {code: xglue.aggregate(one) for code, one in of.items()} for name, of in scores.items()}
+    means = xglue.average_scores(
+        {name: {code: one["score"] for code, one in of.items()} for name, of in figures.items()}
+    )
+    return Scored(
+        sum(int(one["n"]) for of in figures.values() for one in of.values()),
+        {**means["tasks"], **{group: means[group] for group in ("understanding", "generation", "all")}},
+        {f"{name}_signature": xglue.xglue_signature(name, "+".join(of), rules) for name, of in scores.items()},
+        tasks={
+            "missing": means["missing"],
+            "languages": figures,
+            "notes": {name: {code: one.notes for code, one in of.items()} for name, of in scores.items()},
+        },
+        examples=[f"{name} {code}" for name, of in scores.items() for code in of],
+    )
+
+
+# fmt: off
+METRICS: dict[str, Metric] = {
+    "dist_n": Metric(
+        "how varied the suggestions are", "Li et al. 2016; expectation-adjusted: Liu et al. 2022",
+        score_dist_n, PREDICTION_FILE,
+        {"tokens": "tokens", "dist1": "Dist-1", "dist2": "Dist-2", "dist2_ngrams": "Dist-2 per bigram", "ead": "EAD",
+         "dist1_sampled": "Dist-1 sampled", "dist2_sampled": "Dist-2 sampled"},
+        "dist1", counts={"empty": "empty suggestions"},
+    ),
+    "mrs_rouge": Metric(
+        "similarity of the best suggestion to the real reply; the main metric of MRS",
+        'published MRS figures (`rules="official"`, `sentences="punkt"`)',
+        score_mrs_rouge, PREDICTION_FILE,
+        {"rouge1": "ROUGE-1 F1", "rouge2": "ROUGE-2 F1", "rouge3": "ROUGE-3 F1", "weighted": "weighted ROUGE",
+         "ceiling": "ceiling", "dist1": "Dist-1", "dist2": "Dist-2"},
+        "weighted", mean_over_examples=True, counts={"empty_suggestions": "empty suggestions"},
+    ),
+    "reply_bleu": Metric(
+        "BLEU by sacreBLEU, of the best or the first suggestion", "sacreBLEU",
+        score_reply_bleu, PREDICTION_FILE,
+        {"bleu": "BLEU", "sentence_bleu": "sentence BLEU", "length_ratio": "length"},
+        "bleu", interval=PERCENTILE, counts={"empty": "empty suggestions"},
+    ),
+    "reply_perplexity": Metric(
+        "how surprised a generator is by the real reply", "perplexity of MRS",
+        score_reply_perplexity, "sum of token losses in nats, tab, tokens; one example per line",
+        {"tokens": "tokens", "loss": "nats per token", "perplexity": "perplexity"},
+        "perplexity", higher_is_better=False,
+        counts={"empty": "replies without a token", "overflow": "perplexity is too large for a number: see nats"},
+    ),
+    "response_ranking": Metric(
+        "where a retriever ranks the real reply", "MRR and P@1 of MRS",
+        score_response_ranking,
+        "the real reply, index of its candidate from 0, one score per candidate; separated by tabs",
+        {"mrr": "MRR", "macro_mrr": "macro-MRR", "p@1": "P@1", "p@3": "P@3"},
+        "mrr", mean_over_examples=True,
+    ),
+    "self_rouge": Metric(
+        "how alike the three suggestions are", "Self-BLEU",
+        score_self_rouge, PREDICTION_FILE,
+        {"self_rouge": "Self-ROUGE", "normalised": "normalised"},
+        "self_rouge", higher_is_better=False, mean_over_examples=True, counts={"empty": "empty suggestions"},
+    ),
+    "weighted_f1": Metric(
+        "accepted translations found, weighted by learners' use", 'STAPLE\'s figures (`rules="official"`)',
+        score_weighted_f1, "the task's prediction file",
+        {"precision": "precision", "weighted_recall": "weighted recall", "micro_f1": "micro F1", "macro_f1": "macro F1",
+         "weighted_micro_f1": "weighted micro F1", "weighted_macro_f1": "weighted macro F1",
+         "missing": "prompts missing", "extra": "extra prompts"},
+        "weighted_macro_f1", mean_over_examples=True,
+    ),
+    "wrong_language": Metric(
+        "share of suggestions in another language than the message's", "MRS, section 5",
+        score_wrong_language, PREDICTION_FILE,
+        {"wrong": "wrong language", "any_wrong": "messages with one", "undecided": "undecided",
+         "too_short": "too short"},
+        "wrong", higher_is_better=False, counts={"empty": "empty suggestions"},
+    ),
+    "xglue_score": Metric(
+        "the scores of XGLUE's eleven tasks", "XGLUE's figures",
+        score_xglue_score, "the folder of a submission, `TASK/LANG.prediction`",
+        {**{task: task for task in TASKS}, "understanding": "AVG-U", "generation": "AVG-G", "all": "all"},
+        "all", reads_folder=True,
+    ),
+}
+# fmt: on
+DIGITS = {"bleu": 2, "sentence_bleu": 2, "perplexity": 3, "p": 5, "p_holm": 5}  # behind the point; else 4

@@ -1,0 +1,191 @@
+"""Comparison of scored systems: whether they can be compared, their order and groups, tests, and saved scores."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from mrs_metrics.significance import (
+    STUDENTISED,
+    bootstrap_interval,
+    holm,
+    paired_bootstrap_interval,
+    permutation_test,
+    rank_groups,
+)
+from mrs_suggest.common.errors import InputError
+from mrs_suggest.common.io.files import atomic_write
+from mrs_suggest.common.metric_errors import metric_errors
+from mrs_suggest.evaluation.scores.metrics import METRICS, Scored
+
+ALPHA = 0.05  # as in Table 3 of STAPLE (Mayhew et al. 2020)
+SAMPLES = 100_000  # of the permutation test, as there
+METHOD = (
+    f"paired approximate permutation test, {SAMPLES:,} samples; interval of the difference: paired {STUDENTISED}, 95 %"
+)
+
+
+def rank_systems(systems: list[Scored], name: str, correct: bool = False) -> list[str]:
+    """Order systems, best first, and give each the rank of its group where the metric has per-example scores.
+
+    Args:
+        name: of the metric.
+        correct: apply Holm's correction to the p-values.
+
+    Returns:
+        Notes for the user. Systems that cannot be compared keep their order.
+    """
+    metric = METRICS[name]
+    if reason := _why_not_comparable(systems):
+        return [f"not ordered: {reason}"]
+    if not all(len(system.values) for system in systems):
+        systems.sort(key=lambda system: _figure(system, metric.main), reverse=metric.higher_is_better)
+        return []
+    columns = _common_values(systems)
+    with metric_errors("the systems"):
+        groups = rank_groups(
+            {str(place): column for place, column in enumerate(columns)},
+            alpha=ALPHA, samples=SAMPLES, higher_is_better=metric.higher_is_better, correct=correct,
+        )  # fmt: skip
+    for place, rank in groups.items():
+        systems[int(place)].rank = rank
+    notes = []
+    if any(len(columns[0]) < system.n for system in systems):
+        means = [math.fsum(column) / len(column) for column in columns]
+        for system, mean in zip(systems, means, strict=True):
+            system.common = {"n": len(columns[0]), metric.main: mean}
+        named = ", ".join(f"{system.system} {mean:.4f}" for system, mean in zip(systems, means, strict=True))
+        notes.append(f"ordered by the {len(columns[0]):,} examples that every system has a score for: {named}")
+    systems[:] = [systems[int(place)] for place in groups]
+    test = f"permutation test, p < {ALPHA:g}{' after Holm' if correct else ''}"
+    return [*notes, f"* best group: adjacent systems share a group unless they differ ({test})"]
+
+
+@dataclass(frozen=True)
+class PairTest:
+    """The test of two systems.
+
+    Attributes:
+        difference: mean of the first minus that of the second.
+        interval: 95 % interval of the difference.
+        p: of the permutation test.
+        p_holm: p after Holm's correction; None without it.
+    """
+
+    a: str
+    b: str
+    difference: float
+    interval: tuple[float, float]
+    p: float
+    p_holm: float | None = None
+
+    def as_json(self) -> dict[str, object]:
+        """The test as `mrs score --compare --json` prints it."""
+        found: dict[str, object] = {"a": self.a, "b": self.b, "difference": self.difference}
+        found |= {"interval": list(self.interval), "p": self.p}
+        return found if self.p_holm is None else {**found, "p_holm": self.p_holm}
+
+
+def compare_neighbours(systems: list[Scored], name: str, correct: bool) -> tuple[list[Scored], list[PairTest]]:
+    """Order systems by their means over the examples that all have, and test neighbours.
+
+    Args:
+        name: of the metric.
+        correct: also give the p-values after Holm's correction.
+
+    Raises:
+        InputError: they cannot be compared.
+    """
+    metric = METRICS[name]
+    if reason := _why_not_comparable(systems):
+        raise InputError(f"--compare: {reason}.")
+    compared: list[Scored] = []
+    tests: list[PairTest] = []
+    with metric_errors(" and ".join(system.system for system in systems)):
+        for system, column in zip(systems, _common_values(systems), strict=True):
+            figures = {metric.main: math.fsum(column) / len(column)}
+            interval = bootstrap_interval(column)
+            compared.append(replace(system, n=len(column), figures=figures, interval=interval, values=column))
+        compared.sort(key=lambda system: _figure(system, metric.main), reverse=metric.higher_is_better)
+        for a, b in itertools.pairwise(compared):
+            difference = _figure(a, metric.main) - _figure(b, metric.main)
+            interval = paired_bootstrap_interval(a.values, b.values)
+            p = permutation_test(a.values, b.values, samples=SAMPLES)
+            tests.append(PairTest(a.system, b.system, difference, interval, p))
+    if correct:
+        corrected = holm([test.p for test in tests])
+        tests = [replace(test, p_holm=p) for test, p in zip(tests, corrected, strict=True)]
+    return compared, tests
+
+
+def save_scores(path: Path, name: str, system: Scored) -> None:
+    """Write the per-example scores of a system, for a later `--compare`."""
+    values = [None if value != value else value for value in system.values]
+    content = {
+        "metric": name,
+        "signature": system.signatures["signature"],
+        "system": system.system,
+        "examples": system.digest,  # a hash, not their texts
+        "messages": system.messages,
+        "scores": values,
+    }
+    atomic_write(path, json.dumps(content) + "\n")
+
+
+def read_scores(path: Path, name: str) -> Scored:
+    """A system whose signature and per-example scores `save_scores` wrote; nan for an example that was skipped.
+
+    Raises:
+        InputError: the file is missing, or not of that kind or metric.
+    """
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+        values = [float("nan") if value is None else float(value) for value in content["scores"]]
+        metric, signature, digest = (str(content[key]) for key in ("metric", "signature", "examples"))
+        messages = int(content["messages"])
+    except OSError as error:
+        raise InputError(f"{path}: cannot read the file ({error.strerror}).") from None
+    except (ValueError, KeyError, TypeError):
+        raise InputError(f"{path}: not scores that `mrs score --save-scores` wrote.") from None
+    if metric != name:
+        raise InputError(f"{path}: scores of {metric}, not of {name}; pass --metric {metric}.")
+    n = sum(value == value for value in values)
+    signatures = {"signature": signature}
+    return Scored(n, {}, signatures, values=values, digest=digest, messages=messages, system=str(path))
+
+
+def _why_not_comparable(systems: Sequence[Scored]) -> str:
+    """Why the figures of systems cannot be compared; "" where they can."""
+    first = systems[0]
+    for other in systems[1:]:
+        for key, ours in first.signatures.items():
+            if ours != (theirs := other.signatures.get(key, ours)):
+                alike = " and ".join(sorted((ours, theirs)))
+                return f"the scores were computed differently: {alike}"
+        if first.digest != other.digest or len(first.values) != len(other.values):
+            where = ""
+            if len(first.examples) and len(other.examples):
+                pairs = enumerate(zip(first.examples, other.examples, strict=False), start=1)
+                number = next((number for number, (a, b) in pairs if a != b), None)
+                where = f" (which has {len(first.examples):,}, not {len(other.examples):,})"
+                where = where if number is None else f" (number {number:,} is the first to differ)"
+            return f"{other.system} is about other examples than {first.system}{where}"
+    return ""
+
+
+def _common_values(systems: Sequence[Scored]) -> list[list[float]]:
+    """The scores of the examples that every system has, (systems, examples)."""
+    rows = zip(*(system.values for system in systems), strict=True)
+    kept = [row for row in rows if not any(map(math.isnan, row))]
+    if not kept:
+        raise InputError("No example has a score from every system; there is nothing to compare.")
+    return [list(column) for column in zip(*kept, strict=True)]
+
+
+def _figure(system: Scored, name: str) -> float:
+    figure = system.figures[name]
+    return math.nan if figure is None else figure

@@ -1,1 +1,0 @@
-"""A paper's claims as tests on the scores of reproduced runs."""

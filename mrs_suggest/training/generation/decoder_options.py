@@ -1,0 +1,54 @@
+"""The options of a decoder for an encoder's checkpoint, of every trainer of seq2seq models."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import ClassVar, TypeVar
+
+from mrs_suggest.common.errors import InputError
+from mrs_suggest.models.generation.encoder_decoder import COPIED, DECODER_LAYERS, DECODERS, is_encoder
+from mrs_suggest.training.options import FROM_SCRATCH, LoraArguments, require_least, require_one_of, trains_lora
+
+
+@dataclass
+class DecoderArguments(LoraArguments):
+    """Which decoder an encoder gets."""
+
+    advanced: ClassVar[tuple[str, ...]] = ("decoder_layers",)
+    decoder: str | None = field(
+        default=None,
+        metadata={
+            "help": f"of an encoder's checkpoint: {COPIED} from its layers (default; Rothe et al. 2020; XGLUE, "
+            "section 6.1), or fresh"
+        },
+    )
+    decoder_layers: int | None = field(
+        default=None,
+        metadata={"help": f"of an encoder's checkpoint: the decoder's layers (default {DECODER_LAYERS})"},
+    )
+
+
+Options = TypeVar("Options", bound=DecoderArguments)
+
+
+def with_decoder(options: Options) -> Options:
+    """The options with a decoder where the checkpoint is an encoder.
+
+    Raises:
+        InputError: they do not fit the kind of the checkpoint.
+    """
+    name = options.model_name_or_path
+    if name in FROM_SCRATCH or not is_encoder(name, options.model_revision):
+        for option in ("decoder", "decoder_layers"):
+            if getattr(options, option) is not None:
+                raise InputError(
+                    f"--{option}: {name} is no encoder (BERT, XLM-R) and has its own decoder; leave it out."
+                )
+        return options
+    if trains_lora(options):
+        raise InputError(f"--peft lora adapts a trained model, and {name} has no decoder yet; leave it out.")
+    layers = DECODER_LAYERS if options.decoder_layers is None else options.decoder_layers
+    require_one_of("decoder", options.decoder or COPIED, DECODERS)
+    options = replace(options, decoder=options.decoder or COPIED, decoder_layers=layers)
+    require_least(options, "decoder_layers", 1)
+    return options

@@ -1,0 +1,123 @@
+"""A run of a generator of replies: data, training, remedies, test (Zhang et al. 2021, section 4.2)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from mrs_datasets.prepared.prepared import open_prepared
+from mrs_metrics.perplexity import perplexity_signature
+from mrs_suggest.common.text.predictions import SUGGESTIONS
+from mrs_suggest.evaluation.comparison import MakeSystem
+from mrs_suggest.evaluation.tables import print_results
+from mrs_suggest.models.generation.generator import Generator
+from mrs_suggest.suggest.answering import MODEL
+from mrs_suggest.suggest.generation_suggester import Writer
+from mrs_suggest.training.export.card import Record
+from mrs_suggest.training.generation.denoising_steps import read_denoising_text
+from mrs_suggest.training.generation.interpolation import copied_weights, interpolate
+from mrs_suggest.training.generation.model import advice, build_generator, make_pair_trainer
+from mrs_suggest.training.generation.options import (
+    STEPS,
+    GenerationArguments,
+    GenerationTrainingArguments,
+    require_own_options,
+    resolved_search,
+)
+from mrs_suggest.training.generation.remedies import RESUME_KEYS as REMEDIES
+from mrs_suggest.training.generation.training import METRICS, GenerationTrainer, encode_sources, perplexities
+from mrs_suggest.training.generation.watching import make_watch, watch_record, watched_messages
+from mrs_suggest.training.reply.data import RunData, load_reply_data
+from mrs_suggest.training.reply.evaluation import CURVES, compare_replies, reply_identity
+from mrs_suggest.training.reply.families import GENERATION
+from mrs_suggest.training.reply.options import sound_reply
+from mrs_suggest.training.run import Run
+from mrs_suggest.training.sampling import make_sampler
+
+if TYPE_CHECKING:
+    from transformers import TrainingArguments
+
+RESUME_KEYS = ("decoder", "decoder_layers", "keep_pieces", *REMEDIES)
+
+
+def run(options: GenerationArguments, training: GenerationTrainingArguments) -> Record | None:
+    """Train a generator of replies, and compare it with the baselines on test.
+
+    Returns:
+        The record; None where nothing is written: of an estimate, and in a process that is not the first.
+
+    Raises:
+        InputError: the options, the data or the folder cannot be used; the run diverged; the memory ran out.
+    """
+    options = sound_reply(options, training, METRICS)
+    require_own_options(options)
+    options = resolved_search(options, SUGGESTIONS)
+    with Run(
+        GENERATION, options, training, steps=STEPS, lower_is_better=("perplexity", "loss"),
+        advice=lambda trains: advice(options, training, trains),
+    ) as run:  # fmt: skip
+        data = run.load(lambda: _load(options, training))
+        facts = data.facts()
+        text = facts["data"].get("denoising", {}).get("content_hash")
+        run.begin(facts, RESUME_KEYS, **reply_identity(options, facts), **{"denoising text": text})
+        generator = run.build(lambda: build_generator(options, training, data.texts(), data.languages()))
+        trainer = make_trainer(generator, options, training, data)
+        if options.estimate:
+            run.estimate(trainer, generator.model)
+            return None
+        start = copied_weights(generator.model) if options.interpolate_start else None
+        run.train(trainer, generator.model)
+        between = interpolate(trainer, start, options.interpolate_start) if start else None
+        if not run.writes:
+            return None
+        run.merge_adapters(generator.model, generator.save_settings)
+        run.save(generator.save)
+        if options.skip_test:
+            return run.finish({}, curves=CURVES)
+        systems: list[MakeSystem] = [lambda part: Writer(generator, MODEL)]
+        compared = run.evaluate(lambda: compare_replies(systems, data.test, options, GENERATION.name, ranks=False))
+        figures = compared.figures
+        if between:
+            figures["interpolation"] = between
+        if options.wrong_language_limit is not None:
+            figures["watched"] = watch_record(trainer.state, options.wrong_language_limit, options.watch_languages)
+        run.evaluate(lambda: _add_perplexity(figures, generator, data))
+        return run.finish(figures, compared.milliseconds, compared.files, compared.named, CURVES, show=print_results)
+
+
+def _load(options: GenerationArguments, training: TrainingArguments) -> RunData:
+    data = load_reply_data(options, training, need_responses=False)
+    text, watched = read_denoising_text(options.denoising_text, training.seed), {}
+    if options.watch_languages:
+        source = open_prepared(options.data, options.data_revision)
+        watched = watched_messages(source, options.watch_languages, options.max_validation_examples)
+    return replace(data, denoising=text, watched=watched)
+
+
+def make_trainer(
+    generator: Generator, options: GenerationArguments, training: TrainingArguments, data: RunData
+) -> GenerationTrainer:
+    """The library's trainer with our batches, loss and validation."""
+    with training.main_process_first(local=False):  # one rank fills the cache, the others read it
+        rows, lengths = encode_sources(data, generator.coder)
+    sizes, alpha = [len(source) for source in data.sources.values()], data.plan.sampling_alpha
+    sampler = make_sampler(sizes, options, training, alpha, lengths)
+    trainer = make_pair_trainer(GenerationTrainer, generator, training, rows, sampler)
+    trainer.validation = data.validation
+    if data.denoising:
+        texts = data.denoising.train
+        trainer.sampler = trainer.mix(texts, options.denoising_share, generator.coder, sampler, options)
+    if options.wrong_language_limit is not None:
+        trainer.watch = make_watch(data.watched, options.wrong_language_limit, options.language_model)
+    return trainer
+
+
+def _add_perplexity(figures: Record, generator: Generator, data: RunData) -> None:
+    for scope, value in perplexities(generator, data.test).items():
+        figures["systems"][MODEL][scope]["perplexity"] = value
+    coder = generator.coder
+    tokens = f"{coder.config.model_type}-{coder.vocabulary_hash()}+{'+'.join(coder.row.end)}"  # not where it began
+    figures["language_tokens"] = coder.row.name  # the card says how plain transformers is told the language
+    signature = perplexity_signature(tokens, cut=coder.reply_tokens)
+    for signatures in figures["signatures"].values():
+        signatures["reply_perplexity"] = signature

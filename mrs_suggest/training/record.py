@@ -1,0 +1,260 @@
+"""The folder and the record of one run: what it may contain, what resuming must not change, how to reproduce it."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from mrs_suggest.common.arguments import as_plain
+from mrs_suggest.common.errors import InputError
+from mrs_suggest.common.hub.provenance import commit, hardware, versions
+from mrs_suggest.common.io.files import atomic_write
+from mrs_suggest.common.io.manifest import KEY as FILES
+from mrs_suggest.common.io.manifest import list_files
+from mrs_suggest.common.io.remote_errors import masked
+from mrs_suggest.training.export.allowlist import (
+    ADAPTER_FOLDER,
+    BEST,
+    CARD,
+    CURVE_POINTS,
+    CURVES,
+    EXPORTS,
+    MODEL,
+    RECORD,
+    TRACKERS,
+    TRAINING_ARGUMENTS,
+)
+from mrs_suggest.training.export.card import Record
+from mrs_suggest.training.export.family import Family
+from mrs_suggest.training.options import FROM_SCRATCH, TINY, RunArguments
+
+if TYPE_CHECKING:
+    from torch import Tensor
+    from transformers import TrainerState, TrainingArguments
+
+IDENTITY = "resume.json"  # identifies the run of the checkpoints
+LAST = ("last", "true", "True")
+
+
+class RunFolder:
+    """Where a run writes. The trainer puts its checkpoints there; the export adds the rest.
+
+    Raises:
+        InputError: the folder holds a finished run, and neither overwriting nor resuming was asked for, or it holds
+            checkpoints of an interrupted run.
+    """
+
+    def __init__(self, folder: Path, overwrite: bool, resume: str | None) -> None:
+        self.folder, self._overwrite, self._resume = folder, overwrite, bool(resume)
+        there = {path.name for path in folder.iterdir()} if folder.is_dir() else set()
+        own = {name for name in there if name in (RECORD, IDENTITY, "eval") or name.startswith("checkpoint-")}
+        if folder.exists() and (not folder.is_dir() or (there and not own)):
+            raise InputError(f"--output_dir {folder}: is not empty and not the folder of a run; choose another.")
+        if self._overwrite and not resume:
+            return
+        if (folder / RECORD).exists() and not resume:
+            raise InputError(f"--output_dir {folder}: holds a finished run; choose another folder or pass --overwrite.")
+        if not resume and any(folder.glob("checkpoint-*")):
+            raise InputError(
+                f"--output_dir {folder}: holds checkpoints of an interrupted run; pass "
+                "--resume_from_checkpoint last to continue it, or --overwrite to start again."
+            )
+
+    def require_same(self, identity: Record) -> None:
+        """Refuse to resume with data, a model or options other than those of the checkpoints.
+
+        Raises:
+            InputError: what differs.
+        """
+        path = self.folder / IDENTITY
+        if not self._resume or not path.is_file():
+            return
+        try:
+            before = dict(json.loads(path.read_text(encoding="utf-8")))
+        except (ValueError, TypeError):
+            return
+        differing = [
+            f"{key} {before.get(key)} before, {value} now"
+            for key, value in identity.items()
+            if before.get(key) != value
+        ]
+        if differing:
+            raise InputError(
+                f"--resume_from_checkpoint: {self.folder} was started differently ({'; '.join(differing)}); pass "
+                "the same, or start again with --overwrite true."
+            )
+
+    def reopen(self) -> None:
+        """Mark the run as unfinished again."""
+        (self.folder / RECORD).unlink(missing_ok=True)
+
+    def begin(self, identity: Record, model_files: Sequence[str] = ()) -> None:
+        """Make the folder ready for the run, now that its input is known to be good.
+
+        Nothing may stay that could be mistaken for the new run's: an old index holds vectors of the old model.
+
+        Args:
+            model_files: patterns of the new model's files, if they differ from those of `MODEL`.
+        """
+        stale = [] if self._resume else [RECORD]  # a resumed run's record stays until the model is replaced
+        if self._overwrite and not self._resume:
+            stale += [CARD, CURVES, CURVE_POINTS, "predictions*", "checkpoint-*", BEST, TRACKERS, TRAINING_ARGUMENTS]
+            stale += [name.partition("/")[0] for name in (*MODEL, *model_files)]
+        stale += [name.partition("/")[0] for name in EXPORTS]  # of the weights that training replaces
+        found = {path for pattern in stale for path in self.folder.glob(pattern)}  # two patterns may match one path
+        for path in found:
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
+        self.folder.mkdir(parents=True, exist_ok=True)
+        atomic_write(self.folder / IDENTITY, as_json(identity))
+
+
+def last_checkpoint(folder: Path, resume: str | None) -> str | None:
+    """The checkpoint to go on from: `last` stands for the newest one of the folder.
+
+    Raises:
+        InputError: there is none.
+    """
+    if not resume:
+        return None
+    if resume not in LAST:
+        if not Path(resume).is_dir():
+            raise InputError(f"--resume_from_checkpoint {resume}: no such folder.")
+        return resume
+    checkpoints = whole_checkpoints(folder)
+    if not checkpoints:
+        raise InputError(
+            f"--resume_from_checkpoint last: {folder} has no complete checkpoint; start again with --overwrite true."
+        )
+    return str(checkpoints[-1])
+
+
+def whole_checkpoints(folder: Path) -> list[Path]:
+    """The complete checkpoints of a run's folder, in the order of their steps."""
+    whole = (path.parent for path in folder.glob("checkpoint-*/trainer_state.json"))  # the trainer writes it last
+    numbered = (path for path in whole if path.name.rpartition("-")[2].isdigit())
+    return sorted(numbered, key=lambda path: int(path.name.rpartition("-")[2]))
+
+
+def require_best_weights(kept: Mapping[str, Tensor], best: Mapping[str, Tensor], checkpoint: str) -> None:
+    """The trainer only logs an error when it cannot load the best checkpoint, and then keeps the last weights."""
+    import torch  # here, since a record is also read and written without it
+
+    for name, tensor in kept.items():
+        if name not in best or not torch.equal(tensor.cpu(), best[name].cpu()):
+            raise RuntimeError(f"The weights kept are not those of the best checkpoint {checkpoint} ({name}).")
+
+
+def run_record(
+    *,
+    trainer: str,
+    options: Sequence[RunArguments | TrainingArguments],
+    seed: int,
+    facts: Record,
+    state: TrainerState,
+    figures: Record,
+    milliseconds: dict[str, float],
+    seconds: float,
+) -> Record:
+    """Everything that is needed to reproduce a run and to write its card.
+
+    Args:
+        trainer: the family's name.
+        options: the trainer's own and the library's, each a dataclass.
+        facts: of the task's data, `data` at least; each key becomes one of the record.
+        figures: of the evaluation; empty without one.
+        milliseconds: to answer, by system.
+    """
+    best = state.best_model_checkpoint
+    return {
+        "trainer": trainer,
+        "arguments": plain_arguments(options),
+        "seed": seed,
+        "commit": commit(),
+        "versions": versions(),
+        "hardware": hardware(),
+        **facts,
+        "steps": state.global_step,
+        "epochs": state.epoch,
+        "best_step": int(best.rpartition("-")[2]) if best else None,
+        "best_metric": state.best_metric,
+        "seconds": round(seconds, 1),
+        "milliseconds": milliseconds,
+        "metrics": figures,
+    }
+
+
+def plain_arguments(options: Sequence[RunArguments | TrainingArguments]) -> Record:
+    """Options as the record has them: without tokens, and without the folders above local paths."""
+    return _without_places({key: value for part in options for key, value in as_plain(part).items()})
+
+
+def _without_places(arguments: Record) -> Record:
+    """Arguments without the folders above local paths: the record is published, and they name people or machines."""
+    plain = {
+        key: [without_place(entry) for entry in value] if isinstance(value, list) else without_place(value)
+        for key, value in arguments.items()
+    }
+    base = str(plain.get("model_name_or_path", TINY))
+    if base not in FROM_SCRATCH and not base.startswith(".") and Path(base).is_dir():
+        plain["model_name_or_path"] = f"./{base}"  # so that it cannot be mistaken for a hub id
+    return plain
+
+
+def without_place(value: Any) -> Any:
+    """An absolute path, alone or after NAME=, without the folders above it; URLs without secrets; the rest as it is."""
+    if not isinstance(value, str):
+        return value
+    value = masked(value)
+    named, equals, path = ("", "", value) if Path(value).is_absolute() else value.partition("=")
+    return f"{named}{equals}.../{Path(path).name}" if Path(path).is_absolute() else value
+
+
+def write_record(folder: Path, record: Record, family: Family) -> None:
+    """Write the card, and last `run.json` with the hashes of the model's files, which are there already."""
+    record = {**record, FILES: list_files(folder, family.model_files(folder))}
+    atomic_write(folder / CARD, family.render(record))
+    atomic_write(folder / RECORD, as_json(record))
+
+
+def as_json(record: Record) -> str:
+    """The text of a JSON file of the run."""
+    return json.dumps(record, indent=2, ensure_ascii=False) + "\n"
+
+
+def read_record(folder: Path) -> Record:
+    """The `run.json` of a finished run.
+
+    Raises:
+        InputError: it is missing, or not a JSON object with a trainer's name and figures.
+    """
+    path = folder / RECORD
+    try:
+        if path.exists() and not path.is_file():  # such as a pipe, for which reading would wait
+            raise ValueError("no file")
+        record = json.loads(path.read_text(encoding="utf-8"))
+        record["trainer"], record["metrics"]
+    except OSError:
+        raise InputError(
+            f"{folder}: no {RECORD}, so not a finished run; pass the folder that a training run wrote."
+        ) from None
+    except (ValueError, KeyError, TypeError, RecursionError):
+        raise InputError(f"{path}: damaged or not written by a trainer; train the model again.") from None
+    return dict(record)
+
+
+def of_adapter(record: Record, others: Sequence[str]) -> Record:
+    """A run's record for the repository of its adapters, where they are at the top level.
+
+    Args:
+        others: the run's other files that are published there.
+    """
+    files = record.get(FILES)
+    if files is None:  # of an older run
+        return record
+    above = f"{ADAPTER_FOLDER}/"
+    kept = {name.removeprefix(above): entry for name, entry in files.items() if name.startswith(above)}
+    own = {key: value for key, value in record.items() if key != "exports"}  # they stay with the merged model
+    return {**own, FILES: kept | {name: files[name] for name in others if name in files}}

@@ -1,0 +1,245 @@
+"""The dual encoder in a run: how it is built, trained and saved, and the systems that are compared with it."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+from datasets import Dataset, concatenate_datasets
+from sentence_transformers import SentenceTransformerTrainer, SentenceTransformerTrainingArguments
+
+from mrs_suggest.common.errors import InputError
+from mrs_suggest.evaluation.comparison import MakeSystem
+from mrs_suggest.evaluation.language_data import EVALUATION_SEED
+from mrs_suggest.models.retrieval.distillation import DistilledReplyLoss, VectorLoss
+from mrs_suggest.models.retrieval.dual_encoder import build_dual_encoder, load_dual_encoder, prune_vocabulary
+from mrs_suggest.models.retrieval.encoder_layers import attend_in_bfloat16, freeze, rate_factors, set_dropout
+from mrs_suggest.models.retrieval.losses import ReplyLoss
+from mrs_suggest.models.retrieval.routes import encoders, prompts_of
+from mrs_suggest.models.retrieval.tiny import build_tiny
+from mrs_suggest.models.starting_points import ENCODER, start_kind
+from mrs_suggest.suggest.answering import MODEL
+from mrs_suggest.suggest.index.response_index import ResponseIndexes
+from mrs_suggest.suggest.pipeline_config import save_config
+from mrs_suggest.suggest.ranking.rankers import save_rankers, settings_and_weights, with_settings
+from mrs_suggest.suggest.retrieval_suggester import Retriever
+from mrs_suggest.training.export.card import Record
+from mrs_suggest.training.options import TINY
+from mrs_suggest.training.reply.data import RunData, byte_lengths, with_perturbed, with_reply_ids, with_rows
+from mrs_suggest.training.retrieval.derived_parts import coverage_on_test
+from mrs_suggest.training.retrieval.evaluation import ReplyEvaluator, RetrievalParts
+from mrs_suggest.training.retrieval.memory_candidates import response_sets
+from mrs_suggest.training.retrieval.options import RetrievalArguments, alpha_of, teacher_vectors
+from mrs_suggest.training.retrieval.ranker_generator import require_language_of
+from mrs_suggest.training.sampling import make_sampler
+from mrs_suggest.training.trainer import OurTrainer
+
+if TYPE_CHECKING:
+    from sentence_transformers import SentenceTransformer
+    from torch import Tensor
+    from transformers import TrainingArguments
+
+WITHOUT_BONUS = f"{MODEL}, no bonus"
+DIRECT = f"{MODEL}, direct scores"
+# A run with a ranker compares: the ranker as it is stored, and its three best scores.
+RANKED: Mapping[str, Mapping[str, Any]] = {MODEL: {}, f"{MODEL}, top 3": {"choice": "top"}}
+
+
+class RetrievalTrainer(OurTrainer, SentenceTransformerTrainer):
+    """The library's trainer with our batches, and without its cards, which would hold training texts.
+
+    Attributes:
+        rate_factors: `id` of a parameter -> its share of the learning rate; 1 for those that are not listed. Empty: one
+            rate, and the library's own groups.
+    """
+
+    rate_factors: Mapping[int, float] = MappingProxyType({})
+
+    def add_model_card_callback(self, default_args_dict: dict[str, Any]) -> None:
+        """Leave the card's callback out: our card is rendered from `run.json`."""
+
+    def get_optimizer_cls_and_kwargs(  # type: ignore[override]  # a method in sentence-transformers' trainer
+        self, args: Any, model: Any = None
+    ) -> tuple[Any, Any]:
+        """The library's optimizer, its groups split by learning rate.
+
+        Raises:
+            InputError: the optimizer makes groups of its own.
+        """
+        kind, kwargs = super().get_optimizer_cls_and_kwargs(args, model)
+        if self.rate_factors:
+            if "optimizer_dict" not in kwargs or "params" in kwargs:
+                raise InputError(f"--layer_decay: --optim {args.optim} makes groups of its own; leave one of them out.")
+            kwargs["optimizer_dict"] = split_groups(kwargs["optimizer_dict"], self.rate_factors, args.learning_rate)
+        return kind, kwargs
+
+
+def build(options: RetrievalArguments, training: TrainingArguments, data: RunData) -> RetrievalParts:
+    """The model to train; adapters are added afterwards."""
+    if options.generator is not None:
+        require_language_of(options.generator, [part.language for part in data.test])
+    if options.model_name_or_path == TINY:
+        with tempfile.TemporaryDirectory() as folder:
+            build_tiny(data.texts(), Path(folder), training.seed, options.vocabulary)
+            model = _built(options, folder, training.seed)
+    else:
+        model = _built(options, options.model_name_or_path, training.seed)
+    if options.keep_pieces is not None:
+        prune_vocabulary(model, data.texts(), options.keep_pieces)
+    if options.freeze_embeddings or options.freeze_layers:
+        freeze(model, options.freeze_embeddings, options.freeze_layers)
+    if options.dropout is not None:
+        set_dropout(model, options.dropout)
+    if training.bf16 and training.device.type == "cpu":
+        attend_in_bfloat16(model)
+    return RetrievalParts(model)
+
+
+def make_trainer(
+    parts: RetrievalParts, options: RetrievalArguments, training: TrainingArguments, data: RunData
+) -> RetrievalTrainer:
+    """The library's trainer with our batches, loss and validation."""
+    assert isinstance(training, SentenceTransformerTrainingArguments)
+    for part in data.test if alpha_of(options.alpha) != 0 else []:
+        if not any(value is not None for value in part.responses.log_probs):
+            raise InputError(f"--alpha {options.alpha}: the response set of {part.language} has no log-probabilities.")
+    training.router_mapping = {"message": "query", "reply": "document"}
+    texts = zip(training.router_mapping, prompts_of(parts.model), strict=True)
+    training.prompts = {column: prompt for column, prompt in texts if prompt}
+    with training.main_process_first(local=False):
+        sources = with_perturbed(data, options.perturbed or 0, training.seed)
+        pairs = concatenate_datasets([with_reply_ids(source) for source in sources])
+    if options.teacher is not None:
+        pairs = with_rows(pairs)
+    trainer = RetrievalTrainer(
+        model=parts.model,
+        args=training,
+        train_dataset=pairs,
+        loss=_loss(parts.model, options, training, pairs),
+        evaluator=ReplyEvaluator(data.validation, alpha_of(options.alpha) or 0.0, EVALUATION_SEED),
+    )
+    if options.layer_decay != 1:
+        trainer.rate_factors = rate_factors(parts.model, options.layer_decay)
+        trainer.get_optimizer_cls_and_kwargs(training)  # refuses one that cannot have them, before the run begins
+    sizes = [len(source) for source in sources]
+    lengths = byte_lengths(pairs) if options.length_window else None
+    trainer.sampler = make_sampler(sizes, options, training, data.plan.sampling_alpha, lengths)
+    return trainer
+
+
+def save(parts: RetrievalParts, folder: Path) -> None:
+    """Write everything that is needed to load the trained model."""
+    parts.model.save_pretrained(str(folder), create_model_card=False, safe_serialization=True)
+    save_config(folder)
+    for language, index in parts.indexes.items():
+        index.save(folder / ResponseIndexes.FOLDER / language)
+    save_rankers(parts.rankers, folder)
+    if parts.generator is not None and parts.rankers:
+        parts.generator.copy_to(folder)
+    if parts.detector:
+        parts.detector.save(folder)
+    if parts.guard:
+        parts.guard.save(folder)
+
+
+def systems(parts: RetrievalParts) -> list[MakeSystem]:
+    """The systems to compare on test, the trained model first."""
+    if parts.rankers:
+        return [_ranked(parts, name, changes) for name, changes in RANKED.items()] + [
+            lambda part: Retriever(parts.model, response_sets(parts.indexes, parts.rankers), DIRECT)
+        ]
+    systems: list[MakeSystem] = [lambda part: Retriever(parts.model, parts.indexes, MODEL)]
+    if any(index.alpha for index in parts.indexes.values()):
+        plain = {code: replace(index, alpha=0.0) for code, index in parts.indexes.items()}
+        systems.append(lambda part: Retriever(parts.model, plain, WITHOUT_BONUS))
+    return systems
+
+
+def own_figures(parts: RetrievalParts, options: RetrievalArguments, data: RunData) -> Record:
+    """The figures that only retrievers have."""
+    figures: Record = {}
+    name, revision = options.model_name_or_path, options.model_revision
+    if name != TINY and (kind := start_kind(name, revision)) != ENCODER:
+        figures["start"] = kind
+    if parts.rankers:
+        figures["ranker"] = settings_and_weights(parts.rankers)
+        figures["coverage"] = coverage_on_test(parts, data)
+    figures["alpha"] = next(iter(parts.indexes.values())).alpha
+    if sweep := parts.sweep:
+        figures["alpha_unit"] = sweep.unit
+        figures["alpha_on_validation"] = {f"{alpha:g}": rouge for alpha, rouge in sweep.rouge.items()}
+    return figures
+
+
+def weights(model: SentenceTransformer) -> dict[str, Tensor]:
+    """The weights of both encoders by the names that they have in a checkpoint."""
+    both = enumerate(encoders(model))
+    return {f"{number}.{name}": value for number, part in both for name, value in part.state_dict().items()}
+
+
+def stored_weights(checkpoint: Path) -> dict[str, Tensor]:
+    """The weights of a checkpoint, named as by `weights`."""
+    return weights(load_dual_encoder(checkpoint))
+
+
+def _built(options: RetrievalArguments, name: str, seed: int) -> SentenceTransformer:
+    return build_dual_encoder(
+        name,
+        options.pooling,
+        options.message_tokens,
+        options.reply_tokens,
+        options.model_revision,
+        options.encoders,
+        options.dimension,
+        seed,
+        options.query_prompt,
+        options.reply_prompt,
+        options.normalize,
+        options.layers,
+    )
+
+
+def _ranked(parts: RetrievalParts, name: str, changes: Mapping[str, Any]) -> MakeSystem:
+    rankers = with_settings(parts.rankers, **changes)
+    return lambda part: Retriever(parts.model, parts.indexes, name, rankers.get(part.language))
+
+
+def _loss(
+    model: SentenceTransformer, options: RetrievalArguments, training: TrainingArguments, pairs: Dataset
+) -> ReplyLoss:
+    shared: dict[str, Any] = {
+        "kind": options.loss,
+        "mask_duplicates": bool(options.mask_duplicates),
+        "mini_batch_size": options.mini_batch_size,
+        "temperature": options.temperature,
+    }
+    if options.teacher is None:
+        gather = options.gather_across_devices and training.world_size > 1
+        return ReplyLoss(model, gather_across_devices=gather, **shared)
+    vectors = teacher_vectors(options, pairs["message"][:], pairs["reply"][:], training)
+    if options.distill == "vectors":
+        return VectorLoss(model, options.mini_batch_size, teacher=vectors)
+    return DistilledReplyLoss(model, teacher=vectors, weight=options.distill_weight or 1.0, **shared)
+
+
+def split_groups(
+    groups: Iterable[Mapping[str, Any]], factors: Mapping[int, float], learning_rate: float
+) -> list[dict[str, Any]]:
+    """Parameter groups of an optimizer by learning rate, the highest first, whose rate the trainer logs.
+
+    >>> first, second = object(), object()
+    >>> groups = split_groups([{"params": [first, second]}], {id(first): 0.5}, 0.1)
+    >>> [(group["params"] == [second], group["lr"]) for group in groups]
+    [(True, 0.1), (False, 0.05)]
+    """
+    split: dict[tuple[float, int], dict[str, Any]] = {}
+    for number, group in enumerate(groups):
+        for parameter in group["params"]:
+            factor = factors.get(id(parameter), 1.0)
+            fresh = {**group, "params": [], "lr": learning_rate * factor}
+            split.setdefault((-factor, number), fresh)["params"].append(parameter)
+    return [split[key] for key in sorted(split)]

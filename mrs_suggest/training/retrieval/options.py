@@ -1,0 +1,347 @@
+"""The options of the retrieval trainer, and what follows from them and from the checkpoint."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import torch
+from sentence_transformers import SentenceTransformerTrainingArguments
+
+from mrs_suggest.common.errors import InputError
+from mrs_suggest.common.hub.hub import split_revision
+from mrs_suggest.models.retrieval.distillation import TeacherVectors, load_teacher
+from mrs_suggest.models.retrieval.dual_encoder import ENCODERS
+from mrs_suggest.models.retrieval.losses import require_temperature
+from mrs_suggest.models.retrieval.pruned_vocabulary import LEAST_PIECES
+from mrs_suggest.models.retrieval.retriever_start import DEFAULTS, Start
+from mrs_suggest.models.starting_points import RETRIEVAL, require_start
+from mrs_suggest.training.options import (
+    TINY,
+    TrainerDefaults,
+    require_least,
+    require_one_of,
+    trains_lora,
+)
+from mrs_suggest.training.reply.options import sound_reply
+from mrs_suggest.training.retrieval.evaluation import BEST_METRIC, METRICS
+from mrs_suggest.training.retrieval.ranker_generator import generator_folder, require_outside
+from mrs_suggest.training.retrieval.ranker_options import GENERATED, RankerArguments
+
+if TYPE_CHECKING:
+    from transformers import TrainingArguments
+
+STEPS = 1500  # when neither epochs nor steps are given: minutes on two cores, ten passes over the embedded sample
+SWEEP = "sweep"
+WITHOUT_EFFECT = {
+    "label_smoothing_factor": "the loss of replies is not smoothed",
+    "ddp_find_unused_parameters": "a pass uses one of the two encoders, so ranks always look for unused ones",
+}
+DISTILL = ("similarities", "vectors")
+TEACHER_OPTIONS = ("teacher_prompt", "teacher_temperature", "distill_weight", "distill", "perturbed")
+PERTURBED = 20  # copies; ours: with --distill vectors on the sample, few epochs over many copies
+
+
+@dataclass
+class RetrievalArguments(RankerArguments):
+    """Model, data and loss. Defaults marked (tiny) were chosen on the validation split of the embedded sample."""
+
+    advanced: ClassVar[tuple[str, ...]] = (
+        "dimension",
+        "mask_duplicates",
+        "teacher_prompt",
+        "teacher_temperature",
+        "distill_weight",
+        "perturbed",
+        "gather_across_devices",
+        "layer_decay",
+        "dropout",
+    )
+    length_window: int = field(
+        default=0,
+        metadata={
+            "help": "steps whose pairs are sorted by length together; 0: not sorted (tiny), since negatives of similar "
+            "length teach less"
+        },
+    )
+    encoders: str | None = field(
+        default=None,
+        metadata={
+            "help": "two, one for both sides, or static (embeddings, very fast); default: those of a trained "
+            "retriever, static for a sentence-transformers model of token vectors, else two (the paper's)"
+        },
+    )
+    dimension: int | None = field(
+        default=None, metadata={"help": "dimension of untrained static embeddings; default: 256 (tiny)"}
+    )
+    pooling: str | None = field(
+        default=None,
+        metadata={
+            "help": "pooler, mean, cls or max; default: that of a trained retriever or of a sentence-transformers "
+            "checkpoint, else pooler as in the official code, mean for `tiny`"
+        },
+    )
+    normalize: bool | None = field(
+        default=None,
+        metadata={
+            "help": "give vectors length 1, so that the score is the cosine (then pass --temperature .05); default: "
+            "as a trained retriever or a sentence-transformers checkpoint does, else no (paper: plain dot product)"
+        },
+    )
+    query_prompt: str | None = field(
+        default=None,
+        metadata={
+            "help": "text put before messages, such as `query: `; saved with the model; default: the checkpoint's own "
+            "prompt for queries, if it is a sentence-transformers model or a trained retriever, else none"
+        },
+    )
+    reply_prompt: str | None = field(
+        default=None,
+        metadata={
+            "help": "text put before replies; saved with the model; default: the checkpoint's own prompt for "
+            "documents, if it is a sentence-transformers model or a trained retriever, else none"
+        },
+    )
+    message_tokens: int | None = field(
+        default=None,
+        metadata={"help": "longer messages are cut; default: as a trained retriever cuts, else 70 (official train.sh)"},
+    )
+    reply_tokens: int | None = field(
+        default=None,
+        metadata={"help": "longer replies are cut; default: as a trained retriever cuts, else 30 (official train.sh)"},
+    )
+    loss: str = field(default="eq4", metadata={"help": "eq4 (the paper's), symsm or sm (the official code's)"})
+    temperature: float = field(
+        default=1.0,
+        metadata={
+            "help": "scores are divided by it in the loss (paper: 1, plain dot products); with --normalize true pass "
+            ".05, the default of sentence-transformers (scale 20)"
+        },
+    )
+    mask_duplicates: bool | None = field(
+        default=None, metadata={"help": "do not use equal replies as negatives; default: on for eq4 alone"}
+    )
+    teacher: str | None = field(
+        default=None,
+        metadata={
+            "help": "a model whose similarities within a batch are learned, too: a trained retriever, a "
+            "sentence-transformers model or an encoder; a hub id (also ORG/NAME@REVISION) or a folder"
+        },
+    )
+    teacher_prompt: str | None = field(
+        default=None, metadata={"help": "text put before the teacher's messages and replies; default: its own prompts"}
+    )
+    teacher_temperature: float | None = field(
+        default=None,
+        metadata={
+            "help": "the teacher's similarities are divided by it (the student's by --temperature); default: .05 for "
+            "cosines, as sentence-transformers' scale of 20, else 1"
+        },
+    )
+    distill_weight: float | None = field(
+        default=None, metadata={"help": "weight of what is learned from the teacher; default: 1, as the replies (ours)"}
+    )
+    distill: str | None = field(
+        default=None,
+        metadata={
+            "help": "similarities: learn replies, and the teacher's similarities within a batch; vectors: only copy "
+            "the teacher's vectors, from which a small student learns most; default: similarities"
+        },
+    )
+    perturbed: int | None = field(
+        default=None,
+        metadata={
+            "help": "with --distill vectors: perturbed copies of each message that are learned, too; default: "
+            f"{PERTURBED} (chosen on the sample's validation split)"
+        },
+    )
+    keep_pieces: int | None = field(
+        default=None,
+        metadata={
+            "help": "cut the vocabulary of the start to the N pieces that the training texts use most, and their "
+            "characters (a small multilingual model is mostly embeddings); default: keep it"
+        },
+    )
+    mini_batch_size: int = field(
+        default=64, metadata={"help": "pairs embedded at a time (GradCache); affects memory only"}
+    )
+    gather_across_devices: bool = field(
+        default=True,
+        metadata={"help": "use the replies of all devices as negatives, so that the loss is that of one device"},
+    )
+    layers: int | None = field(
+        default=None, metadata={"help": "keep only the first N transformer layers of the checkpoint; default: all"}
+    )
+    layer_decay: float = field(
+        default=1.0,
+        metadata={
+            "help": "a layer's learning rate over that of the layer above; the top layer has --learning_rate, the "
+            "embeddings the lowest; 1: one rate (paper)"
+        },
+    )
+    dropout: float | None = field(
+        default=None,
+        metadata={
+            "help": "dropout of the encoders while they train (on a CPU it takes a third of the time); default: the "
+            "checkpoint's, in most .1"
+        },
+    )
+    freeze_layers: int = field(default=0, metadata={"help": "freeze the lowest N layers (paper: 2)"})
+    alpha: str = field(
+        default="0",
+        metadata={
+            "help": "weight of the log-probability bonus in suggestions (paper, section 4.1: none), or `sweep`: the "
+            "best one on validation"
+        },
+    )
+
+
+@dataclass
+class RetrievalTrainingArguments(TrainerDefaults, SentenceTransformerTrainingArguments):
+    """The trainer's own arguments with other defaults, chosen for `tiny` on the sample's validation split."""
+
+    output_dir: str | None = field(default="build/retriever", metadata={"help": "the folder of the run"})
+    per_device_train_batch_size: int = field(default=64, metadata={"help": "pairs per step and device (paper: 256)"})
+    num_train_epochs: float = field(
+        default=0.0,
+        metadata={"help": f"passes over the pairs (paper: 20 en, 50 others); 0: train {STEPS:,} steps"},
+    )
+    learning_rate: float = field(default=1e-3, metadata={"help": "peak learning rate (paper: 1e-6)"})
+    warmup_steps: float = field(default=0.05, metadata={"help": "steps, or a share of them if below 1 (paper: .01)"})
+    lr_scheduler_type: str = field(default="linear", metadata={"help": "schedule after the warm-up"})
+    logging_steps: float = field(default=50, metadata={"help": "steps between two points of the loss curve"})
+    eval_steps: float | None = field(default=0.1, metadata={"help": "steps, or a share of the run if below 1"})
+    save_steps: float = field(default=0.1, metadata={"help": "steps, or a share of the run if below 1"})
+    metric_for_best_model: str | None = field(
+        default=BEST_METRIC, metadata={"help": "the validation metric that picks the checkpoint"}
+    )
+
+
+def sound_retrieval(options: RetrievalArguments, training: TrainingArguments) -> RetrievalArguments:
+    """The options, once they go together with the library's and with the folder of the run.
+
+    Raises:
+        InputError: it names the option.
+    """
+    options = sound_reply(options, training, METRICS, WITHOUT_EFFECT)
+    if options.generator is not None:
+        require_outside(options.generator, Path(training.output_dir or "."))
+    return options
+
+
+def resolved(options: RetrievalArguments) -> RetrievalArguments:
+    """The options with defaults that depend on others and on the checkpoint; what a trained retriever has is kept.
+
+    Raises:
+        InputError: an option is out of its range, or the checkpoint cannot have it.
+    """
+    require_least(options, "mini_batch_size", 1)
+    require_least(options, "freeze_layers", 0)
+    if options.keep_pieces is not None:
+        require_least(options, "keep_pieces", LEAST_PIECES)
+        if trains_lora(options):
+            raise InputError(
+                "--keep_pieces: with --peft lora the adapters' record can only name the model as it is, not one with a "
+                "cut vocabulary; leave one of the two out."
+            )
+    require_temperature(options.temperature)
+    if options.layers is not None:
+        require_least(options, "layers", 1)
+    if not 0 < options.layer_decay <= 1:
+        raise InputError(f"--layer_decay: expected more than 0 and at most 1, found {options.layer_decay:g}.")
+    alpha_of(options.alpha)
+    options.ranker_options()
+    if options.generator is not None:
+        generator_folder(options.generator)
+    if options.encoders is not None:
+        require_one_of("encoders", options.encoders, ENCODERS)
+    own = _own_settings(options)
+    encoders = options.encoders or own["encoders"]
+    if options.dimension is not None:
+        require_least(options, "dimension", 1)
+        if encoders != "static":
+            raise InputError(f"--dimension {options.dimension}: applies only to --encoders static; pass that too.")
+    if encoders == "static" and options.pooling not in (None, "mean"):
+        raise InputError(f"--pooling {options.pooling}: --encoders static supports only mean; leave it out.")
+    if encoders == "static" and int(os.environ.get("WORLD_SIZE", 1)) > 1:
+        raise InputError("--encoders static: trains in one process (it takes seconds); launch only one.")
+    if encoders == "static" and (options.layers is not None or options.layer_decay != 1):
+        option = "layers" if options.layers is not None else "layer_decay"
+        raise InputError(f"--{option}: static vectors are one table without layers; leave it out.")
+    _require_sound_teacher(options)
+    if options.teacher is not None:
+        own |= {"distill_weight": 1.0, "distill": DISTILL[0]}
+        own["perturbed"] = PERTURBED if options.distill == DISTILL[1] else 0
+    if options.mask_duplicates is None:
+        own["mask_duplicates"] = options.loss == "eq4"
+    if options.generator is not None:
+        own["generated"] = GENERATED
+    return replace(options, **{key: value for key, value in own.items() if getattr(options, key) is None})
+
+
+def _own_settings(options: RetrievalArguments) -> dict[str, Any]:
+    """What stands for the options that are not given."""
+    name, revision = options.model_name_or_path, options.model_revision
+    if name == TINY:
+        return {**DEFAULTS, "pooling": "mean"}
+    require_start(name, RETRIEVAL, revision)
+    return Start(name, revision, options.encoders).settings()
+
+
+def _require_sound_teacher(options: RetrievalArguments) -> None:
+    given = [name for name in TEACHER_OPTIONS if getattr(options, name) is not None]
+    if options.teacher is None and given:
+        raise InputError(f"--{given[0]}: has no effect without --teacher; pass that too, or leave it out.")
+    if options.teacher_temperature is not None:
+        require_temperature(options.teacher_temperature, "teacher_temperature")
+    if options.distill_weight is not None and not 0 < options.distill_weight < float("inf"):
+        raise InputError(f"--distill_weight: expected a number above 0, found {options.distill_weight:g}.")
+    if options.distill is not None:
+        require_one_of("distill", options.distill, DISTILL)
+    if options.perturbed is not None:
+        require_least(options, "perturbed", 0)
+    if options.perturbed and options.distill != DISTILL[1]:
+        raise InputError("--perturbed: applies to --distill vectors; perturbed messages have no reply to learn.")
+    if options.distill == DISTILL[1]:
+        for name in ("distill_weight", "teacher_temperature"):
+            if getattr(options, name) is not None:
+                raise InputError(f"--{name}: has no effect with --distill vectors; leave it out.")
+    if options.teacher is not None and int(os.environ.get("WORLD_SIZE", 1)) > 1:
+        raise InputError(
+            "--teacher: trains in one process, since similarities are those of a whole batch, of which each process "
+            "has a part; launch only one."
+        )
+
+
+def teacher_vectors(
+    options: RetrievalArguments, messages: Sequence[str], replies: Sequence[str], training: TrainingArguments
+) -> TeacherVectors:
+    """The vectors that the options' teacher gives to training pairs, in the precision of the training.
+
+    Raises:
+        InputError: it cannot be loaded.
+    """
+    name = str(options.teacher)
+    name, revision = (name, None) if Path(name).exists() else split_revision(name, None)
+    lengths = (options.message_tokens or 0, options.reply_tokens or 0)
+    teacher = load_teacher(name, *lengths, options.teacher_prompt, revision).to(training.device)
+    print(f"--teacher {options.teacher}: encoding the texts of {len(messages):,} pairs", file=sys.stderr)
+    with torch.autocast(training.device.type, torch.bfloat16, enabled=training.bf16):
+        return TeacherVectors.compute(teacher, messages, replies, options.teacher_temperature)
+
+
+def alpha_of(text: str) -> float | None:
+    """The weight of the bonus; None means the best one on validation."""
+    if text == SWEEP:
+        return None
+    try:
+        alpha = float(text)
+        if 0 <= alpha < float("inf"):
+            return alpha
+        raise ValueError
+    except ValueError:
+        raise InputError(f"--alpha {text}: expected 0 or more, or `{SWEEP}` for the best one on validation.") from None

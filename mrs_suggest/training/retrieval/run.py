@@ -1,0 +1,82 @@
+"""A run of the paper's dual encoder: data, training, what is derived from the encoder, and its test (section 4.1)."""
+
+from __future__ import annotations
+
+import logging
+
+from mrs_suggest.evaluation.tables import print_results
+from mrs_suggest.training.export.card import Record
+from mrs_suggest.training.reply.data import load_reply_data
+from mrs_suggest.training.reply.evaluation import CURVES, compare_replies, reply_identity
+from mrs_suggest.training.reply.families import RETRIEVAL
+from mrs_suggest.training.retrieval.derived_parts import derived_parts
+from mrs_suggest.training.retrieval.model import (
+    build,
+    make_trainer,
+    own_figures,
+    save,
+    stored_weights,
+    systems,
+    weights,
+)
+from mrs_suggest.training.retrieval.options import (
+    STEPS,
+    RetrievalArguments,
+    RetrievalTrainingArguments,
+    resolved,
+    sound_retrieval,
+)
+from mrs_suggest.training.run import Run
+
+RESUME_KEYS = (
+    "encoders", "dimension", "pooling", "normalize", "query_prompt", "reply_prompt", "loss", "temperature",
+    "mask_duplicates", "freeze_layers", "dropout", "layers", "layer_decay",
+    "teacher", "teacher_prompt", "teacher_temperature", "distill_weight", "distill", "perturbed", "keep_pieces",
+)  # fmt: skip
+
+
+def run(options: RetrievalArguments, training: RetrievalTrainingArguments) -> Record | None:
+    """Train a retriever, derive its indexes, ranker, language detector and guard, and compare it on test.
+
+    Returns:
+        The record; None where nothing is written: of an estimate, and in a process that is not the first.
+
+    Raises:
+        InputError: the options, the data or the folder cannot be used; the run diverged; the memory ran out.
+    """
+    # The two encoders cut messages and replies at different lengths, about which the library warns.
+    logging.getLogger("sentence_transformers.base.modules.router").setLevel(logging.ERROR)
+    options = resolved(sound_retrieval(options, training))
+    with Run(RETRIEVAL, options, training, steps=STEPS, advice=lambda trains: advice(options, training, trains)) as run:
+        data = run.load(lambda: load_reply_data(options, training, need_responses=True))
+        facts = data.facts()
+        run.begin(facts, RESUME_KEYS, **reply_identity(options, facts))
+        parts = run.build(lambda: build(options, training, data))
+        trainer = make_trainer(parts, options, training, data)
+        if options.estimate:
+            run.estimate(trainer, parts.model)
+            return None
+        run.train(trainer, parts.model, weights=lambda: weights(parts.model), stored=stored_weights)
+        if not run.writes:
+            return None
+        run.merge_adapters(parts.model)
+        parts = run.evaluate(lambda: derived_parts(parts, options, training, data))
+        run.save(lambda folder: save(parts, folder))
+        if options.skip_test:
+            return run.finish({}, curves=CURVES)
+        compared = run.evaluate(lambda: compare_replies(systems(parts), data.test, options, RETRIEVAL.name, ranks=True))
+        figures = compared.figures | run.evaluate(lambda: own_figures(parts, options, data))
+        return run.finish(figures, compared.milliseconds, compared.files, compared.named, CURVES, show=print_results)
+
+
+def advice(options: RetrievalArguments, training: RetrievalTrainingArguments, trains: bool) -> str:
+    """What helps when memory runs out."""
+    if not trains:
+        return "lower --message_tokens, --max_validation_examples or --max_test_examples"
+    batch = training.per_device_train_batch_size
+    if options.encoders == "static":
+        return f"lower --per_device_train_batch_size (now {batch:,})"
+    at_a_time = min(options.mini_batch_size, batch)
+    if at_a_time > 1:
+        return f"lower --mini_batch_size to less than {at_a_time:,}, which does not change the loss"
+    return f"lower --message_tokens or --per_device_train_batch_size (now {batch:,}), or pass --peft lora"

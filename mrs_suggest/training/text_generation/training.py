@@ -1,0 +1,141 @@
+"""Validation of a generation task while it trains, and its figures on test."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from accelerate.utils import gather_object
+from datasets import Dataset
+from tqdm import tqdm
+
+from mrs_metrics.perplexity import aggregate, score_losses
+from mrs_suggest.common.io.files import atomic_write
+from mrs_suggest.models.generation.generator import Generator
+from mrs_suggest.training.export.card import Record
+from mrs_suggest.training.generation.training import PairTrainer, by_language
+from mrs_suggest.training.text_generation.data import COLUMNS, TextData
+from mrs_suggest.training.text_generation.tasks import INPUT, TextTask, one_line
+
+AVERAGE = "average"  # among the languages of a system: the mean over them (column AVG)
+
+
+class TextTrainer(PairTrainer):
+    """The trainer of a generation task.
+
+    Attributes:
+        task: with its metric.
+        validation: language -> columns `message` and `reply`.
+    """
+
+    task: TextTask
+    validation: Mapping[str, Dataset]
+
+    def figures(self) -> dict[str, float]:
+        """The task's score, the mean over the languages, and perplexity over all tokens."""
+        world, rank = self.args.world_size, self.args.process_index
+        found: list[tuple[str, str, str, float, int]] = []
+        for language, rows in self.validation.items():
+            mine = rows.select(range(rank, len(rows), world))
+            if len(mine):
+                sources, targets = (mine[column][:] for column in COLUMNS)
+                texts = write_texts(self.generator, sources, language)
+                sums, counts = self.generator.losses(sources, targets, language)
+                codes = [language] * len(texts)
+                found += zip(codes, texts, targets, sums.tolist(), counts.tolist(), strict=True)
+        if world > 1:
+            found = gather_object(found)
+        fit = self.fit_of([row[3] for row in found], [row[4] for row in found])
+        if not self.is_world_process_zero():
+            return {}
+        scores = {}
+        for language in self.validation:
+            own = [row for row in found if row[0] == language]
+            scores[language] = self.task.quick_score([row[1] for row in own], [row[2] for row in own], language)
+        told = ", ".join(f"{language} {100 * score:.2f}" for language, score in scores.items())
+        tqdm.write(
+            f"validation, step {self.state.global_step}: {self.task.metric.upper()} {told}; perplexity "
+            f"{fit['perplexity']:.1f}"
+        )
+        named = {f"{self.task.metric}_{language}": score for language, score in scores.items()}
+        named |= by_language([(row[0], row[3]) for row in found], [row[4] for row in found])
+        return {self.task.metric: sum(scores.values()) / len(scores), **fit, **named}
+
+
+def write_texts(generator: Generator, sources: Sequence[str], language: str) -> list[str]:
+    """The best text for each source, on one line; empty where the model writes none."""
+    if not sources:
+        return []
+    return [one_line(row[0][0]) if row else "" for row in generator.suggest(sources, language, 1)]
+
+
+@dataclass(frozen=True)
+class Tested:
+    """What was written for the test splits, and how it scores.
+
+    Attributes:
+        texts: language -> a text for each row.
+        figures: JSON for the record.
+        milliseconds: to write a text, by system.
+    """
+
+    task: TextTask
+    texts: dict[str, list[str]]
+    figures: Record
+    milliseconds: dict[str, float]
+
+    def files(self) -> Mapping[str, Callable[[Path], None]]:
+        """Name in the run's folder -> writes that file of predictions."""
+        return {
+            self.task.file(language).as_posix(): partial(_write, texts=texts) for language, texts in self.texts.items()
+        }
+
+
+def answer_tests(generator: Generator, data: TextData) -> Tested:
+    """Write and score the test split of each language; one whose targets the publisher keeps has no figures."""
+    task = data.task
+    words = _words_of_targets(data)
+    texts, own, lead = {}, {}, {}
+    seconds, count = 0.0, 0
+    for language, rows in data.test.items():
+        sources, targets = (rows[column][:] for column in COLUMNS)
+        started = time.time()
+        texts[language] = write_texts(generator, sources, language)
+        seconds, count = seconds + time.time() - started, count + len(sources)
+        if any(target is None for target in targets):
+            continue
+        losses = score_losses(*generator.losses(sources, targets, language))
+        own[language] = {
+            **task.score(texts[language], targets, language), "perplexity": aggregate(losses)["perplexity"]
+        }  # fmt: skip
+        lead[language] = task.score([" ".join(source.split()[:words]) for source in sources], targets, language)
+    systems = {task.name: with_average(own), INPUT: with_average(lead)}
+    figures: Record = {
+        "systems": systems,
+        "signatures": {language: task.signature(language) for language in own},
+        "missing": [language for language in task.languages if language not in own],
+        "lead_words": words,
+    }
+    return Tested(task, texts, figures, {task.name: 1000 * seconds / max(1, count)})
+
+
+def with_average(figures: Mapping[str, Record]) -> Record:
+    """The figures with `average`, the mean score over the languages (Table 4, column AVG), where there are any."""
+    if not figures:
+        return {}
+    mean = sum(found["score"] for found in figures.values()) / len(figures)
+    return {**figures, AVERAGE: {"score": mean, "languages": len(figures)}}
+
+
+def _words_of_targets(data: TextData) -> int:
+    """The mean length of a training target in words: that of the baseline's texts."""
+    lengths = [len(text.split()) for rows in data.train.values() for text in rows[COLUMNS[1]][:]]
+    return max(1, round(sum(lengths) / len(lengths)))
+
+
+def _write(path: Path, texts: Sequence[str]) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    atomic_write(path, "".join(f"{text}\n" for text in texts))

@@ -1,0 +1,177 @@
+"""What our trainers change in the library's: batches, validation, checkpoints of adapters, and the check for NaN."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar, cast
+
+import torch
+from accelerate.utils import gather_object
+from torch import Tensor
+from torch.utils.data import DataLoader
+from tqdm import tqdm
+from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
+
+from mrs_suggest.common.errors import diverged
+from mrs_suggest.models.adapters import has_lora, load_lora_state, read_lora_state, write_lora_state
+from mrs_suggest.training.sampling import PairLoader, StepSampler
+
+if TYPE_CHECKING:
+    from torch import nn
+    from transformers import Trainer as Base
+else:
+    Base = object
+
+Row = TypeVar("Row")
+Answer = TypeVar("Answer")
+
+
+class OurTrainer(Base):
+    """The base of every trainer here, placed before the library's.
+
+    - Training batches come from `sampler`.
+    - A run stops at the first loss or gradient that is not finite, before the weights are updated with it. The losses
+      of accumulated batches are summed on the device, and those of the ranks by reducing one number per step, so that
+      all ranks stop together. The library's own check of each batch (`logging_nan_inf_filter`, which only hides such a
+      loss from the log) is turned off: the host waits for the device once per step instead of twice per batch.
+    - Checkpoints of a model with adapters hold only the adapters. The library itself would silently write and read
+      such a model without its adapted layers.
+
+    Attributes:
+        sampler: of the training rows.
+    """
+
+    sampler: StepSampler
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.args.logging_nan_inf_filter = False
+        self._losses: Tensor | None = None
+        self._norm: Tensor | float | None = None
+        self.add_callback(_BeforeEachUpdate(self))
+
+    def get_train_dataloader(self) -> DataLoader[Any]:
+        """The training batches of this rank."""
+        return PairLoader(
+            self.train_dataset,  # type: ignore[arg-type]
+            batch_sampler=self.sampler,
+            collate_fn=self.data_collator,
+            num_workers=self.args.dataloader_num_workers,
+            pin_memory=self.args.dataloader_pin_memory,
+            persistent_workers=self.args.dataloader_persistent_workers,
+            prefetch_factor=self.args.dataloader_prefetch_factor,
+        )
+
+    # --- losses and gradients that are not finite
+
+    def training_step(self, *args: Any, **kwargs: Any) -> Tensor:
+        """The library's step; its loss is kept for the check."""
+        loss: Tensor = super().training_step(*args, **kwargs)
+        self._losses = loss if self._losses is None else self._losses + loss
+        return loss
+
+    def _get_grad_norm(self, *args: Any, **kwargs: Any) -> Any:
+        self._norm = super()._get_grad_norm(*args, **kwargs)
+        return self._norm
+
+    def stop_if_diverged(self) -> None:
+        """Refuse to update the weights from a loss or a gradient that is not finite.
+
+        With a gradient scaler (`--fp16`) only the loss is checked: the scaler finds its scale by letting gradients
+        overflow, and skips those steps.
+
+        Raises:
+            InputError: on every rank.
+        """
+        loss, norm, self._losses, self._norm = self._losses, self._norm, None, None
+        if loss is None:
+            return
+        if self.args.world_size > 1:
+            loss = self.accelerator.reduce(loss.float(), reduction="sum")
+        assert loss is not None
+        if norm is None or self.accelerator.scaler is not None:
+            norm = 0.0
+        if math.isfinite(loss + norm):  # one wait for the device
+            return
+        what = f"the loss is {float(loss):g}" if not math.isfinite(loss) else f"the gradient's norm is {float(norm):g}"
+        advice = ", or leave --fp16 out" if self.args.fp16 else ""
+        raise diverged(f"at step {self.state.global_step + 1:,} {what}", advice)
+
+    # --- checkpoints of adapters
+
+    def _save(self, output_dir: str | None = None, state_dict: Any = None) -> None:
+        model = cast("nn.Module", self.model)
+        if not has_lora(model):
+            super()._save(output_dir, state_dict)
+            return
+        folder = Path(output_dir or str(self.args.output_dir))
+        folder.mkdir(parents=True, exist_ok=True)
+        write_lora_state(model, folder)
+
+    def _load_from_checkpoint(self, *args: Any, **kwargs: Any) -> None:
+        if has_lora(model := cast("nn.Module", self.model)):
+            load_lora_state(model, read_lora_state(Path(args[0])))
+        else:
+            super()._load_from_checkpoint(*args, **kwargs)
+
+    def _load_best_model(self) -> None:
+        if has_lora(model := cast("nn.Module", self.model)):
+            load_lora_state(model, read_lora_state(Path(str(self.state.best_model_checkpoint))))
+        else:
+            super()._load_best_model()
+
+    # --- validation by ourselves, in place of the library's loop
+
+    def answered(self, rows: Sequence[Row], answer: Callable[[Sequence[Row]], Sequence[Answer]]) -> list[Answer]:
+        """The answers to all rows, on every rank: each takes its share, however uneven, and they are gathered.
+
+        Args:
+            answer: rows -> an answer to each.
+        """
+        world, rank = self.args.world_size, self.args.process_index
+        mine = answer(rows[rank::world])
+        if world == 1:
+            return list(mine)
+        shares = gather_object([mine])
+        return [shares[number % world][number // world] for number in range(len(rows))]
+
+    def print_figures(self, figures: Mapping[str, float]) -> None:
+        """Print the figures above the bar, once."""
+        if self.is_world_process_zero():
+            lines = ", ".join(f"{name} {value:.3f}" for name, value in figures.items())
+            tqdm.write(f"validation, step {self.state.global_step}: {lines}")
+
+    def log_figures(self, figures: Mapping[str, float], prefix: str) -> dict[str, float]:
+        """Pass the figures to the log and to the callbacks, which choose the checkpoint and stop the run.
+
+        Returns:
+            The figures, each name with the prefix before it.
+        """
+        metrics = {f"{prefix}_{name}": value for name, value in figures.items()}
+        self.log(metrics)
+        callbacks: Any = self.callback_handler
+        self.control = callbacks.on_evaluate(self.args, self.state, self.control, metrics)
+        return metrics
+
+
+class _BeforeEachUpdate(TrainerCallback):
+    def __init__(self, trainer: OurTrainer) -> None:
+        self._trainer = trainer
+
+    def on_pre_optimizer_step(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
+    ) -> None:
+        self._trainer.stop_if_diverged()
+
+
+def require_finite_weights(weights: Mapping[str, Tensor]) -> None:
+    """Refuse to keep a model whose weights are not all finite.
+
+    Raises:
+        InputError: it names the first such weight.
+    """
+    for name, value in weights.items():
+        if value.is_floating_point() and not bool(torch.isfinite(value).all()):
+            raise diverged(f"the weights {name} are not finite at the end; nothing was saved")

@@ -1,0 +1,121 @@
+"""A run of XGLUE's understanding tasks: fine-tune an encoder and test it (Liang et al. 2020, section 6)."""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+
+from torch import nn
+
+from mrs_datasets.readers.xglue_files import predictions_path
+from mrs_suggest.common.errors import InputError
+from mrs_suggest.models.retrieval.tiny import build_tiny
+from mrs_suggest.models.understanding.text_rows import say
+from mrs_suggest.models.understanding.understanding_start import UnderstandingParts, build_understanding, has_head
+from mrs_suggest.training.export.card import Record
+from mrs_suggest.training.options import TINY, has_steps
+from mrs_suggest.training.run import Run, lower_batch_size
+from mrs_suggest.training.understanding.card import print_scores
+from mrs_suggest.training.understanding.data import UnderstandingData, load_understanding_data
+from mrs_suggest.training.understanding.families import UNDERSTANDING
+from mrs_suggest.training.understanding.figures import Predictions, figures_of, write_predictions
+from mrs_suggest.training.understanding.options import (
+    MULTITASK,
+    STEPS,
+    UnderstandingArguments,
+    UnderstandingTrainingArguments,
+    sound_understanding,
+)
+from mrs_suggest.training.understanding.reading import predictions_of, rows_of
+from mrs_suggest.training.understanding.training import collator_of, make_understanding_trainer
+
+if TYPE_CHECKING:
+    from transformers import TrainingArguments
+
+PREDICTIONS = "predictions"  # in the run's folder: a submission, TASK/LANG.prediction
+RESUME_KEYS = (
+    "mode", "task", "tasks", "pivot", "train", "sampling_alpha", "length_window", "max_tokens", "window_overlap",
+    "max_train_examples", "vocabulary",
+)  # fmt: skip
+
+
+def run(options: UnderstandingArguments, training: UnderstandingTrainingArguments) -> Record | None:
+    """Train a model for one task or several, keep the best checkpoint, and test it.
+
+    Returns:
+        The record; None where nothing is written: of an estimate, and in a process that is not the first.
+
+    Raises:
+        InputError: the options, the data or the folder cannot be used; the run diverged; the memory ran out.
+    """
+    options = sound_understanding(options, training)
+    with Run(
+        UNDERSTANDING, options, training, steps=STEPS, lower_is_better=("loss",),
+        advice=lambda trains: f"{lower_batch_size(training, trains)}, or --max_tokens",
+    ) as run:  # fmt: skip
+        data = run.load(lambda: load_understanding_data(options, training.seed))
+        facts = data.facts()
+        own = {code: one["content_hash"] for code, one in facts["data"].get("train", {}).items()}
+        run.begin(facts, RESUME_KEYS, validation=facts["plan"]["validation"], **{"own data": own})
+        parts = run.build(lambda: _build(options, training, data))
+        trainer = make_understanding_trainer(parts, options, training, data)
+        if options.estimate:
+            run.estimate(trainer, parts.model)
+            return None
+        run.train(trainer, parts.model)
+        if not run.writes:
+            return None
+        run.merge_adapters(parts.model, parts.tokenizer.save_pretrained)
+        run.save(parts.save)
+        if options.skip_test:
+            return run.finish({})
+        predictions, milliseconds = run.evaluate(lambda: _answer_tests(options, training, data, parts))
+        files = {
+            predictions_path(PREDICTIONS, name, code).as_posix(): partial(
+                write_predictions, part=part, predictions=predictions[name][code]
+            )
+            for name, of in data.test.items()
+            for code, part in of.items()
+        }
+        figures = figures_of(predictions, data.test)
+        named = f"{PREDICTIONS}/TASK/LANG.prediction"
+        return run.finish(figures, milliseconds, files, named, show=print_scores)
+
+
+def _build(options: UnderstandingArguments, training: TrainingArguments, data: UnderstandingData) -> UnderstandingParts:
+    heads = {task.name: task.head for task in options.chosen()}
+    with tempfile.TemporaryDirectory() as folder:
+        name, revision = options.model_name_or_path, options.model_revision
+        if name == TINY:
+            build_tiny(data.texts(), Path(folder), training.seed, options.vocabulary)
+            name = folder
+        shared, tokens = options.mode == MULTITASK, options.max_tokens
+        parts = build_understanding(name, revision, heads=heads, shared=shared, max_tokens=tokens, seed=training.seed)
+        for task, head in heads.items():
+            if not has_steps(training) and not has_head(name, task, head, revision):
+                raise InputError(
+                    f"--model_name_or_path {options.model_name_or_path}: has no head for {task}, so there is "
+                    "nothing to test without training; leave --max_steps out."
+                )
+    return parts
+
+
+def _answer_tests(
+    options: UnderstandingArguments, training: TrainingArguments, data: UnderstandingData, parts: UnderstandingParts
+) -> tuple[Predictions, dict[str, float]]:
+    """The predictions on the test split of each task and language, and milliseconds to make one, by task."""
+    cast(nn.Module, parts.model).to(training.device)
+    predictions: Predictions = {}
+    milliseconds: dict[str, float] = {}
+    for name, of in data.test.items():
+        started = time.time()
+        for code, part in of.items():
+            rows = rows_of(part, parts, options.window_overlap)
+            batch = training.per_device_eval_batch_size
+            said = say(parts.model, collator_of(parts, name), rows, batch, part.task.kind)
+            predictions.setdefault(name, {})[code] = predictions_of(part, parts.heads[name], rows, said)
+        milliseconds[name] = 1000 * (time.time() - started) / sum(map(len, of.values()))
+    return predictions, milliseconds

@@ -1,0 +1,97 @@
+"""The page of a build's report."""
+
+from __future__ import annotations
+
+from html.parser import HTMLParser
+from typing import Any
+
+from mrs_datasets.builders.reddit.funnel import funnel_page
+
+EVIL = '<script>alert("1")</script>'
+
+
+def report(**pipeline: Any) -> dict[str, Any]:
+    return {
+        "name": "MRS",
+        "version": "0.1",
+        "configs": {"en": {"train": {"rows": 1234}, "test": {"rows": 5}}, "en-responses": {"train": {"rows": 6}}},
+        "pipeline": {
+            "dumps": [{"name": "RC_2018-01.zst", "bytes": 12345}],
+            "profile": "paper",
+            "departures": {},
+            "stages": [
+                {"stage": "read", "in": 4000, "out": 3000, "dropped": {"broken JSON": 1, "blank line": 999}},
+                {"stage": "filter", "in": 3000, "out": 0, "dropped": {"low score": 3000}},
+            ],
+            "languages": {"de": {"low": 7}, "en": {"kept": 90, "low": 10}, "fr": {"kept": 95, "low": 1}},
+            "warnings": [],
+            **pipeline,
+        },
+    }
+
+
+class Walker(HTMLParser):
+    """Collects tags and text, and checks that what is opened is closed."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.tags: list[str] = []
+        self.open: list[str] = []
+        self.texts: list[str] = []
+        self.feed(page)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: object) -> None:
+        self.tags.append(tag)
+        if tag not in ("meta", "br"):
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        self.texts.append(data)
+
+
+def test_stages_languages_and_configs_stand_on_it() -> None:
+    walked = Walker(funnel_page(report()))
+    assert walked.open == []
+    text = " ".join(walked.texts)
+    for words in (
+        "3,000",
+        "4,000",
+        "blank line 999, broken JSON 1",
+        "low score 3,000",
+        "train 1,234, test 5",
+        "12,345",
+    ):
+        assert words in text
+    cells = [cell for cell in walked.texts if cell in ("en", "fr", "de")]
+    assert cells[:3] == ["fr", "en", "de"], "most pairs first"
+    assert "Warnings" not in text
+    assert "changed: nothing" in text
+
+
+def test_nothing_from_outside_is_taken_for_html() -> None:
+    page = funnel_page(
+        report(
+            dumps=[{"name": EVIL, "bytes": 1}],
+            departures={"split_by": EVIL},
+            stages=[{"stage": EVIL, "in": 1, "out": 1, "dropped": {EVIL: 0}}],
+            languages={EVIL: {"kept": 1}},
+            warnings=[f"{EVIL}: the file ends early; everything before was used."],
+        )
+    )
+    walked = Walker(page)
+    assert "script" not in walked.tags
+    assert sum(EVIL in text for text in walked.texts) >= 4
+    assert "Warnings" in walked.texts
+
+
+def test_bars_are_shares_and_nothing_divides_by_nothing() -> None:
+    page = funnel_page(report())
+    assert 'width:75.00%"><i style="width:0.00%"' in page
+    assert funnel_page(report(stages=[], languages={}, dumps=[]))
+    empty = [{"stage": "read", "in": 0, "out": 0, "dropped": {}}]
+    assert "0.00%" in funnel_page(report(stages=empty, languages={"en": {}}))
+    assert funnel_page(report()) == funnel_page(report())

@@ -1,0 +1,204 @@
+"""Replies with the comments that they answer: as a dictionary would join them, and every comment accounted for."""
+
+from __future__ import annotations
+
+import random
+from datetime import UTC, datetime
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mrs_datasets.builders.reddit import pairs as module
+from mrs_datasets.builders.reddit.cleaning.columns import stable_hashes
+from mrs_datasets.builders.reddit.pairs import CYCLE, DUPLICATE, MISSING, PAIRS, POST, SELF, join_bucket
+from mrs_datasets.builders.reddit.partition import PARTITION, partition
+
+Row = tuple[str, str, str, str, int]
+Pair = tuple[str, str, int, int, int, int]
+NONE = {DUPLICATE: 0, POST: 0, MISSING: 0, SELF: 0, CYCLE: 0}
+IDS = st.sampled_from(["a", "b", "c", "d", "aa", "A", "é", ""])
+LINKS = st.sampled_from(["t3_a", "t3_b", "t3_c", "t3_"])
+PARENTS = st.one_of(IDS.map("t1_{}".format), LINKS, st.sampled_from(["", "a", "t1", "t5_a"]))
+ROWS = st.tuples(IDS, PARENTS, LINKS, st.text("xyz\n日", max_size=5), st.integers(0, 2_000_000_000))
+MONTHS = st.lists(st.lists(ROWS, max_size=25), min_size=1, max_size=3)
+
+
+def as_batch(rows: list[Row]) -> pa.RecordBatch:
+    columns = [[row[column] for row in rows] for column in range(len(PARTITION))]
+    arrays = [pa.array(column, kind) for column, kind in zip(columns, PARTITION.types, strict=True)]
+    return pa.RecordBatch.from_arrays(arrays, schema=PARTITION)
+
+
+def joined(months: list[list[Row]], buckets: int, batch_rows: int = 7) -> tuple[list[pa.Table], dict[str, int]]:
+    """The pairs of every bucket, and all counts summed."""
+    with TemporaryDirectory() as folder:
+        files = []
+        for number, rows in enumerate(months):
+            files.append(Path(folder) / f"{number}.arrow")
+            batches = [as_batch(rows[first : first + batch_rows]) for first in range(0, len(rows), batch_rows)]
+            partition(batches, files[-1], buckets, 600)
+        results = [join_bucket(files, bucket) for bucket in range(buckets)]
+    total = {"comments": 0, "pairs": 0, **NONE}
+    for table, counts in results:
+        assert table.num_rows == counts.pairs
+        assert counts.comments == counts.pairs + sum(counts.dropped.values())
+        for name, value in {"comments": counts.comments, "pairs": counts.pairs, **counts.dropped}.items():
+            total[name] += value
+    return [table for table, _ in results], total
+
+
+def as_pairs(tables: list[pa.Table]) -> list[Pair]:
+    return [tuple(row.values()) for table in tables for row in table.to_pylist()]
+
+
+def hashed(text: str) -> int:
+    return int(stable_hashes(pa.array([text]))[0])
+
+
+def steps_back(comments: dict[tuple[str, str], Row], start: tuple[str, str]) -> int:
+    """How many parents up a comment meets itself; 0 for never."""
+    place = start
+    for steps in range(1, len(comments) + 1):
+        parent = comments[place][1]
+        place = (start[0], parent[3:])
+        if not parent.startswith("t1_") or place not in comments:
+            return 0
+        if place == start:
+            return steps
+    return 0
+
+
+def by_dictionary(months: list[list[Row]]) -> tuple[list[Pair], dict[str, int]]:
+    """The definition: the first comment of an id in a thread counts, parents are looked up in the thread."""
+    first: dict[tuple[str, str], Row] = {}
+    total = {"comments": 0, "pairs": 0, **NONE}
+    for row in (row for rows in months for row in rows):
+        total["comments"] += 1
+        total[DUPLICATE] += (row[2], row[0]) in first
+        first.setdefault((row[2], row[0]), row)
+    pairs = []
+    for comment, parent, link, reply, created in first.values():
+        message = first.get((link, parent[3:])) if parent.startswith("t1_") else None
+        circle = steps_back(first, (link, comment))
+        if message and circle:
+            total[SELF if circle == 1 else CYCLE] += 1
+        elif message:
+            day = datetime.fromtimestamp(created, UTC)
+            pairs.append(
+                (message[3], reply, hashed(link), hashed(comment), hashed(message[0]), day.year * 100 + day.month)
+            )
+        else:
+            total[POST if parent.startswith("t3_") else MISSING] += 1
+    total["pairs"] = len(pairs)
+    return pairs, total
+
+
+@settings(max_examples=80, deadline=None)
+@given(MONTHS, st.integers(1, 6), st.integers(1, 9))
+def test_the_join_is_that_of_a_dictionary(months: list[list[Row]], buckets: int, batch_rows: int) -> None:
+    tables, total = joined(months, buckets, batch_rows)
+    expected, expected_total = by_dictionary(months)
+    assert sorted(as_pairs(tables)) == sorted(expected)
+    assert total == expected_total
+    for table in tables:
+        assert table.schema == PAIRS
+        keys = list(zip(table["order"].to_pylist(), table["thread"].to_pylist(), strict=True))
+        assert keys == sorted(keys)
+
+
+def made_thread_rows(seed: int, count: int) -> list[Row]:
+    """Comments with ids of their own; parents before or after them, or nowhere."""
+    draw = random.Random(seed)
+    rows = []
+    for i in range(count):
+        thread = i % 5
+        parent = f"t1_c{draw.randrange(thread, 2 * count, 5)}" if draw.random() < 0.8 else f"t3_p{thread}"
+        rows.append((f"c{i}", parent, f"t3_p{thread}", f"body {i}", 10**9))
+    return rows
+
+
+@settings(max_examples=12, deadline=None)
+@given(st.integers(0, 1000), st.randoms(use_true_random=False), st.integers(1, 5))
+def test_neither_the_order_of_the_comments_nor_their_months_change_the_pairs(
+    seed: int, shuffling: random.Random, buckets: int
+) -> None:
+    rows = made_thread_rows(seed, 60)
+    expected, total = joined([rows], buckets)
+    assert total["pairs"] > 0
+    shuffled = shuffling.sample(rows, len(rows))
+    cut = shuffling.randrange(len(rows))
+    assert joined([shuffled[:cut], shuffled[cut:]], buckets) == (expected, total)
+
+
+def test_every_comment_is_accounted_for() -> None:
+    january = [
+        ("post1", "t3_p", "t3_p", "first", 1514764800),
+        ("a", "t1_post1", "t3_p", "answer", 1514764801),
+        ("a", "t1_post1", "t3_p", "answer, again", 1514764802),
+        ("lost", "t1_removed", "t3_p", "to nobody", 1514764803),
+        ("elsewhere", "t1_post1", "t3_q", "in another thread", 1514764804),
+    ]
+    february = [
+        ("late", "t1_a", "t3_p", "a month later", 1517443200),
+        ("early", "t1_late", "t3_p", "before what it answers", 1514764799),
+    ]
+    tables, total = joined([january, february], 1)
+    assert sorted((message, reply, month) for message, reply, _, _, _, month in as_pairs(tables)) == [
+        ("a month later", "before what it answers", 201712),
+        ("answer", "a month later", 201802),
+        ("first", "answer", 201801),
+    ]
+    assert total == {"comments": 7, "pairs": 3, **NONE, DUPLICATE: 1, POST: 1, MISSING: 2}
+
+
+@pytest.mark.parametrize("length", [1, 2, 3, 64, 1000])
+def test_circles_make_no_pairs_and_what_hangs_on_them_does(length: int) -> None:
+    """As many answers as there are steps to the circle, and a thread without one, stay."""
+    circle = [(f"c{i}", f"t1_c{(i + 1) % length}", "t3_p", f"circle {i}", 0) for i in range(length)]
+    tail = [(f"d{i}", f"t1_d{i - 1}" if i else "t1_c0", "t3_p", f"tail {i}", 0) for i in range(30)]
+    long = [(f"e{i}", f"t1_e{i - 1}" if i else "t3_p", "t3_p", f"long {i}", 0) for i in range(2000)]
+    tables, total = joined([[*tail, *circle], long], 1, 500)
+    assert total == {
+        "comments": length + 2030, "pairs": 2029, **NONE, POST: 1, SELF if length == 1 else CYCLE: length
+    }  # fmt: skip
+    assert not [reply for _, reply, *_ in as_pairs(tables) if reply.startswith("circle")]
+
+
+def test_long_buckets_come_in_chunks_with_the_same_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = made_thread_rows(1, 200)
+    (whole,), _ = joined([rows], 1)
+    monkeypatch.setattr(module, "_CHUNK_BYTES", 100)
+    (chunked,), _ = joined([rows], 1)
+    assert whole["message"].num_chunks == 1
+    assert chunked["message"].num_chunks > 5
+    assert max(sum(map(len, chunk.to_pylist())) for chunk in chunked["reply"].chunks) <= 100 + len("body 199")
+    assert chunked == whole
+
+
+def test_no_id_leaves_the_join() -> None:
+    rows = [
+        ("SECRETID1", "t3_SECRETPOST", "t3_SECRETPOST", "hello", 1),
+        ("SECRETID2", "t1_SECRETID1", "t3_SECRETPOST", "hi", 2),
+    ]
+    (table,), _ = joined([rows], 1)
+    assert table.num_rows == 1
+    assert "SECRET" not in str(table.to_pydict())
+    assert all(not field.metadata for field in table.schema)
+
+
+def test_times_that_no_calendar_has_do_no_harm() -> None:
+    rows = [("a", "t3_p", "t3_p", "m", 0)]
+    times = [-1, -(2**63), 2**63 - 1, 1_514_764_799, 1_514_764_800]
+    rows += [(f"r{i}", "t1_a", "t3_p", str(created), created) for i, created in enumerate(times)]
+    (table,), _ = joined([rows], 1)
+    found = dict(zip(table["reply"].to_pylist(), table["month"].to_pylist(), strict=True))
+    assert [found[str(created)] for created in times] == [197001, 197001, 999912, 201712, 201801]
+
+
+def test_a_bucket_may_be_empty() -> None:
+    (table,), total = joined([[]], 1)
+    assert (table.num_rows, table.schema, total["comments"]) == (0, PAIRS, 0)

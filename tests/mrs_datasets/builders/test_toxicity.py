@@ -1,0 +1,320 @@
+"""The toxicity pass: the paper's rules by hand, equal to brute force, no text scored twice, nothing mixed."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from mrs_datasets.builders import passes as running
+from mrs_datasets.builders.passes import run_passes
+from mrs_datasets.builders.toxicity import ToxicityPass, english_rule, multilingual_rule
+from mrs_datasets.prepared.pass_tables import pass_tables
+from mrs_datasets.prepared.prepared import open_prepared
+from mrs_datasets.prepared.publishing import prepared_publication
+from mrs_datasets.prepared.report import Report
+from mrs_datasets.prepared.responses import response_table
+from mrs_datasets.prepared.schema import MRS, PAIR_SCHEMA, SPLITS
+from mrs_datasets.prepared.writer import write_prepared
+from mrs_suggest.common.errors import InputError
+from mrs_suggest.common.io.storage import location
+from mrs_suggest.common.text.text_services import ServiceFacts
+from tests.scoring_server import hashed
+
+
+@dataclass
+class Fake:
+    """A scorer that counts what it is asked.
+
+    Attributes:
+        fails_after: texts, after which it is interrupted.
+    """
+
+    name: str = "fake"
+    version: str = "1"
+    at_once: int | None = 50
+    known: frozenset[str] | None = None
+    gives: Callable[[str], float] = hashed
+    fails_after: int | None = None
+    asked: Counter[tuple[str, str]] = field(default_factory=Counter)
+
+    @property
+    def facts(self) -> ServiceFacts:
+        return ServiceFacts("fake", self.name, self.version, "mit")
+
+    def languages(self) -> frozenset[str] | None:
+        return self.known
+
+    def score(self, texts: Sequence[str], language: str) -> list[float]:
+        assert len(texts) <= (self.at_once or len(texts))
+        if self.fails_after is not None and self.asked.total() >= self.fails_after:
+            raise KeyboardInterrupt
+        self.asked.update((language, text) for text in texts)
+        return [self.gives(text) for text in texts]
+
+
+def by_words(text: str) -> float:
+    """`9` scores .95, `6` .6, `f` .5 exactly; all else .1."""
+    return max([0.1, *(score for word, score in (("9", 0.95), ("6", 0.6), ("f", 0.5)) if word in text.split())])
+
+
+PAIRS = {
+    "en": {
+        "train": [("a", "b 6"), ("c 9", "d"), ("e f", "g"), ("a", "b")],
+        "validation": [("h", "i 6"), ("j 9", "k 9"), ("l f", "m"), ("n", "o")],
+        "test": [("p 6", "q"), ("r", "s")],
+    },
+    "es": {
+        "train": [("a 9", "b"), ("c", "d 9"), ("e 6", "f 6"), ("g", "h")],
+        "validation": [("i 6", "j"), ("k", "l")],
+        "test": [("m", "n"), ("o 9", "p 6"), ("q", "r")],
+    },
+}
+KEPT = {
+    ("en", "train"): [0, 2, 3],
+    ("en", "validation"): [2, 3],  # .5 is not above .5
+    ("en", "test"): [1],
+    ("es", "train"): [2, 3],
+    ("es", "validation"): [0, 1],
+    ("es", "test"): [0, 2],
+}
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder made by hand, with response sets and translated pairs."""
+    chunks = [(code, split, pairs(*found)) for code, splits in PAIRS.items() for split, found in splits.items()]
+    for code, splits in PAIRS.items():
+        counted = Counter(reply for _, reply in splits["train"])
+        chunks.append((f"{code}-responses", "train", response_table(sorted(counted.items()), 4, len(counted))))
+    return written(
+        tmp_path_factory.mktemp("small") / "mrs", [*chunks, ("mt-es", "train", pairs(("t", "u 9"), ("v", "w")))]
+    )
+
+
+@pytest.fixture(scope="module")
+def sample(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Some rows of the embedded sample."""
+    source = open_prepared("sample")
+    chunks = []
+    for config in ("en", "es", "ja", "en-responses", "es-responses"):
+        for split in source.splits(config):
+            chunks.append((config, split, pq.read_table(source.files(config, split)[0]).slice(0, 160)))
+    return written(tmp_path_factory.mktemp("sample") / "mrs", chunks)
+
+
+def pairs(*found: tuple[str, str]) -> pa.Table:
+    return pa.Table.from_pylist([dict(zip(("message", "reply"), pair, strict=True)) for pair in found], PAIR_SCHEMA)
+
+
+def written(folder: Path, chunks: Sequence[tuple[str, str, pa.Table]]) -> Path:
+    write_prepared(folder, chunks, Report("pairs", partial=True), MRS, "made by hand")
+    return folder
+
+
+def rows(folder: Path, config: str, split: str) -> list[dict[str, object]]:
+    data = open_prepared(str(folder))
+    return list(pa.concat_tables([pq.read_table(path) for path in data.files(config, split)]).to_pylist())
+
+
+def files(folder: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def paper(first: Fake, second: Fake | None = None, **options: int) -> ToxicityPass:
+    rules = [multilingual_rule(first), *([english_rule(second)] if second else [])]
+    return ToxicityPass(tuple(rules), **options)
+
+
+def test_the_rules_of_the_paper_by_hand(small: Path, tmp_path: Path) -> None:
+    first, second = Fake(gives=by_words), Fake("second", gives=by_words)
+    report = run_passes(str(small), [paper(first, second)], tmp_path / "out")
+    for (config, split), places in KEPT.items():
+        before = rows(small, config, split)
+        assert rows(tmp_path / "out", config, split) == [before[place] for place in places]
+    assert [row["message"] for row in rows(tmp_path / "out", "mt-es", "train")] == ["v"]
+    # Replies of the training split: English ones are looked at by both, Spanish ones by the first alone.
+    assert {row["reply"] for row in rows(tmp_path / "out", "en-responses", "train")} == {"b", "d", "g"}
+    assert {row["reply"] for row in rows(tmp_path / "out", "es-responses", "train")} == {"b", "f 6", "h"}
+    (entry,) = report["passes"]
+    assert (entry["in"], entry["out"]) == (19, 12)
+    assert entry["dropped"] == {"toxic": 5, "toxic (English scorer)": 2}
+    parts = entry["about"]["parts"]
+    assert parts["en/validation"] == {"rows": 4, "dropped": 2, "toxic": 1, "toxic (English scorer)": 2}
+    assert parts["es/train"] == {"rows": 4, "dropped": 2, "toxic": 2}
+    assert parts["en-responses/train"]["toxic (English scorer)"] == 1
+    assert {code for code, _ in second.asked} == {"en"}
+    assert ("en", "c 9") not in second.asked  # a message of the training split
+    assert entry["about"]["models"] == [
+        {"rule": "toxic", "kind": "fake", "name": "fake", "version": "1", "licence": "mit", "dropped above": 0.9,
+         "looks at": "all"},
+        {"rule": "toxic (English scorer)", "kind": "fake", "name": "second", "version": "1", "licence": "mit",
+         "dropped above": 0.5, "looks at": "English validation, test, responses"},
+    ]  # fmt: skip
+    assert entry["about"]["scores"]["toxic"]["from .9"] == sum(
+        by_words(str(row.get("message"))) > 0.9 or by_words(str(row["reply"])) > 0.9
+        for config, splits in report["configs"].items()
+        for split in splits
+        for row in rows(small, config, split)
+    )
+
+
+def test_equal_to_brute_force_with_small_shards(sample: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(running, "ROWS", 100)
+    scorer = Fake()
+    report = run_passes(str(sample), [paper(scorer)], tmp_path / "out")
+    dropped = 0
+    for config, splits in report["configs"].items():
+        for split in splits:
+            before = rows(sample, config, split)
+            wanted = [
+                row
+                for row in before
+                if max(hashed(str(row[name])) for name in ("message", "reply") if name in row) <= np.float32(0.9)
+            ]
+            assert rows(tmp_path / "out", config, split) == wanted
+            if config in open_prepared(str(sample)).languages():
+                dropped += len(before) - len(wanted)
+    (entry,) = report["passes"]
+    assert entry["in"] - entry["out"] == dropped == sum(entry["dropped"].values()) > 150
+    assert set(scorer.asked.values()) == {1}  # though messages and replies repeat in every shard
+
+
+def test_another_threshold_scores_nothing(sample: Path, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"nothing would be left"):
+        run_passes(str(sample), [ToxicityPass((multilingual_rule(first := Fake(), 0.0),))], tmp_path / "out")
+    asked = first.asked.total()
+    assert asked > 900
+    assert not (tmp_path / "out").exists()
+    again = Fake(fails_after=0)
+    run_passes(str(sample), [ToxicityPass((multilingual_rule(again, 0.7),))], tmp_path / "out", resume=True)
+    run_passes(str(sample), [ToxicityPass((multilingual_rule(Fake(), 0.7),))], tmp_path / "whole")
+    assert files(tmp_path / "out") == files(tmp_path / "whole")
+    assert again.asked.total() == 0
+
+
+def test_another_threshold_of_the_first_of_two_passes(sample: Path, tmp_path: Path) -> None:
+    def both(first: Fake, threshold: float, second: Fake) -> list[ToxicityPass]:
+        rules = multilingual_rule(first, threshold), multilingual_rule(second)
+        return [ToxicityPass((rule,), name=name) for rule, name in zip(rules, ("first", "second"), strict=True)]
+
+    def backwards(fails_after: int | None = None) -> Fake:
+        return Fake("backwards", gives=lambda text: 1 - hashed(text), fails_after=fails_after)
+
+    with pytest.raises(KeyboardInterrupt):
+        run_passes(str(sample), both(Fake(), 0.9, backwards(200)), tmp_path / "out")
+    run_passes(str(sample), both(Fake(fails_after=0), 0.8, backwards()), tmp_path / "out", resume=True)
+    run_passes(str(sample), both(Fake(), 0.8, backwards()), tmp_path / "whole")
+    assert files(tmp_path / "out") == files(tmp_path / "whole")
+
+
+def test_another_version_scores_all_again(sample: Path, tmp_path: Path) -> None:
+    with pytest.raises(KeyboardInterrupt):
+        run_passes(str(sample), [paper(Fake(fails_after=700))], tmp_path / "out")
+    other = Fake(version="2", gives=lambda text: 1 - hashed(text))
+    run_passes(str(sample), [paper(other)], tmp_path / "out", resume=True)
+    run_passes(str(sample), [paper(Fake(version="2", gives=lambda text: 1 - hashed(text)))], tmp_path / "whole")
+    assert files(tmp_path / "out") == files(tmp_path / "whole")
+
+
+def test_an_interrupted_pass_asks_for_no_text_again(sample: Path, tmp_path: Path) -> None:
+    asked: Counter[tuple[str, str]] = Counter()
+    for most in (60, 200, 400):
+        scorer = Fake(fails_after=most)
+        with pytest.raises(KeyboardInterrupt):
+            run_passes(str(sample), [paper(scorer)], tmp_path / "out", resume=True)
+        asked += scorer.asked
+    last = Fake()
+    report = run_passes(str(sample), [paper(last)], tmp_path / "out", resume=True)
+    assert set((asked + last.asked).values()) == {1}
+    run_passes(str(sample), [paper(Fake())], tmp_path / "whole")
+    assert files(tmp_path / "out") == files(tmp_path / "whole")
+    silent = Fake(fails_after=0)
+    assert run_passes(str(sample), [paper(silent)], tmp_path / "out", resume=True) == report  # which is complete
+
+
+def test_a_remote_folder_is_resumed_without_asking_again(sample: Path, tmp_path: Path) -> None:
+    out = location("memory://toxicity/out", tmp_path / "scratch")
+    first, second = Fake(fails_after=500), Fake()
+    with pytest.raises(KeyboardInterrupt):
+        run_passes(str(sample), [paper(first)], out)
+    report = run_passes(str(sample), [paper(second)], out, resume=True)
+    assert set((first.asked + second.asked).values()) == {1}
+    run_passes(str(sample), [paper(Fake())], tmp_path / "whole")
+    assert (out / "report.json").read_text(encoding="utf-8") == (tmp_path / "whole" / "report.json").read_text()
+    assert report["passes"][0]["out"] < report["passes"][0]["in"]
+    assert list((tmp_path / "scratch").iterdir()) == []
+
+
+def test_a_cache_serves_other_runs(sample: Path, tmp_path: Path) -> None:
+    first, second = Fake(), Fake(fails_after=0)
+    run_passes(str(sample), [paper(first)], tmp_path / "one", cache=tmp_path / "cache.sqlite")
+    run_passes(str(sample), [paper(second)], tmp_path / "two", cache=tmp_path / "cache.sqlite")
+    assert files(tmp_path / "one") == files(tmp_path / "two")
+
+
+def test_a_split_that_would_be_empty_is_one_sentence(small: Path, tmp_path: Path) -> None:
+    scorer = Fake(gives=lambda text: 0.95 if text in ("m", "o 9", "q") else 0.0)
+    with pytest.raises(InputError, match=r"es/test: all of its 3 rows are above --toxicity-threshold 0.9 \(fake\)"):
+        run_passes(str(small), [paper(scorer)], tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_languages_that_a_scorer_does_not_know(small: Path, tmp_path: Path) -> None:
+    report = run_passes(str(small), [paper(Fake(gives=by_words, known=frozenset({"es"})))], tmp_path / "out")
+    assert rows(tmp_path / "out", "en", "train") == rows(small, "en", "train")
+    note = report["notes"][-1]
+    assert note.startswith("en: 14 rows were not scored by fake (toxic), which does not know")
+    with pytest.raises(InputError, match=r"--toxicity fake: knows none of the .* mrs \(en es\), but fi; pass"):
+        run_passes(str(small), [paper(Fake(known=frozenset({"fi"})))], tmp_path / "other")
+    assert not (tmp_path / "other").exists()
+
+
+def test_examples_are_masked_and_not_published(small: Path, tmp_path: Path) -> None:
+    texts = [("write to ana@example.org 9", "no"), ("9 u/some_one", "see https://example.org/a"), ("good", "fine")]
+    written(tmp_path / "private", [("es", split, pairs(*texts)) for split in SPLITS])
+    report = run_passes(str(tmp_path / "private"), [paper(Fake(gives=by_words), examples=1)], tmp_path / "out")
+    shown = report["passes"][0]["about"]["rejects"]["toxic"]
+    assert shown[0] == {"part": "es/train", "score": 0.95, "message": "write to <email> 9", "reply": "no"}
+    assert Counter(row["part"] for row in shown) == {"es/train": 1, "es/validation": 1, "es/test": 1}
+    assert "example" not in json.dumps(shown)
+    with pytest.raises(InputError, match=r"contains texts that were dropped \(--keep-rejects\)"):
+        prepared_publication(tmp_path / "out", "org/mrs")
+    run_passes(str(tmp_path / "private"), [paper(Fake(gives=by_words))], tmp_path / "none")
+    prepared_publication(tmp_path / "none", "org/mrs")
+    assert "rejects" not in (tmp_path / "none" / "README.md").read_text()
+
+
+def test_the_card_tells_scorers_and_counts(small: Path, tmp_path: Path) -> None:
+    first, second = Fake("org/one", gives=by_words), Fake("two", gives=by_words)
+    report = run_passes(str(small), [paper(first, second)], tmp_path / "out")
+    card = (tmp_path / "out" / "README.md").read_text()
+    assert "## Toxicity\n" in card
+    assert "In 19, out 12; dropped: toxic 5, toxic (English scorer) 2." in card
+    assert "| toxic | fake | org/one | 1 | mit | 0.9 | all |" in card
+    titles = [title for title, _ in pass_tables(report["passes"][0])]
+    assert titles == ["models", "parts", "scores"]
+
+
+def test_answers_that_are_no_scores(small: Path, tmp_path: Path) -> None:
+    for wrong in (float("nan"), 1.5, -0.1):
+        with pytest.raises(InputError, match="as the score of a text; expected numbers from 0 to 1"):
+            run_passes(
+                str(small), [paper(Fake(gives=lambda text, wrong=wrong: wrong))], tmp_path / "out", overwrite=True
+            )
+
+
+def test_a_damaged_file_of_scores_is_named(sample: Path, tmp_path: Path) -> None:
+    with pytest.raises(KeyboardInterrupt):
+        run_passes(str(sample), [paper(Fake(fails_after=900))], tmp_path / "out")
+    path = next((tmp_path / ".out.build" / "toxicity").glob("*.npy"))
+    np.save(path, np.full((1, 3), 0.5, np.float32))
+    with pytest.raises(InputError, match=rf"{path.name}: is damaged"):
+        run_passes(str(sample), [paper(Fake())], tmp_path / "out", resume=True)

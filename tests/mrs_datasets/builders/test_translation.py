@@ -1,0 +1,379 @@
+"""Translated training pairs and response sets: what is written, dropped and counted, and what is not done twice."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import settings as examples
+from hypothesis import strategies as st
+
+from mrs_datasets.builders import passes as running
+from mrs_datasets.builders import translation as module
+from mrs_datasets.builders.dictionary import DictionaryTranslator
+from mrs_datasets.builders.passes import Rows, run_passes
+from mrs_datasets.builders.translation import (
+    CODE,
+    DUPLICATE,
+    KEPT,
+    REASONS,
+    Translation,
+    TranslationPass,
+    is_copy,
+    merged,
+    organic,
+    unseen,
+)
+from mrs_datasets.check.check import check
+from mrs_datasets.prepared.prepare import prepare_mrs
+from mrs_datasets.prepared.prepared import open_prepared
+from mrs_datasets.prepared.schema import RESPONSE_SCHEMA
+from mrs_suggest.common.errors import InputError
+from mrs_suggest.common.io.text_cache import TextCache
+from mrs_suggest.common.text.text_services import ServiceFacts
+
+LOG: list[str] = []
+
+
+def say(text: str, target: str) -> str:
+    """What the translator below answers: letters and case are those of the text, so nothing becomes equal."""
+    return f"{target}: {text[::-1]}"
+
+
+@dataclass(frozen=True)
+class Backwards:
+    """Says texts backwards, after the target; nothing for those with a q, and itself where there is an exclamation."""
+
+    answers: Callable[[str, str], str] = say
+    fails_after: int | None = None
+    longest: int = 1000
+    settings: Mapping[str, object] = None  # type: ignore[assignment]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "settings", self.settings or {})
+
+    @property
+    def facts(self) -> ServiceFacts:
+        return ServiceFacts("test", "backwards", "1", "cc0-1.0")
+
+    def require(self, source: str, target: str) -> None:
+        if target == "ja":
+            raise InputError("backwards: does not know ja.")
+
+    def translate(self, texts: Sequence[str], source: str, target: str) -> list[str]:
+        if self.fails_after is not None and len(LOG) >= self.fails_after:
+            raise KeyboardInterrupt
+        LOG.extend(f"{target}: {text}" for text in texts)
+        return [self.answers(text, target) if len(text) <= self.longest else "" for text in texts]
+
+    def fits(self, texts: Sequence[str], source: str, target: str) -> list[bool]:
+        return [len(text) <= self.longest for text in texts]
+
+
+class Letters:
+    """Takes texts with a `z` for Swedish."""
+
+    def identify(self, texts: Sequence[str]) -> list[tuple[str, float]]:
+        return [("sv", 0.9) if "z" in text else ("de", 0.5) for text in texts]
+
+    def knows(self, code: str) -> bool:
+        return code == "de"
+
+
+@pytest.fixture(scope="module")
+def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("source") / "mrs"
+    prepare_mrs("sample", folder)
+    return folder
+
+
+@pytest.fixture(autouse=True)
+def small_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(running, "ROWS", 1000)
+    monkeypatch.setattr(module, "BLOCK", 64)
+    LOG.clear()
+
+
+def rows(folder: Path, config: str) -> list[dict[str, str]]:
+    tables = [pq.read_table(path) for path in open_prepared(str(folder)).files(config, "train")]
+    return list(pa.concat_tables(tables).to_pylist()) if tables else []
+
+
+def files(folder: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def test_pairs_are_translated_in_their_order_and_each_text_once(source: Path, tmp_path: Path) -> None:
+    report = run_passes(str(source), [TranslationPass({"es": Backwards(), "de": Backwards()})], tmp_path / "out")
+    english = rows(source, "en")
+    for target in ("es", "de"):
+        wanted = [{name: say(text, target) for name, text in row.items()} for row in english]
+        assert rows(tmp_path / "out", f"mt-{target}") == wanted
+    assert [text for text, count in Counter(LOG).items() if count > 1] == []
+    texts = {text for row in english for text in row.values()} | {row["reply"] for row in rows(source, "en-responses")}
+    assert len(LOG) == 2 * len(texts)
+    entry = report["passes"][0]
+    responses = len(rows(source, "en-responses"))
+    assert (entry["in"], entry["out"], entry["dropped"]) == (2 * (len(english) + responses),) * 2 + ({},)
+    assert entry["about"]["counts"]["mt-de"] == {"in": len(english), "kept": len(english)}
+    assert entry["about"]["models"][0]["for"] == "es"
+    assert entry["about"]["models"][0]["licence"] == "cc0-1.0"
+    card = (tmp_path / "out/README.md").read_text(encoding="utf-8")
+    assert "mt-de" in card
+    assert "- The language of translations was not checked: no language model." in card
+    assert [found for found in check(open_prepared(str(tmp_path / "out"))) if found.level == "error"] == []
+
+
+def test_translated_replies_follow_those_of_the_language_without_doubles(source: Path, tmp_path: Path) -> None:
+    first = rows(source, "es-responses")[0]["reply"]
+    english = rows(source, "en-responses")
+
+    def one_is_there(text: str, target: str) -> str:
+        return first if text == english[1]["reply"] else say(text.casefold(), target)
+
+    report = run_passes(str(source), [TranslationPass({"es": Backwards(one_is_there)})], tmp_path / "out")
+    own, found = rows(source, "es-responses"), rows(tmp_path / "out", "es-responses")
+    assert found[: len(own)] == own
+    added = found[len(own) :]
+    assert {row["source"] for row in added} == {"translated"}
+    assert {row["count"] for row in added} == {None}
+    texts = [row["reply"] for row in added]
+    assert texts == list(dict.fromkeys(say(row["reply"].casefold(), "es") for row in english if row != english[1]))
+    pairs = open_prepared(str(source)).report()["configs"]["es"]["train"]["rows"]
+    distinct = len({row["reply"] for row in rows(source, "es")})
+    assert added[0]["log_prob"] == pytest.approx(-math.log(pairs + distinct))  # type: ignore[comparison-overlap]
+    counts = report["passes"][0]["about"]["counts"]["es-responses"]
+    assert counts == {"in": len(english), "kept": len(added), DUPLICATE: len(english) - len(added)}
+
+
+def test_what_is_no_translation_is_dropped_and_counted_by_reason(source: Path, tmp_path: Path) -> None:
+    def answer(text: str, target: str) -> str:
+        if "?" in text:
+            return " "
+        return text.upper() if "thank" in text else say(text, target)
+
+    translator = Backwards(answer, longest=60)
+    found = TranslationPass({"de": translator}, identifier=Letters())
+    report = run_passes(str(source), [found], tmp_path / "out")
+    wanted = []
+    dropped: Counter[str] = Counter()
+    for row in rows(source, "en"):
+        reasons = []
+        for text in row.values():
+            said = answer(text, "de") if len(text) <= 60 else ""
+            if len(text) > 60:
+                reasons.append("too long for the model")
+            elif not said.strip():
+                reasons.append("no translation")
+            elif is_copy(text, said):
+                reasons.append("copy of the source")
+            elif "z" in said:
+                reasons.append("other language")
+        if reasons:
+            dropped[reasons[0]] += 1
+        else:
+            wanted.append({name: answer(text, "de") for name, text in row.items()})
+    assert sorted(dropped) == sorted(REASONS.values())
+    assert rows(tmp_path / "out", "mt-de") == wanted
+    counts = report["passes"][0]["about"]["counts"]["mt-de"]
+    assert counts == {"in": len(rows(source, "en")), "kept": len(wanted), **dropped}
+
+
+def test_an_interrupted_run_continues_with_the_same_files_and_translates_no_text_twice(
+    source: Path, tmp_path: Path
+) -> None:
+    whole = TranslationPass({"es": Backwards(), "de": Backwards()})
+    run_passes(str(source), [whole], tmp_path / "whole")
+    texts = sorted(LOG)
+    LOG.clear()
+    for after in (0, 200, 700, 1100):
+        with pytest.raises(KeyboardInterrupt):
+            stopped = Backwards(fails_after=after)
+            run_passes(
+                str(source), [TranslationPass({"es": stopped, "de": stopped})], tmp_path / "out", resume=after > 0
+            )
+    run_passes(str(source), [whole], tmp_path / "out", resume=True)
+    assert files(tmp_path / "out") == files(tmp_path / "whole")
+    assert sorted(LOG) == texts
+
+
+def test_a_cache_serves_a_later_run_and_not_another_setting(source: Path, tmp_path: Path) -> None:
+    cache = tmp_path / "cache.sqlite"
+    run_passes(str(source), [TranslationPass({"de": Backwards()})], tmp_path / "one", cache=cache)
+    once = len(LOG)
+    run_passes(str(source), [TranslationPass({"de": Backwards()})], tmp_path / "two", cache=cache)
+    assert len(LOG) == once
+    assert files(tmp_path / "one") == files(tmp_path / "two")
+    other = Backwards(settings={"beams": 1})
+    run_passes(str(source), [TranslationPass({"de": other})], tmp_path / "three", cache=cache)
+    assert len(LOG) == 2 * once
+
+
+def test_pairs_that_are_there_are_replaced_only_on_request(source: Path, tmp_path: Path) -> None:
+    run_passes(str(source), [TranslationPass({"de": Backwards()})], tmp_path / "one")
+    again = TranslationPass({"de": Backwards(lambda text, target: text.swapcase() + "x")})
+    with pytest.raises(InputError, match="has mt-de already; pass --replace"):
+        run_passes(str(tmp_path / "one"), [again], tmp_path / "two")
+    run_passes(str(tmp_path / "one"), [replace(again, replace=True)], tmp_path / "two")
+    run_passes(str(source), [again], tmp_path / "wanted")
+    for config in ("mt-de", "de-responses"):
+        assert rows(tmp_path / "two", config) == rows(tmp_path / "wanted", config)
+
+
+def test_the_first_pairs_alone(source: Path, tmp_path: Path) -> None:
+    report = run_passes(str(source), [TranslationPass({"de": Backwards()}, pairs=1250)], tmp_path / "out")
+    wanted = [{name: say(text, "de") for name, text in row.items()} for row in rows(source, "en")[:1250]]
+    assert rows(tmp_path / "out", "mt-de") == wanted
+    assert report["passes"][0]["about"]["counts"]["mt-de"] == {"in": 1250, "kept": 1250}
+    with pytest.raises(InputError, match="--pairs 0"):
+        TranslationPass({"de": Backwards()}, pairs=0)
+
+
+def test_a_language_without_pairs_gets_them_and_a_response_set(source: Path, tmp_path: Path) -> None:
+    run_passes(str(source), [TranslationPass({"pl": Backwards()})], tmp_path / "out")
+    english = rows(source, "en-responses")
+    found = rows(tmp_path / "out", "pl-responses")
+    assert [row["reply"] for row in found] == [say(row["reply"], "pl") for row in english]
+    assert [row["log_prob"] for row in found] == [row["log_prob"] for row in english]
+    assert len(rows(tmp_path / "out", "mt-pl")) == len(rows(source, "en"))
+
+
+@pytest.mark.parametrize(
+    ("targets", "given", "sentence"),
+    [
+        (["en"], {}, "--to en: is the language that is translated; name another one."),
+        (["de", "xyzq"], {}, "--to: unknown language 'xyzq'"),
+        (["ja"], {}, "backwards: does not know ja."),
+        (["de"], {"source": "pl"}, "mrs: has no training pairs of pl to translate, only en es de"),
+    ],
+)
+def test_bad_directions_are_refused(
+    source: Path, tmp_path: Path, targets: list[str], given: dict[str, str], sentence: str
+) -> None:
+    with pytest.raises(InputError) as caught:
+        run_passes(str(source), [TranslationPass({code: Backwards() for code in targets}, **given)], tmp_path / "out")  # type: ignore[arg-type]
+    assert str(caught.value).startswith(sentence)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_translator_of_which_nothing_is_left_is_refused(source: Path, tmp_path: Path) -> None:
+    nothing = TranslationPass({"de": Backwards(lambda text, target: "")})
+    with pytest.raises(InputError, match=r"mt-de: none of [\d,]+ pairs is left \(no translation [\d,]+\)"):
+        run_passes(str(source), [nothing], tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_another_data_set_is_refused(tmp_path: Path, source: Path) -> None:
+    report = json.loads((source / "report.json").read_text())
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "en").mkdir()
+    (tmp_path / "report.json").write_text(json.dumps({**report, "data_set": "xcopa"}))
+    with pytest.raises(InputError, match="holds xcopa"):
+        TranslationPass({"de": Backwards()}).require(open_prepared(str(tmp_path)))
+
+
+TEXTS = st.text(st.sampled_from("ab qz!?.é日\n<>"), max_size=12)
+
+
+@examples(max_examples=25)
+@given(pairs=st.lists(st.tuples(TEXTS, TEXTS), min_size=1, max_size=40), known=st.lists(TEXTS, max_size=5))
+def test_no_pair_is_lost_or_doubled(
+    tmp_path_factory: pytest.TempPathFactory, pairs: list[tuple[str, str]], known: list[str]
+) -> None:
+    folder = tmp_path_factory.mktemp("pairs")
+    LOG.clear()
+
+    def answer(text: str, target: str) -> str:
+        return "" if "q" in text else text[::-1]
+
+    translator = Backwards(answer, longest=10)
+    with TextCache[str](folder / "cache", translator.facts, "en-de {}") as cache:
+        cache.add({text: f"known {text}".strip() for text in known})
+    columns = {"message": [message for message, _ in pairs], "reply": [reply for _, reply in pairs]}
+    pq.write_table(pa.table(columns, pa.schema([("message", pa.string()), ("reply", pa.string())])), folder / "pairs")
+    read = Rows("en", "train", 0, folder / "pairs", 0, len(pairs))
+    work = Translation(
+        read, ("message", "reply"), "en", "de", translator, Letters(), folder / "shard", folder / "cache"
+    )
+    moved: list[int] = []
+    counts = work(moved.append)
+    table = work.read()
+    codes = table[CODE].to_pylist()
+    assert len(codes) == len(pairs) == sum(moved) == counts["rows"]
+    assert Counter(REASONS[code] for code in codes if code != KEPT) == Counter(
+        {reason: count for reason, count in counts.items() if reason != "rows"}  # type: ignore[misc]
+    )
+    for (message, reply), row, code in zip(pairs, table.to_pylist(), codes, strict=True):
+        for text, said in ((message, row["message"]), (reply, row["reply"])):
+            wanted = f"known {text}" if text in known else answer(text, "de") if len(text) <= 10 else ""
+            assert said == wanted.strip()
+            if code == KEPT:
+                assert said.strip()
+                assert "z" not in said
+    assert sorted(LOG) == sorted({f"de: {text}" for pair in pairs for text in pair if text not in known})
+
+
+@pytest.mark.parametrize(
+    ("text", "translation", "copied"),
+    [
+        ("See you later!", "See you later!", True),
+        ("see YOU later", "See you later.", True),
+        ("See you later!", "Bis später!", False),
+        ("Haha", "Haha", False),
+        ("Harry Potter", "Harry Potter", False),
+        ("<url> <user>", "<url> <user>", False),
+        ("look <url>", "look <url>", False),
+        ("look here <url>", "look here <url>", True),
+        ("10:30 - 11:00", "10:30 - 11:00", False),
+        ("😀 😀 😀", "😀 😀 😀", False),
+        ("iPhone 15 Pro", "iPhone 15 Pro", True),  # a name that does not begin with a capital is not seen as one
+        ("it's fine", "it's fine", True),
+        ("да конечно", "да конечно", True),
+    ],
+)
+def test_copies(text: str, translation: str, copied: bool) -> None:
+    assert is_copy(text, translation) is copied
+
+
+def response_set(replies: Sequence[tuple[str, int | None, float | None, str | None]]) -> pa.Table:
+    columns = [
+        [reply for reply, *_ in replies],
+        [count for _, count, _, _ in replies],
+        [log_prob for *_, log_prob, _ in replies],
+        [reply for reply, *_ in replies],
+        [origin for *_, origin in replies],
+    ]
+    return pa.table([pa.array(c, t) for c, t in zip(columns, RESPONSE_SCHEMA.types, strict=True)], RESPONSE_SCHEMA)
+
+
+def test_without_counts_a_translated_reply_has_no_probability() -> None:
+    own = response_set([("hola", None, -1.0, None), ("sí", None, None, None)])
+    table = merged(own, [("no", -2.0), ("hola", -3.0), ("no", -2.0)])
+    assert table["reply"].to_pylist() == ["hola", "sí", "no"]
+    assert table["log_prob"].to_pylist() == [-1.0, None, None]
+    assert table["source"].to_pylist() == [None, None, "translated"]
+    assert organic(table).equals(own)
+    assert unseen(own) is None
+
+
+def test_probabilities_of_replies_with_one_translation_are_added() -> None:
+    table = merged(None, [("ja", math.log(0.25)), ("nein", None), ("ja", math.log(0.5)), ("nein", -1.0)])
+    assert table["log_prob"].to_pylist() == [pytest.approx(math.log(0.75)), None]
+
+
+def test_a_dictionary_translates_word_by_word(tmp_path: Path) -> None:
+    (tmp_path / "d.tsv").write_text("yes\tja\nof course\tnatürlich\n", encoding="utf-8")
+    found = DictionaryTranslator(tmp_path / "d.tsv")
+    assert found.translate(["Yes, of course!", "no"], "en", "de") == ["Ja, natürlich!", ""]
+    assert found.fits(["no"], "en", "de") == [True]
+    assert found.facts.version == type(found)(tmp_path / "d.tsv").facts.version
+    with pytest.raises(InputError, match="no such file"):
+        DictionaryTranslator(tmp_path / "none.tsv")

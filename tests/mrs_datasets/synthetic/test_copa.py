@@ -1,0 +1,144 @@
+"""The generated causal questions: no shortcut without premise or question, known rules, two languages that agree."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mrs_datasets.check.check import check
+from mrs_datasets.prepared.prepare import prepare
+from mrs_datasets.prepared.prepared import PreparedData, open_prepared
+from mrs_datasets.synthetic.copa import SIZES, tables
+from mrs_datasets.synthetic.generate import GENERATED, seed_of
+from mrs_suggest.cli.main import main
+from mrs_suggest.common.errors import InputError
+
+Row = dict[str, Any]
+MASKS = [("premise",), ("question",), ("premise", "question")]
+
+
+@cache
+def generated(seed: int) -> dict[tuple[str, str], list[Row]]:
+    return {(config, split): rows for config, split, rows in tables(seed)}
+
+
+def best_possible(rows: Iterable[Row], hidden: tuple[str, ...]) -> float:
+    """The accuracy of the best function of what is left: it answers each group of equal texts with their majority."""
+    seen: dict[tuple[str, ...], Counter[int]] = {}
+    for row in rows:
+        left = tuple(row[name] for name in ("premise", "choice1", "choice2", "question") if name not in hidden)
+        seen.setdefault(left, Counter())[row["label"]] += 1
+    return sum(max(labels.values()) for labels in seen.values()) / sum(sum(labels.values()) for labels in seen.values())
+
+
+@settings(max_examples=3, deadline=None)  # half a second each
+@given(st.integers(0, 2**32))
+def test_no_function_of_a_masked_question_is_better_than_chance(seed: int) -> None:
+    for (config, split), rows in generated(seed).items():
+        assert len(rows) == SIZES[split]
+        assert best_possible(rows, ()) == 1
+        for hidden in MASKS:
+            assert best_possible(rows, hidden) == 0.5, (config, split, hidden)
+        assert Counter(row["label"] for row in rows) == {0: len(rows) / 2, 1: len(rows) / 2}
+
+
+def verb(text: str, place: int) -> str:
+    """The word of the event: the second of four in qaa, the last in qab."""
+    return text.rstrip(".").lower().split()[place]
+
+
+@pytest.mark.parametrize(("code", "place"), [("qaa", 1), ("qab", 3)])
+def test_the_rules_of_the_training_split_answer_the_test_split(code: str, place: int) -> None:
+    """Cause and effect of each event are learned from training alone; and each is the other's inverse."""
+    data = generated(7)
+    rules: dict[tuple[str, str], set[str]] = {}
+    for row in data[code, "train"]:
+        right = row[f"choice{row['label'] + 1}"]
+        rules.setdefault((verb(row["premise"], place), row["question"]), set()).add(verb(right, place))
+    assert {len(found) for found in rules.values()} == {1}
+    one = {key: found.pop() for key, found in rules.items()}
+    for (event, question), right in one.items():
+        inverse = {"cause": "effect", "effect": "cause"}[question]
+        assert one.get((right, inverse), event) == event
+    assert len(one) == 4
+    for row in data[code, "test"]:
+        right = row[f"choice{row['label'] + 1}"]
+        assert one[verb(row["premise"], place), row["question"]] == verb(right, place)
+
+
+def test_languages_share_questions_and_no_word_and_splits_share_no_row() -> None:
+    data = generated(3)
+    words: dict[str, set[str]] = {"qaa": set(), "qab": set()}
+    seen: set[tuple[str, ...]] = set()
+    for (config, split), rows in data.items():
+        for row, other in zip(rows, data["qaa", split], strict=True):
+            assert (row["idx"], row["label"], row["question"]) == (other["idx"], other["label"], other["question"])
+            if config in words:
+                texts = (row["premise"], row["choice1"], row["choice2"])
+                words[config].update(word for text in texts for word in text.rstrip(".").lower().split())
+                key = (*texts, row["question"])
+                assert key not in seen, "in two splits, or twice in one"
+                seen.add(key)
+    assert not words["qaa"] & words["qab"]
+    changed = [row["changed"] for row in data["qab", "train"]]
+    assert 0.02 < sum(changed) / len(changed) < 0.06
+    assert not any(row["changed"] for row in data["qaa", "train"])
+    texts = ("premise", "choice1", "choice2")
+    translated, own = data["translation-qab", "test"], data["qaa", "test"]
+    assert [[row[name] for name in texts] for row in translated] == [[row[name] for name in texts] for row in own]
+
+
+def test_a_seed_gives_equal_rows_and_another_one_others() -> None:
+    assert {(config, split): rows for config, split, rows in tables(7)} == generated(7)
+    assert generated(3)["qaa", "train"] != generated(7)["qaa", "train"]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> PreparedData:
+    out = tmp_path_factory.mktemp("synthetic") / "out"
+    views = ["nop", "noq", "nopq", "pairs", "joined"]
+    prepare("synthetic-copa", ["synthetic:7"], out, views=views)
+    return open_prepared(str(out))
+
+
+def test_it_is_prepared_checked_and_loaded_like_xcopa(folder: PreparedData) -> None:
+    from datasets import load_dataset
+
+    findings = list(check(folder))
+    assert {f.level for f in findings} <= {"warning"}
+    assert {f.where.partition("-")[0] for f in findings} <= {"nop", "noq", "nopq", "pairs"}, (
+        "equal texts in the views alone"
+    )
+    assert folder.report()["settings"] == {"views": ["nop", "noq", "nopq", "pairs", "joined"], "seed": 7}
+    rows = load_dataset(str(folder.folder), "qab", split="test")
+    assert rows.to_list() == generated(7)["qab", "test"]
+    assert rows.features["label"].names == ["choice1", "choice2"]
+    assert "question" not in folder.load("noq-qaa", "test").column_names
+    assert folder.load("joined-qab", "test")["premise_translated"] == folder.load("qaa", "test")["premise"]
+
+
+@pytest.mark.parametrize(("source", "seed"), [("synthetic", 42), ("synthetic:0", 0), ("synthetic:7", 7)])
+def test_the_source_names_the_seed(source: str, seed: int) -> None:
+    assert seed_of(source) == seed
+
+
+@pytest.mark.parametrize("source", ["copa", "synthetic:", "synthetic:x", "synthetic:-1", "synthetic:1.5", ""])
+def test_another_source_is_refused(source: str) -> None:
+    with pytest.raises(InputError, match=r"--source .*: expected synthetic or synthetic:SEED"):
+        seed_of(source)
+
+
+@pytest.mark.parametrize("name", GENERATED)
+def test_the_command_refuses_another_source(tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str) -> None:
+    assert main(["data", "prepare", name, "--source", "files", "--out", str(tmp_path / "out")]) == 2
+    err = capsys.readouterr().err
+    assert "--source files: expected synthetic or synthetic:SEED" in err
+    assert err.count("\n") == 1
+    assert not (tmp_path / "out").exists()

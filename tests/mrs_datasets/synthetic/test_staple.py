@@ -1,0 +1,303 @@
+"""The generated prompts: known shares of learners, rules that hold, test prompts of new combinations."""
+
+from __future__ import annotations
+
+import math
+import os
+import subprocess
+import sys
+from collections import defaultdict
+from random import Random
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mrs_datasets.check.check import check
+from mrs_datasets.describe.staple_statistics import lrf_weights, oracle_curves, staple_split_statistics
+from mrs_datasets.prepared.prepare import prepare
+from mrs_datasets.prepared.prepared import PreparedData, open_prepared
+from mrs_datasets.synthetic import staple
+from mrs_datasets.synthetic.grammar.english import PRONOUNS, Meaning, draw_meaning, pairs
+from mrs_datasets.synthetic.grammar.paraphrases import (
+    BACK,
+    DECLENSION,
+    FRONT,
+    LEAST_SHARE,
+    LOANWORD,
+    NUMBER,
+    PHENOMENA,
+    PRONOUN,
+    VERB_SUFFIX,
+    WORD_ORDER,
+    InventedLanguage,
+    made_up_languages,
+)
+from mrs_datasets.synthetic.staple import SIZES, Drawn, counted, draw_prompts, prompt_id, row
+from mrs_metrics.translations_f1 import read_texts, score_translations
+from mrs_suggest.cli.main import main
+
+SEED = 9
+LANGUAGES = made_up_languages(SEED)
+QAA, QAB = LANGUAGES["qaa"], LANGUAGES["qab"]
+codes = pytest.mark.parametrize("code", list(LANGUAGES))
+meanings = st.builds(
+    lambda number, pair: draw_meaning(pair, Random(number)), st.integers(0, 10**6), st.sampled_from(pairs(wider=True))
+)
+
+
+def all_shares(language: InventedLanguage, meaning: Meaning, monkeypatch: pytest.MonkeyPatch) -> dict[str, float]:
+    """Text -> share, of all combinations."""
+    with monkeypatch.context() as patch:
+        patch.setattr("mrs_datasets.synthetic.grammar.paraphrases.LEAST_SHARE", 0.0)
+        found = language.accepted(meaning)
+    assert len({one.text for one in found}) == len(found), "two combinations have one text"
+    return {one.text: one.share for one in found}
+
+
+@codes
+def test_all_combinations_have_a_share_of_one_and_the_accepted_ones_are_the_usual(
+    code: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(12):
+        meaning = draw_meaning(Random(number).choice(pairs(wider=False)), Random(number))
+        shares = all_shares(LANGUAGES[code], meaning, monkeypatch)
+        assert math.fsum(shares.values()) == pytest.approx(1)
+        accepted = LANGUAGES[code].accepted(meaning)
+        assert {one.text: one.share for one in accepted} == {t: p for t, p in shares.items() if p >= LEAST_SHARE}
+        assert [one.share for one in accepted] == sorted((one.share for one in accepted), reverse=True)
+        assert LANGUAGES[code].count(meaning) == len(accepted)
+
+
+@codes
+@settings(max_examples=25, deadline=None)
+@given(meanings, st.integers(0, 99))
+def test_translations_with_an_error_are_never_accepted(code: str, meaning: Meaning, number: int) -> None:
+    language = LANGUAGES[code]
+    accepted = language.accepted(meaning)
+    wrong = language.wrong_translations(meaning, accepted, Random(number))
+    assert set(wrong) <= set(PHENOMENA)
+    assert not set(wrong.values()) & {one.text for one in accepted}
+    assert {WORD_ORDER, VERB_SUFFIX, DECLENSION} <= set(wrong)
+    assert (PRONOUN in wrong) == (meaning.subject in PRONOUNS)
+    assert (NUMBER in wrong) == (meaning.number > 1)
+    assert LOANWORD in wrong or meaning.noun not in language.lexicon.rejected
+    usual = accepted[0].text.split()
+    if NUMBER in wrong:  # one word is another one, which the language knows as a number
+        (left,), (right,) = set(usual) - set(wrong[NUMBER].split()), set(wrong[NUMBER].split()) - set(usual)
+        assert {left, right} <= set(language.vocabulary[NUMBER])
+    if LOANWORD in wrong:
+        assert language.lexicon.loans[meaning.noun] in wrong[LOANWORD]
+    if PRONOUN in wrong:
+        assert set(wrong[PRONOUN].split()) & set(language.vocabulary[PRONOUN])
+    assert sorted(wrong[WORD_ORDER].split()) in [sorted(one.text.split()) for one in accepted]
+
+
+@settings(max_examples=25, deadline=None)
+@given(meanings)
+def test_endings_of_qaa_follow_vowel_harmony_and_its_verb_the_subject(meaning: Meaning) -> None:
+    for one in QAA.accepted(meaning):
+        for stem, ending in ((one.parts.verb, one.parts.suffix), (one.parts.noun, one.parts.case)):
+            last = [letter for letter in stem if letter in BACK + FRONT][-1]
+            assert all((letter in BACK) == (last in BACK) for letter in ending if letter in BACK + FRONT)
+            assert f"{stem}{ending}" in one.text.split()
+    if meaning.subject == "i":
+        endings = {one.parts.suffix for one in QAA.accepted(meaning)}
+        other = {one.parts.suffix for one in QAA.accepted(Meaning(meaning.verb, meaning.noun, "they"))}
+        assert not endings & other
+
+
+@settings(max_examples=25, deadline=None)
+@given(meanings)
+def test_the_verb_of_qab_is_last_and_formal_pronouns_need_the_polite_one(meaning: Meaning) -> None:
+    formal = {word for name, word in QAB.pronouns.items() if name.endswith("formal")}  # type: ignore[attr-defined]
+    for one in QAB.accepted(meaning):
+        words = one.text.split()
+        if not meaning.polite:
+            assert words[-1] == one.parts.verb + one.parts.suffix
+        if one.parts.subject in formal:
+            assert one.parts.suffix == QAB.endings["polite"]  # type: ignore[attr-defined]
+        assert QAB.pronouns["i rude"] not in words  # type: ignore[attr-defined]
+
+
+@codes
+def test_context_decides_what_an_ambiguous_word_is(code: str) -> None:
+    language = LANGUAGES[code]
+    violin, chess = (
+        {one.parts.verb for one in language.accepted(Meaning("play", noun, "she"))} for noun in ("violin", "chess")
+    )
+    assert not violin & chess
+    fed, repaired, seen = (
+        {one.parts.noun for one in language.accepted(Meaning(verb, "mouse", "she"))}
+        for verb in ("feed", "repair", "see")
+    )
+    assert not fed & repaired
+    assert seen & fed and seen & repaired  # noqa: PT018
+
+
+@codes
+def test_pronouns_are_dropped_and_please_stands_in_several_places(code: str) -> None:
+    language = LANGUAGES[code]
+    subjects = {one.parts.subject for one in language.accepted(Meaning("read", "letter", "we"))}
+    assert "" in subjects
+    assert len(subjects) > 1
+    polite = language.accepted(Meaning("read", "letter", polite=True))
+    assert len({one.text.split().index(one.parts.please) for one in polite}) > 1
+    assert {one.parts.please for one in polite} == {word for word, _ in language.lexicon.please}
+
+
+@pytest.fixture(scope="module")
+def drawn() -> Drawn:
+    return draw_prompts(SEED)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> PreparedData:
+    out = tmp_path_factory.mktemp("synthetic") / "out"
+    prepare("synthetic-staple", [f"synthetic:{SEED}"], out)
+    return open_prepared(str(out))
+
+
+@pytest.fixture(scope="module")
+def rows(folder: PreparedData) -> dict[tuple[str, str], list[dict[str, Any]]]:
+    return {(code, split): folder.load(code, split).to_list() for code in LANGUAGES for split in SIZES}
+
+
+def test_it_is_prepared_and_checked_without_findings(folder: PreparedData) -> None:
+    assert list(check(folder)) == []
+    assert folder.report()["settings"]["seed"] == SEED
+    assert set(folder.configs()) == {"qaa", "qab", "parallel-qaa", "parallel-qab"}
+
+
+def test_test_prompts_are_new_combinations_of_known_words(
+    rows: dict[tuple[str, str], list[dict[str, Any]]], folder: PreparedData, drawn: Drawn
+) -> None:
+    prompts: set[str] = set()
+    for split, found in drawn.splits.items():
+        assert [row["prompt"] for row in rows["qaa", split]] == [one.english() for one in found]
+        assert [row["id"] for row in rows["qab", split]] == [prompt_id(one.english()) for one in found]
+        prompts |= {one.english() for one in found}
+    assert len(prompts) == sum(SIZES.values()), "a prompt comes twice"
+    pairs_of = {split: {one.pair for one in found} for split, found in drawn.splits.items()}
+    assert not pairs_of["train"] & (pairs_of["validation"] | pairs_of["test"])
+    assert not pairs_of["validation"] & pairs_of["test"]
+    for code in LANGUAGES:
+        known = {word for row in rows[code, "train"] for one in row["translations"] for word in one["text"].split()}
+        new = [
+            sum(set(one["text"].split()) - known != set() for one in row["translations"]) / len(row["translations"])
+            for row in rows[code, "test"]
+        ]
+        assert sum(new) / len(new) < 0.1, "most translations of test prompts consist of words of training"
+        parallel = folder.load(f"parallel-{code}", "train")
+        assert not prompts & set(parallel["prompt"])
+        assert len(set(parallel["prompt"])) == len(parallel) == 4000
+    english = {word for row in rows["qaa", "train"] for word in row["prompt"].split()}
+    for meaning in [*drawn.splits["validation"], *drawn.splits["test"]]:
+        assert set(meaning.english().split()) <= english
+    assert {"translates", "museum"} <= {word for prompt in parallel["prompt"] for word in prompt.split()} - english
+
+
+def test_numbers_of_translations_and_the_oracle_are_as_in_the_task(
+    rows: dict[tuple[str, str], list[dict[str, Any]]], folder: PreparedData
+) -> None:
+    """Section 2.1 and Table 7: tens to a few hundred translations, few of which carry most of the weight."""
+    statistics = list(staple_split_statistics(folder))
+    assert [(one.config, one.split) for one in statistics] == [(c, s) for c in LANGUAGES for s in SIZES]
+    assert all(one.prompts == SIZES[one.split] == one.references for one in statistics)
+    assert all(one.paper_prompts is None for one in statistics)
+    assert all(20 < one.ratio < 120 for one in statistics)
+    tests = [one for one in statistics if one.split == "test"]
+    for curve in oracle_curves(folder, tests, "paper"):
+        assert 0.08 < curve[1] < 0.45
+        assert curve[1] + 0.15 < curve[5] < curve[10] < 0.9
+    for code in LANGUAGES:
+        given = {one["id"]: [one["reference"]] for one in rows[code, "test"]}
+        reference = score_translations(rows[code, "test"], given)  # type: ignore[arg-type]
+        assert 0.03 < reference.weighted_f1.mean() < 0.3, "imperfect, as baseline_aws in Table 3"
+        accepted = [one["reference"] in {t["text"] for t in one["translations"]} for one in rows[code, "test"]]
+        assert 0.6 < sum(accepted) / len(accepted) < 0.9
+
+
+@codes
+def test_weights_are_those_of_learners_drawn_from_the_known_shares(
+    code: str, rows: dict[tuple[str, str], list[dict[str, Any]]], drawn: Drawn
+) -> None:
+    language, meanings = LANGUAGES[code], drawn.splits["test"][:60]
+    counts_of, expected_of = 0.0, 0.0
+    chi, free = 0.0, 0
+    for meaning, found in zip(meanings, rows[code, "test"], strict=False):
+        accepted, counts = counted(language, meaning, SEED)
+        weights = dict(zip((one.text for one in accepted), lrf_weights(counts), strict=True))
+        assert {one["text"]: one["weight"] for one in found["translations"]} == weights
+        total, share = sum(counts), math.fsum(one.share for one in accepted)
+        expected = [total * one.share / share for one in accepted]
+        chi += sum((n - e) ** 2 / e for n, e in zip(counts, expected, strict=True) if e >= 5)
+        free += sum(e >= 5 for e in expected) - 1
+        counts_of += max(counts) / total
+        expected_of += max(expected) / total
+    assert abs(chi / free - 1) < 0.2, "Pearson's statistic is as large as its degrees of freedom"
+    assert counts_of == pytest.approx(expected_of, rel=0.03)
+
+
+@codes
+def test_an_oracle_that_knows_the_shares_is_nearly_perfect(
+    code: str, rows: dict[tuple[str, str], list[dict[str, Any]]], drawn: Drawn
+) -> None:
+    """Also without the rare ones; and a text stays itself by the rules of the metric."""
+    meanings, gold = drawn.splits["test"], rows[code, "test"]
+    for least, floor in ((0.0, 1.0), (0.004, 0.85)):
+        given = {
+            one["id"]: [t.text for t in LANGUAGES[code].accepted(meaning) if t.share >= least]
+            for meaning, one in zip(meanings, gold, strict=True)
+        }
+        assert score_translations(gold, given).weighted_f1.mean() >= floor  # type: ignore[arg-type]
+    found = [one["text"] for row in gold for one in row["translations"]]
+    assert read_texts(found, "paper") == found
+
+
+def test_a_seed_gives_equal_rows_and_another_one_other_words_and_prompts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(staple.SIZES, "train", 30)
+    monkeypatch.setattr(staple, "PARALLEL", 10)
+    once, again, other = draw_prompts(5), draw_prompts(5), draw_prompts(6)
+    assert once.splits == again.splits
+    assert once.parallel == again.parallel
+    first = once.splits["train"][0]
+    assert row(once.languages["qaa"], first, 5) == row(again.languages["qaa"], first, 5)
+    assert row(once.languages["qaa"], first, 6) != row(once.languages["qaa"], first, 5)
+    assert once.splits["train"] != other.splits["train"]
+    words: dict[int, set[str]] = defaultdict(set)
+    for number, drawn in ((5, once), (6, other)):
+        words[number] = {stem for found in drawn.languages["qaa"].lexicon.nouns.values() for stem, _ in found}
+    loans = set(QAA.lexicon.loans.values())
+    assert len((words[5] & words[6]) - loans) < 10
+    for drawn in (once, other):  # no word means two things
+        for language in drawn.languages.values():
+            stems = [
+                stem
+                for found in (*language.lexicon.nouns.values(), *language.lexicon.verbs.values())
+                for stem, _ in found
+            ]
+            own = [stem for stem in stems if stem not in language.lexicon.loans.values()]
+            assert len(set(own)) == len(own)
+
+
+def test_statistics_on_the_command_line(folder: PreparedData, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["data", "stats", str(folder.folder), "--language", "qaa"]) == 0
+    assert "Ratio" in capsys.readouterr().out
+
+
+@codes
+def test_rows_do_not_depend_on_the_hash_seed_of_the_process(code: str) -> None:
+    """The wrong translations are drawn from sequences, never from sets of texts."""
+    script = (
+        "from random import Random;"
+        "from mrs_datasets.synthetic.grammar.paraphrases import *;"
+        f"one = made_up_languages(1)['{code}']; meaning = Meaning('eat', 'apple', 'she', 3);"
+        "print([one.wrong_translations(meaning, one.accepted(meaning), Random(n)) for n in range(9)])"
+    )
+    first, second = (
+        subprocess.run([sys.executable, "-c", script], env={**os.environ, "PYTHONHASHSEED": seed}, capture_output=True)
+        for seed in ("1", "2")
+    )
+    assert first.stdout == second.stdout != b""

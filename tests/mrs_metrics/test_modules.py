@@ -1,0 +1,319 @@
+"""The figures of the `evaluate` modules, in one call and in batches, and what they refuse."""
+
+from __future__ import annotations
+
+import importlib.util
+import math
+from typing import Any
+
+import pytest
+
+from mrs_metrics.spaces import metric_names
+from tests.mrs_metrics.modules import MODULES, load
+
+PREDICTIONS = [["I do", "I do not"], ["yes yes", ""], ["never"]]
+REFERENCES = ["I do not", "yes", "..."]
+
+
+def answer(texts: list[str]) -> list[tuple[str, float]]:
+    return [("en" if "you" in text else "de", 0.9) for text in texts]
+
+
+def accepted(**weights: float) -> list[dict[str, Any]]:
+    return [{"text": text, "weight": weight} for text, weight in weights.items()]
+
+
+def in_batches(name: str, inputs: dict[str, list[Any]], **options: Any) -> dict[str, Any]:
+    """The figures of one call, which must be those of a batch and of single examples after it."""
+    metric = load(name)
+    once: dict[str, Any] = metric.compute(**inputs, **options)
+    metric.add_batch(**{key: entries[:2] for key, entries in inputs.items()})
+    for entries in list(zip(*inputs.values(), strict=True))[2:]:
+        metric.add(**{key.removesuffix("s"): entry for key, entry in zip(inputs, entries, strict=True)})
+    assert metric.compute(**options) == once
+    return once
+
+
+@pytest.mark.parametrize("name", metric_names())
+def test_the_example_of_the_readme_runs(name: str) -> None:
+    if name == "reply_bleu":
+        pytest.importorskip("sacrebleu", reason="needs sacrebleu")
+    if name == "wrong_language":
+        pytest.skip("needs a language model")
+    code = (MODULES / f"{name}.md").read_text(encoding="utf-8").split("```python\n")[1].split("```")[0]
+    code = code.replace(f'evaluate.load("{name}")', "metric").replace("metric = metric\n", "")
+    found: dict[str, Any] = {"metric": load(name)}
+    before, call = code.split("metric.compute(", 1)
+    exec(f"{before}result = metric.compute({call}", found)
+    assert found["result"]["signature"].startswith(f"{name}|")
+
+
+def test_mrs_rouge() -> None:
+    inputs = {"predictions": [["no", "Yes!"], ["x"], [], ["merci !"]], "references": ["yes !", ".", "yes", "Merci !"]}
+    found = in_batches("mrs_rouge", inputs, language="fr", per_example=True)
+    detail = found["per_example"]
+    assert found["n"] == 3
+    assert found["weighted"] == pytest.approx((0.5 + 0 + 0.5) / 3)
+    assert found["skipped"] == {"reference_too_long": 0, "reference_empty": 1}
+    assert found["signature"].startswith(
+        "mrs_rouge|rules:official|nbest:2|case:lower|tok:treebank-3.8.1|sent:no|lang:fr|"
+    )
+    assert (detail["kept"], detail["chosen"]) == ([0, 2, 3], [1, -1, 0])
+    assert detail["weighted"] == pytest.approx([0.5, 0, 0.5])
+    assert detail["rouge3"] == [0, 0, 0]
+
+
+def test_mrs_rouge_by_the_paper_s_rules() -> None:
+    found = load("mrs_rouge").compute(
+        predictions=PREDICTIONS, references=REFERENCES, rules="paper", language="sv", per_example=True
+    )
+    detail = found["per_example"]
+    assert detail["weighted"] == pytest.approx([1, 2 / 3 / 6, 0])
+    assert detail["rouge1_precision"] == pytest.approx([1, 1 / 2, 0])
+    assert detail["rouge1_recall"] == pytest.approx([1, 1, 0])
+    assert detail["ceiling"] == pytest.approx([1, 1 / 6, 1 / 6]), "dots are a token"
+    assert found["ceiling"] == pytest.approx((1 + 1 / 6 + 1 / 6) / 3)
+    assert found["rouge1_precision"] == pytest.approx(1.5 / 3)
+    assert (found["n"], found["empty_suggestions"]) == (3, 1)
+    assert found["signature"].startswith("mrs_rouge|rules:paper|nbest:2|case:lower|tok:treebank-3.8.1|sent:no|lang:sv|")
+
+
+def test_dist_n_of_all_and_of_the_best() -> None:
+    predictions = [["I do", "I do not"], ["yes", ""]]
+    # i do | i do not | yes | <empty>: five different tokens of seven, two different bigrams.
+    everything = in_batches("dist_n", {"predictions": predictions})
+    assert (everything["dist1"], everything["dist2"]) == pytest.approx((5 / 7, 2 / 7))
+    assert everything["counts"]["dist2"] == {"distinct": 2, "ngrams": 3, "tokens": 7}
+    assert everything["signature"].startswith("dist_n|rules:official|chosen:all|nbest:2|per:tokens|case:lower|tok:")
+    scaled = load("dist_n").compute(predictions=predictions, n=[1, 3], denominator="ngrams")
+    assert (scaled["dist1"], scaled["dist3"]) == (pytest.approx(5 / 7), 1.0)
+    best = load("dist_n").compute(predictions=predictions, references=["I do not", "yes"], chosen="best", n=2)
+    assert best["counts"] == {"dist2": {"distinct": 2, "ngrams": 2, "tokens": 4}}
+
+
+def test_dist_n_corrected_for_length() -> None:
+    found = load("dist_n").compute(predictions=PREDICTIONS, vocabulary=10, sample_size=1, samples=4, seed=7)
+    # i do | i do not | yes yes | <empty> | never: six different tokens of nine
+    assert found["dist1"] == pytest.approx(6 / 9)
+    assert found["ead"] == pytest.approx(6 / (10 * (1 - 0.9**9)))
+    assert 0.5 <= found["dist1_sampled"] <= 1
+    assert found["empty_suggestions"] == 1
+    assert "|lang:en|vocab:10|size:1|samples:4|seed:7|version:" in found["signature"]
+    whole = load("dist_n").compute(predictions=PREDICTIONS, sample_size=5, n=2)
+    assert whole["dist2_sampled"] == pytest.approx(whole["dist2"])
+    given = load("dist_n").compute(predictions=PREDICTIONS, vocabulary=set("abcdefghij"))
+    assert given["ead"] == found["ead"]
+    alone = load("dist_n").compute(predictions=PREDICTIONS, level="response", n=1)
+    assert alone["dist1"] == pytest.approx((1 + 1 + 1 / 2 + 1 + 1) / 5)
+    assert "|level:response|" in alone["signature"]
+
+
+def test_reply_bleu() -> None:
+    pytest.importorskip("sacrebleu", reason="needs sacrebleu")
+    inputs: dict[str, Any] = {
+        "predictions": [["no", "see you at eight then"], ["x"], [], ["merci !"]],
+        "references": ["see you at eight then", " ", "yes", "Merci !"],
+    }
+    found = in_batches("reply_bleu", inputs, language="fr", per_example=True, interval=True)
+    assert found["per_example"]["kept"] == [0, 2, 3]
+    assert found["per_example"]["chosen"] == [1, -1, 0]
+    # of merci / ! one word of two, no pair: 100 * (1/2 * 1/2) ** (1/2)
+    assert found["per_example"]["sentence_bleu"] == pytest.approx([100, 0, 50])
+    assert found["sentence_bleu"] == pytest.approx(50)
+    assert (found["n"], found["empty"], found["skipped"]) == (3, 1, {"reference_empty": 1})
+    assert found["interval"][0] <= found["bleu"] <= found["interval"][1]
+    assert found["signature"].startswith("reply_bleu|chosen:best|nbest:2|lang:fr|")
+    first = load("reply_bleu").compute(**inputs, chosen="first", lowercase=True)
+    assert first["sentence_bleu"] == pytest.approx(100 / 3)
+    assert "case:lc" in first["signature"]
+
+
+def test_reply_perplexity_takes_losses_of_tokens_or_sums() -> None:
+    options: dict[str, Any] = {"tokenizer": "words", "interval": True}
+    listed = in_batches("reply_perplexity", {"predictions": [[1.0, 2.0], [], [3.0]]}, **options)
+    assert load("reply_perplexity").compute(predictions=[3.0, 0.0, 3.0], tokens=[2, 0, 1], **options) == listed
+    assert listed["perplexity"] == pytest.approx(math.exp(2))
+    assert (listed["n"], listed["empty"], listed["tokens"], listed["overflow"]) == (3, 1, 3, False)
+    assert listed["interval"][0] <= listed["perplexity"] <= listed["interval"][1]
+    assert listed["signature"].startswith("reply_perplexity|avg:token|log:natural|tok:words|")
+
+
+def test_self_rouge() -> None:
+    predictions = [["yes", "Yes", "no"], ["yes"], ["Vielen Dank!", "vielen dank!"]]
+    found = in_batches("self_rouge", {"predictions": predictions}, language="de", interval=True, per_example=True)
+    assert found["per_example"]["kept"] == [0, 2]
+    assert found["per_example"]["self_rouge"] == pytest.approx([1 / 18, 1])
+    assert found["per_example"]["normalised"] == pytest.approx([1 / 3, 1])
+    assert (found["n"], found["skipped"], found["empty"]) == (2, {"fewer_than_two": 1}, 0)
+    assert found["normalised"] == pytest.approx(2 / 3)
+    assert found["interval"] == pytest.approx([1 / 3, 1])
+    assert found["signature"].startswith("self_rouge|rules:official|pairs:all|nbest:3|")
+
+
+def test_wrong_language() -> None:
+    found = load("wrong_language").compute(
+        predictions=[["see you then", "bis dann also", "ok"], ["see you then"]],
+        language=["de", "en"], identify=answer, identifier="mine", per_suggestion=True, interval=True,
+    )  # fmt: skip
+    assert found["per_suggestion"] == {
+        "example": [0, 0, 0, 1],
+        "identified": ["en", "de", "und", "en"],
+        "wrong": [True, False, False, False],
+    }
+    assert (found["wrong"], found["any_wrong"], found["too_short"]) == (pytest.approx(1 / 3), 0.5, 0.25)
+    assert "|identifier:mine|" in found["signature"]
+    assert len(found["interval"]) == 2
+
+
+def test_response_ranking() -> None:
+    inputs: dict[str, Any] = {
+        "predictions": [[5.0, -1.0], [0.5, 0.7, 0.1], [1, 2, 3], [1, 2, 3, -4], []],
+        "references": [0, 0, -1, 1, -1],
+    }
+    found = in_batches(
+        "response_ranking", inputs, replies=["yes", "yes", "no", "bye", "no"], k=[1, 2], of="response_set",
+        language="en", interval=True, per_example=True,
+    )  # fmt: skip
+    assert (found["n"], found["skipped"], found["replies"]) == (3, {"reply_absent": 2}, 2)
+    assert (found["mrr"], found["macro_mrr"]) == pytest.approx((2 / 3, 0.625))
+    assert (found["p@1"], found["p@2"]) == pytest.approx((1 / 3, 1 / 2))
+    assert found["per_example"] == {
+        "rank": [1, 2, 2], "reciprocal_rank": [1.0, 0.5, 0.5], "pool_size": [2, 3, 4], "kept": [0, 1, 3],
+    }  # fmt: skip
+    assert found["interval"][0] <= found["mrr"] <= found["interval"][1]
+    assert found["signature"].startswith(
+        "response_ranking|pool:all|of:response_set|ties:pessimistic|absent:skip|lang:en|"
+    )
+    pooled = load("response_ranking").compute(**inputs, pool=2, seed=3, missing_reference="zero")
+    assert (pooled["n"], "macro_mrr" in pooled) == (5, False)
+    assert "|pool:2|of:candidates|seed:3|ties:pessimistic|absent:zero|" in pooled["signature"]
+
+
+def test_weighted_f1() -> None:
+    inputs: dict[str, Any] = {
+        "predictions": [["um", "dois", "x", "y"], [], ["Sim!"], ["a"]],
+        "references": [accepted(um=0.5, dois=0.3, tres=0.2), accepted(no=1), accepted(sim=0.9, claro=0.1), []],
+    }
+    found = in_batches("weighted_f1", inputs, interval=True, per_prompt=True)
+    detail = found["per_prompt"]
+    assert detail["weighted_f1"] == pytest.approx([0.8 / 1.3, 0, 1.8 / 1.9])
+    assert detail["f1"] == pytest.approx([4 / 7, 0, 2 / 3])
+    assert (detail["kept"], detail["missing"], detail["extra"]) == ([0, 1, 2], [1], [3])
+    assert (found["n"], found["missing"], found["extra"]) == (3, 1, 1)
+    assert found["weighted_macro_f1"] == pytest.approx((0.8 / 1.3 + 1.8 / 1.9) / 3)
+    assert (found["precision"], found["recall"]) == pytest.approx((3 / 5, 3 / 6))
+    assert found["interval"][0] <= found["weighted_macro_f1"] <= found["interval"][1]
+    assert found["signature"].startswith("weighted_f1|rules:paper|")
+    official = load("weighted_f1").compute(**inputs, rules="official")
+    assert official["weighted_macro_f1"] == pytest.approx((2 * 0.8 / 1.3 + 1.8 / 1.9) / 3)
+    assert "|rules:official|" in official["signature"]
+
+
+def test_xglue_score_of_tags() -> None:
+    inputs: dict[str, Any] = {
+        "predictions": [[], ["DET", "NOUN", "VERB"]],
+        "references": [["X"], ["DET", "NOUN", "NOUN"]],
+    }
+    found = in_batches("xglue_score", inputs, task="POS", language="de", interval=True, per_example=True)
+    assert (found["n"], found["score"], found["accuracy"]) == (2, 0.5, 0.5)
+    assert found["chunk_precision"] == pytest.approx(1 / 3)
+    assert found["notes"] == {"padded": 1, "unknown": 0}
+    assert found["per_example"]["right"] == [0, 2]
+    assert found["per_example"]["kept"] == [0, 1]
+    assert found["interval"][0] <= 0.5 <= found["interval"][1]
+    assert found["signature"].startswith("xglue_score|task:POS|rules:paper|score:accuracy|lang:de|")
+    official = load("xglue_score").compute(**inputs, task="POS", rules="official")
+    assert official["score"] == official["chunk_precision"]
+
+
+@pytest.mark.parametrize(
+    ("task", "ours", "theirs", "figures"),
+    [
+        ("NER", [["B-PER", "O"]], [["B-PER", "B-LOC"]], {"f1": 2 / 3, "precision": 1, "recall": 0.5}),
+        ("NC", ["sports", "autos"], ["sports", "news"], {"accuracy": 0.5}),
+        ("PAWS-X", [1, 0], [1, 1], {"accuracy": 0.5}),
+        ("QAM", ["1", "0"], ["1", "1"], {"accuracy": 0.5}),
+        ("MLQA", ["in the year 1900", "x"], [["1900", "year 1900"], ["y"]], {"f1": 0.4, "exact_match": 0}),
+        ("WPR", [2, 1], [2, 4], {"ndcg": (2 + 4 / math.log2(3)) / (4 + 2 / math.log2(3))}),
+        ("WPR", ["0.5", "0.1"], ["4", "0"], {"ndcg": 1}),
+        ("QG", ["what is the capital?"], ["What is the capital?"], {"bleu": 1, "brevity_penalty": 1}),
+    ],
+)
+def test_xglue_score_of_each_kind_of_task(task: str, ours: Any, theirs: Any, figures: dict[str, float]) -> None:
+    if task == "QG":
+        pytest.importorskip("sacrebleu", reason="needs sacrebleu")
+    queries = ["a", "a"] if task == "WPR" else None
+    found = load("xglue_score").compute(predictions=ours, references=theirs, task=task, queries=queries)
+    assert {name: found[name] for name in figures} == pytest.approx(figures)
+    assert found["score"] == pytest.approx(next(iter(figures.values())))
+
+
+@pytest.mark.parametrize("first", [0, 1])
+def test_a_question_without_an_answer_wherever_it_stands(first: int) -> None:
+    answers, right = [None, "x"][:: 1 - 2 * first], [["a"], ["x"]][:: 1 - 2 * first]
+    found = in_batches("xglue_score", {"predictions": answers, "references": right}, task="MLQA")
+    assert (found["f1"], found["notes"]) == (0.5, {"unanswered": 1})
+
+
+LOSSES, NEEDS_TEXTS = "reply_perplexity", {"predictions": PREDICTIONS, "references": REFERENCES}
+BAD: list[tuple[str, dict[str, Any], str]] = [
+    ("mrs_rouge", {**NEEDS_TEXTS, "rules": "mine"}, r"must be one of \['official', 'paper'\]"),
+    ("dist_n", {**NEEDS_TEXTS, "references": None, "chosen": "best"}, "needs references"),
+    ("dist_n", {**NEEDS_TEXTS, "chosen": "last"}, "'all' or 'best'"),
+    ("dist_n", {**NEEDS_TEXTS, "denominator": "x"}, "denominator"),
+    ("dist_n", {**NEEDS_TEXTS, "level": "reply"}, "must be one of"),
+    ("dist_n", {**NEEDS_TEXTS, "level": "response", "vocabulary": 10}, "leave out the level"),
+    ("dist_n", {**NEEDS_TEXTS, "level": "response", "sample_size": 1}, "leave out the level"),
+    ("dist_n", {**NEEDS_TEXTS, "vocabulary": 2}, "at least the 6 different tokens"),
+    ("dist_n", {**NEEDS_TEXTS, "sample_size": 6}, "must be 1 to 5"),
+    (LOSSES, {"predictions": [[1.0]], "tokens": [1]}, "Give the losses of each token, or sums"),
+    (LOSSES, {"predictions": [1.0]}, "Give the losses of each token, or sums"),
+    (LOSSES, {"predictions": [[-1.0]]}, "0 or more"),
+    (LOSSES, {"predictions": [1.0, 2.0], "tokens": [1]}, "not 2 and 1"),
+    ("wrong_language", {"predictions": [["x"]]}, "Give either"),
+    ("wrong_language", {"predictions": [["x"]], "identify": answer, "language_model": "x"}, "Give either"),
+    ("wrong_language", {"predictions": [["x"]], "language_model": "absent.ftz"},
+     "no language model 'absent.ftz'|pip install fasttext"),
+    ("response_ranking", {"predictions": [[1.0, float("nan")]], "references": [0]}, "example 0 contain NaN"),
+    ("response_ranking", {"predictions": [[1.0, None]], "references": [0]}, "example 0 (must be a|contain NaN)"),
+    ("response_ranking", {"predictions": [[1.0]], "references": [1]}, "target of example 0"),
+    ("response_ranking", {"predictions": [[1.0]], "references": [0], "replies": []}, "and 0 replies"),
+    ("response_ranking", {"predictions": [[1.0]], "references": [0], "k": 0}, "must be 1 or more"),
+    ("response_ranking", {"predictions": [[1.0]], "references": [-1]}, "no example left to rank"),
+    ("weighted_f1", {"predictions": [["a"]], "references": [accepted(a=-1)]}, "0 or more, but prompt '0' has -1.0"),
+    ("weighted_f1", {"predictions": [["a"]], "references": [accepted(a=float("nan"))]}, "finite and 0 or more"),
+    ("weighted_f1", {"predictions": [["a"]], "references": [[{"text": "a", "weight": None}]]}, "finite and 0 or more"),
+    ("weighted_f1", {"predictions": [[None]], "references": [accepted(a=1)]}, "expected format"),
+    ("weighted_f1", {"predictions": [["a"]], "references": [[]]}, "no prompt to score"),
+    ("weighted_f1", {"predictions": [["a"]], "references": [accepted(a=1)], "rules": "ours"}, "must be one of"),
+    ("weighted_f1", {"predictions": [[], ["a"]], "references": [accepted(a=1)] * 2, "rules": "official"},
+     "first prompt, '0', has no prediction"),
+    ("xglue_score", {"predictions": [None, "1"], "references": ["1", "1"], "task": "QAM"}, "must be a text, not None"),
+    ("xglue_score", {"predictions": ["1"], "references": ["1"]}, "no task ''; its tasks are NER"),
+    ("xglue_score", {"predictions": [1], "references": [3], "task": "QAM"},
+     "Reference 0 must be labelled with one of 0, 1 for QAM, not '3'"),
+    ("xglue_score", {"predictions": [1], "references": [3], "task": "WPR"}, "query of each page"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "inputs", "sentence"), BAD)
+def test_what_the_modules_refuse(name: str, inputs: dict[str, Any], sentence: str) -> None:
+    if inputs.get("language_model") == "absent.ftz" and importlib.util.find_spec("fasttext"):
+        sentence = "no language model 'absent.ftz'"
+    with pytest.raises((ValueError, ImportError), match=sentence):
+        load(name).compute(**inputs)
+
+
+def test_metrics_of_suggestions_give_together_what_they_give_alone() -> None:
+    evaluate = pytest.importorskip("evaluate")
+    pytest.importorskip("sacrebleu")
+    names = ["mrs_rouge", "dist_n", "self_rouge", "reply_bleu"]
+    inputs: dict[str, Any] = {
+        "predictions": [["Yes, I will be there.", "No.", "Maybe"], ["Thank you very much!", "Thanks a lot!"]],
+        "references": ["Yes, I will come.", "Thank you so much!"],
+        "language": "en",
+    }
+    together = evaluate.combine([load(name) for name in names]).compute(**inputs)
+    for name in names:
+        for key, value in load(name).compute(**inputs).items():
+            assert together[key if key in together else f"{name}_{key}"] == value, (name, key)

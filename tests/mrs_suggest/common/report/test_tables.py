@@ -1,0 +1,36 @@
+"""LaTeX tables: any text is printed as it is, and rows keep their fields."""
+
+from __future__ import annotations
+
+import re
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mrs_suggest.common.report.tables import Entry, Grid, grid_latex, grid_markdown, latex_comment, latex_escaped
+
+COMMANDS = re.compile(r"\\text(?:backslash|asciitilde|asciicircum)\{\}|\\[&%$#_{}]|\$(?:\\pm|[<>])\$")
+
+
+@given(st.text(st.characters(blacklist_categories=["Cs", "Cc"])))
+def test_no_character_that_latex_reads_itself_is_left(text: str) -> None:
+    assert not re.search(r"[\\&%$#_{}~^<>]", COMMANDS.sub("", latex_escaped(text)))
+
+
+@given(st.lists(st.text("ab&%[*\\{}", max_size=4), min_size=2, max_size=4))
+def test_every_row_has_a_field_for_each_column(names: list[str]) -> None:
+    lines = grid_latex(Grid(names, [names, names])).splitlines()
+    assert lines[0] == f"\\begin{{tabular}}{{l{'r' * (len(names) - 1)}}}"
+    for line in (lines[2], *lines[4:6]):
+        assert len(re.findall(r"(?<!\\)&", line)) == len(names) - 1
+        assert not line.startswith(("[", "*")), "the line break before it would read it as its own"
+
+
+def test_marks_and_bold_in_latex_and_markdown() -> None:
+    grid = Grid(["", "x"], [["a_b", Entry("-.5", marks="a", bold=True)]])
+    assert "a\\_b & \\textbf{$-$.5}$^{a}$ \\\\" in grid_latex(grid)
+    assert "| a_b | **-.5**ᵃ |" in grid_markdown(grid)
+
+
+def test_a_comment_has_no_line_without_its_mark() -> None:
+    assert latex_comment("one\ntwo") == "% one\n% two"

@@ -1,0 +1,113 @@
+"""The small copy of a run, made from the embedded baseline with its weights at full precision again."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+
+from mrs_suggest.common.errors import InputError
+from mrs_suggest.common.hub.baselines import read_baselines
+from mrs_suggest.common.text.predictions import Prediction, write_predictions
+from mrs_suggest.suggest.suggester import Suggester
+from mrs_suggest.training.export.families import model_card
+from mrs_suggest.training.retrieval.shrink import shrink
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A finished run in two languages, with what stays at home."""
+    folder = tmp_path_factory.mktemp("shrink") / "run"
+    shutil.copytree(read_baselines()["sample-retriever"].folder, folder)
+    for path in folder.rglob("*.safetensors"):
+        tensors = {k: t.float() if t.is_floating_point() else t for k, t in load_file(path).items()}
+        save_file(tensors, path, metadata={"format": "pt"})
+    record = json.loads((folder / "run.json").read_text(encoding="utf-8"))
+    record.pop("weights", None)
+    record.pop("files", None)  # they are other files now
+    record["metrics"]["signatures"] = {code: record["metrics"]["signatures"][code] for code in ("en", "es")}
+    record["data"]["rows"] = {code: record["data"]["rows"][code] for code in ("en", "es")}
+    (folder / "run.json").write_text(json.dumps(record, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+    (folder / "README.md").write_text(model_card(record), encoding="utf-8")
+    for code, texts in {"en": ["Are you there?", "Thanks!"], "es": ["¿Vienes?", "Gracias", "Hola"]}.items():
+        write_predictions(folder / f"predictions.{code}.tsv", [Prediction(text, "x", ("y",)) for text in texts])
+    (folder / "checkpoint-3").mkdir()
+    (folder / "checkpoint-3" / "optimizer.pt").write_bytes(b"0" * 1000)
+    (folder / "curves.png").write_bytes(b"png")
+    return folder
+
+
+def size(folder: Path) -> int:
+    return sum(path.stat().st_size for path in folder.rglob("model.safetensors"))
+
+
+def test_a_small_copy_answers_alike(run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "small"
+    out.mkdir()
+    for name in ("run.json", "old.txt"):
+        (out / name).write_text("of an earlier release")
+    shrink(run, out)
+    assert "the same three suggestions for 5 of 5 test messages" in capsys.readouterr().out
+    assert size(out) < 0.55 * size(run)
+    before = {path.relative_to(run).as_posix() for path in run.rglob("*") if path.is_file()}
+    after = {path.relative_to(out).as_posix() for path in out.rglob("*") if path.is_file()}
+    left = {"checkpoint-3/optimizer.pt", "curves.png", "predictions.en.tsv", "predictions.es.tsv"}
+    assert before - after == left
+    assert after <= before
+    for path in out.rglob("*.safetensors"):
+        old = load_file(run / path.relative_to(out))
+        for name, tensor in load_file(path).items():
+            assert tensor.dtype == (torch.float16 if old[name].is_floating_point() else old[name].dtype)
+        assert path.stat().st_mode & 0o777 == 0o644
+    ask = (["¿Quedamos mañana?"], "es")
+    one, other = (Suggester.load(folder).suggest(*ask)[0] for folder in (run, out))
+    assert [s.reply for s in one] == [s.reply for s in other]
+
+
+def test_the_card_of_a_small_copy_is_made_again_byte_for_byte(run: Path, tmp_path: Path) -> None:
+    """And shows no picture that stayed behind."""
+    from mrs_suggest.cli.models import main
+
+    shrink(run, tmp_path / "small")
+    card = (tmp_path / "small" / "README.md").read_text(encoding="utf-8")
+    assert "curves.png" not in card
+    assert "fp16" in card
+    assert main(["card", str(tmp_path / "small")]) == 0
+    assert (tmp_path / "small" / "README.md").read_text(encoding="utf-8") == card
+
+
+def test_no_finished_run_leaves_the_old_copy(run: Path, tmp_path: Path) -> None:
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "run.json").write_text("kept")
+    with pytest.raises(InputError, match=r"no run\.json"):
+        shrink(tmp_path / "none", tmp_path / "out")
+    half = tmp_path / "half"
+    shutil.copytree(run, half)
+    (half / "predictions.es.tsv").unlink()
+    with pytest.raises(InputError, match=r"predictions\.es\.tsv"):
+        shrink(half, tmp_path / "out")
+    assert [path.name for path in (tmp_path / "out").iterdir()] == ["run.json"]
+
+
+def test_the_small_copy_of_a_run_from_a_folder_names_the_model_on_the_hub(run: Path, tmp_path: Path) -> None:
+    shrink(run, tmp_path / "small", base="org/encoder", base_license="mit")
+    card = (tmp_path / "small" / "README.md").read_text(encoding="utf-8")
+    assert "base_model: org/encoder" in card
+    assert "license: mit" in card
+
+
+def test_the_model_with_which_a_chain_of_runs_began_is_named(run: Path, tmp_path: Path) -> None:
+    second = tmp_path / "second"
+    shutil.copytree(run, second)
+    record = json.loads((second / "run.json").read_text(encoding="utf-8"))
+    record["arguments"]["model_name_or_path"], record["started_from"] = "./build/first", [".../folder"]
+    (second / "run.json").write_text(json.dumps(record), encoding="utf-8")
+    shrink(second, tmp_path / "small", base="org/encoder", base_license="mit")
+    card = (tmp_path / "small" / "README.md").read_text(encoding="utf-8")
+    assert "`./build/first` (which started from `org/encoder`)" in card
+    assert "base_model: org/encoder" in card
+    assert "..." not in card.split("---")[2].split("##")[0]
