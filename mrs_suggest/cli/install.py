@@ -2,7 +2,8 @@
 
 load_dataset("mrs", "es")    load_dataset("xcopa", "qu")    evaluate.load("mrs_rouge")
 
-A data set replaces an earlier install of the same one, and leaves the others where they are.
+A data set replaces an earlier install of the same one, and leaves the others where they are. `--remove` removes exactly
+what was installed.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from mrs_suggest.common.command_parser import CommandParser
+from mrs_suggest.common.hub.installed import uninstall
 from mrs_suggest.common.text.text import visible
 
 
@@ -25,6 +27,7 @@ def make_parser() -> argparse.ArgumentParser:
         action="store_true",
         help="instead, download fastText's lid.176.ftz (0.9 MB, CC BY-SA 3.0), which identifies languages",
     )
+    parser.add_argument("--remove", action="store_true", help="remove all that `mrs install` put into the caches")
     return parser
 
 
@@ -32,6 +35,12 @@ def main(argv: Sequence[str]) -> int:
     options = make_parser().parse_args(argv)
     if options.language_model:
         return _language_model()
+    if options.remove:
+        removed = uninstall()
+        for folder in removed:
+            print(f"removed {visible(folder)}")
+        print(f"{len(removed)} folders removed" if removed else "nothing is installed")
+        return 0
     import datasets
 
     from mrs_datasets.prepared.install import install
@@ -52,7 +61,7 @@ def main(argv: Sequence[str]) -> int:
         print(f'evaluate.load("{metric}"): {visible(folder)}')
     if done.removed:
         print(f"removed {len(done.removed)} folders of an earlier install")
-    print("`mrs uninstall` removes all of this. Set HF_EVALUATE_OFFLINE=1 to keep evaluate from asking the hub.")
+    print("`mrs install --remove` removes all of this. Set HF_EVALUATE_OFFLINE=1 to keep evaluate from asking the hub.")
     return 0
 
 
@@ -60,5 +69,5 @@ def _language_model() -> int:
     from mrs_suggest.common.text.language_id import default_model_path, download_language_model
 
     target = download_language_model(default_model_path())
-    print(f"the language model is {target}; `mrs uninstall` leaves it there.")
+    print(f"the language model is {target}; `mrs install --remove` leaves it there.")
     return 0

@@ -35,7 +35,6 @@ GROUPS = {
     },
     "setup": {
         "install": 'make load_dataset("mrs") and evaluate.load("mrs_rouge") work from any folder',
-        "uninstall": "remove what `mrs install` put into the caches",
         "completion": "print a script with which a shell completes `mrs`",
     },
 }
@@ -44,7 +43,6 @@ VERBS = {verb: text for group in GROUPS.values() for verb, text in group.items()
 EXTRAS = {
     "data": "data",
     "install": "score",
-    "uninstall": "score",
     "train": "train",
     "reproduce": "train",
     "score": "score",

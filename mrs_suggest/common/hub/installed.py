@@ -1,4 +1,4 @@
-"""The folders that `mrs install` put into the caches, so that `mrs uninstall` removes exactly these.
+"""The folders that `mrs install` put into the caches, so that `mrs install --remove` removes exactly these.
 
 Each cache has its own list, `mrs-suggest/installed.json` in it, with the installed folders relative to the cache. A
 folder is removed only if it is where `datasets` or `evaluate` would have put it, in a cache in use now, and not behind

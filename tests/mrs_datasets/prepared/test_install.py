@@ -1,4 +1,4 @@
-"""`mrs install` and `mrs uninstall`: the literal calls from an empty folder, in fresh processes with fresh caches."""
+"""`mrs install`, also with `--remove`: the literal calls from an empty folder, in fresh processes with fresh caches."""
 
 from __future__ import annotations
 
@@ -182,7 +182,7 @@ def test_the_sample_from_an_empty_folder_and_away_again(client: Client, home: Pa
     assert len(set(messages(client(source=CALLS)))) > 100
     assert "earlier install" not in client("install").stdout
     assert {name: listing(home).get(name) for name in once} == once
-    assert "folders removed" in client("uninstall").stdout
+    assert "folders removed" in client("install", "--remove").stdout
     after = listing(home)
     assert {name: after.get(name) for name in before} == before
     more = sorted(after.keys() - before.keys())
@@ -192,7 +192,7 @@ def test_the_sample_from_an_empty_folder_and_away_again(client: Client, home: Pa
     assert [name for name in more if name.startswith("modules/") and ("mrs" in name or "dist_n" in name)] == []
     failed = client(source='from datasets import load_dataset\nload_dataset("mrs", "es")', code=1)
     assert "mrs" in failed.stderr.splitlines()[-1]
-    assert client("uninstall").stdout == "nothing is installed\n"
+    assert client("install", "--remove").stdout == "nothing is installed\n"
 
 
 @pytest.mark.integration
@@ -211,7 +211,7 @@ def test_a_folder_replaces_the_sample_and_a_broken_one_replaces_nothing(
     assert "broken" in done.stderr
     assert "Traceback" not in done.stderr
     assert sorted(messages(client(source=CALLS))) == sorted(found)
-    client("uninstall")
+    client("install", "--remove")
     client(source='from datasets import load_dataset\nload_dataset("mrs", "es")', code=1)
 
 
