@@ -29,7 +29,7 @@ LACKING = {
         "staple export x --out y",
     ],
     "data": ["data prepare mrs --source sample --out x", "data stats sample"],
-    "score": ["install", "install --remove"],
+    "score": ["install"],
     "demo": ["demo"],
     "serve": ["serve"],
 }

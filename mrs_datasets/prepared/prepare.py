@@ -21,7 +21,7 @@ from mrs_datasets.readers.siqa import read_siqa
 from mrs_datasets.readers.staple.staple import read_staple
 from mrs_datasets.readers.xcopa import read_xcopa
 from mrs_datasets.readers.xglue import read_xglue
-from mrs_datasets.synthetic.generate import CHAT, GENERATED, read_synthetic, seed_of, write_language_model
+from mrs_datasets.synthetic.generate import CHAT, GENERATED, read_synthetic, seed_of, write_chat_model
 from mrs_datasets.tasks.xcopa_views import with_views
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.common.io.files import atomic_folder, require_regular
@@ -139,7 +139,7 @@ def prepare(
         with atomic_folder(out, overwrite, MARKER) as partial:
             written = write_prepared(partial, progress(chunks), report, record, sources[0])
             if name == CHAT:
-                write_language_model(partial, seed)
+                write_chat_model(partial, seed)
             return written
     for source in sources:
         _require_source(Path(source), out, record)

@@ -150,7 +150,7 @@ class _Contents:
 
     Attributes:
         size: of all files so far, in bytes.
-        folders: including those without a member of their own.
+        folders: all of them, with or without their own member.
     """
 
     def __init__(self, archive: Path, max_bytes: int) -> None:

@@ -43,7 +43,7 @@ def read_synthetic(name: str, seed: int, report: Report) -> Chunks:
         yield config, split, pa.Table.from_pylist(rows, record.schema(config))
 
 
-def write_language_model(folder: Path, seed: int) -> None:
+def write_chat_model(folder: Path, seed: int) -> None:
     """Write a fastText model that identifies the languages of synthetic-chat into its folder, if fastText is there."""
     import pyarrow.parquet as pq
 

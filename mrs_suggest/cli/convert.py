@@ -41,13 +41,13 @@ def main(argv: Sequence[str]) -> int:
 
 def _unicoder(options: argparse.Namespace) -> None:
     from safetensors import safe_open
-    from transformers import BartConfig
 
+    from mrs_suggest.models.checkpoint_loading import from_pretrained
     from mrs_suggest.models.generation.architectures.unicoder import convert_unicoder, read_language_tags
 
     tags = read_language_tags(options.language_tags) if options.language_tags else None
     out = convert_unicoder(options.checkpoint, options.out, options.tokenizer, options.overwrite, tags)
-    config = BartConfig.from_pretrained(out)
+    config = from_pretrained("AutoConfig", out)
     with safe_open(out / "model.safetensors", framework="pt") as weights:
         trained = [name for name in weights.keys() if name != "final_logits_bias"]  # noqa: SIM118  (not a dictionary)
         parameters = sum(math.prod(weights.get_slice(name).get_shape()) for name in trained)

@@ -2,8 +2,7 @@
 
 load_dataset("mrs", "es")    load_dataset("xcopa", "qu")    evaluate.load("mrs_rouge")
 
-A data set replaces an earlier install of the same one, and leaves the others where they are. `--remove` removes exactly
-what was installed.
+A data set replaces an earlier install of the same one, and leaves the others where they are.
 """
 
 from __future__ import annotations
@@ -13,7 +12,6 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from mrs_suggest.common.command_parser import CommandParser
-from mrs_suggest.common.hub.installed import uninstall
 from mrs_suggest.common.text.text import visible
 
 
@@ -22,12 +20,12 @@ def make_parser() -> argparse.ArgumentParser:
         prog="mrs install", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--source", type=Path, help="a prepared folder (default: the embedded sample)")
+    parser.add_argument("--remove", action="store_true", help="remove exactly what earlier installs put there")
     parser.add_argument(
         "--language-model",
         action="store_true",
         help="instead, download fastText's lid.176.ftz (0.9 MB, CC BY-SA 3.0), which identifies languages",
     )
-    parser.add_argument("--remove", action="store_true", help="remove all that `mrs install` put into the caches")
     return parser
 
 
@@ -36,11 +34,7 @@ def main(argv: Sequence[str]) -> int:
     if options.language_model:
         return _language_model()
     if options.remove:
-        removed = uninstall()
-        for folder in removed:
-            print(f"removed {visible(folder)}")
-        print(f"{len(removed)} folders removed" if removed else "nothing is installed")
-        return 0
+        return _remove()
     import datasets
 
     from mrs_datasets.prepared.install import install
@@ -70,4 +64,14 @@ def _language_model() -> int:
 
     target = download_language_model(default_model_path())
     print(f"the language model is {target}; `mrs install --remove` leaves it there.")
+    return 0
+
+
+def _remove() -> int:
+    from mrs_suggest.common.hub.installed import uninstall
+
+    removed = uninstall()
+    for folder in removed:
+        print(f"removed {visible(folder)}")
+    print(f"{len(removed)} folders removed" if removed else "nothing is installed")
     return 0

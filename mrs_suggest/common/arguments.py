@@ -29,11 +29,13 @@ class _Help(argparse.RawDescriptionHelpFormatter):
 _METAVARS = {int: "N", float: "X", str: "TEXT"}
 
 
-def make_dataclass_parser(types: Sequence[Any], prog: str, description: str, shown: Sequence[str]) -> HfArgumentParser:
-    """A parser with one option per field of our dataclass and of the library's, `--config` and `--set`.
+def make_dataclass_parser(
+    types: Sequence[Any], prog: str, description: str, shown: Sequence[str] = ()
+) -> HfArgumentParser:
+    """A parser with one option per field of our dataclass and of the library's, `--config`, `--set`.
 
     Args:
-        types: ours and the library's. The help only names the fields that our classes list as `advanced`.
+        types: ours, and the library's. The help only names the fields that our classes list as `advanced`.
         shown: the fields of the library's that are options; the others are set by `trainer:` in YAML or by `--set`.
     """
     from transformers import HfArgumentParser
@@ -46,9 +48,9 @@ def make_dataclass_parser(types: Sequence[Any], prog: str, description: str, sho
         types, prog=prog, usage=f"{prog} [options]", description=description, allow_abbrev=False,
         formatter_class=_Help,
     )  # fmt: skip
-    ours, library = types
+    ours, *library = types
     advanced = [name for kind in ours.__mro__ for name in vars(kind).get("advanced", ())]
-    hidden = {field.name for field in dataclasses.fields(library) if field.name not in shown}
+    hidden = {field.name for kind in library for field in dataclasses.fields(kind) if field.name not in shown}
     for action in parser._actions:
         action.option_strings = [name for name in action.option_strings if "-" not in name.lstrip("-")]
         negation = any(name.startswith("--no_") and name != f"--{action.dest}" for name in action.option_strings)
@@ -164,7 +166,8 @@ def _read_config(parser: HfArgumentParser, path: Path) -> list[str]:
         raise InputError(f"--config {path}: key {OTHERS!r}: expected a mapping of the library's settings to values.")
     if twice := sorted(values.keys() & others.keys()):
         raise InputError(f"--config {path}: {twice[0]!r} stands at the top and under {OTHERS!r}; leave one out.")
-    library = {field.name for field in dataclasses.fields(list(parser.dataclass_types)[-1])}
+    _, *kinds = parser.dataclass_types
+    library = {field.name for kind in kinds for field in dataclasses.fields(kind)}
     actions = {action.dest: action for action in parser._actions}
     words: list[str] = []
     for key, value in {**values, **others}.items():

@@ -114,10 +114,17 @@ def input_positions(config: Any) -> int | None:
     return positions
 
 
-def longest_input(config: Any, tokenizer: Any) -> int:
-    """The most tokens that a model and its tokenizer read; very many where neither has a limit."""
+def set_length(config: Any, encoder: Any, tokenizer: Any, max_tokens: int | None, least: int, usual: int) -> None:
+    """Set `max_tokens` of a configuration, the most tokens of an input: as asked, as it was, or the usual number.
+
+    Args:
+        encoder: its part that describes the encoder.
+    """
     most = int(tokenizer.model_max_length)
-    return min(most, input_positions(config) or most)
+    most = min(most, input_positions(encoder) or most)
+    if max_tokens is not None and not least <= max_tokens <= most:
+        raise InputError(f"--max_tokens: expected {least} to {most}, which the encoder reads, found {max_tokens}.")
+    config.max_tokens = max_tokens or min(getattr(config, "max_tokens", None) or usual, most)
 
 
 def encoder_config(name: str, revision: str | None = None) -> Any:

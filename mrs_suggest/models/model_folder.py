@@ -45,14 +45,7 @@ SEARCH = (("beams", 1_000), ("groups", 1_000), ("*_tokens", 100_000), ("batch_si
 HARMLESS_SIZE = 1 << 20  # a configuration may name it whatever the weights are: a buffer of it costs nothing
 LARGEST_NUMBER = float(np.finfo(np.float32).max)
 
-NOT_READ = (
-    "checkpoint-*",
-    "best",
-    "trackers",
-    "runs",
-    "wandb",
-    ".*",
-)  # folders of a run, not of the model
+NOT_READ = ("checkpoint-*", "best", "trackers", "runs", "wandb", ".*")  # folders of a run, not of the model
 NO_SETTINGS = ("run.json", "curves.json", "resume.json", "trainer_state.json")  # records, in which NaN may be a result
 # Keys of configurations: how often a layer is built, and what memory is allocated by.
 LAYERS = ("*layers", "*_layer")

@@ -13,7 +13,6 @@ from mrs_suggest.common.errors import InputError
 from mrs_suggest.common.hub.provenance import commit, hardware, versions
 from mrs_suggest.common.io.files import atomic_write
 from mrs_suggest.common.io.manifest import KEY as FILES
-from mrs_suggest.common.io.manifest import list_files
 from mrs_suggest.common.io.remote_errors import masked
 from mrs_suggest.training.export.allowlist import (
     ADAPTER_FOLDER,
@@ -28,7 +27,6 @@ from mrs_suggest.training.export.allowlist import (
     TRAINING_ARGUMENTS,
 )
 from mrs_suggest.training.export.card import Record
-from mrs_suggest.training.export.family import Family
 from mrs_suggest.training.options import FROM_SCRATCH, TINY, RunArguments
 
 if TYPE_CHECKING:
@@ -210,13 +208,6 @@ def without_place(value: Any) -> Any:
     value = masked(value)
     named, equals, path = ("", "", value) if Path(value).is_absolute() else value.partition("=")
     return f"{named}{equals}.../{Path(path).name}" if Path(path).is_absolute() else value
-
-
-def write_record(folder: Path, record: Record, family: Family) -> None:
-    """Write the card, and last `run.json` with the hashes of the model's files, which are there already."""
-    record = {**record, FILES: list_files(folder, family.model_files(folder))}
-    atomic_write(folder / CARD, family.render(record))
-    atomic_write(folder / RECORD, as_json(record))
 
 
 def as_json(record: Record) -> str:

@@ -45,7 +45,7 @@ from mrs_suggest.training.export.allowlist import ADAPTER_FOLDER, CURVE_POINTS, 
 from mrs_suggest.training.export.base_model import base_license, started_from
 from mrs_suggest.training.export.card import Record
 from mrs_suggest.training.export.curves import curve_points, draw_curves
-from mrs_suggest.training.export.family import Family
+from mrs_suggest.training.export.families import Family, write_record
 from mrs_suggest.training.options import (
     LORA_OPTIONS,
     LoraArguments,
@@ -61,7 +61,6 @@ from mrs_suggest.training.record import (
     plain_arguments,
     require_best_weights,
     run_record,
-    write_record,
 )
 from mrs_suggest.training.search.pruning import trial_of_sweep
 from mrs_suggest.training.trainer import require_finite_weights

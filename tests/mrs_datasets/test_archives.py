@@ -312,15 +312,6 @@ def many(part: bytes, times: int) -> Iterator[bytes]:
         (gzipped(tar_block("a", tarfile.DIRTYPE, -512), bytes(1024)), "negative"),
         (gzipped(tar_block("a", tarfile.GNUTYPE_LONGNAME, -1024), *many(bytes(MIB), 50)), "header is longer"),
     ],
-    ids=[
-        "after the end mark",
-        "pax header",
-        "long name",
-        "chain of headers",
-        "backward",
-        "folder backward",
-        "name backward",
-    ],
 )
 def test_a_bomb_outside_the_files_is_refused(data: bytes, words: str, refusal, monkeypatch) -> None:
     forbid_writing(monkeypatch)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mrs_datasets.check.check import check
@@ -168,6 +168,7 @@ def test_what_a_view_hides_is_gone_and_the_rest_is_as_it_was(tmp_path: Path, wri
         prepare("siqa", [str(tmp_path / "source")], tmp_path / "again", views=["pairs"])
 
 
+@settings(max_examples=40, deadline=None)
 @given(
     rows=st.lists(
         st.tuples(*[st.text(st.characters(codec="utf-8"), min_size=1)] * 5, st.sampled_from("123")), min_size=1

@@ -11,7 +11,7 @@ import yaml
 
 from mrs_datasets.describe.xcopa_statistics import agreement, xcopa_split_statistics
 from mrs_datasets.prepared.prepare import prepare
-from mrs_datasets.prepared.prepared import open_prepared
+from mrs_datasets.prepared.prepared import PreparedData, open_prepared
 from mrs_suggest.cli.main import main
 from mrs_suggest.common.errors import InputError
 
@@ -36,27 +36,35 @@ def repository(folder: Path, text: str | bytes, code: str = "et") -> Path:
     return folder
 
 
-def test_every_config_of_the_real_data_and_the_figures_of_the_paper(shared_data: Path, tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def real(shared_data: Path, tmp_path_factory: pytest.TempPathFactory) -> PreparedData:
+    """Return the real data with three views."""
+    out = tmp_path_factory.mktemp("real") / "out"
+    prepare("xcopa", [str(shared_data / "xcopa"), str(shared_data / "copa")], out, views=["nop", "noq", "nopq"])
+    return open_prepared(str(out))
+
+
+def test_every_config_of_the_real_data_and_the_figures_of_the_paper(shared_data: Path, real: PreparedData) -> None:
     pytest.importorskip("statsmodels")
-    report = prepare("xcopa", [str(shared_data / "xcopa"), str(shared_data / "copa")], tmp_path / "xcopa")
-    data = open_prepared(str(tmp_path / "xcopa"))
-    assert len(data.configs()) == 11 + 10 + 1
+    data, notes = real, real.report()["notes"]
+    own = [config for config in data.configs() if not config.startswith("no")]
+    assert len(own) == 11 + 10 + 1
     found = {
-        (row.config, row.split): row.agreement for row in xcopa_split_statistics(data) if row.agreement is not None
+        (row.config, row.split): row.agreement for row in xcopa_split_statistics(data, own) if row.agreement is not None
     }
     expected = {
         (code, split): value for split, values in TABLE_3.items() for code, value in zip(CODES, values, strict=True)
     }
     assert found == pytest.approx(expected)
     assert agreement(data) == pytest.approx({"validation": 0.921, "test": 0.911}, abs=5e-4)
-    labels = {tuple(data.load(code, "test")["label"]) for code in data.configs() if code != "en"}
+    labels = {tuple(data.load(code, "test")["label"]) for code in own if code != "en"}
     assert len(labels) == 1, "test labels are equal across languages"
     source = [
         json.loads(line) for line in (shared_data / "xcopa/data/qu/test.qu.jsonl").read_text("utf-8").splitlines()
     ]
     assert data.load("qu", "test").to_list() == [{**row, "question_corrected": row["question"]} for row in source]
-    assert report["notes"][0] == "en: the train split has 368 rows, a complete source has 400."
-    assert len(report["notes"]) == 3, "and one on the questions of each split"
+    assert notes[0] == "en: the train split has 368 rows, a complete source has 400."
+    assert len(notes) == 3, "and one on the questions of each split"
 
 
 WRONG = {  # rows whose `question` is not the other languages': an effect where they have a cause
@@ -66,11 +74,9 @@ WRONG = {  # rows whose `question` is not the other languages': an effect where 
 
 
 def test_the_wrong_questions_of_the_real_files_are_corrected_and_counted(
-    shared_data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    real: PreparedData, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    sources = [shared_data / "xcopa", shared_data / "copa"]
-    report = prepare("xcopa", [str(source) for source in sources], tmp_path / "out", views=["nop", "noq", "nopq"])
-    data = open_prepared(str(tmp_path / "out"))
+    data, notes, folder = real, real.report()["notes"], Path(str(real.folder))
     for split, wrong in WRONG.items():
         causes = 52 if split == "validation" else 250  # of English COPA
         corrected = set()
@@ -83,15 +89,13 @@ def test_the_wrong_questions_of_the_real_files_are_corrected_and_counted(
         assert len(corrected) == 1, "the same in all languages"
         assert corrected.pop().count("cause") == causes
         told = ", ".join(f"{code} {count}" for code, count in wrong.items())
-        assert any(
-            f"{split} whose question_corrected differs from question: {told}, " in one for one in report["notes"]
-        )
+        assert any(f"{split} whose question_corrected differs from question: {told}, " in one for one in notes)
     assert data.load("th", "test")["question"] == ["effect"] * 500, "the published column stays"
     assert data.load("nop-th", "test")["question_corrected"] == data.load("th", "test")["question_corrected"]
     assert set(data.load("noq-th", "test").column_names) == {*ROW} - {"question"}
     assert set(data.load("nopq-th", "test").column_names) == {*ROW} - {"premise", "question"}
-    assert "question_corrected" in (tmp_path / "out" / "README.md").read_text(encoding="utf-8")
-    assert main(["data", "check", str(tmp_path / "out"), "--json"]) == 0
+    assert "question_corrected" in (folder / "README.md").read_text(encoding="utf-8")
+    assert main(["data", "check", str(folder), "--json"]) == 0
     findings = json.loads(capsys.readouterr().out)["findings"]
     counted = {f["where"]: f["count"] for f in findings if f["rule"] == "question other than question_corrected"}
     expected = {f"{code}/{split}": count for split, wrong in WRONG.items() for code, count in wrong.items()}

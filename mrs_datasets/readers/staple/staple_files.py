@@ -173,7 +173,7 @@ def read_whole(path: Path) -> bytes | None:
 
 
 def _lines(path: Path, data: bytes | None) -> Iterator[tuple[int, str]]:
-    """The numbered lines of a file; an ordinary one is split at once, which is faster than line by line."""
+    """The numbered lines of a file; an ordinary one is split in one step, which is faster."""
     returns = data.count(b"\r") if data else 0
     one_end = not returns or (data is not None and returns == data.count(b"\n") == data.count(b"\r\n"))
     if data and one_end and not data.startswith(codecs.BOM_UTF8):

@@ -19,14 +19,7 @@ from torch.nn import functional
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.models.generation.language_tokens import TokenFrame
 from mrs_suggest.models.generation.padding import IGNORED, seq2seq_batch
-from mrs_suggest.models.pretraining.noising import (
-    MAX_TOKENS,
-    NOISES,
-    SPAN_LENGTH,
-    SPAN_SHARE,
-    DrawsByEpoch,
-    seeded_by,
-)
+from mrs_suggest.models.pretraining.noising import MAX_TOKENS, NOISES, SPAN_LENGTH, SPAN_SHARE, DrawsByEpoch, seeded_by
 
 
 @dataclass

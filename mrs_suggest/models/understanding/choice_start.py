@@ -10,7 +10,7 @@ from transformers import AutoModelForMultipleChoice, PreTrainedModel
 
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.common.hub.baselines import starting_point
-from mrs_suggest.models.checkpoint_loading import drawn, encoder_config, from_pretrained, longest_input, set_dropout
+from mrs_suggest.models.checkpoint_loading import drawn, encoder_config, from_pretrained, set_dropout, set_length
 from mrs_suggest.models.starting_points import MULTIPLE_CHOICE, RETRIEVER, require_start, start_kind
 from mrs_suggest.models.understanding.choice_inputs import ChoiceCoder, ChoiceCollator
 from mrs_suggest.models.understanding.multiple_choice import INPUTS, MODEL_TYPE, POOLINGS, ChoiceConfig, ChoiceModel
@@ -98,12 +98,8 @@ def build_choice_model(
     if dropout is not None:
         (model.drop if own else model.dropout).p = dropout
         setattr(model.config, "dropout" if own else "classifier_dropout", dropout)
-    most = longest_input(model.config.encoder if own else model.config, parts.tokenizer)
-    if max_tokens and not LEAST_TOKENS <= max_tokens <= most:
-        raise InputError(
-            f"--max_tokens: expected {LEAST_TOKENS} to {most}, which the encoder reads, found {max_tokens}."
-        )
-    model.config.max_tokens = max_tokens or min(getattr(model.config, "max_tokens", None) or MAX_TOKENS, most)
+    encoder = model.config.encoder if own else model.config
+    set_length(model.config, encoder, parts.tokenizer, max_tokens, LEAST_TOKENS, MAX_TOKENS)
     return parts
 
 
@@ -111,15 +107,20 @@ def _loaded(name: str, revision: str | None, asked: Mapping[str, str | None]) ->
     config = encoder_config(name, revision)
     tokenizer = from_pretrained("AutoTokenizer", name, revision)
     if _has_head(config):
-        _require_shape(name, _shape(config), asked)
+        where, have = name, _shape(config)
     elif asked["head"] == LIBRARY:
         if type(config) not in AutoModelForMultipleChoice._model_mapping:
             raise InputError(
                 f"--head library: transformers does not have one for {config.model_type} ({name}); leave it out."
             )
-        _require_shape(f"--head {LIBRARY}", {"pooling": POOLINGS[0], "input": INPUTS[0]}, asked)
+        where, have = f"--head {LIBRARY}", {"pooling": POOLINGS[0], "input": INPUTS[0]}
     else:
         return _with_our_head(from_pretrained("AutoModel", name, revision), tokenizer, asked)
+    for option, value in have.items():
+        if asked.get(option) not in (None, value):
+            raise InputError(
+                f"--{option} {asked[option]}: does not fit {where}, which has {value}; leave the option out."
+            )
     model = from_pretrained("AutoModelForMultipleChoice", name, revision)
     if not isinstance(model, ChoiceModel):
         heads = [f"{model.base_model_prefix}.pooler", "pre_classifier", "classifier", "sequence_summary", "logits_proj"]
@@ -170,11 +171,3 @@ def _shape(config: Any) -> dict[str, Any]:
     shape = (PAPER, config.pooling, config.input) if own else (LIBRARY, POOLINGS[0], INPUTS[0])
     most: int | None = getattr(config, "max_tokens", None)
     return dict(zip(("head", "pooling", "input"), shape, strict=True)) | ({"max_tokens": most} if most else {})
-
-
-def _require_shape(name: str, have: Mapping[str, Any], asked: Mapping[str, str | None]) -> None:
-    for option, value in have.items():
-        if asked.get(option) not in (None, value):
-            raise InputError(
-                f"--{option} {asked[option]}: does not fit {name}, which has {value}; leave the option out."
-            )

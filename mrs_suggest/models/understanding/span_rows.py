@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from mrs_suggest.models.generation.padding import IGNORED
-from mrs_suggest.models.understanding.text_rows import Row, Said, chunks, inputs_of
+from mrs_suggest.models.understanding.text_rows import Row, Said, chunks, inputs_of, windows_of
 
 QUESTION_TOKENS = 64  # longer questions are cut, as BERT's run_squad.py does
 MAX_ANSWER_TOKENS = 30  # the longest answer that is predicted, as there
@@ -33,13 +33,11 @@ class Asked:
 
 
 def span_rows(tokenizer: Any, asked: Sequence[Asked], max_tokens: int, overlap: int) -> list[Row]:
-    """A row for each question, or for each window of a longer text.
+    """A row of at most `max_tokens` for each question, or for each window of a longer text.
 
     A window without the whole answer is labelled with the row's first token, as in BERT's run_squad.py.
 
     Args:
-        tokenizer: a fast one.
-        max_tokens: special tokens included.
         overlap: tokens of the text that two windows share, at most half of those that fit.
     """
     rows = []
@@ -52,10 +50,7 @@ def span_rows(tokenizer: Any, asked: Sequence[Asked], max_tokens: int, overlap: 
             questions, [one.text for one in some], truncation="only_second", max_length=max_tokens,
             stride=shared, return_overflowing_tokens=True, return_offsets_mapping=True,
         )  # fmt: skip
-        windows: dict[int, list[int]] = {}
-        for number, example in enumerate(encoded["overflow_to_sample_mapping"]):
-            windows.setdefault(example, []).append(number)
-        for example, numbers in windows.items():
+        for example, numbers in windows_of(encoded).items():
             places = [_places(encoded, number) for number in numbers]
             labels = _labels(places, some[example].answer, shared)
             for number, read, own in zip(numbers, places, labels, strict=True):
@@ -105,15 +100,12 @@ def _labels(windows: Sequence[np.ndarray], answer: tuple[int, int] | None, overl
 def best_span(
     scores: np.ndarray, places: np.ndarray, longest: int = MAX_ANSWER_TOKENS
 ) -> tuple[float, int, int] | None:
-    """The span with the highest sum of its first and last token's scores; of equal ones, the first.
+    """The span of at most `longest` tokens with the highest sum of its first and last token's scores, the first of
+    equal ones: the sum, and its first and one past its last character; None if the row has no token of the text.
 
     Args:
         scores: (2, tokens) of first and last.
         places: (tokens, 2) see `Row.read`.
-        longest: tokens of a span.
-
-    Returns:
-        the sum, and its first and one past its last character; None if the row has no token of the text.
     """
     text = np.flatnonzero((places[:, 0] >= 0) & (places[:, 1] > places[:, 0]))
     if not len(text):

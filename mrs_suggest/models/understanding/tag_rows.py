@@ -13,22 +13,16 @@ from typing import Any
 import numpy as np
 
 from mrs_suggest.models.generation.padding import IGNORED
-from mrs_suggest.models.understanding.text_rows import Row, Said, chunks, inputs_of
+from mrs_suggest.models.understanding.text_rows import Row, Said, chunks, inputs_of, windows_of
 
 
 def tag_rows(
-    tokenizer: Any,
-    sentences: Sequence[Sequence[str]],
-    labels: Sequence[Sequence[int]],
-    max_tokens: int,
-    overlap: int,
+    tokenizer: Any, sentences: Sequence[Sequence[str]], labels: Sequence[Sequence[int]], max_tokens: int, overlap: int
 ) -> list[Row]:
-    """A row for each sentence, or for each window of a longer one.
+    """A row of at most `max_tokens` for each sentence, or for each window of a longer one.
 
     Args:
-        tokenizer: a fast one.
-        labels: of each word; `IGNORED` where unknown.
-        max_tokens: special tokens included.
+        labels: of each word; `IGNORED` if unknown.
         overlap: pieces that two windows share, at most half of those that fit.
     """
     rows = []
@@ -38,10 +32,7 @@ def tag_rows(
             [list(words) for words in some], is_split_into_words=True, truncation=True, max_length=max_tokens,
             stride=overlap, return_overflowing_tokens=True,
         )  # fmt: skip
-        windows: dict[int, list[int]] = {}
-        for number, sentence in enumerate(encoded["overflow_to_sample_mapping"]):
-            windows.setdefault(sentence, []).append(number)
-        for sentence, numbers in windows.items():
+        for sentence, numbers in windows_of(encoded).items():
             words = [encoded.word_ids(number) for number in numbers]
             for number, read in zip(numbers, _places(words, overlap), strict=True):
                 inputs = inputs_of(encoded, number)
@@ -89,16 +80,10 @@ def _room(piece: int, begin: int, end: int, pieces: int) -> float:
 def read_tags(
     rows: Sequence[Row], said: Sequence[Said], sentences: Sequence[Sequence[str]], tags: Sequence[str], rest: str
 ) -> list[list[str]]:
-    """The tag of each word: the one with the highest score, `rest` for words without a piece.
-
-    Args:
-        rows, said: those of `tag_rows`, and what the model says of them.
-        tags: by their numbers.
-    """
+    """The tag of each word, of `tags` the one with the highest score; `rest` for words without a piece."""
     found = [[rest] * len(words) for words in sentences]
     for row, one in zip(rows, said, strict=True):
-        for (word, _), number in zip(
-            row.read.tolist(), one.scores.argmax(-1).tolist() if len(row.read) else (), strict=True
-        ):
+        best = one.scores.argmax(-1).tolist() if len(row.read) else ()
+        for (word, _), number in zip(row.read.tolist(), best, strict=True):
             found[row.example][word] = tags[number]
     return found

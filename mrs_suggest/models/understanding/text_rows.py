@@ -66,6 +66,14 @@ def chunks(items: Sequence[Any]) -> Iterator[tuple[int, Sequence[Any]]]:
         yield first, items[first : first + AT_ONCE]
 
 
+def windows_of(encoded: Any) -> dict[int, list[int]]:
+    """The numbers of the rows of each text, in a tokenizer's output with `overflow_to_sample_mapping`."""
+    found: dict[int, list[int]] = {}
+    for number, text in enumerate(encoded["overflow_to_sample_mapping"]):
+        found.setdefault(text, []).append(number)
+    return found
+
+
 def inputs_of(encoded: Any, number: int) -> dict[str, np.ndarray]:
     """One row of a tokenizer's output, without its attention mask."""
     return {name: np.asarray(encoded[name][number], np.int32) for name in INPUTS if name in encoded}

@@ -21,13 +21,7 @@ from transformers import (
 
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.common.hub.baselines import starting_point
-from mrs_suggest.models.checkpoint_loading import (
-    drawn,
-    encoder_config,
-    from_pretrained,
-    longest_input,
-    without_report,
-)
+from mrs_suggest.models.checkpoint_loading import drawn, encoder_config, from_pretrained, set_length, without_report
 from mrs_suggest.models.starting_points import UNDERSTANDING, require_start
 from mrs_suggest.models.understanding.shared_body import MODEL_TYPE, Parts, SharedBodyConfig, SharedBodyModel, draw
 from mrs_suggest.models.understanding.text_rows import ANSWER, LABEL, PAGE, TAGS
@@ -128,12 +122,8 @@ def build_understanding(
         else:
             ((task, head),) = heads.items()
             model = _single(place, revision, config, task, head)
-    most = longest_input(getattr(model.config, "encoder", model.config), tokenizer)
-    if max_tokens is not None and not LEAST_TOKENS <= max_tokens <= most:
-        raise InputError(
-            f"--max_tokens: expected {LEAST_TOKENS} to {most}, which the encoder reads, found {max_tokens}."
-        )
-    model.config.max_tokens = max_tokens or min(getattr(model.config, "max_tokens", None) or MAX_TOKENS, most)
+    encoder = getattr(model.config, "encoder", model.config)
+    set_length(model.config, encoder, tokenizer, max_tokens, LEAST_TOKENS, MAX_TOKENS)
     return UnderstandingParts(model, tokenizer)
 
 

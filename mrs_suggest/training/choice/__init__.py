@@ -1,1 +1,10 @@
-"""The multiple-choice task: XCOPA's setups, their data, validation and evaluation."""
+"""Multiple choice: XCOPA's setups, their data, validation and evaluation."""
+
+from __future__ import annotations
+
+from mrs_suggest.training.export.allowlist import ADAPTER_OF_RUN, TRANSFORMERS
+from mrs_suggest.training.export.families import Family, register
+
+FAMILY = register(
+    Family("multiple_choice", (*TRANSFORMERS, *ADAPTER_OF_RUN), "mrs_suggest.training.choice.card:choice_card")
+)

@@ -16,9 +16,9 @@ from mrs_suggest.models.retrieval.tiny import build_tiny
 from mrs_suggest.models.understanding.choice_inputs import choice_scores
 from mrs_suggest.models.understanding.choice_start import ChoiceParts, build_choice_model, load_choice_model
 from mrs_suggest.models.understanding.multiple_choice import ChoiceModel
+from mrs_suggest.training.choice import FAMILY
 from mrs_suggest.training.choice.card import print_accuracies
 from mrs_suggest.training.choice.data import ChoiceData, load_choice_data
-from mrs_suggest.training.choice.families import MULTIPLE_CHOICE
 from mrs_suggest.training.choice.figures import Scores, figures_of, write_answers
 from mrs_suggest.training.choice.options import (
     STEPS,
@@ -55,7 +55,7 @@ def run(options: ChoiceArguments, training: ChoiceTrainingArguments) -> Record |
     """
     options = sound_choice(options, training)
     require_stage(setup_of(options.setup), options.model_name_or_path, options.model_revision)
-    with Run(MULTIPLE_CHOICE, options, training, steps=STEPS, lower_is_better=("loss",)) as run:
+    with Run(FAMILY, options, training, steps=STEPS, lower_is_better=("loss",)) as run:
         data = run.load(lambda: load_choice_data(options, training.seed))
         facts = data.facts()
         run.begin(facts, RESUME_KEYS, validation=facts["plan"]["validation"])

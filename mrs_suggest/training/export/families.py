@@ -1,37 +1,107 @@
-"""The model families that can be trained here, and how to find the family of a run's folder."""
+"""The model families that can be trained here: the files that their models consist of, and their cards.
+
+A family registers itself in the `__init__.py` of its folder below `mrs_suggest/training/`; nothing else lists it.
+"""
 
 from __future__ import annotations
 
-from pathlib import Path
+import importlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path, PurePath
+from pkgutil import iter_modules
 from types import MappingProxyType
+from typing import Any
 
+import mrs_suggest.training
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.common.hub.hub import is_repo_id
 from mrs_suggest.common.hub.publication import Publication
+from mrs_suggest.common.io.files import atomic_write
+from mrs_suggest.common.io.manifest import KEY as FILES
+from mrs_suggest.common.io.manifest import list_files
 from mrs_suggest.models.adapters import base_of
 from mrs_suggest.suggest.language_detector import DETECTOR
-from mrs_suggest.training.choice.families import MULTIPLE_CHOICE
 from mrs_suggest.training.export.allowlist import (
     ADAPTER_FILES,
     ADAPTER_FOLDER,
     CARD,
     CURVES,
+    EVERY_RUN,
     GUARD,
     INDEXES,
     RECORD,
     STAYS,
+    TRANSFORMERS,
 )
 from mrs_suggest.training.export.card import Record
-from mrs_suggest.training.export.family import Family, with_weights
-from mrs_suggest.training.pretraining.families import PRETRAINING
 from mrs_suggest.training.record import as_json, of_adapter, read_record
-from mrs_suggest.training.reply.families import FAMILIES as REPLY_FAMILIES
-from mrs_suggest.training.staple.families import STAPLE_GENERATION
-from mrs_suggest.training.text_generation.families import TASK_GENERATION
-from mrs_suggest.training.understanding.families import UNDERSTANDING
 
-OTHERS = (TASK_GENERATION, STAPLE_GENERATION, MULTIPLE_CHOICE, PRETRAINING, UNDERSTANDING)
-FAMILIES = MappingProxyType({family.name: family for family in (*REPLY_FAMILIES, *OTHERS)})
+_REGISTERED: dict[str, Family] = {}
+
+
+@dataclass(frozen=True)
+class Family:
+    """The models of one trainer.
+
+    Attributes:
+        name: `trainer` in `run.json`.
+        files: patterns of the files that make up the model; see `mrs_suggest.training.export.allowlist`.
+        card: MODULE:FUNCTION, which renders the card of a model, or of a run's adapters only, from `run.json` alone.
+    """
+
+    name: str
+    files: tuple[str, ...] = TRANSFORMERS
+    card: str = "mrs_suggest.training.export.card:model_card"
+
+    def render(self, record: dict[str, Any], repo_id: str | None = None, adapter: bool = False) -> str:
+        """The card of a run: the family's, or without the test's figures (`--skip_test`) the one of any task."""
+        tested = not record["arguments"].get("skip_test")
+        module, _, function = (self.card if tested else Family.card).partition(":")
+        card: str = getattr(importlib.import_module(module), function)(record, repo_id, adapter)
+        return card
+
+    def model_files(self, folder: Path) -> list[Path]:
+        """The existing files of a run's model, sorted."""
+        return sorted({path for pattern in self.files for path in folder.glob(pattern) if path.is_file()})
+
+    def publication(self, folder: Path, repo_id: str, card: str) -> Publication:
+        """What is published of a run: model, record, curves, and the card for that repository.
+
+        Checkpoints are left out, and so are predictions, which hold the test split's texts.
+
+        Raises:
+            InputError: the folder has no weights.
+        """
+        allowed = (*EVERY_RUN, *self.files)
+        return with_weights(Publication("model", repo_id, folder, allowed, STAYS, instead={CARD: card.encode()}))
+
+
+def with_weights(what: Publication) -> Publication:
+    """Refuse to publish a folder without a model.
+
+    Raises:
+        InputError: it has no weights.
+    """
+    if not any(PurePath(name).match("*model*.safetensors") for name in what.files()):
+        raise InputError(f"{what.folder}: has no weights (*.safetensors); train the model again.")
+    return what
+
+
+def register(family: Family) -> Family:
+    """Make a family known by its name."""
+    _REGISTERED[family.name] = family
+    return family
+
+
+@cache
+def families() -> Mapping[str, Family]:
+    """All families by name: those of the folders below `mrs_suggest/training/`."""
+    for module in iter_modules(mrs_suggest.training.__path__):
+        if module.ispkg:
+            importlib.import_module(f"mrs_suggest.training.{module.name}")
+    return MappingProxyType(_REGISTERED)
 
 
 def family_of(record: Record, where: Path | str = RECORD) -> Family:
@@ -40,12 +110,19 @@ def family_of(record: Record, where: Path | str = RECORD) -> Family:
     Raises:
         InputError: the family is unknown.
     """
-    name = str(record.get("trainer"))
-    if name not in FAMILIES:
+    name, known = str(record.get("trainer")), families()
+    if name not in known:
         raise InputError(
-            f"{where}: expected the trainer to be one of {', '.join(FAMILIES)}, found {name!r}; train the model again."
+            f"{where}: expected the trainer to be one of {', '.join(known)}, found {name!r}; train the model again."
         )
-    return FAMILIES[name]
+    return known[name]
+
+
+def write_record(folder: Path, record: Record, family: Family) -> None:
+    """Write the card, and last `run.json` with the hashes of the model's files, which are there already."""
+    record = {**record, FILES: list_files(folder, family.model_files(folder))}
+    atomic_write(folder / CARD, family.render(record))
+    atomic_write(folder / RECORD, as_json(record))
 
 
 def model_card(record: Record, repo_id: str | None = None, adapter: bool = False) -> str:

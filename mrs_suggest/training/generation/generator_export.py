@@ -20,6 +20,7 @@ from mrs_suggest.models.generation.generator import Generator, ReplyWriter
 from mrs_suggest.models.starting_points import GENERATOR
 from mrs_suggest.suggest.generation_suggester import Writer
 from mrs_suggest.training.export.card import Record
+from mrs_suggest.training.generation import FAMILY as GENERATION
 from mrs_suggest.training.record import read_record
 from mrs_suggest.training.reply.exporting import (
     keep_export,
@@ -28,7 +29,6 @@ from mrs_suggest.training.reply.exporting import (
     size_and_versions,
     speeds,
 )
-from mrs_suggest.training.reply.families import GENERATION
 from mrs_suggest.training.retrieval.agreement import Pairs, pairs_to_compare
 
 LARGEST_LOSS = 0.01  # of weighted ROUGE, with 95 % confidence; the project's goal for a copy that ships

@@ -1,1 +1,10 @@
-"""Continued pretraining of encoders: text, its rows of tokens, the objectives, and the card."""
+"""Pretraining of encoders and of sequence-to-sequence models."""
+
+from __future__ import annotations
+
+from mrs_suggest.training.export.allowlist import ADAPTER_OF_RUN, TRANSFORMERS
+from mrs_suggest.training.export.families import Family, register
+
+FAMILY = register(
+    Family("pretraining", (*TRANSFORMERS, *ADAPTER_OF_RUN), "mrs_suggest.training.pretraining.card:pretraining_card")
+)

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mrs_suggest.training.export.card import Record
-from mrs_suggest.training.pretraining.families import PRETRAINING
+from mrs_suggest.training.pretraining import FAMILY
 from mrs_suggest.training.pretraining.mixture import mixture, require_sound_mixture
 from mrs_suggest.training.pretraining.objective import Pretrained
 from mrs_suggest.training.pretraining.objectives import OBJECTIVES
@@ -45,7 +45,7 @@ def run(options: PretrainingArguments, training: PretrainingTrainingArguments) -
     require_sound_mixture(options, OBJECTIVES)
     options = resolved(sound_pretraining(options, training))
     with Run(
-        PRETRAINING, options, training, steps=STEPS, lower_is_better=METRICS,
+        FAMILY, options, training, steps=STEPS, lower_is_better=METRICS,
         advice=lambda trains: f"{lower_batch_size(training, trains)}, or --max_tokens (now {options.max_tokens:,})",
     ) as run:  # fmt: skip
         data = run.load(lambda: load_texts(options, training))

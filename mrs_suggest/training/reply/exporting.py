@@ -18,9 +18,8 @@ from mrs_suggest.models.model_folder import open_model_folder
 from mrs_suggest.models.starting_points import ADAPTER_RECORD
 from mrs_suggest.training.export.allowlist import CARD, EXPORTS, RECORD
 from mrs_suggest.training.export.card import Record
-from mrs_suggest.training.export.families import family_of
-from mrs_suggest.training.export.family import Family
-from mrs_suggest.training.record import as_json, read_record, write_record
+from mrs_suggest.training.export.families import Family, family_of, write_record
+from mrs_suggest.training.record import as_json, read_record
 
 TIMED = 100  # messages
 KINDS = tuple(dict.fromkeys(name.partition("/")[0] for name in EXPORTS))

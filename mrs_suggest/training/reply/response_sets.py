@@ -35,8 +35,8 @@ from mrs_suggest.suggest.reply_tags import ReplyTags
 from mrs_suggest.suggest.retrieval_suggester import reply_encoder
 from mrs_suggest.training.export.allowlist import CARD, CURVES, RECORD
 from mrs_suggest.training.export.card import Record
-from mrs_suggest.training.record import read_record, write_record
-from mrs_suggest.training.reply.families import RETRIEVAL as FAMILY
+from mrs_suggest.training.export.families import write_record
+from mrs_suggest.training.record import read_record
 from mrs_suggest.training.reply.response_checks import (
     UNUSABLE,
     ResponseFinding,
@@ -45,6 +45,7 @@ from mrs_suggest.training.reply.response_checks import (
     toxic_by_lists,
 )
 from mrs_suggest.training.reply.response_file import ResponseRow
+from mrs_suggest.training.retrieval import FAMILY
 
 KEY = "response_sets"  # of run.json: language -> its changes, the oldest first
 BUILT, ADDED, REMOVED = "built", "added", "removed"

@@ -8,7 +8,7 @@ from mrs_suggest.evaluation.tables import print_results
 from mrs_suggest.training.export.card import Record
 from mrs_suggest.training.reply.data import load_reply_data
 from mrs_suggest.training.reply.evaluation import CURVES, compare_replies, reply_identity
-from mrs_suggest.training.reply.families import RETRIEVAL
+from mrs_suggest.training.retrieval import FAMILY as RETRIEVAL
 from mrs_suggest.training.retrieval.derived_parts import derived_parts
 from mrs_suggest.training.retrieval.model import (
     build,

@@ -21,8 +21,9 @@ from mrs_suggest.common.io.files import atomic_folder
 from mrs_suggest.suggest.suggester import Suggester
 from mrs_suggest.training.export.allowlist import CURVES, EXPORTS
 from mrs_suggest.training.export.card import Record
-from mrs_suggest.training.record import read_record, write_record
-from mrs_suggest.training.reply.families import RETRIEVAL
+from mrs_suggest.training.export.families import write_record
+from mrs_suggest.training.record import read_record
+from mrs_suggest.training.retrieval import FAMILY as RETRIEVAL
 from mrs_suggest.training.retrieval.agreement import agreement, predicted_messages
 
 

@@ -1,1 +1,16 @@
-"""STAPLE: a generator of all the translations that learners would write (Mayhew et al. 2020)."""
+"""STAPLE: all translations of a prompt that learners would write."""
+
+from __future__ import annotations
+
+from mrs_suggest.models.exports import CTRANSLATE2_FILES
+from mrs_suggest.suggest.language_detector import DETECTOR
+from mrs_suggest.training.export.allowlist import ADAPTER_OF_RUN, GENERATOR_FILES
+from mrs_suggest.training.export.families import Family, register
+
+FAMILY = register(
+    Family(
+        "staple_generation",
+        (*GENERATOR_FILES, DETECTOR, *ADAPTER_OF_RUN, *CTRANSLATE2_FILES),
+        "mrs_suggest.training.staple.card:staple_card",
+    )
+)

@@ -21,9 +21,9 @@ from mrs_suggest.training.options import FROM_SCRATCH, evaluates, is_given, requ
 from mrs_suggest.training.reply.options import sound_reply
 from mrs_suggest.training.run import Run
 from mrs_suggest.training.sampling import require_alpha
+from mrs_suggest.training.staple import FAMILY
 from mrs_suggest.training.staple.card import print_scores
 from mrs_suggest.training.staple.data import ENGLISH, load_staple_data
-from mrs_suggest.training.staple.families import STAPLE_GENERATION
 from mrs_suggest.training.staple.options import (
     COPIES,
     DIRECTIONS,
@@ -60,7 +60,7 @@ def run(options: GenerationArguments, training: GenerationTrainingArguments) -> 
     least = options.nbest * max(1, options.groups) if options.direction == FROM_ENGLISH else 1
     options = resolved_search(replace(options, beams=max(options.beams, least)), 1)
     with Run(
-        STAPLE_GENERATION, options, training, steps=STEPS, lower_is_better=METRICS[1:],
+        FAMILY, options, training, steps=STEPS, lower_is_better=METRICS[1:],
         advice=lambda trains: advice(options, training, trains),
     ) as run:  # fmt: skip
         data = run.load(lambda: load_staple_data(options, training.seed, evaluates(training)))

@@ -1,1 +1,16 @@
-"""Generation tasks beside replies: a source text in, one text out, scored by a benchmark's own metric."""
+"""The generation tasks of XGLUE: a text in, one text out."""
+
+from __future__ import annotations
+
+from mrs_suggest.models.exports import CTRANSLATE2_FILES
+from mrs_suggest.suggest.language_detector import DETECTOR
+from mrs_suggest.training.export.allowlist import ADAPTER_OF_RUN, GENERATOR_FILES
+from mrs_suggest.training.export.families import Family, register
+
+FAMILY = register(
+    Family(
+        "text_generation",
+        (*GENERATOR_FILES, DETECTOR, *ADAPTER_OF_RUN, *CTRANSLATE2_FILES),
+        "mrs_suggest.training.text_generation.card:task_card",
+    )
+)

@@ -19,9 +19,9 @@ from mrs_suggest.training.options import FROM_SCRATCH, require_one_of
 from mrs_suggest.training.reply.options import sound_reply
 from mrs_suggest.training.run import Run
 from mrs_suggest.training.sampling import make_sampler, require_alpha
+from mrs_suggest.training.text_generation import FAMILY
 from mrs_suggest.training.text_generation.card import print_scores
 from mrs_suggest.training.text_generation.data import load_text_data
-from mrs_suggest.training.text_generation.families import TASK_GENERATION
 from mrs_suggest.training.text_generation.tasks import PREDICTIONS, TextTask, task_of
 from mrs_suggest.training.text_generation.training import TextTrainer, answer_tests
 
@@ -44,7 +44,7 @@ def run(options: GenerationArguments, training: GenerationTrainingArguments) -> 
     task = task_of(options.task)
     options = resolved_search(sound_task(task, options, training), 1)
     with Run(
-        TASK_GENERATION, options, training, steps=STEPS, lower_is_better=("perplexity", "loss"),
+        FAMILY, options, training, steps=STEPS, lower_is_better=("perplexity", "loss"),
         advice=lambda trains: advice(options, training, trains),
     ) as run:  # fmt: skip
         data = run.load(lambda: load_text_data(task, options, training.seed))

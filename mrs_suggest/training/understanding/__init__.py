@@ -1,1 +1,12 @@
-"""XGLUE's understanding tasks: their table, data, options, training and evaluation."""
+"""The understanding tasks of XGLUE."""
+
+from __future__ import annotations
+
+from mrs_suggest.training.export.allowlist import ADAPTER_OF_RUN, TRANSFORMERS
+from mrs_suggest.training.export.families import Family, register
+
+FAMILY = register(
+    Family(
+        "understanding", (*TRANSFORMERS, *ADAPTER_OF_RUN), "mrs_suggest.training.understanding.card:understanding_card"
+    )
+)

@@ -18,9 +18,9 @@ from mrs_suggest.models.understanding.understanding_start import UnderstandingPa
 from mrs_suggest.training.export.card import Record
 from mrs_suggest.training.options import TINY, has_steps
 from mrs_suggest.training.run import Run, lower_batch_size
+from mrs_suggest.training.understanding import FAMILY
 from mrs_suggest.training.understanding.card import print_scores
 from mrs_suggest.training.understanding.data import UnderstandingData, load_understanding_data
-from mrs_suggest.training.understanding.families import UNDERSTANDING
 from mrs_suggest.training.understanding.figures import Predictions, figures_of, write_predictions
 from mrs_suggest.training.understanding.options import (
     MULTITASK,
@@ -53,7 +53,7 @@ def run(options: UnderstandingArguments, training: UnderstandingTrainingArgument
     """
     options = sound_understanding(options, training)
     with Run(
-        UNDERSTANDING, options, training, steps=STEPS, lower_is_better=("loss",),
+        FAMILY, options, training, steps=STEPS, lower_is_better=("loss",),
         advice=lambda trains: f"{lower_batch_size(training, trains)}, or --max_tokens",
     ) as run:  # fmt: skip
         data = run.load(lambda: load_understanding_data(options, training.seed))

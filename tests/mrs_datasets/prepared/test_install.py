@@ -1,4 +1,4 @@
-"""`mrs install`, also with `--remove`: the literal calls from an empty folder, in fresh processes with fresh caches."""
+"""`mrs install` and `mrs install --remove`: the literal calls from an empty folder, with fresh caches."""
 
 from __future__ import annotations
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import Any, ClassVar, Literal
 
 import pytest
 
@@ -154,3 +154,60 @@ def test_a_record_of_the_options_holds_everything_but_secrets() -> None:
     assert "hub_token" not in plain
     assert (plain["steps"], plain["language"], plain["limit"]) == (7, ["en"], 10)
     assert plain["reply_tokens"] == 30, "a count of tokens is no secret, and run.json needs it"
+
+
+@dataclass
+class Library:
+    """Settings of a library, of which the help shows one."""
+
+    seed: int = 1
+    optim: str = "adam"
+    betas: list[float] = field(default_factory=lambda: [0.9])
+
+
+@dataclass
+class Ours:
+    advanced: ClassVar[tuple[str, ...]] = ("rare",)
+    common: int = 1
+    rare: int = 2
+
+
+@pytest.fixture
+def two(tmp_path: Path) -> Callable[..., tuple[Ours, Library]]:
+    """Return a function that parses a YAML text and further arguments into ours and the library's settings."""
+
+    def run(text: str, *arguments: str) -> tuple[Ours, Library]:
+        (tmp_path / "config.yaml").write_text(text, encoding="utf-8")
+        parser = make_dataclass_parser([Ours, Library], "prog", "what it does", ["seed"])
+        ours, library = parse_with_config(parser, ["--config", str(tmp_path / "config.yaml"), *arguments])
+        return ours, library
+
+    return run
+
+
+def test_the_help_shows_what_most_runs_need() -> None:
+    text = make_dataclass_parser([Ours, Library], "prog", "what it does", ["seed"]).format_help()
+    assert all(f"\n  --{name} " in text for name in ("common", "seed", "config", "set"))
+    assert not any(f"\n  --{name} " in text for name in ("rare", "optim", "betas"))
+    assert "--rare" in text.splitlines()[-1], "named in one line"
+
+
+def test_other_settings_of_the_library_come_from_set_and_from_trainer(two: Callable[..., Any]) -> None:
+    ours, library = two("common: 5\ntrainer:\n  optim: sgd\n  seed: 3\n", "--set", "betas=0.5 0.6", "--set=seed=7")
+    assert (ours.common, library.optim, library.betas, library.seed) == (5, "sgd", [0.5, 0.6], 7)
+
+
+@pytest.mark.parametrize(
+    ("text", "arguments", "sentence"),
+    [
+        ("common: 1\n", ["--set", "optimum=x"], "--set optimum: expected NAME=VALUE"),
+        ("common: 1\n", ["--set", "optim"], "--set optim: expected NAME=VALUE"),
+        ("trainer:\n  common: 1\n", [], "unknown key trainer: 'common'"),
+        ("trainer: [1]\n", [], "key 'trainer': expected a mapping"),
+        ("seed: 1\ntrainer:\n  seed: 2\n", [], "'seed' stands at the top and under 'trainer'"),
+    ],
+)
+def test_a_wrong_setting_is_refused(two: Callable[..., Any], text: str, arguments: list[str], sentence: str) -> None:
+    with pytest.raises(InputError) as found:
+        two(text, *arguments)
+    assert sentence in str(found.value)

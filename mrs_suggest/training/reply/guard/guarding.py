@@ -15,8 +15,8 @@ from mrs_suggest.suggest.guard import EVERYDAY, SENSITIVE
 from mrs_suggest.suggest.guard.guard import Guard
 from mrs_suggest.suggest.guard.lists import GuardData
 from mrs_suggest.suggest.suggester import Suggester
-from mrs_suggest.training.export.families import family_of
-from mrs_suggest.training.record import read_record, write_record
+from mrs_suggest.training.export.families import family_of, write_record
+from mrs_suggest.training.record import read_record
 from mrs_suggest.training.reply.guard.guard_fitting import DATA, TESTED, fit_guard
 
 COLUMNS = ("language", "half", "class", "message")

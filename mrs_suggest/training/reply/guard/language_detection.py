@@ -13,8 +13,8 @@ from mrs_datasets.prepared.prepared import open_prepared
 from mrs_suggest.common.errors import InputError, run_with_sentence
 from mrs_suggest.evaluation.language_data import EVALUATION_SEED, LanguageData, load_language, sample_rows
 from mrs_suggest.suggest.language_detector import DETECTOR, SURE, LanguageDetector
-from mrs_suggest.training.export.families import family_of
-from mrs_suggest.training.record import read_record, write_record
+from mrs_suggest.training.export.families import family_of, write_record
+from mrs_suggest.training.record import read_record
 
 MOST_PAIRS = 10_000  # ours, of a language: more change nothing that short texts have
 

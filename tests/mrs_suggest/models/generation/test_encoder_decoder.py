@@ -24,14 +24,7 @@ from transformers import (
 
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.models.generation.decoding.settings import Decoding
-from mrs_suggest.models.generation.encoder_decoder import (
-    COPIED,
-    FRESH,
-    LAYER,
-    build_from_encoder,
-    copied_layers,
-    is_encoder,
-)
+from mrs_suggest.models.generation.encoder_decoder import COPIED, FRESH, LAYER, build_from_encoder, is_encoder
 from mrs_suggest.models.generation.generator import Generator, PairCollator
 from mrs_suggest.models.retrieval.tiny import train_tokenizer
 from mrs_suggest.suggest.suggester import Suggester
@@ -154,16 +147,6 @@ def test_the_fresh_attention_reads_small_vectors_as_it_would_read_large_ones(enc
             read.append([layer.encoder_attn.v_proj(vectors) for layer in model.model.decoder.layers])
     for one, other in zip(*read, strict=True):
         torch.testing.assert_close(one, other, rtol=1e-3, atol=1e-4)
-
-
-def test_layers_at_equal_distances() -> None:
-    assert [copied_layers(12, wanted) for wanted in (1, 2, 3, 4)] == [[0], [0, 11], [0, 6, 11], [0, 4, 8, 11]]
-    for have in range(1, 25):
-        for wanted in range(1, have + 1):
-            found = copied_layers(have, wanted)
-            assert len(set(found)) == wanted
-            assert 0 <= min(found) <= max(found) < have
-        assert copied_layers(have, have) == list(range(have))
 
 
 @pytest.mark.parametrize("decoder", [COPIED, FRESH])

@@ -2,13 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
-import importlib.machinery
-import json
-import sys
-import types
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -68,38 +61,6 @@ def mt5_config(vocabulary: int) -> MT5Config:
     return MT5Config(vocab_size=vocabulary, d_model=8, d_kv=4, d_ff=8, num_layers=1, num_heads=2)
 
 
-@pytest.fixture
-def m2m100(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Any, Any]]:
-    """The class needs the library sentencepiece, whose part a stand-in that splits at spaces takes here."""
-    stand_in: Any = types.ModuleType("sentencepiece")
-
-    class Pieces:
-        def __init__(self, **_: object) -> None: ...
-
-        def Load(self, path: str) -> None: ...  # noqa: N802  (the library's name)
-
-        def encode(self, text: str, out_type: type) -> list[str]:
-            return [f"▁{word}" for word in text.split()]
-
-    stand_in.SentencePieceProcessor = Pieces
-    stand_in.__spec__ = importlib.machinery.ModuleSpec("sentencepiece", None)
-    before = set(sys.modules)
-    monkeypatch.setitem(sys.modules, "sentencepiece", stand_in)
-    module = importlib.import_module("transformers.models.m2m_100.tokenization_m2m_100")
-    words = [*SPECIAL, f"▁{MESSAGE}", f"▁{REPLY}"]
-    (tmp_path / "vocab.json").write_text(json.dumps({word: number for number, word in enumerate(words)}))
-    (tmp_path / "pieces.model").touch()
-    tokenizer = module.M2M100Tokenizer(
-        str(tmp_path / "vocab.json"), str(tmp_path / "pieces.model"),
-        # as the published checkpoints list them in their files
-        additional_special_tokens=[f"__{code}__" for code in module.FAIRSEQ_LANGUAGE_CODES["m2m100"]],
-    )  # fmt: skip
-    yield tokenizer, M2M100Config(vocab_size=len(tokenizer))
-    for name in set(sys.modules) - before:
-        if name.endswith("tokenization_m2m_100") or "sentencepiece" in name:
-            del sys.modules[name]
-
-
 def coder_of(tokenizer: Any, config: Any, tokens: int = 20) -> TextCoder:
     return TextCoder(tokenizer, row_of(config, tokenizer), config, tokens, tokens)
 
@@ -135,14 +96,6 @@ def test_nllb(code: str) -> None:
     assert tag in tokenizer.get_vocab()
     start = config.decoder_start_token_id
     check_language(tokenizer, config, code, tag, lambda labels: shift_m2m100(labels, 1, start))
-
-
-def test_m2m100(m2m100: tuple[Any, Any]) -> None:
-    tokenizer, config = m2m100
-    assert row_of(config, tokenizer).name == "m2m100"
-    start = config.decoder_start_token_id
-    for code in LANGUAGES:
-        check_language(tokenizer, config, code, code, lambda labels: shift_m2m100(labels, 1, start))
 
 
 @pytest.mark.parametrize("family", [mt5, byt5], ids=["mt5", "byt5"])

@@ -100,10 +100,7 @@ def test_grad_cache_equals_the_direct_path(checkpoint: Path, kind: str, masked: 
     results = []
     for mini_batch_size in (3, 8, 100):
         model = build_dual_encoder(str(checkpoint)).eval()  # eval: no dropout; gradients still flow
-        features = [
-            model.preprocess(MESSAGES, task="query"),
-            model.preprocess(REPLIES, task="document"),
-        ]
+        features = [model.preprocess(MESSAGES, task="query"), model.preprocess(REPLIES, task="document")]
         loss = ReplyLoss(model, kind, masked, mini_batch_size)(features, SAME)
         loss.backward()
         gradients = {n: p.grad.clone() for n, p in model.named_parameters() if p.grad is not None}
@@ -320,10 +317,7 @@ def one_rank(rank: int, checkpoint: str, folder: str) -> None:
 
 
 def test_two_ranks_that_gather_have_loss_and_gradients_of_the_whole_batch(
-    checkpoint: Path,
-    double_model: SentenceTransformer,
-    repository: Path,
-    tmp_path: Path,
+    checkpoint: Path, double_model: SentenceTransformer, repository: Path, tmp_path: Path
 ) -> None:
     """The mean of the ranks' losses and gradients, which is what data-parallel training uses, is the whole batch's.
 

@@ -25,15 +25,6 @@ def saved(checkpoint: Path, pooling: str, folder: Path) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("pooling", ["pooler", "mean", "cls", "max"])
-def test_vectors_equal_those_of_the_library(checkpoint: Path, pooling: str, tmp_path: Path) -> None:
-    folder = saved(checkpoint, pooling, tmp_path)
-    encoder = MessageEncoder.load(folder)
-    assert encoder is not None
-    expected = encode_messages(load_dual_encoder(folder), TEXTS)
-    torch.testing.assert_close(torch.from_numpy(encoder.encode(TEXTS)), expected, rtol=1e-5, atol=1e-5)
-
-
 @pytest.mark.parametrize("encoders", ["one", "two"])
 def test_reply_vectors_equal_those_of_the_library(checkpoint: Path, encoders: str, tmp_path: Path) -> None:
     model = build_dual_encoder(str(checkpoint), "mean", 70, 30, encoders=encoders, reply_prompt="r ", normalize=True)

@@ -21,11 +21,11 @@ from mrs_suggest.suggest.ranking.second_stage import SecondStage
 from mrs_suggest.suggest.reply_tags import ReplyTags
 from mrs_suggest.suggest.retrieval_suggester import RetrievalSuggester
 from mrs_suggest.suggest.suggester import Suggester
-from mrs_suggest.training.export.families import model_card
-from mrs_suggest.training.record import read_record, write_record
-from mrs_suggest.training.reply.families import RETRIEVAL
+from mrs_suggest.training.export.families import model_card, write_record
+from mrs_suggest.training.record import read_record
 from mrs_suggest.training.reply.response_file import read_response_file
 from mrs_suggest.training.reply.response_sets import ADDED, BUILT, REMOVED, ResponseSets
+from mrs_suggest.training.retrieval import FAMILY as RETRIEVAL
 
 OWN = """reply,weight,tags
 "Your order ships today, promise.",40,shipping

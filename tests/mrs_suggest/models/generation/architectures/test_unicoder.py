@@ -446,14 +446,6 @@ Change = Callable[[dict[str, Tensor]], object]
         (lambda s: s.update({"encoder.embed_tokens.weight": torch.ones(5)}), "has shape (5,), expected a matrix"),
         (lambda s: s.update({"encoder.embed_positions.weight": torch.ones(2, WIDTH)}), "2 positions leave no room"),
         (lambda s: s["encoder.layers.0.fc1.weight"].fill_(math.nan), "0.fc1.weight has values that are not finite"),
-        (
-            lambda s: s.update({"encoder.layers.0.fc1.bias": torch.ones(FFN).int()}),
-            "0.fc1.bias is not a dense",
-        ),
-        (
-            lambda s: s.update({"encoder.layers.1.fc1.bias": s["encoder.layers.0.fc1.bias"]}),
-            "encoder.layers.0.fc1.bias and encoder.layers.1.fc1.bias are the same numbers",
-        ),
         (lambda s: s.update({"decoder.embed_tokens.weight": torch.ones(VOCAB, WIDTH)}), "embed_tokens.weight differs"),
     ],
 )
@@ -541,8 +533,3 @@ def test_an_input_inside_the_output_is_not_replaced(tmp_path: Path, write: Write
         tmp_path, write(), "would be replaced", out=tmp_path / "tokenizer", overwrite=True,
         tokenizer=str(tmp_path / "tokenizer"),
     )  # fmt: skip
-
-
-def test_a_full_disk_is_said_before_it_is_full(tmp_path: Path, write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(shutil, "disk_usage", lambda _: shutil._ntuple_diskusage(10**9, 10**9, 0))
-    refused(tmp_path, write(), "--out", "free some space")

@@ -5,15 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 import torch
-from transformers import (
-    AutoModelForSeq2SeqLM,
-    AutoTokenizer,
-    MT5Config,
-    MT5ForConditionalGeneration,
-)
+from transformers import AutoModelForSeq2SeqLM, AutoTokenizer, MT5Config, MT5ForConditionalGeneration
 
 from mrs_suggest.models.generation.decoding.settings import Decoding
 from mrs_suggest.models.generation.generator import Generator
@@ -119,19 +113,3 @@ def test_text_is_framed_as_replies_are(t5: Path, tiny: Path) -> None:
             frame, own = TokenFrame.of(coder.row, language, coder.config, coder.tokenizer)
             assert frame.start(own) == coder.prompt(language)
             assert [*frame.begin(own), *coder.messages(["how"], language)[0]] == coder.messages(["how"], language)[0]
-
-
-@pytest.mark.parametrize("forced", [True, False])
-def test_an_export_is_told_alike(forced: bool, t5: Path, tiny: Path, tmp_path: Path) -> None:
-    pytest.importorskip("ctranslate2")
-    from mrs_suggest.models.generation.ctranslate2_generator import ExportedGenerator
-    from mrs_suggest.models.generation.ctranslate2_writer import write_ctranslate2
-
-    generator = build(t5 if forced else tiny, forced)
-    generator.save(tmp_path)
-    write_ctranslate2(Generator.load(tmp_path), tmp_path, tmp_path, int8=False)
-    exported = ExportedGenerator.load(tmp_path)
-    assert exported is not None
-    for language in ("en", "es"):
-        found = -exported.log_probs(TEXTS[:2], TEXTS[1:3], language)[0]
-        np.testing.assert_allclose(found, generator.losses(TEXTS[:2], TEXTS[1:3], language)[0], rtol=1e-4)
