@@ -37,7 +37,7 @@ def main() -> int:
     parser.add_argument("--tag", help="also check the requirements of the release tag vX.Y.Z")
     parser.add_argument("--out", type=Path, default=ROOT / "dist", help="the folder to write (default dist)")
     options = parser.parse_args()
-    check_versions(ROOT, options.tag)
+    compare_versions(ROOT, options.tag)
     out = options.out.resolve()
     for old in (*out.glob("mrs_suggest-*"), *out.glob("mrs-suggest-*")):
         old.unlink()
@@ -53,10 +53,10 @@ def main() -> int:
         if wheel.read_bytes() != Path(work, "again", wheel.name).read_bytes():
             fail(f"{wheel.name}: the tree and the source distribution give different wheels; compare their contents.")
         for path in (sdist, wheel):
-            check_size(path.name, path.stat().st_size, MAX_ARCHIVE)
+            limit_size(path.name, path.stat().st_size, MAX_ARCHIVE)
         with zipfile.ZipFile(wheel) as files:
             for entry in files.infolist():
-                check_file(entry.filename, files.read(entry))
+                scan_file(entry.filename, files.read(entry))
         run(sys.executable, "-m", "twine", "--no-color", "check", "--strict", sdist, wheel)
         # Equal small files (W002) and several packages (W009) are intended.
         run(sys.executable, "-m", "check_wheel_contents", "--ignore", "W002,W009", "--toplevel", PACKAGES, wheel)
@@ -78,7 +78,7 @@ def run(*command: object, **environment: str) -> bytes:
     return done.stdout
 
 
-def check_versions(root: Path, tag: str | None) -> None:
+def compare_versions(root: Path, tag: str | None) -> None:
     """One version in all places, and a date in CHANGELOG.md once it is tagged."""
     places = {
         "mrs_suggest/common/__init__.py": r'^__version__ = "(.+)"$',
@@ -101,14 +101,14 @@ def check_versions(root: Path, tag: str | None) -> None:
         fail(f"tag {tag}: the version is {version}, so its tag is v{version}; tag the right commit.")
 
 
-def check_size(name: str, size: int, most: int) -> None:
+def limit_size(name: str, size: int, most: int) -> None:
     if size > most:
         fail(f"{name}: {size:,} bytes, expected at most {most:,}; leave it out, or download it when it is needed.")
 
 
-def check_file(name: str, content: bytes) -> None:
+def scan_file(name: str, content: bytes) -> None:
     """A file of the wheel: not too large, and without secrets."""
-    check_size(name, len(content), MAX_FILE)
+    limit_size(name, len(content), MAX_FILE)
     for what, form in SECRETS.items():
         if re.search(form, content):
             fail(f"{name}: contains {what}; remove it, and revoke it.")

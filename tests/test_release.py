@@ -25,7 +25,7 @@ def check(repository: Path) -> Any:
 
 
 def test_this_checkout_states_one_version(repository: Path, check: Any) -> None:
-    check.check_versions(repository, None)
+    check.compare_versions(repository, None)
 
 
 @pytest.fixture
@@ -55,11 +55,11 @@ def places(tmp_path: Path) -> Path:
 def test_versions_that_differ_are_refused(
     places: Path, check: Any, file: str, old: str, new: str, tag: str | None, says: str
 ) -> None:
-    check.check_versions(places, "v1.2.3")
+    check.compare_versions(places, "v1.2.3")
     text = (places / file).read_text(encoding="utf-8")
     (places / file).write_text(text.replace(old, new, 1), encoding="utf-8")
     with pytest.raises(SystemExit, match=says):
-        check.check_versions(places, tag)
+        check.compare_versions(places, tag)
 
 
 def shipped(repository: Path) -> list[str]:
@@ -102,9 +102,9 @@ def test_secrets_and_large_files_are_refused(
     check: Any, content: bytes, says: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(check, "MAX_FILE", 1000)
-    check.check_file("mrs_suggest/x.json", b"hf_short")
+    check.scan_file("mrs_suggest/x.json", b"hf_short")
     with pytest.raises(SystemExit, match=says):
-        check.check_file("mrs_suggest/x.json", content)
+        check.scan_file("mrs_suggest/x.json", content)
 
 
 @pytest.mark.parametrize(

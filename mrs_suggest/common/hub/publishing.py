@@ -186,7 +186,7 @@ def _tag(api: HfApi, publication: Publication, tag: str, tagged: str | None, com
 
 
 def _tips(api: HfApi, publication: Publication, head: str, change: Change) -> dict[str, str]:
-    """Where our commit may be: main, or any open pull request; name -> its newest commit."""
+    """Places of our commit, main or any open pull request: name -> its newest commit."""
     name, kind = publication.repo_id, publication.kind
     if not change.create_pr:
         return {"main": head}
@@ -197,11 +197,7 @@ def _tips(api: HfApi, publication: Publication, head: str, change: Change) -> di
 def _landed(
     api: HfApi, publication: Publication, change: Change, head: str, before: dict[str, str], error: Exception
 ) -> Published | None:
-    """Our commit, if it took effect although the hub's answer was lost; else None.
-
-    Raises:
-        InputError: another commit was published first, or the hub does not say.
-    """
+    """Our commit, if it took effect although the hub's answer was lost; an InputError if that cannot be known."""
     name, kind = publication.repo_id, publication.kind
     try:
         if change.create_pr:
@@ -213,19 +209,16 @@ def _landed(
             if hub.asked(publication, lambda tip=tip: _holds(api, publication, tip, change.title)):  # type: ignore[misc]
                 return Published(tip, _discussion(api, publication, ref) if change.create_pr else None)
     except InputError:
+        either = f"the repository is either at revision {head[:12]} or at the new one, intact"
+        if change.create_pr:
+            either = "check first whether the pull request exists"
         raise InputError(
             f"{publication.repo_id}: the push was cut off ({hub.why(error)}) and the hub does not say whether it "
-            f"took effect; {_either(change, head)}. Run the same command again when the hub answers."
+            f"took effect; {either}. Run the same command again when the hub answers."
         ) from None
     if new and not change.create_pr:
         raise InputError(_overtaken(publication, now["main"], "now at")) from None
     return None
-
-
-def _either(change: Change, head: str) -> str:
-    if change.create_pr:
-        return "check first whether the pull request exists"
-    return f"the repository is either at revision {head[:12]} or at the new one, intact"
 
 
 def _discussion(api: HfApi, publication: Publication, ref: str) -> str:

@@ -16,8 +16,7 @@ import lzma
 import zlib
 from collections.abc import Callable, Container, Iterable, Iterator
 from itertools import islice
-from types import ModuleType
-from typing import TYPE_CHECKING, Any, BinaryIO, Protocol
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from mrs_suggest.common.errors import MissingExtraError
 
@@ -127,20 +126,8 @@ class HashedReader(io.RawIOBase):
         return self._digest.hexdigest()
 
 
-class _Decoder(Protocol):
-    """What `lzma.LZMADecompressor` and `bz2.BZ2Decompressor` have in common."""
-
-    def decompress(self, data: bytes, max_length: int = -1) -> bytes: ...
-    @property
-    def eof(self) -> bool: ...
-    @property
-    def needs_input(self) -> bool: ...
-    @property
-    def unused_data(self) -> bytes: ...
-
-
 class _Gzip:
-    """`zlib` with the interface of the other two."""
+    """`zlib` with the interface of `lzma.LZMADecompressor` and `bz2.BZ2Decompressor`."""
 
     def __init__(self) -> None:
         self._decoder = zlib.decompressobj(wbits=31)
@@ -160,7 +147,7 @@ class _Gzip:
         return self._decoder.unused_data
 
 
-_DECODERS: dict[str, Callable[[], _Decoder]] = {
+_DECODERS: dict[str, Callable[[], Any]] = {
     "xz": lambda: lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=MAX_WINDOW),
     "bz2": bz2.BZ2Decompressor,
     "gzip": _Gzip,
@@ -251,16 +238,11 @@ def _exactly(file: BinaryIO, size: int) -> bytes:
     return data
 
 
-def _zstandard() -> ModuleType:
+def _zstd_pieces(file: BinaryIO, skipped: Container[int]) -> Iterator[bytes]:
     try:
         import zstandard
     except ImportError:
         raise MissingExtraError("zstandard", "reddit", "reading zstd files") from None
-    return zstandard
-
-
-def _zstd_pieces(file: BinaryIO, skipped: Container[int]) -> Iterator[bytes]:
-    zstandard = _zstandard()
     decoder = zstandard.ZstdDecompressor(max_window_size=MAX_WINDOW)
     number = 0
     try:
@@ -295,9 +277,11 @@ def _zstd_frame(file: BinaryIO, decoder: zstandard.ZstdDecompressor, number: int
         if piece := frame.decompress(block):
             yield piece
     if checksum:
+        import zstandard
+
         try:
             frame.decompress(_exactly(file, 4))
-        except _zstandard().ZstdError:
+        except zstandard.ZstdError:
             raise AlteredError(number) from None
 
 
@@ -331,7 +315,7 @@ def _blocks(file: BinaryIO) -> Iterator[bytes]:
         yield head + _exactly(file, 1 if kind == _RLE else size)
 
 
-def _stream_pieces(file: BinaryIO, make: Callable[[], _Decoder]) -> Iterator[bytes]:
+def _stream_pieces(file: BinaryIO, make: Callable[[], Any]) -> Iterator[bytes]:
     """The pieces of consecutive bz2, gzip or xz streams; zero bytes between and after them are padding."""
     try:
         data = file.read(FEED)

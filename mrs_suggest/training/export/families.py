@@ -21,7 +21,6 @@ from mrs_suggest.common.hub.publication import Publication
 from mrs_suggest.common.io.files import atomic_write
 from mrs_suggest.common.io.manifest import KEY as FILES
 from mrs_suggest.common.io.manifest import list_files
-from mrs_suggest.models.adapters import base_of
 from mrs_suggest.suggest.language_detector import DETECTOR
 from mrs_suggest.training.export.allowlist import (
     ADAPTER_FILES,
@@ -151,6 +150,8 @@ def adapter_publication(folder: Path, repo_id: str, card: str) -> Publication:
     Raises:
         InputError: the run trained no adapters, or their base is not on the hub, where others could find it.
     """
+    from mrs_suggest.models.adapters import base_of  # imports torch, which a base installation lacks
+
     own = folder / ADAPTER_FOLDER
     base, _ = base_of(own)
     if Path(base).exists() or not is_repo_id(base):

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from importlib import resources
 from string import Template
 
+import yaml
 from huggingface_hub import EvalResult
 from huggingface_hub.repocard_data import eval_results_to_model_index
 
-from mrs_datasets.catalogue import read_record as read_catalogue
 from mrs_metrics.significance import PERCENTILE
 from mrs_suggest.common.report.cards import markdown_table, read_template, render_card
 from mrs_suggest.common.text.languages import require_any_language
@@ -384,5 +385,6 @@ def _export(kind: str, facts: Record) -> str:
 
 
 def _citation() -> str:
-    """The paper's BibTeX entry, from the catalogue."""
-    return read_catalogue("mrs").citation.strip()
+    """The paper's BibTeX entry, from the catalogue; without pydantic, which a base installation does not have."""
+    record = resources.files("mrs_datasets").joinpath("catalogue", "mrs.yaml").read_text(encoding="utf-8")
+    return str(yaml.safe_load(record)["citation"]).strip()

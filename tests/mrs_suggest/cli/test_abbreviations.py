@@ -8,8 +8,6 @@ import runpy
 from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
-
 from mrs_suggest.cli import data
 from mrs_suggest.cli.main import make_parser
 
@@ -27,7 +25,7 @@ def walked(parser: argparse.ArgumentParser) -> Iterator[argparse.ArgumentParser]
 
 
 def test_no_parser_of_the_command_line_takes_abbreviations() -> None:
-    from mrs_suggest.cli import data, models, staple
+    from mrs_suggest.cli import models, staple
 
     pages = runpy.run_path(str(ROOT / "docs" / "site" / "parsers.py"))
 
@@ -51,10 +49,3 @@ def test_no_script_makes_a_parser_that_takes_abbreviations() -> None:
                     wrong.append(f"{path.relative_to(ROOT)}:{node.lineno}")
     assert makers > 20
     assert wrong == []
-
-
-def test_data_check_has_no_language_and_says_so(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as caught:
-        data.main(["check", "sample", "--lang", "en"])
-    assert caught.value.code == 2
-    assert "unrecognized arguments: --lang en" in capsys.readouterr().err

@@ -16,10 +16,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from mrs_datasets.builders.reddit.cleaning.columns import Step, change_in_turn, with_rows
+from mrs_datasets.builders.reddit.cleaning.columns import change_in_turn, with_rows
 from mrs_datasets.builders.reddit.cleaning.language import KEPT, Outcomes
 from mrs_datasets.builders.reddit.cleaning.markup import MAY_BE_MARKED, SPACES, plain_text, without_quotes
-from mrs_datasets.builders.reddit.cleaning.masks import MASK_PATTERN, MASKS
+from mrs_datasets.builders.reddit.cleaning.masks import MASK_PATTERN, MASKS, Step
 from mrs_suggest.common.errors import MissingExtraError
 
 MAX_PASSES = 12  # over a text, until nothing changes; real texts need two or three

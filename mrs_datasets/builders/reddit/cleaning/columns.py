@@ -7,24 +7,17 @@ and the dotless i; so a pattern names characters instead.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from collections.abc import Sequence
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from mrs_datasets.builders.reddit.cleaning.masks import Step
 from mrs_suggest.common.errors import MissingExtraError
 
 BATCH_ROWS = 16_384  # Python texts in memory at once
-
-
-class Step(NamedTuple):
-    """A function of one text, and a pattern in RE2's syntax that finds all texts it changes."""
-
-    change: Callable[[str], str]
-    may_change: str
 
 
 def change_in_turn(texts: pa.Array, steps: Sequence[Step]) -> tuple[pa.Array, NDArray[np.int64]]:

@@ -15,7 +15,13 @@ from functools import partial
 from re import Match
 from typing import NamedTuple
 
-from mrs_datasets.builders.reddit.cleaning.columns import Step
+
+class Step(NamedTuple):
+    """A function of one text, and a pattern in RE2's syntax that finds all texts it changes."""
+
+    change: Callable[[str], str]
+    may_change: str
+
 
 URL, USER, EMAIL, PHONE, IP = "<url>", "<user>", "<email>", "<phone>", "<ip>"
 MASK_PATTERN = "<(?:url|user|email|phone|ip)>"

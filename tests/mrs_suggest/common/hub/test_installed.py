@@ -47,12 +47,6 @@ def listing(home: Path) -> set[str]:
     return {path.relative_to(home).as_posix() for path in home.rglob("*") if "mrs-suggest" not in path.parts}
 
 
-def test_nothing_is_installed(home: Path) -> None:
-    assert installed_folders() == []
-    assert uninstall() == []
-    assert list(home.iterdir()) == []
-
-
 def test_each_cache_has_its_own_list(home: Path) -> None:
     folder, module = cached(home, "a" * 16), metric(home, "b" * 64)
     record_installed([folder])
@@ -181,10 +175,3 @@ def test_a_damaged_list_is_named(home: Path, text: str, where: str) -> None:
     for call in (installed_folders, uninstall):
         with pytest.raises(InputError, match="damaged; delete it and install again"):
             call()
-
-
-def test_the_list_is_readable(home: Path) -> None:
-    folder = cached(home, "a" * 16, "ñ")
-    record_installed([folder])
-    (cache, _) = caches()
-    assert json.loads(cache.manifest.read_text(encoding="utf-8"))["folders"] == [f"mrs/ñ/0.0.0/{'a' * 16}"]

@@ -47,13 +47,7 @@ def test_the_folder_appears_at_the_end_and_can_be_read_by_others(tmp_path: Path)
 @pytest.mark.parametrize("error", [ValueError("a bug"), InputError("bad row"), KeyboardInterrupt()])
 def test_after_an_error_nothing_is_left(tmp_path: Path, error: BaseException) -> None:
     with pytest.raises(type(error)):
-        fill_and_fail(tmp_path / "out", error)
-    assert names(tmp_path) == []
-
-
-def test_after_an_error_the_folders_above_are_gone_too(tmp_path: Path) -> None:
-    with pytest.raises(InputError):
-        fill_and_fail(tmp_path / "a" / "b" / "out", InputError("bad row"))
+        fill_and_fail(tmp_path / "a" / "b" / "out", error)
     assert names(tmp_path) == []
 
 
@@ -88,13 +82,6 @@ def test_overwriting_swaps_the_whole_folder(old: Path) -> None:
     assert names(old) == ["new.txt"]
 
 
-def test_an_occupied_folder_is_refused_before_any_work(old: Path) -> None:
-    with pytest.raises(InputError, match=r"exists already.*--overwrite"), atomic_folder(old):
-        pytest.fail("the block must not run")
-    assert names(old.parent) == ["out"]
-    assert names(old) == ["old.txt"]
-
-
 def test_an_empty_folder_is_taken(tmp_path: Path) -> None:
     (tmp_path / "out").mkdir()
     with atomic_folder(tmp_path / "out") as partial:
@@ -103,7 +90,12 @@ def test_an_empty_folder_is_taken(tmp_path: Path) -> None:
     assert names(tmp_path) == ["out"]
 
 
-def test_a_file_in_the_way_is_refused(tmp_path: Path) -> None:
+def test_a_file_or_folder_in_the_way_is_refused(tmp_path: Path, old: Path) -> None:
+    with pytest.raises(InputError, match=r"exists already.*--overwrite"), atomic_folder(old):
+        pytest.fail("the block must not run")
+    assert names(old) == ["old.txt"]
+    (old / "old.txt").unlink()
+    old.rmdir()
     (tmp_path / "out").write_text("mine")
     with pytest.raises(InputError, match="exists already"), atomic_folder(tmp_path / "out"):
         pytest.fail("the block must not run")

@@ -82,11 +82,6 @@ def test_new_sentences_get_their_language(models: dict[str, Path], kind: str) ->
     assert all(0.4 < probability <= 1.0 for _, probability in found)
 
 
-def test_the_languages_are_those_of_the_labels(identifier: LanguageIdentifier) -> None:
-    assert identifier.languages == {"en", "de", "ru"}
-    assert [identifier.knows(code) for code in ("de", "__label__de", "zh")] == [True, False, False]
-
-
 @given(st.lists(st.text() | st.text("a\n\0 </s>_") | st.sampled_from(list(NEW)), max_size=12), st.integers(1, 12))
 def test_any_text_gets_an_answer_that_the_batch_does_not_change(
     identifier: LanguageIdentifier, texts: list[str], batch_size: int

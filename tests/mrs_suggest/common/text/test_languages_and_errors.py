@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import copy
 import pickle
-import re
-from pathlib import Path
 
 import pytest
 
@@ -58,9 +56,8 @@ OF_EACH_TYPE = [
 
 
 @pytest.mark.parametrize("error", OF_EACH_TYPE, ids=lambda error: type(error).__name__)
-@pytest.mark.parametrize("protocol", range(pickle.HIGHEST_PROTOCOL + 1))
-def test_an_error_of_a_worker_process_arrives_as_it_was_raised(error: MrsError, protocol: int) -> None:
-    for other in (pickle.loads(pickle.dumps(error, protocol)), copy.copy(error)):
+def test_an_error_of_a_worker_process_arrives_as_it_was_raised(error: MrsError) -> None:
+    for other in (pickle.loads(pickle.dumps(error)), copy.copy(error)):
         assert (type(other), str(other), other.args) == (type(error), str(error), error.args)
 
 
@@ -73,30 +70,9 @@ def test_an_argument_is_named_as_the_caller_knows_it() -> None:
     assert str(pickle.loads(pickle.dumps(ArgumentError("messages", "found none.")))) == "messages: found none."
 
 
-def test_every_type_of_error_is_tried(repository: Path) -> None:
-    """A new one joins `OF_EACH_TYPE`."""
-    known = {type(error).__name__ for error in OF_EACH_TYPE}
-    base = re.compile(rf"^ *class (\w+)\(.*\b(?:{'|'.join(known)})\b.*\):", re.MULTILINE)
-    floors = [*repository.glob("mrs_*"), repository / "trainers"]
-    files = [path for floor in floors for path in floor.rglob("*.py")]
-    assert {name for path in files for name in base.findall(path.read_text(encoding="utf-8"))} <= known
-
-
-def test_a_missing_package_is_named_with_the_extra_that_brings_it() -> None:
-    error = MissingExtraError("fugashi", "ja", "Japanese")
-    assert str(error) == (
-        "Japanese needs the package 'fugashi', which is not installed: "
-        "run `pip install '.[ja]'` in a clone (docs/install.md)."
-    )
-
-
 def test_a_bug_keeps_its_traceback() -> None:
     def bug() -> int:
         raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
         run_with_sentence("mrs x", bug)
-
-
-def test_a_command_without_a_result_ends_well() -> None:
-    assert run_with_sentence("mrs x", lambda: None) == 0

@@ -37,13 +37,6 @@ def test_a_byte_order_mark_is_no_part_of_the_first_message(tmp_path: Path) -> No
     assert second.message == "\ufeffx", "elsewhere it is a character like any other"
 
 
-def test_only_a_byte_order_mark_is_an_empty_file(tmp_path: Path) -> None:
-    path = tmp_path / "p.tsv"
-    path.write_bytes(b"\xef\xbb\xbf")
-    with pytest.raises(InputError, match="the file is empty"):
-        read_predictions(path)
-
-
 def test_tabs_and_line_ends_inside_a_text_do_not_break_the_file(tmp_path: Path) -> None:
     path = tmp_path / "p.tsv"
     write_predictions(path, [Prediction("a\tb", "c\r\nd", ("e\rf", "g\nh", "i"))])
@@ -77,18 +70,16 @@ def test_an_empty_field_shifts_nothing(tmp_path: Path, line: bytes, expected: Pr
         (b"m\tr\ta\tb\tc\td\n", r"p\.tsv, line 1: expected .* found 6 columns"),
         (b"m\tr\ta\nm\tr\t\xff\n", r"p\.tsv, line 2: not UTF-8"),
         (b"", r"p\.tsv: the file is empty"),
+        (b"\xef\xbb\xbf", r"p\.tsv: the file is empty"),
+        (None, r"p\.tsv: cannot read the file"),
     ],
 )
-def test_a_broken_file_is_refused_with_its_line(tmp_path: Path, content: bytes, where: str) -> None:
+def test_a_broken_file_is_refused_with_its_line(tmp_path: Path, content: bytes | None, where: str) -> None:
     path = tmp_path / "p.tsv"
-    path.write_bytes(content)
+    if content is not None:
+        path.write_bytes(content)
     with pytest.raises(InputError, match=where):
         read_predictions(path)
-
-
-def test_a_missing_file_is_named(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"none\.tsv: cannot read the file"):
-        read_predictions(tmp_path / "none.tsv")
 
 
 def test_the_number_of_suggestions_can_be_another(tmp_path: Path) -> None:
