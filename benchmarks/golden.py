@@ -295,7 +295,8 @@ def modules(folder: Path) -> Iterator[tuple[str, object]]:
     }  # fmt: skip
     for name, (module, inputs) in calls.items():
         try:
-            yield name, evaluate.load(str(ROOT / "mrs_metrics" / module)).compute(**inputs)
+            script = ROOT / "mrs_metrics" / "modules" / f"{module}.py"
+            yield name, evaluate.load(str(script)).compute(**inputs)
         except Exception as error:  # recorded, so that one module does not hide the others
             yield f"{name}.failed", f"{type(error).__name__}: {error}"
 
