@@ -149,6 +149,18 @@ def test_resuming_with_other_settings(
     assert list(lines_of(tmp_path / "out" / "en")) == ["tail"]
 
 
+def test_what_is_there_is_kept_or_replaced(corpus: Corpus, settings: CorpusSettings, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    out.mkdir()
+    (out / "diary.txt").write_text("mine")
+    for overwrite, problem in ((False, "exists already"), (True, r"has no corpus\.json, so it was not made here")):
+        with pytest.raises(InputError, match=problem):
+            build_corpus(corpus, settings, out, overwrite=overwrite)
+    (out / "corpus.json").write_text("{}")
+    build_corpus(corpus, settings, out, overwrite=True)
+    assert not (out / "diary.txt").exists()
+
+
 def test_unchecked_languages_and_none(corpus: Corpus, settings: CorpusSettings, tmp_path: Path) -> None:
     report = build_corpus(replace(corpus, unchecked=("de",)), settings, tmp_path / "a", workers=1)
     assert "other language" not in report["languages"]["de"]["dropped"]
