@@ -1,7 +1,7 @@
 """The page of an audit: one HTML file on which an annotator judges the pairs of a sheet.
 
-It needs no network: its content security policy lets it load nothing, and run its own script alone. It holds the cells
-of the sheet as they are there, so that the sheet that it makes is the one that a spreadsheet program would fill in.
+It needs no network: its content security policy lets it load nothing and run only its own script. It contains the cells
+of the sheet unchanged, so that the sheet that it makes is the one that a spreadsheet program would fill in.
 """
 
 from __future__ import annotations

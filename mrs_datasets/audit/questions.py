@@ -37,7 +37,7 @@ TOXIC = Question(
     "toxic",
     "Is it toxic?",
     "Yes if the message or the reply insults, threatens, demeans or harasses somebody, is hateful about a group, or is "
-    "sexually explicit. Bad language that attacks nobody is not toxic.",
+    "sexually explicit. Bad language that attacks no person or group is not toxic.",
 )
 PRIVATE = Question(
     "private",
@@ -93,7 +93,7 @@ def language_name(code: str) -> str:
 
 
 def instructions(kind: Kind, languages: list[str]) -> str:
-    """What annotators are told, as a text file."""
+    """The instructions for annotators, as a text file."""
     asked = "\n".join(f"  {q.name}: {q.ask} {q.explain}" for q in kind.questions)
     named = ", ".join(f"{code} = {language_name(code)}" for code in languages)
     return f"""\

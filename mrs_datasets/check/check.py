@@ -289,7 +289,7 @@ def _unreported(data: PreparedData, report: PreparedReport) -> Iterator[Finding]
         advice = "remove it, or prepare the folder again"
         yield Finding(ERROR, "split that report.json does not list", where, 1, (advice,))
     if not there:
-        yield Finding(ERROR, "no split", data.name, 1, ("data/ has none of the catalogue's configs",))
+        yield Finding(ERROR, "no split", data.name, 1, ("data/ contains no config of the catalogue",))
 
 
 def _reddit_leaks(report: PreparedReport) -> Iterator[Finding]:

@@ -28,21 +28,18 @@ def languages_found(
 
     Args:
         names: the columns in `language`; the texts of a row are identified together.
-        known: the languages that `identify` can recognise; if `language` is not among them, nothing is checked.
+        known: languages that `identify` can recognise; nothing is checked if `language` is not among them.
     """
     plain = language.partition("-")[0]
     if plain not in known:
         return
     other, rows, labels = Examples(), 0, Counter[str]()
-    for start, table in batches(files, names):
-        texts = _texts_of_rows(table, names)
+    for start, texts in _texts(files, names):
         found = identify(texts)
         rows += len(texts)
         labels.update(label for label, score in found if score > MIN_LANGUAGE_SCORE)
         shown = [f"{label} {score:.2f}: {text}" for (label, score), text in zip(found, texts, strict=True)]
-        other.add(
-            [is_other_language(one, language) for one in found], pa.chunked_array([pa.array(shown, pa.string())]), start
-        )
+        other.add([is_other_language(one, language) for one in found], pa.array(shown, pa.string()), start)
     own = labels.pop(plain, 0)
     most, count = labels.most_common(1)[0] if labels else ("", 0)
     if rows >= MIN_ROWS and count > MOST * rows and own < FEW * rows:
@@ -57,26 +54,24 @@ def scripts_found(files: list[Path], language: str, names: list[str], where: str
     if described is None or not knows_script(described.script):
         return
     other, rows = Examples(), 0
-    for start, table in batches(files, names):
-        texts = _texts_of_rows(table, names)
+    for start, texts in _texts(files, names):
         rows += len(texts)
         mask = [in_other_script(text, described.script) for text in texts]
-        other.add(mask, pa.chunked_array([pa.array(texts, pa.string())]), start)
-    if rows >= MIN_ROWS and other.count > MOST * rows:
-        yield from other.finding(ERROR, f"most texts without a letter of {language}'s script", where)
-    else:
-        yield from other.finding(WARNING, f"without a letter of {language}'s script", where)
+        other.add(mask, pa.array(texts, pa.string()), start)
+    most = rows >= MIN_ROWS and other.count > MOST * rows
+    rule = f"{'most texts ' * most}without a letter of {language}'s script"
+    yield from other.finding(ERROR if most else WARNING, rule, where)
 
 
-def _texts_of_rows(table: pa.Table, names: list[str]) -> list[str]:
-    """The texts of each row, joined by spaces; of a list of `{text, ...}` the first."""
-    columns = []
-    for name in names:
-        values = table[name].to_pylist()
-        kind = table[name].type
-        if pa.types.is_list(kind) and pa.types.is_string(kind.value_type):
-            values = [" ".join(word or "" for word in words or ()) for words in values]
-        elif pa.types.is_list(kind):
-            values = [entries[0]["text"] if entries else "" for entries in values]
-        columns.append(values)
-    return [" ".join(text or "" for text in row) for row in zip(*columns, strict=True)]
+def _texts(files: list[Path], names: list[str]) -> Iterator[tuple[int, list[str]]]:
+    """(number of the first row, text of each row) of batches; several texts are joined, of `{text, ...}` the first."""
+    for start, table in batches(files, names):
+        columns = []
+        for name in names:
+            values, kind = table[name].to_pylist(), table[name].type
+            if pa.types.is_list(kind) and pa.types.is_string(kind.value_type):
+                values = [" ".join(word or "" for word in words or ()) for words in values]
+            elif pa.types.is_list(kind):
+                values = [entries[0]["text"] if entries else "" for entries in values]
+            columns.append(values)
+        yield start, [" ".join(text or "" for text in row) for row in zip(*columns, strict=True)]

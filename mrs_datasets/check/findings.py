@@ -44,7 +44,7 @@ class Examples:
         self.count = 0
         self.shown: list[str] = []
 
-    def add(self, mask: Any, texts: pa.ChunkedArray, start: int) -> None:
+    def add(self, mask: Any, texts: pa.Array | pa.ChunkedArray, start: int) -> None:
         """Count the rows where `mask` is true; `start` is the number of the first row, `texts` the example of each."""
         rows = np.flatnonzero(np.asarray(mask, bool))
         self.count += len(rows)

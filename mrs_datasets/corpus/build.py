@@ -118,11 +118,7 @@ def _whole_already(out: Location, identity: dict[str, Any], settings: CorpusSett
 def _write_languages(
     corpus: Corpus, settings: CorpusSettings, folder: Path, staged: Staged, say: Callable[[str], None]
 ) -> dict[str, dict[str, Any]]:
-    """Write each language's lines and model; return the counts and files by language.
-
-    Raises:
-        InputError: no line of any language stays.
-    """
+    """Write each language's lines and model; return the counts and files by language."""
     languages: dict[str, dict[str, Any]] = {}
     total = sum(counts["kept"] for counts in staged.scored)
     with tqdm(total=total, desc="write", unit=" lines", unit_scale=True) as bar:

@@ -22,8 +22,8 @@ class StapleStatistics:
     """One row per config and split.
 
     Attributes:
-        prompts, translations, ratio: the columns of Table 2: prompts, accepted translations, translations per prompt.
-        quartiles: of the translations per prompt.
+        prompts, translations, ratio: the columns of Table 2; `ratio` is translations per prompt.
+        quartiles: quartiles of the translations per prompt.
         references: prompts with an automatic reference translation.
         paper_prompts, paper_translations: the values of Table 2, for a complete source; None for other data.
     """
@@ -47,7 +47,7 @@ def lrf_weights(counts: Sequence[int]) -> list[float]:
         counts: how often learners gave each of the prompt's accepted translations (section 2.1).
 
     Raises:
-        InputError: there is no count, or one is negative or not finite.
+        InputError: no count, or one that is negative or not finite.
 
     >>> [round(weight, 4) for weight in lrf_weights([8, 3, 0])]
     [0.5, 0.3333, 0.1667]

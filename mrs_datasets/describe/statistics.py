@@ -14,8 +14,7 @@ Tokenize = Callable[[str], list[str]]
 
 @dataclass(frozen=True)
 class SplitStatistics:
-    """One row: `tokens` are those of messages and replies together, by `tokenizer`; `responses` is that of the whole
-    language."""
+    """One row; `tokens` counts messages and replies together, `responses` is the language's response set."""
 
     language: str
     split: str
@@ -26,10 +25,9 @@ class SplitStatistics:
 
 
 def metric_tokenizer(language: str) -> tuple[str, Tokenize]:
-    """The metrics' tokenizer of a language, with its name and version; characters if there is none.
+    """The metrics' tokenizer of a language (MeCab for Japanese, else Treebank rules), with its name and version.
 
-    Japanese is tokenized by MeCab, other languages by the Treebank rules. If a language has no
-    tokenizer, or it is not installed, characters other than white space are counted, and the name says why.
+    Without an installed tokenizer it splits into characters other than white space, and the name says why.
     """
     from mrs_metrics.tokenize import get_tokenizer
 
@@ -52,10 +50,13 @@ def split_statistics(
         languages: the languages to count, default all in the data.
     """
     wanted = languages or data.languages()
-    order = [code for code in data.record().languages if code in wanted]
-    for code in [*order, *(code for code in wanted if code not in order)]:  # the latter have no data
+    order = list(data.record().languages)
+    for code in sorted(wanted, key=lambda code: order.index(code) if code in order else len(order)):
         name, tokenize = tokenizer_of(code)
-        responses = _response_count(data, code)
+        try:
+            responses = len(data.load(responses_config(code), "train"))
+        except InputError:
+            responses = 0
         for split in SPLITS:
             pairs = data.load(code, split)
             tokens = sum(
@@ -73,10 +74,3 @@ def languages_by_tokenizer(rows: Iterable[SplitStatistics]) -> dict[str, list[st
     for row in rows:
         found.setdefault(row.tokenizer, {})[row.language] = None
     return {tokenizer: list(codes) for tokenizer, codes in found.items()}
-
-
-def _response_count(data: PreparedData, language: str) -> int:
-    try:
-        return len(data.load(responses_config(language), "train"))
-    except InputError:
-        return 0

@@ -46,7 +46,7 @@ def xcopa_split_statistics(data: PreparedData, configs: list[str] | None = None)
             rows = data.load(config, split)
             agreed = None
             if config in translated:
-                agreed = 100 * float(1 - np.mean([row["changed"] for row in _whole(rows)]))
+                agreed = 100 * float(1 - np.mean([row["changed"] for row in _labelled(rows)]))
             yield XcopaStatistics(config, split, len(rows), agreed)
 
 
@@ -61,10 +61,12 @@ def agreement(data: PreparedData) -> dict[str, float]:
     codes = [code for code in XCOPA.kinds["original"].languages if code in data.configs()]
     kappas = {}
     for split in XCOPA.kinds["original"].splits:
-        own = [_own_labels(data.load(code, split)) for code in codes if split in data.splits(code)]
-        if len(own) < 2:
-            continue
-        common = sorted(set.intersection(*(set(labels) for labels in own)))
+        own = [
+            {row["idx"]: row["label"] ^ row["changed"] for row in _labelled(data.load(code, split))}
+            for code in codes
+            if split in data.splits(code)
+        ]
+        common = sorted(set.intersection(*map(set, own))) if len(own) > 1 else []
         if not common:
             continue
         second = np.array([sum(labels[idx] for labels in own) for idx in common])
@@ -75,16 +77,8 @@ def agreement(data: PreparedData) -> dict[str, float]:
     return kappas
 
 
-def _own_labels(rows: Dataset) -> dict[int, int]:
-    return {row["idx"]: row["label"] ^ row["changed"] for row in _whole(rows)}
-
-
-def _whole(rows: Dataset) -> list[dict[str, int]]:
-    """idx, label and changed of each row.
-
-    Raises:
-        InputError: one of them is missing or out of range.
-    """
+def _labelled(rows: Dataset) -> list[dict[str, int]]:
+    """idx, label and changed of each row, none of which may be missing."""
     found = list(rows.select_columns(["idx", "label", "changed"]))
     for number, row in enumerate(found):
         if row["label"] not in (0, 1) or row["changed"] is None or row["idx"] is None:

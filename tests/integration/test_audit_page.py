@@ -5,11 +5,9 @@ from __future__ import annotations
 import csv
 import io
 import json
-import os
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -265,18 +263,3 @@ def any_page(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Brow
     make_audit(in_memory({("en", "train"): numbered("en", 1)}), folder, PAPER)
     show(browser, page_of(folder))
     return browser
-
-
-def test_the_picture_of_the_docs(browser: Browser, tmp_path: Path) -> None:
-    """`MRS_SCREENSHOTS=docs pytest -k picture_of_the_docs tests/integration/test_audit_page.py` takes it."""
-    options: list[Any] = ["data", "audit", "make", "sample", "--out", tmp_path / "out", "--kind", "wide"]
-    assert main([*map(str, options), "--examples", "20", "--languages", "en", "ja"]) == 0
-    show(browser, page_of(tmp_path / "out"))
-    browser.press("annanynn")
-    browser.script("const s = document.getElementById('filter'); s.value = 'ja'; s.dispatchEvent(new Event('change'))")
-    browser.press("aaaaaaann")
-    assert browser.text("#done") == "7 of 20 judged"
-    if target := os.environ.get("MRS_SCREENSHOTS"):
-        browser.resize(920, 840)
-        (Path(target) / "audit_page.png").write_bytes(browser.screenshot())
-        browser.resize(1000, 860)

@@ -115,11 +115,6 @@ def test_bad_input(run: Run, folder: Path, tmp_path: Path) -> None:
         assert f"{option} {value}: expected" in refused(run("make", folder, "--out", out, option, value))
     assert not out.exists()
     assert "has no key.json" in refused(run("read", out))
-    run("make", folder, "--out", out)
-    assert "annotator-1.csv has no answers" in refused(run("read", out))
-    judge(sheet_of(out), lambda *_: "no")
-    change(sheet_of(out), 7, toxic="never")
-    assert "row 9: the column 'toxic' has 'never'; expected yes, no or unsure." in refused(run("read", out))
 
 
 def test_a_data_set_on_the_hub(hub: LoopbackHub, folder: Path, tmp_path: Path) -> None:

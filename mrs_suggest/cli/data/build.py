@@ -169,11 +169,7 @@ def _settings(options: argparse.Namespace) -> Settings:
 
 
 def _identifier(text: str | None) -> LanguageIdentifier:
-    """The language model.
-
-    Raises:
-        InputError: none is installed, or it knows none of the languages.
-    """
+    """The language model."""
     from mrs_suggest.common.io.remote_errors import masked
     from mrs_suggest.common.io.storage import is_url
     from mrs_suggest.common.text.language_id import LanguageIdentifier
@@ -196,11 +192,7 @@ def _say(line: str) -> None:
 
 
 def _spark(options: argparse.Namespace) -> SparkEngine | None:
-    """The requested engine; None for processes of this machine.
-
-    Raises:
-        InputError: an option does not fit, or Spark is not installed.
-    """
+    """The requested engine; None for processes of this machine."""
     if options.engine != "spark":
         for flag, value in (("--master", options.master), ("--spark-conf", options.spark_conf)):
             if value:

@@ -15,7 +15,6 @@ from mrs_suggest.common.text.text import visible
 
 
 def add_dictionary_texts(verbs: Any) -> None:
-    """Add both verbs."""
     quasi = verbs.add_parser("quasi-sentences", help="a dictionary as text: each pair a sentence (XCOPA's D-corpus)")
     _add_options(quasi)
     quasi.set_defaults(run=_quasi_sentences)
@@ -38,29 +37,24 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def _quasi_sentences(options: argparse.Namespace) -> None:
-    _check(options)
-    count = _write(options.out, quasi_sentences(read_dictionary(options.dictionary, options.pairs)))
+    count = _write(options, quasi_sentences(read_dictionary(options.dictionary, options.pairs)))
     print(f"wrote {visible(options.out)}: {count:,} quasi-sentences")
 
 
 def _replace_terms(options: argparse.Namespace) -> None:
-    _check(options)
     replacer = TermReplacer(read_dictionary(options.dictionary, options.pairs))
-    count = _write(options.out, (replacer(line) for _, line in read_lines(options.text)))
+    count = _write(options, (replacer(line) for _, line in read_lines(options.text)))
     print(f"wrote {visible(options.out)}: {count:,} sentences, {replacer.replaced:,} terms replaced")
 
 
-def _check(options: argparse.Namespace) -> None:
+def _write(options: argparse.Namespace, lines: Iterable[str]) -> int:
     if options.pairs < 1:
         raise InputError(f"--pairs: expected 1 or more, found {options.pairs}.")
     require_new_file(options.out, options.overwrite)
-
-
-def _write(path: Path, lines: Iterable[str]) -> int:
     count = 0
-    with writing(path):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with atomic_file(path) as partial, partial.open("w", encoding="utf-8", newline="\n") as file:
+    with writing(options.out):
+        options.out.parent.mkdir(parents=True, exist_ok=True)
+        with atomic_file(options.out) as partial, partial.open("w", encoding="utf-8", newline="\n") as file:
             for line in lines:
                 file.write(f"{line}\n")
                 count += 1

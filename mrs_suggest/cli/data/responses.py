@@ -13,14 +13,12 @@ from mrs_suggest.common.errors import InputError
 def add_responses(verbs: argparse._SubParsersAction[CommandParser]) -> None:
     parser = verbs.add_parser("responses", help="make the response sets that a prepared mrs folder lacks")
     parser.add_argument("folder", type=Path, help="a prepared folder; the sets are added to it")
-    parser.add_argument(
-        "--language", nargs="+", default=[], metavar="CODE", help="only these (default: all without a set)"
-    )
+    parser.add_argument("--language", nargs="+", default=[], metavar="CODE", help="only these (default: all without)")
     parser.add_argument(
         "--file",
         type=Path,
-        help="read the set of one language from here: one reply per line, or reply, tab, count, or the official "
-        "response_lm_cluster.txt (default: the most frequent training replies)",
+        help="read one language's set: a reply per line, or reply, tab, count, or the official response_lm_cluster.txt "
+        "(default: count the training replies)",
     )
     parser.add_argument("--out", type=Path, help="write a copy of the folder with the sets here instead")
     parser.add_argument("--overwrite", action="store_true", help="replace --out if it exists")
@@ -29,10 +27,10 @@ def add_responses(verbs: argparse._SubParsersAction[CommandParser]) -> None:
         "--min-reply-count",
         type=int,
         default=PAPER_MIN_REPLY_COUNT,
-        help=f"leave rarer replies out (default {PAPER_MIN_REPLY_COUNT}, section 2.1; use 1 for small folders)",
+        help=f"leave rarer replies out (default {PAPER_MIN_REPLY_COUNT}; use 1 for small folders)",
     )
     parser.add_argument(
-        "--max-responses", type=int, default=MAX_RESPONSES, help=f"largest set (default {MAX_RESPONSES}, section 2.1)"
+        "--max-responses", type=int, default=MAX_RESPONSES, help=f"largest set (default {MAX_RESPONSES})"
     )
     parser.set_defaults(run=run_responses)
 

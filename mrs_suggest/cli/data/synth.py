@@ -26,23 +26,16 @@ def make_parser(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--comments", required=True, type=int, metavar="N", help="lines per month, about 1 KB each")
     parser.add_argument("--seed", type=int, default=0, help="the same seed writes the same lines (default 0)")
     parser.add_argument(
-        "--window",
-        type=int,
-        default=31,
-        metavar="LOG",
-        help="log2 of the zstd window in bytes (default 31, as the published dumps)",
+        "--window", type=int, default=31, metavar="LOG", help="log2 of the zstd window (default 31, as published)"
     )
     parser.add_argument(
         "--language-model",
         type=Path,
         metavar="FILE",
-        help="also write a small fastText model for the languages of these dumps (lid.176 is for real ones)",
+        help="also write a small fastText model for these languages",
     )
     parser.add_argument(
-        "--toxic-words",
-        type=Path,
-        metavar="DIR",
-        help="also write the made-up words that stand for toxic ones, for --toxicity words:DIR",
+        "--toxic-words", type=Path, metavar="DIR", help="also write word lists for --toxicity words:DIR"
     )
     parser.add_argument("--overwrite", action="store_true", help="replace dumps that this command wrote to --out")
     parser.set_defaults(run=run)
@@ -56,14 +49,9 @@ def run(options: argparse.Namespace) -> None:
     total = len(options.months) * max(options.comments, 0)
     with tqdm(total=total, unit=" lines", unit_scale=True, desc="synth", disable=not sys.stderr.isatty()) as bar:
         manifest = write_dumps(
-            options.out,
-            options.months,
-            options.comments,
-            options.seed,
-            window_log=options.window,
-            overwrite=options.overwrite,
-            progress=bar.update,
-        )
+            options.out, options.months, options.comments, options.seed, window_log=options.window,
+            overwrite=options.overwrite, progress=bar.update,
+        )  # fmt: skip
     for name, facts in manifest["files"].items():
         print(f"{name}  {facts['lines']:,} lines, {facts['bytes']:,} bytes, {facts['compressed']:,} packed")
     for name, facts in manifest["profiles"].items():

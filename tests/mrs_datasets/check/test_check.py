@@ -247,11 +247,6 @@ def test_lists_of_translations_and_nulls_that_may_be(tmp_path: Path) -> None:
     assert rules["error", "weights that do not sum to 1"] == ("row 1: say b",)
 
 
-def test_repeated_pairs_of_mrs_are_a_warning(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["data", "check", "sample"]) == 0
-    assert "0 errors" in capsys.readouterr().out
-
-
 def test_a_message_of_training_with_another_reply_is_told(tmp_path: Path) -> None:
     folder = Path(shutil.copytree(SAMPLE, tmp_path / "sample"))
     before = found(folder)

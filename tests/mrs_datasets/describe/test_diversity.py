@@ -108,19 +108,6 @@ def test_typology_is_the_mean_entropy_of_the_known_values() -> None:
     assert typology_index(gaps) == 0.5
 
 
-@given(st.lists(st.lists(st.sampled_from([0, 1, None]), min_size=4, max_size=4), min_size=1, max_size=6))
-def test_typology_lies_in_its_range_whatever_the_order_and_the_names_of_the_values(rows) -> None:
-    vectors = [dict(zip("abcd", row, strict=True)) for row in rows]
-    if all(value is None for row in rows for value in row):
-        with pytest.raises(InputError, match="no language has a value"):
-            typology_index(vectors)
-        return
-    index = typology_index(vectors)
-    assert 0 <= index <= 1
-    flipped = [{name: None if value is None else 1 - value for name, value in vector.items()} for vector in vectors]
-    assert typology_index(flipped[::-1]) == pytest.approx(index)
-
-
 @pytest.mark.parametrize(
     ("vectors", "told"), [([], "at least one language"), ([{"a": 0.5}], "a: expected 0, 1 or None")]
 )

@@ -75,12 +75,6 @@ def test_plain_datasets_loads_every_config_with_its_types(prepared: Path, rows, 
             assert [tuple(row.values()) for row in loaded[split]] == rows(prepared, config, split)
 
 
-def test_without_a_name_plain_datasets_takes_the_first_config(prepared: Path) -> None:
-    from datasets import load_dataset
-
-    assert load_dataset(str(prepared), split="test")[:] == {"message": ["Ready?"], "reply": ["Almost"]}
-
-
 @pytest.mark.parametrize(
     ("files", "limits"),
     [
@@ -272,15 +266,6 @@ def test_an_edited_file_is_not_read_stale(prepared: Path) -> None:
     assert open_prepared(str(prepared)).load("en", "test")["reply"][:] == ["Always"]
 
 
-def test_two_folders_of_one_name_are_not_mixed_up(prepared: Path, tmp_path: Path) -> None:
-    other = tmp_path / "elsewhere" / "prepared"
-    shutil.copytree(prepared, other)
-    (file,) = (other / "data" / "en").glob("test-*")
-    pq.write_table(pa.table([["Ready?"], ["Always"]], PAIR_SCHEMA), file)
-    assert open_prepared(str(prepared)).load("en", "test")["reply"][:] == ["Almost"]
-    assert open_prepared(str(other)).load("en", "test")["reply"][:] == ["Always"]
-
-
 def test_the_identity_follows_the_contents_of_the_languages_used(prepared: Path, tmp_path: Path) -> None:
     def identity(folder: Path, *languages: str) -> str:
         return open_prepared(str(folder)).identity(languages)["content_hash"]
@@ -316,10 +301,3 @@ def test_a_hub_id_and_the_sample_are_told_from_folders(tmp_path: Path, monkeypat
     assert open_prepared("org/mrs", "v1").revision == "v1"
     assert len(open_prepared("sample").languages()) == 10
     assert open_prepared("sample").identity(["es"])["title"] == "MRS sample"
-
-
-def test_damaged_parquet_is_refused_in_a_sentence(prepared: Path) -> None:
-    (file,) = (prepared / "data" / "en").glob("test-*")
-    file.write_bytes(b"not Parquet")
-    with pytest.raises(InputError, match=r"test-00000-of-00001\.parquet"):
-        open_prepared(str(prepared)).load("en", "test")
