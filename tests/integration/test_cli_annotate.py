@@ -195,7 +195,7 @@ def test_nothing_is_replaced_unasked(
     assert load(file_of(made, 2))[0]["preference"]
     (tmp_path / "home").mkdir()
     (tmp_path / "home" / "thesis.txt").write_text("x")
-    assert "not made here" in refused(run("make", *files, "--out", tmp_path / "home", "--overwrite"))
+    assert "not look like mrs-suggest output" in refused(run("make", *files, "--out", tmp_path / "home", "--overwrite"))
 
 
 # --- mrs annotate read

@@ -275,7 +275,7 @@ def test_a_data_set_in_the_place_is_kept(build, tmp_path: Path) -> None:
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "mine.txt").write_text("mine")
     assert_refused(build(tmp_path), "out", "exists already")
-    assert_refused(build(tmp_path, "--overwrite", "--workers", 1), "no report.json", "not made here")
+    assert_refused(build(tmp_path, "--overwrite", "--workers", 1), "no report.json", "not look like mrs-suggest output")
     assert [path.name for path in (tmp_path / "out").iterdir()] == ["mine.txt"]
 
 

@@ -121,7 +121,7 @@ def test_every_refusal_is_one_sentence_and_leaves_nothing(run: Command, tmp_path
         ((nan,), "encoder.layers.0.fc1.bias has values that are not finite"),
         ((misshapen,), "encoder.layers.1.fc1.bias has shape (3,), the others require (24,)"),
         ((good, "--tokenizer", work / "none"), "--tokenizer"),
-        ((good, "--language-tags", work / "none.txt", "--tokenizer", xlmr), "--language-tags"),
+        ((good, "--language-tags", work / "none.txt", "--tokenizer", xlmr), "none.txt: cannot read the file"),
     ]:
         code, printed, errors = run(*arguments, "--out", work / "deep" / "out")
         assert (code, printed) == (2, "")

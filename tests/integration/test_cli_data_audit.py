@@ -102,7 +102,7 @@ def test_nothing_is_replaced_unasked(run: Run, folder: Path, tmp_path: Path) -> 
     assert "annotator-1 (1).csv has been filled in" in refused(run("make", folder, "--out", out, "--overwrite"))
     (tmp_path / "home").mkdir()
     (tmp_path / "home" / "thesis.txt").write_text("x")
-    assert "not made here" in refused(run("make", folder, "--out", tmp_path / "home", "--overwrite"))
+    assert "not look like mrs-suggest output" in refused(run("make", folder, "--out", tmp_path / "home", "--overwrite"))
 
 
 def test_bad_input(run: Run, folder: Path, tmp_path: Path) -> None:

@@ -46,7 +46,7 @@ class Search:
     def __post_init__(self) -> None:
         for name in ("beams", "max_tokens", "batch_tokens"):
             if getattr(self, name) < 1:
-                option = f"--translation-{name.replace('_', '-')}"
+                option = f"--{name.replace('_', '-')}"
                 raise InputError(f"{option} {getattr(self, name)}: expected a whole number from 1.")
 
 

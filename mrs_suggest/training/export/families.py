@@ -100,7 +100,7 @@ def families() -> Mapping[str, Family]:
     for module in iter_modules(mrs_suggest.training.__path__):
         if module.ispkg:
             importlib.import_module(f"mrs_suggest.training.{module.name}")
-    return MappingProxyType(_REGISTERED)
+    return MappingProxyType(dict(sorted(_REGISTERED.items())))
 
 
 def family_of(record: Record, where: Path | str = RECORD) -> Family:

@@ -143,9 +143,9 @@ def test_all_phrases_are_compiled_when_asked() -> None:
         ("[my] dad", r"'\[my\] dad' has to begin with a word, and so has what follows a &"),
         ("a & ", "'a & ' has to begin with a word, and so has what follows a &"),
         ("a & b & c & d", "'a & b & c & d' has more than 2 &"),
-        ("(a", r"'\(a' has brackets that do not pair"),
-        ("a)", r"'a\)' has brackets that do not pair"),
-        ("a [b", r"'a \[b' has brackets that do not pair"),
+        ("(a", r"'\(a' has unbalanced brackets"),
+        ("a)", r"'a\)' has unbalanced brackets"),
+        ("a [b", r"'a \[b' has unbalanced brackets"),
         ("<kin> died", "'<kin> died' names the group <kin>, which is not under `groups`"),
     ],
 )

@@ -219,7 +219,7 @@ def test_an_adapter_is_saved_over_an_older_one_only(checkpoint: Path, tmp_path: 
     torch.testing.assert_close(vectors(load_adapter(folder)), vectors(model.eval()), rtol=0, atol=1e-5)  # type: ignore[arg-type]
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "letter.txt").write_text("dear")
-    with pytest.raises(InputError, match=r"has no adapter\.json"):
+    with pytest.raises(InputError, match=r"does not look like mrs-suggest output \(no adapter\.json\)"):
         save_adapter(model, tmp_path / "mine", str(checkpoint), None)
     assert (tmp_path / "mine" / "letter.txt").read_text() == "dear"
 

@@ -112,7 +112,7 @@ CASES: dict[str, tuple[str, Damage, str]] = {
     "tune: seed": (TUNE + "top --seed -1", _nothing, "--seed -1"),
     "tune: exists": ("tune {pooled} --data {data} --rule top --out {data}", _nothing, "exists already"),
     "tune: not a filter": (
-        "tune {pooled} --data {data} --rule top --overwrite --out {data}", _nothing, "was not made here"
+        "tune {pooled} --data {data} --rule top --overwrite --out {data}", _nothing, "not look like mrs-suggest output"
     ),
     "filter: no filter": (FILTER + "{data}", _nothing, "not a filter"),
     "filter: not JSON": (FILTER + "{trees}", lambda files: (files["trees"] / SETTINGS).write_text("{"), "as JSON"),

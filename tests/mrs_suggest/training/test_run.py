@@ -288,7 +288,7 @@ def test_what_is_no_model_is_not_published(tmp_path: Path) -> None:
     make_files(tmp_path, "run.json", "modules.json", "response_index/es/vectors.safetensors")
     with pytest.raises(InputError, match="has no weights"):
         publication(tmp_path, {"trainer": "retrieval"}, "org/m", "# Card")
-    families = "retrieval, generation, text_generation, staple_generation, multiple_choice, pretraining, understanding"
+    families = "generation, multiple_choice, pretraining, retrieval, staple_generation, text_generation, understanding"
     with pytest.raises(InputError, match=f"expected the trainer to be one of {families}, found 'x'"):
         publication(tmp_path, {"trainer": "x"}, "org/m", "# Card")
 
@@ -297,6 +297,7 @@ def test_only_the_adapters_own_files_are_published(tmp_path: Path) -> None:
     make_files(tmp_path, *RETRIEVER, *PRIVATE, *(f"adapter/{name}" for name in ADAPTER))
     record = {"version": 2, "family": "retrieval", "base": "org/base", "revision": None, "fingerprint": "0"}
     shape = {"pooling": "mean", "message_tokens": 4, "reply_tokens": 4, "encoders": "two"}
+    shape |= {"query_prompt": "", "reply_prompt": "", "normalize": False, "layers": None, "seed": 0}
     (tmp_path / "adapter" / "adapter.json").write_text(json.dumps({**record, **shape}))
     metrics = {"systems": {"Model": {"pooled": {}}}, "signatures": {}}
     (tmp_path / "run.json").write_text(json.dumps({"trainer": "retrieval", "metrics": metrics}))

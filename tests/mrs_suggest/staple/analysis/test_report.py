@@ -171,7 +171,7 @@ def test_a_folder_is_replaced_only_if_it_is_a_report(
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "notes.txt").write_text("mine")
     assert main([*words, str(tmp_path / "mine"), "--overwrite"]) == 2
-    assert "has no report.json" in capsys.readouterr().err
+    assert "(no report.json)" in capsys.readouterr().err
     assert (tmp_path / "mine" / "notes.txt").read_text() == "mine"
 
 

@@ -11,10 +11,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import yaml
 from huggingface_hub import ModelCard
 from huggingface_hub.repocard_data import model_index_to_eval_results
+from safetensors.numpy import save_file
 from transformers import TrainerState
 from transformers.trainer_utils import SchedulerType
 
@@ -490,7 +492,7 @@ def test_a_record_of_an_older_release_is_named(run: Path) -> None:
 def test_a_dry_run_prints_files_and_card(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (run / "checkpoint-2").mkdir()
     (run / "checkpoint-2" / "x.bin").touch()
-    (run / "model.safetensors").touch()
+    save_file({"weight": np.zeros(1, np.float32)}, run / "model.safetensors")
     assert models.main(["publish", str(run), "--repo", "org/m", "--dry-run"]) == 0
     listed, _, card = capsys.readouterr().out.partition("\nREADME.md:\n\n")
     assert [line.split()[-1] for line in listed.partition("\n\nstays")[0].strip().splitlines()[1:]] == [
