@@ -308,14 +308,11 @@ def test_a_line_of_a_gigabyte(dumps: Path, lid_model: Path, tmp_path: Path) -> N
     assert peak < 500 << 10
 
 
-def test_a_wrong_model_is_told_before_anything_is_read(
-    build: Call, lid_model: Path, dumps: Path, tmp_path: Path
-) -> None:
+def test_a_wrong_model_is_told_before_anything_is_read(build: Call, dumps: Path, tmp_path: Path) -> None:
     wrong = tmp_path / "wrong.bin"
     for content, words in (
         (b"", "but the file is not one"),
         (b"no model at all", "expected a fastText model"),
-        (lid_model.read_bytes()[:-1000], "damaged or incomplete"),
     ):
         wrong.write_bytes(content)
         assert_refused(build("--language-model", wrong), "wrong.bin", words)
