@@ -2,15 +2,7 @@
 
 from __future__ import annotations
 
-from mrs_suggest.models.exports import CTRANSLATE2_FILES
-from mrs_suggest.suggest.language_detector import DETECTOR
-from mrs_suggest.training.export.allowlist import ADAPTER_OF_RUN, GENERATOR_FILES
 from mrs_suggest.training.export.families import Family, register
+from mrs_suggest.training.generation import FAMILY as GENERATION
 
-FAMILY = register(
-    Family(
-        "staple_generation",
-        (*GENERATOR_FILES, DETECTOR, *ADAPTER_OF_RUN, *CTRANSLATE2_FILES),
-        "mrs_suggest.training.staple.card:staple_card",
-    )
-)
+FAMILY = register(Family("staple_generation", GENERATION.files, "mrs_suggest.training.staple.card:staple_card"))
