@@ -7,11 +7,11 @@ import json
 import socket
 import struct
 import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
+from types import SimpleNamespace
 
 import httpx
 import pytest
@@ -120,7 +120,7 @@ def test_other_refusals_are_not_repeated() -> None:
 
 def test_pauses_grow_with_jitter_and_last_as_long_as_the_server_says(monkeypatch: pytest.MonkeyPatch) -> None:
     pauses: list[float] = []
-    monkeypatch.setattr(time, "sleep", pauses.append)
+    monkeypatch.setattr("mrs_suggest.serving.client.time", SimpleNamespace(sleep=pauses.append))  # not of other threads
     date = format_datetime(datetime.now(UTC) + timedelta(seconds=40), usegmt=True)
     past = format_datetime(datetime.now(UTC) - timedelta(days=1), usegmt=True)
     busy = [
