@@ -29,7 +29,7 @@ OPTIONS: list[object] = [
 ]  # fmt: skip
 TEXT: list[object] = ["--text", "ht=ht.txt", "en=en.txt", "--test_text", "ht=test.txt"]
 PAIRS: list[object] = ["--parallel", "en-ht=pairs.tsv"]
-MIXED: list[object] = [*TEXT, *PAIRS, "--objective", "mlm", "tlm", "--shares", 3, 1, "--restart_positions", "true"]
+MIXED: list[object] = [*TEXT, *PAIRS, "--objective", "mlm", "tlm", "--shares", 3, 1]
 
 
 def sentence(draw: random.Random, letters: str) -> str:
@@ -145,7 +145,7 @@ def test_translations_alone_train_and_are_tested(folder: Callable[[str], Path]) 
     metrics = found["metrics"]
     assert {"validation_perplexity_en-ht", "test_perplexity_en-ht"} <= metrics.keys()
     assert "rows:pairs|tok:" in metrics["signature"]
-    assert "rows:pairs|positions:restarted|tok:" in record(folder("whole"))["metrics"]["tlm_signature"]
+    assert "rows:pairs|tok:" in record(folder("whole"))["metrics"]["tlm_signature"]
     _, front, _ = (folder("pairs") / "README.md").read_text(encoding="utf-8").split("---\n", 2)
     assert yaml.safe_load(front)["language"] == ["en", "ht"]
 
@@ -223,10 +223,8 @@ def test_bad_input_is_refused_in_a_sentence(refused: Callable[..., str], workpla
         ("--held_out", "0"): "--held_out 0: nothing is held out for validation",
         ("--peft", "lora"): "--peft lora: base has no language-model head, and adapters would leave a fresh one",
         ("--peft", "lora", "--frozen_encoder", "true"): "--frozen_encoder: adapters leave embeddings and head",
-        ("--new_pieces", "5"): "--new_pieces: the tokenizer is of the kind BPE",
         ("--languages", "en"): "--languages: chooses among those of --data",
         ("--objective", "mlm", "tlm"): "--objective tlm: reads translations; pass --parallel LANG-LANG=FILE",
-        ("--language_ids", "true"): "--language_ids: base (bert) has no embeddings of languages, as XLM has",
         ("--streaming", "true"): "--streaming: a run reads its text before it trains; pass --max_train_examples",
         ("--metric_for_best_model", "mean_loss"): "--metric_for_best_model mean_loss: is the mean of several",
         (*PAIRS, "--objective", "mlm", "tlm", "--parallel_columns", "en"): "--parallel_columns: expected two names",

@@ -17,8 +17,8 @@ from mrs_suggest.training.export.card import (
 
 TEMPLATE, SEQ2SEQ_TEMPLATE = "pretraining.md", "pretraining_seq2seq.md"
 SHOWN = (
-    "objective", "shares", "max_tokens", "packing", "masked_share", "whole_words", "restart_positions", "language_ids",
-    "sampling_alpha", "batches", "frozen_encoder", "new_pieces", *SHARED,
+    "objective", "shares", "max_tokens", "packing", "masked_share", "whole_words", "sampling_alpha",
+    "batches", "frozen_encoder", *SHARED,
 )  # fmt: skip
 SEQ2SEQ_SHOWN = (
     "objective", "shares", "noise", "span_share", "span_length", "future_tokens", "decoder", "decoder_layers",
@@ -95,9 +95,7 @@ def _what_trained(record: Record, adapter: bool) -> str:
         if "start" in metrics:
             what = f"Encoder and decoder were trained; they began from {metrics['start']}."
     head = " The base model has no such head, so it began fresh." if metrics.get("head") == "fresh" else ""
-    pieces = metrics.get("new_pieces")
-    more = f" {pieces:,} pieces of the text were added to the vocabulary." if pieces else ""
-    return what + head + more
+    return what + head
 
 
 def _figures(metrics: Record) -> str:

@@ -69,7 +69,7 @@ def _require_read(options: PretrainingArguments, reads: set[str]) -> None:
     """Refuse text that no objective reads, and an objective without text."""
     own = {
         "text": ("text", "validation_text", "test_text", "text_column", "data", "languages"),
-        "parallel": ("parallel", "validation_parallel", "test_parallel", "parallel_columns", "restart_positions"),
+        "parallel": ("parallel", "validation_parallel", "test_parallel", "parallel_columns"),
     }
     why = {
         "text": "translations alone, --parallel, are read by",

@@ -5,21 +5,19 @@ from __future__ import annotations
 import hashlib
 import sys
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
-from mrs_datasets.texts.text_sources import languages_of
 from mrs_metrics.signature import signature
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.evaluation.language_data import EVALUATION_SEED
 from mrs_suggest.models.checkpoint_loading import load_fast_tokenizer
-from mrs_suggest.models.generation.new_pieces import add_pieces, embed_pieces
 from mrs_suggest.models.generation.padding import IGNORED
 from mrs_suggest.models.pretraining.masked_lm import (
     HeadAt,
@@ -29,15 +27,7 @@ from mrs_suggest.models.pretraining.masked_lm import (
     token_losses,
 )
 from mrs_suggest.models.pretraining.masking import SHARE, MaskingCollator, Vocabulary, vocabulary_of
-from mrs_suggest.models.pretraining.translation_masking import (
-    Positions,
-    TranslationCollator,
-    language_numbers,
-    position_table,
-    restartable_positions,
-)
 from mrs_suggest.models.retrieval.tiny import build_tiny
-from mrs_suggest.training.export.card import Record
 from mrs_suggest.training.options import TINY, trains_lora
 from mrs_suggest.training.pretraining.objective import Objective, Pretrained
 from mrs_suggest.training.pretraining.options import PretrainingArguments
@@ -52,17 +42,10 @@ MASK = "[MASK]"  # of `tiny`
 
 @dataclass(frozen=True)
 class EncoderState:
-    """What masking needs to know of an encoder: of masked language modelling and of that of translations.
-
-    Attributes:
-        positions: how the second text of a row begins anew; None: it does not.
-        languages: numbers of the languages that the model is told; None: it is told none.
-    """
+    """What masking needs to know of an encoder: of masked language modelling and of that of translations."""
 
     vocabulary: Vocabulary
     head_at: HeadAt
-    positions: Positions | None = None
-    languages: Mapping[str, int] | None = None
 
 
 class MaskedLanguageModelling(Objective):
@@ -86,35 +69,17 @@ class MaskedLanguageModelling(Objective):
                 f"--peft lora: {name} has no language-model head, and adapters would leave a fresh one untrained; "
                 "train one with --frozen_encoder true first, and start from that run."
             )
-        if options.new_pieces:
-            old, (tokenizer, pieces) = tokenizer, add_pieces(tokenizer, data.texts(), options.new_pieces)
-            embed_pieces(model, old, tokenizer, pieces, training.seed)
-            vocabulary = vocabulary_of(tokenizer, name)
-            notes["new_pieces"] = len(pieces)
         if options.frozen_encoder:
             notes["trained_parameters"] = freeze_encoder(model)
         _require_length(model, options.max_tokens)
         if training.process_index == 0:
             _tell(name, notes, options.whole_words and not vocabulary.has_words)
-        positions = restartable_positions(model, name) if options.restart_positions else None
-        languages = language_numbers(model, name) if options.language_ids else None
-        return Pretrained(model, tokenizer, notes, EncoderState(vocabulary, HeadAt(model), positions, languages))
+        return Pretrained(model, tokenizer, notes, EncoderState(vocabulary, HeadAt(model)))
 
     def encode(
         self, sentences: Sequence[str], parts: Pretrained, options: PretrainingArguments, pack: bool, where: str
     ) -> Encoded:
         return encode(sentences, parts.tokenizer, options.max_tokens, pack, where)
-
-    def shared(self, language: str, parts: Pretrained, where: str) -> Record:
-        numbers = parts.state.languages
-        if numbers is None:
-            return {}
-        codes = languages_of(language) or (language,)
-        for code in codes:
-            if code not in numbers:
-                have = " ".join(sorted(numbers))
-                raise InputError(f"--language_ids: {where}: the model has no embedding of {code}; it has {have}.")
-        return {"languages": [numbers[code] for code in codes]}
 
     def collator(self, parts: Pretrained, options: PretrainingArguments, seed: int) -> MaskingCollator:
         return _collator(parts, options.masked_share, options.whole_words, seed)
@@ -138,17 +103,15 @@ class MaskedLanguageModelling(Objective):
 
     def signature(self, parts: Pretrained) -> str:
         tokens = f"{parts.model.config.model_type}-{_vocabulary_hash(parts.tokenizer)}"
-        pairs = self.reads == "parallel"
+        rows = "pairs" if self.reads == "parallel" else None
         return signature(
-            "masked_perplexity", avg="token", log="natural", masked=SHARE, seed=EVALUATION_SEED,
-            rows="pairs" if pairs else None, positions="restarted" if pairs and parts.state.positions else None,
-            languages=True if parts.state.languages is not None else None, tok=tokens,
-        )  # fmt: skip
+            "masked_perplexity", avg="token", log="natural", masked=SHARE, seed=EVALUATION_SEED, rows=rows, tok=tokens
+        )
 
 
-def _collator(parts: Pretrained, share: float, whole_words: bool, seed: int) -> TranslationCollator:
-    pad, state = int(parts.tokenizer.pad_token_id or 0), parts.state
-    return TranslationCollator(pad, state.vocabulary, share, whole_words, seed, positions=state.positions)
+def _collator(parts: Pretrained, share: float, whole_words: bool, seed: int) -> MaskingCollator:
+    pad = int(parts.tokenizer.pad_token_id or 0)
+    return MaskingCollator(pad, parts.state.vocabulary, share, whole_words, seed)
 
 
 def _vocabulary_hash(tokenizer: PreTrainedTokenizerFast) -> str:
@@ -156,8 +119,10 @@ def _vocabulary_hash(tokenizer: PreTrainedTokenizerFast) -> str:
 
 
 def _require_length(model: PreTrainedModel, most: int) -> None:
-    """Refuse rows that are longer than the encoder's table of positions."""
-    if (table := position_table(model)) is not None:
+    """Refuse rows that are longer than the encoder's table of positions, if it has one."""
+    named = ((name, part) for name, part in model.named_modules() if isinstance(part, nn.Embedding))
+    table = next((part for name, part in named if name.endswith("position_embeddings")), None)
+    if table is not None:
         reads = table.num_embeddings - (0 if table.padding_idx is None else table.padding_idx + 1)
         if most > reads:
             raise InputError(f"--max_tokens {most}: the encoder reads {reads} tokens at most; pass that or less.")
@@ -166,8 +131,6 @@ def _require_length(model: PreTrainedModel, most: int) -> None:
 def _tell(name: str, notes: dict[str, Any], no_words: bool) -> None:
     if notes["head"] == "fresh" and name != TINY:
         print(f"note: {name} has no language-model head; a fresh one is trained with it.", file=sys.stderr)
-    if "new_pieces" in notes:
-        print(f"note: {notes['new_pieces']:,} pieces of the text were added to the vocabulary.", file=sys.stderr)
     if "trained_parameters" in notes:
         print(f"note: the encoder is frozen; {notes['trained_parameters']:,} parameters train.", file=sys.stderr)
     if no_words:

@@ -49,7 +49,7 @@ OPTIONS_OF = {
     "tiny_layers": ("xdae",),
     **dict.fromkeys(("decoder", "decoder_layers"), SEQ2SEQ),
 }
-OF_ENCODERS = ("masked_share", "whole_words", "language_ids", "frozen_encoder", "new_pieces")
+OF_ENCODERS = ("masked_share", "whole_words", "frozen_encoder")
 
 
 @dataclass
@@ -63,8 +63,6 @@ class PretrainingArguments(DecoderArguments):
         "tiny_layers",
         "span_share",
         "span_length",
-        "restart_positions",
-        "language_ids",
     )
     data: str = field(
         default="sample",
@@ -139,12 +137,6 @@ class PretrainingArguments(DecoderArguments):
         default=True,
         metadata={"help": "fill rows with several sentences (ours: no padding); else one each, cut off (tlm: a pair)"},
     )
-    restart_positions: bool = field(
-        default=False, metadata={"help": "tlm: the positions of the second text begin anew (XLM; XGLUE's do not)"}
-    )
-    language_ids: bool = field(
-        default=False, metadata={"help": "tell XLM-like models each token's language (XGLUE, section 3.1: no)"}
-    )
     masked_share: float = field(default=SHARE, metadata={"help": "of the tokens or words (BERT, section 3.1: .15)"})
     whole_words: bool = field(
         default=False, metadata={"help": "mask all pieces of a word or none (BERT's release of 2019-05-31)"}
@@ -176,9 +168,6 @@ class PretrainingArguments(DecoderArguments):
     )
     frozen_encoder: bool = field(
         default=False, metadata={"help": "train the head alone: the control for a checkpoint without one"}
-    )
-    new_pieces: int = field(
-        default=0, metadata={"help": "add so many pieces of the text to the vocabulary, for unseen scripts; 0: none"}
     )
     vocabulary: int = field(default=VOCABULARY, metadata={"help": "tiny: largest vocabulary"})
     tiny_layers: int = field(
@@ -220,7 +209,6 @@ def sound_pretraining(options: PretrainingArguments, training: TrainingArguments
         "held_out": 0,
         "max_tokens": 8,
         "length_window": 0,
-        "new_pieces": 0,
         "future_tokens": 1,
         "tiny_layers": 1,
     }
@@ -248,14 +236,10 @@ def sound_pretraining(options: PretrainingArguments, training: TrainingArguments
             raise InputError(
                 f"--validation: holds a part of --{kind} out, and there is --validation_{kind}; leave one out."
             )
-    if trains_lora(options):
-        for name in ("frozen_encoder", "new_pieces"):
-            if getattr(options, name):
-                raise InputError(f"--{name}: adapters leave embeddings and head as they are; leave --peft lora out.")
+    if trains_lora(options) and options.frozen_encoder:
+        raise InputError("--frozen_encoder: adapters leave embeddings and head as they are; leave --peft lora out.")
     if is_given(options, "tiny_layers") and options.model_name_or_path != TINY:
         raise InputError(f"--tiny_layers: {options.model_name_or_path} has its own layers; leave it out.")
-    if options.new_pieces and options.model_name_or_path == TINY:
-        raise InputError("--new_pieces: the tokenizer of `tiny` is trained on the text already; leave it out.")
     return options
 
 

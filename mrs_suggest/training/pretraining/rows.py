@@ -23,15 +23,13 @@ class TokenRows(Dataset[dict[str, Any]]):
 
     Args:
         rows: each the ids of a row with its special tokens.
-        seconds: of rows of two parts, where the second part begins.
 
     Attributes:
-        shared: what each row has beside its ids, such as its languages.
+        shared: what each row has in addition to its ids, such as its language.
     """
 
-    def __init__(self, rows: Iterable[Sequence[int]], seconds: Sequence[int] | None = None) -> None:
+    def __init__(self, rows: Iterable[Sequence[int]]) -> None:
         self.shared: dict[str, Any] = {}
-        self._seconds = None if seconds is None else np.asarray(seconds, dtype=np.int32)
         parts = [np.asarray(row, dtype=np.int32) for row in rows]
         self.lengths: NDArray[np.int64] = np.array([len(row) for row in parts], dtype=np.int64)
         self._ends = np.cumsum(self.lengths)
@@ -42,8 +40,7 @@ class TokenRows(Dataset[dict[str, Any]]):
 
     def __getitem__(self, number: int) -> dict[str, Any]:
         end = int(self._ends[number])
-        row = {"input_ids": self._ids[end - int(self.lengths[number]) : end].tolist(), **self.shared}
-        return row if self._seconds is None else {**row, "second": int(self._seconds[number])}
+        return {"input_ids": self._ids[end - int(self.lengths[number]) : end].tolist(), **self.shared}
 
 
 @dataclass(frozen=True)
@@ -109,8 +106,7 @@ def encode_pairs(
 ) -> Encoded:
     """Tokenize translations into rows of at most `most` tokens, a pair in each (Conneau and Lample 2019, section 3.4).
 
-    A row is the tokenizer's own row of two texts, such as `[CLS] a [SEP] b [SEP]`; its second part begins with the
-    first token that belongs to the second text alone (of `</s></s>` between them, the second one).
+    A row is the tokenizer's own row of two texts, such as `[CLS] a [SEP] b [SEP]`.
 
     Args:
         where: for the error.
@@ -124,7 +120,6 @@ def encode_pairs(
         raise InputError(f"--max_tokens {most}: leaves no room for two texts beside the special tokens; raise it.")
     special = set(tokenizer.all_special_ids)
     rows: list[list[int]] = []
-    seconds: list[int] = []
     cut = unknown = tokens = 0
     for first in range(0, len(pairs), BATCH):
         batch = pairs[first : first + BATCH]
@@ -141,9 +136,8 @@ def encode_pairs(
             cut += lengths != (len(one), len(two))
             tokens += sum(lengths)
             rows.append([*begin, *kept[0], *between, *kept[1], *end])
-            seconds.append(len(begin) + lengths[0] + min(1, len(between)))
     _require_known(rows, where)
-    return Encoded(TokenRows(rows, seconds), cut, unknown, tokens)
+    return Encoded(TokenRows(rows), cut, unknown, tokens)
 
 
 def fair_cut(one: int, two: int, room: int) -> tuple[int, int]:
@@ -173,9 +167,7 @@ def pair_frame(tokenizer: PreTrainedTokenizerFast) -> tuple[list[int], list[int]
 
 def _require_known(rows: Sequence[object], where: str) -> None:
     if not rows:
-        raise InputError(
-            f"{where}: the tokenizer knows no piece of this text; pass --new_pieces to add some, such as 5000."
-        )
+        raise InputError(f"{where}: the tokenizer knows no piece of this text; start from another encoder.")
 
 
 def frame(tokenizer: PreTrainedTokenizerFast) -> tuple[list[int], list[int]]:

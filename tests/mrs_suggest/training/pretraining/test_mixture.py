@@ -56,10 +56,6 @@ def test_what_cannot_share_a_run_is_refused_in_a_sentence() -> None:
             "--parallel: has no effect: translations are read by tlm, and there is only --objective",
         ),
         (
-            {"objective": ["mlm"], "parallel": [], "restart_positions": True},
-            "--restart_positions: has no effect: translations are read by tlm",
-        ),
-        (
             {"objective": ["tlm"], "text": ["ht=ht.txt"]},
             "--text: has no effect: translations alone, --parallel, are read by --objective tlm; leave it out.",
         ),
