@@ -9,6 +9,7 @@ without an error and without the adapted layers. Checkpoints hold `write_lora_st
 from __future__ import annotations
 
 import copy
+import hashlib
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -25,7 +26,6 @@ from mrs_suggest.common.errors import InputError, MissingExtraError, first_line
 from mrs_suggest.common.io.files import atomic_folder, atomic_write
 from mrs_suggest.common.io.manifest import again
 from mrs_suggest.models.checkpoint_loading import drawn, from_pretrained
-from mrs_suggest.models.fingerprints import fingerprint
 from mrs_suggest.models.starting_points import ADAPTER_RECORD, GENERATION, MULTIPLE_CHOICE, RETRIEVAL, UNDERSTANDING
 
 if TYPE_CHECKING:
@@ -432,6 +432,28 @@ def _plain(model: nn.Module) -> dict[str, Tensor]:
     full = tuple(f"{name}." for name in _in_full(model))
     weights = {name: value for name, value in sorted(model.state_dict().items()) if ".lora_" not in name}
     return {name.replace(".base_layer.", "."): value for name, value in weights.items() if not name.startswith(full)}
+
+
+def fingerprint(weights: Mapping[str, Tensor]) -> str:
+    """A hash of the names, types, shapes and all values of weights, in their order.
+
+    Where one tensor has several names, its values are read once. BLAKE2b, 1.7 s of CPU time for
+    the 579 MB of two small multilingual encoders.
+
+    Example:
+        >>> one, other = torch.zeros(1000), torch.zeros(1000)
+        >>> other[501] = 1e-9
+        >>> fingerprint({"weight": one}) == fingerprint({"weight": other})
+        False
+    """
+    digest = hashlib.blake2b(digest_size=16)
+    names: dict[tuple[int, torch.Size], str] = {}
+    for name, value in weights.items():
+        first = names.setdefault((value.data_ptr(), value.shape), name)
+        digest.update(f"{name} {first} {value.dtype} {tuple(value.shape)}\n".encode())
+        if first == name:
+            digest.update(value.detach().cpu().contiguous().flatten().view(torch.uint8).numpy().data)
+    return digest.hexdigest()
 
 
 def _tensors(path: Path, advice: str) -> dict[str, Tensor]:

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import json
 import mmap
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,7 +25,6 @@ _TYPES = {
     "F64": "<f8", "F32": "<f4", "F16": "<f2", "I64": "<i8", "I32": "<i4", "I16": "<i2", "I8": "<i1",
     "U64": "<u8", "U32": "<u4", "U16": "<u2", "U8": "<u1", "BOOL": "?", "BF16": "<u2",
 }  # fmt: skip
-_NUMBERS_AT_A_TIME = 1 << 20  # that are examined: bounds the memory
 
 
 def load_arrays(path: Path) -> dict[str, AnyArray]:
@@ -36,43 +35,11 @@ def load_arrays(path: Path) -> dict[str, AnyArray]:
         OSError: it cannot be read.
         ValueError: a type of number is not known.
     """
-    header, content, start = _mapped(path)
-    return {name: _array(content, start, name, facts) for name, facts in header.items()}
+    return dict(iter_arrays(path))
 
 
-class Contents(NamedTuple):
-    """How many tensors and numbers safetensors files hold, and the first tensor with NaN or infinity."""
-
-    tensors: int
-    numbers: int
-    not_finite: str | None
-
-
-def examine(path: Path) -> Contents:
-    """Look through a safetensors file; errors as `load_arrays`."""
-    header, content, start = _mapped(path)
-    numbers, not_finite = 0, None
-    for name, facts in header.items():
-        raw = {**facts, "dtype": "U16"} if facts["dtype"] == "BF16" else facts
-        array = _array(content, start, name, raw).reshape(-1)
-        numbers += array.size
-        if not_finite is None and not _is_finite(array, facts["dtype"]):
-            not_finite = name
-    return Contents(len(header), numbers, not_finite)
-
-
-def _is_finite(array: AnyArray, kind: str) -> bool:
-    if kind not in ("F64", "F32", "F16", "BF16"):
-        return True
-    for begin in range(0, array.size, _NUMBERS_AT_A_TIME):
-        some = array[begin : begin + _NUMBERS_AT_A_TIME]
-        if not ((some & 0x7F80) != 0x7F80 if kind == "BF16" else np.isfinite(some)).all():
-            return False
-    return True
-
-
-def _mapped(path: Path) -> tuple[dict[str, Any], mmap.mmap, int]:
-    """The header of a safetensors file, its memory-mapped content, and where the arrays begin in it."""
+def iter_arrays(path: Path) -> Iterator[tuple[str, AnyArray]]:
+    """As `load_arrays`, one array after the other."""
     with safe_open(path, framework="numpy"):  # checks the header, and that the file is as long as it says
         pass
     with path.open("rb") as file:
@@ -80,16 +47,13 @@ def _mapped(path: Path) -> tuple[dict[str, Any], mmap.mmap, int]:
         header: dict[str, Any] = json.loads(file.read(size))
         content = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)
     header.pop("__metadata__", None)
-    return header, content, 8 + size
-
-
-def _array(content: mmap.mmap, start: int, name: str, facts: Mapping[str, Any]) -> AnyArray:
-    kind, shape = facts["dtype"], facts["shape"]
-    if kind not in _TYPES:
-        raise ValueError(f"the array {name!r} is of the type {kind}, which is not read here")
-    count = int(np.prod(shape, dtype=np.int64))
-    found = np.frombuffer(content, _TYPES[kind], count, start + facts["data_offsets"][0]).reshape(shape)
-    return (found.astype(np.uint32) << 16).view(np.float32) if kind == "BF16" else found
+    for name, facts in header.items():
+        kind, shape = facts["dtype"], facts["shape"]
+        if kind not in _TYPES:
+            raise ValueError(f"the array {name!r} is of the type {kind}, which is not read here")
+        count = int(np.prod(shape, dtype=np.int64))
+        found = np.frombuffer(content, _TYPES[kind], count, 8 + size + facts["data_offsets"][0]).reshape(shape)
+        yield name, (found.astype(np.uint32) << 16).view(np.float32) if kind == "BF16" else found
 
 
 def save_arrays(arrays: Mapping[str, AnyArray], path: Path) -> None:

@@ -25,10 +25,16 @@ WEIGHTS = "model.bin"  # CTranslate2 accepts no other name; its own format, no p
 CTRANSLATE2_FILES = tuple(
     f"{CTRANSLATE2}/{name}" for name in (SETTINGS, "config.json", WEIGHTS, "shared_vocabulary.json")
 )
+# Extra -> what it is for, and its packages.
+PACKAGES = {
+    ONNX: ("export to ONNX", ("onnx", "onnxscript", "onnxruntime")),
+    CTRANSLATE2: ("export to CTranslate2", ("ctranslate2",)),
+}
 
 
-def require_packages(extra: str, purpose: str, *packages: str) -> None:
-    """Raise MissingExtraError if one of the packages that an extra brings is missing."""
+def require_packages(extra: str) -> None:
+    """Raise MissingExtraError if a package that an export needs, and its extra brings, is missing."""
+    purpose, packages = PACKAGES[extra]
     for package in packages:
         try:
             import_module(package)

@@ -25,7 +25,7 @@ from safetensors import SafetensorError
 
 from mrs_suggest.common.errors import InputError, first_line
 from mrs_suggest.common.io.manifest import again, require_undamaged
-from mrs_suggest.models.array_files import Contents, examine
+from mrs_suggest.models.array_files import iter_arrays
 from mrs_suggest.models.starting_points import ADAPTER_RECORD, GENERATOR
 
 # --- the bounds; all ours, well above the largest models that we know
@@ -73,9 +73,9 @@ def open_model_folder(folder: Path, verify: bool = False) -> None:
     numbers: Counter[Path] = Counter()
     for path in files:
         if path.suffix == ".safetensors":
-            found = _contents(path, folder)
-            tensors[path.parent] += found.tensors
-            numbers[path.parent] += found.numbers
+            for size in _sizes(path, folder):
+                tensors[path.parent] += 1
+                numbers[path.parent] += size
     for path in files:
         if path.name == "tokenizer.json":
             _try_patterns(path, folder)
@@ -142,14 +142,15 @@ def _is_settings(path: Path) -> bool:
     return _largest(path) != VOCABULARY_BYTES and path.stat().st_size <= SETTINGS_BYTES
 
 
-def _contents(path: Path, folder: Path) -> Contents:
+def _sizes(path: Path, folder: Path) -> Iterator[int]:
+    """How many numbers each tensor of a file has; all must be finite."""
     try:
-        found = examine(path)
+        for name, array in iter_arrays(path):
+            if array.dtype.kind == "f" and array.size and not np.isfinite([array.min(), array.max()]).all():
+                raise InputError(f"{path}: the tensor {name} has NaN or infinite numbers; {again(folder)}.")
+            yield array.size
     except (SafetensorError, OSError, ValueError) as error:
         raise InputError(f"{path}: damaged ({first_line(error)}); {again(folder)}.") from None
-    if found.not_finite is not None:
-        raise InputError(f"{path}: the tensor {found.not_finite} has NaN or infinite numbers; {again(folder)}.")
-    return found
 
 
 def _settings(path: Path, folder: Path) -> Any:

@@ -15,7 +15,7 @@ import pyarrow as pa
 from mrs_metrics.signature import signature
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.common.io.files import content_hash, require_new_file
-from mrs_suggest.models.exports import CTRANSLATE2
+from mrs_suggest.models.exports import CTRANSLATE2, require_packages
 from mrs_suggest.models.generation.decoding.monte_carlo import has_dropout, n_agreed
 from mrs_suggest.models.generation.decoding.nbest import fitting_batch, n_best, n_drawn
 from mrs_suggest.models.generation.decoding.sampling import Sampling
@@ -157,9 +157,7 @@ def decode(
     """
     require_new_file(out, overwrite)
     if search.ctranslate2:
-        from mrs_suggest.models.generation.ctranslate2_writer import require_ctranslate2
-
-        require_ctranslate2()
+        require_packages(CTRANSLATE2)
     for run in runs if search.dropout_passes and search.dropout_rate is None else ():
         if not has_dropout(run.config):
             raise InputError(

@@ -38,7 +38,7 @@ def write_ctranslate2(generator: Generator, folder: Path, target: Path, int8: bo
         MissingExtraError: the extra `ctranslate2` is not installed.
         InputError: CTranslate2 cannot convert the model, or search as its settings say.
     """
-    require_ctranslate2()
+    require_packages(CTRANSLATE2)
     kind, decoding = generator.model.config.model_type, generator.decoding
     if kind not in ARCHITECTURES:
         raise InputError(
@@ -62,11 +62,6 @@ def write_ctranslate2(generator: Generator, folder: Path, target: Path, int8: bo
         raise InputError(f"{folder}: CTranslate2 cannot convert the generator ({first_line(error)}).") from error
     settings = {"int8": int8, "end": end, "pad": pad, "decoding": as_json(generator.decoding)}
     (place / SETTINGS).write_text(json.dumps(settings, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
-
-
-def require_ctranslate2() -> None:
-    """Raise MissingExtraError if the extra is missing."""
-    require_packages(CTRANSLATE2, "export to CTranslate2", CTRANSLATE2)
 
 
 def converter(model: Any, folder: Path, end: int, pad: int, unknown: int | None) -> TransformersConverter:

@@ -26,10 +26,15 @@ from mrs_suggest.models.checkpoint_loading import OPTION, from_pretrained
 from mrs_suggest.models.generation.architectures.prophetnet import corrected, most_tokens
 from mrs_suggest.models.generation.decoding import beam_search
 from mrs_suggest.models.generation.decoding.beam_search import Hypothesis, decode, ends_and_pad
-from mrs_suggest.models.generation.decoding.forced_language import with_forced_token
 from mrs_suggest.models.generation.decoding.sampling import Sampling, sample
 from mrs_suggest.models.generation.decoding.settings import Decoding
-from mrs_suggest.models.generation.language_tokens import LanguageTokens, row_named, row_of, token_ids
+from mrs_suggest.models.generation.language_tokens import (
+    LanguageTokens,
+    row_named,
+    row_of,
+    token_ids,
+    with_forced_token,
+)
 from mrs_suggest.models.generation.padding import IGNORED, seq2seq_batch
 from mrs_suggest.models.generation.standalone import complete_tokenizer, default_language, generation_config
 from mrs_suggest.models.starting_points import GENERATION, GENERATOR, require_start

@@ -6,19 +6,21 @@ starts with. So nothing depends on the state of a tokenizer (`src_lang`), and ba
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.common.text.languages import KNOWN, LANGUAGES
+from mrs_suggest.models.checkpoint_loading import drawn
 
 if TYPE_CHECKING:
-    from transformers import PretrainedConfig, PreTrainedTokenizerBase
+    from transformers import PretrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
 
 # Places for a row's tokens.
 LANGUAGE, BEGIN, END, SEPARATOR, START = "<language>", "<begin>", "<end>", "<separator>", "<start>"
 OF_ROW = -1  # in a `TokenFrame`, the token that depends on the language
+ADDED_SEED = 42  # of the added tokens' vectors: equal for equal checkpoints, whatever a run's seed
 UNTOLD = "-untold"  # ends the name of a row whose decoder does not start with the language's token
 _MBART_REGIONS = {"de": "DE", "it": "IT", "sv": "SE", "ru": "RU"}  # the others of MRS's ten carry XX
 
@@ -68,8 +70,8 @@ ROWS = {
         LanguageTokens("encoder", lambda code: f"<2{code}>", (BEGIN,), (END,), (LANGUAGE,), (END,)),
         # mT5 (Xue et al. 2021) and ByT5 (Xue et al. 2022): no language token; the decoder starts with padding.
         LanguageTokens("plain", None, (), (END,), (START,), (END,)),
-        # A checkpoint of the row `plain` with an added token for each language (`decoding/forced_language.py`), which
-        # the decoder reads first, as mBART's (Liu et al. 2020, section 2.2).
+        # A checkpoint of the row `plain` with an added token for each language (`with_forced_token`), which the
+        # decoder reads first, as mBART's (Liu et al. 2020, section 2.2).
         LanguageTokens("told", lambda code: f"<to:{code}>", (), (END,), (START, LANGUAGE), (END,)),
     )
 }
@@ -86,6 +88,40 @@ def untold(row: LanguageTokens) -> LanguageTokens:
     if LANGUAGE not in row.prompt:
         return row
     return replace(row, name=f"{row.name}{UNTOLD}", prompt=(END,))
+
+
+def with_forced_token(
+    model: PreTrainedModel,
+    tokenizer: PreTrainedTokenizerBase,
+    row: LanguageTokens,
+    languages: Sequence[str],
+    forced: bool,
+) -> LanguageTokens:
+    """The row whose decoder starts with the language's token, or with an end token whatever the language.
+
+    mBART gives the decoder the language's token first (Liu et al. 2020, section 2.2), and so do the other checkpoints
+    with such tokens. A model that is trained on English can then be asked for another language; zero-shot training
+    decides whether it obeys.
+
+    If the checkpoint lacks such tokens (T5's families) and one is to be forced, they are added to the tokenizer, and
+    their vectors to the model, in place; they are drawn like the checkpoint's own, and learn only from pairs and text
+    in their language.
+    """
+    if not forced:
+        return untold(row)
+    told = ROWS["told"]
+    if LANGUAGE in row.prompt and row != told:
+        return row
+    assert told.tag is not None
+    tokenizer.add_special_tokens(
+        {"additional_special_tokens": [told.tag(code) for code in dict.fromkeys(languages)]},
+        replace_extra_special_tokens=False,
+    )
+    table: Any = model.get_input_embeddings()
+    if len(tokenizer) > table.num_embeddings:  # mT5's table has rows to spare
+        with drawn(ADDED_SEED):
+            model.resize_token_embeddings(len(tokenizer))
+    return told
 
 
 def row_named(name: str) -> LanguageTokens:

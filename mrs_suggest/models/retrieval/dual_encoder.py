@@ -114,9 +114,7 @@ def _assembled(routes: list[list[Module]], prompts: dict[str, str]) -> SentenceT
     )
 
 
-def shape_of(model: SentenceTransformer) -> dict[str, Any]:
-    """The arguments of `build_dual_encoder` that an adapter's record holds, in addition to revision and seed."""
-    return build_settings(model)
+shape_of = build_settings  # what an adapter's record holds, in addition to revision and seed
 
 
 def built_as(record: dict[str, Any], name: str) -> SentenceTransformer:

@@ -55,7 +55,7 @@ def write_onnx_encoder(model: SentenceTransformer, folder: Path, target: Path, i
         MissingExtraError: a package of the extra `onnx` is missing.
         InputError: the model has no encoder of transformers, or one that cannot be exported.
     """
-    require_onnx()
+    require_packages(ONNX)
     from sentence_transformers.sentence_transformer.modules import Transformer
 
     modules = routes_of(model)[0]
@@ -86,11 +86,6 @@ def write_onnx_encoder(model: SentenceTransformer, folder: Path, target: Path, i
         "prompt": prompts_of(model)[0],
     }
     (place / SETTINGS).write_text(json.dumps(settings, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
-
-
-def require_onnx() -> None:
-    """Raise MissingExtraError if a package of the extra is missing."""
-    require_packages(ONNX, "export to ONNX", "onnx", "onnxscript", "onnxruntime")
 
 
 def _write_graph(route: nn.Module, path: Path, length: int, folder: Path) -> None:

@@ -21,6 +21,7 @@ from transformers.modeling_outputs import QuestionAnsweringModelOutput, Sequence
 from mrs_suggest.models.understanding.text_rows import ANSWER, TAGS
 
 MODEL_TYPE = "mrs_understanding"
+OF_TOKENS = (TAGS, ANSWER)  # kinds with scores of each token
 SPREAD = 0.02  # standard deviation of fresh weights, as BERT's
 
 
@@ -93,31 +94,6 @@ def draw(module: nn.Module) -> None:
         module.reset_parameters()
 
 
-class FirstTokenHead(nn.Module):
-    """Scores of labels from the vector of the first token."""
-
-    def __init__(self, width: int, labels: int, dropout: float) -> None:
-        super().__init__()
-        self.dense, self.score, self.drop = nn.Linear(width, width), nn.Linear(width, labels), nn.Dropout(dropout)
-
-    def forward(self, states: Tensor) -> Tensor:
-        """(rows, tokens, width) -> (rows, labels)"""
-        hidden = torch.tanh(self.dense(self.drop(states[:, 0])))
-        return cast(Tensor, self.score(self.drop(hidden)))
-
-
-class TokenHead(nn.Module):
-    """Scores of each token."""
-
-    def __init__(self, width: int, labels: int, dropout: float) -> None:
-        super().__init__()
-        self.score, self.drop = nn.Linear(width, labels), nn.Dropout(dropout)
-
-    def forward(self, states: Tensor) -> Tensor:
-        """(rows, tokens, width) -> (rows, tokens, labels)"""
-        return cast(Tensor, self.score(self.drop(states)))
-
-
 class SharedBodyModel(PreTrainedModel):
     """The encoder and its heads.
 
@@ -143,8 +119,8 @@ class SharedBodyModel(PreTrainedModel):
         self.heads = nn.ModuleDict()
         for task, one in config.understanding.items():
             count = 2 if one["kind"] == ANSWER else len(one["labels"])
-            kind = TokenHead if one["kind"] in (TAGS, ANSWER) else FirstTokenHead
-            self.heads[task] = kind(width, count, config.dropout)
+            dense = [] if one["kind"] in OF_TOKENS else [nn.Dropout(config.dropout), nn.Linear(width, width), nn.Tanh()]
+            self.heads[task] = nn.Sequential(*dense, nn.Dropout(config.dropout), nn.Linear(width, count))
         if encoder is None:
             self.post_init()
         else:  # whose weights it would replace by fresh ones
@@ -172,8 +148,8 @@ class SharedBodyModel(PreTrainedModel):
         given = {"attention_mask": attention_mask, "token_type_ids": token_type_ids}
         given = {name: value for name, value in given.items() if value is not None}
         states = self.encoder(input_ids=input_ids, **given).last_hidden_state
-        scores = self.heads[task](states)
         kind = cast(Any, self.config).understanding[task]["kind"]
+        scores = self.heads[task](states if kind in OF_TOKENS else states[:, 0])
         if kind == ANSWER:
             return QuestionAnsweringModelOutput(start_logits=scores[..., 0], end_logits=scores[..., 1])
         return (TokenClassifierOutput if kind == TAGS else SequenceClassifierOutput)(logits=scores)

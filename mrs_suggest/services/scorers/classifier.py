@@ -3,23 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor
 
 from mrs_suggest.common.batches import by_length
 from mrs_suggest.common.errors import InputError
-from mrs_suggest.common.hub.hub import download, is_repo_id, split_revision
-from mrs_suggest.common.io.files import content_hash
 from mrs_suggest.common.text.text_services import ServiceFacts
-from mrs_suggest.models.checkpoint_loading import (
-    from_pretrained,
-    input_positions,
-    stated_license,
-    without_report,
-)
+from mrs_suggest.models.checkpoint_loading import from_pretrained, input_positions, without_report
+from mrs_suggest.services.checkpoints import located
 
 BATCH = 32  # ours: near the best rate on a CPU; a GPU takes more
 TOKENS = 32  # of a text on average, which limits the tokens of a batch; ours: padding is about a twentieth
@@ -28,15 +20,7 @@ BATCHES_AT_ONCE = 32  # ours: 1,024 texts, the most whose scores are lost if the
 TOXIC_LABELS = ("toxic", "toxicity", "hate", "hateful", "hate speech", "offensive", "abusive")
 SOFTMAX, SIGMOID = "single_label_classification", "multi_label_classification"
 WEIGHTS = "*.safetensors"
-SETTINGS = (
-    "config.json",
-    "tokenizer*",
-    "vocab*",
-    "merges.txt",
-    "*.model",
-    "special_tokens_map.json",
-    "added_tokens.json",
-)
+TOKENIZER = ("tokenizer*", "vocab*", "merges.txt", "*.model", "special_tokens_map.json", "added_tokens.json")
 
 
 class ClassifierScorer:
@@ -59,7 +43,8 @@ class ClassifierScorer:
     def __init__(
         self, name: str, label: str | None = None, batch_size: int | None = None, option: str = "--toxicity"
     ) -> None:
-        folder, version = _located(name)
+        checkpoint = located(name, (WEIGHTS, "config.json", *TOKENIZER), "*.json")
+        folder = checkpoint.folder
         if not any(folder.glob(WEIGHTS)):
             raise InputError(
                 f"{option} {name}: has no {WEIGHTS}; only safetensors are loaded, so convert the checkpoint, or pass "
@@ -82,18 +67,10 @@ class ClassifierScorer:
         self._model = model.to(self._device).eval()
         self._longest = min(int(self._tokenizer.model_max_length), input_positions(config) or 512)
         self._batch = batch_size or BATCH
+        self.at_once = self._batch * BATCHES_AT_ONCE
         shown = _names(config)[self._index]
-        self._facts = ServiceFacts(
-            "classifier", _shown(name), f"{version}, label {shown}", str(stated_license(folder / "README.md") or "")
-        )
-
-    @property
-    def facts(self) -> ServiceFacts:
-        return self._facts
-
-    @property
-    def at_once(self) -> int:
-        return self._batch * BATCHES_AT_ONCE
+        version = f"{checkpoint.version}, label {shown}"
+        self.facts = ServiceFacts("classifier", checkpoint.name, version, checkpoint.licence)
 
     def languages(self) -> None:
         """None: checkpoints do not state their languages reliably."""
@@ -108,29 +85,9 @@ class ClassifierScorer:
         for some in by_length(ids, self._batch, TOKENS * self._batch):
             batch = self._tokenizer.pad({"input_ids": [ids[number] for number in some]}, return_tensors="pt")
             logits = self._model(**batch.to(self._device)).logits
-            scores[some] = self._probabilities(logits).float().cpu()
+            shares = logits.softmax(-1) if self._softmax else logits.sigmoid()
+            scores[some] = shares[:, self._index].float().cpu()
         return [float(score) for score in scores.tolist()]
-
-    def _probabilities(self, logits: Tensor) -> Tensor:
-        """(texts, labels) -> (texts)"""
-        return logits.softmax(-1)[:, self._index] if self._softmax else logits[:, self._index].sigmoid()
-
-
-def _located(name: str) -> tuple[Path, str]:
-    """The folder of a checkpoint, and its version: the commit, or a hash of its files."""
-    path = Path(name)
-    if path.is_dir():
-        files = {file for pattern in (WEIGHTS, *SETTINGS) for file in path.glob(pattern) if file.is_file()}
-        return path, content_hash(files)
-    repo_id, revision = split_revision(name)
-    folder = download(repo_id, revision, (WEIGHTS, *SETTINGS, "*.json", "README.md"))
-    return folder, folder.name  # in the cache, the folder is named by the commit
-
-
-def _shown(name: str) -> str:
-    """The name for reports: of a folder, without its path."""
-    path = Path(name)
-    return path.resolve().name if path.is_dir() else name if not is_repo_id(name) else name.partition("@")[0]
 
 
 def _label_of(config: Any, label: str | None, what: str, option: str) -> tuple[int, bool]:

@@ -7,7 +7,7 @@ from pathlib import Path
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.common.hub.hub import is_repo_id
 from mrs_suggest.common.text.text_services import Scorer
-from mrs_suggest.services.scorers.posting import Poster
+from mrs_suggest.services.scorers import service
 
 WORDS = "words"
 PERSPECTIVE = "perspective"
@@ -46,15 +46,12 @@ def open_scorer(
 
         return read_words(Path(name.removeprefix(f"{WORDS}:")), option)
     if name == PERSPECTIVE or name.startswith(f"{PERSPECTIVE}:"):
-        from mrs_suggest.services.scorers.service import PERSPECTIVE_PER_SECOND, PERSPECTIVE_URL, PerspectiveScorer
-
-        url = name.removeprefix(PERSPECTIVE).removeprefix(":") or PERSPECTIVE_URL
-        header = ("x-goog-api-key", "")
-        return PerspectiveScorer(Poster(url, key_variable, header, per_second or PERSPECTIVE_PER_SECOND, option))
+        url = name.removeprefix(PERSPECTIVE).removeprefix(":") or service.PERSPECTIVE_URL
+        rate = per_second or service.PERSPECTIVE_PER_SECOND
+        return service.PerspectiveScorer(service.Poster(url, key_variable, ("x-goog-api-key", ""), rate, option))
     if name.startswith(("http://", "https://")):
-        from mrs_suggest.services.scorers.service import HttpScorer
-
-        return HttpScorer(Poster(name, key_variable, per_second=per_second, option=option), batch_size)
+        poster = service.Poster(name, key_variable, per_second=per_second, option=option)
+        return service.HttpScorer(poster, batch_size)
     if Path(name).is_dir() or (is_repo_id(name) and ":" not in name):
         from mrs_suggest.services.scorers.classifier import ClassifierScorer
 

@@ -31,17 +31,10 @@ class WordScorer:
         facts: of the lists.
     """
 
+    at_once = None  # a lookup in the cache takes as long as scoring
+
     def __init__(self, lists: Mapping[str, Holds], facts: ServiceFacts) -> None:
-        self._lists = lists
-        self._facts = facts
-
-    @property
-    def facts(self) -> ServiceFacts:
-        return self._facts
-
-    @property
-    def at_once(self) -> None:
-        """None: a lookup in the cache takes as long as scoring."""
+        self._lists, self.facts = lists, facts
 
     def languages(self) -> frozenset[str]:
         return frozenset(self._lists)

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 from mrs_suggest.common.errors import InputError, first_line
 from mrs_suggest.common.io.files import atomic_folder
 from mrs_suggest.common.text.language_id import default_model_path
-from mrs_suggest.models.exports import CTRANSLATE2
-from mrs_suggest.models.generation.ctranslate2_writer import ARCHITECTURES, MARIAN, converter, require_ctranslate2
+from mrs_suggest.models.exports import CTRANSLATE2, require_packages
+from mrs_suggest.models.generation.ctranslate2_writer import ARCHITECTURES, MARIAN, converter
 from mrs_suggest.models.generation.decoding.beam_search import ends_and_pad
 from mrs_suggest.models.generation.generator import TextCoder
-from mrs_suggest.services.translators.checkpoints import CTRANSLATE2_MODEL, OPTION, Checkpoint
+from mrs_suggest.services.checkpoints import CTRANSLATE2_MODEL, OPTION, Checkpoint
 from mrs_suggest.services.translators.seq2seq import (
     CheckpointTranslator,
     Search,
@@ -44,7 +44,7 @@ class ConvertedTranslator(CheckpointTranslator):
     """
 
     def __init__(self, checkpoint: Checkpoint, search: Search, quantization: str) -> None:
-        require_ctranslate2()
+        require_packages(CTRANSLATE2)
         self._quantization = quantization
         config, tokenizer = config_of(checkpoint), tokenizer_of(checkpoint)
         if config.model_type not in CONVERTED or getattr(tokenizer, "separate_vocabs", False):
@@ -102,7 +102,7 @@ class FolderTranslator(CheckpointTranslator):
     """
 
     def __init__(self, checkpoint: Checkpoint, search: Search) -> None:
-        require_ctranslate2()
+        require_packages(CTRANSLATE2)
         if not (checkpoint.folder / "tokenizer_config.json").is_file():
             raise InputError(
                 f"{OPTION} {checkpoint.name}: has no tokenizer; convert again with --copy_files tokenizer_config.json "

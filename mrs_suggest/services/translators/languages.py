@@ -16,7 +16,7 @@ from mrs_suggest.common.text.languages import KNOWN, find_language
 from mrs_suggest.models.generation.generator import Direction, TextCoder, read_generator_settings
 from mrs_suggest.models.generation.language_tokens import END, LANGUAGE, ROWS, START, LanguageTokens
 from mrs_suggest.models.starting_points import GENERATOR
-from mrs_suggest.services.translators.checkpoints import OPTION
+from mrs_suggest.services.checkpoints import OPTION
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
@@ -64,19 +64,23 @@ class Languages:
     def require(self, source: str, target: str) -> None:
         """Raise InputError, with the known directions, if the checkpoint does not know this one."""
         if self._own is not None:
-            direction, known = self._own.direction, self._own.languages
-            ok = direction.source == source and (
-                target in known if direction.target is None else target == direction.target
-            )
-            self._refuse_unless(
-                ok, source, target, f"{direction.source or '?'} to {direction.target or ' '.join(known)}"
-            )
+            direction = self._own.direction
+            targets = self._own.languages if direction.target is None else [direction.target]
+            ok = direction.source == source and target in targets
+            known = f"{direction.source or '?'} to {' '.join(targets)}"
         elif self._row is not None:
-            unknown = [code for code in (source, target) if self._code(code) is None]
-            codes = " ".join(code for code in KNOWN if self._code(code))
-            self._refuse_unless(not unknown, source, target, f"{codes}, and perhaps others")
+            ok = self._code(source) is not None and self._code(target) is not None
+            known = " ".join(code for code in KNOWN if self._code(code)) + ", and perhaps others"
         else:
-            self._require_marian(source, target)
+            tokenizer: Any = self._tokenizer
+            own, into = (str(getattr(tokenizer, side, None) or "") for side in ("source_lang", "target_lang"))
+            ok = _may_be(own, source) and bool(self._marian_token(target) if self._marian else _may_be(into, target))
+            known = f"{own or '?'} to {' '.join(sorted(self._marian)) or into or '?'}"
+        if not ok:
+            raise InputError(
+                f"{OPTION} {self._name}: does not translate {source} to {target} (it knows {known}); pass another one, "
+                f"such as --translator {target}=MODEL."
+            )
 
     def coder(self, config: Any, source: str, target: str, most: int) -> TextCoder:
         """Texts to ids and back, for one direction; sources are cut after `most` ids."""
@@ -103,25 +107,8 @@ class Languages:
         found: Any = self._tokenizer.convert_tokens_to_ids(token)
         return found is not None and found != self._tokenizer.unk_token_id
 
-    def _require_marian(self, source: str, target: str) -> None:
-        tokenizer: Any = self._tokenizer
-        own = str(getattr(tokenizer, "source_lang", None) or ""), str(getattr(tokenizer, "target_lang", None) or "")
-        targets = " ".join(sorted(self._marian)) or own[1] or "?"
-        into = self._marian_token(target) is not None if self._marian else _may_be(own[1], target)
-        self._refuse_unless(_may_be(own[0], source) and into, source, target, f"{own[0] or '?'} to {targets}")
-
     def _marian_token(self, target: str) -> str | None:
-        for name in _names(target):
-            if name in self._marian:
-                return self._marian[name]
-        return None
-
-    def _refuse_unless(self, ok: bool, source: str, target: str, known: str) -> None:
-        if not ok:
-            raise InputError(
-                f"{OPTION} {self._name}: does not translate {source} to {target} (it knows {known}); pass another one, "
-                f"such as --translator {target}=MODEL."
-            )
+        return next((self._marian[name] for name in _names(target) if name in self._marian), None)
 
 
 def _names(code: str) -> list[str]:

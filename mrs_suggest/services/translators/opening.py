@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.common.text.text_services import Translator
-from mrs_suggest.services.translators.checkpoints import OPTION, find_checkpoint
+from mrs_suggest.services.checkpoints import OPTION, find_translator
 from mrs_suggest.services.translators.seq2seq import Search, Seq2SeqTranslator, say_licence
 
 
@@ -18,7 +18,7 @@ def open_translator(name: str, search: Search | None = None, quantization: str |
         InputError: it is missing or damaged, or its family is unknown.
         MissingExtraError: it needs an extra.
     """
-    checkpoint, search = find_checkpoint(name), search or Search()
+    checkpoint, search = find_translator(name), search or Search()
     found: Translator
     if checkpoint.is_converted:
         from mrs_suggest.services.translators.ctranslate2_translator import FolderTranslator

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -19,7 +19,7 @@ from mrs_suggest.models.generation.architectures.prophetnet import corrected, mo
 from mrs_suggest.models.generation.decoding.beam_search import decode
 from mrs_suggest.models.generation.decoding.settings import Decoding
 from mrs_suggest.models.generation.generator import TextCoder
-from mrs_suggest.services.translators.checkpoints import OPTION, Checkpoint
+from mrs_suggest.services.checkpoints import OPTION, Checkpoint
 from mrs_suggest.services.translators.languages import NLLB, NLLB_LICENCE, Languages
 
 if TYPE_CHECKING:
@@ -70,19 +70,11 @@ class CheckpointTranslator(ABC):
         licence = checkpoint.licence
         if self._languages.family == NLLB and not licence:
             licence = NLLB_LICENCE
-        self._facts = ServiceFacts(self._languages.family, checkpoint.name, checkpoint.version, licence)
-        self._runtime = runtime
+        self.facts = ServiceFacts(self._languages.family, checkpoint.name, checkpoint.version, licence)
+        self.settings = {"beams": self._search.beams, "max_tokens": self._search.max_tokens, "runtime": runtime}
 
     def __reduce__(self) -> tuple[type[CheckpointTranslator], tuple[Any, ...]]:
         return type(self), (self._checkpoint, self._search)
-
-    @property
-    def facts(self) -> ServiceFacts:
-        return self._facts
-
-    @property
-    def settings(self) -> Mapping[str, object]:
-        return {"beams": self._search.beams, "max_tokens": self._search.max_tokens, "runtime": self._runtime}
 
     def require(self, source: str, target: str) -> None:
         """See `mrs_suggest.common.text.text_services.Translator`."""

@@ -13,9 +13,9 @@ from mrs_suggest.common.io.files import writing
 from mrs_suggest.common.text.predictions import SUGGESTIONS
 from mrs_suggest.evaluation.language_data import EVALUATION_SEED
 from mrs_suggest.evaluation.results import EvaluationConfig, SystemResult, difference, evaluate_system
-from mrs_suggest.models.exports import CTRANSLATE2
+from mrs_suggest.models.exports import CTRANSLATE2, require_packages
 from mrs_suggest.models.generation.ctranslate2_generator import ExportedGenerator
-from mrs_suggest.models.generation.ctranslate2_writer import require_ctranslate2, write_ctranslate2
+from mrs_suggest.models.generation.ctranslate2_writer import write_ctranslate2
 from mrs_suggest.models.generation.generator import Generator, ReplyWriter
 from mrs_suggest.models.starting_points import GENERATOR
 from mrs_suggest.suggest.generation_suggester import Writer
@@ -57,7 +57,7 @@ def export_generator(
     record = read_record(run)
     if record["trainer"] != GENERATION.name or not (run / GENERATOR).is_file():
         raise InputError(f"{run}: is no generator; its message encoder is exported with --onnx.")
-    require_ctranslate2()
+    require_packages(CTRANSLATE2)
     require_exportable(run)
     split, pairs = pairs_to_compare(run, record, data)
     with partial_export(run, CTRANSLATE2) as place:

@@ -27,8 +27,9 @@ if TYPE_CHECKING:
     from transformers import TrainingArguments
 
 RESUME_KEYS = (
-    "objective", "shares", "max_tokens", "packing", "masked_share", "whole_words", "sampling_alpha",
-    "batches", "length_window", "frozen_encoder", "noise", "span_share", "span_length", "future_tokens", "decoder", "decoder_layers", "tiny_layers",
+    "objective", "shares", "max_tokens", "packing", "masked_share", "whole_words", "sampling_alpha", "batches",
+    "length_window", "frozen_encoder", "noise", "span_share", "span_length", "future_tokens", "decoder",
+    "decoder_layers", "tiny_layers",
 )  # fmt: skip
 
 

@@ -229,6 +229,6 @@ def _tell(encoded: Mapping[str, Encoded], what: str) -> None:
             print(f"note: {language}: {found.cut:,} {what} are longer than a row and were cut.", file=sys.stderr)
         if found.unknown:
             print(
-                f"note: {language}: {found.unknown:,} {what} have no piece that the tokenizer knows, and were left out.",
+                f"note: {language}: {found.unknown:,} {what} have no piece that the tokenizer knows and were left out.",
                 file=sys.stderr,
             )

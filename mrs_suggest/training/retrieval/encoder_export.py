@@ -9,9 +9,9 @@ import numpy as np
 
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.common.io.files import writing
-from mrs_suggest.models.exports import ONNX
+from mrs_suggest.models.exports import ONNX, require_packages
 from mrs_suggest.models.retrieval.onnx_encoder import OnnxEncoder
-from mrs_suggest.models.retrieval.onnx_writer import require_onnx, write_onnx_encoder
+from mrs_suggest.models.retrieval.onnx_writer import write_onnx_encoder
 from mrs_suggest.models.starting_points import GENERATOR
 from mrs_suggest.suggest.index.response_index import Array, Encode
 from mrs_suggest.suggest.retrieval_suggester import RetrievalSuggester, weights_encoder
@@ -53,7 +53,7 @@ def export_encoder(
     record = read_record(run)
     if record["trainer"] != RETRIEVAL.name or (run / GENERATOR).is_file():
         raise InputError(f"{run}: is no retriever, so it has no message encoder to export.")
-    require_onnx()
+    require_packages(ONNX)
     require_exportable(run)
     split, messages = messages_to_compare(run, record, data, file)
     texts = [text for some in messages.values() for text in some]

@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.common.hub.baselines import resolve_model
 from mrs_suggest.common.io.manifest import again
-from mrs_suggest.models.adapters import has_adapter
-from mrs_suggest.models.fingerprints import fingerprint
+from mrs_suggest.models.adapters import fingerprint, has_adapter
 from mrs_suggest.models.generation.generator import Generator
 from mrs_suggest.models.model_folder import open_model_folder
 from mrs_suggest.models.starting_points import GENERATOR, GENERATOR_FOLDER

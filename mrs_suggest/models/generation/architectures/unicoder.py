@@ -357,19 +357,15 @@ def convert_unicoder(
             made = make_tokenizer(tokenizer, tags, config.vocab_size)
             made.model_max_length = config.max_position_embeddings
             made.save_pretrained(folder)
-        _write_configs(config, folder)
+        config.dtype = torch.float32
+        config.save_pretrained(folder)
+        GenerationConfig(
+            pad_token_id=PAD,
+            eos_token_id=config.eos_token_id,
+            forced_eos_token_id=config.forced_eos_token_id,
+            num_beams=BEAMS,
+            max_new_tokens=min(REPLY_TOKENS, config.max_position_embeddings - 1),
+            # No bos_token_id: generate would start from it where the language's tag is forgotten.
+        ).save_pretrained(folder)
         save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
     return out
-
-
-def _write_configs(config: BartConfig, folder: Path) -> None:
-    config.dtype = torch.float32
-    config.save_pretrained(folder)
-    GenerationConfig(
-        pad_token_id=PAD,
-        eos_token_id=config.eos_token_id,
-        forced_eos_token_id=config.forced_eos_token_id,
-        num_beams=BEAMS,
-        max_new_tokens=min(REPLY_TOKENS, config.max_position_embeddings - 1),
-        # No bos_token_id: generate would start from it where the language's tag is forgotten.
-    ).save_pretrained(folder)

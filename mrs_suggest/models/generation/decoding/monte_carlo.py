@@ -100,8 +100,8 @@ def n_agreed(
     pools: list[dict[tuple[int, ...], str]] = [{} for _ in texts]
     for seed in passes:
         with thinned(generator.model, seed, rate):
-            found = generator.hypotheses(texts, language, settings)
-        for row, of_passes, pool in zip(found, held, pools, strict=True):
+            rows = generator.hypotheses(texts, language, settings)
+        for row, of_passes, pool in zip(rows, held, pools, strict=True):
             own = written(row, coder, settings)
             best = {text for text, _, _ in merged(own)[:n]}
             of_passes.append(best)
@@ -112,19 +112,14 @@ def n_agreed(
     power = settings.length_penalty
     results = []
     for pool, (own_scores, of_seeds), of_passes in zip(pools, scored, held, strict=True):
-        chosen: dict[str, int] = {}  # of each text, the place of its most probable tokens
-        for place, text in enumerate(pool.values()):
-            if text not in chosen or own_scores[place] > own_scores[chosen[text]]:
-                chosen[text] = place
-        lengths = [len(ids) + 1 for ids in pool]
-        order = sorted(chosen.values(), key=lambda k: -own_scores[k] / lengths[k] ** power)
-        names = list(pool.values())
-        agreed = []
-        for k in order:
-            share = sum(names[k] in best for best in of_passes) / len(passes)
-            mean, deviation = float(of_seeds[:, k].mean()), float(of_seeds[:, k].std())
-            agreed.append(Agreed(Written(names[k], float(own_scores[k]), lengths[k]), share, mean, deviation))
-        results.append(agreed)
+        chosen: dict[str, Agreed] = {}  # of each text, its most probable tokens
+        for place, (ids, text) in enumerate(pool.items()):
+            log_prob, of_text = float(own_scores[place]), of_seeds[:, place]
+            if text not in chosen or log_prob > chosen[text].text.log_prob:
+                share = sum(text in best for best in of_passes) / len(passes)
+                found = Written(text, log_prob, len(ids) + 1)
+                chosen[text] = Agreed(found, share, float(of_text.mean()), float(of_text.std()))
+        results.append(sorted(chosen.values(), key=lambda one: -one.text.log_prob / one.text.length**power))
     return results
 
 

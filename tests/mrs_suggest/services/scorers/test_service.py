@@ -12,8 +12,7 @@ import pytest
 
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.services.scorers.opening import open_scorer
-from mrs_suggest.services.scorers.posting import LONGEST_WAIT, TRIES, Poster
-from mrs_suggest.services.scorers.service import HttpScorer, PerspectiveScorer
+from mrs_suggest.services.scorers.service import LONGEST_WAIT, TRIES, HttpScorer, PerspectiveScorer, Poster
 from tests.scoring_server import Failure, ScoringServer, hashed, scoring_server
 
 KEY = "a-secret-key-1234"

@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from mrs_suggest.common.batches import by_length
 from mrs_suggest.common.errors import InputError, MissingExtraError
 from mrs_suggest.models.generation.generator import Direction
+from mrs_suggest.services.checkpoints import find_translator
 from mrs_suggest.services.translators import seq2seq
-from mrs_suggest.services.translators.checkpoints import find_checkpoint
 from mrs_suggest.services.translators.opening import open_translator
 from mrs_suggest.services.translators.seq2seq import Search, Seq2SeqTranslator
 from tests.translation_models import WORDS, cipher, marian, sentence, write_m2m100, write_marian
@@ -129,7 +129,7 @@ def test_a_marian_that_does_not_start_from_zeros_is_not_converted(marian: Path, 
 def test_m2m100_reads_and_writes_with_the_tokens_of_the_languages(m2m100: Path) -> None:
     from transformers import AutoTokenizer
 
-    translator = Seq2SeqTranslator(find_checkpoint(str(m2m100)), SEARCH)
+    translator = Seq2SeqTranslator(find_translator(str(m2m100)), SEARCH)
     assert translator.facts.kind == "m2m100"
     tokenizer = AutoTokenizer.from_pretrained(str(m2m100), src_lang="en")
     for source, target in (("en", "de"), ("fr", "pt-BR"), ("ja", "ru")):
@@ -142,7 +142,7 @@ def test_m2m100_reads_and_writes_with_the_tokens_of_the_languages(m2m100: Path) 
 
 def test_m2m100_on_ctranslate2_searches_as_torch(m2m100: Path) -> None:
     pytest.importorskip("ctranslate2")
-    torch_one = Seq2SeqTranslator(find_checkpoint(str(m2m100)), Search(1, 8))
+    torch_one = Seq2SeqTranslator(find_translator(str(m2m100)), Search(1, 8))
     other = open_translator(str(m2m100), Search(1, 8), "float32")
     coder = torch_one._coder("en", "de")
     inputs = coder.messages(TEXTS[:20], "de")
@@ -165,7 +165,7 @@ def test_marian_into_several_languages_names_the_target_in_the_source(marian: Pa
     words = json.loads((marian / "vocab.json").read_text())
     renamed = {">>fra<<": words.pop("▁old"), ">>pt_br<<": words.pop("▁new")}
     (tmp_path / "romance/vocab.json").write_text(json.dumps({**words, **renamed}))
-    translator = Seq2SeqTranslator(find_checkpoint(str(tmp_path / "romance")), SEARCH)
+    translator = Seq2SeqTranslator(find_translator(str(tmp_path / "romance")), SEARCH)
     for target, token in (("fr", ">>fra<<"), ("pt-BR", ">>pt_br<<")):
         translator.require("en", target)
         ids = translator._coder("en", target).messages(["the cat"], target)
@@ -191,13 +191,13 @@ def test_the_licence_is_read_and_a_restriction_told(
 
 def test_the_version_is_that_of_the_files(marian: Path, tmp_path: Path) -> None:
     shutil.copytree(marian, tmp_path / "copy")
-    before = find_checkpoint(str(tmp_path / "copy")).version
-    assert before == find_checkpoint(str(marian)).version
+    before = find_translator(str(tmp_path / "copy")).version
+    assert before == find_translator(str(marian)).version
     (tmp_path / "copy/README.md").write_text("other")
-    assert find_checkpoint(str(tmp_path / "copy")).version == before
+    assert find_translator(str(tmp_path / "copy")).version == before
     with (tmp_path / "copy/config.json").open("a") as file:
         file.write(" ")
-    assert find_checkpoint(str(tmp_path / "copy")).version != before
+    assert find_translator(str(tmp_path / "copy")).version != before
 
 
 def test_pickle_loads_and_no_remote_code_are_refused(marian: Path, tmp_path: Path) -> None:
@@ -252,7 +252,7 @@ def test_batches_hold_each_text_once_and_keep_the_limit(lengths: list[int], most
 
 def test_a_random_marian_has_a_direction_of_its_own(tmp_path: Path) -> None:
     folder = write_marian(tmp_path / "eng-swe", "eng", "swe", steps=0)
-    translator = Seq2SeqTranslator(find_checkpoint(str(folder)), SEARCH)
+    translator = Seq2SeqTranslator(find_translator(str(folder)), SEARCH)
     translator.require("en", "sv")
     assert translator._coder("en", "sv").direction == Direction("sv", "sv")
 
@@ -268,7 +268,7 @@ def test_a_run_of_this_project_that_translates(tmp_path: Path) -> None:
     generator = Generator.build(str(tiny), ["es"], 24, 12, decoding, direction=Direction(source="en"))
     (tmp_path / "run").mkdir()
     generator.save(tmp_path / "run")
-    translator = Seq2SeqTranslator(find_checkpoint(str(tmp_path / "run")), Search(2, 6))
+    translator = Seq2SeqTranslator(find_translator(str(tmp_path / "run")), Search(2, 6))
     translator.require("en", "es")
     assert translator.facts.kind == "generator"
     coder = translator._coder("en", "es")

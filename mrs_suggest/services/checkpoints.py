@@ -1,7 +1,8 @@
-"""The files of a translator, their version and their licence."""
+"""Checkpoints that scorers and translators load: their files, their version and their licence."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
@@ -28,7 +29,7 @@ README = "README.md"
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """The files of a translator.
+    """The files of a scorer or a translator.
 
     Attributes:
         folder: with all of them.
@@ -48,24 +49,34 @@ class Checkpoint:
         return (self.folder / CTRANSLATE2_MODEL).is_file() and not any(self.folder.glob(WEIGHTS[0]))
 
 
-def find_checkpoint(name: str) -> Checkpoint:
+def located(name: str, patterns: Iterable[str], *more: str) -> Checkpoint:
+    """The checkpoint in a folder, or downloaded from the hub (`ORG/NAME`, `ORG/NAME@REVISION`).
+
+    Args:
+        patterns: of the files that make the version.
+        more: of other files to download, in addition to the README.
+    """
+    folder = Path(name)
+    if folder.is_dir():
+        files = {file for pattern in patterns for file in folder.glob(pattern) if file.is_file()}
+        return Checkpoint(folder, folder.resolve().name, content_hash(files), _licence(folder))
+    repo_id, revision = split_revision(name)
+    place = download(repo_id, revision, (*patterns, *more, README))
+    return Checkpoint(place, repo_id, place.name, _licence(place))  # in the cache, the folder is named by the commit
+
+
+def find_translator(name: str) -> Checkpoint:
     """The checkpoint in a folder, or downloaded from the hub (`ORG/NAME`, `ORG/NAME@REVISION`).
 
     Raises:
         InputError: it is missing, or its weights are not safetensors.
     """
-    folder = Path(name)
-    if folder.is_dir():
-        found = Checkpoint(folder, folder.resolve().name, _hash(folder), _licence(folder))
-    elif is_repo_id(name) and not folder.exists():
-        repo_id, revision = split_revision(name)
-        place = download(repo_id, revision, (*SETTINGS, *TOKENIZER, *CTRANSLATE2_FILES, *WEIGHTS, README))
-        found = Checkpoint(place, repo_id, place.name, _licence(place))
-    else:
+    if not Path(name).is_dir() and (Path(name).exists() or not is_repo_id(name)):
         raise InputError(
             f"{OPTION} {name}: no such folder; pass the folder of a translation model, a hub id such as "
             "Helsinki-NLP/opus-mt-en-de, or dictionary:FILE."
         )
+    found = located(name, (*SETTINGS, *TOKENIZER, *CTRANSLATE2_FILES, *WEIGHTS))
     if not (found.folder / "config.json").is_file():
         raise InputError(f"{OPTION} {name}: has no config.json; pass a checkpoint of transformers or CTranslate2.")
     if not found.is_converted and not any(found.folder.glob(WEIGHTS[0])):
@@ -74,12 +85,6 @@ def find_checkpoint(name: str) -> Checkpoint:
             "transformers, or pass a revision that has them."
         )
     return found
-
-
-def _hash(folder: Path) -> str:
-    names = (*SETTINGS, *TOKENIZER, *CTRANSLATE2_FILES)
-    files = {folder / name for name in names if (folder / name).is_file()}
-    return content_hash([*files, *(path for pattern in WEIGHTS for path in folder.glob(pattern))])
 
 
 def _licence(folder: Path) -> str:
