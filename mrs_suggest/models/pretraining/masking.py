@@ -125,8 +125,8 @@ def choose(unit: NDArray[np.int64], rng: Generator, share: float = SHARE) -> NDA
     unit is chosen at least, as in BERT's code: a text without one would teach nothing.
 
     Example:
-        >>> choose(np.array([-1, 0, 1, 1, 2, -1]), np.random.default_rng(2), share=0.5).tolist()
-        [False, False, True, True, False, False]
+        >>> choose(np.array([-1, 0, 1, 1, 2, -1]), np.random.default_rng(1), share=0.5).tolist()
+        [False, False, True, True, True, False]
     """
     count = int(unit.max(initial=-1)) + 1
     if not count:

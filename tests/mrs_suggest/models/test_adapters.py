@@ -209,22 +209,6 @@ def test_an_adapter_folder_is_what_peft_writes(checkpoint: Path, tmp_path: Path)
 
 
 @needs_peft
-def test_an_adapter_is_saved_over_an_older_one_only(checkpoint: Path, tmp_path: Path) -> None:
-    model = dual(checkpoint, "one")
-    add_lora(model, SMALL)
-    folder = tmp_path / "adapter"
-    save_adapter(model, folder, str(checkpoint), None)
-    shake(model)
-    save_adapter(model, folder, str(checkpoint), None)
-    torch.testing.assert_close(vectors(load_adapter(folder)), vectors(model.eval()), rtol=0, atol=1e-5)  # type: ignore[arg-type]
-    (tmp_path / "mine").mkdir()
-    (tmp_path / "mine" / "letter.txt").write_text("dear")
-    with pytest.raises(InputError, match=r"does not look like mrs-suggest output \(no adapter\.json\)"):
-        save_adapter(model, tmp_path / "mine", str(checkpoint), None)
-    assert (tmp_path / "mine" / "letter.txt").read_text() == "dear"
-
-
-@needs_peft
 def test_sequence_to_sequence_models_too(bart: Path, tmp_path: Path) -> None:
     from transformers import AutoModelForSeq2SeqLM
 
@@ -275,26 +259,25 @@ def test_checkpoints_hold_the_adapters_of_all_encoders(checkpoint: Path, tmp_pat
 
 
 @needs_peft
-def test_layers_are_chosen_by_name(checkpoint: Path) -> None:
-    model = dual(checkpoint, "one")
-    add_lora(model, Lora(rank=1, targets=("key", "encoder.layer.0.intermediate.dense")))
-    adapted = {name.split(".lora_")[0] for name, _ in encoders(model)[0].named_parameters() if ".lora_" in name}
-    keys = {f"encoder.layer.{layer}.attention.self.key" for layer in range(3)}
-    assert adapted == keys | {"encoder.layer.0.intermediate.dense"}
-
-
-@needs_peft
-def test_unknown_architectures_get_all_linear_layers_of_attention(
-    checkpoint: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_layers_are_chosen_by_name_or_are_those_of_attention(checkpoint: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     import peft.utils
 
+    def adapted(settings: Lora) -> set[str]:
+        model = dual(checkpoint, "one")
+        add_lora(model, settings)
+        return {name.split(".lora_")[0] for name, _ in encoders(model)[0].named_parameters() if ".lora_" in name}
+
+    chosen = adapted(Lora(rank=1, targets=("key", "encoder.layer.0.intermediate.dense")))
+    keys = {f"encoder.layer.{layer}.attention.self.key" for layer in range(3)}
+    assert chosen == keys | {"encoder.layer.0.intermediate.dense"}
     monkeypatch.setattr(peft.utils, "TRANSFORMERS_MODELS_TO_LORA_TARGET_MODULES_MAPPING", {})
-    model = dual(checkpoint, "one")
-    add_lora(model, Lora(rank=1))
-    adapted = {name.split(".lora_")[0] for name, _ in encoders(model)[0].named_parameters() if ".lora_" in name}
     parts = ("self.query", "self.key", "self.value", "output.dense")
-    assert adapted == {f"encoder.layer.{layer}.attention.{part}" for layer in range(3) for part in parts}
+    assert adapted(Lora(rank=1)) == {f"encoder.layer.{n}.attention.{part}" for n in range(3) for part in parts}
+    with pytest.raises(InputError, match=r"^--peft lora: BertModel cannot take the adapters") as caught:
+        adapted(Lora(targets=("no_such_layer",)))
+    assert one_sentence(caught.value)
+    with pytest.raises(InputError, match="static encoders have no layers to adapt"):
+        add_lora(build_dual_encoder(str(checkpoint), encoders="static"), SMALL)
 
 
 @needs_peft
@@ -307,13 +290,6 @@ def test_adapters_come_from_the_seed(checkpoint: Path) -> None:
     a, b, c = (lora_state(model) for model in (first, again, other))
     assert all(torch.equal(a[name], b[name]) for name in a)
     assert any(not torch.equal(a[name], c[name]) for name in a)
-
-
-@needs_peft
-def test_a_missing_layer_is_refused(checkpoint: Path) -> None:
-    with pytest.raises(InputError, match=r"^--peft lora: BertModel cannot take the adapters") as caught:
-        add_lora(dual(checkpoint, "two"), Lora(targets=("no_such_layer",)))
-    assert one_sentence(caught.value)
 
 
 @needs_peft
@@ -397,44 +373,35 @@ def test_a_state_of_other_adapters_is_refused(checkpoint: Path) -> None:
         add_lora(model, SMALL)
 
 
-@pytest.mark.parametrize(
-    ("change", "sentence"),
-    [
-        (
-            {"family": "poetry"},
-            r"expected family to be one of retrieval, generation, multiple_choice, understanding, masked_lm, "
-            r"found 'poetry'",
-        ),
-        ({"version": 3}, r"expected version to be 2, found 3; another version of this package wrote it"),
-        ({"version": "2"}, r'expected version to be 2, found "2"'),
-        ({"version": True}, r"expected version to be 2, found true"),
-        ({"base": None}, r"expected base to be str, found null"),
-        ({"message_tokens": "70"}, r'expected message_tokens to be int, found "70"'),
-        ({"pooling": 3}, r"expected pooling to be str or null, found 3"),
-        ({"encoders": "three"}, r"--encoders: expected one of two, one, static, found 'three'"),
-    ],
-)
-def test_a_damaged_record_is_refused(tmp_path: Path, change: dict[str, object], sentence: str) -> None:
-    (tmp_path / "adapter.json").write_text(json.dumps(RECORD | change))
-    with pytest.raises(InputError, match=sentence) as caught:
-        load_adapter(tmp_path)
-    assert str(tmp_path / "adapter.json") in str(caught.value)
-    assert one_sentence(caught.value)
+FAMILIES = "retrieval, generation, multiple_choice, understanding, masked_lm"
+DAMAGED_RECORDS: list[tuple[str, str]] = [
+    *(
+        (json.dumps(RECORD | change), sentence)
+        for change, sentence in (
+            ({"family": "poetry"}, rf"expected family to be one of {FAMILIES}, found 'poetry'"),
+            ({"version": 3}, r"expected version to be 2, found 3; another version of this package wrote it"),
+            ({"version": "2"}, r'expected version to be 2, found "2"'),
+            ({"version": True}, r"expected version to be 2, found true"),
+            ({"base": None}, r"expected base to be str, found null"),
+            ({"message_tokens": "70"}, r'expected message_tokens to be int, found "70"'),
+            ({"pooling": 3}, r"expected pooling to be str or null, found 3"),
+            ({"encoders": "three"}, r"--encoders: expected one of two, one, static, found 'three'"),
+        )
+    ),
+    *(
+        (json.dumps({name: RECORD[name] for name in RECORD if name != key}), rf"expected {key} to be ")
+        for key in RECORD
+    ),
+    *((text, "damaged, expected a JSON object; ") for text in ("", "[]", '{"family": "retr', "\x00")),
+]
 
 
-@pytest.mark.parametrize("text", ["", "[]", '{"family": "retr', "\x00"])
-def test_a_record_that_is_no_json_object_is_refused(tmp_path: Path, text: str) -> None:
-    (tmp_path / "adapter.json").write_text(text)
-    with pytest.raises(InputError, match=r"adapter\.json: damaged, expected a JSON object; ") as caught:
-        load_adapter(tmp_path)
-    assert one_sentence(caught.value)
-
-
-def test_a_record_that_lacks_a_field_is_refused(tmp_path: Path) -> None:
-    for key in RECORD:
-        (tmp_path / "adapter.json").write_text(json.dumps({name: RECORD[name] for name in RECORD if name != key}))
-        with pytest.raises(InputError, match=rf"expected {key} to be ") as caught:
+def test_a_damaged_record_is_refused(tmp_path: Path) -> None:
+    for text, sentence in DAMAGED_RECORDS:
+        (tmp_path / "adapter.json").write_text(text)
+        with pytest.raises(InputError, match=sentence) as caught:
             load_adapter(tmp_path)
+        assert str(tmp_path / "adapter.json") in str(caught.value)
         assert one_sentence(caught.value)
 
 
@@ -447,11 +414,6 @@ def test_a_folder_without_adapters_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"adapter_state\.safetensors: damaged \(") as caught:
         read_lora_state(tmp_path)
     assert one_sentence(caught.value)
-
-
-def test_static_encoders_are_refused(checkpoint: Path) -> None:
-    with pytest.raises(InputError, match="static encoders have no layers to adapt"):
-        add_lora(build_dual_encoder(str(checkpoint), encoders="static"), SMALL)
 
 
 def test_without_peft_the_sentence_says_what_to_install(checkpoint: Path, monkeypatch: pytest.MonkeyPatch) -> None:

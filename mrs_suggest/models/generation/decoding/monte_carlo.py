@@ -113,11 +113,11 @@ def n_agreed(
     results = []
     for pool, (own_scores, of_seeds), of_passes in zip(pools, scored, held, strict=True):
         chosen: dict[str, Agreed] = {}  # of each text, its most probable tokens
-        for place, (ids, text) in enumerate(pool.items()):
+        for place, (tokens, text) in enumerate(pool.items()):
             log_prob, of_text = float(own_scores[place]), of_seeds[:, place]
             if text not in chosen or log_prob > chosen[text].text.log_prob:
                 share = sum(text in best for best in of_passes) / len(passes)
-                found = Written(text, log_prob, len(ids) + 1)
+                found = Written(text, log_prob, len(tokens) + 1)
                 chosen[text] = Agreed(found, share, float(of_text.mean()), float(of_text.std()))
         results.append(sorted(chosen.values(), key=lambda one: -one.text.log_prob / one.text.length**power))
     return results

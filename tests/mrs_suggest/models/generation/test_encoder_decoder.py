@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 from pathlib import Path
 from typing import Any
@@ -201,28 +200,3 @@ def test_refusals(encoder: Path, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="its tokenizer has no cls_token"):
         build_from_encoder(str(tmp_path / "bare"), None, ["en"], tmp_path / "out", 1)
     assert not (tmp_path / "out").exists()
-
-
-def test_a_real_encoder(repository: Path, tmp_path: Path) -> None:
-    """e5-small: BERT's layers with XLM-R's vocabulary."""
-    data = os.environ.get("MRS_SHARED_DATA")
-    folder = (Path(data).parent if data else repository.parent / "shared") / "models" / "e5-small"
-    if not folder.is_dir():
-        pytest.skip(f"needs a real encoder, which {folder} does not hold")
-    generator = build(folder, tmp_path / "made", layers=1)
-    generator.model.eval()
-    messages = ["Are you coming tonight?", "¿Quedamos mañana?"]
-    tokens = AutoTokenizer.from_pretrained(folder)(messages, padding=True, return_tensors="pt")
-    inputs = {name: tokens[name] for name in ("input_ids", "attention_mask")}
-    coded = generator.coder.messages(messages, "en")
-    assert [inputs["input_ids"][row, : len(ids)].tolist() for row, ids in enumerate(coded)] == coded
-    original = AutoModel.from_pretrained(folder, dtype=torch.float32).eval()
-    with torch.no_grad():
-        ours = generator.model.get_encoder()(**inputs).last_hidden_state
-        theirs = original(**inputs).last_hidden_state
-    counted = inputs["attention_mask"].bool()
-    torch.testing.assert_close(ours[counted], theirs[counted], rtol=1e-3, atol=1e-3)
-    generator.save(tmp_path / "saved")
-    again = Generator.load(tmp_path / "saved")
-    for one, other in zip(*(g.losses(messages, ["Yes!", "¡Sí!"], "es") for g in (generator, again)), strict=True):
-        assert one.tolist() == pytest.approx(other.tolist(), rel=1e-5)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import doctest
 from typing import Any
 
 import numpy as np
@@ -16,7 +15,6 @@ from mrs_suggest.models.generation.decoding.settings import Decoding
 from mrs_suggest.models.generation.generator import Generator
 from mrs_suggest.models.generation.language_tokens import TokenFrame
 from mrs_suggest.models.generation.padding import IGNORED
-from mrs_suggest.models.pretraining import future_ngrams
 from mrs_suggest.models.pretraining.future_ngrams import (
     BLOCK,
     SPAN,
@@ -132,8 +130,3 @@ def test_loss_and_targets_of_a_batch_equal_a_float64_reference(generator: Genera
     assert own == pytest.approx((first + second + extra) / (2 * count), rel=1e-5), "the library's own: their mean"
     alone = {"logits": outputs["logits"]}
     assert future_ngram_loss(alone, labels).item() == pytest.approx(first / count, rel=1e-5), "one stream"
-
-
-def test_the_examples_in_the_docstrings_hold() -> None:
-    result = doctest.testmod(future_ngrams)
-    assert (result.attempted, result.failed) == (1, 0)

@@ -16,7 +16,6 @@ from mrs_suggest.common.errors import InputError
 from mrs_suggest.common.hub.baselines import read_baselines
 from mrs_suggest.models.retrieval.dual_encoder import build_dual_encoder, load_dual_encoder
 from mrs_suggest.models.retrieval.encode import encode_messages, encode_replies
-from mrs_suggest.models.retrieval.encoder_layers import freeze
 from mrs_suggest.models.retrieval.routes import build_settings, encoders
 from mrs_suggest.models.starting_points import ENCODER, RETRIEVER, STATIC, start_kind
 
@@ -171,16 +170,6 @@ def test_a_model_of_token_vectors_gives_both_tables(checkpoint: Path, table: Pat
 def test_what_token_vectors_cannot_become_is_refused(table: Path, arguments: dict[str, Any], sentence: str) -> None:
     with pytest.raises(InputError, match=sentence):
         build_dual_encoder(str(table), **arguments)
-
-
-def test_freezing_works_with_every_start(checkpoint: Path, table: Path, tmp_path: Path) -> None:
-    trained(checkpoint, tmp_path / "two", "two")
-    counts = [freeze(build_dual_encoder(str(folder), "mean"), True, 1) for folder in (checkpoint, tmp_path / "two")]
-    assert counts[0] == counts[1] > 0
-    trained(checkpoint, tmp_path / "one", "one")
-    assert freeze(build_dual_encoder(str(tmp_path / "one")), True, 1) == counts[0] // 2
-    with pytest.raises(InputError, match=r"^--encoders static: .* pass --freeze_layers 0 --freeze_embeddings false"):
-        freeze(build_dual_encoder(str(table)), True, 0)
 
 
 def test_a_baseline_is_a_start_by_its_name() -> None:

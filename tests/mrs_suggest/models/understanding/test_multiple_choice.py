@@ -11,7 +11,6 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.special import erf
 from torch import Tensor
 
 from mrs_suggest.common.errors import InputError
@@ -20,6 +19,7 @@ from mrs_suggest.models.retrieval.dual_encoder import build_dual_encoder
 from mrs_suggest.models.understanding.choice_inputs import ChoiceCoder, Question, choice_scores
 from mrs_suggest.models.understanding.choice_start import ChoiceParts, build_choice_model, load_choice_model
 from mrs_suggest.models.understanding.multiple_choice import POOLINGS
+from tests.bert_reference import Weights, bert_states
 
 TWO = [Question("a b c", "d ?", ("e f", "g"), 0), Question("h i j k l m n", "o ?", ("p", "q r s t u v w"), 1)]
 THREE = [Question("a b", "c d ?", ("e", "f g", "h i j k"), 2), Question("l", "m ?", ("n o p", "q", "r s"), 0)]
@@ -44,55 +44,22 @@ def scores(parts: ChoiceParts, questions: list[Question], batch_size: int = 32) 
     return choice_scores(parts.model, parts.collator, parts.coder.encode(questions), batch_size)
 
 
-# --- the reference: BERT (Devlin et al. 2019) and the head of Ponti et al. 2020, section 4.1, in float64
-
-
-def reference(weights: dict[str, np.ndarray], config: Any, ids: np.ndarray, mask: np.ndarray, types: np.ndarray) -> Any:
-    """(texts, tokens) -> (texts) scores."""
-
-    def dense(x: np.ndarray, name: str) -> Any:
-        return x @ weights[f"{name}.weight"].T + weights[f"{name}.bias"]
-
-    def norm(x: np.ndarray, name: str) -> Any:
-        centred = x - x.mean(-1, keepdims=True)
-        scaled = centred / np.sqrt((centred**2).mean(-1, keepdims=True) + config.encoder.layer_norm_eps)
-        return scaled * weights[f"{name}.weight"] + weights[f"{name}.bias"]
-
-    tables = "encoder.embeddings."
-    x = weights[f"{tables}word_embeddings.weight"][ids] + weights[f"{tables}token_type_embeddings.weight"][types]
-    x = norm(x + weights[f"{tables}position_embeddings.weight"][: ids.shape[1]], f"{tables}LayerNorm")
-    heads = config.encoder.num_attention_heads
-    width = config.encoder.hidden_size // heads
-    for number in range(config.encoder.num_hidden_layers):
-        layer = f"encoder.encoder.layer.{number}."
-        q, k, v = (
-            dense(x, f"{layer}attention.self.{name}").reshape(*ids.shape, heads, width).transpose(0, 2, 1, 3)
-            for name in ("query", "key", "value")
-        )
-        logits = q @ k.transpose(0, 1, 3, 2) / np.sqrt(width) + np.where(mask, 0.0, -np.inf)[:, None, None]
-        shares = np.exp(logits - logits.max(-1, keepdims=True))
-        seen = (shares / shares.sum(-1, keepdims=True)) @ v
-        seen = seen.transpose(0, 2, 1, 3).reshape(*ids.shape, -1)
-        x = norm(x + dense(seen, f"{layer}attention.output.dense"), f"{layer}attention.output.LayerNorm")
-        inner = dense(x, f"{layer}intermediate.dense")
-        inner = inner * 0.5 * (1 + erf(inner / np.sqrt(2)))
-        x = norm(x + dense(inner, f"{layer}output.dense"), f"{layer}output.LayerNorm")
-    if config.pooling == "cls":
-        vectors = x[:, 0]
-    else:
-        vectors = (x * mask[..., None]).sum(1) / mask.sum(1, keepdims=True)
-    return np.tanh(dense(vectors, "hidden")) @ weights["score.weight"][0]
+# --- the reference: BERT and the head of Ponti et al. 2020, section 4.1, in float64
 
 
 @pytest.mark.parametrize("questions", [TWO, THREE], ids=["two choices", "three choices"])
 def test_the_scores_are_those_of_the_reference(parts: ChoiceParts, questions: list[Question]) -> None:
-    weights = {name: value.double().numpy() for name, value in parts.model.state_dict().items()}
+    config: Any = parts.model.config
+    weights = Weights(parts.model, config.encoder.layer_norm_eps)
     inputs = batch(parts, questions)
     with torch.no_grad():
         found = parts.model(**inputs).logits
     ids, mask = (inputs[name].flatten(0, 1).numpy() for name in ("input_ids", "attention_mask"))
     types = inputs["token_type_ids"].flatten(0, 1).numpy() if "token_type_ids" in inputs else np.zeros_like(ids)
-    expected = reference(weights, parts.model.config, ids, mask.astype(bool), types).reshape(found.shape)
+    states = bert_states(weights, "encoder.", config.encoder, ids, mask, types)
+    means = (states * mask[..., None]).sum(1) / mask.sum(1, keepdims=True)
+    hidden = np.tanh(weights.linear(states[:, 0] if config.pooling == "cls" else means, "hidden"))
+    expected = (hidden @ weights.of["score.weight"][0]).reshape(found.shape)
     assert np.ptp(expected) > 1e-2
     assert np.abs(found.numpy() - expected).max() < 1e-5
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import doctest
 import json
 import math
 from pathlib import Path
@@ -11,7 +10,6 @@ import pytest
 import torch
 
 from mrs_suggest.common.errors import InputError
-from mrs_suggest.services.scorers import classifier
 from mrs_suggest.services.scorers.classifier import ClassifierScorer
 from mrs_suggest.services.scorers.opening import open_scorer
 from tests.classifiers import write_classifier
@@ -172,9 +170,3 @@ def test_from_the_hub_by_its_commit(folder: Path, hub, hub_client, tmp_path: Pat
     assert (name, version, label, licence) == ("org/tiny", f"{commit},", "toxic", "mit")
     assert float(score) == pytest.approx(ClassifierScorer(str(folder)).score(["one number"], "en")[0], abs=1e-5)
     assert not list((tmp_path / "other").rglob("pytorch_model.bin"))
-
-
-def test_the_examples_in_the_docstrings() -> None:
-    found = doctest.testmod(classifier)
-    assert found.attempted
-    assert not found.failed

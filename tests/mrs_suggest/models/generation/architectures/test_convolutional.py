@@ -21,8 +21,6 @@ from mrs_suggest.models.generation.architectures.convolutional import (
     ConvolutionalForConditionalGeneration,
 )
 from mrs_suggest.models.generation.ctranslate2_writer import write_ctranslate2
-from mrs_suggest.models.generation.decoding import beam_search as decoding
-from mrs_suggest.models.generation.decoding.beam_search import decode
 from mrs_suggest.models.generation.decoding.settings import Decoding
 from mrs_suggest.models.generation.generator import Generator
 from mrs_suggest.models.generation.padding import seq2seq_batch
@@ -221,19 +219,6 @@ def test_training_lowers_the_loss_until_the_pairs_are_known(trained: tuple[Gener
     scores = generator.log_probs("one two", ["uno dos", "seis"], "es")  # from the encoder's states
     assert scores[0] == pytest.approx(found[0][0][1] / len(generator.coder.replies(["uno dos"])[0]), abs=1e-4)
     assert scores[0] > scores[1]
-
-
-def test_beam_search_finds_the_same_with_and_without_cache(
-    trained: tuple[Generator, Path, list[float]], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    generator, _, _ = trained
-    inputs = generator.coder.messages([left for left, _ in PAIRS], "es")
-    prompts = [generator.coder.prompt("es")] * len(inputs)
-    cached = decode(generator.model, inputs, prompts, SEARCH, 4)
-    monkeypatch.setattr(decoding, "may_cache", lambda _: False)
-    for row, other in zip(cached, decode(generator.model, inputs, prompts, SEARCH, 4), strict=True):
-        assert [one.tokens for one in row] == [one.tokens for one in other]
-        assert [one.score for one in row] == pytest.approx([one.score for one in other], abs=1e-4)
 
 
 def test_what_does_not_work_with_it_is_said_in_one_sentence(trained: tuple[Generator, Path, list[float]]) -> None:

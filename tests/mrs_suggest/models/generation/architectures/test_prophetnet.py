@@ -10,12 +10,8 @@ import torch
 from safetensors.torch import load_file
 from transformers import (
     AutoModel,
-    BertConfig,
-    BertModel,
     ProphetNetConfig,
     ProphetNetForConditionalGeneration,
-    XLMRobertaConfig,
-    XLMRobertaModel,
 )
 
 from mrs_suggest.common.errors import InputError
@@ -25,13 +21,10 @@ from mrs_suggest.models.generation.decoding.beam_search import decode
 from mrs_suggest.models.generation.decoding.settings import Decoding
 from mrs_suggest.models.generation.encoder_decoder import FRESH
 from mrs_suggest.models.generation.generator import Generator, PairCollator
-from mrs_suggest.models.retrieval.tiny import train_tokenizer
+from tests.mrs_suggest.models.generation.test_encoder_decoder import encoder
 
+__all__ = ["encoder"]  # fixture
 TEXTS = ["how are you?", "i am fine, thanks!", "hola", "muy bien, gracias.", "nos vemos allí."]
-SHAPE = {
-    "hidden_size": 16, "num_hidden_layers": 3, "num_attention_heads": 2, "intermediate_size": 32,
-    "initializer_range": 0.3, "hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0,
-}  # fmt: skip
 
 
 def prophetnet(pad: int = 0, encoder: int = 2, decoder: int = 2, streams: int = 2) -> Any:
@@ -111,34 +104,11 @@ def test_texts_may_be_as_long_as_said_and_no_longer(ids: tuple[torch.Tensor, tor
             logits(model, ids[0][:1], torch.full((1, most + 1), 7))
 
 
-@pytest.fixture(scope="module", params=["bert", "xlm-roberta"])
-def encoder(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The padding's id is 0, as BERT's, or 1, as XLM-R's."""
-    folder, bert = tmp_path_factory.mktemp(request.param), request.param == "bert"
-    tokenizer = train_tokenizer(TEXTS * 4, 150)
-    if not bert:
-        tokenizer.pad_token = "[UNK]"  # its id is 1
-        tokenizer.unk_token = "[PAD]"
-    assert tokenizer.pad_token_id == (0 if bert else 1)
-    kind: Any = BertModel if bert else XLMRobertaModel
-    config: Any = BertConfig if bert else XLMRobertaConfig
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(0)
-        kind(
-            config(
-                **SHAPE, vocab_size=len(tokenizer), pad_token_id=tokenizer.pad_token_id,
-                max_position_embeddings=20 if bert else 22,
-            )
-        ).save_pretrained(folder)  # fmt: skip
-    tokenizer.save_pretrained(folder)
-    return folder
-
-
 def test_an_encoder_s_weights_give_the_same_vectors(encoder: Path, tmp_path: Path) -> None:
     build_prophetnet_from_encoder(str(encoder), None, ["en", "es"], tmp_path, 1)
     generator = Generator.build(str(tmp_path), ["en", "es"], 20, 14, Decoding(max_tokens=12))
     model, original = generator.model.eval(), AutoModel.from_pretrained(encoder).eval()
-    assert most_tokens(model.config) == 20
+    assert most_tokens(model.config) == 40
     assert may_cache(model.config)
     messages = generator.coder.messages(TEXTS, "en")
     batch = PairCollator(generator.pad)([{"input_ids": message, "labels": [1], "prompt": [1]} for message in messages])

@@ -230,15 +230,6 @@ def has(tokens: list[int], word: list[int]) -> bool:
     return any(tokens[i : i + len(word)] == word for i in range(len(tokens) - len(word) + 1))
 
 
-def test_rules_change_what_is_found() -> None:
-    """Else the property above could hold by chance."""
-    sources, prompts = texts(6), tagged(6)
-    free = [h.tokens for hypotheses in decode(BART, sources, prompts, PLAIN) for h in hypotheses]
-    assert any(len(set(tokens)) < len(tokens) for tokens in free)
-    assert min(map(len, free)) < 3
-    assert max(map(len, free)) > 1
-
-
 @pytest.mark.parametrize("beams", [1, 3])
 def test_where_the_rules_leave_less_less_comes_back(beams: int) -> None:
     sources, prompts = texts(2, vocabulary=12), tagged(2)
@@ -365,13 +356,6 @@ def test_words_within_scripts_without_spaces_and_unknown_words() -> None:
     assert not any(has(tokenizer("class", add_special_tokens=False)["input_ids"], word) for word in blocked)
     assert blocked_token_ids(tokenizer, ["🦄"]) == []  # blocking the unknown token would block every unknown word
     assert blocked_token_ids(tokenizer, []) == []
-
-
-def test_suggestions_are_the_first_that_differ() -> None:
-    given_texts = [("Thanks!", -1.0), (" thanks", -0.5), ("", -0.1), ("Ok", -2.0), ("OK.", -2.1), ("No", -3.0)]
-    assert suggestions(given_texts, 2) == [("Thanks!", -1.0), ("Ok", -2.0)]
-    assert suggestions(given_texts, 9) == [("Thanks!", -1.0), ("Ok", -2.0), ("No", -3.0)]
-    assert suggestions(given_texts, 0) == suggestions([], 3) == []
 
 
 @pytest.mark.parametrize(
