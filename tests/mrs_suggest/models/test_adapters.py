@@ -53,22 +53,6 @@ def _peft() -> None:
 needs_peft = pytest.mark.usefixtures("_peft")
 
 
-@pytest.fixture(scope="module")
-def bart(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The smallest sequence-to-sequence checkpoint."""
-    from transformers import BartConfig, BartForConditionalGeneration
-
-    folder = tmp_path_factory.mktemp("bart")
-    config = BartConfig(
-        vocab_size=40, d_model=16, encoder_layers=1, decoder_layers=1, encoder_attention_heads=2,
-        decoder_attention_heads=2, encoder_ffn_dim=32, decoder_ffn_dim=32, max_position_embeddings=32, init_std=0.3,
-    )  # fmt: skip
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(0)
-        BartForConditionalGeneration(config).save_pretrained(folder)
-    return folder
-
-
 def dual(checkpoint: Path, shape: str) -> SentenceTransformer:
     return build_dual_encoder(str(checkpoint), "mean", message_tokens=12, reply_tokens=7, encoders=shape)
 
@@ -206,36 +190,6 @@ def test_an_adapter_folder_is_what_peft_writes(checkpoint: Path, tmp_path: Path)
         with torch.no_grad():
             expected = ours(**inputs).last_hidden_state
             torch.testing.assert_close(theirs.eval()(**inputs).last_hidden_state, expected, rtol=0, atol=1e-5)
-
-
-@needs_peft
-def test_sequence_to_sequence_models_too(bart: Path, tmp_path: Path) -> None:
-    from transformers import AutoModelForSeq2SeqLM
-
-    model = AutoModelForSeq2SeqLM.from_pretrained(bart).eval()
-    source = torch.tensor([[0, 5, 6, 7, 2], [0, 9, 8, 2, 1]])
-
-    def logits(part: nn.Module) -> Tensor:
-        with torch.no_grad():
-            return part(input_ids=source, decoder_input_ids=source).logits
-
-    before = logits(model)
-    assert add_lora(model, SMALL) == 3 * 2 * 2 * (2 * 16)  # encoder, decoder, cross: query and value
-    shake(model)
-    adapted = logits(model)
-    assert not torch.allclose(adapted, before, atol=1e-2)
-    told = model.generate(source, max_new_tokens=5, num_beams=2)
-    save_adapter(model, tmp_path / "adapter", str(bart), None)
-    assert (tmp_path / "adapter" / "adapter_model.safetensors").is_file()
-    loaded = load_adapter(tmp_path / "adapter")
-    torch.testing.assert_close(logits(loaded), adapted, rtol=0, atol=1e-5)
-    merge_lora(model)
-    torch.testing.assert_close(logits(model), adapted, rtol=0, atol=1e-5)
-    assert torch.equal(model.generate(source, max_new_tokens=5, num_beams=2), told)
-    model.save_pretrained(tmp_path / "merged")
-    torch.testing.assert_close(
-        logits(AutoModelForSeq2SeqLM.from_pretrained(tmp_path / "merged").eval()), adapted, rtol=0, atol=1e-5
-    )
 
 
 @needs_peft

@@ -108,13 +108,9 @@ CONFIG = f"{ENCODER}/config.json"
 # damage -> parts of the sentence: the file, and what is wrong
 TABLE: dict[str, tuple[Damage, tuple[str, ...]]] = {
     "weights NaN": (tensor_with(WEIGHTS, BIAS, np.nan), (WEIGHTS, BIAS)),
-    "weights infinite": (tensor_with(WEIGHTS, WORDS, -np.inf), (WEIGHTS, WORDS)),
     "vectors NaN": (tensor_with(VECTORS, "vectors", np.nan), (VECTORS, "vectors")),
-    "log-probabilities infinite": (tensor_with(VECTORS, "log_probs", np.inf), (VECTORS, "log_probs")),
     "memory NaN": (tensor_with(RANKER_EN, "memory.vectors", np.nan), ("en.safetensors", "memory.vectors")),
-    "share NaN": (tensor_with(RANKER_EN, "share", np.nan), ("en.safetensors", "share")),
     "guard NaN": (tensor_with("guard/space.safetensors", "weights", np.nan), ("space.safetensors", "weights")),
-    "detector NaN": (tensor_with("languages.safetensors", "weights", np.nan), ("languages.safetensors", "weights")),
     "alpha NaN": (json_with(REPLIES, "alpha", value=NAN), (REPLIES, "alpha")),
     "alpha too large": (json_with(REPLIES, "alpha", value=1e38), (REPLIES.rpartition("/")[0], "alpha")),
     "reply no text": (json_with(REPLIES, "replies", 3, value=7), ("replies", "texts")),
@@ -125,20 +121,14 @@ TABLE: dict[str, tuple[Damage, tuple[str, ...]]] = {
     "guard of fewer columns": (tensor_cut("guard/space.safetensors", "bias"), ("guard", "damaged")),
     "guard of another encoder": (tensor_cut("guard/space.safetensors", "weights", 16_500), ("another encoder",)),
     "temperature NaN": (json_with(RANKER, "temperature", value=NAN), (RANKER, "temperature")),
-    "temperature infinite": (json_with(RANKER, "temperature", value=float("inf")), (RANKER, "temperature")),
     "temperature 0": (json_with(RANKER, "temperature", value=0), (RANKER, "temperature 0")),
-    "vote temperature negative": (json_with(RANKER, "vote_temperature", value=-1), (RANKER, "vote_temperature -1")),
-    "ranker weight NaN": (json_with(RANKER, "weights", "en", "direct", value=NAN), (RANKER, "weights.en.direct")),
     "ranker weight text": (json_with(RANKER, "weights", "en", "direct", value="much"), (RANKER, "much")),
     "ranker weight beyond float": (json_with(RANKER, "weights", "en", "direct", value=10**400), (RANKER, "weights.en")),
-    "threshold NaN": (json_with("guard/guard.json", "threshold", value=NAN), ("guard.json", "threshold")),
     "trigger infinite": (json_with(RANKER, "trigger", "bias", value=float("-inf")), (RANKER, "trigger.bias")),
     "10^9 layers": (json_with(CONFIG, "num_hidden_layers", value=10**9), (CONFIG, "layers is 1,000,000,000,")),
     "10^12 wide": (json_with(CONFIG, "hidden_size", value=10**12), (CONFIG, "hidden_size", "1,000,000,000,000")),
-    "10^12 positions": (json_with(CONFIG, "max_position_embeddings", value=10**12), (CONFIG, "max_position")),
     "large pooling": (json_with(POOLING, "embedding_dimension", value=10**12), (POOLING, "embedding_dimension")),
     "prompt of 50 MB": (json_with(PROMPTS, "prompts", "query", value="a " * 25_000_000), (PROMPTS, "expected at most")),
-    "prompt of 3 MB": (json_with(PROMPTS, "prompts", "query", value="a " * 1_500_000), (PROMPTS, "'query'")),
     "tokenizer of 50 MB": (json_with(TOKENIZER, "added", value="a " * 25_000_000), (TOKENIZER, "expected at most")),
     "catastrophic normalizer": (json_with(TOKENIZER, "normalizer", value=pattern(r"(\w+\s?)+$")), (TOKENIZER, "retry")),
     "catastrophic split": (
@@ -150,10 +140,7 @@ TABLE: dict[str, tuple[Damage, tuple[str, ...]]] = {
     ),
     "no expression": (json_with(TOKENIZER, "normalizer", value=pattern("(")), (TOKENIZER, "damaged")),
     "tokenizer a pipe": (as_pipe(TOKENIZER), (TOKENIZER, "regular file")),
-    "config a pipe": (as_pipe(CONFIG), (CONFIG, "regular file")),
-    "replies a pipe": (as_pipe(REPLIES), (REPLIES, "regular file")),
     "weights endless": (as_link(WEIGHTS, "/dev/zero"), (WEIGHTS, "regular file")),
-    "tokenizer endless": (as_link(TOKENIZER, "/dev/zero"), (TOKENIZER, "regular file")),
     "record endless": (lambda model: (model / "run.json").symlink_to("/dev/zero"), ("run.json", "regular file")),
     "record nested": (lambda model: (model / "run.json").write_text("[" * 100_000), ("run.json", "damaged")),
     "a link to nothing": (as_link(VECTORS, "nowhere"), (VECTORS, "No such file")),
@@ -248,8 +235,12 @@ def test_models_of_transformers_are_refused_too(
         damage = json_with("config.json", layers, value=10**10)
     assert callable(damage)
     damage(place)
-    done = mrs("suggest", "--model", model, "--lang", "en", "see you", cwd=model)
-    assert part in refused((done.returncode, done.stdout, done.stderr))
+    if part in ("tokenizer", "regular file"):  # which could hang or abort
+        done = mrs("suggest", "--model", model, "--lang", "en", "see you", cwd=model)
+        assert part in refused((done.returncode, done.stdout, done.stderr))
+    else:
+        with pytest.raises(InputError, match=part):
+            Suggester.load(model)
 
 
 def test_a_search_that_would_fill_the_memory_is_refused(others: Path, tmp_path: Path) -> None:

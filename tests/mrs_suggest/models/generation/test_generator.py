@@ -36,9 +36,7 @@ from mrs_suggest.models.generation.padding import IGNORED
 from mrs_suggest.models.generation.tiny_generator import build_tiny_generator
 from mrs_suggest.models.retrieval.tiny import train_tokenizer
 from mrs_suggest.models.starting_points import GENERATOR
-from mrs_suggest.suggest.answering import Ranker, reply_texts
 from mrs_suggest.suggest.generation_suggester import GenerationSuggester, Writer
-from mrs_suggest.suggest.suggester import Suggester
 
 PAIRS = {
     "en": [("How are you?", "I am fine, thanks!"), ("Are you coming tonight?", "Yes, see you there.")],
@@ -241,21 +239,6 @@ def test_a_blank_message_gets_no_reply(trained: Generator) -> None:
     (expected,) = suggester.suggest(["hi"], "en")
     assert suggester.suggest(["", "hi", " \n"], "en") == [[], expected, []]
     assert suggester.suggest(["", " "], "en") == [[], []]
-
-
-def test_the_suggester_asks_for_a_language_it_has(folder: Path, trained: Generator) -> None:
-    suggester = Suggester.load(folder)
-    assert isinstance(suggester.model, GenerationSuggester)
-    assert suggester.languages == ["en", "es"]
-    messages = [message for message, _ in PAIRS["en"]]
-    found = [[(s.reply, s.score) for s in row] for row in suggester.suggest(messages, "en")]
-    expected = trained.suggest(messages, "en", 3)
-    assert [[text for text, _ in row] for row in found] == [[text for text, _ in row] for row in expected]
-    writer = Writer(trained)
-    assert reply_texts(writer.suggest(messages, "en", 3)) == [[text for text, _ in row] for row in expected]
-    assert not isinstance(writer, Ranker)
-    with pytest.raises(InputError, match=r"^language='ja': the model answers en es; pass one of these\."):
-        suggester.suggest(messages, "ja")
 
 
 # --- folders

@@ -133,7 +133,7 @@ def test_span_lengths_are_poisson(mean_length: float) -> None:
     observed = np.bincount(np.minimum(lengths, top), minlength=top + 1)
     for mean, right in ((mean_length, True), (mean_length + 0.3, False)):
         shares = np.array([*stats.poisson.pmf(range(top), mean), stats.poisson.sf(top - 1, mean)])
-        assert (stats.chisquare(observed, shares * len(lengths)).pvalue > 0.01) is right
+        assert (stats.chisquare(observed, shares * len(lengths)).pvalue > 0.01) == right
 
 
 @given(

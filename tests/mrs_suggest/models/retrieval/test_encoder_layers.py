@@ -16,7 +16,6 @@ from mrs_suggest.models.retrieval.dual_encoder import build_dual_encoder, load_d
 from mrs_suggest.models.retrieval.encode import encode_messages
 from mrs_suggest.models.retrieval.encoder_layers import (
     attend_in_bfloat16,
-    freeze,
     keep_layers,
     rate_factors,
     set_dropout,
@@ -81,13 +80,6 @@ def test_rates_fall_from_the_top_to_the_embeddings(checkpoint: Path) -> None:
             expected = {"embeddings": 0.125, "layer.0": 0.25, "layer.1": 0.5, "layer.2": 1.0, "pooler": 1.0}
             (share,) = (value for part, value in expected.items() if f"{part}." in f"{name}.")
             assert factors.get(id(parameter), 1.0) == share, name
-
-
-def test_layers_that_were_dropped_cannot_be_frozen(checkpoint: Path) -> None:
-    model: Any = build_dual_encoder(str(checkpoint), "mean", layers=2)
-    with pytest.raises(InputError, match=r"^--freeze_layers 3: expected at most 2, the layers of the encoder\.$"):
-        freeze(model, False, 3)
-    assert freeze(model, True, 2) > 0
 
 
 def test_without_dropout_training_vectors_are_those_of_answering(checkpoint: Path) -> None:

@@ -15,8 +15,6 @@ import torch.distributed as dist
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sentence_transformers import SentenceTransformer
-from sentence_transformers.sentence_transformer.losses import MultipleNegativesRankingLoss
-from sentence_transformers.util import dot_score
 from torch import Tensor
 
 from mrs_suggest.common.errors import InputError
@@ -52,23 +50,6 @@ def printed_formula(kind: str, messages: Tensor, replies: Tensor, labels: list[i
         below = {"sm": row, "symsm": row + column, "eq4": row + column - positive}[kind]
         total = total - torch.log(positive / below)
     return total / n
-
-
-@pytest.mark.parametrize(
-    ("kind", "directions"), [("sm", ["query_to_doc"]), ("symsm", ["query_to_doc", "doc_to_query"])]
-)
-def test_the_official_two_are_the_librarys(model: SentenceTransformer, kind: str, directions: list[str]) -> None:
-    library = MultipleNegativesRankingLoss(
-        model, scale=1.0, similarity_fct=dot_score, directions=tuple(directions), partition_mode="joint"
-    )
-    mine, theirs = vectors(2), vectors(2)
-    got = ReplyLoss(model, kind, mask_duplicates=False).calculate_loss([[mine[0]], [mine[1]]])
-    expected = library.compute_loss_from_embeddings(list(theirs), None)
-    got.backward()
-    expected.backward()
-    assert got.item() == pytest.approx(expected.item(), rel=1e-12)
-    for a, b in zip(mine, theirs, strict=True):
-        torch.testing.assert_close(a.grad, b.grad)
 
 
 def test_impossible_losses_are_refused(model: SentenceTransformer) -> None:
