@@ -1,5 +1,4 @@
-"""Small untrained generators with a tokenizer trained on the training text: Unicoder-xDAE, a convolutional model, and
-ProphetNet.
+"""Small untrained generators with a tokenizer trained on the training text: Unicoder-xDAE and a convolutional model.
 
 All builders write a transformers checkpoint (config, random weights, tokenizer) to `folder` and return it.
 """

@@ -26,9 +26,7 @@ from mrs_suggest.models.pretraining.noising import MAX_TOKENS, NOISES, SPAN_LENG
 class NoisingCollator(DrawsByEpoch):
     """Texts in several languages -> a batch for denoising: the source is the noised text, the target the clean one.
 
-    Special tokens come after the noise, so that none is ever masked, dropped or moved. The noise of a text depends on
-    the seed, the epoch and the text alone: not on the batch, the rank, the number of workers, or the place where a run
-    was resumed. Call `set_epoch` before each epoch.
+    Special tokens come after the noise, so that none is ever masked, dropped or moved.
 
     Args:
         pad_id, mask_id: ids of the padding and of [MASK].

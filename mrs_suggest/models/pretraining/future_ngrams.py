@@ -62,14 +62,7 @@ def choose_spans(special: NDArray[np.bool_], rng: Generator, block: int = BLOCK,
 
 @dataclass
 class SpanMaskingCollator(DrawsByEpoch):
-    """Rows of texts in several languages -> a batch for future n-gram prediction.
-
-    What is masked in a row depends on the seed, the epoch and the row alone (see `seeded_by`). Call `set_epoch` before
-    each epoch.
-
-    Args:
-        frame: of the checkpoint.
-    """
+    """Rows of texts in several languages -> a batch for future n-gram prediction; `frame` is the checkpoint's."""
 
     pad_id: int
     vocabulary: Vocabulary
@@ -84,15 +77,7 @@ class SpanMaskingCollator(DrawsByEpoch):
         return corrupt(text, chosen, rng, self.vocabulary), tokens[chosen]
 
     def __call__(self, features: Sequence[Mapping[str, Any]]) -> dict[str, Tensor]:
-        """Collate a batch.
-
-        Args:
-            features: `input_ids`, a text without special tokens around it, and `language`, the id of its language's
-                token.
-
-        Returns:
-            As `seq2seq_batch`.
-        """
+        """Collate a batch, as `NoisingCollator`."""
         sources, prompts, targets = [], [], []
         for feature in features:
             read, spans = self.masked(feature["input_ids"])

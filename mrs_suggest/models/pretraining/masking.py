@@ -152,9 +152,6 @@ def corrupt(ids: Sequence[int], chosen: NDArray[np.bool_], rng: Generator, vocab
 class MaskingCollator(DrawsByEpoch):
     """Texts -> a batch for masked language modelling.
 
-    The hidden tokens of a text depend on the seed, the epoch and the text alone (see `seeded_by`): not on the batch,
-    the rank, the number of workers, or the place where a run was resumed. Call `set_epoch` before each epoch.
-
     Args:
         share: of the units, to be predicted; above 0 and at most 1.
         whole_words: units are words.

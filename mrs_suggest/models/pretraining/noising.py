@@ -155,7 +155,8 @@ def parse_noises(values: Sequence[str], option: str = "--noise") -> dict[tuple[s
 
 @dataclass
 class DrawsByEpoch:
-    """A collator whose draws depend on the epoch, in addition to seed and text (see `seeded_by`)."""
+    """A collator whose draws depend on the seed, the epoch and the text alone (see `seeded_by`): not on the batch, the
+    rank, the number of workers, or the place where a run was resumed. Call `set_epoch` before each epoch."""
 
     # In shared memory: workers that outlive an epoch hold a copy of the collator, and must see the next one's number.
     _epoch: Tensor = field(

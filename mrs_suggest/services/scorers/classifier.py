@@ -31,10 +31,8 @@ class ClassifierScorer:
     at the model's longest input. In float32, on a GPU if available; a score may vary by 1e-6 with the batch.
 
     Args:
-        name: a folder, or a hub id (`ORG/NAME`, `ORG/NAME@REVISION`).
+        name, batch_size, option: as for `open_scorer`.
         label: to score; default: the first of `TOXIC_LABELS` that the model has.
-        batch_size: texts of a forward pass.
-        option: of the command line, named in errors.
 
     Raises:
         InputError: it cannot be loaded, or lacks a classification head or the label.

@@ -96,11 +96,8 @@ def build_prophetnet_from_encoder(
     layers: int = DECODER_LAYERS,
     streams: int = STREAMS,
 ) -> Path:
-    """Write a ProphetNet with an encoder's weights to `folder` and return it; arguments as `build_from_encoder`.
-
-    Args:
-        streams: how many future tokens are predicted at a time.
-    """
+    """Write a ProphetNet with an encoder's weights to `folder` and return it; arguments as `build_from_encoder` and
+    `build_tiny_prophetnet`."""
 
     def make(encoder: Any, tokenizer: Any, layers: int) -> Any:
         given = encoder.config
