@@ -159,7 +159,7 @@ def test_it_learns_is_saved_and_answers_in_the_language_asked_for(encoder: Path,
     ]  # fmt: skip
     batch = PairCollator(generator.pad)(examples)
     optimizer = torch.optim.Adam(generator.model.parameters(), lr=5e-3)
-    for _ in range(150):
+    for _ in range(80):
         optimizer.zero_grad()
         generator.model(**batch).loss.backward()
         optimizer.step()
