@@ -43,6 +43,7 @@ LARGEST = (  # pattern of names, bytes; the first that fits counts
 PROMPT_CHARACTERS = 10_000  # of a text that is put before every message
 SEARCH = (("beams", 1_000), ("groups", 1_000), ("*_tokens", 100_000), ("batch_size", 100_000))  # in generator.json
 HARMLESS_SIZE = 1 << 20  # a configuration may name it whatever the weights are: a buffer of it costs nothing
+AT_A_TIME = 1 << 20  # numbers that are examined: bounds the memory
 LARGEST_NUMBER = float(np.finfo(np.float32).max)
 
 NOT_READ = ("checkpoint-*", "best", "trackers", "runs", "wandb", ".*")  # folders of a run, not of the model
@@ -146,7 +147,8 @@ def _sizes(path: Path, folder: Path) -> Iterator[int]:
     """How many numbers each tensor of a file has; all must be finite."""
     try:
         for name, array in iter_arrays(path):
-            if array.dtype.kind == "f" and array.size and not np.isfinite([array.min(), array.max()]).all():
+            parts = np.array_split(array.reshape(-1), array.size // AT_A_TIME + 1)
+            if array.dtype.kind == "f" and not all(np.isfinite(part).all() for part in parts):
                 raise InputError(f"{path}: the tensor {name} has NaN or infinite numbers; {again(folder)}.")
             yield array.size
     except (SafetensorError, OSError, ValueError) as error:

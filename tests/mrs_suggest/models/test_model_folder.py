@@ -269,7 +269,7 @@ def test_numbers_of_every_type_are_examined(kind: str, value: float, tmp_path: P
     import torch
     from safetensors.torch import save_file as save_tensors
 
-    numbers = torch.full((1_000,), 3e4, dtype=getattr(torch, kind))
+    numbers = torch.full((1_100_000,), 3e4, dtype=getattr(torch, kind))  # more than are looked at together
     save_tensors({"sound": numbers, "names": torch.full((9,), 255, dtype=torch.uint8)}, tmp_path / "a.safetensors")
     open_model_folder(tmp_path)
     numbers[-1] = value

@@ -82,10 +82,3 @@ def test_a_batch_is_filled_up_on_the_right() -> None:
     assert batch["attention_mask"].sum(1).tolist() == [len(row) for row in rows]
     assert (batch["labels"][0, len(rows[0]) :] == IGNORED).all()
     assert (batch["input_ids"][0, len(rows[0]) :] == TOKENIZER.pad_token_id).all()
-
-
-def test_a_sentence_without_any_piece_gets_the_rest() -> None:
-    words = next(words for words in (["\u200b"], ["\x00"]) if not pieces(words))
-    rows = tag_rows(TOKENIZER, [words], [[0]], 16, 4)
-    said = [Said(0.0, 0, np.empty((0, 3))) for _ in rows]
-    assert read_tags(rows, said, [words], ["A", "B", "C"], "X") == [["X"]]
