@@ -328,14 +328,13 @@ def _export(options: argparse.Namespace) -> None:
 
 
 def _effects(options: argparse.Namespace) -> None:
-    from mrs_suggest.staple.analysis.effects import MARKER, analyse_effects, effects_notes, effects_rows, write_effects
-    from mrs_suggest.staple.analysis.effects_input import read_features, read_scores
+    from mrs_suggest.staple.analysis import effects
 
-    require_replaceable(options.out, options.overwrite, MARKER)
-    table = read_features(options.features)
-    effects = analyse_effects(read_scores(options.scores), table, options.use)
-    write_effects(effects, options.out, options.overwrite)
-    _print_table(*effects_rows(effects), effects_notes(effects))
+    require_replaceable(options.out, options.overwrite, effects.MARKER)
+    table = effects.read_features(options.features)
+    found = effects.analyse_effects(effects.read_scores(options.scores), table, options.use)
+    effects.write_effects(found, options.out, options.overwrite)
+    _print_table(*effects.effects_rows(found), effects.effects_notes(found))
     print(f"wrote {visible(options.out)}")
 
 
