@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from mrs_metrics.distinct import distinct_n
+from mrs_metrics.language_match import LanguageScores, score_languages
 from mrs_metrics.ranking import random_pools, ranking_signature, ranks
 from mrs_metrics.rouge import score_examples
 from mrs_metrics.significance import bootstrap_interval, paired_bootstrap_interval
@@ -22,7 +23,6 @@ from mrs_suggest.common.errors import InputError, MissingExtraError, diverged
 from mrs_suggest.common.text.language_id import LanguageIdentifier
 from mrs_suggest.common.text.predictions import SUGGESTIONS
 from mrs_suggest.common.text.text import normalise_reply
-from mrs_suggest.evaluation.wrong_languages import wrong_and_decided, wrong_languages
 from mrs_suggest.suggest.answering import Ranker, System, reply_texts
 
 POOL_SIZE = 100  # 1-of-100 ranking: one reference among 99 random replies (Henderson et al. 2019)
@@ -325,3 +325,23 @@ def difference(model: Sequence[SystemResult], other: Sequence[SystemResult], see
         key: list(paired_bootstrap_interval(np.concatenate(mine), np.concatenate(theirs), seed=seed))
         for key, (mine, theirs) in pairs.items()
     }
+
+
+def wrong_languages(
+    suggestions: Sequence[Sequence[str]], language: str, identifier: LanguageIdentifier
+) -> LanguageScores:
+    """The verdict on each suggestion for messages in `language`; the signature names the model's file and its hash."""
+    return score_languages(suggestions, language, identifier.identify, identifier=identifier.name)
+
+
+def wrong_and_decided(scores: LanguageScores, first: bool = False) -> tuple[int, int]:
+    """How many suggestions are in another language than their message's, and how many were identified.
+
+    Args:
+        first: of the first suggestion of each message alone.
+    """
+    counted = np.ones(len(scores.wrong), dtype=np.bool_)
+    if first:
+        counted = np.diff(scores.example, prepend=-1) > 0
+    decided = counted & ~(scores.undecided | scores.too_short)
+    return int((scores.wrong & counted).sum()), int(decided.sum())

@@ -14,7 +14,7 @@ from mrs_suggest.common.errors import InputError
 from mrs_suggest.common.text.language_id import LanguageIdentifier
 from mrs_suggest.common.text.predictions import SUGGESTIONS
 from mrs_suggest.evaluation.language_data import EVALUATION_SEED, sample_rows
-from mrs_suggest.evaluation.wrong_languages import wrong_and_decided, wrong_languages
+from mrs_suggest.evaluation.results import wrong_and_decided, wrong_languages
 from mrs_suggest.models.generation.generator import Generator
 from mrs_suggest.training.export.card import Record
 

@@ -110,7 +110,7 @@ def test_what_could_not_be_read_is_not_written(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("key", ["prompt|x", "prompt\nx"])
 def test_an_id_that_the_format_cannot_hold_is_refused(key: str, tmp_path: Path) -> None:
-    from mrs_suggest.staple.export import write_predictions
+    from mrs_suggest.staple.hypotheses import write_predictions
 
     with pytest.raises(InputError, match="allows no"):
         write_predictions(replace(hypotheses([]), prompts={**PROMPTS, key: "x"}), tmp_path / "a.txt")

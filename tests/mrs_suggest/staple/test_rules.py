@@ -15,8 +15,7 @@ from mrs_suggest.cli.main import main
 from mrs_suggest.cli.staple import RULE_NAMES
 from mrs_suggest.staple.filters.choice_scores import score_choice
 from mrs_suggest.staple.filters.features import add_features
-from mrs_suggest.staple.filters.filter import load_filter
-from mrs_suggest.staple.filters.tuning import cross_fitted, tune
+from mrs_suggest.staple.filters.filter import cross_fitted, load_filter, tune
 from mrs_suggest.staple.hypotheses import Hypotheses, read_hypotheses, write_hypotheses
 from mrs_suggest.staple.lists import Labels, Lists, left_out, lists_of, read_labels
 from mrs_suggest.staple.pooling import pool

@@ -16,8 +16,8 @@ from mrs_suggest.staple.filters.features import add_features
 from mrs_suggest.staple.filters.filter import ARRAYS, SETTINGS, Filter, _digest, load_filter, save_filter
 from mrs_suggest.staple.hypotheses import read_hypotheses, write_hypotheses
 from mrs_suggest.staple.pooling import pool
-from mrs_suggest.staple.rules.classifier import Classifier
 from mrs_suggest.staple.rules.simple import Threshold
+from mrs_suggest.staple.rules.trees import Classifier
 from tests.mrs_suggest.staple.hypotheses_files import PROMPTS, ROWS, hypotheses
 from tests.mrs_suggest.staple.simulated import write_data
 

@@ -24,8 +24,7 @@ from mrs_suggest.staple.analysis.error_kinds import (
     kind_of,
 )
 from mrs_suggest.staple.analysis.error_words import ErrorWords, error_words, made_up_words
-from mrs_suggest.staple.analysis.errors import ErrorAnalysis, Neighbours
-from mrs_suggest.staple.analysis.report_errors import lists_of
+from mrs_suggest.staple.analysis.errors import ErrorAnalysis, Neighbours, lists_of
 from mrs_suggest.staple.analysis.scored_systems import score
 from mrs_suggest.staple.gold import Gold
 

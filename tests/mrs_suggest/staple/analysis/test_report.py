@@ -12,9 +12,8 @@ from mrs_datasets.prepared.prepare import prepare
 from mrs_metrics.translations_f1 import aggregate, oracle_curve, score_translations
 from mrs_suggest.cli.main import main
 from mrs_suggest.evaluation.paper_results import paper_table
-from mrs_suggest.staple.export import write_predictions
 from mrs_suggest.staple.gold import read_gold_split
-from mrs_suggest.staple.hypotheses import write_hypotheses
+from mrs_suggest.staple.hypotheses import write_hypotheses, write_predictions
 from tests.mrs_suggest.staple.hypotheses_files import ROWS, hypotheses
 
 GOLD = """prompt_a|yes, of course
