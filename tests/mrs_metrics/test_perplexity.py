@@ -6,7 +6,6 @@ import math
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 import yaml
 from hypothesis import given
@@ -15,7 +14,6 @@ from hypothesis import strategies as st
 from mrs_metrics.perplexity import (
     aggregate,
     perplexity_interval,
-    perplexity_signature,
     score_losses,
     score_token_losses,
 )
@@ -60,14 +58,6 @@ def test_overflow_is_said_and_the_loss_still_tells() -> None:
     assert (found["perplexity"], found["overflow"], found["loss"]) == (math.inf, True, 710.0)
     assert aggregate(score_losses([1418.0], [2]))["overflow"] is False
     assert perplexity_interval(score_losses([1420.0], [2])) == (math.inf, math.inf)
-
-
-def test_signature() -> None:
-    assert perplexity_signature().startswith("reply_perplexity|avg:token|log:natural|version:")
-    assert "|tok:m|cut:30|" in perplexity_signature("m", cut=30)
-    assert score_token_losses([[1.0]], "m+eos").signature.startswith(
-        "reply_perplexity|avg:token|log:natural|tok:m+eos|version:"
-    )
 
 
 def test_the_interval_resamples_examples_not_tokens() -> None:
@@ -119,18 +109,3 @@ def test_it_lies_between_the_surest_and_the_least_sure_token(losses: list[list[f
     assert math.exp(min(each)) * (1 - 1e-9) <= found["perplexity"] <= math.exp(max(each)) * (1 + 1e-9)
     assert found["perplexity"] >= 1
     assert found["n"] == len(losses)
-
-
-@given(token_losses, st.randoms())
-def test_order_and_grouping_of_examples_change_nothing(losses: list[list[float]], random: Any) -> None:
-    expected = aggregate(score_token_losses(losses))["loss"]
-    shuffled = random.sample(losses, len(losses))
-    assert aggregate(score_token_losses(shuffled))["loss"] == pytest.approx(expected)
-    whole = [[loss for row in losses for loss in row]]
-    assert aggregate(score_token_losses(whole))["loss"] == pytest.approx(expected)
-
-
-@given(token_losses)
-def test_sums_and_tokens_give_the_same_as_lists(losses: list[list[float]]) -> None:
-    summed = score_losses([sum(row) for row in losses], np.array([len(row) for row in losses]))
-    assert aggregate(summed) == pytest.approx(aggregate(score_token_losses(losses)))

@@ -45,10 +45,6 @@ def test_golden_cases(case: dict[str, Any]) -> None:
     assert {name: found[name] for name in case["figures"]} == pytest.approx(case["figures"], abs=1e-7)
 
 
-def test_missing_reference_still_goes_by_its_old_name() -> None:
-    assert score_rankings([[1, 2]], [-1], missing_reference="zero").ranks.tolist() == [0]
-
-
 def test_examples_without_their_reply_are_counted() -> None:
     skipped = score_rankings([[1, 2], [], [3, 4]], [1, -1, -1])
     assert (skipped.kept.tolist(), skipped.skipped, skipped.replies) == ([0], {"reply_absent": 2}, None)
@@ -83,14 +79,6 @@ def test_pools_are_those_of_random_pools() -> None:
 def test_replies_are_told_apart_to_the_last_character() -> None:
     found = aggregate(score_rankings([[1, 0]] * 3, [0, 1, 1], replies=["a", "a\0", "a\0"]))
     assert (found["replies"], found["macro_mrr"]) == (2, 0.75)
-
-
-def test_signatures() -> None:
-    # what trained models' cards say
-    line = ranking_signature(pool=100, of="references", seed=42, language="en")
-    assert line.startswith("response_ranking|pool:100|of:references|seed:42|ties:pessimistic|lang:en|version:")
-    found = score_rankings([[1, 2]], [0], seed=42, of="response_set", language="fr").signature
-    assert found.startswith("response_ranking|pool:all|of:response_set|ties:pessimistic|lang:fr|version:")
 
 
 @given(rankings())
@@ -228,12 +216,3 @@ def test_large_pools_do_not_depend_on_chunks(monkeypatch):
     whole = random_pools(list(range(50)), 500, 20)
     monkeypatch.setattr(ranking, "_CHUNK_ENTRIES", 100)
     assert random_pools(list(range(50)), 500, 20).tolist() == whole.tolist()
-
-
-def test_many_scores_do_not_depend_on_chunks(monkeypatch):
-    from mrs_metrics import ranking
-
-    table = np.random.default_rng(1).normal(size=(40, 30))
-    whole = score_rankings(table, [7] * 40, pool=9, seed=2)
-    monkeypatch.setattr(ranking, "_CHUNK_ENTRIES", 100)
-    assert score_rankings(table, [7] * 40, pool=9, seed=2).ranks.tolist() == whole.ranks.tolist()

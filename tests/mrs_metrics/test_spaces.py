@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import configparser
 import importlib.util
 import os
 import re
@@ -26,7 +25,6 @@ NAMES = [
     "dist_n", "mrs_rouge", "reply_bleu", "reply_perplexity", "response_ranking", "self_rouge", "weighted_f1",
     "wrong_language", "xglue_score",
 ]  # fmt: skip
-JAPANESE = ["dist_n", "mrs_rouge", "reply_bleu", "self_rouge"]  # those that split Japanese into words
 CALLS = {
     "dist_n": 'predictions=[["yes !"]], references=["yes !"]',
     "mrs_rouge": 'predictions=[["yes !"]], references=["yes !"]',
@@ -95,29 +93,6 @@ def test_a_space_is_flat_complete_and_imports_only_its_own_files(name: str, repo
     assert front["title"] == metric_title(name)
     assert f'evaluate.load("some-org/{name}")' in card
     assert f'evaluate.load("{name}")' not in card
-
-
-@pytest.mark.parametrize("name", sorted(set(JAPANESE) - {"reply_bleu"}))  # which brings sacreBLEU's own
-def test_a_space_says_what_japanese_needs(name: str) -> None:
-    assert b"pip install fugashi unidic-lite" in space_files(name)["README.md"]
-    assert b"pip install fugashi unidic-lite" in space_files(name)["topic_tokenize.py"]
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_the_requirements_are_the_distribution_s_own(name: str, repository: Path) -> None:
-    setup = configparser.ConfigParser()
-    setup.read(repository / "setup.cfg", encoding="utf-8")
-    extras = setup["options.extras_require"]
-    ours = {*setup["options"]["install_requires"].split()}
-    own = ("data", "score", "train", "ja", "zh", "th", "bleu", "langid")
-    ours |= {line for extra in own for line in extras[extra].split("\n")}
-    required = space_files(name)["requirements.txt"].decode().split()
-    assert set(required) <= ours
-    packages = {re.split("[>=]", line)[0] for line in required}
-    assert packages >= {"datasets", "evaluate", "numpy"}
-    assert ({"fugashi", "unidic-lite", "rjieba", "pythainlp"} <= packages) == (name in JAPANESE)
-    assert ("sacrebleu" in packages) == (name in ("reply_bleu", "xglue_score"))
-    assert ("fasttext" in packages) == (name == "wrong_language")
 
 
 def test_a_library_without_a_known_requirement_is_refused(package: Path) -> None:
@@ -268,10 +243,3 @@ def test_wrong_arguments_are_refused_before_anything_is_sent(
     monkeypatch.setattr("mrs_suggest.common.hub.publishing.publish", lambda *_, **__: pytest.fail("it was sent"))
     with pytest.raises(InputError, match=re.escape(sentence)):
         metrics.main(["publish", *arguments])
-
-
-@pytest.mark.parametrize("arguments", [["publish", "org", "--publc"], ["list", "mrs_rouge"], ["publish"], []])
-def test_unknown_options_end_with_usage(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit, match="2"):
-        metrics.main(arguments)
-    assert "usage: mrs metrics" in capsys.readouterr().err

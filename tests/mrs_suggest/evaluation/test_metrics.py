@@ -39,20 +39,6 @@ def test_each_metric_is_an_evaluate_module_and_each_option_belongs_to_one() -> N
     assert all(flag_of(option) in parser.format_help() for option in OPTIONS)
 
 
-def test_the_tables_of_the_documentation_are_those_of_the_metrics(repository: Path) -> None:
-    page = (repository / "docs" / "metrics.md").read_text(encoding="utf-8")
-    rows = [f"| [{name}](metrics/{name}.md) | {one.measures} | {one.compares_with} |" for name, one in METRICS.items()]
-    readers: dict[str, list[str]] = {}
-    for name, metric in METRICS.items():
-        readers.setdefault(metric.reads, []).append(name)
-    files = [f"| {', '.join(names)} | {what} |" for what, names in readers.items()]
-    for table in (
-        "\n".join(["| metric | what it measures | compares with |", "|---|---|---|", *rows]),
-        "\n".join(["| metric | a system's file |", "|---|---|", *files]),
-    ):
-        assert f"\n{table}\n" in page, f"docs/metrics.md lacks this table:\n{table}"
-
-
 @pytest.mark.parametrize(
     ("call", "sentence"),
     [

@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib.util
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import NoReturn
 
 import numpy as np
 import pytest
@@ -147,35 +146,20 @@ def test_ranking_of_the_replies_that_the_response_set_has(result: SystemResult) 
     assert (summary([other], 0)["in_set"], summary([other], 0)["mrr_in_set"]) == (0, None)
 
 
-def test_a_run_that_ranks_nothing_asks_for_no_scores(monkeypatch: pytest.MonkeyPatch) -> None:
-    def unasked(*_: object) -> NoReturn:
-        raise AssertionError
+def test_what_ranks_nothing_has_no_ranking() -> None:
+    """A system that cannot, or a run that does not ask."""
 
-    monkeypatch.setattr(Stub, "score_pools", unasked)
-    _ranks_nothing(
-        evaluate_system(Stub(ANSWERS), "en", MESSAGES, REFERENCES, RESPONSES, 1, EvaluationConfig(ranking=False))
-    )
-
-
-def test_a_system_that_ranks_nothing_has_no_ranking() -> None:
     class Mute:
         name = "Mute"
         suggest = Stub(ANSWERS).suggest
 
-    _ranks_nothing(evaluate_system(Mute(), "en", MESSAGES, REFERENCES, RESPONSES, 1))
-
-
-def _ranks_nothing(result: SystemResult) -> None:
-    assert result.ranking is None
-    assert list(result.signatures) == ["mrs_rouge"]
-    figures = summary([result], 0)
-    assert not {key for key in figures if "mrr" in key or key in ("p@1", "in_set")}
-    assert difference([result], [result], 0) == {"weighted": [0, 0]}
-
-
-def test_intervals_only_on_request(result: SystemResult) -> None:
-    short, long = (summary([result], 0, intervals=which) for which in (False, True))
-    assert {key: value for key, value in long.items() if not key.endswith("_interval")} == short
+    for system, config in ((Mute(), EvaluationConfig()), (Stub(ANSWERS), EvaluationConfig(ranking=False))):
+        result = evaluate_system(system, "en", MESSAGES, REFERENCES, RESPONSES, 1, config)
+        assert result.ranking is None
+        assert list(result.signatures) == ["mrs_rouge"]
+        figures = summary([result], 0)
+        assert not {key for key in figures if "mrr" in key or key in ("p@1", "in_set")}
+        assert difference([result], [result], 0) == {"weighted": [0, 0]}
 
 
 # --- languages and BLEU
@@ -238,13 +222,10 @@ def test_how_alike_the_suggestions_are_is_averaged_over_examples() -> None:
     assert found.similarity == pytest.approx([0, 2 * pair / 3, 0, 0])
     assert summary([found], 1)["self_rouge"] == pytest.approx(2 * pair / 3 / 4)
     assert found.signatures["self_rouge"].startswith("self_rouge|")
-
-
-def test_one_suggestion_is_alike_nothing() -> None:
-    alone = {message: ["yes"] for message in MESSAGES}
+    alone = Stub({message: ["yes"] for message in MESSAGES})
     config = EvaluationConfig(ranking=False, similarity=True)
-    found = evaluate_system(Stub(alone), "en", MESSAGES, REFERENCES, RESPONSES, 1, config)
-    assert summary([found], 1)["self_rouge"] is None
+    single = evaluate_system(alone, "en", MESSAGES, REFERENCES, RESPONSES, 1, config)
+    assert summary([single], 1)["self_rouge"] is None, "one suggestion is like no other"
 
 
 def test_a_missing_tokenizer_of_bleu_does_not_end_a_run(monkeypatch: pytest.MonkeyPatch) -> None:
