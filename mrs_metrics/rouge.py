@@ -165,7 +165,7 @@ def score_examples(
     kept, indices = np.asarray(positions, dtype=np.int64).reshape(-1, 2).T
     rouge, precision, recall = np.asarray(rows, dtype=np.float64).reshape(-1, 3, MAX_ORDER).transpose(1, 0, 2)
     has_order = np.asarray(sizes, dtype=np.int64)[:, np.newaxis] > np.arange(MAX_ORDER)
-    nbest = max(map(len, predictions), default=0)
+    nrefs = count_references(references)
     return RougeScores(
         rouge=rouge,
         weighted=_weighted(rouge),
@@ -173,7 +173,20 @@ def score_examples(
         kept=kept,
         skipped=skipped,
         chosen_tokens=chosen_tokens,
-        signature=rouge_signature(nbest, tokenizer, language, rules, count_references(references)),
+        # sent:no: each text counts as one sentence, unlike in the official script (sent:punkt-en). eff:no: texts too
+        # short for a ROUGE order still get its 0, hence the ceiling below 1.
+        signature=signature(
+            "mrs_rouge",
+            rules=rules,
+            nbest=max(map(len, predictions), default=0),
+            nrefs=None if nrefs == 1 else nrefs,
+            multi=None if nrefs == 1 else "best",
+            case="lower",
+            tok=f"{tokenizer.name}-{tokenizer.version}",
+            sent=tokenizer.sentences,
+            lang=language,
+            eff=False,
+        ),
         precision=precision,
         recall=recall,
         ceiling=np.where(has_order, _f1(1.0, 1.0, epsilon), 0.0),
@@ -211,31 +224,6 @@ def aggregate(scores: RougeScores) -> dict[str, float]:
         **{f"rouge{order}_recall": float(mean) for order, mean in zip(orders, recall, strict=True)},
         "empty_suggestions": scores.empty_suggestions,
     }
-
-
-def rouge_signature(
-    nbest: int, tokenizer: Tokenizer, language: str, rules: str = "official", nrefs: int | str = 1
-) -> str:
-    """Return the signature of a weighted ROUGE.
-
-    `sent:no` says that each text counts as one sentence, unlike in the official script (`sent:punkt-en`); `eff:no` that
-    texts too short for a ROUGE order still get its 0, hence the ceiling below 1.
-
-    >>> rouge_signature(3, get_tokenizer("en"), "en").rsplit("|", 1)[0]
-    'mrs_rouge|rules:official|nbest:3|case:lower|tok:treebank-3.8.1|sent:no|lang:en|eff:no'
-    """
-    return signature(
-        "mrs_rouge",
-        rules=rules,
-        nbest=nbest,
-        nrefs=None if nrefs == 1 else nrefs,
-        multi=None if nrefs == 1 else "best",
-        case="lower",
-        tok=f"{tokenizer.name}-{tokenizer.version}",
-        sent=tokenizer.sentences,
-        lang=language,
-        eff=False,
-    )
 
 
 def prepare_official(text: str, tokenizer: Tokenizer) -> Prepared:

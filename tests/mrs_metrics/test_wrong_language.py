@@ -20,7 +20,6 @@ from mrs_metrics.language_match import (
     aggregate,
     fasttext_identifier,
     language_interval,
-    language_signature,
     score_languages,
 )
 
@@ -108,7 +107,7 @@ def test_the_signature_says_the_rules() -> None:
     scores = score_languages([[LONG]] * 2, ["de", "nl"], always("en"), 0.5, 3, "lid.176.ftz")
     head = "wrong_language|lang:de,nl|above:0.5|letters:3|of:decided|identifier:lid.176.ftz|version:"
     assert scores.signature.startswith(head)
-    assert "|lang:4 languages|" in language_signature(["a", "b", "c", "d"], 0.5, 3, None)
+    assert "|lang:4 languages|" in score_languages([[LONG]] * 4, ["a", "b", "c", "d"], always("en")).signature
 
 
 def test_the_interval_resamples_messages() -> None:

@@ -69,15 +69,15 @@ def test_a_model_that_scores_no_numbers_has_diverged() -> None:
 
 
 def test_scores_by_hand(result: SystemResult) -> None:
-    assert result.weighted == pytest.approx([1 / 6, 1 / 2, 0, 1 / 6], abs=1e-6)
-    assert result.rouge == pytest.approx(np.array([[1, 0, 0], [1, 1, 0], [0, 0, 0], [1, 0, 0]]), abs=1e-6)
+    assert result.scores.weighted == pytest.approx([1 / 6, 1 / 2, 0, 1 / 6], abs=1e-6)
+    assert result.scores.rouge == pytest.approx(np.array([[1, 0, 0], [1, 1, 0], [0, 0, 0], [1, 0, 0]]), abs=1e-6)
     # Five candidates (YES of the response set is the reference "Yes."), so every pool holds all of them. "no way"
     # shares its score with "so what", and comes last among equals.
     assert result.ranking is not None
     assert result.ranking.reciprocal == pytest.approx([1, 1 / 3, 1 / 4, 1 / 5])
     assert result.ranking.pool_size == 5
     assert result.suggestions == [ANSWERS[message] for message in MESSAGES]
-    assert result.chosen_tokens == [["yes"], ["no", "way"], ["later"], ["later", "later"]]
+    assert result.scores.chosen_tokens == [["yes"], ["no", "way"], ["later"], ["later", "later"]]
     assert "pool:5" in result.signatures["response_ranking"]
     assert "seed:1" in result.signatures["response_ranking"]
     assert "lang:en" in result.signatures["mrs_rouge"]
@@ -112,7 +112,7 @@ def test_a_pooled_summary_is_over_examples_not_over_languages(result: SystemResu
 
 def test_the_ceiling_is_that_of_the_references(result: SystemResult) -> None:
     # Against itself, one token gives 1/6 and two give 1/6 + 1/3; three and more give 1.
-    assert result.ceiling == pytest.approx([1 / 6, 1 / 2, 1 / 6, 1 / 6], abs=1e-6)
+    assert result.scores.weighted_ceiling == pytest.approx([1 / 6, 1 / 2, 1 / 6, 1 / 6], abs=1e-6)
     assert summary([result], 0)["ceiling"] == pytest.approx(1 / 4, abs=1e-6)
     longer = evaluate_system(
         Stub({"hi": ["yes"]}), "en", ["hi"], ["so what now"], [], 1, EvaluationConfig(ranking=False)
@@ -279,9 +279,9 @@ def test_skipped_references_are_counted_and_still_ranked(monkeypatch: pytest.Mon
     answers = {"hi": ["yes"], "bye": ["no way"]}
     result = evaluate_system(Stub(answers), "en", ["hi", "bye"], ["yes", "..."], ["never"], seed=0)
     assert result.ranking is not None
-    assert (len(result.weighted), len(result.ceiling), len(result.ranking.reciprocal)) == (1, 1, 2)
-    assert sum(result.skipped.values()) == 1
-    assert summary([result, result], 0)["skipped"] == {reason: 2 * n for reason, n in result.skipped.items()}
+    assert (len(result.scores.weighted), len(result.ranking.reciprocal)) == (1, 2)
+    assert sum(result.scores.skipped.values()) == 1
+    assert summary([result, result], 0)["skipped"] == {reason: 2 * n for reason, n in result.scores.skipped.items()}
 
 
 def test_difference_is_paired_and_signed(result: SystemResult) -> None:
