@@ -123,22 +123,11 @@ def choose_language(asked: str | None, known: Sequence[Sequence[str]], have: Seq
 
 @dataclass(frozen=True)
 class Search:
-    """The options of a search; every default names its source.
+    """The options of a search, which `mrs staple decode --help` explains; defaults are ours.
 
-    Args:
-        search: `beam` or `sample`.
-        nbest: maximum number of translations of a prompt (ours); with dropout, of each pass.
-        beams: hypotheses that are kept at each step; None: `nbest`.
-        groups, diversity_penalty: of a diverse beam search (Vijayakumar et al. 2018); 1 is plain beam search.
-        samples, temperature, top_p: of sampling, see `mrs_suggest.models.generation.decoding.sampling.Sampling`; None:
-            `nbest` samples of the unchanged model.
-        dropout_passes: beam searches with Monte Carlo dropout (Li et al. 2020, in the task); 0 for none.
-        dropout_rate: of them; None: the rate used in training.
-        length_penalty: exponent of the length in the score that ranks; None: the run's.
-        max_tokens: of a translation; None: the run's.
-        seed: of samples and dropout (42, as the trainers').
-        batch_size: prompts decoded together; None: as many as fit. It changes speed and memory, not results.
-        ctranslate2: search with CTranslate2 instead of torch.
+    Sources: diverse beam search, Vijayakumar et al. 2018; Monte Carlo dropout, Li et al. 2020, in the task. None stands
+    for `nbest` (beams, samples), for the run's own value (dropout rate, length penalty, most tokens), for the unchanged
+    model (temperature, top_p), or for what fits into memory (batch size, which changes no result).
 
     Raises:
         InputError: an impossible value; the sentence names the option.
@@ -163,12 +152,11 @@ class Search:
     def __post_init__(self) -> None:
         if self.search not in SEARCHES:
             raise InputError(f"--search {self.search}: expected {' or '.join(SEARCHES)}.")
-        if self.nbest < 1:
-            raise InputError(f"--nbest {self.nbest}: expected a whole number from 1.")
-        if self.batch_size is not None and not 1 <= self.batch_size <= PART:
-            raise InputError(f"--batch_size {self.batch_size}: expected a whole number from 1 to {PART}.")
-        if self.seed < 0:
-            raise InputError(f"--seed {self.seed}: expected a whole number from 0.")
+        for name, least, most in (("nbest", 1, None), ("seed", 0, None), ("batch_size", 1, PART)):
+            value = getattr(self, name)
+            if value is not None and not least <= value <= (most or value):
+                limits = f"{least} to {most}" if most else f"{least}"
+                raise InputError(f"--{name} {value}: expected a whole number from {limits}.")
         if self.dropout_passes < 0 or self.dropout_passes == 1:
             raise InputError(f"--dropout_passes {self.dropout_passes}: expected 2 or more, or 0 for none.")
         if self.dropout_rate is not None and not 0 < self.dropout_rate < 1:

@@ -113,21 +113,6 @@ def test_the_hash_of_the_pools_tells_them_apart(compared: Comparison) -> None:
     assert pools(1, words, ["c"]) != pools(2, words, ["c"])
 
 
-def test_no_clock_stands_in_the_figures(monkeypatch: pytest.MonkeyPatch, parts: list[LanguageData]) -> None:
-    """They are compared between runs; the time to answer stands apart."""
-    found = []
-    for pace in (1.0, 100.0):
-        clock = iter(range(10_000))
-        monkeypatch.setattr("time.perf_counter", lambda clock=clock, pace=pace: next(clock) * pace)
-        found.append(compare_on_test([oracle], parts, 3, EvaluationConfig()))
-    one, other = found
-    assert json.dumps(one.figures) == json.dumps(other.figures)
-    assert list(one.milliseconds) == [MODEL, *BASELINES]
-    for name, value in one.milliseconds.items():
-        assert value > 0
-        assert other.milliseconds[name] == pytest.approx(100 * value, rel=1e-3)
-
-
 def test_the_suggestions_are_the_models_in_the_order_of_the_test_split(
     compared: Comparison, parts: list[LanguageData]
 ) -> None:

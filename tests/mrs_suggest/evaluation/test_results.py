@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import importlib.util
 from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from mrs_suggest.common.errors import InputError, MissingExtraError
-from mrs_suggest.evaluation import results
+from mrs_suggest.common.errors import InputError
 from mrs_suggest.evaluation.results import (
     EvaluationConfig,
     SystemResult,
@@ -242,21 +240,6 @@ def test_a_missing_tokenizer_of_bleu_does_not_end_a_run(monkeypatch: pytest.Monk
     assert result.bleu is None
     assert list(result.signatures) == ["mrs_rouge"]
     assert "bleu" not in summary([result], 0)
-
-
-def test_what_this_machine_can_measure(monkeypatch: pytest.MonkeyPatch) -> None:
-    identifier = Identifier()
-    monkeypatch.setattr(results.LanguageIdentifier, "open", lambda: identifier)
-    monkeypatch.setattr(importlib.util, "find_spec", lambda name: name)
-    assert EvaluationConfig.available(True) == EvaluationConfig(True, identifier, True, True)  # type: ignore[arg-type]
-    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    for error in (InputError("no model"), MissingExtraError("fasttext", "langid", "it")):
-
-        def refuse(error: Exception = error) -> None:
-            raise error
-
-        monkeypatch.setattr(results.LanguageIdentifier, "open", refuse)
-        assert EvaluationConfig.available(False) == EvaluationConfig(False, None, False, True)
 
 
 def test_a_language_model_that_was_asked_for_must_be_there() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from mrs_datasets.readers.staple.staple_files import read_staple_predictions
 from mrs_suggest.cli.main import main
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.staple.hypotheses import FACTS, read_hypotheses, write_hypotheses
+from tests.command import Result, refused
 from tests.mrs_suggest.staple.hypotheses_files import PROMPTS, ROWS, hypotheses
 
 
@@ -86,16 +88,14 @@ DAMAGE = {
 
 
 @pytest.mark.parametrize("kind", DAMAGE)
-def test_damage_is_one_sentence(kind: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_damage_is_one_sentence(kind: str, tmp_path: Path, staple: Callable[..., Result]) -> None:
     path = tmp_path / "a.parquet"
     write_hypotheses(hypotheses(ROWS), path)
     damage, sentence = DAMAGE[kind]
     damage(path)
-    assert main(["staple", "export", str(path), "--out", str(tmp_path / "out.txt")]) == 2
-    error = capsys.readouterr().err
+    error = refused(staple("export", path, "--out", tmp_path / "out.txt"))
     assert str(path) in error
     assert sentence in error
-    assert error.count("\n") == 1
     assert not (tmp_path / "out.txt").exists()
 
 

@@ -212,13 +212,6 @@ def test_without_predictions_there_are_figures_and_no_leads(make_run: MakeRun, c
     assert figures(found, "b")["es"]["mark"] == "", "the hash of the pools says that the rows are the same"
 
 
-def test_seeds_that_ranked_in_other_pools_have_no_mean_mrr_to_compare(make_run: MakeRun, compared: Compare) -> None:
-    runs = make_run("a-42", "en"), make_run("a-43", "en", seed=43, pool_seed=7), make_run("b", "en", b=1)
-    found = compared(runs[2], *runs[:2])
-    assert figures(found, "a", "mrr")["en"]["mark"] == "a"
-    assert figures(found, "a")["en"]["mark"] == ""
-
-
 def test_a_model_on_the_hub_has_figures_and_no_leads(make_run: MakeRun, hub: LoopbackHub, tmp_path: Path) -> None:
     runs = make_run("a"), make_run("b", known=0.9, b=1)
     repo = hub.create("model", "org/m")
