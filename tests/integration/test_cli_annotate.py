@@ -139,20 +139,6 @@ def test_the_seed_draws_everything(run: Callable[..., Result], files: tuple[Path
     assert len(load(file_of(tmp_path / "x", 2))) == 5
 
 
-def test_no_cell_is_a_formula(run: Callable[..., Result], tmp_path: Path) -> None:
-    messages = ["=1+1", "+1", "-2", "@x", "'tis", "＝SUM(A1)", "5/6", "1\x00e5", " \x0b=cmd", "\x01-3", "TRUE", "ok"]
-    paths = [predictions(tmp_path / f"{s}.tsv", [(m, s, "", "=3") for m in messages]) for s in "ab"]
-    assert run("make", *paths, "--out", tmp_path / "out")[0] == 0
-    rows = load(file_of(tmp_path / "out", 1))
-    for row in rows:
-        for column in COLUMNS[1:4]:
-            assert row[column][0] not in "=+-@＝\t\r\n"
-            assert not re.search(r"[\x00-\x09\x0b-\x1f]", row[column])
-    shown = {restored(row["message"]) for row in rows}
-    assert shown == {"=1+1", "+1", "-2", "@x", "'tis", "＝SUM(A1)", "5/6", "1 e5", "=cmd", "-3", "TRUE", "ok"}
-    assert {row["message"] for row in rows} >= {"TRUE", "ok", "'5/6", "''tis"}
-
-
 def test_five_hundred_at_most_unless_asked(run: Callable[..., Result], tmp_path: Path) -> None:
     paths = [predictions(tmp_path / f"{s}.tsv", [(f"m{i}", s) for i in range(510)]) for s in "ab"]
     assert "500 items" in run("make", *paths, "--out", tmp_path / "some", "--annotators", 1)[1]
@@ -285,17 +271,6 @@ def test_what_spreadsheet_programs_do_to_a_file(run: Callable[..., Result], made
     rows = [{**row, "remark": "hm"} for row in load(file_of(made, 2))]
     save(file_of(made, 2), rows, columns=("preference", "remark", *COLUMNS[:4]), delimiter="\t")
     assert figures(run, made) == expected
-
-
-def test_an_apostrophe_of_the_text_may_be_swallowed_too(run: Callable[..., Result], tmp_path: Path) -> None:
-    paths = [predictions(tmp_path / f"{s}.tsv", [("'tis", s), ("=1", s)]) for s in "ab"]
-    assert run("make", *paths, "--out", tmp_path / "out", "--annotators", 1)[0] == 0
-    path = file_of(tmp_path / "out", 1)
-    for strip in (False, True):
-        rows = [{**row, "preference": "tie"} for row in load(path)]
-        save(path, [{**row, "message": row["message"][1:]} if strip else row for row in rows])
-        assert {row["message"] for row in load(path)} == ({"'tis", "=1"} if strip else {"''tis", "'=1"})
-        assert figures(run, tmp_path / "out")["judgements"]["tie"]["share"] == 1
 
 
 def change(folder: Path, column: str, value: str, row: int = 0) -> None:

@@ -214,25 +214,6 @@ def test_the_paper_s_rules_are_clipped_counts_on_any_text(suggestions, reference
     assert scores.rouge[0].tolist() == pytest.approx([f1(chosen, order) for order in (1, 2, 3)])
 
 
-# Of the reference "a b c d e f": two suggestions, the second of which is better, and the weighted score of each by
-# hand, F1 / 6 + F1 / 3 + F1 / 2. In the first row, "a c b e d" has 5 words of 5 and of 6 (F1 10/11) and no pair, hence
-# 10/66; "b c x" has 2 of 3 and of 6 (4/9) and one pair of 2 and of 5 (2/7), hence 4/54 + 2/21.
-@pytest.mark.parametrize(
-    ("worse", "better", "scores"),
-    [
-        ("a c b e d", "b c x", (10 / 66, 4 / 54 + 2 / 21)),
-        ("b c d x", "a b c f d", (0.6 / 6 + 0.5 / 3 + 1 / 6, 10 / 66 + 4 / 27 + 2 / 14)),
-        ("c d", "a b d c x", (0.5 / 6 + 1 / 9, 8 / 66 + 2 / 27)),
-        ("c d a b e f", "b c d x y", (1 / 6 + 0.6 / 3, 6 / 66 + 4 / 27 + 2 / 14)),
-    ],
-)
-@pytest.mark.parametrize("rules", RULES)
-def test_the_orders_weigh_a_sixth_a_third_and_a_half_in_the_choice(rules, worse, better, scores):
-    alone = [_one([text], "a b c d e f", rules=rules).weighted[0] for text in (worse, better)]
-    assert alone == pytest.approx(list(scores), abs=1e-7)
-    assert _one([worse, better], "a b c d e f", rules=rules).chosen.tolist() == [1]
-
-
 def test_a_long_suggestion_is_split_at_its_dots_after_the_cut():
     """100 words with a dot in each are 200 n-gram words; the next is cut. All 100 tokens of the reference match one of
     the halves, in no pair: precision 100/200, recall 1, F1 2/3 of ROUGE-1 alone."""

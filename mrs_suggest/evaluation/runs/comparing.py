@@ -23,8 +23,8 @@ from mrs_suggest.evaluation.runs.figures import (
     Scope,
     Task,
     in_words,
-    require_one_task,
     rules_of,
+    shared_task,
     without_version,
 )
 from mrs_suggest.evaluation.runs.grouping import (
@@ -175,7 +175,7 @@ def compare_runs(
         InputError: runs of several tasks; a figure that no run has; figures that were computed by different rules;
             predictions that are damaged.
     """
-    task = require_one_task(runs)
+    task = shared_task(runs)
     rows, warnings = group_runs(runs, grouping)
     reference = next(row for row in rows if any(run.name == (over or runs[0].name) for run in row.runs))
     scopes = tuple(dict.fromkeys(scope for run in runs for scope in run.scopes))

@@ -160,7 +160,7 @@ def rules_of(signature: str) -> tuple[str, int | None]:
     return "|".join(field for field in fields if not field.startswith(NBEST)), given
 
 
-def require_one_task(runs: Sequence[Run]) -> Task:
+def shared_task(runs: Sequence[Run]) -> Task:
     """The task of all the runs.
 
     Raises:

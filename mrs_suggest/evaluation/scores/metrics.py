@@ -40,7 +40,7 @@ class Scored:
         interval: 95 % interval of the main figure; empty if it cannot be computed, None if the metric lacks one.
         interval_method: how the interval was computed.
         skipped: examples left out, by reason; None where the metric leaves none out.
-        beside: figures of another metric that are shown with these.
+        others: figures of another metric that are shown with these.
         tasks: of a benchmark: `missing`, `languages` and `notes`, each by task.
         values: (n,) per-example scores whose mean is the main figure, nan where one was skipped; empty if it is not
             a mean.
@@ -57,7 +57,7 @@ class Scored:
     interval: tuple[float, ...] | None = None
     interval_method: str = ""
     skipped: Mapping[str, int] | None = None
-    beside: Mapping[str, Figure] = field(default_factory=dict)
+    others: Mapping[str, Figure] = field(default_factory=dict)
     tasks: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     values: Sequence[float] = ()
     examples: Sequence[str] = ()
@@ -74,14 +74,14 @@ class Scored:
 
     def numbers(self) -> dict[str, Figure]:
         """All that a column of a table can show, by name."""
-        return {"n": self.n, **self.figures, **self.beside}
+        return {"n": self.n, **self.figures, **self.others}
 
     def as_json(self) -> dict[str, object]:
         """The figures as `mrs score --json` prints them, flat."""
         found: dict[str, object] = {"n": self.n, **self.figures, **self.tasks}
         if self.interval is not None:
             found["interval"] = list(self.interval)
-        found |= self.beside
+        found |= self.others
         if self.skipped is not None:
             found["skipped"] = self.skipped
         found |= self.signatures
@@ -231,7 +231,7 @@ def score_mrs_rouge(
     found = _scored(
         rouge.aggregate(scores), scores.signature, bootstrap_interval(scores.weighted), skipped=scores.skipped,
         values=_with_gaps(scores.kept, scores.weighted, len(references)), examples=examples,
-        beside={f"dist{n}": distinct.distinct_n(scores.chosen_tokens, n) for n in (1, 2)},
+        others={f"dist{n}": distinct.distinct_n(scores.chosen_tokens, n) for n in (1, 2)},
     )  # fmt: skip
     dist = distinct.distinct_signature(most, tokenizer, language, "best", rules=rules)
     return replace(found, signatures={**found.signatures, "dist_signature": dist})

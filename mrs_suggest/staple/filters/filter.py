@@ -34,7 +34,6 @@ from mrs_suggest.staple.lists import (
     lists_of,
     read_labels,
     require_features,
-    require_one_list,
 )
 from mrs_suggest.staple.pooling import POOL, known_or_null, same_data
 from mrs_suggest.staple.rules import RULES
@@ -151,8 +150,7 @@ def apply_rule(found: Hypotheses, path: Path, rule: Rule, asked: str) -> Hypothe
     Raises:
         InputError: the file lacks a feature of the rule, or has several lists per prompt.
     """
-    require_one_list(found, path)
-    lists = lists_of(found)
+    lists = lists_of(found, path)
     require_features(lists, rule.features, path, asked)
     choice = rule.choose(lists)
     table, features = found.table, dict(found.features)
@@ -201,8 +199,7 @@ def tune(
     from mrs_suggest.common.hub.provenance import versions
 
     kind = RULES[rule]
-    require_one_list(found, path)
-    lists = lists_of(found)
+    lists = lists_of(found, path)
     known = [name for name in available(found) if not np.isnan(lists.features[name]).all()]
     names = kind.needs(fitting, known)
     require_features(lists, names, path, f"--rule {rule}")

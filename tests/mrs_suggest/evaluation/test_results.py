@@ -276,25 +276,3 @@ def test_difference_is_paired_and_signed(result: SystemResult) -> None:
     assert behind["weighted"] == pytest.approx([-value for value in reversed(ahead["weighted"])], abs=0.1)
     assert behind["weighted"][1] < 0
     assert ahead["mrr"] == [0, 0]
-
-
-def test_equal_seeds_give_every_system_the_same_pools() -> None:
-    words = [f"reply{n}" for n in range(400)]
-    pools = []
-
-    class Watch:
-        name = "Watch"
-
-        def suggest(self, messages: Sequence[str], language: str, k: int) -> list[list[Suggestion]]:
-            return [[Suggestion("x", 0.0)]] * len(messages)
-
-        def score_pools(self, messages: Sequence[str], candidates: Sequence[str], found: np.ndarray) -> np.ndarray:
-            pools.append([[candidates[number] for number in pool] for pool in found])
-            return np.zeros(found.shape)
-
-    for seed in (1, 1, 2):
-        evaluate_system(Watch(), "en", ["a", "b"], words[:2], words, seed)
-    assert pools[0] == pools[1] != pools[2]
-    for reference, pool in zip(words, pools[0], strict=False):
-        assert len(pool) == len(set(pool)) == 100
-        assert pool[0] == reference
