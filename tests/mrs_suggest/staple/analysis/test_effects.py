@@ -71,7 +71,7 @@ def test_the_fit_is_that_of_statsmodels(teams: pd.DataFrame) -> None:
 
 def test_intervals_hold_the_true_effects_as_often_as_they_say(teams: pd.DataFrame) -> None:
     """Over seeds; of the normal distribution the share would be 90 % or less with eleven teams."""
-    runs = 60
+    runs = 40
     held = dict.fromkeys(TRUE, 0)
     found: dict[str, list[float]] = {name: [] for name in TRUE}
     for seed in range(runs):
