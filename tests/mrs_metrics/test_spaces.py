@@ -18,7 +18,6 @@ from mrs_metrics import page, spaces
 from mrs_metrics.spaces import install_metric, metric_names, metric_title, module_files, space_files
 from mrs_suggest.cli import metrics
 from mrs_suggest.common.errors import InputError
-from tests import warm_python
 from tests.mrs_metrics.modules import run_script
 
 NAMES = [
@@ -173,30 +172,6 @@ def test_a_module_is_installed_once_for_each_content(modules: Path, monkeypatch:
     monkeypatch.setattr(spaces, "module_files", lambda _: newer)
     assert install_metric("mrs_rouge") != folder
     assert folder.is_dir()
-
-
-@pytest.mark.integration
-def test_the_newest_of_two_answers(tmp_path: Path) -> None:
-    """In a process of its own, from an empty folder, without our package: the literal call."""
-    env = warm_python.with_caches_in(tmp_path / "home")
-    source = "from mrs_metrics.spaces import install_metric\nprint(install_metric('mrs_rouge'))"
-    done = warm_python.run([sys.executable, "-c", source], cwd=tmp_path, env=env)
-    assert done.returncode == 0, done.stderr
-    older = Path(done.stdout.strip()).with_name("0" * 64)
-    older.mkdir()
-    (older / "__init__.py").touch()
-    (older / "mrs_rouge.py").write_text("raise RuntimeError('the older one')\n")
-    os.utime(older / "mrs_rouge.py", (1, 1))
-    (tmp_path / "empty").mkdir()
-    source = (
-        "import evaluate, sys\n"
-        "r = evaluate.load('mrs_rouge').compute(predictions=[['Yes, I will.']], references=['Yes, I will.'],"
-        " language='en')\n"
-        "assert r['weighted'] > 0.99, r\n"
-        "assert not [m for m in sys.modules if m.split('.')[0] == 'mrs_metrics'], 'the module needs our package'\n"
-    )
-    done = warm_python.run([sys.executable, "-c", source], cwd=tmp_path / "empty", env=env)
-    assert done.returncode == 0, done.stderr
 
 
 # --- mrs metrics ----------------------------------------------------------------------------------------------------

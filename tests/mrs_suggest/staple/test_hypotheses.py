@@ -70,8 +70,6 @@ def _column(path: Path, name: str, values: list[object]) -> None:
 DAMAGE = {
     "missing": (lambda path: path.unlink(), "no such file"),
     "cut": (_cut, "cannot be read"),
-    "empty": (lambda path: path.write_bytes(b""), "cannot be read"),
-    "text": (lambda path: path.write_text("prompt_a|yes\nsim\n"), "cannot be read"),
     "another Parquet": (_plain, "not a file of hypotheses"),
     "version": (lambda path: _facts(path, version=99), "version 99, expected 1"),
     "no prompts": (lambda path: _facts(path, prompts=None), "damaged"),
@@ -79,9 +77,7 @@ DAMAGE = {
     "unknown feature": (lambda path: _facts(path, features={"votes": "x"}), "damaged"),
     "unknown prompt": (lambda path: _column(path, "id", ["x"] * 4), "is not described"),
     "rank": (lambda path: _column(path, "rank", [2, 1, 1, 1]), "row 2: prompt_a, one, rank 1 is out of order"),
-    "no rank": (lambda path: _column(path, "rank", [1, None, 1, 1]), "row 2: prompt_a, one, rank None"),
     "order": (lambda path: _column(path, "id", ["prompt_c", "prompt_a", "prompt_a", "prompt_a"]), "row 2"),
-    "blank": (lambda path: _column(path, "text", ["a", " ", "c", "d"]), "row 2: expected a translation on one line"),
     "null": (lambda path: _column(path, "text", ["a", "b", None, "d"]), "row 3: expected a translation on one line"),
     "line end": (lambda path: _column(path, "text", ["a", "b", "c", "d\u2028e"]), "row 4: expected"),
 }

@@ -80,10 +80,8 @@ Damage = Callable[[Files], object]
 CASES: dict[str, tuple[str, Damage, str]] = {
     "combine: the same file twice": ("combine {raw} {raw} --out {out}", _nothing, "comes twice"),
     "combine: pooled already": ("combine {pooled} --out {out}", _nothing, "pooled already"),
-    "combine: exists": ("combine {raw} --out {data}", _nothing, "exists already"),
     "tune: several members": ("tune {raw} --data {data} --out {out} --rule top", _nothing, "pool them first"),
     "tune: feature": (TUNE + "threshold --by charm", _nothing, "lacks the column charm"),
-    "tune: features": (TUNE + "classifier --features votes charm", _nothing, "lacks the column charm"),
     "tune: rank as threshold": (TUNE + "threshold --by best_rank", _nothing, "of which higher is better"),
     "tune: votes": (TUNE + "votes", lambda files: _without(files, "votes"), "lacks the column votes"),
     "tune: empty column": (TUNE + "threshold", lambda files: _empty(files), "has no values"),
@@ -108,9 +106,7 @@ CASES: dict[str, tuple[str, Damage, str]] = {
         "none of its translations is accepted",
     ),
     "tune: one fold": (TUNE + "top --folds 1", _nothing, "--folds 1: expected 2 to 3"),
-    "tune: too many folds": (TUNE + "top --folds 4", _nothing, "--folds 4"),
     "tune: seed": (TUNE + "top --seed -1", _nothing, "--seed -1"),
-    "tune: exists": ("tune {pooled} --data {data} --rule top --out {data}", _nothing, "exists already"),
     "tune: not a filter": (
         "tune {pooled} --data {data} --rule top --overwrite --out {data}", _nothing, "not look like mrs-suggest output"
     ),
@@ -118,8 +114,6 @@ CASES: dict[str, tuple[str, Damage, str]] = {
     "filter: not JSON": (FILTER + "{trees}", lambda files: (files["trees"] / SETTINGS).write_text("{"), "as JSON"),
     "filter: foreign": (FILTER + "{trees}", lambda files: _edit(files["trees"], kind="x"), "filter of hypotheses"),
     "filter: version": (FILTER + "{trees}", lambda files: _edit(files["trees"], version=9), "version 9, expected 1"),
-    "filter: edited": (FILTER + "{trees}", lambda files: _edit(files["trees"], settings={"least": 0}), "checksum"),
-    "filter: no arrays": (FILTER + "{trees}", lambda files: (files["trees"] / ARRAYS).unlink(), "checksum"),
     "filter: cut arrays": (
         FILTER + "{trees}",
         lambda files: (files["trees"] / ARRAYS).write_bytes((files["trees"] / ARRAYS).read_bytes()[:-1]),
