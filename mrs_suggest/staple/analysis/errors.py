@@ -117,14 +117,15 @@ class Neighbours:
             self.has[place, row] = 1
         self.sizes = np.array([len(row) for row in rows], dtype=np.float32)
 
-    def nearest(self, other: Sequence[str]) -> int:
-        """The place of the nearest translation; there must be one."""
+    def nearest(self, other: Sequence[str]) -> tuple[str, list[str]]:
+        """The nearest translation and its words; there must be one."""
         features = _features(other)
         columns = [self.known[key] for key in features if key in self.known]
         shared: NDArray[np.float32] = self.has[:, columns].sum(axis=1)
         dice = 2 * shared / (self.sizes + len(features))
         best = np.flatnonzero(dice >= dice.max() - DRAW).tolist()
-        return int(min(best, key=lambda place: (_moved(self.words[place], other), place)))
+        place = min(best, key=lambda place: (_moved(self.words[place], other), place))
+        return self.texts[place], self.words[place]
 
 
 def _features(words: Sequence[str]) -> list[tuple[str, int]]:
@@ -178,37 +179,27 @@ class ErrorAnalysis:
             unseen / self.total,
         )
 
-    def _wrong(self, key: str, texts: Sequence[str], predicted: Mapping[str, str]) -> list[tuple[str, Example]]:
+    def _wrong(self, key: str, texts: Sequence[str], predicted: Mapping[str, str]) -> Iterator[tuple[str, Example]]:
         """Predictions that are not accepted, each with the nearest accepted translation."""
-        if not texts:
-            return []
         accepted, written = self.gold.accepted[key], self.gold.written[key]
-        if key not in self._accepted:
-            by_weight = sorted(accepted, key=lambda text: -accepted[text])
-            self._accepted[key] = Neighbours(by_weight, self.lists)
-        neighbours, found = self._accepted[key], []
+        if texts and key not in self._accepted:
+            self._accepted[key] = Neighbours(sorted(accepted, key=lambda text: -accepted[text]), self.lists)
         for text in texts:
             words = self.lists.cut(text)
-            place = neighbours.nearest(words)
-            near = neighbours.texts[place]
-            kind = kind_of(words, neighbours.words[place], self.lists)
-            found.append((kind, Example(accepted[near], key, predicted[text], written[near])))
-        return found
+            near, near_words = self._accepted[key].nearest(words)
+            kind = kind_of(words, near_words, self.lists)
+            yield kind, Example(accepted[near], key, predicted[text], written[near])
 
-    def _missing(self, key: str, texts: Sequence[str], predicted: Mapping[str, str]) -> list[tuple[str, Example]]:
+    def _missing(self, key: str, texts: Sequence[str], predicted: Mapping[str, str]) -> Iterator[tuple[str, Example]]:
         """Missing translations, each with the nearest prediction."""
-        accepted, written = self.gold.accepted[key], self.gold.written[key]
-        if not predicted:
-            return [(NOT_FOUND, Example(accepted[text], key, "", written[text])) for text in texts]
-        neighbours, found = Neighbours(list(predicted), self.lists), []
+        neighbours = Neighbours(list(predicted), self.lists)
         for text in texts:
-            words = self.lists.cut(text)
-            place = neighbours.nearest(words)
-            kind = kind_of(neighbours.words[place], words, self.lists)
-            kind = NOT_FOUND if kind == OVER_GENERATED else kind
-            shown = "" if kind == NOT_FOUND else predicted[neighbours.texts[place]]
-            found.append((kind, Example(accepted[text], key, shown, written[text])))
-        return found
+            kind, shown, words = NOT_FOUND, "", self.lists.cut(text)
+            if predicted:
+                near, near_words = neighbours.nearest(words)
+                kind = kind_of(near_words, words, self.lists)
+                kind, shown = (NOT_FOUND, "") if kind == OVER_GENERATED else (kind, predicted[near])
+            yield kind, Example(self.gold.accepted[key][text], key, shown, self.gold.written[key][text])
 
     def _kind(self, found: Sequence[Example], weighed: bool) -> Kind:
         heaviest: dict[str, Example] = {}
@@ -300,13 +291,11 @@ def _examples(gold: Gold, name: str, errors: Errors) -> Iterator[Block]:
         ("missing translations", errors.recall, ["kind", "prompt", "nearest prediction", "missing", "its weight"]),
     )
     for what, kinds, header in sides:
-        rows = [row for kind, found in kinds.items() for row in _rows(gold, kind, found)]
+        rows = [
+            [TITLES[kind], gold.prompts[one.prompt], one.predicted, one.accepted, f"{one.weight:.3f}"]
+            for kind, found in kinds.items()
+            for one in found.examples
+        ]
         if rows:
             yield Heading(f"{name}: {what}", 3)
             yield Grid(header, rows, texts=True)
-
-
-def _rows(gold: Gold, kind: str, found: Kind) -> Iterator[list[str]]:
-    for example in found.examples:
-        texts = [gold.prompts[example.prompt], example.predicted, example.accepted]
-        yield [TITLES[kind], *texts, f"{example.weight:.3f}"]

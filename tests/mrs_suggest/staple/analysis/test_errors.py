@@ -78,7 +78,7 @@ def test_known_errors_are_told(code: str) -> None:
             neighbours = Neighbours([one.text for one in accepted], lists)
             for kind, text in language.wrong_translations(meaning, accepted, Random(0)).items():
                 words = lists.cut(text)
-                near = neighbours.words[neighbours.nearest(words)]
+                _, near = neighbours.nearest(words)
                 told[kind_of(words, near, lists) == kind] += 1
     assert sum(told.values()) > 80
     assert told[True] / sum(told.values()) > 0.95
