@@ -165,7 +165,6 @@ def score_examples(
     kept, indices = np.asarray(positions, dtype=np.int64).reshape(-1, 2).T
     rouge, precision, recall = np.asarray(rows, dtype=np.float64).reshape(-1, 3, MAX_ORDER).transpose(1, 0, 2)
     has_order = np.asarray(sizes, dtype=np.int64)[:, np.newaxis] > np.arange(MAX_ORDER)
-    nrefs = count_references(references)
     return RougeScores(
         rouge=rouge,
         weighted=_weighted(rouge),
@@ -173,19 +172,8 @@ def score_examples(
         kept=kept,
         skipped=skipped,
         chosen_tokens=chosen_tokens,
-        # sent:no: each text counts as one sentence, unlike in the official script (sent:punkt-en). eff:no: texts too
-        # short for a ROUGE order still get its 0, hence the ceiling below 1.
-        signature=signature(
-            "mrs_rouge",
-            rules=rules,
-            nbest=max(map(len, predictions), default=0),
-            nrefs=None if nrefs == 1 else nrefs,
-            multi=None if nrefs == 1 else "best",
-            case="lower",
-            tok=f"{tokenizer.name}-{tokenizer.version}",
-            sent=tokenizer.sentences,
-            lang=language,
-            eff=False,
+        signature=_signature(
+            max(map(len, predictions), default=0), count_references(references), tokenizer, language, rules
         ),
         precision=precision,
         recall=recall,
@@ -224,6 +212,23 @@ def aggregate(scores: RougeScores) -> dict[str, float]:
         **{f"rouge{order}_recall": float(mean) for order, mean in zip(orders, recall, strict=True)},
         "empty_suggestions": scores.empty_suggestions,
     }
+
+
+def _signature(nbest: int, nrefs: int | str, tokenizer: Tokenizer, language: str, rules: str) -> str:
+    """`sent:no`: each text counts as one sentence, unlike in the official script (`sent:punkt-en`). `eff:no`: texts that
+    are too short for a ROUGE order still get its 0, hence the ceiling below 1."""
+    return signature(
+        "mrs_rouge",
+        rules=rules,
+        nbest=nbest,
+        nrefs=None if nrefs == 1 else nrefs,
+        multi=None if nrefs == 1 else "best",
+        case="lower",
+        tok=f"{tokenizer.name}-{tokenizer.version}",
+        sent=tokenizer.sentences,
+        lang=language,
+        eff=False,
+    )
 
 
 def prepare_official(text: str, tokenizer: Tokenizer) -> Prepared:
