@@ -215,8 +215,8 @@ def aggregate(scores: RougeScores) -> dict[str, float]:
 
 
 def _signature(nbest: int, nrefs: int | str, tokenizer: Tokenizer, language: str, rules: str) -> str:
-    """`sent:no`: each text counts as one sentence, unlike in the official script (`sent:punkt-en`). `eff:no`: texts that
-    are too short for a ROUGE order still get its 0, hence the ceiling below 1."""
+    """`sent:no`: each text counts as one sentence, unlike in the official script (`sent:punkt-en`). `eff:no`: texts
+    that are too short for a ROUGE order still get its 0, hence the ceiling below 1."""
     return signature(
         "mrs_rouge",
         rules=rules,
