@@ -121,10 +121,11 @@ def line_by_line(gold: Path, predictions: Path, rules: str) -> dict[str, float]:
 
 def at_once(gold: Path, predictions: Path, rules: str) -> dict[str, float]:
     """This project."""
-    from mrs_metrics.translations_f1 import official_report
+    from mrs_metrics.translations_f1 import aggregate
     from mrs_suggest.evaluation.scores.score_staple import score_files
 
-    return official_report(score_files(gold, predictions, rules))
+    figures = aggregate(score_files(gold, predictions, rules))
+    return {name: figure for name, figure in figures.items() if name not in ("n", "missing", "extra")}
 
 
 def race(gold: Path, predictions: Path, rules: str) -> dict[str, Any]:

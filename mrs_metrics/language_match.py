@@ -96,7 +96,7 @@ def score_languages(
     expected = _languages(languages, len(predictions))
     texts = [text for suggestions in predictions for text in suggestions]
     example = [index for index, suggestions in enumerate(predictions) for _ in suggestions]
-    asked = list(dict.fromkeys(text for text in texts if _letters(text) >= min_letters))
+    asked = list(dict.fromkeys(text for text in texts if sum(map(str.isalpha, text)) >= min_letters))
     found = dict(zip(asked, _checked_answers(identify(asked), asked), strict=True)) if asked else {}
     too_short = np.array([text not in found for text in texts], dtype=np.bool_)
     identified = []
@@ -108,6 +108,7 @@ def score_languages(
         code != UNDECIDED and _main(code) != _main(expected[index])
         for code, index in zip(identified, example, strict=True)
     ]
+    codes = sorted(set(expected))
     return LanguageScores(
         example=np.array(example, dtype=np.int64),
         identified=tuple(identified),
@@ -115,7 +116,14 @@ def score_languages(
         undecided=undecided,
         too_short=too_short,
         empty=sum(not text.strip() for text in texts),
-        signature=language_signature(sorted(set(expected)), threshold, min_letters, identifier),
+        signature=signature(
+            "wrong_language",
+            lang=(",".join(codes) if len(codes) <= 3 else f"{len(codes)} languages") or None,
+            above=threshold,
+            letters=min_letters,
+            of="decided",
+            identifier=identifier,
+        ),
     )
 
 
@@ -162,18 +170,6 @@ def language_interval(
     (0.0, 0.0)
     """
     return ratio_interval(*_by_message(scores), confidence, samples, seed)
-
-
-def language_signature(languages: Sequence[str], threshold: float, min_letters: int, identifier: str | None) -> str:
-    """Return the signature of a share of wrong languages; it gives only the number of languages if there are many.
-
-    >>> language_signature(["de"], 0.7, 6, "lid.176.ftz").rsplit("|", 1)[0]
-    'wrong_language|lang:de|above:0.7|letters:6|of:decided|identifier:lid.176.ftz'
-    """
-    lang = ",".join(languages) if len(languages) <= 3 else f"{len(languages)} languages"
-    return signature(
-        "wrong_language", lang=lang or None, above=threshold, letters=min_letters, of="decided", identifier=identifier
-    )
 
 
 def fasttext_identifier(model: str | Path) -> Identify:
@@ -260,10 +256,6 @@ def _by_message(scores: LanguageScores) -> tuple[NDArray[np.int64], NDArray[np.i
             f"{int(scores.too_short.sum())} are too short, {int(scores.undecided.sum())} undecided."
         )
     return wrong[decided > 0], decided[decided > 0]
-
-
-def _letters(text: str) -> int:
-    return sum(map(str.isalpha, text))
 
 
 def _main(code: str) -> str:

@@ -50,16 +50,23 @@ class Lists:
             reference_urls=list(self.urls),
         )
 
-    def add_batch(self, *, predictions: Any = None, references: Any = None, **kwargs: object) -> None:
-        """Add examples."""
+    def checked(self, predictions: Any, references: Any) -> tuple[Any, Any]:
+        """Refuse inputs that `evaluate` cannot store, and return them as it stores them."""
         check_lists(predictions, references, self.compares)
         _check_encodable(predictions, references)
+        return predictions, references
+
+    def add_batch(self, *, predictions: Any = None, references: Any = None, **kwargs: object) -> None:
+        """Add examples."""
+        predictions, references = self.checked(predictions, references)
         super().add_batch(predictions=predictions, references=references, **kwargs)  # type: ignore[misc]
 
     def add(self, *, prediction: Any = None, reference: Any = None, **kwargs: object) -> None:
         """Add one example."""
-        _check_encodable([prediction], [reference])
-        super().add(prediction=prediction, reference=reference, **kwargs)  # type: ignore[misc]
+        given = [reference] if reference is not None or self.compares else None
+        predictions, references = self.checked([prediction], given)
+        one = references[0] if references else None
+        super().add(prediction=predictions[0], reference=one, **kwargs)  # type: ignore[misc]
 
 
 class Suggestions(Lists):
@@ -74,15 +81,10 @@ class Suggestions(Lists):
 
         return datasets.Features({"predictions": datasets.Sequence(datasets.Value("string"))})
 
-    def add_batch(self, *, predictions: Any = None, references: Any = None, **kwargs: object) -> None:
-        """Add examples."""
+    def checked(self, predictions: Any, references: Any) -> tuple[Any, Any]:
+        """See `Lists`."""
         check_suggestions(predictions)
-        super().add_batch(predictions=predictions, **kwargs)
-
-    def add(self, *, prediction: Any = None, **kwargs: object) -> None:
-        """Add one example."""
-        check_suggestions([prediction])
-        super().add(prediction=prediction, **kwargs)
+        return super().checked(predictions, None)
 
 
 class SuggestionsAndReferences(Lists):
@@ -99,18 +101,11 @@ class SuggestionsAndReferences(Lists):
         texts = datasets.Sequence(datasets.Value("string"))
         return datasets.Features({"predictions": texts, "references": texts})
 
-    def add_batch(self, *, predictions: Any = None, references: Any = None, **kwargs: object) -> None:
-        """Add examples."""
+    def checked(self, predictions: Any, references: Any) -> tuple[Any, Any]:
+        """See `Lists`."""
         check_suggestions(predictions, references, required=self.compares)
         given = [""] * len(predictions) if references is None else references
-        super().add_batch(predictions=predictions, references=as_lists(given), **kwargs)
-
-    def add(self, *, prediction: Any = None, reference: Any = None, **kwargs: object) -> None:
-        """Add one example."""
-        if reference is None and not self.compares:
-            reference = ""
-        check_suggestions([prediction], [reference])
-        super().add(prediction=prediction, reference=as_lists([reference])[0], **kwargs)
+        return super().checked(predictions, as_lists(given))
 
 
 def _check_encodable(predictions: Iterable[object], references: Iterable[object] | None) -> None:

@@ -153,7 +153,8 @@ def aggregate(scores: RankingScores, k: int | Iterable[int] = 1) -> dict[str, fl
             raise ValueError(f"The k of precision at k must be 1 or more, not {at!r}.")
         figures[f"p@{at}"] = float(((scores.ranks >= 1) & (scores.ranks <= at)).mean()) / at
     if scores.replies is not None:
-        figures["macro_mrr"] = _mean_of_means(scores.reciprocal_ranks, scores.replies)
+        means = np.bincount(scores.replies, scores.reciprocal_ranks) / np.bincount(scores.replies)
+        figures["macro_mrr"] = float(means.mean())
         figures["replies"] = int(scores.replies.max()) + 1
     return figures
 
@@ -283,10 +284,6 @@ def _mix(values: NDArray[np.uint64]) -> NDArray[np.uint64]:
     mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     mixed ^= mixed >> np.uint64(31)
     return mixed
-
-
-def _mean_of_means(values: NDArray[np.float64], group: NDArray[np.int64]) -> float:
-    return float((np.bincount(group, weights=values) / np.bincount(group)).mean())
 
 
 def _checked_rows(

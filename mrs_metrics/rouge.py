@@ -165,7 +165,6 @@ def score_examples(
     kept, indices = np.asarray(positions, dtype=np.int64).reshape(-1, 2).T
     rouge, precision, recall = np.asarray(rows, dtype=np.float64).reshape(-1, 3, MAX_ORDER).transpose(1, 0, 2)
     has_order = np.asarray(sizes, dtype=np.int64)[:, np.newaxis] > np.arange(MAX_ORDER)
-    nbest = max(map(len, predictions), default=0)
     return RougeScores(
         rouge=rouge,
         weighted=_weighted(rouge),
@@ -173,7 +172,9 @@ def score_examples(
         kept=kept,
         skipped=skipped,
         chosen_tokens=chosen_tokens,
-        signature=rouge_signature(nbest, tokenizer, language, rules, count_references(references)),
+        signature=_signature(
+            max(map(len, predictions), default=0), count_references(references), tokenizer, language, rules
+        ),
         precision=precision,
         recall=recall,
         ceiling=np.where(has_order, _f1(1.0, 1.0, epsilon), 0.0),
@@ -213,17 +214,9 @@ def aggregate(scores: RougeScores) -> dict[str, float]:
     }
 
 
-def rouge_signature(
-    nbest: int, tokenizer: Tokenizer, language: str, rules: str = "official", nrefs: int | str = 1
-) -> str:
-    """Return the signature of a weighted ROUGE.
-
-    `sent:no` says that each text counts as one sentence, unlike in the official script (`sent:punkt-en`); `eff:no` that
-    texts too short for a ROUGE order still get its 0, hence the ceiling below 1.
-
-    >>> rouge_signature(3, get_tokenizer("en"), "en").rsplit("|", 1)[0]
-    'mrs_rouge|rules:official|nbest:3|case:lower|tok:treebank-3.8.1|sent:no|lang:en|eff:no'
-    """
+def _signature(nbest: int, nrefs: int | str, tokenizer: Tokenizer, language: str, rules: str) -> str:
+    """`sent:no`: each text counts as one sentence, unlike in the official script (`sent:punkt-en`). `eff:no`: texts
+    that are too short for a ROUGE order still get its 0, hence the ceiling below 1."""
     return signature(
         "mrs_rouge",
         rules=rules,

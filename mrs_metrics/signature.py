@@ -69,10 +69,13 @@ def check_suggestions(
     """
     check_lists(predictions, references, required)
     if references is not None and len(predictions) != len(references):
+        # maybe a list for each set of references, as sacreBLEU's own functions expect them
+        streams = bool(len(references)) and not any(isinstance(reference, str) for reference in references)
         raise ValueError(
             "Predictions and references must have one entry for each example, "
             f"but there are {len(predictions)} predictions and {len(references)} references."
-            + (" Several references belong in one list for each example." * _are_streams(references))
+            + " Several references belong in one list for each example."
+            * streams
         )
     for index, reference in enumerate(() if references is None else references):
         if isinstance(reference, str):
@@ -135,8 +138,3 @@ def _kind(entries: object) -> str:
     if isinstance(entries, Iterable) and not isinstance(entries, Sized):
         return f"{type(entries).__name__}, which can be read only once: make a list of it"
     return f"{type(entries).__name__} ({entries!r:.60})"
-
-
-def _are_streams(references: Sequence[Reference]) -> bool:
-    """Whether there may be a list for each set of references, as sacreBLEU's own functions expect them."""
-    return bool(len(references)) and not any(isinstance(reference, str) for reference in references)

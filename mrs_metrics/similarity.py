@@ -109,7 +109,17 @@ def score_similarity(
         kept=np.array(kept, dtype=np.int64),
         skipped={"fewer_than_two": len(predictions) - len(kept)},
         empty=empty,
-        signature=similarity_signature(max(map(len, predictions), default=0), tokens_of, language),
+        signature=signature(
+            "self_rouge",
+            rules="official",
+            pairs="all",
+            nbest=max(map(len, predictions), default=0),
+            case="lower",
+            tok=f"{tokens_of.name}-{tokens_of.version}",
+            sent=tokens_of.sentences,
+            lang=language,
+            empty="token",
+        ),
     )
 
 
@@ -134,25 +144,6 @@ def aggregate(scores: SimilarityScores) -> dict[str, float]:
         "normalised": float(scores.normalised.mean()),
         "empty": scores.empty,
     }
-
-
-def similarity_signature(nbest: int, tokenizer: Tokenizer, language: str) -> str:
-    """Return the signature of a Self-ROUGE.
-
-    >>> similarity_signature(3, get_tokenizer("en"), "en").rsplit("|", 1)[0]
-    'self_rouge|rules:official|pairs:all|nbest:3|case:lower|tok:treebank-3.8.1|sent:no|lang:en|empty:token'
-    """
-    return signature(
-        "self_rouge",
-        rules="official",
-        pairs="all",
-        nbest=nbest,
-        case="lower",
-        tok=f"{tokenizer.name}-{tokenizer.version}",
-        sent=tokenizer.sentences,
-        lang=language,
-        empty="token",
-    )
 
 
 def _pair(a: Prepared, b: Prepared) -> tuple[float, float]:

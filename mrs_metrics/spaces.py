@@ -91,7 +91,7 @@ def space_files(name: str, organization: str = "") -> dict[str, bytes]:
     Raises:
         ValueError: there is no such metric, or it imports a library that `REQUIREMENTS` lacks.
     """
-    texts = _module_texts(name) | {f"{PREFIX}page.py": _copied("page"), "app.py": _APP.format(name=name)}
+    texts = _module_texts(name) | {f"{PREFIX}page.py": _rewritten(_read("page.py")), "app.py": _APP.format(name=name)}
     readme = _SDK.sub(
         f'sdk: gradio\nsdk_version: {GRADIO_VERSION}\npython_version: "{PYTHON_VERSION}"',
         _read_module(name, "md"),
@@ -143,11 +143,7 @@ def _module_texts(name: str) -> dict[str, str]:
     start = first.start() if first else len(source)
     unnamed = "".join(f"from mrs_metrics.{topic} import __name__ as _{topic}\n" for topic in sorted(topics - {*named}))
     texts = {f"{name}.py": _rewritten(source[:start] + unnamed + source[start:])}
-    return texts | {f"{PREFIX}{topic}.py": _copied(topic) for topic in sorted(topics)}
-
-
-def _copied(topic: str) -> str:
-    return _rewritten(_read(f"{topic}.py"))
+    return texts | {f"{PREFIX}{topic}.py": _rewritten(_read(f"{topic}.py")) for topic in sorted(topics)}
 
 
 def _rewritten(source: str) -> str:

@@ -113,14 +113,10 @@ def get_tokenizer(language: str, sentences: str = "no", punkt: str | os.PathLike
             "characters with reply_bleu (tokenize='char'), or pass your own tokenizer to score_examples."
         )
     if sentences == "no":
-        return Tokenizer("treebank", TREEBANK_VERSION, _treebank_spaced, treebank_tokens)
+        return Tokenizer("treebank", TREEBANK_VERSION, partial(_joined, treebank_tokens), treebank_tokens)
     splitter = open_punkt(punkt)
     split = partial(_tokens_by_sentence, splitter)
     return Tokenizer("treebank", TREEBANK_VERSION, partial(_joined, split), split, splitter.name)
-
-
-def _treebank_spaced(text: str) -> str:
-    return " ".join(treebank_tokens(text))
 
 
 def _tokens_by_sentence(splitter: Punkt, text: str) -> list[str]:
@@ -297,7 +293,8 @@ def _by_rules(text: str) -> list[str]:
     if not text.isascii():
         text = _apart(_CLOSING_QUOTE, text)
     if single or double:
-        text = _set_closing_quotes_and_clitics_apart(text)
+        text = text.replace("''", " '' ").replace('"', " '' ")
+        text = _apart(_CLITIC_OF_TWO_LETTERS, _apart(_CLITIC_OF_ONE_LETTER, text))
     return _split_fused_words(text, single).split()
 
 
@@ -325,11 +322,6 @@ def _set_final_dot_apart(text: str) -> str:
         return text
     after = text[dot + 1 :].rstrip()
     return text if after.strip(_AFTER_FINAL_DOT) else f"{text[:dot]} . {after} "
-
-
-def _set_closing_quotes_and_clitics_apart(text: str) -> str:
-    text = text.replace("''", " '' ").replace('"', " '' ")
-    return _apart(_CLITIC_OF_TWO_LETTERS, _apart(_CLITIC_OF_ONE_LETTER, text))
 
 
 def _split_fused_words(text: str, single: bool) -> str:

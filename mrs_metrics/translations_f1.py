@@ -56,15 +56,6 @@ class Row(TypedDict):
     translations: Sequence[Translation]
 
 
-OFFICIAL_FIGURES = (
-    "precision",
-    "recall",
-    "weighted_recall",
-    "micro_f1",
-    "macro_f1",
-    "weighted_micro_f1",
-    "weighted_macro_f1",
-)
 _MARKS = re.compile(r"[^\w\s]|_")  # all punctuation, and more
 _CHUNK_TEXTS = 4096  # chosen: large enough for cheap passes, small enough for the processor's cache
 _UNKNOWN, _NOT_ALONE, _DROPPED = -3, -2, -1  # what `read_texts` notes for a character instead of another one
@@ -131,8 +122,8 @@ def aggregate(scores: WeightedF1Scores) -> dict[str, float]:
     `micro_f1` and `weighted_micro_f1`; `macro_f1` and `weighted_macro_f1`, the task's main score, over the prompts.
 
     Returns:
-        those seven, each 0 to 1, and three counts: `n`, the prompts, `missing`, those of them without predictions, and
-        `extra`, the predicted prompts that are not in the data.
+        those seven, each 0 to 1, as the official scorer prints them, and three counts: `n`, the prompts, `missing`,
+        those of them without predictions, and `extra`, the predicted prompts that are not in the data.
 
     >>> rows = [{"id": "a", "translations": [{"text": "sim", "weight": 1.0}]}]
     >>> aggregate(score_translations(rows, {"a": ["Sim."]}))["weighted_macro_f1"]
@@ -154,17 +145,6 @@ def aggregate(scores: WeightedF1Scores) -> dict[str, float]:
         "weighted_micro_f1": _harmonic(precision, weighted_recall),
         "weighted_macro_f1": _sum(scores.weighted_f1) / len(scores.ids),
     }
-
-
-def official_report(scores: WeightedF1Scores) -> dict[str, float]:
-    """The seven figures that the official scorer prints, as fractions, for scores by either rules.
-
-    >>> rows = [{"id": "a", "translations": [{"text": "sim", "weight": 1.0}]}]
-    >>> sorted(official_report(score_translations(rows, {"a": ["Sim."]}, "official"))) == sorted(OFFICIAL_FIGURES)
-    True
-    """
-    figures = aggregate(scores)
-    return {name: figures[name] for name in OFFICIAL_FIGURES}
 
 
 def oracle_top_k(rows: Iterable[Row], k: int | None) -> dict[str, list[str]]:
@@ -410,11 +390,7 @@ def _reader(rules: str, accepted: bool = False) -> Callable[[str], str]:
 
 
 def _without_punctuation(text: str) -> str:
-    return _MARKS.sub(_unless_punctuation, text)
-
-
-def _unless_punctuation(mark: re.Match[str]) -> str:
-    return "" if unicodedata.category(mark[0]).startswith("P") else mark[0]
+    return _MARKS.sub(lambda mark: "" if unicodedata.category(mark[0]).startswith("P") else mark[0], text)
 
 
 def _sum(numbers: Iterable[float]) -> float:

@@ -33,7 +33,7 @@ from numpy.typing import NDArray
 from mrs_metrics.signature import signature
 from mrs_metrics.significance import SAMPLES, SEED, percentile_interval, resampled_sums
 from mrs_metrics.xglue_statistics import COLUMNS, count_examples, count_queries, figures, import_sacrebleu
-from mrs_metrics.xglue_tasks import TASKS, Task, get_task
+from mrs_metrics.xglue_tasks import TASKS, get_task
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,8 +94,18 @@ def score_task(
     """
     known = get_task(task)
     line = xglue_signature(task, language, rules)
-    _require_lists(known, predictions, references, queries)
+    if isinstance(predictions, str) or isinstance(references, str) or len(predictions) != len(references):
+        raise ValueError(
+            f"Predictions and references of {known.name} must be lists with one entry for each example, but there are "
+            f"{len(predictions)} and {len(references)}."
+        )
+    if (queries is not None) != (known.kind == "page"):
+        raise ValueError("The query of each page is needed for WPR, and for no other task.")
     if queries is not None:
+        if len(queries) != len(references):
+            raise ValueError(
+                f"WPR needs the query of each page, but there are {len(queries)} for {len(references)} pages."
+            )
         rows, kept, notes = count_queries(known, predictions, references, queries)
     else:
         rows, notes = count_examples(known, predictions, references, language)
@@ -211,20 +221,6 @@ def xglue_signature(task: str, language: str = "en", rules: str = "paper") -> st
         fields = {"sacrebleu": f"nrefs:1,case:lc,eff:no,tok:13a,smooth:exp,version:{version}"}
     score = known.score_by(rules)
     return signature("xglue_score", task=known.name, rules=rules, score=score, lang=language, **fields)
-
-
-def _require_lists(
-    task: Task, predictions: Sequence[object], references: Sequence[object], queries: Sequence[str] | None
-) -> None:
-    if isinstance(predictions, str) or isinstance(references, str) or len(predictions) != len(references):
-        raise ValueError(
-            f"Predictions and references of {task.name} must be lists with one entry for each example, but there are "
-            f"{len(predictions)} and {len(references)}."
-        )
-    if (queries is not None) != (task.kind == "page"):
-        raise ValueError("The query of each page is needed for WPR, and for no other task.")
-    if queries is not None and len(queries) != len(references):
-        raise ValueError(f"WPR needs the query of each page, but there are {len(queries)} for {len(references)} pages.")
 
 
 def _mean(values: Sequence[float]) -> float | None:

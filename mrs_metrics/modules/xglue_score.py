@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import datasets
 import evaluate
 
@@ -67,15 +69,11 @@ class XglueScore(Lists, evaluate.Metric):
         for ours, theirs in ((_TEXT, _TEXTS), (_TEXTS, _TEXTS), (_TEXT, _TEXT), (_NUMBER, _NUMBER))
     )
 
-    def add_batch(self, *, predictions: object = None, references: object = None, **kwargs: object) -> None:
-        """Add examples; an answer may be None."""
+    def checked(self, predictions: Any, references: Any) -> tuple[Any, Any]:
+        """Take None for an answer, too."""
         if isinstance(predictions, (list, tuple)) and not any(isinstance(entry, (int, float)) for entry in predictions):
             predictions = [_UNANSWERED if entry is None else entry for entry in predictions]
-        super().add_batch(predictions=predictions, references=references, **kwargs)
-
-    def add(self, *, prediction: object = None, reference: object = None, **kwargs: object) -> None:
-        """Add one example; an answer may be None."""
-        super().add(prediction=_UNANSWERED if prediction is None else prediction, reference=reference, **kwargs)
+        return super().checked(predictions, references)
 
     def _compute(
         self,

@@ -51,7 +51,7 @@ def make_parser() -> argparse.ArgumentParser:
 
 def main(argv: Sequence[str]) -> int:
     options = make_parser().parse_args(argv)
-    from mrs_suggest.evaluation.runs.files import require_kind
+    from mrs_suggest.evaluation.runs.shown import require_kind
 
     for path in options.out:
         require_kind(path)
@@ -69,14 +69,13 @@ def main(argv: Sequence[str]) -> int:
 def _show(options: argparse.Namespace, runs: dict[str, Run], over: str | None) -> None:
     from mrs_suggest.evaluation.choice.tables import print_choice_comparison
     from mrs_suggest.evaluation.runs.comparing import compare_runs
-    from mrs_suggest.evaluation.runs.figures import CHOICES, REPLY, require_one_task
-    from mrs_suggest.evaluation.runs.files import as_json, write_runs
+    from mrs_suggest.evaluation.runs.figures import CHOICES, REPLY, shared_task
     from mrs_suggest.evaluation.runs.grouping import BY_LANGUAGES, BY_RUN, BY_SEED
-    from mrs_suggest.evaluation.runs.shown import as_latex, as_markdown, print_runs
+    from mrs_suggest.evaluation.runs.shown import as_json, as_latex, as_markdown, print_runs, write_runs
     from mrs_suggest.evaluation.tables import print_comparison, same_tests
 
     plain = not (options.metrics or options.by_run or options.join_languages or over)
-    task = require_one_task(list(runs.values()))
+    task = shared_task(list(runs.values()))
     if task.name == CHOICES and plain and options.format == FORMATS[0] and not options.out:
         print_choice_comparison({name: run.record for name, run in runs.items()})
         return

@@ -27,6 +27,7 @@ from mrs_suggest.evaluation.scores.metrics import (
     DIGITS,
     KNOWN_LANGUAGES,
     METRICS,
+    PREDICTION_FILE,
     Figure,
     Metric,
     Scored,
@@ -106,7 +107,7 @@ def make_parser() -> argparse.ArgumentParser:
         type=Path,
         nargs="*",
         metavar="FILE",
-        help=f"file of a system, - for standard input; for {DEFAULT}: {METRICS[DEFAULT].reads}",
+        help=f"file of a system, - for standard input; for {DEFAULT}: {PREDICTION_FILE}",
     )
     parser.add_argument(
         "--pred", type=Path, nargs="+", default=[], metavar="FILE", help="another way to name the files"

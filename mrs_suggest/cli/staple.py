@@ -15,8 +15,8 @@ from mrs_suggest.common.io.files import require_new_file, require_replaceable
 from mrs_suggest.common.text.text import visible
 
 if TYPE_CHECKING:
+    from mrs_suggest.staple.decode import Prompts
     from mrs_suggest.staple.members import Run
-    from mrs_suggest.staple.prompts import Prompts
     from mrs_suggest.staple.rules.base import Rule
 
 RULE_NAMES = ("top", "threshold", "votes", "classifier", "soft-f1", "expected-f1")  # the keys of staple.rules.RULES
@@ -218,8 +218,8 @@ def _decode(options: argparse.Namespace) -> None:
 def _prompts(options: argparse.Namespace, runs: list[Run]) -> tuple[Prompts, str]:
     """The prompts to translate, and the target language."""
     from mrs_datasets.prepared.prepared import open_prepared
+    from mrs_suggest.staple.decode import choose_language, prompts_of_split, prompts_of_text
     from mrs_suggest.staple.members import written_language
-    from mrs_suggest.staple.prompts import choose_language, prompts_of_split, prompts_of_text
 
     known = [run.settings.languages for run in runs]
     if options.text is not None:
@@ -252,8 +252,7 @@ def _combine(options: argparse.Namespace) -> None:
 
 
 def _tune(options: argparse.Namespace) -> None:
-    from mrs_suggest.staple.filters.filter import SETTINGS, save_filter
-    from mrs_suggest.staple.filters.tuning import tune
+    from mrs_suggest.staple.filters.filter import SETTINGS, save_filter, tune
     from mrs_suggest.staple.hypotheses import read_hypotheses
     from mrs_suggest.staple.rules.base import Fitting
 
@@ -319,8 +318,7 @@ def _rule(options: argparse.Namespace) -> tuple[Rule, str]:
 
 
 def _export(options: argparse.Namespace) -> None:
-    from mrs_suggest.staple.export import write_predictions
-    from mrs_suggest.staple.hypotheses import read_hypotheses
+    from mrs_suggest.staple.hypotheses import read_hypotheses, write_predictions
 
     found = read_hypotheses(options.hypotheses)
     count = write_predictions(found, options.out, options.overwrite)
@@ -328,14 +326,13 @@ def _export(options: argparse.Namespace) -> None:
 
 
 def _effects(options: argparse.Namespace) -> None:
-    from mrs_suggest.staple.analysis.effects import MARKER, analyse_effects, effects_notes, effects_rows, write_effects
-    from mrs_suggest.staple.analysis.effects_input import read_features, read_scores
+    from mrs_suggest.staple.analysis import effects
 
-    require_replaceable(options.out, options.overwrite, MARKER)
-    table = read_features(options.features)
-    effects = analyse_effects(read_scores(options.scores), table, options.use)
-    write_effects(effects, options.out, options.overwrite)
-    _print_table(*effects_rows(effects), effects_notes(effects))
+    require_replaceable(options.out, options.overwrite, effects.MARKER)
+    table = effects.read_features(options.features)
+    found = effects.analyse_effects(effects.read_scores(options.scores), table, options.use)
+    effects.write_effects(found, options.out, options.overwrite)
+    _print_table(*effects.effects_rows(found), effects.effects_notes(found))
     print(f"wrote {visible(options.out)}")
 
 
@@ -400,8 +397,7 @@ def _rescore(options: argparse.Namespace) -> None:
 
 
 def _pairs(options: argparse.Namespace) -> None:
-    from mrs_suggest.staple.export import write_pairs
-    from mrs_suggest.staple.hypotheses import read_hypotheses
+    from mrs_suggest.staple.hypotheses import read_hypotheses, write_pairs
 
     count = write_pairs(read_hypotheses(options.hypotheses), options.out, options.top, options.swap, options.overwrite)
     print(f"wrote {visible(options.out)}: {count:,} pairs")

@@ -15,12 +15,13 @@ from __future__ import annotations
 import json
 import re
 import unicodedata
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Annotated, Literal
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import BaseModel, Field
 
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.common.io.files import atomic_folder, file_sha256
@@ -56,8 +57,7 @@ An apostrophe at the beginning of a cell is not part of the text.
 """
 
 
-@dataclass(frozen=True)
-class Item:
+class Item(BaseModel, extra="forbid", frozen=True):
     """One message with both systems' suggestions, as all annotators see it.
 
     Attributes:
@@ -69,12 +69,11 @@ class Item:
 
     item: int
     line: int
-    a_side: str
-    texts: tuple[str, ...]
+    a_side: Literal["left", "right"]
+    texts: Annotated[tuple[str, ...], Field(min_length=len(TEXTS), max_length=len(TEXTS))]
 
 
-@dataclass(frozen=True)
-class Key:
+class Key(BaseModel, extra="forbid", frozen=True):
     """The key that undoes the blinding.
 
     Attributes:
@@ -90,8 +89,8 @@ class Key:
     inputs: tuple[str, str]
     seed: int
     same_suggestions: int
-    files: dict[str, str]
-    items: tuple[Item, ...]
+    files: Annotated[dict[str, str], Field(min_length=1)]
+    items: Annotated[tuple[Item, ...], Field(min_length=1)]
 
 
 def make_annotation_files(
@@ -119,15 +118,16 @@ def make_annotation_files(
     a_left: list[bool] = generator.permutation((np.arange(count) + generator.integers(2)) % 2 == 0).tolist()
     pairs = [lines[line] for line in chosen]
     shown = [_texts(a, b, left) for (a, b), left in zip(pairs, a_left, strict=True)]
-    if overwrite:
-        _refuse_to_lose_judgements(out)
+    if overwrite and (out / KEY).is_file():  # atomic_folder refuses other folders
+        require_unfilled(out / ANNOTATIONS, read_key(out).files, out)
     with atomic_folder(out, overwrite, marker=KEY) as folder:
         (folder / ANNOTATIONS).mkdir()
         (folder / ANNOTATIONS / "instructions.txt").write_text(INSTRUCTIONS, encoding="utf-8")
         files = {}
         for annotator in range(1, annotators + 1):
             path = folder / ANNOTATIONS / f"annotator-{annotator}.csv"
-            path.write_bytes(_csv((int(i) + 1, shown[i]) for i in generator.permutation(count)))
+            order = generator.permutation(count).tolist()
+            path.write_bytes(sheet_bytes(COLUMNS, ([i + 1, *map(escaped, shown[i]), ""] for i in order)))
             files[path.name] = file_sha256(path)
         key = Key(
             systems=(str(paths[0]), str(paths[1])),
@@ -136,11 +136,11 @@ def make_annotation_files(
             same_suggestions=sum(sorted(a.suggestions) == sorted(b.suggestions) for a, b in pairs),
             files=files,
             items=tuple(
-                Item(number, line + 1, "left" if left else "right", tuple(map(text_hash, texts)))
+                Item(item=number, line=line + 1, a_side="left" if left else "right", texts=tuple(map(text_hash, texts)))
                 for number, (line, left, texts) in enumerate(zip(chosen, a_left, shown, strict=True), start=1)
             ),
         )
-        content = json.dumps({"kind": KIND, **asdict(key)}, indent=1, ensure_ascii=False)
+        content = json.dumps({"kind": KIND, **key.model_dump()}, indent=1, ensure_ascii=False)
         (folder / KEY).write_text(content + "\n", encoding="utf-8")
     return key
 
@@ -156,17 +156,11 @@ def read_key(folder: Path) -> Key:
         content = json.loads(path.read_text(encoding="utf-8"))
         if content.pop("kind") != KIND:
             raise ValueError
-        items = tuple(Item(**{**item, "texts": tuple(item["texts"])}) for item in content.pop("items"))
-        systems, inputs = (tuple(content.pop(name)) for name in ("systems", "inputs"))
-        key = Key(systems=systems, inputs=inputs, items=items, **content)
-        sound = all(i.a_side in ("left", "right") and len(i.texts) == len(TEXTS) for i in items) and key.files
-        if not items or not sound or not (len(systems) == len(inputs) == 2):
-            raise ValueError
+        return Key.model_validate(content)
     except FileNotFoundError:
         raise InputError(f"{folder} has no {KEY}; expected a folder that `mrs annotate make` wrote.") from None
     except (ValueError, TypeError, KeyError, AttributeError):
         raise InputError(f"{path}: not a key of `mrs annotate make`; restore the original file.") from None
-    return key
 
 
 def read_annotation_files(folder: Path, key: Key, partial: bool = False) -> dict[str, NDArray[np.int64]]:
@@ -232,15 +226,6 @@ def _bullets(suggestions: Sequence[str]) -> str:
 def _plain(text: str) -> str:
     """One line without control characters, which a spreadsheet program would drop or refuse."""
     return " ".join("".join(" " if unicodedata.category(c) == "Cc" else c for c in text).split())
-
-
-def _csv(rows: Iterator[tuple[int, Sequence[str]]]) -> bytes:
-    return sheet_bytes(COLUMNS, ([item, *map(escaped, texts), ""] for item, texts in rows))
-
-
-def _refuse_to_lose_judgements(out: Path) -> None:
-    if (out / KEY).is_file():  # atomic_folder refuses other folders
-        require_unfilled(out / ANNOTATIONS, read_key(out).files, out)
 
 
 def _preferences(path: Path, key: Key) -> NDArray[np.int64]:

@@ -106,7 +106,10 @@ class ValidationLog:
             ]
             found = self._results([list(baselines(part, self._seed)) for part in few], few)
             self._baselines = {name: summary(rows, self._seed, intervals=False) for name, rows in found.items()}
-        return figures, [_line(name, row) for name, row in {MODEL: figures, **self._baselines}.items()]
+        return figures, [
+            f"{name} ROUGE {row['weighted']:.4f}" + (f" MRR {row['mrr']:.3f}" if "mrr" in row else "")
+            for name, row in {MODEL: figures, **self._baselines}.items()
+        ]
 
     def _results(self, systems: list[list[System]], parts: list[LanguageData]) -> dict[str, list[SystemResult]]:
         results: dict[str, list[SystemResult]] = {}
@@ -135,10 +138,6 @@ def evaluate_part(
     """Evaluate a system on one split of a language."""
     messages, references = examples["message"][:], examples["reply"][:]
     return evaluate_system(system, part.language, messages, references, part.responses.replies, seed, config)
-
-
-def _line(name: str, figures: dict[str, Any]) -> str:
-    return f"{name} ROUGE {figures['weighted']:.4f}" + (f" MRR {figures['mrr']:.3f}" if "mrr" in figures else "")
 
 
 def grouped_signatures(figures: dict[str, Any]) -> list[str]:

@@ -14,15 +14,15 @@ from typing import Any
 import numpy as np
 
 from mrs_metrics.distinct import distinct_n
+from mrs_metrics.language_match import LanguageScores, score_languages
 from mrs_metrics.ranking import random_pools, ranking_signature, ranks
-from mrs_metrics.rouge import score_examples
+from mrs_metrics.rouge import RougeScores, score_examples
 from mrs_metrics.significance import bootstrap_interval, paired_bootstrap_interval
 from mrs_metrics.similarity import score_similarity
 from mrs_suggest.common.errors import InputError, MissingExtraError, diverged
 from mrs_suggest.common.text.language_id import LanguageIdentifier
 from mrs_suggest.common.text.predictions import SUGGESTIONS
 from mrs_suggest.common.text.text import normalise_reply
-from mrs_suggest.evaluation.wrong_languages import wrong_and_decided, wrong_languages
 from mrs_suggest.suggest.answering import Ranker, System, reply_texts
 
 POOL_SIZE = 100  # 1-of-100 ranking: one reference among 99 random replies (Henderson et al. 2019)
@@ -52,9 +52,7 @@ class SystemResult:
     """Per-example scores of one system in one language.
 
     Attributes:
-        rouge: (kept, 3) F1 of ROUGE-1/2/3 of the best suggestion; `weighted` (kept,) their weighted sum, `ceiling`
-            (kept,) that of the reference against itself.
-        chosen_tokens: tokens of the best suggestion of each kept example, for Dist.
+        scores: weighted ROUGE of the best suggestions, and their tokens for Dist.
         suggestions: (n) up to three replies each.
         ranking: None if the system or the run ranks nothing.
         languages: suggestions in another language than the message's, and those whose language could be identified;
@@ -67,10 +65,7 @@ class SystemResult:
 
     system: str
     language: str
-    rouge: np.ndarray
-    weighted: np.ndarray
-    ceiling: np.ndarray
-    chosen_tokens: list[list[str]]
+    scores: RougeScores
     suggestions: list[list[str]]
     ranking: Ranking | None
     languages: tuple[int, int] | None
@@ -79,7 +74,6 @@ class SystemResult:
     similarity: np.ndarray | None
     seconds: float
     messages: int
-    skipped: dict[str, int]
     signatures: dict[str, str]
 
 
@@ -150,7 +144,7 @@ def evaluate_system(
         signatures["response_ranking"] = ranking_signature(ranking.pool_size, "references", seed, language=language)
     languages = first_languages = bleu = None
     if config.identifier:
-        verdicts = wrong_languages(answers, language, config.identifier)
+        verdicts = score_languages(answers, language, config.identifier.identify, identifier=config.identifier.name)
         languages = wrong_and_decided(verdicts)
         first_languages = wrong_and_decided(verdicts, first=True)
         signatures["wrong_language"] = verdicts.signature
@@ -168,10 +162,7 @@ def evaluate_system(
     return SystemResult(
         system.name,
         language,
-        scores.rouge,
-        scores.weighted,
-        scores.weighted_ceiling,
-        scores.chosen_tokens,
+        scores,
         suggestions,
         ranking,
         languages,
@@ -180,7 +171,6 @@ def evaluate_system(
         similarity,
         seconds,
         len(numbers),
-        scores.skipped,
         signatures,
     )
 
@@ -245,19 +235,16 @@ def summary(results: Sequence[SystemResult], seed: int, intervals: bool = True) 
         whose language can be identified), `wrong_language_first` (that of the first suggestions), `bleu` (of one
         language alone, 0 to 100), `self_rouge` (of the suggestions of a message; None where none has two).
     """
-    weighted = np.concatenate([result.weighted for result in results])
-    rouge = np.concatenate([result.rouge for result in results])
-    tokens = [tokens for result in results for tokens in result.chosen_tokens]
-    skipped: dict[str, int] = {}
-    for result in results:
-        for reason, count in result.skipped.items():
-            skipped[reason] = skipped.get(reason, 0) + count
+    weighted = np.concatenate([result.scores.weighted for result in results])
+    rouge = np.concatenate([result.scores.rouge for result in results])
+    tokens = [tokens for result in results for tokens in result.scores.chosen_tokens]
+    skipped = {reason: sum(result.scores.skipped[reason] for result in results) for reason in results[0].scores.skipped}
     return {
         "n": len(weighted),
         **{f"rouge{n + 1}": float(rouge[:, n].mean()) for n in range(3)},
         "weighted": _mean(weighted),
         **({"weighted_interval": list(bootstrap_interval(weighted, seed=seed))} if intervals else {}),
-        "ceiling": _mean(np.concatenate([result.ceiling for result in results])),
+        "ceiling": _mean(np.concatenate([result.scores.weighted_ceiling for result in results])),
         **_ranking_figures(results, seed, intervals),
         "dist1": distinct_n(tokens, 1),
         "dist2": distinct_n(tokens, 2),
@@ -315,7 +302,7 @@ def _mean(column: np.ndarray) -> float:
 
 def difference(model: Sequence[SystemResult], other: Sequence[SystemResult], seed: int) -> dict[str, list[float]]:
     """95 % intervals of the paired differences, model minus other, over the same examples."""
-    pairs = {"weighted": ([result.weighted for result in model], [result.weighted for result in other])}
+    pairs = {"weighted": ([result.scores.weighted for result in model], [result.scores.weighted for result in other])}
     if all(result.ranking is not None for result in (*model, *other)):
         pairs["mrr"] = (
             [result.ranking.reciprocal for result in model if result.ranking],
@@ -325,3 +312,10 @@ def difference(model: Sequence[SystemResult], other: Sequence[SystemResult], see
         key: list(paired_bootstrap_interval(np.concatenate(mine), np.concatenate(theirs), seed=seed))
         for key, (mine, theirs) in pairs.items()
     }
+
+
+def wrong_and_decided(scores: LanguageScores, first: bool = False) -> tuple[int, int]:
+    """How many suggestions, or first ones alone, are in a wrong language, and how many were identified."""
+    counted = np.diff(scores.example, prepend=-1) > 0 if first else np.ones(len(scores.wrong), dtype=np.bool_)
+    decided = counted & ~(scores.undecided | scores.too_short)
+    return int((scores.wrong & counted).sum()), int(decided.sum())

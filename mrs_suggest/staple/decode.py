@@ -1,10 +1,12 @@
-"""`mrs staple decode`: many translations of each prompt by one or several runs, in a file of hypotheses."""
+"""`mrs staple decode`: many translations of each prompt by one or several runs, in a file of hypotheses.
+
+The prompts are a split of prepared data, or the lines of a text."""
 
 from __future__ import annotations
 
 import hashlib
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
@@ -12,9 +14,13 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from mrs_datasets.prepared.prepared import PreparedData
+from mrs_datasets.readers.staple.staple_files import prompt_id
 from mrs_metrics.signature import signature
 from mrs_suggest.common.errors import InputError
-from mrs_suggest.common.io.files import content_hash, require_new_file
+from mrs_suggest.common.io.files import content_hash, file_sha256, require_new_file
+from mrs_suggest.common.io.lines import read_lines
+from mrs_suggest.common.text.text import is_blank
 from mrs_suggest.models.exports import CTRANSLATE2, require_packages
 from mrs_suggest.models.generation.decoding.monte_carlo import has_dropout, n_agreed
 from mrs_suggest.models.generation.decoding.nbest import fitting_batch, n_best, n_drawn
@@ -24,7 +30,6 @@ from mrs_suggest.models.generation.generator import Generator, ReplyWriter
 from mrs_suggest.staple.hypotheses import Hypotheses, schema_of, write_hypotheses
 from mrs_suggest.staple.members import Run, written_language
 from mrs_suggest.staple.parts import PART, Part, make_parts, parts_of, run_parts
-from mrs_suggest.staple.prompts import Prompts
 
 BEAM, SAMPLE = SEARCHES = ("beam", "sample")
 NBEST = 50  # ours: what is beyond is seldom kept by a filter
@@ -41,23 +46,88 @@ Translate = Callable[[Sequence[str]], Sequence[Sequence[tuple[Any, ...]]]]
 
 
 @dataclass(frozen=True)
-class Search:
-    """The options of a search; every default names its source.
+class Prompts:
+    """The texts to translate, and their source.
+
+    Attributes:
+        texts: id -> text, in the order of the source.
+        data: `id` and `content_hash` or `revision` of the source, and `split`.
+    """
+
+    texts: Mapping[str, str]
+    data: Mapping[str, Any]
+
+
+def prompts_of_split(data: PreparedData, language: str, split: str) -> Prompts:
+    """The prompts of a split of a STAPLE data set; InputError if there is no such split, or it is damaged."""
+    rows = data.load(language, split)
+    if not {"id", "prompt"} <= set(rows.column_names):
+        raise InputError(
+            f"{data.name}: {language} has the columns {', '.join(rows.column_names)}, expected id and prompt; pass "
+            "data that `mrs data prepare staple` or `mrs data prepare synthetic-staple` made."
+        )
+    ids, texts = rows["id"][:], rows["prompt"][:]
+    for row, (key, text) in enumerate(zip(ids, texts, strict=True), 1):
+        if not key or not text or is_blank(text):
+            raise InputError(f"{data.name}, {language}/{split}, row {row}: found no id or no prompt; prepare again.")
+    if len(set(ids)) < len(ids):
+        twice = next(key for number, key in enumerate(ids) if key in ids[:number])
+        raise InputError(f"{data.name}, {language}/{split}: the prompt {twice} comes twice; prepare the data again.")
+    if not ids:
+        raise InputError(f"{data.name}: {language}/{split} has no prompts.")
+    identity = data.identity([language])
+    facts: dict[str, Any] = {key: identity[key] for key in ("id", "content_hash", "revision") if key in identity}
+    return Prompts(dict(zip(ids, texts, strict=True)), {**facts, "split": split})
+
+
+def prompts_of_text(path: Path) -> Prompts:
+    """The lines of a text, equal ones once and blank ones left out; a line's id is `prompt_` and its MD5.
+
+    Raises:
+        InputError: the file is missing, not UTF-8, or has no text.
+    """
+    if not path.is_file():
+        raise InputError(f"{path}: no such file; expected a text with a sentence a line.")
+    lines = (" ".join(line.split()) for _, line in read_lines(path))
+    texts = {prompt_id(line): line for line in lines if not is_blank(line)}
+    if not texts:
+        raise InputError(f"{path}: has no text; expected a sentence a line.")
+    return Prompts(texts, {"id": path.name, "content_hash": file_sha256(path)[:16], "split": None})
+
+
+def choose_language(asked: str | None, known: Sequence[Sequence[str]], have: Sequence[str] | None) -> str:
+    """The language to translate to: the one that was asked for, or the only one that all runs write and the data have.
 
     Args:
-        search: `beam` or `sample`.
-        nbest: maximum number of translations of a prompt (ours); with dropout, of each pass.
-        beams: hypotheses that are kept at each step; None: `nbest`.
-        groups, diversity_penalty: of a diverse beam search (Vijayakumar et al. 2018); 1 is plain beam search.
-        samples, temperature, top_p: of sampling, see `mrs_suggest.models.generation.decoding.sampling.Sampling`; None:
-            `nbest` samples of the unchanged model.
-        dropout_passes: beam searches with Monte Carlo dropout (Li et al. 2020, in the task); 0 for none.
-        dropout_rate: of them; None: the rate used in training.
-        length_penalty: exponent of the length in the score that ranks; None: the run's.
-        max_tokens: of a translation; None: the run's.
-        seed: of samples and dropout (42, as the trainers').
-        batch_size: prompts decoded together; None: as many as fit. It changes speed and memory, not results.
-        ctranslate2: search with CTranslate2 instead of torch.
+        known: the languages of each run.
+        have: those of the data; None for a plain text.
+
+    Raises:
+        InputError: a run or the data lack the language, or the choice is not unique.
+    """
+    common = [code for code in known[0] if all(code in codes for codes in known)]
+    both = [code for code in common if have is None or code in have]
+    if asked is None:
+        if len(both) == 1:
+            return both[0]
+        if both:
+            raise InputError(f"--language: could be any of {' '.join(both)}; pass the language to translate to.")
+        found = f"; the data have {' '.join(have)}" if have is not None else ""
+        raise InputError(f"--language: the runs write {' '.join(common) or 'none in common'}{found}; pass other runs.")
+    if asked not in common:
+        raise InputError(f"--language {asked}: is not known to every run; they write {' '.join(common) or 'none'}.")
+    if asked not in both:
+        raise InputError(f"--language {asked}: the data have {' '.join(have or [])}.")
+    return asked
+
+
+@dataclass(frozen=True)
+class Search:
+    """The options of a search, which `mrs staple decode --help` explains; defaults are ours.
+
+    Sources: diverse beam search, Vijayakumar et al. 2018; Monte Carlo dropout, Li et al. 2020, in the task. None stands
+    for `nbest` (beams, samples), for the run's own value (dropout rate, length penalty, most tokens), for the unchanged
+    model (temperature, top_p), or for what fits into memory (batch size, which changes no result).
 
     Raises:
         InputError: an impossible value; the sentence names the option.
@@ -82,12 +152,11 @@ class Search:
     def __post_init__(self) -> None:
         if self.search not in SEARCHES:
             raise InputError(f"--search {self.search}: expected {' or '.join(SEARCHES)}.")
-        if self.nbest < 1:
-            raise InputError(f"--nbest {self.nbest}: expected a whole number from 1.")
-        if self.batch_size is not None and not 1 <= self.batch_size <= PART:
-            raise InputError(f"--batch_size {self.batch_size}: expected a whole number from 1 to {PART}.")
-        if self.seed < 0:
-            raise InputError(f"--seed {self.seed}: expected a whole number from 0.")
+        for name, least, most in (("nbest", 1, None), ("seed", 0, None), ("batch_size", 1, PART)):
+            value = getattr(self, name)
+            if value is not None and not least <= value <= (most or value):
+                limits = f"{least} to {most}" if most else f"{least}"
+                raise InputError(f"--{name} {value}: expected a whole number from {limits}.")
         if self.dropout_passes < 0 or self.dropout_passes == 1:
             raise InputError(f"--dropout_passes {self.dropout_passes}: expected 2 or more, or 0 for none.")
         if self.dropout_rate is not None and not 0 < self.dropout_rate < 1:

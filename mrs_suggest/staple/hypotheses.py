@@ -1,7 +1,8 @@
 """A hypothesis file: the format that every step of a STAPLE system reads and writes.
 
 A Parquet file with a row for each translation that a member of the system proposes for a prompt. Its schema's metadata
-hold facts about the whole: the prompts, those without any translation too, the members and the steps so far.
+hold facts about the whole: the prompts, those without any translation too, the members and the steps so far. It is
+exported as a prediction file of the task, and as pairs to train on.
 """
 
 from __future__ import annotations
@@ -16,8 +17,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from mrs_datasets.readers.staple.staple_files import write_staple_predictions
 from mrs_suggest.common.errors import InputError
-from mrs_suggest.common.io.files import atomic_file, require_new_file, writing
+from mrs_suggest.common.io.files import atomic_file, atomic_write, require_new_file, writing
 
 VERSION = 1
 FACTS = b"mrs_staple"  # the key in the schema's metadata
@@ -151,3 +153,45 @@ def require_sound(found: Hypotheses, path: Path) -> None:
         if not text or not text.strip() or len(text.splitlines()) > 1:
             raise InputError(f"{path}, row {row}: expected a translation on one line, found {text!r:.60}; {BROKEN}.")
         before = place
+
+
+def write_predictions(found: Hypotheses, path: Path, overwrite: bool = False) -> int:
+    """Write each prompt with its translations, equal ones once, in the order of the hypotheses; return how many.
+
+    A prompt without translations stays as a block without lines, so that reading the file back loses no prompt.
+
+    Raises:
+        InputError: the file exists or cannot be written, or an id that the format cannot hold.
+    """
+    require_new_file(path, overwrite)
+    texts = {key: rows["text"].to_pylist() for key, rows in found.by_prompt()}
+    with writing(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        return write_staple_predictions(found.prompts, texts, path)
+
+
+def write_pairs(found: Hypotheses, path: Path, top: int = 1, swap: bool = False, overwrite: bool = False) -> int:
+    """Write a line `prompt TAB translation` for the first translations of each prompt; return how many.
+
+    The pairs serve back-translation (Sennrich et al. 2016) or training on a teacher's translations.
+    Equal texts of several members are one pair. Tabs in a text become spaces.
+
+    Args:
+        top: translations of a prompt, in the order of the hypotheses.
+        swap: the translation first: hypotheses of a model to English, decoded from a text, as sources of that text.
+
+    Raises:
+        InputError: the file exists or cannot be written, or `top` is below 1.
+    """
+    if top < 1:
+        raise InputError(f"--top {top}: expected a whole number from 1.")
+    require_new_file(path, overwrite)
+    lines = []
+    for key, rows in found.by_prompt():
+        for text in list(dict.fromkeys(rows["text"].to_pylist()))[:top]:
+            pair = (text, found.prompts[key]) if swap else (found.prompts[key], text)
+            lines.append("\t".join(" ".join(side.split()) for side in pair))
+    with writing(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        atomic_write(path, "".join(f"{line}\n" for line in lines))
+    return len(lines)

@@ -87,10 +87,18 @@ class Labels:
         return Labels(self.accepted[rows], self.share[rows])
 
 
-def lists_of(found: Hypotheses) -> Lists:
+def lists_of(found: Hypotheses, path: Path | None = None) -> Lists:
     """Hypotheses of one member as arrays: all features, rank, log-probability, length, and the log-probability by the
     number of tokens where the file has no feature of that name. Infinite values count as not known.
+
+    Args:
+        path: of the hypotheses, for the error message.
+
+    Raises:
+        InputError: they have several members, and so several lists per prompt.
     """
+    if len(found.members) > 1:
+        raise InputError(f"{path}: has {len(found.members)} members; pool them first with `mrs staple combine`.")
     names = [*NUMBERS, *found.features]
     features = {name: floats(found.table[name]) for name in names}
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -98,12 +106,6 @@ def lists_of(found: Hypotheses) -> Lists:
     features = {name: np.where(np.isfinite(column), column, np.nan) for name, column in features.items()}
     sizes = [len(rows) for _, rows in found.by_prompt()]
     return Lists(np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64), features)
-
-
-def require_one_list(found: Hypotheses, path: Path) -> None:
-    """Raise InputError if a file has several members, and so several lists per prompt."""
-    if len(found.members) > 1:
-        raise InputError(f"{path}: has {len(found.members)} members; pool them first with `mrs staple combine`.")
 
 
 def read_labels(found: Hypotheses, path: Path, data: str) -> tuple[Labels, int]:

@@ -182,7 +182,7 @@ def _pooled(rows: _Rows, prompts: Mapping[str, str], n_members: int, carried: Se
     best = _largest(per_token, pair, len(pairs))
     features = {
         "votes": np.bincount(of_pair, minlength=n).astype(np.float64),
-        "best_rank": _smallest(rank.astype(np.float64), of_pair, n),
+        "best_rank": -_largest(-rank.astype(np.float64), of_pair, n),
         "mean_rank": _mean(rank.astype(np.float64), of_pair, n),
         "reciprocal_rank": np.bincount(of_pair, 1 / rank, minlength=n) / max(1, n_members),
         "log_prob_per_token": _largest(best, of_pair, n),
@@ -260,10 +260,6 @@ def _largest(values: Floats, places: Ints, n: int) -> Floats:
     known = ~np.isnan(values)
     np.maximum.at(found, places[known], values[known])
     return np.where(found > -np.inf, found, np.nan)
-
-
-def _smallest(values: Floats, places: Ints, n: int) -> Floats:
-    return -_largest(-values, places, n)
 
 
 def _mean(values: Floats, places: Ints, n: int) -> Floats:

@@ -16,7 +16,6 @@ from typing import Any
 import pytest
 
 from mrs_suggest.cli.main import main
-from mrs_suggest.common.text.languages import LANGUAGES
 from tests.command import refused
 from tests.untrained import untrained_retriever
 
@@ -42,7 +41,7 @@ def run(capsys: pytest.CaptureFixture[str]) -> Command:
 # --- mrs score
 
 
-@pytest.mark.parametrize("language", LANGUAGES)
+@pytest.mark.parametrize("language", ["es", "ja"])
 def test_golden_files(run: Command, shared_data: Path, language: str) -> None:
     if language == "ja":
         pytest.importorskip("fugashi", reason="needs fugashi, of the extra [ja]")

@@ -190,19 +190,6 @@ def test_the_page_of_mrs_rouge_scores_and_explains_errors(tmp_path: Path, outsid
     assert outside[1] == [], "the page called somebody"
 
 
-def test_the_page_of_dist_n_counts_all_or_the_best(tmp_path: Path, outside: tuple[str, list[str]]) -> None:
-    with served("dist_n", tmp_path, outside[0]) as url:
-        event, (figures, signature) = score_by_api(url, "I do\nI do not", "", "en")
-        _, (best, of_best) = score_by_api(url, "I do\nI do not", "I do not!", "en")
-    assert event == "complete"
-    assert figures["dist1"] == 3 / 5
-    assert figures["counts"]["dist2"] == {"distinct": 2, "ngrams": 3, "tokens": 5}
-    assert "|chosen:all|" in signature
-    assert best["dist1"] == 1
-    assert "|chosen:best|" in of_best
-    assert outside[1] == []
-
-
 def test_the_page_of_mrs_rouge_in_a_browser(tmp_path: Path, outside: tuple[str, list[str]]) -> None:
     """`MRS_SCREENSHOT=docs/space_mrs_rouge.png pytest -k in_a_browser` takes the picture of docs/metrics.md."""
     suggestions = ["Thanks a lot!", "See you tomorrow!"]

@@ -6,7 +6,6 @@ import math
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 import yaml
 from hypothesis import given
@@ -15,7 +14,6 @@ from hypothesis import strategies as st
 from mrs_metrics.perplexity import (
     aggregate,
     perplexity_interval,
-    perplexity_signature,
     score_losses,
     score_token_losses,
 )
@@ -62,14 +60,6 @@ def test_overflow_is_said_and_the_loss_still_tells() -> None:
     assert perplexity_interval(score_losses([1420.0], [2])) == (math.inf, math.inf)
 
 
-def test_signature() -> None:
-    assert perplexity_signature().startswith("reply_perplexity|avg:token|log:natural|version:")
-    assert "|tok:m|cut:30|" in perplexity_signature("m", cut=30)
-    assert score_token_losses([[1.0]], "m+eos").signature.startswith(
-        "reply_perplexity|avg:token|log:natural|tok:m+eos|version:"
-    )
-
-
 def test_the_interval_resamples_examples_not_tokens() -> None:
     # Two kinds of example, alike inside: resampling tokens would ignore that and give a narrower interval.
     losses, tokens = [1.0 * 50, 3.0 * 50] * 20, [50] * 40
@@ -89,19 +79,13 @@ def test_the_interval_leaves_out_examples_without_tokens() -> None:
     [
         (lambda: score_losses([1.0, -0.5], [1, 1]), "loss of example 1 must be finite and 0 or more nats, not -0.5"),
         (lambda: score_losses([float("nan")], [1]), "loss of example 0 must be finite"),
-        (lambda: score_losses([float("inf")], [1]), "loss of example 0 must be finite"),
         (lambda: score_losses([1.0], [-1]), "number of tokens of example 0 must be whole, 0 or more, not -1"),
-        (lambda: score_losses([1.0], [1.5]), "whole"),
         (lambda: score_losses([1.0, 2.0], [1, 0]), "of example 1 must be 0 for an example without tokens, not 2.0"),
         (lambda: score_losses([1.0], [1, 2]), "one number of tokens for each example, not 1 and 2"),
         (lambda: score_losses(1.0, 1), "losses must be a list of numbers"),
-        (lambda: score_losses(["a"], [1]), "losses must be a list of numbers"),
         (lambda: score_token_losses([[1.0], [1.0, -2.0]]), "In example 1, the loss of token 1 must be finite and 0"),
-        (lambda: score_token_losses([[float("nan")]]), "In example 0, the loss of token 0"),
         (lambda: score_token_losses([[1.0], 2.0]), "losses of example 1 must be a list of numbers, not 2.0"),
-        (lambda: score_token_losses([["x"]]), "losses of example 0 must be a list of numbers"),
         (lambda: aggregate(score_token_losses([[], []])), "The 2 examples have no token to compute a perplexity of"),
-        (lambda: aggregate(score_losses([], [])), "The 0 examples"),
         (lambda: perplexity_interval(score_losses([0.0], [0])), "no token"),
     ],
 )
@@ -119,18 +103,3 @@ def test_it_lies_between_the_surest_and_the_least_sure_token(losses: list[list[f
     assert math.exp(min(each)) * (1 - 1e-9) <= found["perplexity"] <= math.exp(max(each)) * (1 + 1e-9)
     assert found["perplexity"] >= 1
     assert found["n"] == len(losses)
-
-
-@given(token_losses, st.randoms())
-def test_order_and_grouping_of_examples_change_nothing(losses: list[list[float]], random: Any) -> None:
-    expected = aggregate(score_token_losses(losses))["loss"]
-    shuffled = random.sample(losses, len(losses))
-    assert aggregate(score_token_losses(shuffled))["loss"] == pytest.approx(expected)
-    whole = [[loss for row in losses for loss in row]]
-    assert aggregate(score_token_losses(whole))["loss"] == pytest.approx(expected)
-
-
-@given(token_losses)
-def test_sums_and_tokens_give_the_same_as_lists(losses: list[list[float]]) -> None:
-    summed = score_losses([sum(row) for row in losses], np.array([len(row) for row in losses]))
-    assert aggregate(summed) == pytest.approx(aggregate(score_token_losses(losses)))

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from mrs_metrics import punkt
 from mrs_metrics.distinct import distinct_counts
-from mrs_metrics.punkt import FILES, PunktParameters, find_parameters, open_punkt, read_parameters
+from mrs_metrics.punkt import PunktParameters, find_parameters, open_punkt, read_parameters
 from mrs_metrics.rouge import aggregate, score_examples
 from mrs_metrics.spaces import module_files
 from mrs_metrics.tokenize import get_tokenizer
@@ -120,12 +120,6 @@ def test_tokens_by_sentence_set_each_final_dot_apart(folder):
     assert pickle.loads(pickle.dumps(split))(text) == split(text), "other processes get the parameters"
 
 
-def test_the_difference_that_sentences_make(folder):
-    examples = [["I don't. Help?"]], ["I don't know. Help?"]
-    apart = score_examples(*examples, tokenizer=get_tokenizer("en", "punkt", folder))
-    assert apart.rouge[0].tolist() != score_examples(*examples).rouge[0].tolist()
-
-
 def test_the_signature_names_the_parameters(folder, tmp_path):
     name = open_punkt(folder).name
     assert name.startswith("punkt-en-"), "english, but not NLTK's parameters"
@@ -136,10 +130,6 @@ def test_the_signature_names_the_parameters(folder, tmp_path):
     assert open_punkt(other).name == name.replace("-en", ""), "the order of lines does not matter"
     (other / "abbrev_types.txt").write_text("".join(lines[1:]), encoding="utf-8")
     assert open_punkt(other).name != name.replace("-en", "")
-
-
-def test_nltk_s_parameters_have_their_name(shared_data):
-    assert open_punkt(shared_data / "punkt" / "english").name == "punkt-en"
 
 
 def test_an_installed_resource_is_found_without_nltk(folder, tmp_path, monkeypatch):
@@ -201,7 +191,3 @@ def test_modules_split_sentences(name, folder, monkeypatch):
     monkeypatch.setattr(punkt, "_nltk_folders", lambda: iter([folder.parent / "nothing"]))
     with pytest.raises(ValueError, match="Sentences cannot be split"):
         load(name).compute(**{**options, "punkt": None}, **references)
-
-
-def test_every_file_of_the_layout_is_read():
-    assert set(FILES) == set(PARAMETERS)

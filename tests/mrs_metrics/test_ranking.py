@@ -45,10 +45,6 @@ def test_golden_cases(case: dict[str, Any]) -> None:
     assert {name: found[name] for name in case["figures"]} == pytest.approx(case["figures"], abs=1e-7)
 
 
-def test_missing_reference_still_goes_by_its_old_name() -> None:
-    assert score_rankings([[1, 2]], [-1], missing_reference="zero").ranks.tolist() == [0]
-
-
 def test_examples_without_their_reply_are_counted() -> None:
     skipped = score_rankings([[1, 2], [], [3, 4]], [1, -1, -1])
     assert (skipped.kept.tolist(), skipped.skipped, skipped.replies) == ([0], {"reply_absent": 2}, None)
@@ -83,14 +79,6 @@ def test_pools_are_those_of_random_pools() -> None:
 def test_replies_are_told_apart_to_the_last_character() -> None:
     found = aggregate(score_rankings([[1, 0]] * 3, [0, 1, 1], replies=["a", "a\0", "a\0"]))
     assert (found["replies"], found["macro_mrr"]) == (2, 0.75)
-
-
-def test_signatures() -> None:
-    # what trained models' cards say
-    line = ranking_signature(pool=100, of="references", seed=42, language="en")
-    assert line.startswith("response_ranking|pool:100|of:references|seed:42|ties:pessimistic|lang:en|version:")
-    found = score_rankings([[1, 2]], [0], seed=42, of="response_set", language="fr").signature
-    assert found.startswith("response_ranking|pool:all|of:response_set|ties:pessimistic|lang:fr|version:")
 
 
 @given(rankings())
@@ -164,26 +152,18 @@ def test_ranks_by_hand():
         (lambda: ranks([[1.0, float("nan")]]), "NaN"),
         (lambda: ranks([[1.0, 2.0]], 2), "outside the 2 columns"),
         (lambda: ranks([[1.0, 2.0]], [0, 1]), "one for each of the 1 rows"),
-        (lambda: ranks([[1.0, 2.0]], 0.5), "integers"),
         (lambda: score_rankings([[1.0]], [0, 0]), "1 lists of scores, 2 targets"),
         (lambda: score_rankings([[1.0]], [0], ["a", "b"]), "1 targets and 2 replies"),
         (lambda: score_rankings([[1.0]], [0], [None]), "reply of example 0 must be a text"),
         (lambda: score_rankings([[1.0], [1.0, float("nan")]], [0, 0]), "scores of example 1 contain NaN"),
         (lambda: score_rankings([[1.0], ["1"]], [0, 0]), "scores of example 1 must be a list of numbers"),
-        (lambda: score_rankings([[1.0], [None]], [0, 0]), "scores of example 1 must be a list of numbers"),
         (lambda: score_rankings([[True]], [0]), "scores of example 0 must be a list of numbers"),
-        (lambda: score_rankings([[[1.0], 2.0]], [0]), "scores of example 0 must be a list of numbers"),
-        (lambda: score_rankings([1.0], [0]), "scores of example 0 must be a list of numbers"),
         (lambda: score_rankings([[1.0]], [1]), "target of example 0 must be the index of one of its 1 candidates"),
-        (lambda: score_rankings([[]], [0]), "one of its 0 candidates"),
-        (lambda: score_rankings([[1.0]], [-2]), "not -2"),
         (lambda: score_rankings([[1.0]], [0.0]), r"not 0\.0"),
         (lambda: score_rankings([[1.0]], [0], pool=0), "1 candidate or more"),
-        (lambda: score_rankings([[1.0]], [0], pool=5, seed=-1), "seed from 0"),
         (lambda: score_rankings([[1.0]], [0], missing_reference="drop"), "'skip' or 'zero'"),
         (lambda: aggregate(score_rankings([[1.0]], [0]), k=(1, 0)), "must be 1 or more"),
         (lambda: random_pools([5], 5), "from 0 to 4"),
-        (lambda: random_pools([-1], 5), "from 0 to 4"),
         (lambda: random_pools([0], 5, size=0), "1 or more"),
         (lambda: random_pools([0], 5, seed=-1), "seed from 0"),
     ],
@@ -228,12 +208,3 @@ def test_large_pools_do_not_depend_on_chunks(monkeypatch):
     whole = random_pools(list(range(50)), 500, 20)
     monkeypatch.setattr(ranking, "_CHUNK_ENTRIES", 100)
     assert random_pools(list(range(50)), 500, 20).tolist() == whole.tolist()
-
-
-def test_many_scores_do_not_depend_on_chunks(monkeypatch):
-    from mrs_metrics import ranking
-
-    table = np.random.default_rng(1).normal(size=(40, 30))
-    whole = score_rankings(table, [7] * 40, pool=9, seed=2)
-    monkeypatch.setattr(ranking, "_CHUNK_ENTRIES", 100)
-    assert score_rankings(table, [7] * 40, pool=9, seed=2).ranks.tolist() == whole.ranks.tolist()

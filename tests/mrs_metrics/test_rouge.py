@@ -10,12 +10,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 import yaml
-from hypothesis import assume, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mrs_metrics import rouge
 from mrs_metrics.distinct import distinct_counts
-from mrs_metrics.rouge import RougeScores, aggregate, rouge_signature, score_examples
+from mrs_metrics.rouge import RougeScores, aggregate, score_examples
 from mrs_metrics.tokenize import Tokenizer, get_tokenizer
 
 FOLDER = Path(__file__).parent / "golden"
@@ -80,16 +79,6 @@ def test_precision_recall_and_f1_of_worked_cases(rules, case, request):
     assert averages["rouge3_recall"] == near(case["recall"][2])
 
 
-@pytest.mark.parametrize("case", GOLDEN["official"], ids=lambda case: case["language"])
-@pytest.mark.parametrize("epsilon", [0.0, 1e-9, 1e-7])
-def test_another_epsilon_would_be_noticed(case, epsilon, monkeypatch, request):
-    if case["language"] == "ja":
-        request.getfixturevalue("mecab")
-    monkeypatch.setitem(rouge._RULES, "official", rouge._RULES["official"]._replace(epsilon=epsilon))
-    found = score_examples([case["suggestions"]], [case["reference"]], case["language"]).rouge[0].tolist()
-    assert found != pytest.approx(case["f1"], abs=TOLERANCE["official"], rel=0)
-
-
 @pytest.mark.parametrize("case", GOLDEN["ceilings"], ids=lambda case: case["file"])
 def test_the_ceiling_is_the_official_score_of_the_references_themselves(shared_data, case):
     rows = (shared_data / case["file"]).read_text(encoding="utf-8").strip("\n").split("\n")
@@ -129,21 +118,11 @@ def test_arrays_follow_the_kept_examples():
     assert scores.chosen_tokens == [["yes"], ["no"]]
 
 
-def test_empty_references_are_skipped_in_japanese_too(mecab):
-    scores = score_examples([["はい"], ["はい"]], ["", "はい"], "ja")
-    assert (scores.kept.tolist(), scores.skipped["reference_empty"]) == ([1], 1)
-
-
 def test_a_reference_of_100_tokens_is_kept_and_a_suggestion_is_cut_there():
     words = [f"w{i}" for i in range(101)]
     scores = score_examples([[" ".join(words)]], [" ".join(words[:100])])
     assert scores.weighted.tolist() == pytest.approx([1.0])
     assert scores.chosen_tokens == [words[:100]]
-
-
-def test_weighted_mean_equals_the_weighted_means():
-    scores = score_examples([["a b c"], ["b"], ["x y"]], ["a b c d", "b", "x z"])
-    assert aggregate(scores)["weighted"] == pytest.approx(float(scores.weighted.mean()))
 
 
 def test_a_given_tokenizer_is_used_and_named():
@@ -153,39 +132,11 @@ def test_a_given_tokenizer_is_used_and_named():
     assert "|tok:letters-1|" in scores.signature
 
 
-def test_signature_counts_the_suggestions():
-    scores = score_examples([["a"], ["a", "b", "c"]], ["a", "b"], "fr")
-    assert scores.signature == rouge_signature(3, get_tokenizer("fr"), "fr")
-    assert scores.signature.startswith(
-        "mrs_rouge|rules:official|nbest:3|case:lower|tok:treebank-3.8.1|sent:no|lang:fr|eff:no|"
-    )
-
-
 def test_all_skipped_has_no_average():
     scores = score_examples([["a"]], ["."])
     assert scores.rouge.shape == (0, 3)
     with pytest.raises(ValueError, match="no example left to score"):
         aggregate(scores)
-
-
-@pytest.mark.parametrize(
-    ("predictions", "references", "options", "sentence"),
-    [
-        ([["a"]], ["a", "b"], {}, "1 predictions and 2 references"),
-        (["a"], ["a"], {}, "predictions of example 0 must be a list of texts"),
-        ([["a"], [None]], ["a", "b"], {}, "predictions of example 1 must be a list of texts"),
-        ([None], ["a"], {}, "predictions of example 0 must be a list of texts"),
-        ([["a"]], [None], {}, "reference of example 0 must be a text"),
-        ([["a"]], "a", {}, "not one text"),
-        ([["a"]], ["a"], {"rules": "mine"}, r"must be one of \['official', 'paper'\], not 'mine'"),
-        ([["a"]], ["a"], {"language": "?"}, "BCP-47"),
-    ],
-)
-def test_bad_arguments_are_refused_with_one_sentence(predictions, references, options, sentence):
-    with pytest.raises(ValueError, match=sentence) as caught:
-        score_examples(predictions, references, **options)
-    assert str(caught.value).endswith(".")
-    assert "\n" not in str(caught.value)
 
 
 def _one(suggestions: list[str], reference: str, language: str = "en", rules: str = "official") -> RougeScores:
@@ -222,13 +173,6 @@ def test_one_more_suggestion_never_lowers_the_score(suggestions, extra, referenc
     assert np.all(more.weighted >= fewer.weighted)
 
 
-@given(st.lists(reply, min_size=1, max_size=4), reply, st.randoms(), st.sampled_from(RULES))
-def test_the_order_of_suggestions_changes_no_score(suggestions, reference, random, rules):
-    shuffled = random.sample(suggestions, len(suggestions))
-    expected = _one(suggestions, reference, rules=rules).weighted.tolist()
-    assert _one(shuffled, reference, rules=rules).weighted.tolist() == expected
-
-
 @given(st.lists(st.tuples(st.lists(reply, max_size=3), reply), max_size=6), st.randoms(), st.sampled_from(RULES))
 def test_the_order_of_examples_changes_no_score(rows, random, rules):
     def scored(rows):
@@ -243,30 +187,6 @@ def test_the_order_of_examples_changes_no_score(rows, random, rules):
 def test_of_equal_suggestions_the_first_is_chosen(suggestion, times, reference):
     scores = _one([suggestion] * times, reference)
     assert scores.chosen.tolist() == [0] * len(scores.kept)
-
-
-@given(st.from_regex(r"[a-zäöß]{1,8}", fullmatch=True).filter(lambda word: len(get_tokenizer("de")(word)) == 1))
-def test_a_perfect_match_of_one_token_scores_a_sixth(word):
-    assert _one([word], word.upper() if "ß" not in word else word, "de").weighted.tolist() == pytest.approx([1 / 6])
-
-
-different_words = st.lists(st.from_regex(r"\w{1,6}", fullmatch=True), min_size=1, max_size=100, unique_by=str.lower)
-
-
-@settings(deadline=None)
-@given(different_words, different_words, st.data())
-def test_both_rules_agree_without_repeats_dots_and_empty_texts(words, others, data):
-    """1 to 100 tokens: a part of the reference's words, in runs of their order, among others."""
-    start, length = data.draw(st.integers(0, len(words) - 1)), data.draw(st.integers(0, 100))
-    shared = words[start : start + length]
-    mixed = [*shared, *(word for word in others if word.lower() not in {w.lower() for w in shared})][:100]
-    texts = [" ".join(mixed), " ".join(words)]
-    for text in texts:
-        tokens = get_tokenizer("en")(text.lower())
-        assume(0 < len(tokens) == len(set(tokens)) <= 100)
-    official, paper = (_one(texts[:1], texts[1], rules=rules) for rules in RULES)
-    for one, other in zip(_columns(official), _columns(paper), strict=True):
-        assert one == pytest.approx(other, abs=1e-6)
 
 
 @settings(deadline=None)
@@ -294,29 +214,6 @@ def test_the_paper_s_rules_are_clipped_counts_on_any_text(suggestions, reference
     assert scores.rouge[0].tolist() == pytest.approx([f1(chosen, order) for order in (1, 2, 3)])
 
 
-def _columns(scores: RougeScores) -> list[list[float]]:
-    return [table[0].tolist() for table in (scores.rouge, scores.precision, scores.recall, scores.ceiling)]
-
-
-# Of the reference "a b c d e f": two suggestions, the second of which is better, and the weighted score of each by
-# hand, F1 / 6 + F1 / 3 + F1 / 2. In the first row, "a c b e d" has 5 words of 5 and of 6 (F1 10/11) and no pair, hence
-# 10/66; "b c x" has 2 of 3 and of 6 (4/9) and one pair of 2 and of 5 (2/7), hence 4/54 + 2/21.
-@pytest.mark.parametrize(
-    ("worse", "better", "scores"),
-    [
-        ("a c b e d", "b c x", (10 / 66, 4 / 54 + 2 / 21)),
-        ("b c d x", "a b c f d", (0.6 / 6 + 0.5 / 3 + 1 / 6, 10 / 66 + 4 / 27 + 2 / 14)),
-        ("c d", "a b d c x", (0.5 / 6 + 1 / 9, 8 / 66 + 2 / 27)),
-        ("c d a b e f", "b c d x y", (1 / 6 + 0.6 / 3, 6 / 66 + 4 / 27 + 2 / 14)),
-    ],
-)
-@pytest.mark.parametrize("rules", RULES)
-def test_the_orders_weigh_a_sixth_a_third_and_a_half_in_the_choice(rules, worse, better, scores):
-    alone = [_one([text], "a b c d e f", rules=rules).weighted[0] for text in (worse, better)]
-    assert alone == pytest.approx(list(scores), abs=1e-7)
-    assert _one([worse, better], "a b c d e f", rules=rules).chosen.tolist() == [1]
-
-
 def test_a_long_suggestion_is_split_at_its_dots_after_the_cut():
     """100 words with a dot in each are 200 n-gram words; the next is cut. All 100 tokens of the reference match one of
     the halves, in no pair: precision 100/200, recall 1, F1 2/3 of ROUGE-1 alone."""
@@ -324,13 +221,6 @@ def test_a_long_suggestion_is_split_at_its_dots_after_the_cut():
     suggestion = " ".join(f"a{i}.b{i}" for i in range(101))
     scores = score_examples([[suggestion]], [" ".join(f"a{i}" for i in range(100))], tokenizer=tokenizer)
     assert scores.rouge[0].tolist() == pytest.approx([2 / 3, 0, 0])
-
-
-def test_the_defaults_are_english_and_the_official_rules():
-    """By the official rules, a repeated word counts once: F1 of "yes yes" is 1, by the paper's 2/3."""
-    scores = score_examples([["yes yes"]], ["Yes"])
-    assert scores.rouge[0].tolist() == pytest.approx([1, 0, 0])
-    assert scores.signature == rouge_signature(1, get_tokenizer("en"), "en", "official")
 
 
 def test_the_average_of_two_examples_by_hand():
@@ -382,6 +272,10 @@ def test_one_more_reference_never_lowers_the_score(suggestions, references, extr
 @pytest.mark.parametrize(
     ("predictions", "references", "sentence"),
     [
+        ([["a"]], ["a", "b"], "1 predictions and 2 references"),
+        (["a"], ["a"], "predictions of example 0 must be a list of texts"),
+        ([["a"], [None]], ["a", "b"], "predictions of example 1 must be a list of texts"),
+        ([["a"]], "a", "not one text"),
         ([["a"]], None, "The references are missing"),
         (None, ["a"], "The predictions must be a list with one entry for each example, not None"),
         ([["a"]], (text for text in ["a"]), "not generator, which can be read only once: make a list of it"),
@@ -395,7 +289,15 @@ def test_one_more_reference_never_lowers_the_score(suggestions, references, extr
         ([["a"], ["b"]], [["a", "b"]], "Several references belong in one list for each example"),
     ],
 )
-def test_what_is_no_list_of_references_is_refused_with_one_sentence(predictions, references, sentence):
+def test_what_is_no_list_of_texts_is_refused_with_one_sentence(predictions, references, sentence):
     with pytest.raises(ValueError, match=sentence) as caught:
         score_examples(predictions, references)
     assert str(caught.value).endswith(".")
+    assert "\n" not in str(caught.value)
+
+
+def test_unknown_rules_and_languages_are_refused():
+    with pytest.raises(ValueError, match=r"must be one of \['official', 'paper'\], not 'mine'"):
+        score_examples([["a"]], ["a"], rules="mine")
+    with pytest.raises(ValueError, match="BCP-47"):
+        score_examples([["a"]], ["a"], "?")

@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mrs_metrics.rouge import score_examples
-from mrs_metrics.similarity import SimilarityScores, aggregate, score_similarity, similarity_signature
-from mrs_metrics.tokenize import Tokenizer, get_tokenizer
+from mrs_metrics.similarity import SimilarityScores, aggregate, score_similarity
+from mrs_metrics.tokenize import Tokenizer
 
 GOLDEN: list[dict[str, Any]] = yaml.safe_load(
     (Path(__file__).parent / "golden" / "self_rouge.yaml").read_text(encoding="utf-8")
@@ -68,28 +68,9 @@ def test_a_given_tokenizer_is_used_and_named() -> None:
     assert "|tok:letters-1|" in scores.signature
 
 
-def test_signature_counts_the_suggestions() -> None:
-    scores = score_similarity([["a", "b"], ["a", "b", "c"]], "fr")
-    assert scores.signature == similarity_signature(3, get_tokenizer("fr"), "fr")
-
-
 def test_nothing_to_compare() -> None:
     with pytest.raises(ValueError, match=r"no example with two suggestions .* \{'fewer_than_two': 1\}"):
         aggregate(score_similarity([["a"]]))
-
-
-@pytest.mark.parametrize(
-    ("predictions", "options", "sentence"),
-    [
-        ("ab", {}, "not one text"),
-        (["ab"], {}, "predictions of example 0 must be a list of texts"),
-        ([["a", None]], {}, "predictions of example 0 must be a list of texts"),
-        ([["a", "b"]], {"language": "?"}, "BCP-47"),
-    ],
-)
-def test_bad_arguments_are_refused(predictions: Any, options: dict[str, str], sentence: str) -> None:
-    with pytest.raises(ValueError, match=sentence):
-        score_similarity(predictions, **options)
 
 
 @settings(max_examples=200)

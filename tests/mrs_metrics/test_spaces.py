@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import configparser
 import importlib.util
 import os
 import re
@@ -19,14 +18,12 @@ from mrs_metrics import page, spaces
 from mrs_metrics.spaces import install_metric, metric_names, metric_title, module_files, space_files
 from mrs_suggest.cli import metrics
 from mrs_suggest.common.errors import InputError
-from tests import warm_python
 from tests.mrs_metrics.modules import run_script
 
 NAMES = [
     "dist_n", "mrs_rouge", "reply_bleu", "reply_perplexity", "response_ranking", "self_rouge", "weighted_f1",
     "wrong_language", "xglue_score",
 ]  # fmt: skip
-JAPANESE = ["dist_n", "mrs_rouge", "reply_bleu", "self_rouge"]  # those that split Japanese into words
 CALLS = {
     "dist_n": 'predictions=[["yes !"]], references=["yes !"]',
     "mrs_rouge": 'predictions=[["yes !"]], references=["yes !"]',
@@ -95,29 +92,6 @@ def test_a_space_is_flat_complete_and_imports_only_its_own_files(name: str, repo
     assert front["title"] == metric_title(name)
     assert f'evaluate.load("some-org/{name}")' in card
     assert f'evaluate.load("{name}")' not in card
-
-
-@pytest.mark.parametrize("name", sorted(set(JAPANESE) - {"reply_bleu"}))  # which brings sacreBLEU's own
-def test_a_space_says_what_japanese_needs(name: str) -> None:
-    assert b"pip install fugashi unidic-lite" in space_files(name)["README.md"]
-    assert b"pip install fugashi unidic-lite" in space_files(name)["topic_tokenize.py"]
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_the_requirements_are_the_distribution_s_own(name: str, repository: Path) -> None:
-    setup = configparser.ConfigParser()
-    setup.read(repository / "setup.cfg", encoding="utf-8")
-    extras = setup["options.extras_require"]
-    ours = {*setup["options"]["install_requires"].split()}
-    own = ("data", "score", "train", "ja", "zh", "th", "bleu", "langid")
-    ours |= {line for extra in own for line in extras[extra].split("\n")}
-    required = space_files(name)["requirements.txt"].decode().split()
-    assert set(required) <= ours
-    packages = {re.split("[>=]", line)[0] for line in required}
-    assert packages >= {"datasets", "evaluate", "numpy"}
-    assert ({"fugashi", "unidic-lite", "rjieba", "pythainlp"} <= packages) == (name in JAPANESE)
-    assert ("sacrebleu" in packages) == (name in ("reply_bleu", "xglue_score"))
-    assert ("fasttext" in packages) == (name == "wrong_language")
 
 
 def test_a_library_without_a_known_requirement_is_refused(package: Path) -> None:
@@ -200,30 +174,6 @@ def test_a_module_is_installed_once_for_each_content(modules: Path, monkeypatch:
     assert folder.is_dir()
 
 
-@pytest.mark.integration
-def test_the_newest_of_two_answers(tmp_path: Path) -> None:
-    """In a process of its own, from an empty folder, without our package: the literal call."""
-    env = warm_python.with_caches_in(tmp_path / "home")
-    source = "from mrs_metrics.spaces import install_metric\nprint(install_metric('mrs_rouge'))"
-    done = warm_python.run([sys.executable, "-c", source], cwd=tmp_path, env=env)
-    assert done.returncode == 0, done.stderr
-    older = Path(done.stdout.strip()).with_name("0" * 64)
-    older.mkdir()
-    (older / "__init__.py").touch()
-    (older / "mrs_rouge.py").write_text("raise RuntimeError('the older one')\n")
-    os.utime(older / "mrs_rouge.py", (1, 1))
-    (tmp_path / "empty").mkdir()
-    source = (
-        "import evaluate, sys\n"
-        "r = evaluate.load('mrs_rouge').compute(predictions=[['Yes, I will.']], references=['Yes, I will.'],"
-        " language='en')\n"
-        "assert r['weighted'] > 0.99, r\n"
-        "assert not [m for m in sys.modules if m.split('.')[0] == 'mrs_metrics'], 'the module needs our package'\n"
-    )
-    done = warm_python.run([sys.executable, "-c", source], cwd=tmp_path / "empty", env=env)
-    assert done.returncode == 0, done.stderr
-
-
 # --- mrs metrics ----------------------------------------------------------------------------------------------------
 
 
@@ -268,10 +218,3 @@ def test_wrong_arguments_are_refused_before_anything_is_sent(
     monkeypatch.setattr("mrs_suggest.common.hub.publishing.publish", lambda *_, **__: pytest.fail("it was sent"))
     with pytest.raises(InputError, match=re.escape(sentence)):
         metrics.main(["publish", *arguments])
-
-
-@pytest.mark.parametrize("arguments", [["publish", "org", "--publc"], ["list", "mrs_rouge"], ["publish"], []])
-def test_unknown_options_end_with_usage(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit, match="2"):
-        metrics.main(arguments)
-    assert "usage: mrs metrics" in capsys.readouterr().err

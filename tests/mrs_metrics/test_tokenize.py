@@ -74,29 +74,6 @@ def test_remembered_words_are_what_the_rules_give(text):
     assert treebank_tokens(text) == expected, "from memory"
 
 
-def test_the_memory_of_words_is_bounded(monkeypatch):
-    monkeypatch.setattr(tokenize, "_MAX_WORDS", 3)
-    words = tokenize._Words("x ", " x")
-    for number in range(10):
-        assert words[f"w{number}."] == (f"w{number}.",)
-        assert 0 < len(words) <= 3
-    long = "w" * (tokenize._MAX_WORD_LENGTH + 1)
-    words.clear()
-    assert (words[long], len(words)) == ((long,), 0)
-
-
-def test_no_caller_can_spoil_the_memory():
-    treebank_tokens("spoiled!").append("x")
-    assert treebank_tokens("spoiled!") == ["spoiled", "!"]
-
-
-def test_the_tokenizer_s_two_ways_agree():
-    tokenizer = get_tokenizer("en")
-    text = "I can't. It's over..."
-    assert tokenizer(text) == tokenizer.spaced(text).split() == treebank_tokens(text)
-    assert tokenizer.spaced(text) == " ".join(tokenizer(text))
-
-
 def test_japanese_keeps_the_white_space_that_mecab_writes(mecab):
     tokenizer = get_tokenizer("ja")
     assert tokenizer.spaced("はい、元気です。") == "はい 、 元気 です 。 \n"

@@ -3,26 +3,51 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import combinations
 from math import isclose
 
 import numpy as np
+from tqdm import tqdm
 
 from mrs_suggest.common.errors import InputError
-from mrs_suggest.evaluation.pairing import Interval
-from mrs_suggest.evaluation.runs.figures import RANKING, ROUGE, Metric, Run, Scope, Task, require_one_task, rules_of
-from mrs_suggest.evaluation.runs.grouping import BY_SEED, Row, group_runs
-from mrs_suggest.evaluation.runs.leads import Lead, all_leads
-from mrs_suggest.evaluation.runs.same_tests import OTHER_POOLS, OTHER_ROWS, UNKNOWN, unlike
+from mrs_suggest.evaluation.pairing import Interval, examples_of, paired_interval, scored_run
+from mrs_suggest.evaluation.runs.figures import (
+    PERPLEXITY,
+    RANKING,
+    REPLY,
+    ROUGE,
+    WEIGHTED,
+    Metric,
+    Run,
+    Scope,
+    Task,
+    in_words,
+    rules_of,
+    shared_task,
+    without_version,
+)
+from mrs_suggest.evaluation.runs.grouping import (
+    BY_SEED,
+    OTHER_POOLS,
+    OTHER_ROWS,
+    UNKNOWN,
+    Row,
+    group_runs,
+    has_predictions,
+    unlike,
+)
+from mrs_suggest.evaluation.scores.metrics import repeated_messages
 
-ROUNDING = 1e-9  # equal figures may differ by this share
+ROUNDING = 1e-9  # equal figures may differ by this: sums in another order, JSON's digits
 MARKS = "abcdefghijklmnopqrstuvwxyz"
 TOLD = {
     OTHER_ROWS: "tested on other rows than {reference}: {where}; not compared with it",
     UNKNOWN: "run.json does not show whether it was tested on the same rows as {reference}: {where}; not compared",
     OTHER_POOLS: "ranked in other pools than {reference} (seed, size, replies): {where}; not compared with it",
 }
+# (why figures are not compared, with which row) -> row -> languages, as the keys of a dictionary
+Reasons = dict[tuple[str, str], dict[str, dict[str, None]]]
 
 
 @dataclass(frozen=True)
@@ -41,13 +66,32 @@ class Field:
 
     @property
     def mean(self) -> float:
-        """Over the seeds."""
         return float(np.mean(list(self.values.values())))
 
     @property
     def deviation(self) -> float | None:
         """The sample standard deviation over the seeds; None of one."""
         return float(np.std(list(self.values.values()), ddof=1)) if len(self.values) > 1 else None
+
+
+@dataclass(frozen=True)
+class Lead:
+    """How much higher one row's weighted ROUGE is than another's.
+
+    Attributes:
+        row, over: names of the rows.
+        difference: of the means over the seeds.
+        interval: 95 %, paired over the examples; their scores are averaged over the seeds before, so that the interval
+            is for these seeds.
+        by_seed: seed -> the interval of the two runs with that seed; empty where both rows have one run alone.
+    """
+
+    row: str
+    over: str
+    scope: Scope
+    difference: float
+    interval: Interval
+    by_seed: dict[str, Interval] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -76,7 +120,6 @@ class RunsTable:
 
     @property
     def parts(self) -> list[str]:
-        """The parts, each a separate table."""
         return list(dict.fromkeys(part for part, _ in self.scopes))
 
     def field(self, row: Row, part: str, code: str, metric: Metric) -> Field | None:
@@ -132,20 +175,20 @@ def compare_runs(
         InputError: runs of several tasks; a figure that no run has; figures that were computed by different rules;
             predictions that are damaged.
     """
-    task = require_one_task(list(runs))
+    task = shared_task(runs)
     rows, warnings = group_runs(runs, grouping)
     reference = next(row for row in rows if any(run.name == (over or runs[0].name) for run in row.runs))
     scopes = tuple(dict.fromkeys(scope for run in runs for scope in run.scopes))
     chosen, left_out = _chosen(task, runs, metrics)
     chosen, signatures, apart = _with_equal_rules(runs, chosen, scopes, bool(metrics))
-    notes = _Footnotes()
+    reasons: Reasons = {}
     fields = {
         (row.name, scope, metric.key): one
         for metric in chosen
         for scope in scopes
-        for row, one in _fields(rows, reference, scope, metric, notes)
+        for row, one in _fields(rows, reference, scope, metric, reasons)
     }
-    leads, untold = all_leads(rows, reference, scopes)
+    leads, untold = _all_leads(rows, reference, scopes)
     return RunsTable(
         task,
         tuple(rows),
@@ -154,7 +197,7 @@ def compare_runs(
         scopes,
         fields,
         tuple(leads),
-        notes.texts(),
+        _footnotes(reasons),
         tuple(dict.fromkeys([*warnings, *left_out, *apart, *untold])),
         signatures,
     )
@@ -166,7 +209,8 @@ def _chosen(task: Task, runs: Sequence[Run], keys: Sequence[str]) -> tuple[list[
         key for run in runs for found in run.scopes.values() for key, value in found.items() if isinstance(value, float)
     )
     if not keys:
-        return [task.metric(key) for key in task.main if key in known], []
+        main = task.main or [metric.key for metric in task.metrics]
+        return [task.metric(key) for key in main if key in known], []
     for key in keys:
         if key not in known:
             raise InputError(f"--metrics {key}: no run has it; they have {' '.join(known)}.")
@@ -189,10 +233,17 @@ def _with_equal_rules(
     kept, warnings = [], []
     signatures: dict[Scope, dict[str, str]] = {scope: {} for scope in scopes}
     for metric in metrics:
-        found = {scope: _signatures(runs, scope, metric) for scope in scopes}
+        found = {  # scope -> name of a run -> how it computed the figure
+            scope: {
+                run.name: str(run.signatures[scope].get(metric.signature, ""))
+                for run in runs
+                if run.scopes.get(scope, {}).get(metric.key) is not None
+            }
+            for scope in scopes
+        }
         told = next(filter(None, (_differing(of, scope) for scope, of in found.items())), "")
         if told and metric.signature != RANKING:
-            if asked or metric.signature in (ROUGE, ""):
+            if asked or metric.signature in (ROUGE, "", PERPLEXITY.signature):
                 raise InputError(f"{metric.title}: {told}; test one of them again by the other's rules.")
             warnings.append(f"{metric.title}: left out, {told}.")
             continue
@@ -204,18 +255,12 @@ def _with_equal_rules(
     return kept, signatures, warnings
 
 
-def _signatures(runs: Sequence[Run], scope: Scope, metric: Metric) -> dict[str, str]:
-    """Name of a run -> how it computed a figure."""
-    own = [run for run in runs if run.scopes.get(scope, {}).get(metric.key) is not None]
-    return {run.name: run.task.signature(run.record, scope, metric) for run in own}
-
-
 def _differing(found: dict[str, str], scope: Scope) -> str:
     """Two runs with other rules, in words, or ""."""
     for (one, first), (other, second) in combinations(found.items(), 2):
         if first and second and rules_of(first)[0] != rules_of(second)[0]:
-            where = " ".join(filter(None, scope))
-            return f"{one} and {other} computed it by different rules in {where} ({first} against {second})"
+            both = f"({first} against {second})"
+            return f"{one} and {other} computed it by different rules in {in_words(scope)} {both}"
     return ""
 
 
@@ -223,65 +268,113 @@ def _fewer(found: dict[str, str], scope: Scope) -> list[str]:
     """Which runs gave no message as many suggestions as others: their best of fewer is compared."""
     given = {name: most for name, signature in found.items() if (most := rules_of(signature)[1])}
     most = max(given.values(), default=0)
-    where = " ".join(filter(None, scope))
     return [
-        f"{name}: at most {own} of {most} suggestions a message in {where}."
+        f"{name}: at most {own} of {most} suggestions a message in {in_words(scope)}."
         for name, own in given.items()
         if own < most
     ]
 
 
-class _Footnotes:
-    """Marks of figures that are not compared, one for each reason and reference."""
-
-    def __init__(self) -> None:
-        self._found: dict[tuple[str, str], dict[str, list[str]]] = {}  # (reason, reference) -> row -> languages
-
-    def mark(self, reason: str, row: Row, reference: Row, scope: Scope) -> str:
-        """The mark of one figure."""
-        key = reason, reference.name
-        codes = self._found.setdefault(key, {}).setdefault(row.name, [])
-        name = " ".join(filter(None, scope))
-        codes += [name] if name not in codes else []
-        return MARKS[list(self._found).index(key) % len(MARKS)]
-
-    def texts(self) -> dict[str, str]:
-        """Mark -> sentence."""
-        found = {}
-        for mark, ((reason, reference), rows) in zip(MARKS, self._found.items(), strict=False):
-            where = "; ".join(f"{name} ({', '.join(codes)})" for name, codes in rows.items())
-            found[mark] = TOLD[reason].format(reference=reference, where=where)
-        return found
-
-
 def _fields(
-    rows: Sequence[Row], over: Row, scope: Scope, metric: Metric, notes: _Footnotes
+    rows: Sequence[Row], over: Row, scope: Scope, metric: Metric, reasons: Reasons
 ) -> Iterator[tuple[Row, Field]]:
     """The figures of a language: those that cannot be compared with the reference's are marked. The reference is the
     row that leads are taken over, or the first that has the figure."""
-    found = {row.name: _field(row, scope, metric) for row in rows}
-    having = [row for row in rows if found[row.name] is not None]
-    if not having:
-        return
-    reference = over if over in having else having[0]
-    for row in having:
-        own = found[row.name]
-        assert own is not None
+    having = {row: found for row in rows if (found := _field(row, scope, metric))}
+    reference = over if over in having else next(iter(having), over)
+    for row, found in having.items():
         first = reference.tested(scope)[0]
-        reasons = (unlike(run, first, scope, metric.signature) for run in row.tested(scope))
-        reason = next(filter(None, reasons), "")
-        mark = notes.mark(reason, row, reference, scope) if reason else ""
-        yield row, Field(own.values, own.intervals, mark)
+        reason = next(filter(None, (unlike(run, first, scope, metric.signature) for run in row.tested(scope))), "")
+        if reason:
+            reasons.setdefault((reason, reference.name), {}).setdefault(row.name, {})[in_words(scope)] = None
+            found = replace(found, mark=MARKS[list(reasons).index((reason, reference.name)) % len(MARKS)])
+        yield row, found
+
+
+def _footnotes(reasons: Reasons) -> dict[str, str]:
+    """Mark -> why figures with it are not compared."""
+    found = {}
+    for mark, ((reason, reference), rows) in zip(MARKS, reasons.items(), strict=False):
+        where = "; ".join(f"{name} ({', '.join(codes)})" for name, codes in rows.items())
+        found[mark] = TOLD[reason].format(reference=reference, where=where)
+    return found
 
 
 def _field(row: Row, scope: Scope, metric: Metric) -> Field | None:
     """A figure of the runs of a row; None where one lacks it."""
     values, intervals = {}, {}
     for run in row.tested(scope):
-        figures = run.scopes.get(scope, {})
+        figures = run.scopes[scope]
         if figures.get(metric.key) is None:
             return None
         values[run.seed] = float(figures[metric.key])
         if metric.interval in figures:
             intervals[run.seed] = list(figures[metric.interval])
     return Field(values, intervals) if values else None
+
+
+# --- Leads: paired differences of weighted ROUGE over the same examples, language by language
+
+
+def _all_leads(rows: Sequence[Row], over: Row, scopes: Sequence[Scope]) -> tuple[list[Lead], list[str]]:
+    """The leads of all other rows, and why some are missing.
+
+    Raises:
+        InputError: a file of predictions is damaged.
+    """
+    others = [row for row in rows if row is not over]
+    if over.runs[0].task.name != REPLY or not others:
+        return [], []
+    pairs = [(row, scope) for row in others for scope in scopes if row.tested(scope) and over.tested(scope)]
+    pairs = [(row, scope) for row, scope in pairs if not unlike(row.tested(scope)[0], over.tested(scope)[0], scope, "")]
+    wanted = {(one.name, scope) for row, scope in pairs for one in (row, over)}
+    usable, warnings = _usable([over, *others], wanted)
+    pairs = [(row, scope) for row, scope in pairs if {(row.name, scope), (over.name, scope)} <= usable]
+    warnings += _repeats(over, {scope for _, scope in pairs})
+    with tqdm(pairs, desc="leads", unit=" rows", disable=None, leave=False) as bar:
+        return [_lead(row, over, scope) for row, scope in bar], warnings
+
+
+def _repeats(row: Row, scopes: set[Scope]) -> list[str]:
+    """The warning that examples of a row's test share messages, as all rows with leads over it were tested on them."""
+    folders = {scope: folder for scope in scopes if (folder := row.tested(scope)[0].folder)}
+    examples = [examples_of(folder, language) for (_, language), folder in folders.items()]
+    distinct = sum(len({message for message, _ in own}) for own in examples)
+    return repeated_messages(sum(map(len, examples)), distinct)
+
+
+def _usable(rows: Sequence[Row], wanted: set[tuple[str, Scope]]) -> tuple[set[tuple[str, Scope]], list[str]]:
+    """(row, scope) whose suggestions are there and score what the records say; and what is wrong with the others."""
+    usable: set[tuple[str, Scope]] = set()
+    problems: dict[str, list[str]] = {}
+    for row in rows:
+        for scope in dict.fromkeys(scope for name, scope in sorted(wanted) if name == row.name):
+            found = [problem for run in row.tested(scope) if (problem := _problem(run, scope))]
+            usable |= set() if found else {(row.name, scope)}
+            for problem in found:
+                problems.setdefault(problem, []).append(scope[1])
+    return usable, [f"{problem} ({' '.join(codes)}); no lead there." for problem, codes in problems.items()]
+
+
+def _problem(run: Run, scope: Scope) -> str:
+    if not has_predictions(run, scope):
+        return f"{run.name}: " + ("the record alone is there" if run.folder is None else "suggestions are missing")
+    assert run.folder is not None
+    scored = scored_run(run.folder, scope[1])
+    noted = str(run.signatures[scope].get(ROUGE, ""))
+    if noted and without_version(noted) != without_version(scored.signature):
+        return f"{run.name}: its suggestions are scored by other rules here ({scored.signature}) than then ({noted})"
+    mean = float(scored.weighted.mean())
+    if abs(mean - run.scopes[scope][WEIGHTED]) > ROUNDING:
+        return f"{run.name}: run.json and the scores of its suggestions differ, so the files are not of one run"
+    return ""
+
+
+def _lead(row: Row, over: Row, scope: Scope) -> Lead:
+    mine, theirs = ({run.seed: run.folder for run in one.tested(scope) if run.folder} for one in (row, over))
+    interval = paired_interval(list(mine.values()), list(theirs.values()), [scope[1]])
+    assert interval is not None
+    own, other = (float(np.mean([run.scopes[scope][WEIGHTED] for run in one.tested(scope)])) for one in (row, over))
+    both = [seed for seed in mine if seed in theirs] if len(mine) + len(theirs) > 2 else []
+    by_seed = {seed: paired_interval([mine[seed]], [theirs[seed]], [scope[1]]) or [] for seed in both}
+    return Lead(row.name, over.name, scope, own - other, interval, by_seed)

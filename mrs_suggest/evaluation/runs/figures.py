@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -14,6 +14,8 @@ from mrs_suggest.suggest.answering import MODEL
 
 Record = Mapping[str, Any]
 Scope = tuple[str, str]  # part (a task, a view, a split; "" where there is one alone) and language
+Signatures = Mapping[str, str]  # a metric's name in signatures -> how it was computed
+Read = Iterator[tuple[Scope, Record, Signatures]]
 REPLY = "suggests replies"  # what a run does, in sentences
 CHOICES = "answers multiple-choice questions"
 NBEST = "nbest:"  # begins the field with the most suggestions of a message
@@ -27,7 +29,7 @@ class Metric:
 
     Attributes:
         better: 1: high figures are, -1: low ones; 0: neither end is (random replies have the highest Dist).
-        signature: the metric in a record's signatures.
+        signature: the metric in a record's signatures; "" where all of its figures have the same.
         interval: key of its 95 % interval next to the figure.
         averaged: whether a mean over languages says something; perplexities depend on the language.
     """
@@ -61,7 +63,7 @@ REPLY_METRICS = (
     Metric("self_rouge", "Self-ROUGE", -1, signature="self_rouge"),
 )
 SCORE = Metric("score", "score", interval="interval")
-PERPLEXITY = Metric("perplexity", "perplexity", -1, 2, averaged=False)
+PERPLEXITY = Metric("perplexity", "perplexity", -1, 2, "perplexity", averaged=False)
 
 
 @dataclass(frozen=True)
@@ -70,17 +72,15 @@ class Task:
 
     Attributes:
         name: what its runs do, in words.
-        scopes: gives a record's figures.
-        signature: of a figure, by record, part, language and metric; or "".
+        read: gives a record's parts and languages, each with its figures and their signatures.
         metrics: those with a title; a record's other figures can be asked for by their key.
-        main: shown where none is asked for.
+        main: keys of those shown where none is asked for; empty: all.
     """
 
     name: str
-    scopes: Callable[[Record], dict[Scope, Record]]
-    signature: Callable[[Record, Scope, Metric], str]
+    read: Callable[[Record], Read]
     metrics: tuple[Metric, ...]
-    main: tuple[str, ...]
+    main: tuple[str, ...] = ()
 
     def metric(self, key: str) -> Metric:
         """By its key."""
@@ -114,24 +114,34 @@ class Run:
         return TASKS[trainer]
 
     @cached_property
-    def scopes(self) -> dict[Scope, Record]:
-        """Its figures by part and language.
-
-        Raises:
-            InputError: the record is not one of its trainer.
-        """
+    def _read(self) -> list[tuple[Scope, Record, Signatures]]:
         try:
-            found = self.task.scopes(self.record)
+            found = list(self.task.read(self.record))
+            if all(isinstance(figures, Mapping) for _, figures, _ in found):
+                return found
         except (KeyError, TypeError, AttributeError):
-            found = {("", ""): None}  # type: ignore[dict-item]
-        if not all(isinstance(figures, Mapping) for figures in found.values()):
-            raise InputError(f"{self.name}: its run.json lacks figures that a run has; train the model again.")
-        return found
+            pass
+        raise InputError(f"{self.name}: its run.json lacks figures that a run has; train the model again.")
+
+    @cached_property
+    def scopes(self) -> dict[Scope, Record]:
+        """Its figures by part and language; InputError if the record is not one of its trainer."""
+        return {scope: figures for scope, figures, _ in self._read}
+
+    @cached_property
+    def signatures(self) -> dict[Scope, Signatures]:
+        """How its figures were computed."""
+        return {scope: texts for scope, _, texts in self._read}
 
     @property
     def seed(self) -> str:
         """Of the training."""
         return str(self.record.get("seed", ""))
+
+
+def in_words(scope: Scope) -> str:
+    """A part and language in a sentence."""
+    return " ".join(filter(None, scope))
 
 
 def without_version(signature: str) -> str:
@@ -150,7 +160,7 @@ def rules_of(signature: str) -> tuple[str, int | None]:
     return "|".join(field for field in fields if not field.startswith(NBEST)), given
 
 
-def require_one_task(runs: list[Run]) -> Task:
+def shared_task(runs: Sequence[Run]) -> Task:
     """The task of all the runs.
 
     Raises:
@@ -165,95 +175,60 @@ def require_one_task(runs: list[Run]) -> Task:
     return first.task
 
 
-def _reply(record: Record) -> dict[Scope, Record]:
+def _reply(record: Record) -> Read:
     metrics = record["metrics"]
-    return {("", code): metrics["systems"][MODEL][code] for code in metrics["signatures"]}
+    for code, texts in metrics["signatures"].items():
+        yield ("", code), metrics["systems"][MODEL][code], texts
 
 
-def _reply_signature(record: Record, scope: Scope, metric: Metric) -> str:
-    return str(record["metrics"]["signatures"].get(scope[1], {}).get(metric.signature, ""))
+def _understanding(record: Record) -> Read:
+    for task, of in record["metrics"]["tasks"].items():
+        for code, found in of.items():
+            yield (task, code), found, {"": str(found.get("signature", ""))}
 
 
-def _understanding(record: Record) -> dict[Scope, Record]:
-    tasks = record["metrics"]["tasks"]
-    return {(task, code): found for task, of in tasks.items() for code, found in of.items()}
+def _text_generation(record: Record) -> Read:
+    task, metrics = record["plan"]["task"], record["metrics"]
+    for code, found in metrics["systems"][task].items():
+        if code in metrics["signatures"]:
+            yield (task, code), found, {"": str(metrics["signatures"][code])}
 
 
-def _own_signature(record: Record, scope: Scope, metric: Metric) -> str:
-    return str(_understanding(record).get(scope, {}).get("signature", ""))
+def _staple(record: Record) -> Read:
+    metrics = record["metrics"]
+    for code, found in metrics["systems"]["model"].items():
+        yield ("", code), found, {"": str(metrics.get("signature", ""))}
 
 
-def _text_generation(record: Record) -> dict[Scope, Record]:
-    task = record["plan"]["task"]
-    codes = record["metrics"]["signatures"]
-    return {(task, code): found for code, found in record["metrics"]["systems"][task].items() if code in codes}
-
-
-def _signature_of_language(record: Record, scope: Scope, metric: Metric) -> str:
-    return "" if metric.key == "perplexity" else str(record["metrics"]["signatures"].get(scope[1], ""))
-
-
-def _staple(record: Record) -> dict[Scope, Record]:
-    return {("", code): found for code, found in record["metrics"]["systems"]["model"].items()}
-
-
-def _staple_signature(record: Record, scope: Scope, metric: Metric) -> str:
-    return "" if metric.key == "perplexity" else str(record["metrics"].get("signature", ""))
-
-
-def _pretraining(record: Record) -> dict[Scope, Record]:
+def _pretraining(record: Record) -> Read:
     """`SPLIT_perplexity` and `SPLIT_OBJECTIVE_perplexity`, perhaps with `_LANG`."""
-    found: dict[Scope, Record] = {}
-    for name, value in record["metrics"].items():
+    metrics = record["metrics"]
+    for name, value in metrics.items():
         of, perplexity, language = name.partition("_perplexity")
         if perplexity:
-            found[of.replace("_", ", "), language.removeprefix("_") or "all"] = {"perplexity": value}
-    return found
+            part = of.replace("_", ", ")
+            text = metrics.get(f"{part.partition(', ')[2]}_signature", metrics.get("signature", ""))
+            yield (part, language.removeprefix("_") or "all"), {"perplexity": value}, {"perplexity": str(text)}
 
 
-def _pretraining_signature(record: Record, scope: Scope, metric: Metric) -> str:
-    _, _, objective = scope[0].partition(", ")
-    metrics = record["metrics"]
-    return str(metrics.get(f"{objective}_signature", metrics.get("signature", "")))
+def _choice(record: Record) -> Read:
+    for view, of in record["metrics"]["systems"].items():
+        for code, found in of.items():
+            if code != "macro":
+                yield (view, code), found, {}
 
 
-def _choice(record: Record) -> dict[Scope, Record]:
-    languages: Iterator[tuple[Scope, Record]] = (
-        ((view, code), found)
-        for view, of in record["metrics"]["systems"].items()
-        for code, found in of.items()
-        if code != "macro"
-    )
-    return dict(languages)
-
-
-def _no_signature(record: Record, scope: Scope, metric: Metric) -> str:
-    return ""
-
-
-_REPLY = Task(
-    REPLY,
-    _reply,
-    _reply_signature,
-    REPLY_METRICS,
-    (WEIGHTED, "mrr", "dist1", "dist2", "perplexity", "wrong_language"),
-)
+_REPLY = Task(REPLY, _reply, REPLY_METRICS, (WEIGHTED, "mrr", "dist1", "dist2", "perplexity", "wrong_language"))
 TASKS: Mapping[str, Task] = {
     RETRIEVAL: _REPLY,
     GENERATION: _REPLY,
-    UNDERSTANDING: Task("does understanding tasks", _understanding, _own_signature, (SCORE,), ("score",)),
-    "text_generation": Task(
-        "writes texts", _text_generation, _signature_of_language, (SCORE, PERPLEXITY), ("score", "perplexity")
-    ),
+    UNDERSTANDING: Task("does understanding tasks", _understanding, (SCORE,)),
+    "text_generation": Task("writes texts", _text_generation, (SCORE, PERPLEXITY)),
     "staple_generation": Task(
         "writes translations",
         _staple,
-        _staple_signature,
         (Metric("weighted_macro_f1", "weighted F1", interval="interval"), PERPLEXITY),
-        ("weighted_macro_f1", "perplexity"),
     ),
-    PRETRAINING: Task("was pretrained", _pretraining, _pretraining_signature, (PERPLEXITY,), ("perplexity",)),
-    MULTIPLE_CHOICE: Task(
-        CHOICES, _choice, _no_signature, (Metric("accuracy", "accuracy", interval="interval"),), ("accuracy",)
-    ),
+    PRETRAINING: Task("was pretrained", _pretraining, (PERPLEXITY,)),
+    MULTIPLE_CHOICE: Task(CHOICES, _choice, (Metric("accuracy", "accuracy", interval="interval"),)),
 }

@@ -6,12 +6,16 @@ import json
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from itertools import combinations, takewhile
 from pathlib import PurePath
 
-from mrs_suggest.evaluation.runs.figures import Run, Scope
-from mrs_suggest.evaluation.runs.same_tests import unlike
+from mrs_suggest.common.text.predictions import predictions_name
+from mrs_suggest.evaluation.pairing import examples_of
+from mrs_suggest.evaluation.runs.figures import RANKING, REPLY, Record, Run, Scope, without_version
+from mrs_suggest.suggest.baselines import BASELINES
 
+OTHER_ROWS, UNKNOWN, OTHER_POOLS = "other rows", "unknown", "other pools"  # why figures are not comparable
 BY_SEED, BY_LANGUAGES, BY_RUN = "seed", "languages", "run"  # what the runs of a row may differ in
 # Options that choose languages: those of runs that are joined may differ.
 OF_LANGUAGES = {"languages", "train", "validation"}
@@ -24,7 +28,7 @@ WITHOUT_WEIGHT = {
 }  # fmt: skip
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Row:
     """One line of the tables.
 
@@ -127,10 +131,8 @@ def _problem(group: list[Run]) -> str:
     for one, other in combinations(group, 2):
         for scope in _both(one, other):
             if unlike(one, other, scope, ""):
-                return (
-                    f"{names}: differ in the seed alone, and were tested on other rows of {scope[1]}; each is a "
-                    "separate row."
-                )
+                where = f"were tested on other rows of {scope[1]}"
+                return f"{names}: differ in the seed alone, and {where}; each is a separate row."
     return ""
 
 
@@ -163,23 +165,76 @@ def without_seed(name: str, seed: str) -> str:
     return found.strip("-_./") or name
 
 
-def _languages_differ(row: Sequence[Run]) -> bool:
-    return len({tuple(run.scopes) for run in row}) > 1
-
-
-def _general_name(run: Run) -> str:
-    """A run's name without its seed and its language."""
-    name = without_seed(run.name, run.seed)
-    for _, code in run.scopes:
-        name = without_seed(name, code)
-    return name
-
-
 def _row_names(rows: Sequence[tuple[Run, ...]]) -> list[str]:
-    """The name that the runs of a row share without their seeds; a row of one run keeps that run's."""
+    """The name that the runs of a row share without their seeds and, if these differ, their languages; a row of one run
+    keeps that run's."""
     names = []
     for row in rows:
-        shared = {_general_name(run) for run in row} if _languages_differ(row) else set()
-        shared = shared or {without_seed(run.name, run.seed) for run in row}
-        names.append(row[0].name if row[1:] == () else shared.pop() if len(shared) == 1 else row[0].name)
+        shared = {without_seed(run.name, run.seed) for run in row}
+        if len({tuple(run.scopes) for run in row}) > 1:
+            shared = {reduce(without_seed, (run.seed, *(code for _, code in run.scopes)), run.name) for run in row}
+        names.append(shared.pop() if len(row) > 1 and len(shared) == 1 else row[0].name)
     return [name if names.count(name) == 1 else row[0].name for name, row in zip(names, rows, strict=True)]
+
+
+# --- Whether two runs were tested on the same rows of a language, and ranked in the same pools
+
+
+def unlike(one: Run, other: Run, scope: Scope, metric_signature: str) -> str:
+    """Why a figure of two runs cannot be compared; "" where it can.
+
+    Args:
+        scope: part and language that both were tested in.
+        metric_signature: the metric's name in signatures; rankings must have the same pools, too.
+    """
+    problem = _other_rows(one, other, scope)
+    return problem or ("" if metric_signature != RANKING or _same_pools(one, other, scope) else OTHER_POOLS)
+
+
+def _other_rows(one: Run, other: Run, scope: Scope) -> str:
+    """By the rows themselves where both runs keep them, else by the records."""
+    if one is other:
+        return ""
+    if has_predictions(one, scope) and has_predictions(other, scope):
+        assert one.folder
+        assert other.folder
+        return "" if examples_of(one.folder, scope[1]) == examples_of(other.folder, scope[1]) else OTHER_ROWS
+    mine, theirs = (run.scopes[scope] for run in (one, other))
+    if any(mine.get(key) != theirs.get(key) for key in ("n", "ceiling")):
+        return OTHER_ROWS
+    pools = [run.record["metrics"].get("pools", {}).get(scope[1]) for run in (one, other)]
+    if pools[0] and pools[0] == pools[1]:  # a hash of the references, too
+        return ""
+    hashes = [run.record.get("data", {}).get("test_hash") for run in (one, other)]
+    if all(hashes) and list(one.scopes) == list(other.scopes):
+        return "" if hashes[0] == hashes[1] else OTHER_ROWS
+    tested = [_data(run.record) for run in (one, other)]
+    return "" if tested[0] is not None and tested[0] == tested[1] else UNKNOWN
+
+
+def has_predictions(run: Run, scope: Scope) -> bool:
+    """Whether a run's suggestions in a language are there."""
+    return run.folder is not None and run.task.name == REPLY and (run.folder / predictions_name(scope[1])).is_file()
+
+
+def _data(record: Record) -> tuple[object, ...] | None:
+    """What names the tested data: a revision or a hash of the contents, and the limit on what was taken of it."""
+    data = record.get("data", {})
+    data = data.get("test", data)  # of a run that was trained on other data
+    name = data.get("revision") or data.get("content_hash")
+    return (name, record.get("arguments", {}).get("max_test_examples")) if name else None
+
+
+def _same_pools(one: Run, other: Run, scope: Scope) -> bool:
+    """By their hashes; where one kept none, by the baselines' MRRs."""
+    signatures = [run.signatures[scope].get(RANKING, "") for run in (one, other)]
+    if without_version(signatures[0]) != without_version(signatures[1]):
+        return False
+    mine, theirs = (run.record["metrics"] for run in (one, other))
+    if "pools" in mine and "pools" in theirs:
+        return bool(mine["pools"].get(scope[1]) == theirs["pools"].get(scope[1]))
+    mrrs = [
+        [metrics["systems"].get(name, {}).get(scope[1], {}).get("mrr") for name in BASELINES]
+        for metrics in (mine, theirs)
+    ]
+    return mrrs[0] == mrrs[1]

@@ -1,14 +1,26 @@
-"""A comparison of runs as tables: on a terminal, in Markdown, in LaTeX."""
+"""A comparison of runs as tables on a terminal, in Markdown and in LaTeX, as JSON, and as a picture."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from mrs_suggest.common.errors import InputError
+from mrs_suggest.common.io.files import atomic_write, writing
+from mrs_suggest.common.report.drawing import drawing
 from mrs_suggest.common.report.tables import Entry, Grid, grid_latex, grid_markdown, latex_comment, print_grid
-from mrs_suggest.common.text.text import visible
+from mrs_suggest.common.text.text import visible, visible_json
 from mrs_suggest.evaluation.comparison import grouped_signatures
-from mrs_suggest.evaluation.runs.comparing import Field, RunsTable
-from mrs_suggest.evaluation.runs.figures import Metric
-from mrs_suggest.evaluation.runs.leads import Lead
+from mrs_suggest.evaluation.pairing import Interval
+from mrs_suggest.evaluation.runs.comparing import Field, Lead, RunsTable
+from mrs_suggest.evaluation.runs.figures import Metric, in_words
+from mrs_suggest.evaluation.runs.grouping import Row
 from mrs_suggest.evaluation.tables import short_number
+
+PICTURES = (".png", ".pdf", ".svg")
+BAR = 0.8  # share of a language's place that its bars fill
 
 
 def print_runs(table: RunsTable) -> None:
@@ -30,6 +42,100 @@ def as_latex(table: RunsTable) -> str:
     """A `tabular` for each table (package booktabs), the best figure of a column in bold; the rest as comments."""
     lines = [line for grid in _grids(table) for line in (grid_latex(grid), "")]
     return "\n".join([*lines, *map(latex_comment, (*_notes(table), *_signatures(table)))]) + "\n"
+
+
+def as_json(table: RunsTable) -> str:
+    """All of a comparison: every seed's value and interval, means, leads, signatures, footnotes and warnings."""
+    record: dict[str, Any] = {
+        "task": table.task.name,
+        "rows": [_row(table, row) for row in table.rows],
+        "over": table.over.name,
+        "metrics": [
+            {
+                "metric": metric.key,
+                "title": metric.title,
+                "better": {1: "high", -1: "low"}.get(metric.better),
+                "shared_languages": {part: table.shared(part, metric) for part in table.parts},
+            }
+            for metric in table.metrics
+        ],
+        "leads": [
+            {
+                "row": lead.row,
+                "over": lead.over,
+                "part": lead.scope[0],
+                "language": lead.scope[1],
+                "metric": "weighted",
+                "difference": lead.difference,
+                "interval": lead.interval,
+                "by_seed": lead.by_seed,
+            }
+            for lead in table.leads
+        ],
+        "signatures": [
+            {"part": part, "language": code, "metric": key, "signature": text}
+            for (part, code), of in table.signatures.items()
+            for key, text in of.items()
+        ],
+        "footnotes": table.footnotes,
+        "warnings": list(table.warnings),
+    }
+    return visible_json(record, indent=2) + "\n"
+
+
+TEXTS: dict[str, Callable[[RunsTable], str]] = {".md": as_markdown, ".tex": as_latex, ".json": as_json}
+
+
+def require_kind(path: Path) -> None:
+    """Refuse a file of an unknown kind, or a folder that is not there, before anything is computed.
+
+    Raises:
+        InputError: what was expected.
+    """
+    if path.suffix not in (*TEXTS, *PICTURES):
+        raise InputError(f"--out {path}: expected a file that ends in .md, .tex, .json, .png, .pdf or .svg.")
+    if not path.absolute().parent.is_dir():
+        raise InputError(f"--out {path}: the folder {path.parent} does not exist; make it, or choose another.")
+
+
+def write_runs(table: RunsTable, path: Path) -> None:
+    """Write a comparison to a file of the kind that its ending names.
+
+    Raises:
+        InputError: it cannot be written.
+    """
+    if path.suffix in PICTURES:
+        _draw(table, path)
+        return
+    with writing(path, "choose another file"):
+        atomic_write(path, TEXTS[path.suffix](table))
+
+
+def _row(table: RunsTable, row: Row) -> dict[str, Any]:
+    runs = [
+        {
+            "name": run.name,
+            "trainer": run.record["trainer"],
+            **{key: run.record.get(key) for key in ("seed", "commit", "data")},
+        }
+        for run in row.runs
+    ]
+    figures = [
+        {"part": scope[0], "language": scope[1], "metric": key, **_as_json(found)}
+        for (name, scope, key), found in table.fields.items()
+        if name == row.name
+    ]
+    means = [
+        {"part": part, "metric": metric.key, "languages": table.shared(part, metric), **_as_json(mean)}
+        for part in table.parts
+        for metric in table.metrics
+        if (mean := table.mean(row, part, metric))
+    ]
+    return {"name": row.name, "runs": runs, "figures": figures, "means_over_shared_languages": means}
+
+
+def _as_json(found: Field) -> dict[str, Any]:
+    return {**asdict(found), "mean": found.mean, "deviation": found.deviation}
 
 
 def _grids(table: RunsTable) -> list[Grid]:
@@ -80,7 +186,7 @@ def _metrics_grid(table: RunsTable, part: str, code: str) -> Grid:
             for metric in metrics
         ]
         rows += [[row.label, *cells]] if any(cell.text for cell in cells) else []
-    return Grid(["", *(metric.title for metric in metrics)], rows, title=" ".join(filter(None, (part, code))))
+    return Grid(["", *(metric.title for metric in metrics)], rows, title=in_words((part, code)))
 
 
 def _languages_grid(table: RunsTable, part: str, metric: Metric) -> Grid:
@@ -111,7 +217,7 @@ def _leads_grid(table: RunsTable) -> Grid:
         for row in table.rows
         if any((row.name, scope) in found for scope in scopes)
     ]
-    header = ["", *(" ".join(filter(None, scope)) for scope in scopes)]
+    header = ["", *map(in_words, scopes)]
     return Grid(header, rows, title=f"Lead in weighted ROUGE over {table.over.label}")
 
 
@@ -130,10 +236,55 @@ def _cell(found: Field | None, metric: Metric, best: bool, interval: bool = Fals
 def _lead_cell(lead: Lead | None) -> str:
     if lead is None:
         return ""
-    low, high = (short_number(end, 4, sign=True) for end in lead.interval)
-    return f"{short_number(lead.difference, 4, sign=True)}{'*' if lead.told_apart else ''} [{low}, {high}]"
+    low, high = lead.interval
+    ends = ", ".join(short_number(end, 4, sign=True) for end in lead.interval)
+    return f"{short_number(lead.difference, 4, sign=True)}{'*' if low > 0 or high < 0 else ''} [{ends}]"
 
 
 def _in_pipes(text: str) -> str:
     """A text inside a Markdown table."""
     return text.replace("|", "\\|")
+
+
+def _draw(table: RunsTable, path: Path) -> None:
+    """Bars of each metric by language, a colour for each row, with their errors."""
+    panels = [(part, metric) for part in table.parts for metric in table.metrics if table.languages(part, metric)]
+    longest = max(len(table.languages(*panel)) for panel in panels)
+    width = max(6.0, 1.5 + longest * (0.4 + 0.22 * len(table.rows)))
+    legend = 0.25 * len(table.rows) + 0.3
+    with drawing(path, len(panels), figsize=(width, 2.6 * len(panels) + legend), squeeze=False) as (figure, axes):
+        for axis, (part, metric) in zip(axes[:, 0], panels, strict=True):
+            _bars(axis, table, part, metric)
+        rows: dict[str, Any] = {}  # every row once
+        for axis in axes[:, 0]:
+            handles, labels = axis.get_legend_handles_labels()
+            rows |= dict(zip(labels, handles, strict=True))
+        figure.legend(rows.values(), rows.keys(), loc="outside lower left", fontsize=8)
+        figure.suptitle(
+            "Error bars: standard deviation over seeds, or the 95 % interval of one run. Hatched: not compared.",
+            fontsize=8,
+        )
+
+
+def _bars(axis: Any, table: RunsTable, part: str, metric: Metric) -> None:
+    codes, size = table.languages(part, metric), BAR / len(table.rows)
+    for x, code in enumerate(codes):
+        having = [(row, found) for row in table.rows if (found := table.field(row, part, code, metric))]
+        for number, (row, found) in enumerate(having):
+            place = x + (number - (len(having) - 1) / 2) * size
+            color = f"C{table.rows.index(row) % 10}"
+            hatch = "//" if found.mark else ""
+            axis.bar(place, found.mean, size, color=color, hatch=hatch, label=row.label)
+            if ends := _ends(found):
+                errors = [[found.mean - ends[0]], [ends[1] - found.mean]]
+                axis.errorbar(place, found.mean, yerr=errors, color="black", capsize=2, linewidth=1)
+    axis.set_xticks(range(len(codes)), codes)
+    axis.set_title(in_words((part, metric.title)), fontsize=9)
+    axis.grid(axis="y", alpha=0.3)
+
+
+def _ends(found: Field) -> Interval | None:
+    """The ends of a bar's error: one standard deviation over the seeds, or the interval of a single run."""
+    if found.deviation is not None:
+        return [found.mean - found.deviation, found.mean + found.deviation]
+    return next(iter(found.intervals.values()), None)

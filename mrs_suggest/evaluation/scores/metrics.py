@@ -1,7 +1,7 @@
 """The metrics of `mrs score`: what each reads of a system, which options it takes, and what is shown.
 
 A metric is a function from a system's file to its figures; its keyword arguments are its options. The command line
-(`mrs_suggest/cli/score.py`) and the tables of docs/metrics.md follow from `METRICS`.
+(`mrs_suggest/cli/score.py`) follows from `METRICS`.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Scored:
         interval: 95 % interval of the main figure; empty if it cannot be computed, None if the metric lacks one.
         interval_method: how the interval was computed.
         skipped: examples left out, by reason; None where the metric leaves none out.
-        beside: figures of another metric that are shown with these.
+        others: figures of another metric that are shown with these.
         tasks: of a benchmark: `missing`, `languages` and `notes`, each by task.
         values: (n,) per-example scores whose mean is the main figure, nan where one was skipped; empty if it is not
             a mean.
@@ -57,7 +57,7 @@ class Scored:
     interval: tuple[float, ...] | None = None
     interval_method: str = ""
     skipped: Mapping[str, int] | None = None
-    beside: Mapping[str, Figure] = field(default_factory=dict)
+    others: Mapping[str, Figure] = field(default_factory=dict)
     tasks: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     values: Sequence[float] = ()
     examples: Sequence[str] = ()
@@ -74,14 +74,14 @@ class Scored:
 
     def numbers(self) -> dict[str, Figure]:
         """All that a column of a table can show, by name."""
-        return {"n": self.n, **self.figures, **self.beside}
+        return {"n": self.n, **self.figures, **self.others}
 
     def as_json(self) -> dict[str, object]:
         """The figures as `mrs score --json` prints them, flat."""
         found: dict[str, object] = {"n": self.n, **self.figures, **self.tasks}
         if self.interval is not None:
             found["interval"] = list(self.interval)
-        found |= self.beside
+        found |= self.others
         if self.skipped is not None:
             found["skipped"] = self.skipped
         found |= self.signatures
@@ -100,10 +100,7 @@ class Metric:
     """One metric of `mrs score`.
 
     Attributes:
-        measures: what it measures, for the table of metrics.
-        compares_with: which published figures it compares with.
         score: (a system's file or folder, its options by name) -> figures.
-        reads: what the file has.
         columns: figures that a table shows after `n`, with their headings.
         main: the figure that the interval and the comparison of systems are of.
         mean_over_examples: whether the main figure is a mean of per-example scores, which `--compare` tests and
@@ -112,10 +109,7 @@ class Metric:
         counts: figure -> what it counts, for a note where it is not 0.
     """
 
-    measures: str
-    compares_with: str
     score: Callable[..., Scored]
-    reads: str
     columns: Mapping[str, str]
     main: str
     higher_is_better: bool = True
@@ -237,7 +231,7 @@ def score_mrs_rouge(
     found = _scored(
         rouge.aggregate(scores), scores.signature, bootstrap_interval(scores.weighted), skipped=scores.skipped,
         values=_with_gaps(scores.kept, scores.weighted, len(references)), examples=examples,
-        beside={f"dist{n}": distinct.distinct_n(scores.chosen_tokens, n) for n in (1, 2)},
+        others={f"dist{n}": distinct.distinct_n(scores.chosen_tokens, n) for n in (1, 2)},
     )  # fmt: skip
     dist = distinct.distinct_signature(most, tokenizer, language, "best", rules=rules)
     return replace(found, signatures={**found.signatures, "dist_signature": dist})
@@ -373,64 +367,53 @@ def score_xglue_score(
 # fmt: off
 METRICS: dict[str, Metric] = {
     "dist_n": Metric(
-        "how varied the suggestions are", "Li et al. 2016; expectation-adjusted: Liu et al. 2022",
-        score_dist_n, PREDICTION_FILE,
+        score_dist_n,
         {"tokens": "tokens", "dist1": "Dist-1", "dist2": "Dist-2", "dist2_ngrams": "Dist-2 per bigram", "ead": "EAD",
          "dist1_sampled": "Dist-1 sampled", "dist2_sampled": "Dist-2 sampled"},
         "dist1", counts={"empty": "empty suggestions"},
     ),
     "mrs_rouge": Metric(
-        "similarity of the best suggestion to the real reply; the main metric of MRS",
-        'published MRS figures (`rules="official"`, `sentences="punkt"`)',
-        score_mrs_rouge, PREDICTION_FILE,
+        score_mrs_rouge,
         {"rouge1": "ROUGE-1 F1", "rouge2": "ROUGE-2 F1", "rouge3": "ROUGE-3 F1", "weighted": "weighted ROUGE",
          "ceiling": "ceiling", "dist1": "Dist-1", "dist2": "Dist-2"},
         "weighted", mean_over_examples=True, counts={"empty_suggestions": "empty suggestions"},
     ),
     "reply_bleu": Metric(
-        "BLEU by sacreBLEU, of the best or the first suggestion", "sacreBLEU",
-        score_reply_bleu, PREDICTION_FILE,
+        score_reply_bleu,
         {"bleu": "BLEU", "sentence_bleu": "sentence BLEU", "length_ratio": "length"},
         "bleu", interval=PERCENTILE, counts={"empty": "empty suggestions"},
     ),
     "reply_perplexity": Metric(
-        "how surprised a generator is by the real reply", "perplexity of MRS",
-        score_reply_perplexity, "sum of token losses in nats, tab, tokens; one example per line",
+        score_reply_perplexity,
         {"tokens": "tokens", "loss": "nats per token", "perplexity": "perplexity"},
         "perplexity", higher_is_better=False,
         counts={"empty": "replies without a token", "overflow": "perplexity is too large for a number: see nats"},
     ),
     "response_ranking": Metric(
-        "where a retriever ranks the real reply", "MRR and P@1 of MRS",
         score_response_ranking,
-        "the real reply, index of its candidate from 0, one score per candidate; separated by tabs",
         {"mrr": "MRR", "macro_mrr": "macro-MRR", "p@1": "P@1", "p@3": "P@3"},
         "mrr", mean_over_examples=True,
     ),
     "self_rouge": Metric(
-        "how alike the three suggestions are", "Self-BLEU",
-        score_self_rouge, PREDICTION_FILE,
+        score_self_rouge,
         {"self_rouge": "Self-ROUGE", "normalised": "normalised"},
         "self_rouge", higher_is_better=False, mean_over_examples=True, counts={"empty": "empty suggestions"},
     ),
     "weighted_f1": Metric(
-        "accepted translations found, weighted by learners' use", 'STAPLE\'s figures (`rules="official"`)',
-        score_weighted_f1, "the task's prediction file",
+        score_weighted_f1,
         {"precision": "precision", "weighted_recall": "weighted recall", "micro_f1": "micro F1", "macro_f1": "macro F1",
          "weighted_micro_f1": "weighted micro F1", "weighted_macro_f1": "weighted macro F1",
          "missing": "prompts missing", "extra": "extra prompts"},
         "weighted_macro_f1", mean_over_examples=True,
     ),
     "wrong_language": Metric(
-        "share of suggestions in another language than the message's", "MRS, section 5",
-        score_wrong_language, PREDICTION_FILE,
+        score_wrong_language,
         {"wrong": "wrong language", "any_wrong": "messages with one", "undecided": "undecided",
          "too_short": "too short"},
         "wrong", higher_is_better=False, counts={"empty": "empty suggestions"},
     ),
     "xglue_score": Metric(
-        "the scores of XGLUE's eleven tasks", "XGLUE's figures",
-        score_xglue_score, "the folder of a submission, `TASK/LANG.prediction`",
+        score_xglue_score,
         {**{task: task for task in TASKS}, "understanding": "AVG-U", "generation": "AVG-G", "all": "all"},
         "all", reads_folder=True,
     ),

@@ -6,7 +6,7 @@ import itertools
 import json
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from mrs_metrics.significance import (
@@ -85,9 +85,7 @@ class PairTest:
 
     def as_json(self) -> dict[str, object]:
         """The test as `mrs score --compare --json` prints it."""
-        found: dict[str, object] = {"a": self.a, "b": self.b, "difference": self.difference}
-        found |= {"interval": list(self.interval), "p": self.p}
-        return found if self.p_holm is None else {**found, "p_holm": self.p_holm}
+        return {key: value for key, value in asdict(self).items() if value is not None}
 
 
 def compare_neighbours(systems: list[Scored], name: str, correct: bool) -> tuple[list[Scored], list[PairTest]]:

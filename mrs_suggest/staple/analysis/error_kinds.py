@@ -20,10 +20,20 @@ from difflib import SequenceMatcher
 
 from mrs_suggest.staple.analysis.error_words import Class, ErrorWords, letters
 
-WORD_ORDER, PRONOUN, NUMBER, VERB_SUFFIX, DECLENSION, LOANWORD = KNOWN = (
-    "word_order", "pronoun", "number", "verb_suffix", "declension", "loanword",
-)  # fmt: skip
-SEVERAL, OTHER, OVER_GENERATED, NOT_FOUND = "several", "other", "over_generated", "nothing_near"
+TITLES = {
+    "word_order": "word order",
+    "pronoun": "pronouns",
+    "number": "number words",
+    "verb_suffix": "verb suffixes",
+    "declension": "declension, particles",
+    "loanword": "loanwords",
+    "several": "several of these",
+    "other": "other, undecided",
+    "over_generated": "over-generated",
+    "nothing_near": "nothing near",
+}
+*KNOWN, SEVERAL, OTHER, OVER_GENERATED, NOT_FOUND = TITLES
+WORD_ORDER, PRONOUN, NUMBER, VERB_SUFFIX, DECLENSION, LOANWORD = KNOWN
 PRECISION_KINDS = (*KNOWN, SEVERAL, OTHER, OVER_GENERATED)
 RECALL_KINDS = (*KNOWN, SEVERAL, OTHER, NOT_FOUND)
 FAR = 0.5  # ours: beyond that share of words that differ by `other`, translations are not near

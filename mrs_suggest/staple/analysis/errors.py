@@ -7,17 +7,28 @@ Each is compared with the nearest translation on the other side, see `Neighbours
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mrs_suggest.staple.analysis.error_kinds import NOT_FOUND, OVER_GENERATED, PRECISION_KINDS, RECALL_KINDS, kind_of
-from mrs_suggest.staple.analysis.error_words import ErrorWords
+from mrs_suggest.common.report.drawing import drawing
+from mrs_suggest.common.report.pages import Block, Grid, Heading, Paragraph, Picture
+from mrs_suggest.common.text.text import visible
+from mrs_suggest.staple.analysis.error_kinds import (
+    NOT_FOUND,
+    OVER_GENERATED,
+    PRECISION_KINDS,
+    RECALL_KINDS,
+    TITLES,
+    kind_of,
+)
+from mrs_suggest.staple.analysis.error_words import ErrorWords, error_words, made_up_words
 from mrs_suggest.staple.analysis.scored_systems import System
 from mrs_suggest.staple.gold import Gold
 
@@ -106,14 +117,15 @@ class Neighbours:
             self.has[place, row] = 1
         self.sizes = np.array([len(row) for row in rows], dtype=np.float32)
 
-    def nearest(self, other: Sequence[str]) -> int:
-        """The place of the nearest translation; there must be one."""
+    def nearest(self, other: Sequence[str]) -> tuple[str, list[str]]:
+        """The nearest translation and its words; there must be one."""
         features = _features(other)
         columns = [self.known[key] for key in features if key in self.known]
         shared: NDArray[np.float32] = self.has[:, columns].sum(axis=1)
         dice = 2 * shared / (self.sizes + len(features))
         best = np.flatnonzero(dice >= dice.max() - DRAW).tolist()
-        return int(min(best, key=lambda place: (_moved(self.words[place], other), place)))
+        place = min(best, key=lambda place: (_moved(self.words[place], other), place))
+        return self.texts[place], self.words[place]
 
 
 def _features(words: Sequence[str]) -> list[tuple[str, int]]:
@@ -167,37 +179,27 @@ class ErrorAnalysis:
             unseen / self.total,
         )
 
-    def _wrong(self, key: str, texts: Sequence[str], predicted: Mapping[str, str]) -> list[tuple[str, Example]]:
+    def _wrong(self, key: str, texts: Sequence[str], predicted: Mapping[str, str]) -> Iterator[tuple[str, Example]]:
         """Predictions that are not accepted, each with the nearest accepted translation."""
-        if not texts:
-            return []
         accepted, written = self.gold.accepted[key], self.gold.written[key]
-        if key not in self._accepted:
-            by_weight = sorted(accepted, key=lambda text: -accepted[text])
-            self._accepted[key] = Neighbours(by_weight, self.lists)
-        neighbours, found = self._accepted[key], []
+        if texts and key not in self._accepted:
+            self._accepted[key] = Neighbours(sorted(accepted, key=lambda text: -accepted[text]), self.lists)
         for text in texts:
             words = self.lists.cut(text)
-            place = neighbours.nearest(words)
-            near = neighbours.texts[place]
-            kind = kind_of(words, neighbours.words[place], self.lists)
-            found.append((kind, Example(accepted[near], key, predicted[text], written[near])))
-        return found
+            near, near_words = self._accepted[key].nearest(words)
+            kind = kind_of(words, near_words, self.lists)
+            yield kind, Example(accepted[near], key, predicted[text], written[near])
 
-    def _missing(self, key: str, texts: Sequence[str], predicted: Mapping[str, str]) -> list[tuple[str, Example]]:
+    def _missing(self, key: str, texts: Sequence[str], predicted: Mapping[str, str]) -> Iterator[tuple[str, Example]]:
         """Missing translations, each with the nearest prediction."""
-        accepted, written = self.gold.accepted[key], self.gold.written[key]
-        if not predicted:
-            return [(NOT_FOUND, Example(accepted[text], key, "", written[text])) for text in texts]
-        neighbours, found = Neighbours(list(predicted), self.lists), []
+        neighbours = Neighbours(list(predicted), self.lists)
         for text in texts:
-            words = self.lists.cut(text)
-            place = neighbours.nearest(words)
-            kind = kind_of(neighbours.words[place], words, self.lists)
-            kind = NOT_FOUND if kind == OVER_GENERATED else kind
-            shown = "" if kind == NOT_FOUND else predicted[neighbours.texts[place]]
-            found.append((kind, Example(accepted[text], key, shown, written[text])))
-        return found
+            kind, shown, words = NOT_FOUND, "", self.lists.cut(text)
+            if predicted:
+                near, near_words = neighbours.nearest(words)
+                kind = kind_of(near_words, words, self.lists)
+                kind, shown = (NOT_FOUND, "") if kind == OVER_GENERATED else (kind, predicted[near])
+            yield kind, Example(self.gold.accepted[key][text], key, shown, self.gold.written[key][text])
 
     def _kind(self, found: Sequence[Example], weighed: bool) -> Kind:
         heaviest: dict[str, Example] = {}
@@ -205,3 +207,95 @@ class ErrorAnalysis:
             heaviest.setdefault(example.prompt, example)
         lost = sum(example.weight for example in found) / self.total if weighed else 0.0
         return Kind(len(found), lost, list(heaviest.values())[:EXAMPLES])
+
+
+PICTURE = "errors.png"
+HATCHES = ("", "///", "...", "xxx", "\\\\\\", "ooo", "+++", "---")  # tell systems apart without colour
+GREYS = ("#444444", "#bbbbbb", "#eeeeee", "#999999", "#dddddd", "#777777", "#cccccc", "#aaaaaa")
+MOST_DRAWN = 8  # systems; more bars cannot be told apart
+
+
+def lists_of(gold: Gold) -> tuple[ErrorWords, str]:
+    """The lists of words for the data's language, and a note if they are missing."""
+    found = made_up_words(gold.language, gold.seed) if gold.seed is not None else None
+    found = found or error_words(gold.language)
+    if found:
+        return found, ""
+    note = f"There are no lists of words for {gold.language or 'an unknown language'}, so that only word order and "
+    return ErrorWords(gold.language), f"{note}over-generated translations are distinguished."
+
+
+def error_blocks(gold: Gold, found: Mapping[str, Errors], note: str) -> Iterator[Block]:
+    """Tables of counts and of lost weight, and the heaviest examples of every system."""
+    yield Heading("Errors by kind")
+    yield Paragraph(
+        "Each wrong prediction stands next to the nearest accepted translation, and each missing translation next to "
+        "the nearest prediction; rules and lists of words (ours) name what distinguishes the two, after section 4.5 "
+        f"of the paper. {note}".strip()
+    )
+    yield Picture(PICTURE, "Shares of the kinds among wrong predictions, and accepted weight lost by kind")
+    header = ["kind", *found]
+    yield Paragraph("Predictions that are not accepted: how many, and their share of the system's wrong predictions.")
+    yield Grid(
+        header, [[TITLES[kind], *(_count(errors, kind) for errors in found.values())] for kind in PRECISION_KINDS]
+    )
+    yield Paragraph(
+        f"Accepted translations that are missing, the {HEAVY} heaviest of each prompt: the share of all accepted "
+        "weight that is lost with them."
+    )
+    lost = [[TITLES[kind], *(f"{errors.recall[kind].lost:.1%}" for errors in found.values())] for kind in RECALL_KINDS]
+    lost.append(["lighter ones, not looked at", *(f"{errors.unseen:.1%}" for errors in found.values())])
+    lost.append(["all that is missing", *(f"{errors.missed:.1%}" for errors in found.values())])
+    yield Grid(header, lost)
+    for name, errors in found.items():
+        yield from _examples(gold, name, errors)
+
+
+def draw_errors(found: Mapping[str, Errors], path: Path) -> None:
+    """Draw the shares of kinds among wrong predictions, and the weight lost by kind."""
+    shown = dict(list(found.items())[:MOST_DRAWN])
+    height = 1.6 + 0.13 * len(shown) * len(PRECISION_KINDS) + 0.12 * len(PRECISION_KINDS)
+    with drawing(path, 1, 2, figsize=(10, height)) as (figure, (left, right)):
+        width = 0.8 / len(shown)
+        for number, (name, errors) in enumerate(shown.items()):
+            look = {
+                "height": width, "color": GREYS[number], "hatch": HATCHES[number], "edgecolor": "black",
+                "linewidth": 0.6, "label": visible(name)[:40].replace("$", r"\$"),
+            }  # fmt: skip
+            offset = (number - (len(shown) - 1) / 2) * width
+            total = sum(kind.count for kind in errors.precision.values()) or 1
+            places = [place + offset for place in range(len(PRECISION_KINDS))]
+            left.barh(places, [100 * errors.precision[kind].count / total for kind in PRECISION_KINDS], **look)
+            right.barh(places, [100 * errors.recall[kind].lost for kind in RECALL_KINDS], **look)
+        left.set(title="Wrong predictions", xlabel="% of the system's wrong predictions")
+        right.set(title=f"Missing translations, {HEAVY} heaviest a prompt", xlabel="% of all accepted weight")
+        for axis, kinds in ((left, PRECISION_KINDS), (right, RECALL_KINDS)):
+            axis.set_yticks(range(len(kinds)), [TITLES[kind] for kind in kinds], fontsize=8)
+            axis.invert_yaxis()
+            axis.grid(axis="x", alpha=0.3)
+            axis.set_axisbelow(True)
+        handles, labels = left.get_legend_handles_labels()
+        figure.legend(handles, labels, loc="outside lower center", ncols=4, fontsize=8, frameon=False)
+
+
+def _count(errors: Errors, kind: str) -> str:
+    total = sum(found.count for found in errors.precision.values())
+    count = errors.precision[kind].count
+    return f"{count:,} ({count / total:.0%})" if total else "0"
+
+
+def _examples(gold: Gold, name: str, errors: Errors) -> Iterator[Block]:
+    """The heaviest examples of a system, wrong predictions first."""
+    sides = (
+        ("wrong predictions", errors.precision, ["kind", "prompt", "predicted", "nearest accepted", "its weight"]),
+        ("missing translations", errors.recall, ["kind", "prompt", "nearest prediction", "missing", "its weight"]),
+    )
+    for what, kinds, header in sides:
+        rows = [
+            [TITLES[kind], gold.prompts[one.prompt], one.predicted, one.accepted, f"{one.weight:.3f}"]
+            for kind, found in kinds.items()
+            for one in found.examples
+        ]
+        if rows:
+            yield Heading(f"{name}: {what}", 3)
+            yield Grid(header, rows, texts=True)

@@ -50,12 +50,9 @@ def fit_mixed(y: Matrix, x: Matrix, factors: Mapping[str, Sequence[int]]) -> Mix
     """Fit a model.
 
     Args:
-        y: (n,) outcomes.
+        y: (n,) outcomes, which vary.
         x: (n, k) fixed effects, of full rank, the intercept among them.
         factors: name -> (n,) level of each outcome, from 0.
-
-    Raises:
-        ValueError: the columns of x depend on each other, or the outcomes do not vary.
     """
     from scipy.optimize import minimize
 
@@ -72,10 +69,6 @@ class _Problem:
     """The sums of squares and products that the criterion needs, whatever the standard deviations are."""
 
     def __init__(self, y: Matrix, x: Matrix, factors: Mapping[str, NDArray[np.int64]]) -> None:
-        if np.linalg.matrix_rank(x) < x.shape[1]:
-            raise ValueError("The columns of the fixed effects depend on each other.")
-        if not np.ptp(y):
-            raise ValueError("The outcomes do not vary.")
         sizes = {name: int(levels.max()) + 1 for name, levels in factors.items()}
         self.names = sorted(factors, key=lambda name: -sizes[name])  # the one with the most levels first
         self.n, self.k = x.shape
@@ -118,8 +111,6 @@ class _Problem:
         log_det = float(np.log1p(large * self.counts).sum())
         k = self.k + 1  # X and y
         scale = np.repeat(ratios[1:], self.repeats)
-        if not len(scale):
-            return products[: k - 1, : k - 1], products[: k - 1, k - 1], float(products[k - 1, k - 1]), log_det
         inner = np.eye(len(scale)) + scale[:, None] * products[k:, k:] * scale
         factor = np.linalg.cholesky(inner)
         half = np.linalg.solve(factor, scale[:, None] * products[k:, :k])

@@ -7,8 +7,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from mrs_datasets.readers.staple.staple_files import read_staple_predictions
 from mrs_metrics.significance import STUDENTISED, bootstrap_interval
 from mrs_metrics.translations_f1 import Tally, WeightedF1Scores, aggregate
@@ -156,8 +154,3 @@ def as_json(system: System) -> dict[str, Any]:
         "top_found": system.top_found,
         "source": dict(system.source),
     }
-
-
-def rounded(values: Any, digits: int = 6) -> list[float]:
-    """(n,) scores for a file that people may open."""
-    return [round(float(value), digits) for value in np.asarray(values)]

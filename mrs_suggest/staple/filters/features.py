@@ -31,7 +31,7 @@ MEANINGS = {
     "prompt_words": "words of the prompt",
 }
 SIMILARITY = "prompt_similarity"
-LEAST_SHARE = 1e-9  # weight of a translation in the consensus beside its probability, so that it is always defined
+LEAST_SHARE = 1e-9  # added to each translation's probability in the consensus, so that it is always defined
 ENCODER_TOKENS = 128  # ours: the task's prompts and translations are single sentences
 Encode = Callable[[list[str]], NDArray[np.floating]]
 

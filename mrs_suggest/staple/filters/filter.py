@@ -1,6 +1,7 @@
 """A filter: its folder on disk, and the hypotheses that it keeps.
 
-A folder has `filter.json`, and `arrays.safetensors` if the rule was learned. Nothing in it can run code.
+A folder has `filter.json`, and `arrays.safetensors` if the rule was learned. Nothing in it can run code. Rules are
+tuned on a split with accepted translations, and scored on prompts that were not in their fit.
 """
 
 from __future__ import annotations
@@ -14,17 +15,30 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 from safetensors import SafetensorError
 from safetensors.numpy import load, save
 
 from mrs_metrics.signature import signature
+from mrs_metrics.significance import bootstrap_interval
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.common.io.files import atomic_folder, writing
+from mrs_suggest.staple.filters.choice_scores import score_choice
 from mrs_suggest.staple.hypotheses import Hypotheses
-from mrs_suggest.staple.lists import lists_of, require_features, require_one_list
+from mrs_suggest.staple.lists import (
+    FOLDS,
+    Labels,
+    Lists,
+    available,
+    fold_prompts,
+    lists_of,
+    read_labels,
+    require_features,
+)
 from mrs_suggest.staple.pooling import POOL, known_or_null, same_data
 from mrs_suggest.staple.rules import RULES
-from mrs_suggest.staple.rules.base import Rule
+from mrs_suggest.staple.rules.base import Fitting, Rule
+from mrs_suggest.staple.rules.simple import Top
 
 KIND, VERSION = "mrs-staple-filter", 1
 SETTINGS, ARRAYS = "filter.json", "arrays.safetensors"
@@ -136,8 +150,7 @@ def apply_rule(found: Hypotheses, path: Path, rule: Rule, asked: str) -> Hypothe
     Raises:
         InputError: the file lacks a feature of the rule, or has several lists per prompt.
     """
-    require_one_list(found, path)
-    lists = lists_of(found)
+    lists = lists_of(found, path)
     require_features(lists, rule.features, path, asked)
     choice = rule.choose(lists)
     table, features = found.table, dict(found.features)
@@ -159,3 +172,77 @@ def doubts(found: Hypotheses, made: Filter) -> list[str]:
     if members != len(made.members):
         notes.append(f"the filter was tuned on a pool of {len(made.members)} members, this one has {members}.")
     return notes
+
+
+RAW = 10  # translations of the task's baselines, section 3
+
+
+def tune(
+    found: Hypotheses, path: Path, data: str, rule: str, fitting: Fitting, folds: int = FOLDS
+) -> tuple[Filter, list[str]]:
+    """Fit a rule, and score it out of fold.
+
+    Args:
+        found: pooled hypotheses of a split with accepted translations.
+        path: their file, for error messages.
+        data: prepared folder or hub id that they were decoded from.
+        rule: its name in `RULES`.
+        folds: of prompts.
+
+    Returns:
+        The filter, fitted on all prompts, whose figures compare the rule out of fold with the raw n-best list of 10 and
+        the best K out of fold; and notes for the user.
+
+    Raises:
+        InputError: the rule needs a feature that the file lacks, there are too few prompts, or as for `read_labels`.
+    """
+    from mrs_suggest.common.hub.provenance import versions
+
+    kind = RULES[rule]
+    lists = lists_of(found, path)
+    known = [name for name in available(found) if not np.isnan(lists.features[name]).all()]
+    names = kind.needs(fitting, known)
+    require_features(lists, names, path, f"--rule {rule}")
+    fitting = replace(fitting, features=names)
+    if not 2 <= folds <= lists.prompts:
+        raise InputError(f"--folds {folds}: expected 2 to {lists.prompts}, the number of prompts in {path}.")
+    gold, in_split = read_labels(found, path, data)
+    if not gold.accepted.any():
+        raise InputError(f"{path}: none of its translations is accepted in {data}, so no rule can be tuned on it.")
+    choices = {
+        rule: cross_fitted(kind, lists, gold, fitting, folds),
+        f"raw n-best {RAW}": Top(RAW).choose(lists).kept,
+    }
+    if rule != Top.name:
+        choices["best K"] = cross_fitted(Top, lists, gold, Fitting(seed=fitting.seed), folds)
+    figures = {name: _figures(lists, gold, kept) for name, kept in choices.items()}
+    members = tuple(found.members.get(POOL, {}).get("members", found.members))
+    fitted = kind.fit(lists, gold, fitting)
+    made = Filter(fitted, found.language, dict(found.data), members, fitting.seed, figures, versions())
+    less = f"{path} has {lists.prompts:,} of the {in_split:,} prompts of the split; the scores are over those."
+    return made, [less] if lists.prompts < in_split else []
+
+
+def cross_fitted(
+    kind: type[Rule], lists: Lists, gold: Labels, fitting: Fitting, folds: int = FOLDS
+) -> NDArray[np.bool_]:
+    """(n,) what the rule keeps of each prompt if it is fitted, with all that it tunes, on the other folds' prompts."""
+    kept = np.zeros(lists.size, bool)
+    for inside, outside in fold_prompts(lists.prompts, folds, fitting.seed):
+        fitted = kind.fit(lists.of(inside), gold.of(lists.rows_of(inside)), fitting)
+        kept[lists.rows_of(outside)] = fitted.choose(lists.of(outside)).kept
+    return kept
+
+
+def _figures(lists: Lists, gold: Labels, kept: NDArray[np.bool_]) -> dict[str, float]:
+    """Means over the prompts, and the 95 % interval of the macro weighted F1."""
+    scores = score_choice(lists, gold, kept)
+    low, high = bootstrap_interval(scores.weighted_f1)
+    return {
+        "weighted_f1": float(scores.weighted_f1.mean()),
+        "low": low,
+        "high": high,
+        "precision": float(scores.precision.mean()),
+        "weighted_recall": float(scores.weighted_recall.mean()),
+        "translations": float(scores.chosen.mean()),
+    }

@@ -17,8 +17,22 @@ from mrs_suggest.staple.rules.base import LOWER_IS_BETTER, Choice, Fitting, Rule
 VOTES = "votes"
 
 
+class ByScore(Rule):
+    """A rule that reads the feature `by` alone."""
+
+    by: str
+
+    @classmethod
+    def needs(cls, fitting: Fitting, features: Sequence[str]) -> tuple[str, ...]:
+        return (fitting.by or cls.by,)
+
+    @property
+    def features(self) -> tuple[str, ...]:
+        return (self.by,)
+
+
 @dataclass(frozen=True)
-class Top(Rule):
+class Top(ByScore):
     """The best `most` of each prompt, ordered by the feature `by`."""
 
     name: ClassVar[str] = "top"
@@ -26,17 +40,9 @@ class Top(Rule):
     by: str = "rank"
 
     @classmethod
-    def needs(cls, fitting: Fitting, features: Sequence[str]) -> tuple[str, ...]:
-        return (fitting.by or "rank",)
-
-    @classmethod
     def fit(cls, lists: Lists, gold: Labels, fitting: Fitting) -> Top:
-        by = fitting.by or "rank"
+        by = fitting.by or cls.by
         return cls(best_count(lists, gold, by_score(lists, score_by(lists, by)))[0], by)
-
-    @property
-    def features(self) -> tuple[str, ...]:
-        return (self.by,)
 
     def choose(self, lists: Lists) -> Choice:
         kept = np.zeros(lists.size, bool)
@@ -45,7 +51,7 @@ class Top(Rule):
 
 
 @dataclass(frozen=True)
-class Threshold(Rule):
+class Threshold(ByScore):
     """Translations whose score reaches a threshold, and always the first of a prompt: without any it would score 0.
 
     The default score is the log-probability per token, as jbrem's in the task (Khayrallah et al. 2020).
@@ -64,10 +70,11 @@ class Threshold(Rule):
 
     @classmethod
     def needs(cls, fitting: Fitting, features: Sequence[str]) -> tuple[str, ...]:
-        by = fitting.by or PER_TOKEN
-        if by in LOWER_IS_BETTER:
-            raise InputError(f"--by {by}: a threshold takes a feature of which higher is better; use `--rule top`.")
-        return (by,)
+        if fitting.by in LOWER_IS_BETTER:
+            raise InputError(
+                f"--by {fitting.by}: a threshold takes a feature of which higher is better; use `--rule top`."
+            )
+        return super().needs(fitting, features)
 
     @classmethod
     def fit(cls, lists: Lists, gold: Labels, fitting: Fitting) -> Threshold:
@@ -77,10 +84,6 @@ class Threshold(Rule):
         found = [(best_threshold(lists, gold, kind), kind is not score) for kind in (score, relative(lists, score))]
         (least, _), is_relative = max(found, key=lambda one: one[0][1])
         return cls(None if math.isinf(least) else least, by, is_relative)
-
-    @property
-    def features(self) -> tuple[str, ...]:
-        return (self.by,)
 
     def choose(self, lists: Lists) -> Choice:
         score = lists.features[self.by]

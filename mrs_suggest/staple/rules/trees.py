@@ -1,15 +1,23 @@
-"""Gradient-boosted trees as plain arrays: scikit-learn fits them, numpy predicts, and safetensors can hold them."""
+"""Gradient-boosted trees as plain arrays: scikit-learn fits them, NumPy predicts, and safetensors stores them.
+
+`Classifier` filters by them, as rakchada's system did in the task (Chada 2020; Mayhew et al. 2020, section 4.3).
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
-from typing import Any, cast
+from dataclasses import dataclass
+from typing import Any, ClassVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
+from mrs_suggest.staple.filters.choice_scores import best_threshold, reaching
+from mrs_suggest.staple.lists import Labels, Lists, left_out
 from mrs_suggest.staple.pooling import Floats
+from mrs_suggest.staple.rules.base import Choice, Fitting, Learned
 
 # Ours: small trees that are stopped early, as there are some hundred prompts; all are scikit-learn's arguments.
 SETTINGS = {
@@ -105,3 +113,34 @@ def _one_thread() -> AbstractContextManager[Any]:
     from threadpoolctl import threadpool_limits
 
     return cast("AbstractContextManager[Any]", threadpool_limits(1, user_api="openmp"))
+
+
+@dataclass(frozen=True, eq=False)
+class Classifier(Learned):
+    """Translations whose probability of being accepted reaches a threshold, and always the first of a prompt.
+
+    The threshold is the best for macro weighted F1 on predictions for prompts that the trees were not fitted on.
+
+    Attributes:
+        trees: log-odds of being accepted.
+        least: the threshold; None: the first alone.
+    """
+
+    name: ClassVar[str] = "classifier"
+    trees: Trees
+    least: float | None
+
+    @classmethod
+    def fit(cls, lists: Lists, gold: Labels, fitting: Fitting) -> Classifier:
+        names = cls.needs(fitting, list(lists.features))
+
+        def trees_of(some: Lists, right: Labels) -> Trees:
+            return fit_classifier(some.matrix(names), right.accepted, fitting.seed)
+
+        unseen = left_out(lists, gold, trees_of, lambda trees, some: tree_sums(trees, some.matrix(names)), fitting.seed)
+        least, _ = best_threshold(lists, gold, logistic(unseen))
+        return cls(names, trees_of(lists, gold), None if math.isinf(least) else least)
+
+    def choose(self, lists: Lists) -> Choice:
+        probability = logistic(tree_sums(self.trees, lists.matrix(self.names)))
+        return Choice(reaching(lists, probability, np.inf if self.least is None else self.least), probability)

@@ -132,7 +132,7 @@ def evaluated(system: ReplyWriter, pairs: Pairs) -> list[SystemResult]:
 
 def mean_rouge(results: Sequence[SystemResult]) -> float:
     """Weighted ROUGE over the examples of all languages."""
-    return float(np.concatenate([result.weighted for result in results]).mean())
+    return float(np.concatenate([result.scores.weighted for result in results]).mean())
 
 
 def same_suggestions(pairs: Pairs, before: Sequence[SystemResult], after: Sequence[SystemResult]) -> tuple[int, int]:

@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Any
 from tqdm import tqdm
 
 from mrs_datasets.prepared.prepared import PreparedData
+from mrs_metrics.language_match import score_languages
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.common.text.language_id import LanguageIdentifier
 from mrs_suggest.common.text.predictions import SUGGESTIONS
 from mrs_suggest.evaluation.language_data import EVALUATION_SEED, sample_rows
-from mrs_suggest.evaluation.wrong_languages import wrong_and_decided, wrong_languages
+from mrs_suggest.evaluation.results import wrong_and_decided
 from mrs_suggest.models.generation.generator import Generator
 from mrs_suggest.training.export.card import Record
 
@@ -94,7 +95,10 @@ class WatchesLanguages(Base):
         counts, totals = {}, [0, 0]
         for code, messages in self.watch.messages.items():
             texts = self.answered(messages, partial(_texts, self.generator, code))
-            wrong, decided = wrong_and_decided(wrong_languages(texts, code, self.watch.identifier))
+            identifier = self.watch.identifier
+            wrong, decided = wrong_and_decided(
+                score_languages(texts, code, identifier.identify, identifier=identifier.name)
+            )
             counts[f"{SHARE}_{code}"] = wrong, decided
             totals = [totals[0] + wrong, totals[1] + decided]
         counts[SHARE] = totals[0], totals[1]

@@ -5,15 +5,13 @@ from __future__ import annotations
 import inspect
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from mrs_metrics.spaces import metric_names
 from mrs_suggest.cli.score import OPTIONS, checked_options, flag_of, make_parser
-from mrs_suggest.common.errors import InputError
-from mrs_suggest.evaluation.scores.metrics import METRICS, score_system
+from mrs_suggest.evaluation.scores.metrics import METRICS
 
 COMMAND = {"help", "files", "pred", "metric", "compare", "holm", "save_scores", "form"}
 
@@ -37,43 +35,6 @@ def test_each_metric_is_an_evaluate_module_and_each_option_belongs_to_one() -> N
     assert {action.dest for action in parser._actions} - COMMAND == set(OPTIONS)
     assert {option for metric in METRICS.values() for option in metric.options} == set(OPTIONS)
     assert all(flag_of(option) in parser.format_help() for option in OPTIONS)
-
-
-def test_the_tables_of_the_documentation_are_those_of_the_metrics(repository: Path) -> None:
-    page = (repository / "docs" / "metrics.md").read_text(encoding="utf-8")
-    rows = [f"| [{name}](metrics/{name}.md) | {one.measures} | {one.compares_with} |" for name, one in METRICS.items()]
-    readers: dict[str, list[str]] = {}
-    for name, metric in METRICS.items():
-        readers.setdefault(metric.reads, []).append(name)
-    files = [f"| {', '.join(names)} | {what} |" for what, names in readers.items()]
-    for table in (
-        "\n".join(["| metric | what it measures | compares with |", "|---|---|---|", *rows]),
-        "\n".join(["| metric | a system's file |", "|---|---|", *files]),
-    ):
-        assert f"\n{table}\n" in page, f"docs/metrics.md lacks this table:\n{table}"
-
-
-@pytest.mark.parametrize(
-    ("call", "sentence"),
-    [
-        (
-            lambda: checked_options("mrs_rouge", {"language": "en", "pool": 3}),
-            r"^--pool does not apply to mrs_rouge; it belongs to response_ranking\.$",
-        ),
-        (lambda: checked_options("self_rouge", {}), "^--lang: self_rouge needs the language of the texts; MRS has"),
-        (
-            lambda: checked_options("weighted_f1", {}),
-            "^--gold: weighted_f1 needs the file of the accepted translations",
-        ),
-        (
-            lambda: score_system("dist_n", Path("p.tsv"), language="en", level="response", vocabulary=9),
-            "^--level response: .* computed over the corpus",
-        ),
-    ],
-)
-def test_options_that_do_not_fit_are_refused(call: Callable[[], object], sentence: str) -> None:
-    with pytest.raises(InputError, match=sentence):
-        call()
 
 
 def test_a_language_is_accepted_where_it_has_no_effect() -> None:

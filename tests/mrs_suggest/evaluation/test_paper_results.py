@@ -1,17 +1,33 @@
-"""The paper's figures as they were typed: cells looked up in the PDF's tables, and the shape of the file."""
+"""The papers' printed figures as they were typed: averages follow from their rows, and tables that share rows agree."""
 
 from __future__ import annotations
 
 import doctest
+from importlib import resources
+from statistics import mean
+from typing import Any
 
 import pytest
+import yaml
 
+from mrs_metrics.xglue_tasks import TASKS
 from mrs_suggest.common.text.languages import LANGUAGES
 from mrs_suggest.evaluation import paper_results
-from mrs_suggest.evaluation.paper_results import PaperRow, paper_row, paper_rows
+from mrs_suggest.evaluation.choice.analysis import AVERAGES, XCOPA
+from mrs_suggest.evaluation.paper_results import paper_figure, paper_row, paper_rows
 from mrs_suggest.training.reply.settings import SETTINGS
 
-TABLES = {("retrieval", "mbert"): 3, ("generation", "xdae"): 4, ("retrieval", "xlmr"): 5}
+SETUPS = ("CO-ZS", "CO-TLV", "SI-ZS", "SI+CO-ZS", "SI+CO-TLV")
+FILE = resources.files("mrs_suggest.evaluation").joinpath("paper_results_xglue.yaml")
+XGLUE: dict[str, Any] = yaml.safe_load(FILE.read_text(encoding="utf-8"))
+ROUNDING = 0.1 + 1e-9  # of languages and of their average, each printed with one digit
+# Averages that do not follow from the paper's own languages: what these give, and what is printed.
+NOT_THE_PAPERS = {
+    ("CO-TLV", "xlmr-large", "all"): (51.545, 51.6),
+    "table_4/WPR/mbert": (73.629, 73.5),
+    "table_4/WPR/xlmr": (74.014, 73.8),
+    "table_4/WPR/unicoder-lc": (74.043, 73.9),
+}
 
 
 def test_examples_in_the_docstrings() -> None:
@@ -21,28 +37,35 @@ def test_examples_in_the_docstrings() -> None:
 
 
 @pytest.mark.parametrize(
-    "row",
+    ("path", "printed"),
     [
-        PaperRow(3, "retrieval", "mbert", "monolingual", "en", 0.0331, 0.0194, 0.0480),
-        PaperRow(3, "retrieval", "mbert", "zero_shot", "ja", 0.0213, 0.0236, 0.0250),
-        PaperRow(3, "retrieval", "mbert", "mt", "sv", 0.0176, 0.0302, 0.0677),
-        PaperRow(3, "retrieval", "mbert", "multilingual", "ru", 0.0246, 0.0405, 0.0761),
-        PaperRow(4, "generation", "xdae", "monolingual", "pt", 0.0566, 0.0209, 0.194),
-        PaperRow(4, "generation", "xdae", "mt", "ja", 0.0042, 0.2812, 0.216),
-        PaperRow(4, "generation", "xdae", "multilingual", "it", 0.0295, 0.0312, 0.222),
-        PaperRow(5, "retrieval", "xlmr", "monolingual", "pt", 0.0345, 0.0088, 0.0239),
-        PaperRow(5, "retrieval", "xlmr", "zero_shot", "nl", 0.0161, 0.0134, 0.0371),
-        PaperRow(5, "retrieval", "xlmr", "mt", "it", 0.0155, 0.0156, 0.0375),
-        PaperRow(5, "retrieval", "xlmr", "multilingual", "fr", 0.0161, 0.0069, 0.0185),
+        ("mrs/table_3/mt/sv", 0.0176),
+        ("mrs/table_4/multilingual/it", 0.0295),
+        ("mrs/table_5/zero_shot/nl", 0.0161),
+        ("xcopa/table_6/noq/xlmr-large/it", 72.8),
+        ("xcopa/table_7/CO-ZS/S+T+D/qu", 52.0),
+        ("xcopa/table_8/SI+CO-ZS/mbert/tr", 57.4),
+        ("xglue/table_4/POS/mbert/th", 43.3),
+        ("xglue/table_5/ur/sw", 66.0),
+        ("xglue/table_8/unicoder-xdae/ml/ru", 33.4),
+        ("xglue/table_10/4/ru", 8.2),
+        ("xcopa/table_6/full/xlmr-large/qu", None),
+        ("xcopa/table_6/full", None),
+        ("xglue/table_4/AVG_U/unicoder-xdae/average", None),
+        ("nothing/table_1/x", None),
     ],
-    ids=lambda row: f"table {row.table}, {row.setting}, {row.language}",
 )
-def test_cells_looked_up_by_hand(row: PaperRow) -> None:
-    assert paper_row(row.family, row.model, row.setting, row.language) == row
+def test_cells_looked_up_by_hand(path: str, printed: float | None) -> None:
+    assert paper_figure(path, "weighted") == printed
 
 
-@pytest.mark.parametrize(("family", "model"), TABLES)
-def test_every_table_has_its_ten_languages(family: str, model: str) -> None:
+# --- MRS
+
+
+@pytest.mark.parametrize(
+    ("family", "model", "table"), [("retrieval", "mbert", 3), ("generation", "xdae", 4), ("retrieval", "xlmr", 5)]
+)
+def test_every_table_has_its_ten_languages(family: str, model: str, table: int) -> None:
     for setting in SETTINGS:
         rows = paper_rows(family, model, setting)
         expected = set(LANGUAGES) - ({"en"} if setting == "mt" else set())  # the tables have a dash there
@@ -50,8 +73,7 @@ def test_every_table_has_its_ten_languages(family: str, model: str) -> None:
             expected = set()
         assert {row.language for row in rows} == expected
         assert len(rows) == len(expected)
-        assert {row.table for row in rows} <= {TABLES[family, model]}
-    assert len(paper_rows(family, model)) == (29 if family == "generation" else 39)
+        assert {row.table for row in rows} <= {table}
 
 
 def test_figures_are_shares_and_zero_shot_english_is_monolingual_english() -> None:
@@ -66,8 +88,79 @@ def test_figures_are_shares_and_zero_shot_english_is_monolingual_english() -> No
         assert (mono.rouge, mono.dist1, mono.dist2) == (zero.rouge, zero.dist1, zero.dist2)
 
 
-def test_what_the_paper_does_not_print_is_none() -> None:
-    assert paper_row("retrieval", "mbert", "mt", "en") is None
-    assert paper_row("generation", "xdae", "zero_shot", "es") is None
-    assert paper_row("generation", "mbert", "monolingual", "es") is None
-    assert paper_row("retrieval", "mbert", "monolingual", "ko") is None
+# --- XCOPA
+
+
+def figure(path: str) -> float:
+    found = paper_figure(f"xcopa/{path}")
+    assert found is not None, path
+    return found
+
+
+@pytest.mark.parametrize("setup", SETUPS)
+@pytest.mark.parametrize("model", ["xlmr", "xlmr-large", "mbert", "use"])
+def test_the_printed_averages_follow_from_the_printed_languages(setup: str, model: str) -> None:
+    for name, codes in AVERAGES.items():
+        ours = mean(figure(f"table_8/{setup}/{model}/{code}") for code in codes)
+        printed = figure(f"table_5/{setup}/{model}/{name}")
+        if known := NOT_THE_PAPERS.get((setup, model, name)):
+            assert (ours, printed) == pytest.approx(known, abs=5e-4)
+        else:
+            assert abs(ours - printed) < 0.0501, "up to rounding to one digit"
+
+
+def test_rows_in_two_tables_of_xcopa_agree() -> None:
+    for code in ("en", *XCOPA):
+        full = paper_figure(f"xcopa/table_6/full/xlmr-large/{code}")
+        assert full == (None if code in ("ht", "qu") else figure(f"table_8/SI+CO-TLV/xlmr-large/{code}"))
+    for setup in ("CO-ZS", "SI-ZS", "SI+CO-ZS"):
+        for code in ("ht", "qu"):
+            assert figure(f"table_7/{setup}/none/{code}") == figure(f"table_8/{setup}/xlmr/{code}")
+
+
+# --- XGLUE
+
+
+def rows(values: dict[str, Any], path: str) -> dict[str, dict[str, float]]:
+    """Path -> figures of every printed row."""
+    if "average" in values:
+        return {path: values}
+    found: dict[str, dict[str, float]] = {}
+    for key, value in values.items():
+        found |= rows(value, f"{path}/{key}")
+    return found
+
+
+ROWS = {path: row for table in XGLUE for path, row in rows(XGLUE[table], table).items() if len(row) > 1}
+
+
+@pytest.mark.parametrize("path", ROWS)
+def test_a_printed_average_follows_from_the_printed_languages(path: str) -> None:
+    row = dict(ROWS[path])
+    printed = row.pop("average")
+    if known := NOT_THE_PAPERS.get(path):
+        assert (mean(row.values()), printed) == pytest.approx(known, abs=5e-4)
+    else:
+        assert abs(mean(row.values()) - printed) <= ROUNDING
+
+
+def test_every_task_has_its_languages_and_models() -> None:
+    main = XGLUE["table_4"]
+    assert set(main) == {*TASKS, "AVG_U", "AVG_G"}
+    for task in TASKS.values():
+        own = ["mbert", "xlmr", *(["unicoder-xdae", "unicoder-xfnp"] if task.generation else ["unicoder-lc"])]
+        assert set(main[task.name]) == {*own, *(["xlm", "unicoder-sc"] if task.name == "XNLI" else [])}
+        for row in main[task.name].values():
+            assert set(row) == {*task.languages, "average"}
+    assert set(XGLUE["table_5"]) == set(TASKS["XNLI"].languages)
+    assert set(XGLUE["table_6"]["unicoder-xfnp"]) == set(TASKS["NTG"].languages)
+
+
+def test_rows_in_two_tables_of_xglue_agree() -> None:
+    main = XGLUE["table_4"]
+    assert XGLUE["table_5"]["en"] == main["XNLI"]["unicoder-lc"] == XGLUE["table_7"]["unicoder-lc"]["pl"]
+    assert XGLUE["table_7"]["xlmr"]["pl"] == main["XNLI"]["xlmr"]
+    for model in ("unicoder-xdae", "unicoder-xfnp"):
+        assert XGLUE["table_6"][model]["en"] == main["NTG"][model] == XGLUE["table_8"][model]["pl"]
+    for task, value in XGLUE["table_9"]["alone"].items():
+        assert task == "average" or value == main[task]["unicoder-lc"]["average"]

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import copy
-import re
-import sys
 from typing import Any
 
 import pytest
@@ -61,19 +59,6 @@ def test_the_four_rows(languages: list[str], capsys: pytest.CaptureFixture[str])
     assert ("2 languages pooled" in printed) == (len(languages) == 2)
     assert bool(rows_of(printed, "ja")) == (len(languages) == 2)
     assert "paper" not in printed
-
-
-def test_a_narrow_terminal_gets_a_column_for_each_system(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("COLUMNS", "100")
-    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
-    print_results(run_of(["es"]))
-    printed = re.sub(r"\x1b\[[0-9;]*m", "", capsys.readouterr().out)  # without bold and dim
-    assert ".1234" in rows_of(printed, "ROUGE")[0]
-    assert ".500" in rows_of(printed, "MRR")[0]
-    assert all(name in printed for name in NAMES)
-    assert all(len(line) <= 100 for line in printed.splitlines() if line.startswith("│"))
 
 
 def test_a_run_that_ranks_nothing_has_no_such_columns(capsys: pytest.CaptureFixture[str]) -> None:

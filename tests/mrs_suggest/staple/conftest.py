@@ -2,13 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 import torch
 
+from mrs_suggest.cli.main import main
+from tests.command import Result
 from tests.word_generator import PROMPTS, make_run
+
+Staple = Callable[..., Result]
+
+
+@pytest.fixture
+def staple(capsys: pytest.CaptureFixture[str]) -> Staple:
+    """A function that runs `mrs staple` in this process: exit code, standard output, standard error."""
+
+    def run(*words: object) -> Result:
+        code = main(["staple", *map(str, words)])
+        return code, *capsys.readouterr()
+
+    return run
 
 
 @pytest.fixture(scope="package")

@@ -180,9 +180,7 @@ def test_parts_of_another_call_are_dropped_with_overwrite(staple_run: Path, stap
 
 REFUSED = {
     "beams": (["--nbest", 9, "--beams", 8], "--nbest 9: a search with --beams 8 finds fewer; raise --beams"),
-    "samples": (["--search", "sample", "--samples", 5], "--nbest 50: a search with --samples 5 finds fewer"),
     "groups": (["--groups", 3], "--groups 3: must divide --beams, which is 50"),
-    "no effect": (["--temperature", 2], "--temperature: has no effect with --search beam"),
     "sampled beams": (["--search", "sample", "--beams", 60], "--beams: has no effect with --search sample"),
     "one pass": (["--dropout_passes", 1], "--dropout_passes 1: expected 2 or more"),
     "rate alone": (["--dropout_rate", 0.1], "has no effect without --dropout_passes"),

@@ -24,8 +24,7 @@ from mrs_suggest.staple.analysis.error_kinds import (
     kind_of,
 )
 from mrs_suggest.staple.analysis.error_words import ErrorWords, error_words, made_up_words
-from mrs_suggest.staple.analysis.errors import ErrorAnalysis, Neighbours
-from mrs_suggest.staple.analysis.report_errors import lists_of
+from mrs_suggest.staple.analysis.errors import ErrorAnalysis, Neighbours, lists_of
 from mrs_suggest.staple.analysis.scored_systems import score
 from mrs_suggest.staple.gold import Gold
 
@@ -79,7 +78,7 @@ def test_known_errors_are_told(code: str) -> None:
             neighbours = Neighbours([one.text for one in accepted], lists)
             for kind, text in language.wrong_translations(meaning, accepted, Random(0)).items():
                 words = lists.cut(text)
-                near = neighbours.words[neighbours.nearest(words)]
+                _, near = neighbours.nearest(words)
                 told[kind_of(words, near, lists) == kind] += 1
     assert sum(told.values()) > 80
     assert told[True] / sum(told.values()) > 0.95

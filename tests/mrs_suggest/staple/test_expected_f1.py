@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mrs_suggest.staple.filters.expected_choice import EXACT, Outcomes, choose_set
+from mrs_suggest.staple.rules.expected_f1 import EXACT, Outcomes, choose_set
 
 Problem = tuple[np.ndarray, np.ndarray, float]
 
