@@ -26,10 +26,10 @@ from pydantic.dataclasses import dataclass
 from mrs_datasets.audit.page import audit_page
 from mrs_datasets.audit.questions import Kind, KindName, instructions
 from mrs_datasets.audit.sampling import Drawn, Stratum, audited_languages, draw_sample
-from mrs_datasets.catalogue import STRICT, first_problem
+from mrs_datasets.catalogue import STRICT
 from mrs_datasets.prepared.prepared import PreparedData
 from mrs_metrics.signature import package_version
-from mrs_suggest.common.errors import InputError
+from mrs_suggest.common.errors import InputError, first_problem
 from mrs_suggest.common.io.files import atomic_folder, file_sha256
 from mrs_suggest.common.io.sheets import escaped, require_unfilled, restored, sheet_bytes, text_hash
 
@@ -55,7 +55,7 @@ class Item:
     language: str
     split: str
     row: int
-    texts: tuple[str, str]
+    texts: tuple[str, ...]
 
 
 @dataclass(frozen=True, config=STRICT)
@@ -121,6 +121,7 @@ def make_audit(
         require_unfilled(out / SHEETS, read_key(out).files, out)
     with atomic_folder(out, overwrite, marker=KEY) as folder:
         strata, drawn = draw_sample(data, codes, kind, examples, seed)
+        passes = [entry["name"] for entry in data.report().get("passes", [])]
         cells = {number: _cells(pair) for number, pair in enumerate(drawn, start=1)}
         sample = _hash([[asdict(pair) for pair in drawn]])
         key = Key(
@@ -129,13 +130,13 @@ def make_audit(
             examples=examples,
             seed=seed,
             version=package_version(),
-            data=_facts(data, codes),
+            data={**data.identity(codes), "title": data.title(), "passes": passes},
             sample=sample,
             cut=sum(len(text) > MOST_CHARACTERS for pair in drawn for text in (pair.message, pair.reply)),
             strata=tuple(strata),
             files={},
             items=tuple(
-                Item(number, pair.language, pair.split, pair.row, _hashes(cells[number]))
+                Item(number, pair.language, pair.split, pair.row, tuple(text_hash(restored(c)) for c in cells[number]))
                 for number, pair in enumerate(drawn, start=1)
             ),
         )
@@ -164,7 +165,7 @@ def read_key(folder: Path) -> Key:
         ) from None
 
 
-def _write(folder: Path, key: Key, kind: Kind, cells: dict[int, tuple[str, str]], annotators: int) -> None:
+def _write(folder: Path, key: Key, kind: Kind, cells: dict[int, list[str]], annotators: int) -> None:
     (folder / SHEETS).mkdir()
     (folder / PAGES).mkdir()
     (folder / INSTRUCTIONS).write_text(instructions(kind, key.languages), encoding="utf-8")
@@ -189,22 +190,9 @@ def _ordered(key: Key, annotator: int) -> list[Item]:
     return sorted((key.items[place] for place in places), key=lambda item: key.languages.index(item.language))
 
 
-def _cells(pair: Drawn) -> tuple[str, str]:
-    message, reply = (
-        escaped(text if len(text) <= MOST_CHARACTERS else text[:MOST_CHARACTERS] + CUT)
-        for text in (pair.message, pair.reply)
-    )
-    return message, reply
-
-
-def _hashes(cells: tuple[str, str]) -> tuple[str, str]:
-    message, reply = (text_hash(restored(cell)) for cell in cells)
-    return message, reply
-
-
-def _facts(data: PreparedData, languages: Sequence[str]) -> dict[str, Any]:
-    passes = [entry["name"] for entry in data.report().get("passes", [])]
-    return {**data.identity(languages), "title": data.title(), "passes": passes}
+def _cells(pair: Drawn) -> list[str]:
+    texts = (pair.message, pair.reply)
+    return [escaped(text if len(text) <= MOST_CHARACTERS else text[:MOST_CHARACTERS] + CUT) for text in texts]
 
 
 def _hash(content: object) -> str:

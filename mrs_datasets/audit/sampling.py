@@ -122,7 +122,8 @@ def draw_sample(
         seen = {(pair.message, pair.reply) for pair in drawn if pair.language == language}
         own: list[Drawn] = []
         rows = tables[part].select_columns(list(TEXTS))
-        order = _shuffled(len(rows), _generator(seed, f"{language}/{split}"))
+        name = hashlib.sha256(f"{language}/{split}".encode()).digest()[:8]
+        order = _shuffled(len(rows), np.random.default_rng([seed, int.from_bytes(name, "big")]))
         while len(own) < count and (places := list(islice(order, count - len(own)))):
             found = rows[places]
             for place, *texts in zip(places, *(found[column] for column in TEXTS), strict=True):
@@ -133,10 +134,6 @@ def draw_sample(
         drawn += own
         strata.append(Stratum(language, split, sizes[part], len(own)))
     return strata, drawn
-
-
-def _generator(seed: int, name: str) -> np.random.Generator:
-    return np.random.default_rng([seed, int.from_bytes(hashlib.sha256(name.encode()).digest()[:8], "big")])
 
 
 def _shuffled(size: int, generator: np.random.Generator) -> Iterator[int]:

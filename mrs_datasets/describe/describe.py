@@ -91,11 +91,7 @@ def selected_configs(data: PreparedData, configs: list[str] | None) -> list[str]
 
 
 def describe(data: PreparedData, configs: list[str] | None = None) -> Iterator[SplitDescription]:
-    """Yield a description of every split of every config, or of the named configs, in one pass over each.
-
-    Raises:
-        InputError: the data lack a named config.
-    """
+    """Yield a description of every split of every config, or of the named configs, in one pass over each."""
     record = data.record()
     for config in selected_configs(data, configs):
         columns = list(text_columns(record, config))

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.common.io.lines import read_lines
-from mrs_suggest.common.text.languages import KNOWN, Language, require_known
+from mrs_suggest.common.text.languages import Language, require_known
 
 MISSING = {"", "--", "?", "nan"}  # `--` in URIEL's own tables, `nan` as pandas may write it
 
@@ -32,11 +32,6 @@ class Benchmark:
     typology: float
     family: float
     geography: float
-
-    @property
-    def languages(self) -> list[Language]:
-        """The languages in the order of `codes`."""
-        return [KNOWN[code] for code in self.codes]
 
 
 BENCHMARKS: dict[str, Benchmark] = {
@@ -143,31 +138,24 @@ def read_uriel(path: Path) -> dict[str, dict[str, float | None]]:
     Raises:
         InputError: the file cannot be read, or a line is invalid; the sentence names it.
     """
-    features: list[str] = []
+    lines = [(f"{path}, line {number}", line) for number, line in read_lines(path) if line.strip()]
+    if not lines:
+        raise InputError(f"{path}: the file is empty; expected a header `code,FEATURE,...` and a line per language.")
+    where, header = lines[0]
+    delimiter = "\t" if "\t" in header else ","
+    first, *features = _cells(where, header, delimiter)
+    if first.lower() != "code" or not features or not all(features):
+        raise InputError(
+            f"{where}: expected a header of `code` and the name of at least one feature, separated by commas "
+            f"or tabs; found {header[:60]!r}."
+        )
+    feature, times = Counter(features).most_common(1)[0]
+    if times > 1:
+        raise InputError(f"{where}: the header has the feature {feature!r} {times} times; name each once.")
     table: dict[str, dict[str, float | None]] = {}
-    delimiter = ","
-    for number, line in read_lines(path):
-        if line.isspace() or not line:
-            continue
-        where = f"{path}, line {number}"
-        if not features and "\t" in line:
-            delimiter = "\t"
-        try:
-            code, *cells = (cell.strip() for cell in next(csv.reader([line], delimiter=delimiter, strict=True)))
-        except csv.Error as error:
-            raise InputError(f"{where}: not a line of a CSV or TSV table ({error}).") from None
+    for where, line in lines[1:]:
+        code, *cells = _cells(where, line, delimiter)
         code = code.lower()
-        if not features:
-            if code != "code" or not cells or not all(cells):
-                raise InputError(
-                    f"{where}: expected a header of `code` and the name of at least one feature, separated by commas "
-                    f"or tabs; found {line[:60]!r}."
-                )
-            feature, times = Counter(cells).most_common(1)[0]
-            if times > 1:
-                raise InputError(f"{where}: the header has the feature {feature!r} {times} times; name each once.")
-            features = cells
-            continue
         if len(cells) != len(features):
             raise InputError(
                 f"{where}: expected a code and {len(features)} values, one for each feature of the header, "
@@ -176,12 +164,15 @@ def read_uriel(path: Path) -> dict[str, dict[str, float | None]]:
         if not code or code in table:
             problem = f"the language {code!r} has a line already" if code else "the line has no language code"
             raise InputError(f"{where}: {problem}; expected one line per language, which starts with its code.")
-        table[code] = {
-            feature: _value(f"{where}, {feature}", cell) for feature, cell in zip(features, cells, strict=True)
-        }
-    if not features:
-        raise InputError(f"{path}: the file is empty; expected a header `code,FEATURE,...` and a line per language.")
+        table[code] = {name: _value(f"{where}, {name}", cell) for name, cell in zip(features, cells, strict=True)}
     return table
+
+
+def _cells(where: str, line: str, delimiter: str) -> list[str]:
+    try:
+        return [cell.strip() for cell in next(csv.reader([line], delimiter=delimiter, strict=True))]
+    except csv.Error as error:
+        raise InputError(f"{where}: not a line of a CSV or TSV table ({error}).") from None
 
 
 def language_vectors(table: Mapping[str, Vector], languages: Sequence[Language], where: str | Path) -> list[Vector]:

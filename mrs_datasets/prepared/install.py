@@ -48,11 +48,7 @@ class Installation:
 
 
 def install(source: Path) -> Installation:
-    """Install a prepared folder and every metric; an earlier install of the same data set is replaced.
-
-    Raises:
-        InputError: see `install_dataset`.
-    """
+    """Install a prepared folder and every metric; an earlier install of the same data set is replaced."""
     earlier = installed_folders()
     data = open_prepared(str(source))
     name = data.data_set()

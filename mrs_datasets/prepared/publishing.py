@@ -14,9 +14,8 @@ import pyarrow.parquet as pq
 from mrs_datasets.builders.reddit.funnel import PAGE
 from mrs_datasets.catalogue import DatasetRecord
 from mrs_datasets.prepared.card import HERE
-from mrs_datasets.prepared.pass_tables import REJECTS
 from mrs_datasets.prepared.prepared import PreparedData
-from mrs_datasets.prepared.report import REPORT, FileEntry
+from mrs_datasets.prepared.report import REJECTS, REPORT, FileEntry
 from mrs_suggest.common.errors import InputError, first_line
 from mrs_suggest.common.hub.publication import Publication
 from mrs_suggest.common.io.files import file_sha256

@@ -78,11 +78,7 @@ def as_number(text: str) -> float:
 
 
 def read_json_rows(path: Path) -> Iterator[tuple[str, Row]]:
-    """Yield (file and line, for errors; the object) of a published file of JSON lines.
-
-    Raises:
-        InputError: as for `parse_object` and `read_lines`.
-    """
+    """Yield (file and line, for errors; the object) of a published file of JSON lines."""
     for number, line in read_lines(path, as_published=True):
         where = f"{path}, line {number}"
         yield where, parse_object(where, line)

@@ -60,10 +60,6 @@ def write_language_model(path: Path, seed: int = 0) -> None:
     """Train on the phrase books of the embedded sample, and write the model to `path` (4 MB, two seconds).
 
     It replaces lid.176 if that cannot be downloaded, but only for dumps of `write_dumps`.
-
-    Raises:
-        MissingExtraError: fasttext is not installed.
-        InputError: the file cannot be written.
     """
     train_language_model(_sample_texts(), path, seed, f"--language-model {path}")
 

@@ -12,7 +12,7 @@ import pytest
 
 from mrs_datasets.catalogue import Column, parse_record, read_record
 from mrs_datasets.check.check import check
-from mrs_datasets.describe.staple_statistics import lrf_weights, staple_split_statistics
+from mrs_datasets.describe.paper_tables import lrf_weights, staple_split_statistics
 from mrs_datasets.prepared.prepare import prepare
 from mrs_datasets.prepared.prepared import open_prepared
 from mrs_datasets.readers.staple import staple

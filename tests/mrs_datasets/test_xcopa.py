@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
-from mrs_datasets.describe.xcopa_statistics import agreement, xcopa_split_statistics
+from mrs_datasets.describe.paper_tables import agreement, xcopa_split_statistics
 from mrs_datasets.prepared.prepare import prepare
 from mrs_datasets.prepared.prepared import PreparedData, open_prepared
 from mrs_suggest.cli.main import main

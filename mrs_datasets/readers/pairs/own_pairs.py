@@ -51,9 +51,6 @@ def read_pair_files(
     """Read a file of pairs, or a folder of them: `LANG.tsv`, `LANG.csv`, `LANG.jsonl`, also `.gz` and `.xz`;
     `mt-LANG.*` is for machine-translated training pairs. LANG is any code (see
     `mrs_suggest.common.text.languages.find_language`).
-
-    Raises:
-        InputError: no such file, a name that is not a language, two files for one language, or a broken line.
     """
     paths = [source] if source.is_file() else [path for path in sorted(source.iterdir()) if is_pair_file(path)]
     if not paths:

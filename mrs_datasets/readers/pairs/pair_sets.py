@@ -53,9 +53,6 @@ def read_set(source: str, report: Report, options: PairOptions, min_reply_count:
     """Read the pairs of a data set: of each config named by a language, or of `options.language`.
 
     The data set's own splits stay; missing ones are filled with rows of its train split, by the message's hash.
-
-    Raises:
-        InputError: it cannot be loaded, its language is not given, it lacks a column, or has no usable split.
     """
     for language, splits in _load(source, options, report).items():
         rows = _placed(source, language, splits, report, options)

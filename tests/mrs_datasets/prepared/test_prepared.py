@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 
-from mrs_datasets.describe.statistics import split_statistics
+from mrs_datasets.describe.paper_tables import split_statistics
 from mrs_datasets.prepared import writer as writer_module
 from mrs_datasets.prepared.prepare import prepare_mrs
 from mrs_datasets.prepared.prepared import open_prepared

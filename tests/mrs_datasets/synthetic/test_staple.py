@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mrs_datasets.check.check import check
-from mrs_datasets.describe.staple_statistics import lrf_weights, oracle_curves, staple_split_statistics
+from mrs_datasets.describe.paper_tables import lrf_weights, oracle_curves, staple_split_statistics
 from mrs_datasets.prepared.prepare import prepare
 from mrs_datasets.prepared.prepared import PreparedData, open_prepared
 from mrs_datasets.synthetic import staple
