@@ -29,11 +29,7 @@ STRICT = ConfigDict(extra="forbid")
 
 
 def list_entries(dtype: str) -> str | dict[str, str]:
-    """The type of a list column's entries, or of each of their fields.
-
-    Raises:
-        ValueError: not a list type.
-    """
+    """The type of a list column's entries, or of each of their fields; ValueError if it is not a list type."""
     entries = dtype.removeprefix(LIST)
     plain = set(DTYPES) - {"class_label"}
     if entries in plain:

@@ -145,11 +145,7 @@ def make_audit(
 
 
 def read_key(folder: Path) -> Key:
-    """Read the key of a folder that `make_audit` wrote.
-
-    Raises:
-        InputError: the key is missing or damaged.
-    """
+    """Read the key of a folder that `make_audit` wrote; InputError if it is missing or damaged."""
     path = folder / KEY
     if not path.is_file():
         raise InputError(f"{folder} has no {KEY}; expected a folder that `mrs data audit make` wrote.")

@@ -19,17 +19,15 @@ from mrs_datasets.audit.questions import ANSWERS, Kind, language_name
 from mrs_suggest.common.io.sheets import RISKY, VALUE_WORDS
 from mrs_suggest.common.text.text import visible
 
-Cells = tuple[int, str, str, str]  # item, language, message, reply
 
-
-def audit_page(kind: Kind, title: str, sheet: str, file: str, rows: Sequence[Cells]) -> str:
+def audit_page(kind: Kind, title: str, sheet: str, file: str, rows: Sequence[tuple[Any, ...]]) -> str:
     """The page; equal arguments give equal texts.
 
     Args:
         title: of the data set.
         sheet: what the column `sheet` says.
         file: the name under which the sheet is downloaded.
-        rows: in the order of the sheet, message and reply as its cells.
+        rows: item, language, message and reply, in the order of the sheet and as its cells.
     """
     names = ("item", "language", "message", "reply")
     data = {

@@ -1,4 +1,7 @@
-"""Diversity of a sample of languages: typology, family and geography (Ponti et al. 2020, section 2 and Table 2)."""
+"""Diversity of a sample of languages: typology, family and geography (Ponti et al. 2020, section 2 and Table 2).
+
+InputError: a sample without a language, or with one twice.
+"""
 
 from __future__ import annotations
 
@@ -50,9 +53,6 @@ BENCHMARKS: dict[str, Benchmark] = {
 def family_index(languages: Sequence[Language]) -> float:
     """Distinct families per language, in (0, 1]; 1 if no two languages are related (section 2).
 
-    Raises:
-        InputError: no language, or a repeated one.
-
     >>> round(family_index([KNOWN[code] for code in ("de", "nl", "ja")]), 3)
     0.667
     """
@@ -63,9 +63,6 @@ def geography_index(languages: Sequence[Language]) -> float:
     """Entropy in bits of the distribution over the six macro-areas of WALS, in [0, log2 6] (section 2).
 
     Table 2 gives the range as [0, ln 6], but only bits give its figures.
-
-    Raises:
-        InputError: no language, or a repeated one.
 
     >>> geography_index([KNOWN[code] for code in ("de", "sw")])
     1.0
@@ -178,9 +175,7 @@ def _cells(where: str, line: str, delimiter: str) -> list[str]:
 def language_vectors(table: Mapping[str, Vector], languages: Sequence[Language], where: str | Path) -> list[Vector]:
     """The rows of the languages in a table of `read_uriel`, by ISO 639-3 code or, if that is missing, by BCP-47.
 
-    Raises:
-        InputError: no language, a repeated one, or the table lacks rows; the sentence starts with `where` and names
-            all of them.
+    InputError: the table lacks rows (the sentence starts with `where`), or a language is repeated.
     """
     rows = {one.code: table.get(one.iso3, table.get(one.code)) for one in _distinct(languages)}
     absent = [f"{one.name} ({one.iso3} or {one.code})" for one in languages if rows[one.code] is None]

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import cache
 from typing import Annotated, Any, cast
 
 from pydantic import ConfigDict, NonNegativeInt, StringConstraints, TypeAdapter, ValidationError, with_config
@@ -81,6 +80,9 @@ class PreparedReport(TypedDict, total=False):
     passes: list[PassEntry]
 
 
+_REPORTS = TypeAdapter(PreparedReport)
+
+
 @dataclass
 class UnusualRows:
     """How many rows are unusual in one way, and the places of the first of them (such as `es.tsv:17`)."""
@@ -144,11 +146,6 @@ class Report:
         return cast(PreparedReport, report)
 
 
-@cache
-def _reports() -> TypeAdapter[PreparedReport]:
-    return TypeAdapter(PreparedReport)
-
-
 def parse_report(text: str) -> PreparedReport:
     """The report in the text of a `report.json`.
 
@@ -156,7 +153,7 @@ def parse_report(text: str) -> PreparedReport:
         ValueError: not JSON, or a known key has another type; the message names it.
     """
     try:
-        return _reports().validate_json(text)
+        return _REPORTS.validate_json(text)
     except ValidationError as error:
         raise ValueError(first_problem(error)) from None
 

@@ -27,13 +27,10 @@ def can_train() -> bool:
     return importlib.util.find_spec("fasttext") is not None
 
 
-def train_language_model(
-    texts: Iterable[tuple[str, str]], path: Path, seed: int, where: str, buckets: int = BUCKETS
-) -> None:
+def train_language_model(texts: Iterable[tuple[str, str]], path: Path, seed: int, buckets: int = BUCKETS) -> None:
     """Train on (language, text), and write the model to `path`, whole or not at all.
 
     Args:
-        where: starts the sentence of an error.
         buckets: of character n-grams; the size of the model is proportional to it.
 
     Raises:
@@ -50,10 +47,10 @@ def train_language_model(
             written.write_text("\n".join(lines) + "\n", encoding="utf-8")
             command = [sys.executable, "-c", TRAIN, str(written), str(model), str(seed), str(buckets)]
             if subprocess.run(command, capture_output=True, check=False).returncode:
-                raise InputError(f"{where}: fastText could not be trained; try another seed.")
+                raise InputError(f"{path}: fastText could not be trained; try another seed.")
             model.replace(path)
     except OSError as error:
-        raise InputError(f"{where}: cannot be written ({error.strerror or error}).") from None
+        raise InputError(f"{path}: cannot be written ({error.strerror or error}).") from None
 
 
 def write_language_model(path: Path, seed: int = 0) -> None:
@@ -61,7 +58,7 @@ def write_language_model(path: Path, seed: int = 0) -> None:
 
     It replaces lid.176 if that cannot be downloaded, but only for dumps of `write_dumps`.
     """
-    train_language_model(_sample_texts(), path, seed, f"--language-model {path}")
+    train_language_model(_sample_texts(), path, seed)
 
 
 def _sample_texts() -> Iterator[tuple[str, str]]:

@@ -50,7 +50,6 @@ class LoopbackHub:
             self.repositories: dict[tuple[str, str], Repository] = {}
             self.expected: dict[str, Repository] = {}  # the LFS objects for which an upload link is out
             self.forbidden: set[str] = set()
-            self.page_size = 1000
             self.log: list[Entry] = []
             self.bugs: list[str] = []  # tracebacks of the hub itself: a test fails when there are any
             self.faults.clear()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections import Counter, defaultdict
+from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
@@ -48,9 +48,7 @@ def test_a_phrase_book_is_read_by_exchanges(tmp_path: Path) -> None:
     [
         ("< Hey", "Hey", r"line 9: expected .*'Hey'"),
         ("< Hey", "<", r"line 9: expected"),
-        ("< Hey", "< He\ty", r"line 9: expected"),
         ("> Morning\n< Hey\n", "> Morning\n", r"line 8: .*2 to 4 different replies"),
-        ("< Hey", "< Hey\n< a\n< b\n< c", r"line 8: .*2 to 4 different replies"),
         ("< Hey", "< Can't complain.", r"line 8: .*different replies"),
         ("> Morning\n", "", r"line 8: .*at least one message"),
         ("# Greetings", "", r"line 3: .*topic"),
@@ -100,15 +98,6 @@ def test_every_message_of_the_sample_has_two_to_four_replies_on_one_side(shipped
     assert [message for message, found in sides.items() if len(found) > 1] == []
     assert all(text == text.strip() and text and not set(text) & set("\t\n\r") for p in replies.items() for text in
                (p[0], *p[1]))  # fmt: skip
-
-
-@pytest.mark.parametrize("code", LANGUAGES)
-def test_a_retriever_can_learn_from_the_sample(shipped, code: str) -> None:
-    answered = {split: Counter(reply for _, reply in dict.fromkeys(pairs)) for split, pairs in shipped[code].items()}
-    shared = [reply for reply, count in answered["train"].items() if count > 1]
-    assert len(shared) >= 0.5 * len(answered["train"])
-    known = sum(count for reply, count in answered["test"].items() if reply in answered["train"])
-    assert known >= 0.8 * answered["test"].total(), "most replies of test must stand in the response set"
 
 
 def without_files(report: dict[str, Any]) -> dict[str, Any]:

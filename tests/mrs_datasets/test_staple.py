@@ -125,6 +125,8 @@ def test_weights_that_do_not_sum_to_one_and_prompts_without_reference_are_noted(
         ("gold", GOLD.replace("vá!|1.0\n", ""), r"line 5: the prompt prompt_b has no translation"),
         ("gold", GOLD.replace("\n\n", "\n"), r"line 4: expected an empty line before the next prompt"),
         ("gold", "\n \n", r"the file has no prompts"),
+        ("gold", GOLD.replace("|0.25", "|0.2_5"), r"line 3: expected a number after the last \|"),
+        ("gold", GOLD.replace("vá!|1.0", "vá!|x\n\n").encode() + b"\xff", r"line 6: expected a number"),
         ("gold", GOLD.replace("favor", "fa\x00vor"), r"line 2: a NUL character"),
         ("gold", GOLD.replace("|go!", "|\u2060"), r"line 5: expected prompt_<md5>"),
         ("gold", GOLD.replace("1.0\n", "0.4\nvou|0.6")[:-1], r"line 7: .* sum to 0\.4, not 1; it is truncated"),
@@ -196,12 +198,6 @@ def test_the_weights_of_the_paper() -> None:
     for counts in ([], [1, -1], [float("nan")]):
         with pytest.raises(InputError, match="one count of 0 or more"):
             lrf_weights(counts)
-
-
-def test_chunks_join_to_the_same_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(staple, "CHUNK_TRANSLATIONS", 1)
-    prepare("staple", [str(task(tmp_path / "src", dev_gold=GOLD, dev_aws=AWS))], tmp_path / "out")
-    assert open_prepared(str(tmp_path / "out")).load("pt", "validation").to_list() == ROWS
 
 
 @pytest.mark.parametrize("dtype", ["list of string", "list of {a: int64}", "list of {a: string, b: bool}"])

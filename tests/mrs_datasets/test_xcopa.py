@@ -202,43 +202,21 @@ def test_unlabelled_test_splits_of_superglue_are_left_out(tmp_path: Path) -> Non
     assert prepare("xcopa", [str(tmp_path / "a")], tmp_path / "again")["configs"] == report["configs"]
 
 
-def translated(folder: Path, rows: list[dict[str, Any]]) -> Path:
-    path = folder / "data-gmt" / "et" / "val.et.jsonl"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(lines(*rows), encoding="utf-8")
-    return folder
-
-
 def test_copa_in_another_order_is_joined_by_text_and_that_is_said(tmp_path: Path) -> None:
-    words = [
-        "cat",
-        "dog",
-        "sun",
-        "sea",
-        "car",
-        "cup",
-        "hat",
-        "key",
-        "map",
-        "pen",
-        "box",
-        "bus",
-        "bed",
-        "jar",
-        "net",
-        "owl",
-    ]
+    words = ["cat", "dog", "sun", "sea", "car", "cup", "hat", "key", "map", "pen", "box", "bus"]
     rows = [
         {**ROW, "premise": f"The {w} fell", "choice1": f"{w} broke", "choice2": f"{w}s {v}", "label": n % 2, "idx": n}
         for n, (w, v) in enumerate(zip(words, reversed(words), strict=True))
     ]
-    source = translated(repository(tmp_path / "x", lines(*rows)), rows)
+    source = repository(tmp_path / "x", lines(*rows))
+    (source / "data-gmt" / "et").mkdir(parents=True)
+    (source / "data-gmt" / "et" / "val.et.jsonl").write_text(lines(*rows))
     (tmp_path / "copa").mkdir()
     shuffled = [{**row, "idx": n} for n, row in enumerate(rows[5:] + rows[:5])]
     (tmp_path / "copa" / "val.jsonl").write_text(lines(*shuffled))
     report = prepare("xcopa", [str(source), str(tmp_path / "copa")], tmp_path / "out")
     assert open_prepared(str(tmp_path / "out")).load("en", "validation").select_columns(list(ROW)).to_list() == rows
-    assert any("16 of 16 rows were joined by text" in note for note in report["notes"])
+    assert any("12 of 12 rows were joined by text" in note for note in report["notes"])
     # without translations the order cannot be found, and that is said
     repository(tmp_path / "y", lines(*rows))
     notes = prepare("xcopa", [str(tmp_path / "y"), str(tmp_path / "copa")], tmp_path / "out2")["notes"]
@@ -260,24 +238,16 @@ def test_an_xml_file_of_an_unknown_encoding_is_refused(tmp_path: Path, encoding:
         (lines({**ROW, "label": "1"}), r"line 1: expected 'label' to be a whole number, found '1'"),
         (lines({name: value for name, value in ROW.items() if name != "idx"}), r"expected 'idx' .* found nothing"),
         (lines(ROW, ROW), r"line 2: idx 0 is in .*line 1 already"),
-        (lines({**ROW, "premise": " "}), r"expected 'premise' to be a text"),
         (lines({**ROW, "choice1": "\u200b"}), r"expected 'choice1' to be a text, found '\\u200b'"),
         (lines({**ROW, "premise": "P\x00."}), r"line 1: 'premise' has a NUL character \(U\+0000\) in it"),
         (lines(ROW).replace('{"premise"', '{"label": 1, "premise"'), r"line 1: the key 'label' is repeated"),
         (lines({**ROW, "question": "why"}), r"cause or effect, found 'why'"),
-        (lines(ROW) + "\n" + lines(ROW), r"line 2: an empty line"),
         ("[" * 100_000 + "\n", r"line 1: not a JSON object"),
         (lines(ROW).replace("P.", "\\ud800"), r"line 1: half a character"),
-        ("", r"the file has no examples"),
         ("\ufeff" + lines(ROW), r"line 1: a byte-order mark, which the published file does not have"),
-        (
-            lines(ROW) + lines({**ROW, "idx": 1}).replace("\n", "\r\n"),
-            r"line 2: a different line end than in the lines bef",
-        ),
         (lines(ROW).encode() + lines({**ROW, "idx": 1, "premise": "São."}).encode("latin-1"), r"line 2: not UTF-8"),
         (lines({**ROW, "idx": 2**70}), r"expected 'idx' to be the number of the example, from 0"),
         (lines({k: v for k, v in ROW.items() if k != "changed"}), r"'changed' to be true or false, found nothing"),
-        (lines({**ROW, "idx": 1.5}), r"expected 'idx' to be a whole number, found 1.5"),
     ],
 )
 def test_damage_is_refused_with_file_and_line(tmp_path: Path, text: str | bytes, sentence: str) -> None:

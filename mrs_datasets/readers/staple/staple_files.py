@@ -50,14 +50,7 @@ class TaskFile(NamedTuple):
 
 
 def read_task_file(path: str | Path, weighted: bool = False, data: bytes | None = None) -> TaskFile:
-    """Read a prediction file or, with `weighted`, a gold file.
-
-    Args:
-        data: the file's bytes, if they were read already.
-
-    Raises:
-        InputError: see `read_blocks` and `read_gold`.
-    """
+    """Read a prediction file or, with `weighted`, a gold file; `data` has its bytes, if they were read already."""
     path = Path(path)
     found = TaskFile([], [0], [], [])
     blocks = read_gold(path, data) if weighted else ((block, block.lines, []) for block in read_blocks(path, data=data))
@@ -107,11 +100,7 @@ def read_blocks(path: Path, prompts_alone: bool = False, data: bytes | None = No
 
 
 def read_gold(path: Path, data: bytes | None = None) -> Iterator[tuple[Block, list[str], list[float]]]:
-    """Yield the blocks of a gold file, each with its translations and their weights.
-
-    Raises:
-        InputError: see `read_blocks`; a line is not `text|weight`, a prompt is without one, or the file is truncated.
-    """
+    """Yield the blocks of a gold file, each with its translations and their weights (one at least)."""
     block, weights = None, [1.0]
     data = read_whole(path) if data is None else data
     for block in read_blocks(path, data=data):
