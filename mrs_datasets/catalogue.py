@@ -209,10 +209,7 @@ class DatasetRecord:
     like: str = ""
 
     def covering(self, configs: Iterable[str]) -> DatasetRecord:
-        """The record with the languages of these configs after its own; names that do not match a kind are ignored.
-
-        Without `open_languages` it is the record itself.
-        """
+        """The record with the languages of these configs too, if `open_languages`; other names are ignored."""
         if not self.open_languages:
             return self
         own = {config for config, _, _ in self.configs()}

@@ -3,7 +3,7 @@
     FOLDER/key.json                 the data, the sample, hashes of every text and sheet
     FOLDER/instructions.txt
     FOLDER/sheets/annotator-1.csv   item, language, message, reply, a column per question, comment, sheet
-    FOLDER/pages/annotator-1.html   the same, to be judged in a browser (`mrs_datasets.audit.page`)
+    FOLDER/pages/annotator-1.html   the same, to be judged in a browser
 
 Completed sheets come back to FOLDER/sheets. Each row names its audit and annotator in the column `sheet`, so that the
 name of the file does not matter: browsers change it. Cells are made safe for spreadsheet programs
@@ -12,10 +12,13 @@ name of the file does not matter: browsers change it. Cells are made safe for sp
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import json
 from collections.abc import Sequence
 from dataclasses import asdict
+from html import escape
+from importlib import resources
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -23,15 +26,15 @@ import numpy as np
 from pydantic import Field, TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass
 
-from mrs_datasets.audit.page import audit_page
-from mrs_datasets.audit.questions import Kind, KindName, instructions
+from mrs_datasets.audit.questions import ANSWERS, Kind, KindName, instructions, language_name
 from mrs_datasets.audit.sampling import Drawn, Stratum, audited_languages, draw_sample
 from mrs_datasets.catalogue import STRICT
 from mrs_datasets.prepared.prepared import PreparedData
 from mrs_metrics.signature import package_version
 from mrs_suggest.common.errors import InputError, first_problem
 from mrs_suggest.common.io.files import atomic_folder, file_sha256
-from mrs_suggest.common.io.sheets import escaped, require_unfilled, restored, sheet_bytes, text_hash
+from mrs_suggest.common.io.sheets import RISKY, VALUE_WORDS, escaped, require_unfilled, restored, sheet_bytes, text_hash
+from mrs_suggest.common.text.text import visible
 
 KEY, SHEETS, PAGES, INSTRUCTIONS = "key.json", "sheets", "pages", "instructions.txt"
 FORMAT = "mrs data audit 1"  # in every key: the command that made it, and the version of its fields
@@ -193,3 +196,58 @@ def _cells(pair: Drawn) -> list[str]:
 
 def _hash(content: object) -> str:
     return hashlib.sha256(json.dumps(content).encode()).hexdigest()
+
+
+def audit_page(kind: Kind, title: str, sheet: str, file: str, rows: Sequence[tuple[Any, ...]]) -> str:
+    """The page; equal arguments give equal texts.
+
+    It needs no network: its content security policy lets it load nothing and run only its own script. It contains the
+    cells of the sheet unchanged, so that the sheet that it makes is the one that a spreadsheet program would fill in.
+
+    Args:
+        title: of the data set.
+        sheet: what the column `sheet` says.
+        file: the name under which the sheet is downloaded.
+        rows: item, language, message and reply, in the order of the sheet and as its cells.
+    """
+    names = ("item", "language", "message", "reply")
+    data = {
+        "sheet": sheet,
+        "file": file,
+        "columns": kind.columns,
+        "answers": ANSWERS,
+        "questions": [asdict(question) for question in kind.questions],
+        "languages": {code: language_name(code) for code in dict.fromkeys(row[1] for row in rows)},
+        "risky": RISKY,
+        "valueWords": VALUE_WORDS,
+        "items": [dict(zip(names, row, strict=True)) for row in rows],
+    }
+    style, script = _part("page.css"), _part("page.js")
+    policy = f"default-src 'none'; style-src {_source(style)}; script-src {_source(script)}; base-uri 'none'"
+    about = visible(f"{title}, {sheet.rpartition(', ')[2]}")
+    filled = {
+        "policy": escape(policy),
+        "title": escape(f"Data audit: {about}"),
+        "about": escape(about),
+        "sheet": escape(sheet),
+        "style": style,
+        "data": _json(data),
+        "script": script,
+    }
+    first, *rest = _part("page.html").split("{{")
+    parts = (part.partition("}}") for part in rest)
+    return first + "".join(filled[name] + text for name, _, text in parts)
+
+
+def _part(name: str) -> str:
+    return resources.files("mrs_datasets.audit").joinpath(name).read_text(encoding="utf-8").replace("\r\n", "\n")
+
+
+def _source(text: str) -> str:
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode('utf-8')).digest()).decode()}'"
+
+
+def _json(content: Any) -> str:
+    """JSON in ASCII that cannot end the element that it stands in."""
+    escapes = {ord(character): f"\\u{ord(character):04x}" for character in "<>&"}
+    return json.dumps(content).translate(escapes)

@@ -107,7 +107,8 @@ def describe(data: PreparedData, configs: list[str] | None = None) -> Iterator[S
             labels = {column: np.zeros(len(names), np.int64) for column, names in named.items()}
             for table in rows.iter(batch_size=BATCH_ROWS):
                 for column in columns:
-                    lengths[column] = _added(lengths[column], _lengths(table[column]))
+                    characters = pc.drop_null(pc.utf8_length(texts_of(table[column]))).to_numpy()
+                    lengths[column] = _added(lengths[column], characters)
                 for column in named:
                     labels[column] = _added(labels[column], _labels(table[column], named[column]))
             yield SplitDescription(
@@ -126,10 +127,6 @@ def texts_of(column: pa.ChunkedArray) -> pa.ChunkedArray:
     if pa.types.is_struct(column.type):
         column = pc.struct_field(column, "text")
     return column
-
-
-def _lengths(column: pa.ChunkedArray) -> NDArray[np.int64]:
-    return np.asarray(pc.drop_null(pc.utf8_length(texts_of(column))).to_numpy(), np.int64)
 
 
 def _labels(column: pa.ChunkedArray, names: tuple[str, ...]) -> NDArray[np.int64]:

@@ -121,14 +121,16 @@ def _front_matter(record: DatasetRecord, report: PreparedReport) -> dict[str, ob
         "language": [code for code in record.languages if code in present],
         "task_categories": list(record.task_categories),
         "tags": list(record.tags),
-        "configs": [_config_entry(config, splits, config == first) for config, splits in configs.items()],
+        "configs": [
+            {
+                "config_name": config,
+                "data_files": [{"split": split, "path": f"data/{config}/{split}-*.parquet"} for split in splits],
+                **({"default": True} if config == first else {}),
+            }
+            for config, splits in configs.items()
+        ],
         "dataset_info": [_info_entry(record, config, splits) for config, splits in configs.items()],
     }
-
-
-def _config_entry(config: str, splits: dict[str, SplitEntry], default: bool) -> dict[str, object]:
-    files = [{"split": split, "path": f"data/{config}/{split}-*.parquet"} for split in splits]
-    return {"config_name": config, "data_files": files, **({"default": True} if default else {})}
 
 
 def _info_entry(record: DatasetRecord, config: str, splits: dict[str, SplitEntry]) -> dict[str, object]:

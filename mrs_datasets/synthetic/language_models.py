@@ -6,7 +6,7 @@ import importlib.util
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
 
 from mrs_suggest.common.errors import InputError, MissingExtraError
@@ -58,14 +58,13 @@ def write_language_model(path: Path, seed: int = 0) -> None:
 
     It replaces lid.176 if that cannot be downloaded, but only for dumps of `write_dumps`.
     """
-    train_language_model(_sample_texts(), path, seed)
-
-
-def _sample_texts() -> Iterator[tuple[str, str]]:
     from mrs_datasets.prepared.prepared import open_prepared
 
-    sample = open_prepared("sample")
-    for language in LANGUAGES:
-        pairs = sample.load(language, "train")
-        for message, reply in zip(pairs["message"][:], pairs["reply"][:], strict=True):
-            yield from ((language, text) for text in (message, reply, f"{message} {reply}"))
+    pairs = {language: open_prepared("sample").load(language, "train").to_list() for language in LANGUAGES}
+    texts = (
+        (language, text)
+        for language, rows in pairs.items()
+        for row in rows
+        for text in (row["message"], row["reply"], f"{row['message']} {row['reply']}")
+    )
+    train_language_model(texts, path, seed)

@@ -100,8 +100,7 @@ CARD_KEYS = {"library_name": "library_name", "pipeline_tag": "pipeline_tag"}
 
 def tree(hub: LoopbackHub, request: Request, repository: Repository, rest: list[str]) -> Reply:
     folder = "/".join(rest[1:]).strip("/")
-    expand = request.flag("expand")
-    items = repository.items(rest[0], expand=expand)
+    items = repository.items(rest[0])
     if folder and items.get(folder, {}).get("type") != "directory":
         head = {"X-Repo-Commit": repository.sha(rest[0])}
         raise HubError(404, f'{folder} does not exist on "{rest[0]}"', "EntryNotFound", head)
@@ -114,8 +113,7 @@ def tree(hub: LoopbackHub, request: Request, repository: Repository, rest: list[
 
 def paths_info(hub: LoopbackHub, request: Request, repository: Repository, rest: list[str]) -> Reply:
     form = request.json() if "json" in request.content_type else parse_qs(request.body.decode())
-    expand = str(form.get("expand", [False])).lower().find("true") >= 0
-    items = repository.items(rest[0], expand=expand)
+    items = repository.items(rest[0])
     return answer([items[path.strip("/")] for path in form.get("paths", []) if path.strip("/") in items])
 
 

@@ -86,8 +86,8 @@ def read_blocks(path: Path, prompts_alone: bool = False, data: bytes | None = No
         else:
             if block:
                 yield block
-            prompt_id, prompt = _head(line)
-            if not prompt_id:
+            prompt_id, bar, prompt = line.partition("|")
+            if not bar or not prompt_id.startswith(ID_PREFIX) or is_blank(prompt):
                 raise InputError(f"{path}, line {number}: expected {ID_PREFIX}<md5>|prompt, found {line[:60]!r}.")
             block = Block(number, prompt_id, prompt, [])
             other = first.setdefault(prompt_id, number)
@@ -169,12 +169,6 @@ def _lines(path: Path, data: bytes | None) -> Iterator[tuple[int, str]]:
         with suppress(UnicodeDecodeError):
             return enumerate(data.decode().replace("\r\n", "\n").split("\n"), start=1)
     return read_lines(path, as_published=True, data=data)
-
-
-def _head(line: str) -> tuple[str, str]:
-    """The id and the text in a prompt's line; an empty id if it is not one."""
-    prompt_id, bar, prompt = line.partition("|")
-    return (prompt_id if bar and prompt_id.startswith(ID_PREFIX) and not is_blank(prompt) else ""), prompt
 
 
 def _weight(text: str) -> float:
