@@ -14,8 +14,15 @@ from mrs_datasets.prepared.writer import write_prepared
 from mrs_datasets.readers import Chunks
 from mrs_datasets.readers.archives import describe_nested, unpacked
 from mrs_datasets.readers.official import find_official_root, read_official
-from mrs_datasets.readers.pairs.own_pairs import PairOptions, is_pair_file, read_pair_files
-from mrs_datasets.readers.pairs.pair_sets import HUB_ID, is_saved_set, is_set_folder, read_set
+from mrs_datasets.readers.pairs.own_pairs import (
+    HUB_ID,
+    PairOptions,
+    is_pair_file,
+    is_saved_set,
+    is_set_folder,
+    read_pair_files,
+    read_set,
+)
 from mrs_datasets.readers.sample import BOOKS, SAMPLE_SOURCE, read_phrase_books
 from mrs_datasets.readers.siqa import read_siqa
 from mrs_datasets.readers.staple.staple import read_staple

@@ -283,6 +283,21 @@ def test_a_part_is_checked_without_an_error_and_described(
     assert "\nTable 3" in printed
 
 
+def test_an_installed_task_loads_by_name(
+    tmp_path: Path, write_tree: WriteTree, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from datasets import load_dataset
+
+    from mrs_datasets.prepared.install import install_dataset
+
+    monkeypatch.setattr("datasets.config.HF_DATASETS_CACHE", tmp_path / "cache")
+    write_tree(tmp_path / "source", {"NER/de.test": FILES["NER/de.test"]})
+    prepare("xglue", [str(tmp_path / "source")], tmp_path / "out")
+    install_dataset(tmp_path / "out", "xglue")
+    rows = load_dataset("xglue", "ner-de", split="test", cache_dir=str(tmp_path / "cache"))
+    assert rows.to_list() == ROWS["ner-de", "test"]
+
+
 @pytest.mark.parametrize(
     ("config", "split", "row", "rule"),
     [
