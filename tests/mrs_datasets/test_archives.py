@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import io
+import json
 import stat
 import struct
 import tarfile
@@ -19,8 +20,12 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from mrs_datasets.prepared import prepare as prepare_module
+from mrs_datasets.prepared.prepare import prepare
+from mrs_datasets.prepared.prepared import open_prepared
 from mrs_datasets.readers import archives
 from mrs_datasets.readers.archives import unpacked
+from mrs_suggest.cli.main import main
 from mrs_suggest.common.errors import InputError
 
 Files = dict[str, bytes]
@@ -393,3 +398,45 @@ def test_a_full_disk_leaves_nothing(kind: str, refusal, monkeypatch) -> None:
 
     monkeypatch.setattr(archives, "_write", full)
     assert "cannot unpack the archive (No space left on device)" in refusal(pack(kind, FILES.items()))
+
+
+# A data set from an archive, through the command.
+ROW = {"premise": "P.", "choice1": "A.", "choice2": "B.", "question": "cause", "label": 1, "idx": 0, "changed": False}
+VALIDATION = "xcopa-master/data/qu/val.qu.jsonl"
+XCOPA = {VALIDATION: json.dumps(ROW) + "\n", VALIDATION.replace("val", "test"): json.dumps(ROW) + "\n"}
+
+
+@pytest.mark.parametrize("kind", ["zip", "tgz"])
+def test_an_archive_gives_what_its_folder_gives(tmp_path: Path, kind: str) -> None:
+    source = tmp_path / f"x.{kind}"
+    source.write_bytes(pack(kind, [(name, text.encode()) for name, text in XCOPA.items()]))
+    prepare("xcopa", [str(source)], tmp_path / "out")
+    assert open_prepared(str(tmp_path / "out")).load("qu", "test").to_list() == [{**ROW, "question_corrected": "cause"}]
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["README.md", "data", "report.json"]
+
+
+@pytest.mark.parametrize(
+    ("files", "words"),
+    [
+        ({**XCOPA, VALIDATION: json.dumps({**ROW, "label": 2})}, f"x.zip/{VALIDATION}, line 1: expected 'label' to be"),
+        ({**XCOPA, "a/../../above.txt": ""}, "a/../../above.txt"),
+        ({**XCOPA, "zeros": "0" * ((1 << 20) + 1)}, "1 MiB"),
+        ({"inner/data.tar.gz": "x"}, "contains another archive (inner/data.tar.gz)"),
+        ({"a.txt": "x"}, "neither XCOPA's folder"),
+    ],
+    ids=["a broken row", "a path above", "a bomb", "an archive in an archive", "another data set"],
+)
+def test_a_bad_archive_is_one_sentence_and_leaves_nothing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch, files: dict[str, str], words: str
+) -> None:
+    # a limit of 1 MiB in place of 1 GiB
+    monkeypatch.setattr(
+        prepare_module, "unpacked", lambda archive, place, size: unpacked(archive, place, size >> 10)
+    )
+    source = tmp_path / "x.zip"
+    source.write_bytes(pack("zip", [(name, text.encode()) for name, text in files.items()]))
+    assert main(["data", "prepare", "xcopa", "--source", str(source), "--out", str(tmp_path / "out")]) == 2
+    out, err = capsys.readouterr()
+    assert (out, err.count("\n")) == ("", 1)
+    assert words in err
+    assert [path.name for path in tmp_path.iterdir()] == ["x.zip"]
