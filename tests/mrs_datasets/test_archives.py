@@ -430,9 +430,7 @@ def test_a_bad_archive_is_one_sentence_and_leaves_nothing(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch, files: dict[str, str], words: str
 ) -> None:
     # a limit of 1 MiB in place of 1 GiB
-    monkeypatch.setattr(
-        prepare_module, "unpacked", lambda archive, place, size: unpacked(archive, place, size >> 10)
-    )
+    monkeypatch.setattr(prepare_module, "unpacked", lambda archive, place, size: unpacked(archive, place, size >> 10))
     source = tmp_path / "x.zip"
     source.write_bytes(pack("zip", [(name, text.encode()) for name, text in files.items()]))
     assert main(["data", "prepare", "xcopa", "--source", str(source), "--out", str(tmp_path / "out")]) == 2

@@ -8,8 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from mrs_datasets.readers.copa_order import joined_by_text, labels_differ
 from mrs_suggest.common.errors import InputError
@@ -90,24 +88,6 @@ def test_a_row_that_no_translation_kept_is_named() -> None:
         joined = joined_by_text(renumbered(ENGLISH[::-1]), [[*ITALIAN[:3], lost]] * languages)
         assert joined.rows == ENGLISH
         assert joined.in_doubt == [3]
-
-
-texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
-
-
-@given(st.lists(st.tuples(texts, texts, texts), min_size=1, max_size=8), st.randoms(use_true_random=False))
-def test_any_texts_keep_all_rows_or_are_refused_with_a_sentence(content: Any, shuffler: random.Random) -> None:
-    rows = [row(number, *parts) for number, parts in enumerate(content)]
-    given = rows[:]
-    shuffler.shuffle(given)
-    given = renumbered(given)
-    try:
-        joined = joined_by_text(given, [rows])
-    except InputError:
-        return  # texts without words
-    assert sorted(found["idx"] for found in joined.rows) == list(range(len(rows)))
-    contents = [sorted((r["premise"], r["choice1"], r["choice2"]) for r in those) for those in (joined.rows, rows)]
-    assert contents[0] == contents[1]
 
 
 def read(path: Path) -> list[Row]:

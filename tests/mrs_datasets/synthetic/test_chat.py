@@ -6,6 +6,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -26,24 +27,26 @@ Tables = dict[tuple[str, str], list[dict[str, Any]]]
 
 
 @pytest.fixture(scope="module")
-def prepared(tmp_path_factory: pytest.TempPathFactory) -> PreparedData:
+def drawn() -> Drawn:
+    return draw_chat(SEED)
+
+
+@pytest.fixture(scope="module")
+def prepared(drawn: Drawn, tmp_path_factory: pytest.TempPathFactory) -> PreparedData:
     folder = tmp_path_factory.mktemp("chat") / "data"
-    prepare(CHAT, [f"synthetic:{SEED}"], folder)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(chat, "draw_chat", lambda seed: drawn)  # once is enough
+        prepare(CHAT, [f"synthetic:{SEED}"], folder)
     return open_prepared(str(folder))
 
 
 @pytest.fixture(scope="module")
 def tables(prepared: PreparedData) -> Tables:
     return {
-        (config, split): prepared.load(config, split).to_list()
+        (config, split): pq.read_table(prepared.files(config, split)).to_pylist()
         for config in prepared.configs()
         for split in prepared.splits(config)
     }
-
-
-@pytest.fixture(scope="module")
-def drawn() -> Drawn:
-    return draw_chat(SEED)
 
 
 def test_a_seed_gives_the_same_rows_and_another_seed_other_words(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -139,9 +139,11 @@ def drawn() -> Drawn:
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> PreparedData:
+def folder(drawn: Drawn, tmp_path_factory: pytest.TempPathFactory) -> PreparedData:
     out = tmp_path_factory.mktemp("synthetic") / "out"
-    prepare("synthetic-staple", [f"synthetic:{SEED}"], out)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(staple, "draw_prompts", lambda seed: drawn)  # once is enough
+        prepare("synthetic-staple", [f"synthetic:{SEED}"], out)
     return open_prepared(str(out))
 
 
