@@ -63,11 +63,7 @@ def split_pairs(
 
 
 def placed_pairs(
-    language: str,
-    pairs: Iterable[tuple[str, Pair]],
-    report: Report,
-    min_reply_count: int,
-    max_responses: int,
+    language: str, pairs: Iterable[tuple[str, Pair]], report: Report, min_reply_count: int, max_responses: int
 ) -> Chunks:
     """`split_pairs` for pairs that come with their split: (train, validation or test; pair)."""
     buffers: dict[str, list[Pair]] = {split: [] for split in SPLITS}
