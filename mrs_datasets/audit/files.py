@@ -26,7 +26,7 @@ import numpy as np
 from pydantic import Field, TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass
 
-from mrs_datasets.audit.questions import ANSWERS, Kind, KindName, instructions, language_name
+from mrs_datasets.audit.questions import ANSWERS, TEXTS, Kind, KindName, instructions, language_name
 from mrs_datasets.audit.sampling import Drawn, Stratum, audited_languages, draw_sample
 from mrs_datasets.catalogue import STRICT
 from mrs_datasets.prepared.prepared import PreparedData
@@ -210,7 +210,7 @@ def audit_page(kind: Kind, title: str, sheet: str, file: str, rows: Sequence[tup
         file: the name under which the sheet is downloaded.
         rows: item, language, message and reply, in the order of the sheet and as its cells.
     """
-    names = ("item", "language", "message", "reply")
+    names = ("item", "language", *TEXTS)
     data = {
         "sheet": sheet,
         "file": file,
@@ -225,15 +225,9 @@ def audit_page(kind: Kind, title: str, sheet: str, file: str, rows: Sequence[tup
     style, script = _part("page.css"), _part("page.js")
     policy = f"default-src 'none'; style-src {_source(style)}; script-src {_source(script)}; base-uri 'none'"
     about = visible(f"{title}, {sheet.rpartition(', ')[2]}")
-    filled = {
-        "policy": escape(policy),
-        "title": escape(f"Data audit: {about}"),
-        "about": escape(about),
-        "sheet": escape(sheet),
-        "style": style,
-        "data": _json(data),
-        "script": script,
-    }
+    shown = {"policy": policy, "title": f"Data audit: {about}", "about": about, "sheet": sheet}
+    filled = {name: escape(text) for name, text in shown.items()}
+    filled |= {"style": style, "data": _json(data), "script": script}
     first, *rest = _part("page.html").split("{{")
     parts = (part.partition("}}") for part in rest)
     return first + "".join(filled[name] + text for name, _, text in parts)

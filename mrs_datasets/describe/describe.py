@@ -45,14 +45,7 @@ class SplitDescription:
 
     def as_dict(self) -> dict[str, object]:
         """For JSON: quantiles instead of counts."""
-        lengths = {column: self.quantiles(column) for column in self.lengths}
-        return {
-            "config": self.config,
-            "split": self.split,
-            "rows": self.rows,
-            "lengths": lengths,
-            "labels": self.labels,
-        }
+        return {**vars(self), "lengths": {column: self.quantiles(column) for column in self.lengths}}
 
 
 def length_quantiles(counts: NDArray[np.int64]) -> list[int]:
@@ -111,13 +104,8 @@ def describe(data: PreparedData, configs: list[str] | None = None) -> Iterator[S
                     lengths[column] = _added(lengths[column], characters)
                 for column in named:
                     labels[column] = _added(labels[column], _labels(table[column], named[column]))
-            yield SplitDescription(
-                config,
-                split,
-                len(rows),
-                lengths,
-                {c: dict(zip(named[c], counts.tolist(), strict=False)) for c, counts in labels.items()},
-            )
+            found = {c: dict(zip(named[c], counts.tolist(), strict=False)) for c, counts in labels.items()}
+            yield SplitDescription(config, split, len(rows), lengths, found)
 
 
 def texts_of(column: pa.ChunkedArray) -> pa.ChunkedArray:
