@@ -47,14 +47,7 @@ class Drawn:
 
 
 def audited_languages(data: PreparedData, chosen: Sequence[str] | None) -> list[str]:
-    """The languages of the audit, in the order of the data set.
-
-    Args:
-        chosen: codes; None for all.
-
-    Raises:
-        InputError: the data set has no message-reply pairs, or a code is unknown or not in it.
-    """
+    """The chosen languages (None for all) in the order of the data set, which must have message-reply pairs of them."""
     if (name := data.data_set()) != MRS.name:
         raise InputError(f"{data.name}: an audit needs message-reply pairs; this is {name}.")
     have = data.languages()
@@ -107,9 +100,6 @@ def draw_sample(
 
     Args:
         examples: in all, or per language (`Kind.per_language`).
-
-    Raises:
-        InputError: the languages have no pairs.
     """
     tables = {(code, split): data.load(code, split) for code in languages for split in data.splits(code)}
     sizes = {part: len(rows) for part, rows in tables.items()}

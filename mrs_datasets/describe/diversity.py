@@ -1,6 +1,7 @@
 """Diversity of a sample of languages: typology, family and geography (Ponti et al. 2020, section 2 and Table 2).
 
-InputError: a sample without a language, or with one twice.
+InputError: a sample without a language or with one twice, an unknown language or one that the table of features lacks,
+or a line of the table that is invalid.
 """
 
 from __future__ import annotations
@@ -80,9 +81,6 @@ def typology_index(vectors: Iterable[Vector]) -> float:
     Args:
         vectors: one per language: feature -> 0, 1, or None (also nan, or left out) if unknown; see `language_vectors`.
 
-    Raises:
-        InputError: no language, no feature with a known value, or a value other than 0 and 1.
-
     >>> typology_index([{"SVO": 1, "tone": 0}, {"SVO": 0, "tone": 0}])
     0.5
     """
@@ -108,12 +106,8 @@ def sample_indices(
     """The indices of a sample of languages: `typology`, `family` and `geography`.
 
     Args:
-        codes: the codes of the languages.
         table: of `read_uriel`; without one, `typology` is None.
         where: the table's file, for error messages.
-
-    Raises:
-        InputError: an unknown language, or see `language_vectors` and the indices.
     """
     languages = [require_known(code, "languages") for code in codes]
     return {
@@ -131,9 +125,6 @@ def read_uriel(path: Path) -> dict[str, dict[str, float | None]]:
 
     Returns:
         Code in lower case -> feature -> 0.0, 1.0 or None, in the order of the file.
-
-    Raises:
-        InputError: the file cannot be read, or a line is invalid; the sentence names it.
     """
     lines = [(f"{path}, line {number}", line) for number, line in read_lines(path) if line.strip()]
     if not lines:

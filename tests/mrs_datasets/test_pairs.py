@@ -125,8 +125,6 @@ def test_the_size_of_the_chunks_changes_nothing(write_tree, rows, tmp_path, monk
 @pytest.mark.parametrize(
     ("files", "words"),
     [
-        ({"en.tsv": "a\tb\nno tab\n"}, ["en.tsv, line 2"]),
-        ({"en.tsv": GOOD, "es.tsv": b"a\tb\n\xff\tb\n"}, ["es.tsv, line 2", "UTF-8"]),
         ({"en.tsv": GOOD, "en.tsv.gz": GOOD}, ["en.tsv", "more than one file for en"]),
         ({"en.tsv": GOOD, "english.tsv": "a\tb\n"}, ["english.tsv", "unknown language 'english'"]),
         ({"mt-xx.tsv": "a\tb\n"}, ["mt-xx.tsv", "unknown language 'xx'"]),
