@@ -38,7 +38,7 @@ REFERENCES = "train.en_ja.aws_baseline.pred.txt"
 
 def make_track(folder: Path, n_translations: int, seed: int = SEED) -> None:
     """Write the gold file and the references of the workload that the module's docstring describes."""
-    from mrs_datasets.describe.staple_statistics import lrf_weights
+    from mrs_datasets.describe.paper_tables import lrf_weights
 
     draw = random.Random(seed)
     letters = [chr(code) for code in (*range(0x3042, 0x3093), *range(0x4E00, 0x4F00))]

@@ -37,7 +37,7 @@ RUNS = 5
 
 def make_files(folder: Path, n_translations: int, seed: int = SEED) -> tuple[Path, Path]:
     """Write the gold and the prediction file of the workload that the module's docstring describes."""
-    from mrs_datasets.describe.staple_statistics import lrf_weights
+    from mrs_datasets.describe.paper_tables import lrf_weights
 
     draw = random.Random(seed)
     letters = "aaabcdeeefghiiijlmnoooprsttuuvzáãâçéêíóõú"

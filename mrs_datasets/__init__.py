@@ -31,15 +31,4 @@ __all__ = [
     "read_record",
 ]
 if not TYPE_CHECKING:  # else a type checker would accept any name of the package
-    __getattr__, __dir__ = lazy_names(
-        __name__,
-        {
-            **dict.fromkeys(["DatasetRecord", "catalogued", "read_record"], "catalogue"),
-            **dict.fromkeys(["PreparedData", "open_prepared"], "prepared.prepared"),
-            "check_prepared": "check.check:check",
-            "describe_prepared": "describe.describe:describe",
-            "install_dataset": "prepared.install",
-            "prepare_dataset": "prepared.prepare:prepare",
-            "prepare_mrs": "prepared.prepare",
-        },
-    )
+    __getattr__, __dir__ = lazy_names(__name__)

@@ -13,7 +13,7 @@ import yaml
 from pydantic import AfterValidator, BeforeValidator, ConfigDict, TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass
 
-from mrs_suggest.common.errors import InputError
+from mrs_suggest.common.errors import InputError, first_problem
 from mrs_suggest.common.text.languages import KNOWN, Language, find_language, is_made_up, require_known
 
 if TYPE_CHECKING:
@@ -29,11 +29,7 @@ STRICT = ConfigDict(extra="forbid")
 
 
 def list_entries(dtype: str) -> str | dict[str, str]:
-    """The type of a list column's entries, or of each of their fields.
-
-    Raises:
-        ValueError: not a list type.
-    """
+    """The type of a list column's entries, or of each of their fields; ValueError if it is not a list type."""
     entries = dtype.removeprefix(LIST)
     plain = set(DTYPES) - {"class_label"}
     if entries in plain:
@@ -213,10 +209,7 @@ class DatasetRecord:
     like: str = ""
 
     def covering(self, configs: Iterable[str]) -> DatasetRecord:
-        """The record with the languages of these configs after its own; names that do not match a kind are ignored.
-
-        Without `open_languages` it is the record itself.
-        """
+        """The record with the languages of these configs too, if `open_languages`; other names are ignored."""
         if not self.open_languages:
             return self
         own = {config for config, _, _ in self.configs()}
@@ -291,21 +284,6 @@ def parse_record(text: str, where: str) -> DatasetRecord:
         for problem in _problems(record, kind):
             raise InputError(f"{where}, kinds, {name}: {problem}.")
     return record
-
-
-def first_problem(error: ValidationError) -> str:
-    """The first problem that pydantic found, in words: the path to the field, and what is wrong with it."""
-    problem = error.errors()[0]
-    path = [str(part) for part in problem["loc"]]
-    for kind, what in (("missing", "missing"), ("unexpected", "unknown"), ("extra", "unknown")):
-        if problem["type"].startswith(kind):
-            *path, name = path
-            return ": ".join([*filter(None, [", ".join(path)]), f"{what} field {name!r}"])
-    said = problem["msg"].removeprefix("Value error, ")
-    said = f"{said[0].lower()}{said[1:]}"
-    if problem["type"] not in ("value_error", "json_invalid"):
-        said += f", found {str(problem['input'])[:60]!r}"
-    return ": ".join([*filter(None, [", ".join(path)]), said])
 
 
 def _kinds_in(model: DatasetRecord, languages: Iterable[str]) -> dict[str, Kind]:

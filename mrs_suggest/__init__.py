@@ -30,14 +30,4 @@ __all__ = [
     "build_dual_encoder",
 ]
 if not TYPE_CHECKING:  # a type checker would accept every name of the package
-    __getattr__, __dir__ = lazy_names(
-        __name__,
-        {
-            "Decoding": "models.generation.decoding.settings",
-            "Generator": "models.generation.generator",
-            **dict.fromkeys(["Ranker", "Suggestion", "System"], "suggest.answering"),
-            "ResponseIndex": "suggest.index.response_index",
-            "Suggester": "suggest.suggester",
-            "build_dual_encoder": "models.retrieval.dual_encoder",
-        },
-    )
+    __getattr__, __dir__ = lazy_names(__name__)

@@ -3,7 +3,7 @@
     FOLDER/key.json                 the data, the sample, hashes of every text and sheet
     FOLDER/instructions.txt
     FOLDER/sheets/annotator-1.csv   item, language, message, reply, a column per question, comment, sheet
-    FOLDER/pages/annotator-1.html   the same, to be judged in a browser (`mrs_datasets.audit.page`)
+    FOLDER/pages/annotator-1.html   the same, to be judged in a browser
 
 Completed sheets come back to FOLDER/sheets. Each row names its audit and annotator in the column `sheet`, so that the
 name of the file does not matter: browsers change it. Cells are made safe for spreadsheet programs
@@ -12,10 +12,13 @@ name of the file does not matter: browsers change it. Cells are made safe for sp
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import json
 from collections.abc import Sequence
 from dataclasses import asdict
+from html import escape
+from importlib import resources
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -23,15 +26,15 @@ import numpy as np
 from pydantic import Field, TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass
 
-from mrs_datasets.audit.page import audit_page
-from mrs_datasets.audit.questions import Kind, KindName, instructions
+from mrs_datasets.audit.questions import ANSWERS, TEXTS, Kind, KindName, instructions, language_name
 from mrs_datasets.audit.sampling import Drawn, Stratum, audited_languages, draw_sample
-from mrs_datasets.catalogue import STRICT, first_problem
+from mrs_datasets.catalogue import STRICT
 from mrs_datasets.prepared.prepared import PreparedData
 from mrs_metrics.signature import package_version
-from mrs_suggest.common.errors import InputError
+from mrs_suggest.common.errors import InputError, first_problem
 from mrs_suggest.common.io.files import atomic_folder, file_sha256
-from mrs_suggest.common.io.sheets import escaped, require_unfilled, restored, sheet_bytes, text_hash
+from mrs_suggest.common.io.sheets import RISKY, VALUE_WORDS, escaped, require_unfilled, restored, sheet_bytes, text_hash
+from mrs_suggest.common.text.text import visible
 
 KEY, SHEETS, PAGES, INSTRUCTIONS = "key.json", "sheets", "pages", "instructions.txt"
 FORMAT = "mrs data audit 1"  # in every key: the command that made it, and the version of its fields
@@ -55,7 +58,7 @@ class Item:
     language: str
     split: str
     row: int
-    texts: tuple[str, str]
+    texts: tuple[str, ...]
 
 
 @dataclass(frozen=True, config=STRICT)
@@ -121,6 +124,7 @@ def make_audit(
         require_unfilled(out / SHEETS, read_key(out).files, out)
     with atomic_folder(out, overwrite, marker=KEY) as folder:
         strata, drawn = draw_sample(data, codes, kind, examples, seed)
+        passes = [entry["name"] for entry in data.report().get("passes", [])]
         cells = {number: _cells(pair) for number, pair in enumerate(drawn, start=1)}
         sample = _hash([[asdict(pair) for pair in drawn]])
         key = Key(
@@ -129,13 +133,13 @@ def make_audit(
             examples=examples,
             seed=seed,
             version=package_version(),
-            data=_facts(data, codes),
+            data={**data.identity(codes), "title": data.title(), "passes": passes},
             sample=sample,
             cut=sum(len(text) > MOST_CHARACTERS for pair in drawn for text in (pair.message, pair.reply)),
             strata=tuple(strata),
             files={},
             items=tuple(
-                Item(number, pair.language, pair.split, pair.row, _hashes(cells[number]))
+                Item(number, pair.language, pair.split, pair.row, tuple(text_hash(restored(c)) for c in cells[number]))
                 for number, pair in enumerate(drawn, start=1)
             ),
         )
@@ -144,11 +148,7 @@ def make_audit(
 
 
 def read_key(folder: Path) -> Key:
-    """Read the key of a folder that `make_audit` wrote.
-
-    Raises:
-        InputError: the key is missing or damaged.
-    """
+    """Read the key of a folder that `make_audit` wrote; InputError if it is missing or damaged."""
     path = folder / KEY
     if not path.is_file():
         raise InputError(f"{folder} has no {KEY}; expected a folder that `mrs data audit make` wrote.")
@@ -164,7 +164,7 @@ def read_key(folder: Path) -> Key:
         ) from None
 
 
-def _write(folder: Path, key: Key, kind: Kind, cells: dict[int, tuple[str, str]], annotators: int) -> None:
+def _write(folder: Path, key: Key, kind: Kind, cells: dict[int, list[str]], annotators: int) -> None:
     (folder / SHEETS).mkdir()
     (folder / PAGES).mkdir()
     (folder / INSTRUCTIONS).write_text(instructions(kind, key.languages), encoding="utf-8")
@@ -189,23 +189,59 @@ def _ordered(key: Key, annotator: int) -> list[Item]:
     return sorted((key.items[place] for place in places), key=lambda item: key.languages.index(item.language))
 
 
-def _cells(pair: Drawn) -> tuple[str, str]:
-    message, reply = (
-        escaped(text if len(text) <= MOST_CHARACTERS else text[:MOST_CHARACTERS] + CUT)
-        for text in (pair.message, pair.reply)
-    )
-    return message, reply
-
-
-def _hashes(cells: tuple[str, str]) -> tuple[str, str]:
-    message, reply = (text_hash(restored(cell)) for cell in cells)
-    return message, reply
-
-
-def _facts(data: PreparedData, languages: Sequence[str]) -> dict[str, Any]:
-    passes = [entry["name"] for entry in data.report().get("passes", [])]
-    return {**data.identity(languages), "title": data.title(), "passes": passes}
+def _cells(pair: Drawn) -> list[str]:
+    texts = (pair.message, pair.reply)
+    return [escaped(text if len(text) <= MOST_CHARACTERS else text[:MOST_CHARACTERS] + CUT) for text in texts]
 
 
 def _hash(content: object) -> str:
     return hashlib.sha256(json.dumps(content).encode()).hexdigest()
+
+
+def audit_page(kind: Kind, title: str, sheet: str, file: str, rows: Sequence[tuple[Any, ...]]) -> str:
+    """The page; equal arguments give equal texts.
+
+    It needs no network: its content security policy lets it load nothing and run only its own script. It contains the
+    cells of the sheet unchanged, so that the sheet that it makes is the one that a spreadsheet program would fill in.
+
+    Args:
+        title: of the data set.
+        sheet: what the column `sheet` says.
+        file: the name under which the sheet is downloaded.
+        rows: item, language, message and reply, in the order of the sheet and as its cells.
+    """
+    names = ("item", "language", *TEXTS)
+    data = {
+        "sheet": sheet,
+        "file": file,
+        "columns": kind.columns,
+        "answers": ANSWERS,
+        "questions": [asdict(question) for question in kind.questions],
+        "languages": {code: language_name(code) for code in dict.fromkeys(row[1] for row in rows)},
+        "risky": RISKY,
+        "valueWords": VALUE_WORDS,
+        "items": [dict(zip(names, row, strict=True)) for row in rows],
+    }
+    style, script = _part("page.css"), _part("page.js")
+    policy = f"default-src 'none'; style-src {_source(style)}; script-src {_source(script)}; base-uri 'none'"
+    about = visible(f"{title}, {sheet.rpartition(', ')[2]}")
+    shown = {"policy": policy, "title": f"Data audit: {about}", "about": about, "sheet": sheet}
+    filled = {name: escape(text) for name, text in shown.items()}
+    filled |= {"style": style, "data": _json(data), "script": script}
+    first, *rest = _part("page.html").split("{{")
+    parts = (part.partition("}}") for part in rest)
+    return first + "".join(filled[name] + text for name, _, text in parts)
+
+
+def _part(name: str) -> str:
+    return resources.files("mrs_datasets.audit").joinpath(name).read_text(encoding="utf-8").replace("\r\n", "\n")
+
+
+def _source(text: str) -> str:
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode('utf-8')).digest()).decode()}'"
+
+
+def _json(content: Any) -> str:
+    """JSON in ASCII that cannot end the element that it stands in."""
+    escapes = {ord(character): f"\\u{ord(character):04x}" for character in "<>&"}
+    return json.dumps(content).translate(escapes)

@@ -47,14 +47,7 @@ class Drawn:
 
 
 def audited_languages(data: PreparedData, chosen: Sequence[str] | None) -> list[str]:
-    """The languages of the audit, in the order of the data set.
-
-    Args:
-        chosen: codes; None for all.
-
-    Raises:
-        InputError: the data set has no message-reply pairs, or a code is unknown or not in it.
-    """
+    """The chosen languages (None for all) in the order of the data set, which must have message-reply pairs of them."""
     if (name := data.data_set()) != MRS.name:
         raise InputError(f"{data.name}: an audit needs message-reply pairs; this is {name}.")
     have = data.languages()
@@ -107,9 +100,6 @@ def draw_sample(
 
     Args:
         examples: in all, or per language (`Kind.per_language`).
-
-    Raises:
-        InputError: the languages have no pairs.
     """
     tables = {(code, split): data.load(code, split) for code in languages for split in data.splits(code)}
     sizes = {part: len(rows) for part, rows in tables.items()}
@@ -122,7 +112,8 @@ def draw_sample(
         seen = {(pair.message, pair.reply) for pair in drawn if pair.language == language}
         own: list[Drawn] = []
         rows = tables[part].select_columns(list(TEXTS))
-        order = _shuffled(len(rows), _generator(seed, f"{language}/{split}"))
+        name = hashlib.sha256(f"{language}/{split}".encode()).digest()[:8]
+        order = _shuffled(len(rows), np.random.default_rng([seed, int.from_bytes(name, "big")]))
         while len(own) < count and (places := list(islice(order, count - len(own)))):
             found = rows[places]
             for place, *texts in zip(places, *(found[column] for column in TEXTS), strict=True):
@@ -133,10 +124,6 @@ def draw_sample(
         drawn += own
         strata.append(Stratum(language, split, sizes[part], len(own)))
     return strata, drawn
-
-
-def _generator(seed: int, name: str) -> np.random.Generator:
-    return np.random.default_rng([seed, int.from_bytes(hashlib.sha256(name.encode()).digest()[:8], "big")])
 
 
 def _shuffled(size: int, generator: np.random.Generator) -> Iterator[int]:

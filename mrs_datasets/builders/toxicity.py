@@ -17,11 +17,10 @@ from mrs_datasets.builders.passes import OF_WRITING, Rows, cached_answers, range
 from mrs_datasets.builders.pipeline.checked_files import damaged, read_array, write_array
 from mrs_datasets.builders.pipeline.stages import Advance, Shard, ShardCounts
 from mrs_datasets.builders.reddit.cleaning.masks import mask
-from mrs_datasets.prepared.pass_tables import REJECTS
 from mrs_datasets.prepared.prepared import PreparedData
-from mrs_datasets.prepared.report import PassEntry, PreparedReport
-from mrs_datasets.prepared.rewriting import rewrite
+from mrs_datasets.prepared.report import REJECTS, PassEntry, PreparedReport
 from mrs_datasets.prepared.schema import MRS, SPLITS, responses_config
+from mrs_datasets.prepared.writer import rewrite
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.common.io.storage import Location
 from mrs_suggest.common.io.text_cache import TextCache

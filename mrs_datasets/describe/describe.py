@@ -45,14 +45,7 @@ class SplitDescription:
 
     def as_dict(self) -> dict[str, object]:
         """For JSON: quantiles instead of counts."""
-        lengths = {column: self.quantiles(column) for column in self.lengths}
-        return {
-            "config": self.config,
-            "split": self.split,
-            "rows": self.rows,
-            "lengths": lengths,
-            "labels": self.labels,
-        }
+        return {**vars(self), "lengths": {column: self.quantiles(column) for column in self.lengths}}
 
 
 def length_quantiles(counts: NDArray[np.int64]) -> list[int]:
@@ -91,11 +84,7 @@ def selected_configs(data: PreparedData, configs: list[str] | None) -> list[str]
 
 
 def describe(data: PreparedData, configs: list[str] | None = None) -> Iterator[SplitDescription]:
-    """Yield a description of every split of every config, or of the named configs, in one pass over each.
-
-    Raises:
-        InputError: the data lack a named config.
-    """
+    """Yield a description of every split of every config, or of the named configs, in one pass over each."""
     record = data.record()
     for config in selected_configs(data, configs):
         columns = list(text_columns(record, config))
@@ -111,16 +100,12 @@ def describe(data: PreparedData, configs: list[str] | None = None) -> Iterator[S
             labels = {column: np.zeros(len(names), np.int64) for column, names in named.items()}
             for table in rows.iter(batch_size=BATCH_ROWS):
                 for column in columns:
-                    lengths[column] = _added(lengths[column], _lengths(table[column]))
+                    characters = pc.drop_null(pc.utf8_length(texts_of(table[column]))).to_numpy()
+                    lengths[column] = _added(lengths[column], characters)
                 for column in named:
                     labels[column] = _added(labels[column], _labels(table[column], named[column]))
-            yield SplitDescription(
-                config,
-                split,
-                len(rows),
-                lengths,
-                {c: dict(zip(named[c], counts.tolist(), strict=False)) for c, counts in labels.items()},
-            )
+            found = {c: dict(zip(named[c], counts.tolist(), strict=False)) for c, counts in labels.items()}
+            yield SplitDescription(config, split, len(rows), lengths, found)
 
 
 def texts_of(column: pa.ChunkedArray) -> pa.ChunkedArray:
@@ -130,10 +115,6 @@ def texts_of(column: pa.ChunkedArray) -> pa.ChunkedArray:
     if pa.types.is_struct(column.type):
         column = pc.struct_field(column, "text")
     return column
-
-
-def _lengths(column: pa.ChunkedArray) -> NDArray[np.int64]:
-    return np.asarray(pc.drop_null(pc.utf8_length(texts_of(column))).to_numpy(), np.int64)
 
 
 def _labels(column: pa.ChunkedArray, names: tuple[str, ...]) -> NDArray[np.int64]:

@@ -1,4 +1,8 @@
-"""Diversity of a sample of languages: typology, family and geography (Ponti et al. 2020, section 2 and Table 2)."""
+"""Diversity of a sample of languages: typology, family and geography (Ponti et al. 2020, section 2 and Table 2).
+
+InputError: a sample without a language or with one twice, an unknown language or one that the table of features lacks,
+or a line of the table that is invalid.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +15,7 @@ from pathlib import Path
 
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.common.io.lines import read_lines
-from mrs_suggest.common.text.languages import KNOWN, Language, require_known
+from mrs_suggest.common.text.languages import Language, require_known
 
 MISSING = {"", "--", "?", "nan"}  # `--` in URIEL's own tables, `nan` as pandas may write it
 
@@ -33,11 +37,6 @@ class Benchmark:
     family: float
     geography: float
 
-    @property
-    def languages(self) -> list[Language]:
-        """The languages in the order of `codes`."""
-        return [KNOWN[code] for code in self.codes]
-
 
 BENCHMARKS: dict[str, Benchmark] = {
     name: Benchmark(tuple(codes.split()), *figures)
@@ -55,9 +54,6 @@ BENCHMARKS: dict[str, Benchmark] = {
 def family_index(languages: Sequence[Language]) -> float:
     """Distinct families per language, in (0, 1]; 1 if no two languages are related (section 2).
 
-    Raises:
-        InputError: no language, or a repeated one.
-
     >>> round(family_index([KNOWN[code] for code in ("de", "nl", "ja")]), 3)
     0.667
     """
@@ -68,9 +64,6 @@ def geography_index(languages: Sequence[Language]) -> float:
     """Entropy in bits of the distribution over the six macro-areas of WALS, in [0, log2 6] (section 2).
 
     Table 2 gives the range as [0, ln 6], but only bits give its figures.
-
-    Raises:
-        InputError: no language, or a repeated one.
 
     >>> geography_index([KNOWN[code] for code in ("de", "sw")])
     1.0
@@ -87,9 +80,6 @@ def typology_index(vectors: Iterable[Vector]) -> float:
 
     Args:
         vectors: one per language: feature -> 0, 1, or None (also nan, or left out) if unknown; see `language_vectors`.
-
-    Raises:
-        InputError: no language, no feature with a known value, or a value other than 0 and 1.
 
     >>> typology_index([{"SVO": 1, "tone": 0}, {"SVO": 0, "tone": 0}])
     0.5
@@ -116,12 +106,8 @@ def sample_indices(
     """The indices of a sample of languages: `typology`, `family` and `geography`.
 
     Args:
-        codes: the codes of the languages.
         table: of `read_uriel`; without one, `typology` is None.
         where: the table's file, for error messages.
-
-    Raises:
-        InputError: an unknown language, or see `language_vectors` and the indices.
     """
     languages = [require_known(code, "languages") for code in codes]
     return {
@@ -139,35 +125,25 @@ def read_uriel(path: Path) -> dict[str, dict[str, float | None]]:
 
     Returns:
         Code in lower case -> feature -> 0.0, 1.0 or None, in the order of the file.
-
-    Raises:
-        InputError: the file cannot be read, or a line is invalid; the sentence names it.
     """
-    features: list[str] = []
+    lines = [(f"{path}, line {number}", line) for number, line in read_lines(path) if line.strip()]
+    if not lines:
+        raise InputError(f"{path}: the file is empty; expected a header `code,FEATURE,...` and a line per language.")
+    where, header = lines[0]
+    delimiter = "\t" if "\t" in header else ","
+    first, *features = _cells(where, header, delimiter)
+    if first.lower() != "code" or not features or not all(features):
+        raise InputError(
+            f"{where}: expected a header of `code` and the name of at least one feature, separated by commas "
+            f"or tabs; found {header[:60]!r}."
+        )
+    feature, times = Counter(features).most_common(1)[0]
+    if times > 1:
+        raise InputError(f"{where}: the header has the feature {feature!r} {times} times; name each once.")
     table: dict[str, dict[str, float | None]] = {}
-    delimiter = ","
-    for number, line in read_lines(path):
-        if line.isspace() or not line:
-            continue
-        where = f"{path}, line {number}"
-        if not features and "\t" in line:
-            delimiter = "\t"
-        try:
-            code, *cells = (cell.strip() for cell in next(csv.reader([line], delimiter=delimiter, strict=True)))
-        except csv.Error as error:
-            raise InputError(f"{where}: not a line of a CSV or TSV table ({error}).") from None
+    for where, line in lines[1:]:
+        code, *cells = _cells(where, line, delimiter)
         code = code.lower()
-        if not features:
-            if code != "code" or not cells or not all(cells):
-                raise InputError(
-                    f"{where}: expected a header of `code` and the name of at least one feature, separated by commas "
-                    f"or tabs; found {line[:60]!r}."
-                )
-            feature, times = Counter(cells).most_common(1)[0]
-            if times > 1:
-                raise InputError(f"{where}: the header has the feature {feature!r} {times} times; name each once.")
-            features = cells
-            continue
         if len(cells) != len(features):
             raise InputError(
                 f"{where}: expected a code and {len(features)} values, one for each feature of the header, "
@@ -176,20 +152,21 @@ def read_uriel(path: Path) -> dict[str, dict[str, float | None]]:
         if not code or code in table:
             problem = f"the language {code!r} has a line already" if code else "the line has no language code"
             raise InputError(f"{where}: {problem}; expected one line per language, which starts with its code.")
-        table[code] = {
-            feature: _value(f"{where}, {feature}", cell) for feature, cell in zip(features, cells, strict=True)
-        }
-    if not features:
-        raise InputError(f"{path}: the file is empty; expected a header `code,FEATURE,...` and a line per language.")
+        table[code] = {name: _value(f"{where}, {name}", cell) for name, cell in zip(features, cells, strict=True)}
     return table
+
+
+def _cells(where: str, line: str, delimiter: str) -> list[str]:
+    try:
+        return [cell.strip() for cell in next(csv.reader([line], delimiter=delimiter, strict=True))]
+    except csv.Error as error:
+        raise InputError(f"{where}: not a line of a CSV or TSV table ({error}).") from None
 
 
 def language_vectors(table: Mapping[str, Vector], languages: Sequence[Language], where: str | Path) -> list[Vector]:
     """The rows of the languages in a table of `read_uriel`, by ISO 639-3 code or, if that is missing, by BCP-47.
 
-    Raises:
-        InputError: no language, a repeated one, or the table lacks rows; the sentence starts with `where` and names
-            all of them.
+    InputError: the table lacks rows (the sentence starts with `where`), or a language is repeated.
     """
     rows = {one.code: table.get(one.iso3, table.get(one.code)) for one in _distinct(languages)}
     absent = [f"{one.name} ({one.iso3} or {one.code})" for one in languages if rows[one.code] is None]

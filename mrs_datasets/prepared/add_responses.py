@@ -10,13 +10,12 @@ from pathlib import Path
 import pyarrow as pa
 
 from mrs_datasets.check.findings import batches
-from mrs_datasets.prepared.prepare import MARKER
 from mrs_datasets.prepared.prepared import PreparedData, open_prepared
-from mrs_datasets.prepared.report import PreparedReport
+from mrs_datasets.prepared.report import REPORT, PreparedReport
 from mrs_datasets.prepared.responses import MAX_RESPONSES, PAPER_MIN_REPLY_COUNT, response_table
-from mrs_datasets.prepared.rewriting import rewrite
 from mrs_datasets.prepared.schema import MRS, SPLITS, responses_config
 from mrs_datasets.prepared.soundness import require_values, row_of
+from mrs_datasets.prepared.writer import rewrite
 from mrs_datasets.readers.official import RESPONSE_FILE, RESPONSE_FOLDER, read_responses
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.common.io.files import atomic_folder
@@ -76,7 +75,7 @@ def add_responses(
         kept = [note for note in report.get("notes", []) if not note.startswith(absent)]
         report["notes"] = [*kept, *notes.values()]
 
-    with atomic_folder(out or folder, overwrite or out is None, MARKER) as new:
+    with atomic_folder(out or folder, overwrite or out is None, REPORT) as new:
         changed = {(responses_config(code), "train"): lambda code=code: tables(code) for code in chosen}
         return rewrite(folder, new, data.report(), MRS, changed, finish)
 

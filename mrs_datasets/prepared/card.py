@@ -7,8 +7,15 @@ from collections.abc import Sequence
 from typing import Any
 
 from mrs_datasets.catalogue import LANGUAGE, DatasetRecord, Kind
-from mrs_datasets.prepared.pass_tables import pass_notes, pass_tables
-from mrs_datasets.prepared.report import DROPPED, Configs, PassEntry, PreparedReport, SplitEntry
+from mrs_datasets.prepared.report import (
+    DROPPED,
+    Configs,
+    PassEntry,
+    PreparedReport,
+    SplitEntry,
+    pass_notes,
+    pass_tables,
+)
 from mrs_suggest.common.report.cards import markdown_table, render_card
 
 MANY_KINDS = 8  # chosen: more columns than that are not read
@@ -30,29 +37,29 @@ def dataset_card(record: DatasetRecord, report: PreparedReport) -> str:
         for found in report.get("findings", [])
         if not found["finding"].startswith(DROPPED)
     ]
-    kinds = [kind for kind in record.kinds.values() if not kind.on_demand or _has(record, configs, kind)]
-    columns = {name: column for name, column in record.columns.items() if any(name in kind.columns for kind in kinds)}
+    there = [record.kind_of(config) for config in configs]
+    kinds = {name: kind for name, kind in record.kinds.items() if not kind.on_demand or kind in there}
+    used = {name for kind in kinds.values() for name in kind.columns}
+    columns = {name: column for name, column in record.columns.items() if name in used}
     notes = dropped + [f"- {note}" for note in report["notes"]]
+    licence = f"Licence: `{variant.licence}`."
+    if variant.licence == UNKNOWN:
+        licence = "The licence is not stated: ask before you pass a copy on."
     values = {
         "title": variant.title,
         "about": variant.about,
         "here": HERE,
         "config": next(iter(configs)),
-        "configs_table": _configs_table(record, configs),
-        "kinds": "\n".join(f"- `{kind.shown}`: {kind.about}" for kind in kinds),
+        "configs_table": _configs_table(record, kinds, configs),
+        "kinds": "\n".join(f"- `{kind.shown}`: {kind.about}" for kind in kinds.values()),
         "columns_table": "\n".join(
             ["| column | type | meaning |", "| --- | --- | --- |"]
             + [f"| `{name}` | {column.dtype} | {column.meaning} |" for name, column in columns.items()]
         ),
         "layout": "\n".join(f"- `{path}`: {holds}" for path, holds in variant.layout.items()),
         "revision": variant.revision,
-        "licence": f"Licence: `{variant.licence}`."
-        if variant.licence != UNKNOWN
-        else "The licence is not stated: ask before you pass a copy on.",
-        "limits": variant.limits,
-        "uses": variant.uses,
-        "curation": variant.curation,
-        "personal": variant.personal,
+        "licence": licence,
+        **{name: getattr(variant, name) for name in ("limits", "uses", "curation", "personal")},
         "notes": "\n".join(["## What was dropped, and notes", "", *notes, ""]) if notes else "",
         "pipeline": (_pipeline(report["pipeline"]) if "pipeline" in report else "") + _passes(report.get("passes", [])),
         "citation": record.citation.strip(),
@@ -114,14 +121,16 @@ def _front_matter(record: DatasetRecord, report: PreparedReport) -> dict[str, ob
         "language": [code for code in record.languages if code in present],
         "task_categories": list(record.task_categories),
         "tags": list(record.tags),
-        "configs": [_config_entry(config, splits, config == first) for config, splits in configs.items()],
+        "configs": [
+            {
+                "config_name": config,
+                "data_files": [{"split": split, "path": f"data/{config}/{split}-*.parquet"} for split in splits],
+                **({"default": True} if config == first else {}),
+            }
+            for config, splits in configs.items()
+        ],
         "dataset_info": [_info_entry(record, config, splits) for config, splits in configs.items()],
     }
-
-
-def _config_entry(config: str, splits: dict[str, SplitEntry], default: bool) -> dict[str, object]:
-    files = [{"split": split, "path": f"data/{config}/{split}-*.parquet"} for split in splits]
-    return {"config_name": config, "data_files": files, **({"default": True} if default else {})}
 
 
 def _info_entry(record: DatasetRecord, config: str, splits: dict[str, SplitEntry]) -> dict[str, object]:
@@ -138,13 +147,8 @@ def _info_entry(record: DatasetRecord, config: str, splits: dict[str, SplitEntry
     }
 
 
-def _has(record: DatasetRecord, configs: Configs, kind: Kind) -> bool:
-    return any(record.kind_of(config) is kind for config in configs)
-
-
-def _configs_table(record: DatasetRecord, configs: Configs) -> str:
+def _configs_table(record: DatasetRecord, kinds: dict[str, Kind], configs: Configs) -> str:
     """A table of rows by language, with one column for every kind and split; with many kinds, one row per config."""
-    kinds = {name: kind for name, kind in record.kinds.items() if not kind.on_demand or _has(record, configs, kind)}
     if len(kinds) > MANY_KINDS:
         splits = list(dict.fromkeys(split for kind in kinds.values() for split in kind.splits))
         return markdown_table(

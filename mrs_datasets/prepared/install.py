@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import datasets
 import pyarrow as pa
@@ -26,33 +26,19 @@ from mrs_suggest.common.hub.installed import installed_folders, record_installed
 from mrs_suggest.common.io.files import content_hash
 
 
-@dataclass(frozen=True)
-class Installation:
-    """The result of `install`.
+class Installation(NamedTuple):
+    """The result of `install`."""
 
-    Attributes:
-        name: the data set's name for `load_dataset`.
-        report: the report of the prepared folder.
-        cache: the data set's folder in the cache of `datasets`.
-        configs: the folders of its configs.
-        metrics: name of a metric -> its folder.
-        removed: folders of an earlier install that were removed.
-    """
-
-    name: str
+    name: str  # of the data set, for `load_dataset`
     report: PreparedReport
-    cache: Path
+    cache: Path  # the data set's folder in the cache of `datasets`, with those of its configs
     configs: list[Path]
     metrics: dict[str, Path]
-    removed: list[Path]
+    removed: list[Path]  # folders of an earlier install
 
 
 def install(source: Path) -> Installation:
-    """Install a prepared folder and every metric; an earlier install of the same data set is replaced.
-
-    Raises:
-        InputError: see `install_dataset`.
-    """
+    """Install a prepared folder and every metric; an earlier install of the same data set is replaced."""
     earlier = installed_folders()
     data = open_prepared(str(source))
     name = data.data_set()

@@ -14,8 +14,15 @@ from mrs_datasets.prepared.writer import write_prepared
 from mrs_datasets.readers import Chunks
 from mrs_datasets.readers.archives import describe_nested, unpacked
 from mrs_datasets.readers.official import find_official_root, read_official
-from mrs_datasets.readers.pairs.own_pairs import PairOptions, is_pair_file, read_pair_files
-from mrs_datasets.readers.pairs.pair_sets import HUB_ID, is_saved_set, is_set_folder, read_set
+from mrs_datasets.readers.pairs.own_pairs import (
+    HUB_ID,
+    PairOptions,
+    is_pair_file,
+    is_saved_set,
+    is_set_folder,
+    read_pair_files,
+    read_set,
+)
 from mrs_datasets.readers.sample import BOOKS, SAMPLE_SOURCE, read_phrase_books
 from mrs_datasets.readers.siqa import read_siqa
 from mrs_datasets.readers.staple.staple import read_staple
@@ -26,7 +33,6 @@ from mrs_datasets.tasks.xcopa_views import with_views
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.common.io.files import atomic_folder, require_regular
 
-MARKER = REPORT  # every prepared folder has one
 Progress = Callable[[Chunks], Chunks]
 READERS: dict[str, Callable[[list[Path], Report], Chunks]] = {
     "xcopa": read_xcopa,
@@ -64,7 +70,7 @@ def prepare_mrs(
     if not on_hub and not is_sample:
         _require_source(path, out, MRS)
     counted = {"min_reply_count": min_reply_count, "max_responses": max_responses}
-    with atomic_folder(out, overwrite, MARKER) as partial, ExitStack() as archives:
+    with atomic_folder(out, overwrite, REPORT) as partial, ExitStack() as archives:
         root = None
         is_pairs = on_hub or is_pair_file(path) or (path.is_dir() and is_saved_set(path))
         if not is_sample and not is_pairs:
@@ -136,14 +142,14 @@ def prepare(
             raise InputError(f"{name}: expected one --source, found {len(sources)}; pass {record.source}.")
         seed = seed_of(sources[0])
         chunks = with_views(read_synthetic(name, seed, report), views, record)
-        with atomic_folder(out, overwrite, MARKER) as partial:
+        with atomic_folder(out, overwrite, REPORT) as partial:
             written = write_prepared(partial, progress(chunks), report, record, sources[0])
             if name == CHAT:
                 write_chat_model(partial, seed)
             return written
     for source in sources:
         _require_source(Path(source), out, record)
-    with atomic_folder(out, overwrite, MARKER) as partial, ExitStack() as archives:
+    with atomic_folder(out, overwrite, REPORT) as partial, ExitStack() as archives:
         folders = [
             archives.enter_context(_as_folder(Path(source), partial / f"source-{number}", record))
             for number, source in enumerate(sources)

@@ -218,11 +218,7 @@ def open_prepared(data: str, revision: str | None = None, checked: bool = True) 
 
 
 def downloaded(data: PreparedData) -> PreparedData:
-    """The same data as a folder: a hub repository is downloaded completely.
-
-    Raises:
-        InputError: no such repository, no hub, or the repository does not have the layout of a prepared folder.
-    """
+    """The same data as a folder: a hub repository, which must have that layout, is downloaded completely."""
     from mrs_suggest.common.hub.hub import download
 
     if data.folder is not None:

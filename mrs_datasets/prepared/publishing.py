@@ -14,9 +14,8 @@ import pyarrow.parquet as pq
 from mrs_datasets.builders.reddit.funnel import PAGE
 from mrs_datasets.catalogue import DatasetRecord
 from mrs_datasets.prepared.card import HERE
-from mrs_datasets.prepared.pass_tables import REJECTS
 from mrs_datasets.prepared.prepared import PreparedData
-from mrs_datasets.prepared.report import REPORT, FileEntry
+from mrs_datasets.prepared.report import REJECTS, REPORT, FileEntry
 from mrs_suggest.common.errors import InputError, first_line
 from mrs_suggest.common.hub.publication import Publication
 from mrs_suggest.common.io.files import file_sha256
@@ -53,15 +52,15 @@ def prepared_publication(folder: Path, repo_id: str, may_publish: bool = False, 
             f"{folder / REPORT}: contains texts that were dropped (--keep-rejects), which must not be published; build "
             "again without, or delete `rejects` there."
         )
-    configs = report.get("configs", {})
-    paths = tuple(file["path"] for splits in configs.values() for facts in splits.values() for file in facts["files"])
+    configs = report.get("configs", {}).items()
+    splits = [(config, split, facts) for config, own in configs for split, facts in own.items()]
+    paths = tuple(file["path"] for _, _, facts in splits for file in facts["files"])
     if not paths:
         raise InputError(f"{folder / REPORT}: does not list the files of the splits; {AGAIN}.")
     page = (PAGE,) if "pipeline" in report else ()
     what = Publication("dataset", repo_id, folder, (CARD, REPORT, *page, *paths), STAYS)
     there = what.files()
     known = {config: kind.splits for config, _, kind in record.configs()}
-    splits = [(config, split, facts) for config, splits in configs.items() for split, facts in splits.items()]
     for config, split, facts in splits:
         for path in (file["path"] for file in facts["files"]):
             fits = re.fullmatch(rf"data/{re.escape(config)}/{split}-\d{{5}}-of-\d{{5}}\.parquet", path)

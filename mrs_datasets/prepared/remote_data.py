@@ -9,8 +9,8 @@ from pathlib import Path
 
 from mrs_datasets.prepared.report import REPORT, FileEntry, parse_report
 from mrs_suggest.common.errors import InputError, RemoteError
-from mrs_suggest.common.io.files import atomic_file, atomic_write, writing
-from mrs_suggest.common.io.remote import BUFFER_BYTES, RemotePath
+from mrs_suggest.common.io.files import atomic_file, atomic_write, file_sha256, writing
+from mrs_suggest.common.io.remote import RemotePath
 from mrs_suggest.common.io.remote_errors import NO_BUCKET
 from mrs_suggest.common.io.storage import fetch, location, reaching
 
@@ -104,26 +104,19 @@ def _report_text(folder: RemotePath) -> str:
 def _fetch(folder: RemotePath, copy: Path, files: list[FileEntry]) -> None:
     from tqdm import tqdm
 
-    def is_complete(entry: FileEntry) -> bool:
-        path = copy / entry["path"]
-        return path.is_file() and path.stat().st_size == entry["bytes"]
-
-    left = [entry for entry in files if not is_complete(entry)]
+    here = {path.relative_to(copy).as_posix(): path.stat().st_size for path in copy.rglob("*.parquet")}
+    left = [entry for entry in files if here.get(entry["path"]) != entry["bytes"]]
     total = sum(entry["bytes"] for entry in left)
     with tqdm(total=total, desc="fetch", unit="B", unit_scale=True, disable=not sys.stderr.isatty()) as bar:
         for entry in left:
-            there, here = folder / entry["path"], copy / entry["path"]
-            here.parent.mkdir(parents=True, exist_ok=True)
-            digest = hashlib.sha256()
-            with atomic_file(here) as partial, partial.open("wb") as target:
-                with reaching(there), there.open() as source:
-                    while block := source.read(BUFFER_BYTES):
-                        digest.update(block)
-                        target.write(block)
-                        bar.update(len(block))
-                target.flush()
-                if digest.hexdigest() != entry["sha256"]:
+            there, target = folder / entry["path"], copy / entry["path"]
+            target.parent.mkdir(parents=True, exist_ok=True)
+            with atomic_file(target) as partial:
+                with reaching(there):
+                    fetch(there, partial)
+                if file_sha256(partial) != entry["sha256"]:
                     raise InputError(
                         f"{there}: does not match its SHA-256 in {REPORT}; it is damaged or from another build: send "
                         "or build the folder again."
                     )
+            bar.update(entry["bytes"])

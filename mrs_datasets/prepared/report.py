@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import cache
 from typing import Annotated, Any, cast
 
 from pydantic import ConfigDict, NonNegativeInt, StringConstraints, TypeAdapter, ValidationError, with_config
 from typing_extensions import TypedDict
 
-from mrs_datasets.catalogue import STRICT, first_problem
+from mrs_datasets.catalogue import STRICT
+from mrs_suggest.common.errors import first_problem
 
 REPORT = "report.json"
 MAX_EXAMPLES = 5
 DROPPED = "dropped: "  # starts findings about rows that were left out
+REJECTS = "rejects"  # in a pass's `about`: examples of what it dropped, which are for inspection alone
+NOTES = "notes"  # in a pass's `about`: sentences for whoever reads the card
+SILENT = ("identity", REJECTS, NOTES)
 ParquetPath = Annotated[str, StringConstraints(pattern=r"^data/[^/\\.][^/\\]*/[^/\\]+\.parquet$")]
 
 
@@ -75,6 +78,9 @@ class PreparedReport(TypedDict, total=False):
     configs: Configs
     pipeline: dict[str, Any]
     passes: list[PassEntry]
+
+
+_REPORTS = TypeAdapter(PreparedReport)
 
 
 @dataclass
@@ -140,11 +146,6 @@ class Report:
         return cast(PreparedReport, report)
 
 
-@cache
-def _reports() -> TypeAdapter[PreparedReport]:
-    return TypeAdapter(PreparedReport)
-
-
 def parse_report(text: str) -> PreparedReport:
     """The report in the text of a `report.json`.
 
@@ -152,6 +153,38 @@ def parse_report(text: str) -> PreparedReport:
         ValueError: not JSON, or a known key has another type; the message names it.
     """
     try:
-        return _reports().validate_json(text)
+        return _REPORTS.validate_json(text)
     except ValidationError as error:
         raise ValueError(first_problem(error)) from None
+
+
+def pass_tables(entry: PassEntry) -> list[tuple[str, list[list[str]]]]:
+    """The tables in a pass's `about`: lists of mappings (a row each), and mappings of mappings (a named row each).
+
+    Returns:
+        Titles and cells; the first row of cells is the header.
+    """
+    found: list[tuple[str, list[list[str]]]] = []
+    for title, content in entry["about"].items():
+        if title in SILENT or not content:
+            continue
+        if isinstance(content, Mapping) and all(isinstance(row, Mapping) for row in content.values()):
+            rows: list[Mapping[str, Any]] = [{"": name, **row} for name, row in content.items()]
+        elif isinstance(content, list) and all(isinstance(row, Mapping) for row in content):
+            rows = content
+        else:
+            continue
+        columns = list(dict.fromkeys(name for row in rows for name in row))
+        found.append((title, [columns, *([_cell(row.get(name)) for name in columns] for row in rows)]))
+    return found
+
+
+def pass_notes(entry: PassEntry) -> list[str]:
+    """The sentences in a pass's `about`."""
+    return [str(note) for note in entry["about"].get(NOTES, ())]
+
+
+def _cell(value: object) -> str:
+    if value is None:
+        return "-"
+    return f"{value:,}" if isinstance(value, int) else " ".join(str(value).replace("|", "/").split())

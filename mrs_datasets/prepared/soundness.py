@@ -29,11 +29,7 @@ def required_columns(record: DatasetRecord, config: str) -> list[str]:
 
 
 def require_columns(found: pa.Schema, record: DatasetRecord, config: str, where: str) -> None:
-    """Refuse a schema that lacks a required column of a config, or has a column of another type.
-
-    Raises:
-        InputError: the sentence names the column.
-    """
+    """Refuse a schema that lacks a required column of a config, or has a column of another type (InputError)."""
     needed = required_columns(record, config)
     for field in record.schema(config):
         if field.name in found.names:
@@ -61,11 +57,8 @@ def same_type(found: pa.DataType, expected: pa.DataType) -> bool:
 
 
 def require_values(table: pa.Table, required: Iterable[str], place: Place) -> None:
-    """Refuse rows with a null in a required column, with invalid UTF-8, or with a text above `MAX_TEXT_BYTES`.
-
-    Raises:
-        InputError: the sentence names the row and the column.
-    """
+    """Refuse rows with a null in a required column, with invalid UTF-8, or with a text above `MAX_TEXT_BYTES`
+    (InputError, which names row and column)."""
     for name in required:
         if table[name].null_count:
             row = int(np.flatnonzero(np.asarray(pc.is_null(table[name])))[0])

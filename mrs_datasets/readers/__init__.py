@@ -1,4 +1,7 @@
-"""One reader per source layout. A reader yields `(config, split, table)` chunks; the writer puts them into Parquet."""
+"""One reader per source layout. A reader yields `(config, split, table)` chunks; the writer puts them into Parquet.
+
+InputError: a source is missing, incomplete or damaged; the sentence names the file, and the line if there is one.
+"""
 
 from __future__ import annotations
 

@@ -79,11 +79,8 @@ def unpacked(archive: Path, beside: Path, max_bytes: int = MAX_UNPACKED_BYTES) -
 
 def describe_nested(folder: Path) -> str | None:
     """The name of the first archive in `folder` or one folder below it, for an error message."""
-    for pattern in ("*", "*/*"):
-        for path in sorted(folder.glob(pattern)):
-            if path.name.lower().endswith(ARCHIVE_ENDS) and path.is_file():
-                return path.relative_to(folder).as_posix()
-    return None
+    near = [path for pattern in ("*", "*/*") for path in sorted(folder.glob(pattern)) if path.is_file()]
+    return next((p.relative_to(folder).as_posix() for p in near if p.name.lower().endswith(ARCHIVE_ENDS)), None)
 
 
 class _File(NamedTuple):

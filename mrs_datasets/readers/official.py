@@ -37,11 +37,7 @@ def find_official_root(folder: Path) -> Path | None:
 
 
 def read_official(root: Path, report: Report) -> Chunks:
-    """Read the official layout below `root` (see `find_official_root`).
-
-    Raises:
-        InputError: no language of MRS, a language without one of its splits, or a broken file.
-    """
+    """Read the official layout below `root` (see `find_official_root`)."""
     folders = {name: folders_of(root / name)[1:] for name in (*SPLIT_FOLDERS, RESPONSE_FOLDER, MT_FOLDER)}
     named = {path.name for name, found in folders.items() if name != MT_FOLDER for path in found}
     languages = [code for code in LANGUAGES if code in named]
@@ -79,9 +75,6 @@ def read_responses(path: Path, language: str) -> Chunk:
 
     `source` is organic for English, whose set is not augmented (section 2.1), and null for the others, whose sets mix
     both kinds unmarked.
-
-    Raises:
-        InputError: a line without three columns, or a log-probability that is not a finite number.
     """
     log_probs, replies, clusters = [], [], []
     for number, line in read_lines(path):

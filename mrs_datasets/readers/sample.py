@@ -65,12 +65,7 @@ def exchanges_of(language: str, books: Path = BOOKS) -> list[Exchange]:
 
 
 def read_phrase_book(path: Path) -> list[Exchange]:
-    """Read and check one phrase book.
-
-    Raises:
-        InputError: a line has no mark, an exchange has no topic, no message or too few or many replies, or a message
-            is repeated; the sentence names file and line.
-    """
+    """Read and check one phrase book."""
     exchanges: list[Exchange] = []
     seen: dict[str, int] = {}
     topic, start = False, 0

@@ -27,16 +27,9 @@ LABELS = {"1": 0, "2": 1, "3": 2}
 
 
 def read_siqa(sources: list[Path], report: Report) -> Chunks:
-    """Read every source; each may hold one split or both.
-
-    Raises:
-        InputError: a source without a split, a split that is in two places, or a broken file.
-    """
-    found = find_files(
-        sources,
-        lambda source: _files(source, report),
-        "SIQA's files (train.jsonl, train-labels.lst, dev.jsonl ...) were not found",
-    )
+    """Read every source; each may hold one split or both."""
+    expected = "SIQA's files (train.jsonl, train-labels.lst, dev.jsonl ...) were not found"
+    found = find_files(sources, lambda source: _files(source, report), expected)
     for split in SPLITS.values():
         if (CONFIG, split) in found:
             yield CONFIG, split, _table(found[CONFIG, split], split, report)

@@ -78,23 +78,14 @@ def as_number(text: str) -> float:
 
 
 def read_json_rows(path: Path) -> Iterator[tuple[str, Row]]:
-    """Yield (file and line, for errors; the object) of a published file of JSON lines.
-
-    Raises:
-        InputError: as for `parse_object` and `read_lines`.
-    """
+    """Yield (file and line, for errors; the object) of a published file of JSON lines."""
     for number, line in read_lines(path, as_published=True):
         where = f"{path}, line {number}"
         yield where, parse_object(where, line)
 
 
 def parse_object(where: str, line: str) -> Row:
-    """The JSON object in a line.
-
-    Raises:
-        InputError: the line is empty or not a JSON object, a key is repeated in one object, or a text has half a
-            character; the sentence starts with `where`.
-    """
+    """The JSON object in a line, without repeated keys or half characters; `where` starts the sentence of an error."""
     if not line.strip():
         raise InputError(f"{where}: an empty line; expected one JSON object per line.")
 
@@ -121,11 +112,7 @@ def parse_object(where: str, line: str) -> Row:
 
 
 def checked_row(where: str, row: Row, columns: Mapping[str, Column]) -> Row:
-    """The values of some columns of the catalogue, each of its type and among its allowed values.
-
-    Raises:
-        InputError: a value is missing or not allowed, a text is blank (see `is_blank`) or contains a NUL.
-    """
+    """The values of some columns of the catalogue: of their types, among the allowed values, no text blank."""
     for name, column in columns.items():
         value = row.get(name)
         whole = isinstance(value, int) and not isinstance(value, bool)

@@ -17,15 +17,7 @@ from mrs_datasets.catalogue import Kind, read_record
 from mrs_datasets.prepared.report import Report
 from mrs_datasets.readers import Chunks
 from mrs_datasets.readers.sources import Key, Row, find_files, folders_of, lacking
-from mrs_datasets.readers.xglue_files import (
-    PIVOT,
-    SOURCE,
-    questions,
-    released_path,
-    sentences,
-    table_rows,
-    texts,
-)
+from mrs_datasets.readers.xglue_files import PIVOT, SOURCE, questions, released_path, sentences, table_rows, texts
 from mrs_metrics.xglue_tasks import TASKS, Task, require_label
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.common.io.lines import EDITED, NUL
@@ -39,11 +31,7 @@ Found = Callable[[str, str], None]  # (what, where): an unusual row
 
 
 def read_xglue(sources: list[Path], report: Report) -> Chunks:
-    """Read every source; each may hold some tasks, languages or splits.
-
-    Raises:
-        InputError: a source without a file of XGLUE, a split that is in two places, or a broken file.
-    """
+    """Read every source; each may hold some tasks, languages or splits."""
     expected = (
         f"no file of XGLUE was found; expected folders {', '.join(TASKS)} with files such as NER/en.train or "
         "XNLI/de.test"
@@ -189,11 +177,10 @@ def _asked(path: Path, found: Found) -> Iterator[Row]:
                 raise InputError(f"{where}: expected {name!r} to be a text, found {text!r:.60}.")
             if "\0" in text or any("\ud800" <= letter <= "\udfff" for letter in text):
                 raise InputError(f"{where}: {name!r} has {NUL} or half a character (an escape \\ud800 alone); {EDITED}")
-        starts = (
-            _start(where, one.context, text, answer.get("answer_start"), found)
+        answers = [
+            {"text": text, "start": _start(where, one.context, text, answer.get("answer_start"), found)}
             for text, answer in zip(one.answers, one.given["answers"], strict=True)
-        )
-        answers = [{"text": text, "start": start} for text, start in zip(one.answers, starts, strict=True)]
+        ]
         yield {**row, "answers": answers}
 
 

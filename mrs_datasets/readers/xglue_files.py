@@ -24,6 +24,8 @@ Lines are stripped of white space; as in the official script, a carriage return 
 Source: `Data_Format.txt`, `evaluation/README.md` and `evaluation/xglue_evaluate.py` (microsoft/XGLUE), and the script
 with which the library `datasets` loaded it. Where they differ, the last two count: `Data_Format.txt` gives NC a first
 column, `query`, and XNLI the layout of the XNLI corpus.
+
+InputError: an unknown task, a file that cannot be read, or a line that is not in the task's format.
 """
 
 from __future__ import annotations
@@ -108,9 +110,6 @@ def read_xglue_predictions(path: str | Path, task: str) -> list[Any] | dict[str,
 
     Returns:
         a list of tags for each sentence (NER, POS), of labels or texts, or id -> answer (MLQA).
-
-    Raises:
-        InputError: the task is unknown, the file cannot be read, or a line is not in the task's format.
     """
     known, path = _task(task), Path(path)
     if known.kind == "answer":
@@ -129,12 +128,7 @@ def read_xglue_predictions(path: str | Path, task: str) -> list[Any] | dict[str,
 
 
 def read_xglue_references(path: str | Path, task: str) -> References:
-    """Read a file of the released data.
-
-    Raises:
-        InputError: the task is unknown, the file cannot be read, or a line is not in the task's format, such as one
-            without a label.
-    """
+    """Read a file of the released data, where every line must have its label."""
     known, path = _task(task), Path(path)
     if known.kind == "answer":
         asked = list(questions(path))

@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from random import Random
 from typing import NamedTuple
 
-from mrs_datasets.readers.xcopa_questions import with_corrected
+from mrs_datasets.readers.xcopa import with_corrected
 from mrs_datasets.synthetic import Tables
 
 EVENTS = 4  # with more, two choices would reveal which of them is the cause, even without the premise

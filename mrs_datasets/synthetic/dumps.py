@@ -78,14 +78,8 @@ def write_dumps(
                 size = _write_zstd(path, lines, window_log, progress)
                 files[path.name] = {**threads.totals.as_dict(), "bytes": size, "compressed": path.stat().st_size}
             profiles = {name: threads.expected(rules.drop_bots).as_dict() for name, rules in PROFILES.items()}
-            manifest = {
-                "seed": seed,
-                "comments": comments,
-                "window_log": window_log,
-                "names": NAMES,
-                "files": files,
-                "profiles": profiles,
-            }
+            settings = {"seed": seed, "comments": comments, "window_log": window_log, "names": NAMES}
+            manifest = {**settings, "files": files, "profiles": profiles}
             (folder / MANIFEST).write_text(json.dumps(manifest, indent=2) + "\n", encoding="utf-8")
     except OSError as error:
         raise InputError(f"{out}: cannot be written ({error.strerror}); free space or choose another folder.") from None

@@ -53,5 +53,4 @@ def write_chat_model(folder: Path, seed: int) -> None:
             for code in read_record(CHAT).languages
         }
         texts = ((code, text) for code, column in columns.items() for text in column.to_pylist())
-        path = folder / LANGUAGE_MODEL
-        train_language_model(texts, path, seed, str(path), BUCKETS)
+        train_language_model(texts, folder / LANGUAGE_MODEL, seed, BUCKETS)

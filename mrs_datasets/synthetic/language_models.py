@@ -6,7 +6,7 @@ import importlib.util
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
 
 from mrs_suggest.common.errors import InputError, MissingExtraError
@@ -27,13 +27,10 @@ def can_train() -> bool:
     return importlib.util.find_spec("fasttext") is not None
 
 
-def train_language_model(
-    texts: Iterable[tuple[str, str]], path: Path, seed: int, where: str, buckets: int = BUCKETS
-) -> None:
+def train_language_model(texts: Iterable[tuple[str, str]], path: Path, seed: int, buckets: int = BUCKETS) -> None:
     """Train on (language, text), and write the model to `path`, whole or not at all.
 
     Args:
-        where: starts the sentence of an error.
         buckets: of character n-grams; the size of the model is proportional to it.
 
     Raises:
@@ -50,29 +47,24 @@ def train_language_model(
             written.write_text("\n".join(lines) + "\n", encoding="utf-8")
             command = [sys.executable, "-c", TRAIN, str(written), str(model), str(seed), str(buckets)]
             if subprocess.run(command, capture_output=True, check=False).returncode:
-                raise InputError(f"{where}: fastText could not be trained; try another seed.")
+                raise InputError(f"{path}: fastText could not be trained; try another seed.")
             model.replace(path)
     except OSError as error:
-        raise InputError(f"{where}: cannot be written ({error.strerror or error}).") from None
+        raise InputError(f"{path}: cannot be written ({error.strerror or error}).") from None
 
 
 def write_language_model(path: Path, seed: int = 0) -> None:
     """Train on the phrase books of the embedded sample, and write the model to `path` (4 MB, two seconds).
 
     It replaces lid.176 if that cannot be downloaded, but only for dumps of `write_dumps`.
-
-    Raises:
-        MissingExtraError: fasttext is not installed.
-        InputError: the file cannot be written.
     """
-    train_language_model(_sample_texts(), path, seed, f"--language-model {path}")
-
-
-def _sample_texts() -> Iterator[tuple[str, str]]:
     from mrs_datasets.prepared.prepared import open_prepared
 
-    sample = open_prepared("sample")
-    for language in LANGUAGES:
-        pairs = sample.load(language, "train")
-        for message, reply in zip(pairs["message"][:], pairs["reply"][:], strict=True):
-            yield from ((language, text) for text in (message, reply, f"{message} {reply}"))
+    pairs = {language: open_prepared("sample").load(language, "train").to_list() for language in LANGUAGES}
+    texts = (
+        (language, text)
+        for language, rows in pairs.items()
+        for row in rows
+        for text in (row["message"], row["reply"], f"{row['message']} {row['reply']}")
+    )
+    train_language_model(texts, path, seed)

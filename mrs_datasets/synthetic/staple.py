@@ -19,16 +19,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from mrs_datasets.describe.staple_statistics import lrf_weights
+from mrs_datasets.describe.paper_tables import lrf_weights
 from mrs_datasets.readers.staple.staple_files import prompt_id
 from mrs_datasets.synthetic import Tables
 from mrs_datasets.synthetic.grammar.english import Meaning, draw_meaning, frequencies, pairs
-from mrs_datasets.synthetic.grammar.paraphrases import (
-    PHENOMENA,
-    InventedLanguage,
-    Translation,
-    made_up_languages,
-)
+from mrs_datasets.synthetic.grammar.paraphrases import PHENOMENA, InventedLanguage, Translation, made_up_languages
 
 SIZES = {"train": 1600, "validation": 200, "test": 200}
 PARALLEL = 4000
@@ -65,7 +60,9 @@ def draw_prompts(seed: int) -> Drawn:
         shares, count = frequencies(known), 0
         while count < size:
             meaning = draw_meaning(random.choices(known, shares)[0], random)
-            if meaning.english() not in seen and (not usable or _usable(meaning, languages)):
+            if meaning.english() in seen:
+                continue
+            if not usable or all(FEWEST <= one.count(meaning) <= MOST for one in languages.values()):
                 seen.add(meaning.english())
                 count += 1
                 yield meaning
@@ -123,10 +120,6 @@ def _senses(verb: str, noun: str) -> list[str]:
     """The senses that training must have: the verb with the class of the noun, and the noun in its class."""
     classes = Meaning(verb, noun).classes
     return [text for name in classes for text in (f"{verb} {name}", f"{noun}/{name}")]
-
-
-def _usable(meaning: Meaning, languages: dict[str, InventedLanguage]) -> bool:
-    return all(FEWEST <= language.count(meaning) <= MOST for language in languages.values())
 
 
 def _reference(language: InventedLanguage, meaning: Meaning, accepted: Sequence[Translation], seed: int) -> str:

@@ -325,15 +325,7 @@ def _with_special(special: str, body: str, phrase: str, toxic: str, source: _Wri
 
 
 def _render(
-    written: _Written,
-    parent: str,
-    author: str,
-    body: str,
-    time: str,
-    second: int,
-    score: str,
-    draw: _Draw,
-    fault: str,
+    written: _Written, parent: str, author: str, body: str, time: str, second: int, score: str, draw: _Draw, fault: str
 ) -> str:
     """The line, with the fields of 2018 in their order; `fault` is its fault, if any."""
     if fault == read.BLANK:

@@ -1,7 +1,4 @@
-"""Views of XCOPA's tables: adversarial variants, sentence pairs, and translate-test joined with its original.
-
-Pure functions on Arrow tables with XCOPA's columns; tables of earlier versions do not have question_corrected.
-"""
+"""Views of XCOPA's tables: adversarial variants, sentence pairs, and translate-test joined with its original."""
 
 from __future__ import annotations
 
@@ -14,7 +11,7 @@ import pyarrow.compute as pc
 
 from mrs_datasets.catalogue import DatasetRecord
 from mrs_datasets.readers import Chunks
-from mrs_datasets.readers.xcopa_questions import CORRECTED, QUESTION
+from mrs_datasets.readers.xcopa import QUESTION
 from mrs_suggest.common.errors import InputError
 
 # Ponti et al. 2020, section 2; section 4.1, note 8, shows one as model input. The paper gives them only in English.
@@ -23,17 +20,6 @@ TEXTS = ("premise", "choice1", "choice2")
 TRANSLATION = "translation-"  # prefix of the configs of translations
 PAIRS, JOINED = "pairs", "joined"  # the views that are more than columns left out
 SHOWN = 3  # how many values an error names
-
-
-def without_premise(rows: pa.Table) -> pa.Table:
-    """The variant NoP (section 4.3); InputError if a column is missing."""
-    corrected = [CORRECTED] if CORRECTED in rows.column_names else []
-    return _selected(rows, ("choice1", "choice2", "question", "label", "idx", "changed", *corrected))
-
-
-def without_question(rows: pa.Table) -> pa.Table:
-    """The variant NoQ (section 4.3), with the prompts hidden; InputError if a column is missing."""
-    return _selected(rows, ("premise", "choice1", "choice2", "label", "idx", "changed"))
 
 
 def sentence_pairs(rows: pa.Table, question: str = QUESTION) -> pa.Table:

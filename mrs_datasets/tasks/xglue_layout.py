@@ -24,9 +24,6 @@ def write_layout(data: PreparedData, folder: Path, configs: Sequence[str] | None
 
     A text is one line of a file: tabs and line ends in it become spaces. Hidden answers are left out, as in the
     archive's first release.
-
-    Raises:
-        InputError: the data are of another data set, lack a named config, or the folder exists.
     """
     if data.data_set() not in DATA_SETS:
         raise InputError(f"{data.name}: expected prepared data of {' or '.join(DATA_SETS)}, found {data.data_set()}.")

@@ -31,13 +31,4 @@ __all__ = [
     "write_predictions",
 ]
 if not TYPE_CHECKING:  # else a type checker would accept any name of the package
-    __getattr__, __dir__ = lazy_names(
-        __name__,
-        {
-            **dict.fromkeys(["ArgumentError", "InputError", "MissingExtraError", "MrsError"], "errors"),
-            **dict.fromkeys(["LANGUAGES", "Language", "find_language", "require_language"], "text.languages"),
-            "LanguageIdentifier": "text.language_id",
-            **dict.fromkeys(["Prediction", "read_predictions", "write_predictions"], "text.predictions"),
-            "resolve_model": "hub.baselines",
-        },
-    )
+    __getattr__, __dir__ = lazy_names(__name__)

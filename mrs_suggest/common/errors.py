@@ -9,8 +9,12 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
 
 from mrs_suggest.common.text.text import visible
+
+if TYPE_CHECKING:
+    from pydantic import ValidationError
 
 
 class MrsError(Exception):
@@ -97,6 +101,21 @@ def reason_of(error: OSError) -> str:
 def first_line(error: BaseException) -> str:
     """The first line of a library's error message, without its full stop; the error's type if it has no message."""
     return (str(error).strip() or type(error).__name__).splitlines()[0].rstrip(".")
+
+
+def first_problem(error: ValidationError) -> str:
+    """The first problem that pydantic found, in words: the path to the field, and what is wrong with it."""
+    problem = error.errors(include_url=False)[0]
+    path = [str(part) for part in problem["loc"]]
+    for kind, what in (("missing", "missing"), ("unexpected", "unknown"), ("extra", "unknown")):
+        if problem["type"].startswith(kind):
+            *path, name = path
+            return ": ".join([*filter(None, [", ".join(path)]), f"{what} field {name!r}"])
+    said = problem["msg"].removeprefix("Value error, ")
+    said = f"{said[0].lower()}{said[1:]}"
+    if problem["type"] not in ("value_error", "json_invalid"):
+        said += f", found {str(problem['input'])[:60]!r}"
+    return ": ".join([*filter(None, [", ".join(path)]), said])
 
 
 def diverged(sign: str, more: str = "") -> InputError:

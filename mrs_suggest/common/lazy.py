@@ -3,23 +3,37 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Mapping
+import sys
+from collections.abc import Callable
+from functools import cache
+from typing import Any, cast
 
 
-def lazy_names(package: str, homes: Mapping[str, str]) -> tuple[Callable[[str], object], Callable[[], list[str]]]:
+def lazy_names(package: str) -> tuple[Callable[[str], object], Callable[[], list[str]]]:
     """The `__getattr__` and `__dir__` of a package, so that importing it costs nothing.
+
+    The names, and the modules that have them, are those that its `__init__.py` imports for type checkers below
+    `if TYPE_CHECKING`.
 
     Args:
         package: its `__name__`.
-        homes: public name -> `MODULE` of the package, or `MODULE:NAME` where the module has it under another name.
     """
 
+    @cache
+    def homes() -> dict[str, tuple[str, str]]:
+        import ast
+
+        source = cast(Any, sys.modules[package].__loader__).get_source(package)
+        blocks = [node.body for node in ast.parse(source).body if isinstance(node, ast.If)]
+        imports = [node for body in blocks for node in body if isinstance(node, ast.ImportFrom)]
+        return {name.asname or name.name: (str(node.module), name.name) for node in imports for name in node.names}
+
     def get(name: str) -> object:
-        if name not in homes:
+        if name not in homes():
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        module, _, attribute = homes[name].partition(":")
+        module, attribute = homes()[name]
         try:
-            return getattr(importlib.import_module(f"{package}.{module}"), attribute or name)
+            return getattr(importlib.import_module(module), attribute)
         except ImportError as error:
             from mrs_suggest.common.errors import missing_extra
 
@@ -28,6 +42,6 @@ def lazy_names(package: str, homes: Mapping[str, str]) -> tuple[Callable[[str], 
             raise missing from error
 
     def names() -> list[str]:
-        return sorted({*vars(importlib.import_module(package)), *homes})
+        return sorted({*vars(sys.modules[package]), *homes()})
 
     return get, names

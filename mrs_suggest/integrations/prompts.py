@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from mrs_datasets.readers.xcopa_questions import QUESTION
-from mrs_datasets.tasks.xcopa_views import sentence_pairs, without_premise, without_question
+from mrs_datasets.readers.xcopa import CORRECTED, QUESTION
+from mrs_datasets.tasks.xcopa_views import sentence_pairs
 from mrs_metrics.translations_f1 import oracle_top_k
 from mrs_suggest.common.text.languages import find_language, is_made_up
 from mrs_suggest.common.text.predictions import SUGGESTIONS
@@ -27,7 +27,7 @@ TRANSLATION_TOKENS = 512  # STAPLE's prompts are short: some 40 translations
 SHOWN_TRANSLATIONS = 10  # of an example: as many as the paper's Table 7 has in its longest row
 SCANNED_ROWS = 100_000  # of the training split, to find examples
 EXAMPLES = 100  # that few-shot prompts draw from
-VIEWS = {"full": lambda rows: rows, "nop": without_premise, "noq": without_question}
+HIDDEN = {"full": (), "nop": ("premise",), "noq": (QUESTION, CORRECTED)}  # view -> columns left out
 Row = Mapping[str, Any]
 
 
@@ -107,8 +107,8 @@ def choice_question(row: Row, view: str, question: str = QUESTION) -> Question:
     Raises:
         InputError: a column is missing or has another value than XCOPA's.
     """
-    table = pa.Table.from_pylist([dict(row)])
-    first, second = sentence_pairs(VIEWS[view](table), question if view != "noq" else QUESTION).to_pylist()
+    table = pa.Table.from_pylist([{name: value for name, value in row.items() if name not in HIDDEN[view]}])
+    first, second = sentence_pairs(table, question if view != "noq" else QUESTION).to_pylist()
     return Question(first["text"], (first["text_pair"], second["text_pair"]), int(row["label"]))
 
 

@@ -21,7 +21,7 @@ from pathlib import Path
 from mrs_datasets.catalogue import catalogued
 from mrs_datasets.prepared.prepared import PreparedData, open_prepared
 from mrs_datasets.readers.sample import SAMPLE_SOURCE
-from mrs_datasets.readers.xcopa_questions import CORRECTED, QUESTION
+from mrs_datasets.readers.xcopa import CORRECTED, QUESTION
 from mrs_suggest.common.errors import InputError
 
 VARIABLES = {"mrs": "MRS_DATA", "xcopa": "XCOPA_DATA", "staple": "STAPLE_DATA"}

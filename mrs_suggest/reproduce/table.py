@@ -44,7 +44,7 @@ import yaml
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass
 
-from mrs_suggest.common.errors import InputError
+from mrs_suggest.common.errors import InputError, first_problem
 from mrs_suggest.evaluation.comparison import POOLED
 from mrs_suggest.suggest.answering import MODEL
 
@@ -370,13 +370,7 @@ def parse_table(name: str, text: str, where: str) -> Table:
     try:
         table = TypeAdapter(Table).validate_python({"name": name, **values} if isinstance(values, dict) else values)
     except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        place, problem = [str(part) for part in first["loc"]], first["msg"]
-        if first["type"] == "unexpected_keyword_argument":
-            problem = f"unknown key {place.pop()!r}"
-        elif first["type"] == "missing":
-            problem = f"the key {place.pop()!r} is missing"
-        raise InputError(f"{', '.join([where, ' '.join(place)]).rstrip(', ')}: {problem}.") from None
+        raise InputError(f"{where}, {first_problem(error)}.") from None
     for problem in _problems(table):
         raise InputError(f"{where}, {problem}.")
     return table

@@ -16,11 +16,4 @@ if TYPE_CHECKING:
 
 __all__ = ["AsyncClient", "Client", "ServerError", "Settings", "create_app"]
 if not TYPE_CHECKING:  # a type checker would accept every name of the package
-    __getattr__, __dir__ = lazy_names(
-        __name__,
-        {
-            **dict.fromkeys(["AsyncClient", "Client", "ServerError"], "client"),
-            "Settings": "settings",
-            "create_app": "app",
-        },
-    )
+    __getattr__, __dir__ = lazy_names(__name__)

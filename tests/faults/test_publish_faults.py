@@ -28,7 +28,7 @@ ONCE: dict[str, dict[str, Any]] = {
     "500 once": {"status": 500},
     "429, Retry-After 0": {"status": 429, "retry_after": 0},
     "429, Retry-After 1": {"status": 429, "retry_after": 1},
-    "dropped before": {"drop_request": 0},
+    "dropped before": {"drop_request": True},
     "dropped after": {"drop_response": 0},
     "answer cut in its head": {"drop_response": 20},
     "answer cut in its body": {"drop_body": 3},
@@ -36,7 +36,7 @@ ONCE: dict[str, dict[str, Any]] = {
 FOR_EVER: dict[str, dict[str, Any]] = {
     "500 for ever": {"status": 500, "times": ALWAYS},
     "429 for ever": {"status": 429, "retry_after": 0, "times": ALWAYS},
-    "dropped before, for ever": {"drop_request": 0, "times": ALWAYS},
+    "dropped before, for ever": {"drop_request": True, "times": ALWAYS},
     "dropped after, for ever": {"drop_response": 0, "times": ALWAYS},
 }
 DRIVER = """

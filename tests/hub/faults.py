@@ -21,7 +21,6 @@ class Entry:
     authorized: bool  # an Authorization header came, right or wrong
     status: int = 0  # 0: no answer was begun
     fault: str = ""
-    range: str = ""
 
     def __str__(self) -> str:
         return f"{self.number} {self.method} {self.path} -> {self.status}{f' [{self.fault}]' * bool(self.fault)}"
@@ -37,7 +36,7 @@ class Fault:
     times: int
     status: int | None = None
     retry_after: int | None = None
-    drop_request: int | None = None
+    drop_request: bool = False
     drop_response: int | None = None
     drop_body: int | None = None
     page: str | None = None
@@ -46,9 +45,8 @@ class Fault:
     fired: int = 0
 
     def __str__(self) -> str:
-        kinds = ("status", "drop_request", "drop_response", "drop_body")
-        named = [f"{kind}={getattr(self, kind)}" for kind in kinds if getattr(self, kind) is not None]
-        return " ".join([*named, *(["page"] if self.page else []), *(["stale"] if self.stale else [])])
+        kinds = ("status", "drop_request", "drop_response", "drop_body", "page", "stale")
+        return " ".join(f"{kind}={getattr(self, kind)}" for kind in kinds if getattr(self, kind) not in (None, False))
 
 
 @dataclass
@@ -60,14 +58,14 @@ class Faults:
 
     def add(
         self, method: str = ".*", path: str = ".*", *, at: int = 1, times: int = 1, status: int | None = None,
-        retry_after: int | None = None, drop_request: int | None = None, drop_response: int | None = None,
+        retry_after: int | None = None, drop_request: bool = False, drop_response: int | None = None,
         drop_body: int | None = None, page: str | None = None, stale: bool = False,
     ) -> Fault:  # fmt: skip
         """Plan one fault for the requests number `at` .. `at + times - 1` among those that match from now on.
 
         `method` is a regular expression for the whole method, `path` one searched in path and query. Exactly one of:
         status: answer that instead (with a Retry-After header, if given; 412 says that the parent is stale);
-        drop_request: cut the connection after reading n bytes of the request's body, with nothing done;
+        drop_request: cut the connection before the request's body is read, with nothing done;
         drop_response: do what was asked, then cut after n bytes of the answer, counted from its status line
         (0: the client learns nothing of what was done);
         drop_body: do what was asked, then cut after n bytes of the answer's body;
@@ -76,11 +74,6 @@ class Faults:
         commit, else on main), so that a commit that states the old parent is refused with 412.
         A cut at or after the end of what is sent cuts nothing.
         """
-        kinds = [status, drop_request, drop_response, drop_body, page, stale or None]
-        if sum(kind is not None for kind in kinds) != 1:
-            raise ValueError("a fault is exactly one of status, drop_request, drop_response, drop_body, page, stale")
-        if at < 1 or times < 1:
-            raise ValueError("requests are counted from 1")
         fault = Fault(method, path, at, times, status, retry_after, drop_request, drop_response, drop_body, page, stale)
         with self.lock:
             self.planned.append(fault)

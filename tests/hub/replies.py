@@ -6,7 +6,6 @@ import json
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlencode
 
 from .store import HubError, Repository, no_repository
 
@@ -91,13 +90,3 @@ def find(
 def may_write(hub: LoopbackHub, name: str) -> None:
     if name.split("/")[0] in hub.forbidden:
         raise HubError(403, f"You don't have the rights to write to {name}")
-
-
-def page(hub: LoopbackHub, request: Request, items: list[Any], size: int) -> Reply:
-    """Answer one page of a list, with a Link header to the next."""
-    start = int(request.query.get("cursor", ["0"])[0])
-    reply = answer(items[start : start + size])
-    if start + size < len(items):
-        query = {**request.query, "cursor": [str(start + size)]}
-        reply.headers["Link"] = f'<{hub.url}{request.path}?{urlencode(query, doseq=True)}>; rel="next"'
-    return reply

@@ -10,8 +10,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs, quote, unquote
 
-from .replies import READING, Reply, Request, answer, find, may_write, need_token, page
-from .store import KINDS, PREFIXES, Blob, HubError, Repository, card_errors, front_matter, is_lfs, no_repository
+from .replies import READING, Reply, Request, answer, find, may_write, need_token
+from .store import KINDS, PREFIXES, Blob, HubError, Repository, card_errors, front_matter, is_lfs
 
 if TYPE_CHECKING:
     from .server import LoopbackHub
@@ -20,20 +20,8 @@ REPOSITORY = r"(?P<prefix>datasets/|spaces/)?(?P<id>[^/]+(?:/[^/]+)?)"
 RESOLVE = re.compile(rf"/{REPOSITORY}/(?:resolve|raw)/(?P<revision>[^/]+)/(?P<path>.+)")
 LFS = re.compile(rf"/{REPOSITORY}\.git/info/lfs/(?P<verb>objects/batch|verify)")
 PUT_OBJECT = re.compile(r"/_objects/(?P<oid>[0-9a-f]{64})")
-API = re.compile(r"/api/(?P<kind>model|dataset|space)s(?:/(?P<rest>.+))?")
-VERBS = (
-    "revision",
-    "tree",
-    "paths-info",
-    "preupload",
-    "commit",
-    "commits",
-    "refs",
-    "branch",
-    "tag",
-    "settings",
-    "auth-check",
-)
+API = re.compile(r"/api/(?P<kind>model|dataset|space)s/(?P<rest>.+)")
+VERBS = ("revision", "tree", "paths-info", "preupload", "commit", "commits", "refs", "tag")
 
 
 def route(hub: LoopbackHub, request: Request) -> Reply:
@@ -46,7 +34,7 @@ def route(hub: LoopbackHub, request: Request) -> Reply:
         repository = find(hub, request, kind, name, write=True, proposal=True)  # it may be for one: git does not tell
         return lfs_batch(hub, request, repository) if match["verb"] == "objects/batch" else lfs_verify(hub, request)
     if match := API.fullmatch(path):
-        return api(hub, request, match["kind"], (match["rest"] or "").split("/"))
+        return api(hub, request, match["kind"], match["rest"].split("/"))
     if function := PLAIN.get((request.method, path)):
         return function(hub, request)
     if (match := RESOLVE.fullmatch(path)) and request.method in READING and not path.startswith("/api/"):
@@ -64,8 +52,6 @@ def kind_of(prefix: str | None) -> str:
 
 def api(hub: LoopbackHub, request: Request, kind: str, parts: list[str]) -> Reply:
     parts = [unquote(part) for part in parts if part]
-    if not parts:
-        return listing(hub, request, kind)
     size = 1 if len(parts) == 1 or parts[1] in VERBS else 2
     verb, rest = parts[size : size + 1], parts[size + 1 :]
     reads = request.method in READING or verb == ["paths-info"]
@@ -112,25 +98,9 @@ def info(repository: Repository, revision: str, *, blobs: bool = False) -> dict[
 CARD_KEYS = {"library_name": "library_name", "pipeline_tag": "pipeline_tag"}
 
 
-def listing(hub: LoopbackHub, request: Request, kind: str) -> Reply:
-    def wanted(name: str) -> list[str]:
-        return request.query.get(name, [])
-
-    found = []
-    for (of, name), repository in sorted(hub.repositories.items()):
-        if of != kind or (repository.private and not request.authorized):
-            continue
-        entry = info(repository, "main")
-        author, search, tags = wanted("author"), wanted("search"), wanted("filter")
-        if (not author or author[0] == entry["author"]) and all(text in name for text in search):
-            found += [entry] if set(tags) <= set(entry["tags"]) else []
-    return page(hub, request, found, int((wanted("limit") or ["1000"])[0]))
-
-
 def tree(hub: LoopbackHub, request: Request, repository: Repository, rest: list[str]) -> Reply:
     folder = "/".join(rest[1:]).strip("/")
-    expand = request.flag("expand")
-    items = repository.items(rest[0], expand=expand)
+    items = repository.items(rest[0])
     if folder and items.get(folder, {}).get("type") != "directory":
         head = {"X-Repo-Commit": repository.sha(rest[0])}
         raise HubError(404, f'{folder} does not exist on "{rest[0]}"', "EntryNotFound", head)
@@ -138,13 +108,12 @@ def tree(hub: LoopbackHub, request: Request, repository: Repository, rest: list[
     found = [item for path, item in items.items() if path.startswith(below)]
     if not request.flag("recursive"):
         found = [item for item in found if "/" not in item["path"][len(below) :]]
-    return page(hub, request, found, min(hub.page_size, 50) if expand else hub.page_size)
+    return answer(found)
 
 
 def paths_info(hub: LoopbackHub, request: Request, repository: Repository, rest: list[str]) -> Reply:
     form = request.json() if "json" in request.content_type else parse_qs(request.body.decode())
-    expand = str(form.get("expand", [False])).lower().find("true") >= 0
-    items = repository.items(rest[0], expand=expand)
+    items = repository.items(rest[0])
     return answer([items[path.strip("/")] for path in form.get("paths", []) if path.strip("/") in items])
 
 
@@ -205,7 +174,7 @@ def commits(hub: LoopbackHub, request: Request, repository: Repository, rest: li
         {"id": c.sha, "title": c.title, "message": c.message, "date": c.date, "authors": [{"user": hub.user}]}
         for c in repository.commits(rest[0])
     ]
-    return page(hub, request, found, hub.page_size)
+    return answer(found)
 
 
 def refs(hub: LoopbackHub, request: Request, repository: Repository, rest: list[str]) -> Reply:
@@ -221,40 +190,11 @@ def refs(hub: LoopbackHub, request: Request, repository: Repository, rest: list[
     return answer({**found, "pullRequests": named(pulls, "")} if request.flag("include_prs") else found)
 
 
-def make_ref(hub: LoopbackHub, request: Request, repository: Repository, rest: list[str]) -> Reply:
-    """Make a branch (named in the path) or a tag (named in the body, at the path's revision)."""
-    body = request.json()
-    tag = "/tag/" in request.path
-    name = body["tag"] if tag else "/".join(rest)
-    taken = repository.tags if tag else repository.heads
-    if name in taken:
+def tag(hub: LoopbackHub, request: Request, repository: Repository, rest: list[str]) -> Reply:
+    name = request.json()["tag"]
+    if name in repository.tags:
         raise HubError(409, f"Reference already exists: {name}")
-    taken[name] = repository.sha("/".join(rest) if tag else body.get("startingPoint") or "main")
-    return answer({})
-
-
-def drop_ref(hub: LoopbackHub, request: Request, repository: Repository, rest: list[str]) -> Reply:
-    name = "/".join(rest)
-    taken = repository.tags if "/tag/" in request.path else repository.heads
-    if name not in taken:
-        raise HubError(404, f"Reference does not exist: {name}", "RevisionNotFound")
-    if taken is repository.heads and name == "main":
-        raise HubError(403, "Cannot delete the main branch")
-    del taken[name]
-    return answer({})
-
-
-def settings(hub: LoopbackHub, request: Request, repository: Repository, rest: list[str]) -> Reply:
-    body = request.json()
-    if "visibility" in body or "private" in body:
-        repository.private = body.get("private", body.get("visibility") == "private")
-    return answer({"private": repository.private})
-
-
-def auth_check(hub: LoopbackHub, request: Request, repository: Repository, rest: list[str]) -> Reply:
-    if rest == ["write"]:
-        need_token(request)
-        may_write(hub, repository.id)
+    repository.tags[name] = repository.sha("/".join(rest))
     return answer({})
 
 
@@ -330,7 +270,7 @@ def validate_yaml(hub: LoopbackHub, request: Request) -> Reply:
     return answer(found, 400 if errors else 200)
 
 
-def named(hub: LoopbackHub, request: Request) -> tuple[str, str]:
+def create(hub: LoopbackHub, request: Request) -> Reply:
     need_token(request)
     body = request.json()
     kind = body.get("type") or "model"
@@ -338,32 +278,19 @@ def named(hub: LoopbackHub, request: Request) -> tuple[str, str]:
     if kind not in KINDS or not re.fullmatch(r"[\w.-]+/[\w.-]{1,96}", name):
         raise HubError(400, f"Invalid repository: {kind} {name}")
     may_write(hub, name)
-    return kind, name
-
-
-def create(hub: LoopbackHub, request: Request) -> Reply:
-    kind, name = named(hub, request)
     url = f"{hub.url}/{PREFIXES[kind]}{name}"
     if (kind, name) in hub.repositories:
         error = HubError(409, f"You already created this {kind} repo: {name}")
         error.extra = {"url": url}
         raise error
-    body = request.json()
     hub.create(kind, name, private=bool(body.get("private")) or body.get("visibility") == "private")
     return answer({"url": url, "name": name, "id": "0" * 24})
-
-
-def delete(hub: LoopbackHub, request: Request) -> Reply:
-    if hub.repositories.pop(named(hub, request), None) is None:
-        raise no_repository()
-    return answer({})
 
 
 PLAIN: dict[tuple[str, str], Callable[[LoopbackHub, Request], Reply]] = {
     ("GET", "/api/whoami-v2"): whoami,
     ("POST", "/api/validate-yaml"): validate_yaml,
     ("POST", "/api/repos/create"): create,
-    ("DELETE", "/api/repos/delete"): delete,
 }
 REPOSITORY_ROUTES: dict[tuple[str, str], Callable[[LoopbackHub, Request, Repository, list[str]], Reply]] = {
     ("GET", "tree"): tree,
@@ -372,10 +299,5 @@ REPOSITORY_ROUTES: dict[tuple[str, str], Callable[[LoopbackHub, Request, Reposit
     ("POST", "commit"): commit,
     ("GET", "commits"): commits,
     ("GET", "refs"): refs,
-    ("POST", "branch"): make_ref,
-    ("DELETE", "branch"): drop_ref,
-    ("POST", "tag"): make_ref,
-    ("DELETE", "tag"): drop_ref,
-    ("PUT", "settings"): settings,
-    ("GET", "auth-check"): auth_check,
+    ("POST", "tag"): tag,
 }

@@ -19,7 +19,6 @@ from .replies import Reply, Request, failure
 from .routes import route
 from .store import PREFIXES, HubError, Objects, Repository
 
-MAX_BODY = 256 * 1024 * 1024
 CHUNK = 1 << 16
 OFFLINE = ("TRANSFORMERS_OFFLINE", "DATASETS_OFFLINE", "HUGGING_FACE_HUB_TOKEN", "SENTENCE_TRANSFORMERS_HOME")
 
@@ -50,7 +49,6 @@ class LoopbackHub:
             self.repositories: dict[tuple[str, str], Repository] = {}
             self.expected: dict[str, Repository] = {}  # the LFS objects for which an upload link is out
             self.forbidden: set[str] = set()
-            self.page_size = 1000
             self.log: list[Entry] = []
             self.bugs: list[str] = []  # tracebacks of the hub itself: a test fails when there are any
             self.faults.clear()
@@ -131,7 +129,7 @@ class _Handler(BaseHTTPRequestHandler):
     def _serve(self) -> None:
         hub = self.server.hub
         given = self.headers.get("Authorization")
-        entry = Entry(0, self.command, self.path, given is not None, range=self.headers.get("Range", ""))
+        entry = Entry(0, self.command, self.path, given is not None)
         with hub.lock:
             hub.log.append(entry)
             entry.number = len(hub.log)
@@ -148,7 +146,9 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _answer(self, hub: LoopbackHub, entry: Entry, fault: Fault | None, given: str | None) -> None:
         try:
-            body = self._body(None if fault is None else fault.drop_request)
+            if fault is not None and fault.drop_request:
+                raise DroppedError
+            body = self._body()
             if fault is not None and fault.status is not None:
                 raise planned_error(fault)
             if fault is not None and fault.page is not None:
@@ -173,46 +173,22 @@ class _Handler(BaseHTTPRequestHandler):
             reply = failure(HubError(500, "The loopback hub has a bug, see hub.bugs"))
         self._send(reply, entry, fault)
 
-    def _body(self, limit: int | None) -> bytes:
-        """Read the request's body; cut the connection after `limit` bytes of it."""
-        chunked = "chunked" in self.headers.get("Transfer-Encoding", "").lower()
-        if limit is not None and chunked:
-            self.rfile.readline(100)
-            self._exactly(limit)
-        elif limit is not None:
-            self._exactly(min(limit, self._number(self.headers.get("Content-Length") or "0")))
-        if limit is not None:
-            raise DroppedError
-        if not chunked:
-            return self._exactly(self._number(self.headers.get("Content-Length") or "0"))
+    def _body(self) -> bytes:
+        if "chunked" not in self.headers.get("Transfer-Encoding", "").lower():
+            return self._exactly(int(self.headers.get("Content-Length") or "0"))
         found = bytearray()
-        while size := self._number(self.rfile.readline(100).split(b";")[0], 16):
+        while size := int(self.rfile.readline(100).split(b";")[0], 16):
             found += self._exactly(size)
             self.rfile.readline(100)
-            if len(found) > MAX_BODY:
-                self._too_large()
         while self.rfile.readline(1000).strip():
             pass
         return bytes(found)
 
-    def _number(self, text: str | bytes, base: int = 10) -> int:
-        try:
-            return int(text, base)
-        except ValueError as error:
-            self.close_connection = True
-            raise HubError(400, "The request's length is not a number") from error
-
     def _exactly(self, size: int) -> bytes:
-        if size > MAX_BODY:
-            self._too_large()
         data = self.rfile.read(size)
         if len(data) < size:
             raise DroppedError  # the client went away: nothing is done of what it half said
         return data
-
-    def _too_large(self) -> None:
-        self.close_connection = True
-        raise HubError(413, "The request is too large for this hub")
 
     def _send(self, reply: Reply, entry: Entry, fault: Fault | None) -> None:
         entry.status = reply.status

@@ -17,19 +17,8 @@ import yaml
 KINDS = ("model", "dataset", "space")
 PREFIXES = {"model": "", "dataset": "datasets/", "space": "spaces/"}
 LFS_SUFFIXES = (
-    ".parquet",
-    ".arrow",
-    ".safetensors",
-    ".bin",
-    ".pt",
-    ".onnx",
-    ".npy",
-    ".npz",
-    ".zst",
-    ".gz",
-    ".zip",
-    ".png",
-)
+    ".parquet", ".arrow", ".safetensors", ".bin", ".pt", ".onnx", ".npy", ".npz", ".zst", ".gz", ".zip", ".png",
+)  # fmt: skip
 LFS_SIZE = 10 * 1024 * 1024
 ATTRIBUTES = "".join(f"*{suffix} filter=lfs diff=lfs merge=lfs -text\n" for suffix in LFS_SUFFIXES).encode()
 SPACE_SDKS = ("gradio", "streamlit", "docker", "static")
@@ -213,7 +202,7 @@ class Repository:
             if path.is_file():
                 self.write(path.relative_to(folder).as_posix(), path.read_bytes())
 
-    def items(self, revision: str, *, expand: bool = False) -> dict[str, dict[str, Any]]:
+    def items(self, revision: str) -> dict[str, dict[str, Any]]:
         """Return what the tree routes say of every file and folder, by path."""
         commit = self.resolve(revision)
         found: dict[str, dict[str, Any]] = {}
@@ -227,22 +216,7 @@ class Repository:
             if blob.lfs:
                 pointer = len(pointer_text(blob.sha256, blob.size))
                 found[path]["lfs"] = {"oid": blob.sha256, "size": blob.size, "pointerSize": pointer}
-        if expand:
-            commits = self.commits(revision)
-            for path, item in found.items():
-                last = _last_change(path, commits)
-                item["lastCommit"] = {"id": last.sha, "title": last.title, "date": last.date}
         return found
-
-
-def _last_change(path: str, commits: list[Commit]) -> Commit:
-    """Return the commit, of some from new to old, that gave a file its present content."""
-    last = commits[0]
-    for commit in commits:
-        if commit.files.get(path) != commits[0].files.get(path):
-            break
-        last = commit
-    return last
 
 
 def check_path(path: str) -> None:

@@ -25,16 +25,8 @@ def findings(report: dict[str, Any]) -> dict[str, tuple[int, list[str]]]:
 
 
 def test_what_is_unusual_is_counted_with_its_lines(write_tree, rows, tmp_path: Path) -> None:
-    text = (
-        "Prompt\tResponse\n"
-        + GOOD
-        + " Message 2 \tyes\n"
-        + "\u200b\tyes\nMessage 5\t\x01\n"
-        + "Message 7 "
-        + "long " * 80
-        + "\tyes\n"
-        + "Message 8\tПриходите завтра\nПриходи завтра\tХорошо\n"
-    )
+    text = f"Prompt\tResponse\n{GOOD} Message 2 \tyes\n\u200b\tyes\nMessage 5\t\x01\nMessage 7 {'long ' * 80}\tyes\n"
+    text += "Message 8\tПриходите завтра\nПриходи завтра\tХорошо\n"
     source = write_tree(tmp_path / "src", {"pl.tsv": text})
     report = prepare_mrs(str(source), tmp_path / "out")
     found = findings(report)
@@ -52,13 +44,6 @@ def test_what_is_unusual_is_counted_with_its_lines(write_tree, rows, tmp_path: P
     card = (tmp_path / "out" / "README.md").read_text(encoding="utf-8")
     assert "- pl: header line, left out: 1" in card
     assert "- pl\n" in card.split("---")[1], "the card names the language"
-
-
-def test_further_columns_are_counted(write_tree, rows, tmp_path: Path) -> None:
-    source = write_tree(tmp_path / "src", {"en.tsv": GOOD + "Message 2\tb\tc\n"})
-    report = prepare_mrs(str(source), tmp_path / "out")
-    assert findings(report) == {"further columns, left out": (1, ["en.tsv:4"])}
-    assert ("Message 2", "b") in rows(tmp_path / "out", "en", "train")
 
 
 def test_rows_in_another_language_are_counted_where_a_model_tells(write_tree, tmp_path: Path) -> None:
@@ -115,7 +100,7 @@ BROKEN = {
     "one column": ("en.tsv", GOOD + "no tab\n", "fewer than two columns", 4),
     "not UTF-8": ("en.tsv", GOOD.encode() + b"\xff\tb\n", "not UTF-8", 4),
     "NUL": ("en.tsv", GOOD + "a\x00\tb\n", "NUL character", 4),
-    "a column more than the header": (
+    "a cell too many": (
         "en.tsv",
         "message\treply\n" + GOOD + "a\tb\tc\n",
         "another number of columns than the header",
@@ -123,12 +108,10 @@ BROKEN = {
     ),
     "no object": ("en.jsonl", JSON + "[1]\n", "no JSON object", 4),
     "cut off": ("en.jsonl", JSON + '{"message": "a", "re\n', "no JSON object", 4),
-    "a key twice": ("en.jsonl", JSON + '{"message": "a", "reply": "b", "reply": "c"}\n', "no JSON object", 4),
     "no key": ("en.jsonl", JSON + '{"message": "a"}\n', "no key 'reply'", 4),
     "no text": ("en.jsonl", JSON + '{"message": "a", "reply": 3}\n', "no text under 'reply'", 4),
     "NUL by escape": ("en.jsonl", JSON + '{"message": "a\\u0000", "reply": "b"}\n', "NUL character", 4),
     "cells": ("en.csv", CSV + "4;b\n", "another number of columns than the header", 7),
-    "bytes": ("en.csv", CSV.encode() + b"4;\xff;c\n", "not UTF-8", 7),
     "an open quote": ("en.csv", CSV + '4;"b;c\n', "broken CSV", 7),
 }
 
@@ -153,7 +136,6 @@ def test_a_broken_row_stops_or_is_counted(write_tree, rows, tmp_path: Path, name
         ("en.csv", "message,reply,reply\n1,2,3\n", r"line 1: 2 columns are called 'reply'"),
         ("en.csv", "", r"the file is empty"),
         ("jp.tsv", GOOD, r"unknown language 'jp'; expected a BCP-47 code"),
-        ("en_US.tsv", GOOD, r"unknown language 'en_US'"),
     ],
 )
 def test_what_no_option_can_mend_is_refused(write_tree, tmp_path: Path, name: str, content: str, sentence: str) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections import Counter, defaultdict
+from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,7 @@ import pytest
 from mrs_datasets.prepared.card import dataset_card
 from mrs_datasets.prepared.prepare import prepare_mrs
 from mrs_datasets.prepared.report import Report
-from mrs_datasets.prepared.schema import MRS, PAIR_SCHEMA, RESPONSE_SCHEMA, SPLITS
+from mrs_datasets.prepared.schema import MRS, PAIR_SCHEMA, RESPONSE_SCHEMA
 from mrs_datasets.readers.sample import SAMPLE, read_phrase_book, read_phrase_books
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.common.text.languages import LANGUAGES
@@ -47,10 +47,7 @@ def test_a_phrase_book_is_read_by_exchanges(tmp_path: Path) -> None:
     ("old", "new", "sentence"),
     [
         ("< Hey", "Hey", r"line 9: expected .*'Hey'"),
-        ("< Hey", "<", r"line 9: expected"),
-        ("< Hey", "< He\ty", r"line 9: expected"),
         ("> Morning\n< Hey\n", "> Morning\n", r"line 8: .*2 to 4 different replies"),
-        ("< Hey", "< Hey\n< a\n< b\n< c", r"line 8: .*2 to 4 different replies"),
         ("< Hey", "< Can't complain.", r"line 8: .*different replies"),
         ("> Morning\n", "", r"line 8: .*at least one message"),
         ("# Greetings", "", r"line 3: .*topic"),
@@ -71,44 +68,19 @@ def test_a_message_in_two_parts_of_a_book_is_refused(tmp_path: Path) -> None:
         list(read_phrase_books(tmp_path, Report("sample")))
 
 
-@pytest.fixture(scope="module")
-def shipped() -> dict[str, dict[str, list[tuple[str, str]]]]:
-    """Return language -> split -> pairs of the sample that ships."""
-    return {
-        code: {
-            split: [
-                (row["message"], row["reply"])
-                for path in sorted((SAMPLE / "data" / code).glob(f"{split}-*.parquet"))
-                for row in pq.read_table(path, schema=PAIR_SCHEMA).to_pylist()
-            ]
-            for split in SPLITS
-        }
-        for code in LANGUAGES
-    }
-
-
 @pytest.mark.parametrize("code", LANGUAGES)
-def test_every_message_of_the_sample_has_two_to_four_replies_on_one_side(shipped, code: str) -> None:
+def test_every_message_of_the_sample_has_two_to_four_replies_on_one_side(code: str) -> None:
     replies: dict[str, list[str]] = defaultdict(list)
     sides: dict[str, set[str]] = defaultdict(set)
-    for split, pairs in shipped[code].items():
-        for message, reply in pairs:
-            replies[message].append(reply)
-            sides[normalise_reply(message)].add(split)
+    for path in (SAMPLE / "data" / code).glob("*.parquet"):
+        for row in pq.read_table(path, schema=PAIR_SCHEMA).to_pylist():
+            replies[row["message"]].append(row["reply"])
+            sides[normalise_reply(row["message"])].add(path.name.split("-")[0])
     wrong = [message for message, found in replies.items() if not 2 <= len(set(found)) == len(found) <= 4]
     assert wrong == []
     assert [message for message, found in sides.items() if len(found) > 1] == []
     assert all(text == text.strip() and text and not set(text) & set("\t\n\r") for p in replies.items() for text in
                (p[0], *p[1]))  # fmt: skip
-
-
-@pytest.mark.parametrize("code", LANGUAGES)
-def test_a_retriever_can_learn_from_the_sample(shipped, code: str) -> None:
-    answered = {split: Counter(reply for _, reply in dict.fromkeys(pairs)) for split, pairs in shipped[code].items()}
-    shared = [reply for reply, count in answered["train"].items() if count > 1]
-    assert len(shared) >= 0.5 * len(answered["train"])
-    known = sum(count for reply, count in answered["test"].items() if reply in answered["train"])
-    assert known >= 0.8 * answered["test"].total(), "most replies of test must stand in the response set"
 
 
 def without_files(report: dict[str, Any]) -> dict[str, Any]:

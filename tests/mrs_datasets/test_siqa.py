@@ -3,23 +3,18 @@
 from __future__ import annotations
 
 import json
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from mrs_datasets.check.check import check
 from mrs_datasets.prepared.prepare import prepare
 from mrs_datasets.prepared.prepared import open_prepared
-from mrs_datasets.prepared.report import Report
-from mrs_datasets.readers.siqa import TEXTS, read_siqa
+from mrs_datasets.readers.siqa import TEXTS
 from mrs_suggest.cli.main import main
 from mrs_suggest.common.errors import InputError
-from mrs_suggest.common.text.text import is_blank
 
 WriteTree = Callable[[Path, dict[str, Any]], Path]
 ROW = {"context": "C.", "question": "Why?", "answerA": "a", "answerB": "b", "answerC": "c"}
@@ -33,11 +28,6 @@ def examples(split: str, number: int) -> dict[str, str]:
     """The files of a split; row n has the label n modulo 3, plus 1."""
     rows = [{**ROW, "context": f"Context {n} of {split}."} for n in range(number)]
     return {f"{split}.jsonl": lines(*rows), f"{split}-labels.lst": "".join(f"{n % 3 + 1}\n" for n in range(number))}
-
-
-def read(source: Path) -> tuple[dict[str, list[dict[str, Any]]], Report]:
-    report = Report("siqa", partial=True)
-    return {split: table.to_pylist() for _, split, table in read_siqa([source], report)}, report
 
 
 @pytest.mark.parametrize("folder", ["", "socialiqa-train-dev/"])
@@ -89,17 +79,6 @@ def test_two_sources_with_a_split_each(tmp_path: Path, write_tree: WriteTree) ->
     write_tree(tmp_path / "again", examples("train", 2))
     with pytest.raises(InputError, match=r"again.train\.jsonl: en/train is in .*train\.jsonl already"):
         prepare("siqa", [str(tmp_path / "train"), str(tmp_path / "again")], tmp_path / "b")
-
-
-@pytest.mark.parametrize("end", ["\n", "\r\n"])
-@pytest.mark.parametrize("last", [True, False])
-def test_line_ends_change_nothing(tmp_path: Path, write_tree: WriteTree, end: str, last: bool) -> None:
-    plain = examples("dev", 4)
-    edited = {name: (text if last else text[:-1]).replace("\n", end) for name, text in plain.items()}
-    splits, _ = read(write_tree(tmp_path, edited))
-    assert [(row["context"], row["label"]) for row in splits["validation"]] == [
-        (f"Context {n} of dev.", n % 3) for n in range(4)
-    ]
 
 
 THREE = {**examples("dev", 3)}
@@ -166,28 +145,3 @@ def test_what_a_view_hides_is_gone_and_the_rest_is_as_it_was(tmp_path: Path, wri
     assert not [finding for finding in check(data) if finding.level == "error"]
     with pytest.raises(InputError, match="--views pairs: siqa has nop noq nopq"):
         prepare("siqa", [str(tmp_path / "source")], tmp_path / "again", views=["pairs"])
-
-
-@settings(max_examples=40, deadline=None)
-@given(
-    rows=st.lists(
-        st.tuples(*[st.text(st.characters(codec="utf-8"), min_size=1)] * 5, st.sampled_from("123")), min_size=1
-    ),
-    escaped=st.booleans(),
-)
-def test_any_text_comes_back_as_it_was(rows: list[tuple[str, ...]], escaped: bool) -> None:
-    """Also line ends inside of texts, which Unicode knows more of than files do."""
-    texts = [dict(zip(TEXTS, row, strict=False)) for row in rows]
-    with tempfile.TemporaryDirectory() as folder:
-        written = "\n".join(json.dumps(row, ensure_ascii=escaped) for row in texts)
-        Path(folder, "dev.jsonl").write_bytes(written.encode("utf-8"))
-        Path(folder, "dev-labels.lst").write_text("\n".join(row[-1] for row in rows))
-        if any(is_blank(text) or "\0" in text for row in texts for text in row.values()):
-            with pytest.raises(InputError, match="to be a text, found|has a NUL character"):
-                read(Path(folder))
-            return
-        splits, _ = read(Path(folder))
-    expected = [
-        {**text, "label": int(row[-1]) - 1, "idx": n} for n, (text, row) in enumerate(zip(texts, rows, strict=True))
-    ]
-    assert splits == {"validation": expected}

@@ -66,36 +66,6 @@ def outcome(read: Callable[[], object]) -> object:
 
 
 @pytest.mark.parametrize(
-    ("content", "sentence"),
-    [
-        ("\n \n\n", "has no prompt"),
-        ("um|0.5\n", "line 1: expected prompt_"),
-        ("prompt_a|\num|1\n", "line 1: expected prompt_"),
-        (GOLD + "\nprompt_a|x\num|1\n", "line 9: the prompt prompt_a is in line 1 already"),
-        ("prompt_a|x\num|1\nprompt_b|y\num|1\n", "line 3: expected an empty line before the next prompt"),
-        ("prompt_a|x\num|1\n\n\nprompt_b|y\n", "line 5: the prompt prompt_b has no translation"),
-        ("prompt_a|x\n0.3\n1|2|3\n", "line 2: expected text|weight"),
-        ("prompt_a|x\n |1\n", "line 2: expected text|weight"),
-        ("prompt_a|x\num|1_0\n", "line 2: expected a number after the last |"),
-        ("prompt_a|x\num|1\ndois|nan\n", "line 3: expected a finite weight of 0 or more"),
-        ("prompt_a|x\num|-1\n", "line 2: expected a finite weight"),
-        (b"\xef\xbb\xbf" + GOLD.encode(), "line 1: a byte-order mark"),
-        (GOLD.replace("\n", "\r\n", 3), "line 4: a different line end"),
-        (GOLD.encode() + b"\nprompt_c|x\n\xff|1\n", r"line 10: not UTF-8 \(byte 0xff at position 0\)"),
-        # the first thing that is wrong counts
-        (b"prompt_a|x\num|x\n\n\xff", "line 2: expected a number"),
-        (b"prompt_a|x\num|x\n\xff", "line 3: not UTF-8"),
-    ],
-)
-def test_what_is_wrong_is_said_as_by_the_reader_of_the_data_set(
-    tmp_path: Path, content: bytes | str, sentence: str
-) -> None:
-    path = written(tmp_path / "data", content)
-    with pytest.raises(InputError, match=sentence):
-        read_task_file(path, weighted=True)
-
-
-@pytest.mark.parametrize(
     "content",
     [
         GOLD,

@@ -6,10 +6,11 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 import yaml
 
-from mrs_datasets.describe.xcopa_statistics import agreement, xcopa_split_statistics
+from mrs_datasets.describe.paper_tables import agreement, xcopa_split_statistics
 from mrs_datasets.prepared.prepare import prepare
 from mrs_datasets.prepared.prepared import PreparedData, open_prepared
 from mrs_suggest.cli.main import main
@@ -38,27 +39,21 @@ def repository(folder: Path, text: str | bytes, code: str = "et") -> Path:
 
 @pytest.fixture(scope="module")
 def real(shared_data: Path, tmp_path_factory: pytest.TempPathFactory) -> PreparedData:
-    """Return the real data with three views."""
     out = tmp_path_factory.mktemp("real") / "out"
-    prepare("xcopa", [str(shared_data / "xcopa"), str(shared_data / "copa")], out, views=["nop", "noq", "nopq"])
+    prepare("xcopa", [str(shared_data / "xcopa"), str(shared_data / "copa")], out)
     return open_prepared(str(out))
 
 
 def test_every_config_of_the_real_data_and_the_figures_of_the_paper(shared_data: Path, real: PreparedData) -> None:
     pytest.importorskip("statsmodels")
     data, notes = real, real.report()["notes"]
-    own = [config for config in data.configs() if not config.startswith("no")]
-    assert len(own) == 11 + 10 + 1
-    found = {
-        (row.config, row.split): row.agreement for row in xcopa_split_statistics(data, own) if row.agreement is not None
-    }
+    assert len(data.configs()) == 11 + 10 + 1
+    found = {(row.config, row.split): row.agreement for row in xcopa_split_statistics(data, CODES)}
     expected = {
         (code, split): value for split, values in TABLE_3.items() for code, value in zip(CODES, values, strict=True)
     }
     assert found == pytest.approx(expected)
     assert agreement(data) == pytest.approx({"validation": 0.921, "test": 0.911}, abs=5e-4)
-    labels = {tuple(data.load(code, "test")["label"]) for code in own if code != "en"}
-    assert len(labels) == 1, "test labels are equal across languages"
     source = [
         json.loads(line) for line in (shared_data / "xcopa/data/qu/test.qu.jsonl").read_text("utf-8").splitlines()
     ]
@@ -81,7 +76,7 @@ def test_the_wrong_questions_of_the_real_files_are_corrected_and_counted(
         causes = 52 if split == "validation" else 250  # of English COPA
         corrected = set()
         for config in [*CODES, *(f"translation-{code}" for code in CODES if code != "qu")]:
-            rows = data.load(config, split).to_list()
+            rows = pq.read_table(data.files(config, split)).to_pylist()
             differing = [row for row in rows if row["question"] != row["question_corrected"]]
             assert len(differing) == wrong.get(config.removeprefix("translation-"), 0)
             assert {(row["question"], row["question_corrected"]) for row in differing} <= {("effect", "cause")}
@@ -91,9 +86,6 @@ def test_the_wrong_questions_of_the_real_files_are_corrected_and_counted(
         told = ", ".join(f"{code} {count}" for code, count in wrong.items())
         assert any(f"{split} whose question_corrected differs from question: {told}, " in one for one in notes)
     assert data.load("th", "test")["question"] == ["effect"] * 500, "the published column stays"
-    assert data.load("nop-th", "test")["question_corrected"] == data.load("th", "test")["question_corrected"]
-    assert set(data.load("noq-th", "test").column_names) == {*ROW} - {"question"}
-    assert set(data.load("nopq-th", "test").column_names) == {*ROW} - {"premise", "question"}
     assert "question_corrected" in (folder / "README.md").read_text(encoding="utf-8")
     assert main(["data", "check", str(folder), "--json"]) == 0
     findings = json.loads(capsys.readouterr().out)["findings"]
@@ -202,43 +194,21 @@ def test_unlabelled_test_splits_of_superglue_are_left_out(tmp_path: Path) -> Non
     assert prepare("xcopa", [str(tmp_path / "a")], tmp_path / "again")["configs"] == report["configs"]
 
 
-def translated(folder: Path, rows: list[dict[str, Any]]) -> Path:
-    path = folder / "data-gmt" / "et" / "val.et.jsonl"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(lines(*rows), encoding="utf-8")
-    return folder
-
-
 def test_copa_in_another_order_is_joined_by_text_and_that_is_said(tmp_path: Path) -> None:
-    words = [
-        "cat",
-        "dog",
-        "sun",
-        "sea",
-        "car",
-        "cup",
-        "hat",
-        "key",
-        "map",
-        "pen",
-        "box",
-        "bus",
-        "bed",
-        "jar",
-        "net",
-        "owl",
-    ]
+    words = ["cat", "dog", "sun", "sea", "car", "cup", "hat", "key", "map", "pen", "box", "bus"]
     rows = [
         {**ROW, "premise": f"The {w} fell", "choice1": f"{w} broke", "choice2": f"{w}s {v}", "label": n % 2, "idx": n}
         for n, (w, v) in enumerate(zip(words, reversed(words), strict=True))
     ]
-    source = translated(repository(tmp_path / "x", lines(*rows)), rows)
+    source = repository(tmp_path / "x", lines(*rows))
+    (source / "data-gmt" / "et").mkdir(parents=True)
+    (source / "data-gmt" / "et" / "val.et.jsonl").write_text(lines(*rows))
     (tmp_path / "copa").mkdir()
     shuffled = [{**row, "idx": n} for n, row in enumerate(rows[5:] + rows[:5])]
     (tmp_path / "copa" / "val.jsonl").write_text(lines(*shuffled))
     report = prepare("xcopa", [str(source), str(tmp_path / "copa")], tmp_path / "out")
     assert open_prepared(str(tmp_path / "out")).load("en", "validation").select_columns(list(ROW)).to_list() == rows
-    assert any("16 of 16 rows were joined by text" in note for note in report["notes"])
+    assert any("12 of 12 rows were joined by text" in note for note in report["notes"])
     # without translations the order cannot be found, and that is said
     repository(tmp_path / "y", lines(*rows))
     notes = prepare("xcopa", [str(tmp_path / "y"), str(tmp_path / "copa")], tmp_path / "out2")["notes"]
@@ -260,24 +230,16 @@ def test_an_xml_file_of_an_unknown_encoding_is_refused(tmp_path: Path, encoding:
         (lines({**ROW, "label": "1"}), r"line 1: expected 'label' to be a whole number, found '1'"),
         (lines({name: value for name, value in ROW.items() if name != "idx"}), r"expected 'idx' .* found nothing"),
         (lines(ROW, ROW), r"line 2: idx 0 is in .*line 1 already"),
-        (lines({**ROW, "premise": " "}), r"expected 'premise' to be a text"),
         (lines({**ROW, "choice1": "\u200b"}), r"expected 'choice1' to be a text, found '\\u200b'"),
         (lines({**ROW, "premise": "P\x00."}), r"line 1: 'premise' has a NUL character \(U\+0000\) in it"),
         (lines(ROW).replace('{"premise"', '{"label": 1, "premise"'), r"line 1: the key 'label' is repeated"),
         (lines({**ROW, "question": "why"}), r"cause or effect, found 'why'"),
-        (lines(ROW) + "\n" + lines(ROW), r"line 2: an empty line"),
         ("[" * 100_000 + "\n", r"line 1: not a JSON object"),
         (lines(ROW).replace("P.", "\\ud800"), r"line 1: half a character"),
-        ("", r"the file has no examples"),
         ("\ufeff" + lines(ROW), r"line 1: a byte-order mark, which the published file does not have"),
-        (
-            lines(ROW) + lines({**ROW, "idx": 1}).replace("\n", "\r\n"),
-            r"line 2: a different line end than in the lines bef",
-        ),
         (lines(ROW).encode() + lines({**ROW, "idx": 1, "premise": "São."}).encode("latin-1"), r"line 2: not UTF-8"),
         (lines({**ROW, "idx": 2**70}), r"expected 'idx' to be the number of the example, from 0"),
         (lines({k: v for k, v in ROW.items() if k != "changed"}), r"'changed' to be true or false, found nothing"),
-        (lines({**ROW, "idx": 1.5}), r"expected 'idx' to be a whole number, found 1.5"),
     ],
 )
 def test_damage_is_refused_with_file_and_line(tmp_path: Path, text: str | bytes, sentence: str) -> None:

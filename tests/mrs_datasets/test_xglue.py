@@ -7,6 +7,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from mrs_datasets.check.check import check
@@ -36,6 +38,11 @@ def asked(name: str, **fields: Any) -> dict[str, Any]:
     return {"id": name, "question": "Where does Anna live?", "answers": answers, **fields}
 
 
+ANSWERED = {
+    "context": "Anna lives in Berlin.",
+    "question": "Where does Anna live?",
+    "answers": [{"text": "Berlin", "start": 14}],
+}
 MLQA_DE = "MLQA/MLQA_V1/dev/dev-context-de-question-de.json"
 FILES: Files = {
     "NER/en.train": "-DOCSTART- -X- -X- O\n\nAnna B-PER\nlives O\n\n\nBerlin B-LOC\n",
@@ -67,18 +74,8 @@ ROWS: dict[tuple[str, str], list[dict[str, Any]]] = {
     ("pos-de", "validation"): [{"words": ["im", "in", "dem"], "tags": ["_", "ADP", "DET"]}],
     ("nc-en", "train"): [{"news_title": "A title", "news_body": "A body", "label": "sports"}],
     ("nc-de", "test"): [{"news_title": "Ein Titel", "news_body": "Ein Text", "label": None}],
-    **{
-        key: [
-            {
-                "id": name,
-                "context": "Anna lives in Berlin.",
-                "question": "Where does Anna live?",
-                "answers": [{"text": "Berlin", "start": 14}],
-            }
-            for name in names
-        ]
-        for key, names in {("mlqa-en", "train"): ("q1", "q2"), ("mlqa-de", "validation"): ("q3",)}.items()
-    },
+    ("mlqa-en", "train"): [{"id": "q1", **ANSWERED}, {"id": "q2", **ANSWERED}],
+    ("mlqa-de", "validation"): [{"id": "q3", **ANSWERED}],
     ("xnli-en", "train"): [
         {"premise": "p", "hypothesis": "h", "label": "contradiction"},
         {"premise": "p", "hypothesis": "g", "label": "neutral"},
@@ -174,7 +171,7 @@ DAMAGE: list[tuple[str, Any, str]] = [
     # any file
     *[
         (name, change, sentence)
-        for name in ("POS/de.dev", "XNLI/de.dev", "QG/xglue.qg.en.src.train", MLQA_DE)
+        for name in ("XNLI/de.dev", MLQA_DE)
         for change, sentence in (
             (lambda text: text[:-3].encode() + b"\xe9\n", r"line \d+: not UTF-8 \(byte 0xe9"),
             (lambda text: text + "\0", r"line \d+: the line has a NUL"),
@@ -188,29 +185,22 @@ DAMAGE: list[tuple[str, Any, str]] = [
     (MLQA_DE, '{"data": []}', "the file has no examples"),
     # words and tags
     ("POS/de.dev", replaced("in ADP", "in"), "line 2: expected a word and its tag, found 'in'"),
-    ("POS/de.dev", replaced("in ADP", "in NP O"), "line 2: expected a word and its tag, found 'in NP O'"),
     ("POS/de.dev", replaced("in ADP", "in APPR"), "line 2 must be labelled with one of ADJ, .* not 'APPR'"),
     ("NER/de.test", "Ja\n\nNein O\n", "line 3: a tag, but the sentences before do not have any"),
     ("NER/en.train", "Anna\nlives\n", "line 1: expected a word and its tag, found 'Anna'"),
     ("NER/en.train", replaced("Anna B-PER", "Anna _"), "line 3 must be labelled .* for NER, not '_'"),
     # tables
     ("XNLI/de.dev", "p\tneutral\n", "line 1: expected 3 columns between tabs .premise, hypothesis, label., found 2"),
-    ("XNLI/de.dev", "p\th\tneutral\n\np\th\tneutral\n", "line 2: expected 3 columns .* found 1"),
     ("XNLI/de.dev", "p\th\tmaybe\n", "line 1 must be labelled with one of neutral, contradiction, .*'maybe'"),
     ("XNLI/de.dev", "premise\thypo\tlabel\np\th\tneutral\n", "line 1 must be labelled .* not 'label'"),
-    ("XNLI/multinli.train.en.tsv", replaced("neutral", "2"), "line 3 must be labelled"),
-    ("NC/xglue.nc.en.train", "A title\tA body\n", "line 1: expected 3 columns between tabs .* found 2"),
     ("NC/xglue.nc.de.test", "T\tB\nT\tB\tsports\n", "line 2: expected 2 columns between tabs .*news_body., found 3"),
     ("PAWSX/de/dev_2k.tsv", "1\ta\tb\t1\n", "line 1: a header is expected"),
     ("PAWSX/de/dev_2k.tsv", "id\ts\ts\tlabel\na\tb\t1\n", "line 2: expected 4 columns between tabs .id, sentence1"),
-    ("QADSM/xglue.qadsm.en.train", replaced("Good", "good"), "line 1 must be labelled with one of Good, Bad"),
     ("WPR/xglue.wpr.en.train", replaced("\t4", "\t5"), "line 1 must be labelled with one of 0, 1, 2, 3, 4"),
     # texts
     ("QG/xglue.qg.en.src.train", None, r"src\.train: no such file, but xglue\.qg\.en\.tgt\.train is there"),
     ("QG/xglue.qg.en.tgt.train", None, r"tgt\.train: no such file, but xglue\.qg\.en\.src\.train is there"),
     ("QG/xglue.qg.en.tgt.train", "A question?\n", r"src\.train, line 2: .*tgt\.train ends before it; it needs as many"),
-    ("QG/xglue.qg.en.tgt.train", "A?\rB?\nC?\n", r"tgt\.train, line 3: .*src\.train ends before it"),
-    ("QG/xglue.qg.en.tgt.train", b"A?\n\xc3\x28\n", r"tgt\.train, line 2: not UTF-8"),
     ("NTG/xglue.ntg.de.src.test", "", "the file has no examples"),
     # JSON
     (MLQA_DE, lambda text: text[:-5], "line 1: JSON is expected"),
@@ -244,27 +234,11 @@ def test_damage_is_told_in_one_sentence_and_nothing_is_left(
     assert [path.name for path in tmp_path.iterdir()] == ["source"]
 
 
-@pytest.mark.parametrize(
-    ("files", "sentence"),
-    [
-        ({"README.txt": "?"}, "no file of XGLUE was found; expected folders NER, POS"),
-        ({"xnli/de.dev": "p\th\tneutral\n"}, "no file of XGLUE was found"),
-        ({"a/b/XNLI/de.dev": "p\th\tneutral\n"}, "no file of XGLUE was found"),
-        ({"XNLI/xx.dev": "p\th\tneutral\n"}, "no file of XGLUE was found"),
-    ],
-)
-def test_a_source_without_xglue_is_refused(
-    tmp_path: Path,
-    write_tree: WriteTree,
-    capsys: pytest.CaptureFixture[str],
-    files: Files,
-    sentence: str,
-) -> None:
-    source = write_tree(tmp_path / "source", files)
-    assert main(["data", "prepare", "xglue", "--source", str(source), "--out", str(tmp_path / "out")]) == 2
-    err = capsys.readouterr().err
-    assert sentence in err
-    assert err.count("\n") == 1
+@pytest.mark.parametrize("name", ["README.txt", "xnli/de.dev", "a/b/XNLI/de.dev", "XNLI/xx.dev"])
+def test_a_source_without_xglue_is_refused(tmp_path: Path, write_tree: WriteTree, name: str) -> None:
+    source = write_tree(tmp_path / "source", {name: "p\th\tneutral\n"})
+    with pytest.raises(InputError, match="no file of XGLUE was found; expected folders NER, POS"):
+        prepare("xglue", [str(source)], tmp_path / "out")
     assert not (tmp_path / "out").exists()
 
 
@@ -330,12 +304,7 @@ def test_an_installed_task_loads_by_name(
         ("ner-de", "test", {"words": ["a", "b"], "tags": ["O"]}, "words and tags of different lengths"),
         ("ner-de", "test", {"words": ["a"], "tags": ["X"]}, "value that the column does not have"),
         ("ner-de", "test", {"words": None, "tags": ["O"]}, "null where a value is needed"),
-        (
-            "xnli-de",
-            "validation",
-            {"premise": "p", "hypothesis": "h", "label": "0"},
-            "value that the column does not have",
-        ),
+        ("xnli-de", "validation", {"premise": "p", "label": "0"}, "value that the column does not have"),
         (
             "mlqa-de",
             "validation",
@@ -345,11 +314,8 @@ def test_an_installed_task_loads_by_name(
     ],
 )
 def test_the_check_finds_what_does_not_fit(
-    prepared: PreparedData, tmp_path: Path, config: str, split: str, row: dict[str, Any], rule: str
+    tmp_path: Path, config: str, split: str, row: dict[str, Any], rule: str
 ) -> None:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
     path = tmp_path / "bad" / "data" / config / f"{split}-00000-of-00001.parquet"
     path.parent.mkdir(parents=True)
     pq.write_table(pa.Table.from_pylist([row], XGLUE.schema(config)), path)

@@ -7,8 +7,7 @@ from dataclasses import dataclass, field
 from html import escape
 from typing import Any
 
-from mrs_datasets.prepared.pass_tables import pass_notes, pass_tables
-from mrs_datasets.prepared.report import PassEntry
+from mrs_datasets.prepared.report import PassEntry, pass_notes, pass_tables
 
 MARKER, PAGE = "report.json", "report.html"  # every prepared folder has the first, those from dumps the second
 STYLE = """

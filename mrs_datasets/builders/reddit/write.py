@@ -29,9 +29,8 @@ from mrs_datasets.builders.reddit.funnel import MARKER, PAGE, funnel_page
 from mrs_datasets.builders.reddit.plan import Build, Settings
 from mrs_datasets.prepared.report import Configs, Report
 from mrs_datasets.prepared.responses import response_table
-from mrs_datasets.prepared.rewriting import take_over
 from mrs_datasets.prepared.schema import MRS, PAIR_SCHEMA, SPLITS, responses_config
-from mrs_datasets.prepared.writer import finish_prepared, write_prepared
+from mrs_datasets.prepared.writer import finish_prepared, take_over, write_prepared
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.common.io.files import atomic_folder, atomic_write
 from mrs_suggest.common.io.storage import Location, atomic_target

@@ -1,30 +1,53 @@
-"""The user's own message-reply pairs: a file named by its language, or a folder of them; and checks of their rows."""
+"""The user's own message-reply pairs: a file named by its language, a folder of them, or a data set of the library
+`datasets` (a folder that it saved or can load, or a hub id); and checks of their rows."""
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
+
+from mrs_datasets.prepared.prepared import bars_for_long_work
 from mrs_datasets.prepared.report import Report
 from mrs_datasets.prepared.responses import MAX_RESPONSES
 from mrs_datasets.prepared.schema import MT_PREFIX
 from mrs_datasets.readers import Chunks
-from mrs_datasets.readers.pairs.pair_files import STOP, Broken, Columns, Row, format_of, read_rows, stem_of
-from mrs_datasets.readers.pairs.pairs import chunked, split_pairs
-from mrs_suggest.common.errors import InputError
+from mrs_datasets.readers.pairs.pair_files import (
+    STOP,
+    Broken,
+    Columns,
+    Row,
+    format_of,
+    read_rows,
+    stem_of,
+    texts_of_row,
+)
+from mrs_datasets.readers.pairs.pairs import Pair, chunked, placed_pairs, split_of, split_pairs
+from mrs_suggest.common.errors import InputError, first_line
 from mrs_suggest.common.text.language_id import MIN_LANGUAGE_SCORE, Identify, is_other_language
 from mrs_suggest.common.text.languages import find_language, require_any_language
 from mrs_suggest.common.text.scripts import MIN_LETTERS, in_other_script, knows_script
 from mrs_suggest.common.text.text import is_blank
+
+if TYPE_CHECKING:
+    from datasets import Dataset
 
 # The official training script (train.sh) cuts messages off at 70 tokens and replies at 30. A subword tokenizer makes at
 # least one token per word, and tokens of more than ten characters are rare: longer texts are not read completely.
 TOKENS = {"message": 70, "reply": 30}
 CHARACTERS_A_TOKEN = 10
 BATCH = 1024
+SAVED = ("dataset_dict.json", "state.json")  # written by save_to_disk
+LOADABLE = (".parquet", ".arrow", ".jsonl", ".json", ".csv", ".tsv")
+# Usual names of splits on the hub -> ours.
+SPLIT_NAMES = {"train": "train", **dict.fromkeys(["validation", "valid", "val", "dev"], "validation"), "test": "test"}
+HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*")
 
 
 @dataclass(frozen=True)
@@ -51,9 +74,6 @@ def read_pair_files(
     """Read a file of pairs, or a folder of them: `LANG.tsv`, `LANG.csv`, `LANG.jsonl`, also `.gz` and `.xz`;
     `mt-LANG.*` is for machine-translated training pairs. LANG is any code (see
     `mrs_suggest.common.text.languages.find_language`).
-
-    Raises:
-        InputError: no such file, a name that is not a language, two files for one language, or a broken line.
     """
     paths = [source] if source.is_file() else [path for path in sorted(source.iterdir()) if is_pair_file(path)]
     if not paths:
@@ -134,3 +154,122 @@ def _unusual(row: Row, language: str, script: str | None) -> Iterator[str]:
             )
     if script and in_other_script(f"{row.message} {row.reply}", script):
         yield f"{MIN_LETTERS} letters or more, and none of {language}'s script ({script}), kept"
+
+
+def is_saved_set(folder: Path) -> bool:
+    """Whether `datasets` saved the folder, or it has a folder per split with files that `datasets` loads (the official
+    archive has folders of languages there)."""
+    if any((folder / name).is_file() for name in SAVED):
+        return True
+    splits = [folder / name for name in SPLIT_NAMES if (folder / name).is_dir()]
+    return any(path.suffix in LOADABLE and path.is_file() for split in splits for path in split.iterdir())
+
+
+def is_set_folder(folder: Path) -> bool:
+    """Whether a folder is one that `datasets` saved or can load, rather than one of `LANG.*` files."""
+    if is_saved_set(folder):
+        return True
+    named = [path for path in folder.iterdir() if path.is_file() and format_of(path)]
+    if named:
+        stems = [re.split(r"[-.]", stem_of(path))[0] for path in named]
+        return all(stem in SPLIT_NAMES for stem in stems)
+    return any(path.suffix in LOADABLE for pattern in ("*", "*/*", "*/*/*") for path in folder.glob(pattern))
+
+
+def read_set(source: str, report: Report, options: PairOptions, min_reply_count: int, max_responses: int) -> Chunks:
+    """Read the pairs of a data set: of each config named by a language, or of `options.language`.
+
+    The data set's own splits stay; missing ones are filled with rows of its train split, by the message's hash.
+    """
+    for language, splits in _load(source, options, report).items():
+        rows = _placed(source, language, splits, report, options)
+        yield from placed_pairs(language, rows, report, min_reply_count, max_responses)
+
+
+def _placed(
+    source: str, language: str, splits: dict[str, Dataset], report: Report, options: PairOptions
+) -> Iterator[tuple[str, Pair]]:
+    """(our split, pair) of all rows."""
+    kept = {name: SPLIT_NAMES[name] for name in splits if name in SPLIT_NAMES}
+    if not kept:
+        raise InputError(
+            f"{source}: expected a split called train, validation or test, found {', '.join(splits)}; rename one."
+        )
+    left_out = [name for name in splits if name not in kept]
+    if left_out:
+        report.notes.append(f"{language}: the splits {', '.join(left_out)} of the source were left out.")
+    own = set(kept.values()) if "train" in kept.values() else set()
+    if len(own) > 1:
+        report.notes.append(f"{language}: the source's own splits stay ({', '.join(sorted(own))}).")
+    for name, split in kept.items():
+        broken = Broken(report, language, f"{source}, {name}", name, options.on_error)
+        rows = _rows(splits[name], options, broken)
+        for message, reply in checked_pairs(rows, language, language, report, options):
+            side = split_of(message)
+            if len(own) > 1:
+                side = split if split != "train" or side in own else side
+            yield side, (message, reply)
+
+
+def _rows(data: Dataset, options: PairOptions, broken: Broken) -> Iterator[Row]:
+    columns = options.columns
+    missing = [name for name in (columns.message, columns.reply) if name not in data.column_names]
+    if missing:
+        raise InputError(
+            f"{broken.source}: expected the column {missing[0]!r}, found {', '.join(data.column_names)}; name the "
+            "columns with --message-column and --reply-column."
+        )
+    number = 0
+    wanted = [columns.message, columns.reply]
+    for batch in data.select_columns(wanted).iter(batch_size=BATCH):
+        for pair in zip(*(batch[name] for name in wanted), strict=True):
+            texts = texts_of_row(dict(zip(wanted, pair, strict=True)), columns, broken, number, "row")
+            if texts:
+                yield Row(broken.place(number), *texts)
+            number += 1
+
+
+def _load(source: str, options: PairOptions, report: Report) -> dict[str, dict[str, Dataset]]:
+    """Language -> split -> rows."""
+    from datasets import DatasetDict, get_dataset_config_names, load_dataset, load_from_disk
+
+    if any((Path(source) / name).is_file() for name in SAVED):
+        saved = _asked(source, lambda: load_from_disk(source))
+        language = _language(source, options)
+        return {language: dict(saved) if isinstance(saved, DatasetDict) else {"train": saved}}
+    if not Path(source).exists():
+        from mrs_suggest.common.hub.hub import commit_of
+
+        report.settings["revision"] = commit_of("dataset", source)
+    configs: list[str] = _asked(source, lambda: list(get_dataset_config_names(source)))
+    chosen: dict[str, str] = {code: code for code in configs if find_language(code)}
+    if options.language or not chosen:
+        language = _language(source, options, configs)
+        if language not in configs and len(configs) > 1:
+            raise InputError(f"{source}: the data set lacks the config {language}; it has {', '.join(configs)}.")
+        chosen = {language: language if language in configs else configs[0]}
+    left_out = [config for config in configs if config not in chosen.values()]
+    if left_out:
+        report.notes.append(f"The configs {', '.join(left_out)} of the source were left out.")
+    return {
+        code: dict(_asked(source, lambda config=config: load_dataset(source, config)))  # type: ignore[misc]
+        for code, config in chosen.items()
+    }
+
+
+def _language(source: str, options: PairOptions, configs: Sequence[str] = ()) -> str:
+    if options.language is None:
+        listed = f" (its configs are {', '.join(configs)})" if configs else ""
+        raise InputError(f"{source}: the data set does not give its language{listed}; name it with --language CODE.")
+    return require_any_language(options.language, "--language").code
+
+
+def _asked(source: str, call: Callable[[], Any]) -> Any:
+    from datasets.exceptions import DatasetGenerationError
+
+    try:
+        with bars_for_long_work(long=not Path(source).exists()):
+            return call()
+    except (OSError, ValueError, ConnectionError, RuntimeError, DatasetGenerationError, pa.ArrowException) as error:
+        reason = first_line(error.__cause__ or error)
+        raise InputError(f"{source}: `datasets` cannot load it ({reason}); pass a folder or a hub id.") from None

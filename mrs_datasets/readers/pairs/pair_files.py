@@ -85,9 +85,6 @@ def read_rows(path: Path, columns: Columns, broken: Broken) -> Iterator[Row]:
 
     Rows that are not UTF-8, contain a NUL, or have too few or too many cells go to `broken`; a header line and further
     columns are noted in its report.
-
-    Raises:
-        InputError: the file cannot be read or is empty, a header lacks a column, or `broken` stops.
     """
     empty = True
     for number, (message, reply) in READERS[format_of(path) or ""](path, columns, broken):

@@ -25,9 +25,6 @@ def read_pairs(path: Path, report: Report, part: str) -> Iterator[Pair]:
     """Yield the (message, reply) pairs of a tab-separated file of the official archive; further columns are ignored.
 
     Rows whose message or reply is blank are dropped and counted in `report` under `part`.
-
-    Raises:
-        InputError: a line has fewer than two columns, or the file has no pairs.
     """
     rows = 0
     for number, line in read_lines(path):
@@ -60,21 +57,13 @@ def split_of(message: str) -> str:
 def split_pairs(
     language: str, pairs: Iterable[Pair], report: Report, min_reply_count: int = 1, max_responses: int = MAX_RESPONSES
 ) -> Chunks:
-    """Yield the three splits of `pairs`, by `split_of`, and the response set counted from the training replies.
-
-    Raises:
-        InputError: there are fewer than three different messages, or no reply is frequent enough.
-    """
+    """Yield the three splits of `pairs`, by `split_of`, and the response set counted from the training replies."""
     placed = ((split_of(message), (message, reply)) for message, reply in pairs)
     yield from placed_pairs(language, placed, report, min_reply_count, max_responses)
 
 
 def placed_pairs(
-    language: str,
-    pairs: Iterable[tuple[str, Pair]],
-    report: Report,
-    min_reply_count: int,
-    max_responses: int,
+    language: str, pairs: Iterable[tuple[str, Pair]], report: Report, min_reply_count: int, max_responses: int
 ) -> Chunks:
     """`split_pairs` for pairs that come with their split: (train, validation or test; pair)."""
     buffers: dict[str, list[Pair]] = {split: [] for split in SPLITS}

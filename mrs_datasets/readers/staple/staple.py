@@ -44,11 +44,7 @@ _NAME = re.compile(r"(train|dev|test)\.en_(hu|ja|ko|pt|vi)\.(.+)\.txt(?:\.gz|\.x
 
 
 def read_staple(sources: list[Path], report: Report) -> Chunks:
-    """Read every source; each may hold any of the tracks and splits.
-
-    Raises:
-        InputError: a source without a file of the task, two files for one split, or a broken file.
-    """
+    """Read every source; each may hold any of the tracks and splits."""
     expected = (
         "no file of the STAPLE task (such as en_pt/dev.en_pt.*.gold.txt) was found; unpack the task's archive and "
         "pass its folder"

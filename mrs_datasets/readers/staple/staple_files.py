@@ -50,14 +50,7 @@ class TaskFile(NamedTuple):
 
 
 def read_task_file(path: str | Path, weighted: bool = False, data: bytes | None = None) -> TaskFile:
-    """Read a prediction file or, with `weighted`, a gold file.
-
-    Args:
-        data: the file's bytes, if they were read already.
-
-    Raises:
-        InputError: see `read_blocks` and `read_gold`.
-    """
+    """Read a prediction file or, with `weighted`, a gold file; `data` has its bytes, if they were read already."""
     path = Path(path)
     found = TaskFile([], [0], [], [])
     blocks = read_gold(path, data) if weighted else ((block, block.lines, []) for block in read_blocks(path, data=data))
@@ -93,8 +86,8 @@ def read_blocks(path: Path, prompts_alone: bool = False, data: bytes | None = No
         else:
             if block:
                 yield block
-            prompt_id, prompt = _head(line)
-            if not prompt_id:
+            prompt_id, bar, prompt = line.partition("|")
+            if not bar or not prompt_id.startswith(ID_PREFIX) or is_blank(prompt):
                 raise InputError(f"{path}, line {number}: expected {ID_PREFIX}<md5>|prompt, found {line[:60]!r}.")
             block = Block(number, prompt_id, prompt, [])
             other = first.setdefault(prompt_id, number)
@@ -107,11 +100,7 @@ def read_blocks(path: Path, prompts_alone: bool = False, data: bytes | None = No
 
 
 def read_gold(path: Path, data: bytes | None = None) -> Iterator[tuple[Block, list[str], list[float]]]:
-    """Yield the blocks of a gold file, each with its translations and their weights.
-
-    Raises:
-        InputError: see `read_blocks`; a line is not `text|weight`, a prompt is without one, or the file is truncated.
-    """
+    """Yield the blocks of a gold file, each with its translations and their weights (one at least)."""
     block, weights = None, [1.0]
     data = read_whole(path) if data is None else data
     for block in read_blocks(path, data=data):
@@ -180,12 +169,6 @@ def _lines(path: Path, data: bytes | None) -> Iterator[tuple[int, str]]:
         with suppress(UnicodeDecodeError):
             return enumerate(data.decode().replace("\r\n", "\n").split("\n"), start=1)
     return read_lines(path, as_published=True, data=data)
-
-
-def _head(line: str) -> tuple[str, str]:
-    """The id and the text in a prompt's line; an empty id if it is not one."""
-    prompt_id, bar, prompt = line.partition("|")
-    return (prompt_id if bar and prompt_id.startswith(ID_PREFIX) and not is_blank(prompt) else ""), prompt
 
 
 def _weight(text: str) -> float:

@@ -135,11 +135,6 @@ class Meaning:
     def motion(self) -> bool:
         return PLACE in VERBS[self.verb].classes
 
-    @property
-    def pair(self) -> tuple[str, str]:
-        """Verb and noun; no two splits share such a pair."""
-        return self.verb, self.noun
-
     def english(self) -> str:
         """The prompt, in lower case without full stop, as prompts of the task are.
 

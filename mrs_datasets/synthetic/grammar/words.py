@@ -57,7 +57,6 @@ class Lexicon:
     Attributes:
         nouns: (noun, class) -> stems, including accepted loanwords.
         loans: noun -> its loanword.
-        rejected: nouns whose loanword is never accepted.
         subjects, times: of `SUBJECTS` and `TIMES` -> words.
     """
 
@@ -68,12 +67,9 @@ class Lexicon:
                 self.verbs[verb, name] = words.synonyms()
         self.nouns: dict[tuple[str, str], Options] = {}
         self.loans: dict[str, str] = {}
-        self.rejected: set[str] = set()
         for noun, about in NOUNS.items():
             self.loans[noun] = f"{noun.rstrip('aeiou')}{ending}"
             accepted = set(about.classes) <= set(LOANS) and words.random.random() < 0.6
-            if not accepted:
-                self.rejected.add(noun)
             for name in about.classes:
                 found = words.synonyms()
                 if accepted:

@@ -85,7 +85,7 @@ def run_stats(options: argparse.Namespace) -> int:
 def _mrs(data: PreparedData, languages: list[str] | None) -> Printed:
     from tqdm import tqdm
 
-    from mrs_datasets.describe.statistics import languages_by_tokenizer, split_statistics
+    from mrs_datasets.describe.paper_tables import languages_by_tokenizer, split_statistics
 
     counted = split_statistics(data, languages=languages)
     with metric_errors(data.name):
@@ -104,7 +104,7 @@ def _mrs(data: PreparedData, languages: list[str] | None) -> Printed:
 
 
 def _xcopa(data: PreparedData, configs: list[str] | None) -> Printed:
-    from mrs_datasets.describe.xcopa_statistics import agreement, xcopa_split_statistics
+    from mrs_datasets.describe.paper_tables import agreement, xcopa_split_statistics
 
     rows, kappas = list(xcopa_split_statistics(data, configs)), agreement(data)
     table = _table("Config", "Split", ">Examples", ">Agreement")
@@ -117,7 +117,7 @@ def _xcopa(data: PreparedData, configs: list[str] | None) -> Printed:
 
 
 def _staple(data: PreparedData, configs: list[str] | None) -> Printed:
-    from mrs_datasets.describe.staple_statistics import oracle_curves, staple_split_statistics
+    from mrs_datasets.describe.paper_tables import oracle_curves, staple_split_statistics
     from mrs_metrics.translations_f1 import TABLE_7_KS, weighted_f1_signature
 
     rows = list(staple_split_statistics(data, configs))
@@ -140,7 +140,8 @@ def _staple(data: PreparedData, configs: list[str] | None) -> Printed:
 
 
 def _xglue(data: PreparedData, configs: list[str] | None) -> Printed:
-    from mrs_datasets.describe.xglue_statistics import SPLITS, xglue_task_statistics
+    from mrs_datasets.describe.paper_tables import xglue_task_statistics
+    from mrs_datasets.prepared.schema import SPLITS
 
     rows = list(xglue_task_statistics(data, configs))
     published = data.data_set() == "xglue"

@@ -51,10 +51,7 @@ def refusal(folder: Path, partial: bool = False) -> str:
     return sentence
 
 
-# --- texts
-
-
-@settings(max_examples=50)
+@settings(max_examples=25)
 @given(pairs=PAIRS, seed=st.integers(0, 9))
 def test_arbitrary_texts_come_back(tmp_path_factory: pytest.TempPathFactory, pairs: Any, seed: int) -> None:
     out = tmp_path_factory.mktemp("audit") / "out"
@@ -97,9 +94,6 @@ def test_the_page_runs_nothing_but_its_own_script(tmp_path: Path) -> None:
     assert not re.search(r"https?://|src\s*=\s*[\"']|@import|\burl\(", text)
 
 
-# --- make
-
-
 def test_the_seed_draws_everything(data: InMemory, tmp_path: Path) -> None:
     for name, seed in (("a", 1), ("b", 1), ("c", 2)):
         make_audit(data, tmp_path / name, WIDE, examples=5, annotators=2, seed=seed)
@@ -112,20 +106,6 @@ def test_the_seed_draws_everything(data: InMemory, tmp_path: Path) -> None:
     assert sorted(orders[0]) == sorted(orders[1])
     languages = [row["language"] for row in load(sheet_of(tmp_path / "a", 2))]
     assert languages == ["en"] * 5 + ["ja"] * 5, "one language after the other"
-
-
-def test_the_key_tells_the_facts(data: InMemory, tmp_path: Path) -> None:
-    key = make_audit(data, tmp_path / "out", PAPER, examples=50)
-    assert read_key(tmp_path / "out") == key
-    assert key.data["id"] == "org/pairs"
-    assert key.data["revision"] == "0123abc"
-    assert [(s.language, s.split, s.rows, s.drawn) for s in key.strata] == [
-        ("en", "train", 80, 40), ("en", "test", 10, 5), ("ja", "train", 10, 5),
-    ]  # fmt: skip
-    assert len(key.sample) == 64
-
-
-# --- read
 
 
 def answered(data: InMemory, out: Path, annotators: int = 1) -> Key:
@@ -157,7 +137,10 @@ def test_shares_are_those_of_the_answers(data: InMemory, tmp_path: Path) -> None
 def test_a_proportional_sample_is_pooled_as_it_is(data: InMemory, tmp_path: Path) -> None:
     make_audit(data, tmp_path / "out", PAPER, examples=50)
     judge(sheet_of(tmp_path / "out"), lambda row, _: "yes" if row["language"] == "ja" else "no")
-    pooled = figures(tmp_path / "out")["shares"][-1]
+    change(sheet_of(tmp_path / "out"), 1, comment='\'=odd,\n"really"')
+    found = figures(tmp_path / "out")
+    assert [(row["annotator"], row["comment"]) for row in found["comments"]] == [(1, '=odd,\n"really"')]
+    pooled = found["shares"][-1]
     assert (pooled["language"], pooled["yes"], pooled["judged"]) == ("all", 5, 50)
     assert pooled["interval"] == list(wilson_interval(5, 50))
 
@@ -208,18 +191,7 @@ def test_what_spreadsheet_programs_do_to_a_sheet(data: InMemory, tmp_path: Path)
     assert figures(tmp_path / "out") == expected
 
 
-def test_comments_come_back(data: InMemory, tmp_path: Path) -> None:
-    make_audit(data, tmp_path / "out", PAPER, examples=3)
-    judge(sheet_of(tmp_path / "out"), lambda *_: "no")
-    change(sheet_of(tmp_path / "out"), 1, comment='\'=odd,\n"really"')
-    item = int(load(sheet_of(tmp_path / "out"))[1]["item"])
-    assert figures(tmp_path / "out")["comments"] == [{"item": item, "annotator": 1, "comment": '=odd,\n"really"'}]
-
-
-# --- what is refused
-
-
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(
     place=st.floats(0, 1), length=st.integers(0, 30), other=st.binary(max_size=12) | st.text(max_size=6).map(str.encode)
 )
@@ -243,11 +215,8 @@ def test_a_damaged_sheet_is_read_or_refused(
     ("cells", "expected"),
     [
         ({"toxic": "maybe"}, "annotator-1.csv, row 5: the column 'toxic' has 'maybe'; expected yes, no or unsure."),
-        ({"no reply": "0"}, "row 5: the column 'no reply' has '0'; expected yes, no or unsure."),
         ({"message": "other"}, "row 5: the column 'message' of item"),
-        ({"reply": ""}, "row 5: the column 'reply' of item"),
         ({"item": "99"}, "row 5: the column 'item' has '99', which is none of this audit's 1 to 30"),
-        ({"item": "²"}, "row 5: the column 'item' has '²'"),
         ({"item": "9" * 5000}, "row 5: the column 'item' has '9999"),
         ({"sheet": f"audit 00000000, annotator {'9' * 5000}"}, "row 5: the column 'sheet' has 'audit 0000"),
         ({"sheet": ""}, "row 5: the column 'sheet' has ''; expected audit"),
@@ -314,14 +283,6 @@ def test_what_is_no_folder(data: InMemory, tmp_path: Path) -> None:
     answered(data, tmp_path / "out")
     path = tmp_path / "out" / "key.json"
     key = json.loads(path.read_text("utf-8"))
-    for content in (
-        "",
-        "[]",
-        "{}",
-        {**key, "items": []},
-        {**key, "more": 1},
-        {**key, "kind": "deep"},
-        {**key, "files": {}},
-    ):
+    for content in ("", "[]", {**key, "items": []}, {**key, "more": 1}, {**key, "files": {}}):
         path.write_text(content if isinstance(content, str) else json.dumps(content), "utf-8")
         assert "not a key of `mrs data audit make`" in refusal(tmp_path / "out")

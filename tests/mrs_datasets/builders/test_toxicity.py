@@ -16,10 +16,9 @@ import pytest
 from mrs_datasets.builders import passes as running
 from mrs_datasets.builders.passes import run_passes
 from mrs_datasets.builders.toxicity import ToxicityPass, english_rule, multilingual_rule
-from mrs_datasets.prepared.pass_tables import pass_tables
 from mrs_datasets.prepared.prepared import open_prepared
 from mrs_datasets.prepared.publishing import prepared_publication
-from mrs_datasets.prepared.report import Report
+from mrs_datasets.prepared.report import Report, pass_tables
 from mrs_datasets.prepared.responses import response_table
 from mrs_datasets.prepared.schema import MRS, PAIR_SCHEMA, SPLITS
 from mrs_datasets.prepared.writer import write_prepared

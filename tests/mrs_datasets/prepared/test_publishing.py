@@ -52,10 +52,6 @@ def test_card_report_and_the_listed_files_go(folder: Path) -> None:
 
 
 def damages() -> dict[str, tuple[Callable[[Path], object], str]]:
-    def append(folder: Path) -> None:
-        with (folder / TRAIN).open("ab") as file:
-            file.write(b"junk")
-
     def flip(folder: Path) -> None:
         data = bytearray((folder / TRAIN).read_bytes())
         data[20] ^= 1
@@ -65,10 +61,6 @@ def damages() -> dict[str, tuple[Callable[[Path], object], str]]:
         (folder / TRAIN).rename(folder / "elsewhere")
         (folder / TRAIN).symlink_to(folder / "elsewhere")
 
-    def link_to_a_folder(folder: Path) -> None:
-        (folder / "data").rename(folder / "elsewhere")
-        (folder / "data").symlink_to(folder / "elsewhere")
-
     def card(folder: Path) -> None:
         (folder / "README.md").unlink()
         (folder / "README.md").symlink_to("/etc/hostname")
@@ -77,7 +69,6 @@ def damages() -> dict[str, tuple[Callable[[Path], object], str]]:
         report["configs"]["es"]["train"]["files"][0]["path"] = "data/es/../../report.json"
 
     return {
-        "junk appended": (append, r"train-00000-of-00001\.parquet: has .* bytes, report\.json says"),
         "a bit flipped": (flip, r"its SHA-256 differs from report\.json"),
         "a split is missing": (lambda f: (f / TRAIN).unlink(), rf"{TRAIN} is missing, although report\.json lists it"),
         "a shard too many": (
@@ -85,7 +76,6 @@ def damages() -> dict[str, tuple[Callable[[Path], object], str]]:
         ),
         "a config too many": (lambda f: shutil.copytree(f / "data/es", f / "data/de"), "does not list data/de/"),
         "a link": (link, "is a link"),
-        "a linked folder": (link_to_a_folder, "is a link"),
         "the card is a link": (card, "is a link"),
         "no list": (lambda f: (f / "report.json").write_text('{"data_set": "mrs"}'), "does not list the files"),
         "a path that climbs": (lambda f: edit_report(f, climb), "path: string should match pattern"),

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from mrs_datasets.builders.passes import run_passes
 from mrs_datasets.prepared.prepared import PreparedData, open_prepared
 from mrs_suggest.common.errors import InputError
 from tests.file_server import served
@@ -88,14 +87,6 @@ def test_what_is_not_there_is_one_sentence(s3: S3) -> None:
     assert SECRET not in str(told.value)
 
 
-def test_a_pass_does_not_replace_the_folder_that_it_reads(s3: S3, folder: Path, tmp_path: Path) -> None:
-    from mrs_suggest.common.io.storage import location
-
-    s3.send(folder, "mrs")
-    with pytest.raises(InputError, match="--out must differ from the input folder"):
-        run_passes("s3://texts/mrs", [], location("s3://texts/mrs", tmp_path))
-
-
 def test_texts_to_train_on_come_from_urls(s3: S3, folder: Path, tmp_path: Path) -> None:
     from mrs_datasets.texts.text_sources import Reading, TextSource
 
@@ -119,14 +110,3 @@ def test_texts_to_train_on_come_from_urls(s3: S3, folder: Path, tmp_path: Path) 
         assert read(f"{url}/a.txt") == ["one", "two"]
         source = TextSource.parse(f"en={url}/a.txt?token={SECRET}", "--text")
         assert (source.name(), SECRET in str(source)) == ("a.txt", False)
-
-
-def test_the_command_takes_a_url(s3: S3, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    from mrs_suggest.cli.data import main
-
-    s3.send(folder, "mrs")
-    main(["check", "s3://texts/mrs"])
-    there = capsys.readouterr().out
-    main(["check", str(folder)])
-    assert there == capsys.readouterr().out
-    main(["stats", "s3://texts/mrs"])

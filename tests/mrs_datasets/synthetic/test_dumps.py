@@ -97,7 +97,7 @@ def _month(row: dict[str, Any]) -> int:
     return row["created"] // (86400 * 31)
 
 
-def test_every_language_has_pairs_and_bodies_of_its_own(dumps: tuple[Path, dict[str, Any]]) -> None:
+def test_every_language_has_pairs_and_fields_change_with_the_years(dumps: tuple[Path, dict[str, Any]]) -> None:
     folder, manifest = dumps
     assert set(manifest["profiles"]["paper"]["pairs_by_language"]) == set(LANGUAGES)
     bodies = [b for batch in read_comments(folder / "RC_2018-01.zst") for b in batch["body"].to_pylist()]
@@ -109,21 +109,14 @@ def test_every_language_has_pairs_and_bodies_of_its_own(dumps: tuple[Path, dict[
     for name in ("author", "comment id", "post id", "author id", "subreddit"):
         assert NAMES[name] not in text
     assert "&gt; " in text
-    assert "😀" in text
-
-
-def test_the_fields_change_with_the_years(dumps: tuple[Path, dict[str, Any]]) -> None:
-    folder, _ = dumps
-    kinds, ascii_only = {}, {}
+    kinds = {}
     for month in MONTHS:
         lines = raw_lines(folder / f"RC_{month}.zst")
         first = json.loads(next(line for line in lines if line.endswith(b"}")))
-        kinds[month] = type(first["created_utc"])
-        ascii_only[month] = all(map(bytes.isascii, lines))
-        assert first["author"].startswith(NAMES["author"]) or first["author"] in ("[deleted]", "AutoModerator")
+        kinds[month] = type(first["created_utc"]), all(map(bytes.isascii, lines))
         assert first["id"].startswith(NAMES["comment id"])
-    assert kinds == {"2012-12": str, "2018-01": int, "2023-06": float}
-    assert ascii_only == {"2012-12": True, "2018-01": True, "2023-06": False}
+    assert kinds == {"2012-12": (str, True), "2018-01": (int, True), "2023-06": (float, False)}
+    assert "😀" in text
 
 
 def test_lines_and_packing_are_as_of_real_months(tmp_path: Path) -> None:
@@ -148,13 +141,11 @@ def test_the_same_seed_gives_the_same_bytes_and_another_one_others(tmp_path: Pat
     ("change", "option"),
     [
         ({"months": ["2018-13"]}, "--months 2018-13"),
-        ({"months": ["January"]}, "--months January"),
         ({"months": ["2018-01", "2018-01"]}, "--months"),
         ({"months": []}, "--months"),
         ({"comments": 0}, "--comments"),
         ({"seed": -1}, "--seed"),
         ({"window_log": 32}, "--window"),
-        ({"window_log": 9}, "--window"),
     ],
 )
 def test_options_that_cannot_be_are_one_sentence(tmp_path: Path, change: dict[str, Any], option: str) -> None:
@@ -162,19 +153,6 @@ def test_options_that_cannot_be_are_one_sentence(tmp_path: Path, change: dict[st
         write_dumps(tmp_path / "out", **({"months": ["2018-01"], "comments": 10} | change))
     assert "\n" not in str(caught.value)
     assert not any(tmp_path.iterdir())
-
-
-def test_what_is_there_is_replaced_only_where_it_was_asked_for_and_made_here(tmp_path: Path) -> None:
-    out = tmp_path / "out"
-    out.mkdir()
-    (out / "mine.txt").write_text("mine", encoding="utf-8")
-    with pytest.raises(InputError, match="exists already"):
-        write_dumps(out, ["2018-01"], 10, window_log=20)
-    with pytest.raises(InputError, match=r"no manifest\.json"):
-        write_dumps(out, ["2018-01"], 10, window_log=20, overwrite=True)
-    write_dumps(tmp_path / "new", ["2018-01"], 10, window_log=20)
-    write_dumps(tmp_path / "new", ["2018-02"], 10, window_log=20, overwrite=True)
-    assert sorted(p.name for p in (tmp_path / "new").iterdir()) == ["RC_2018-02.zst", "manifest.json"]
 
 
 def test_the_command_writes_the_folder_and_says_what_is_in_it(

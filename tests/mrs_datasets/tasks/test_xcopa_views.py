@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mrs_datasets.readers.xcopa import XCOPA
-from mrs_datasets.tasks.xcopa_views import join_translations, sentence_pairs, without_premise, without_question
+from mrs_datasets.tasks.xcopa_views import join_translations, sentence_pairs
 from mrs_suggest.common.errors import InputError
 
 RED_EYES = {  # Ponti et al. 2020, Table 1 and note 8
@@ -36,7 +35,6 @@ TAP = {
     "changed": True,
     "question_corrected": "effect",
 }
-View = Callable[[pa.Table], pa.Table]
 
 
 def table(*rows: dict[str, Any]) -> pa.Table:
@@ -46,27 +44,6 @@ def table(*rows: dict[str, Any]) -> pa.Table:
 def real(folder: Path, name: str) -> pa.Table:
     lines = (folder / "xcopa" / name).read_text(encoding="utf-8").splitlines()
     return table(*(json.loads(line) for line in lines))
-
-
-@pytest.mark.parametrize(("view", "hidden"), [(without_premise, "premise"), (without_question, "question")])
-def test_the_hidden_column_is_gone_and_the_rest_is_as_it_was(view: View, hidden: str) -> None:
-    joined = join_translations(table(RED_EYES, TAP), table(TAP, RED_EYES))
-    for rows in (table(RED_EYES, TAP), joined):
-        found = view(rows).to_pylist()
-        gone = {hidden, f"{hidden}_corrected"}
-        assert found == [{key: row[key] for key in row if key not in gone} for row in (RED_EYES, TAP)]
-    with pytest.raises(InputError, match=r"^the table has no column label; expected .*choice1, choice2, "):
-        view(table(TAP).drop_columns(["label"]))
-
-
-def test_a_view_of_a_loaded_data_set_is_a_data_set_again() -> None:
-    from datasets import ClassLabel, Dataset
-
-    loaded = Dataset(table(TAP)).cast_column("label", ClassLabel(names=["choice1", "choice2"])).data.table
-    for rows in (without_premise(loaded), without_question(loaded), join_translations(loaded, table(TAP))):
-        assert Dataset(rows).to_list() == rows.to_pylist()
-        assert Dataset(rows).features["label"].names == ["choice1", "choice2"]
-    assert Dataset(sentence_pairs(loaded))["plausible"] == [0, 1]
 
 
 def test_a_pair_is_written_as_in_the_paper() -> None:
@@ -123,7 +100,6 @@ def test_pairs_by_corrected_questions_need_that_column() -> None:
         (table({**TAP, "question": "why"}), r"the question of idx 3 is 'why'; expected cause or effect\."),
         (table(RED_EYES, {**TAP, "label": -1}), r"the label of idx 3 is -1; expected 0 or 1\."),
         (table({**TAP, "premise": None}, RED_EYES), r"premise has 1 gaps; expected a value in every row\."),
-        (table({**TAP, "label": None}), r"label has 1 gaps"),
         (table(TAP).drop_columns(["choice2"]), r"no column choice2; expected "),
         (table(TAP).drop_columns(["premise", "question"]), r"neither premise nor question"),
     ],
@@ -137,6 +113,7 @@ def test_translations_are_joined_by_number_and_not_by_place() -> None:
     rows = [RED_EYES, TAP, {**TAP, "idx": 5, "premise": "It rained."}]
     english = {row["idx"]: {name: f"en {row[name]}" for name in ("premise", "choice1", "choice2")} for row in rows}
     joined = join_translations(table(*rows), table(*({**row, **english[row["idx"]]} for row in (*rows[1:], rows[0]))))
+    assert sentence_pairs(joined.drop_columns(["premise"]))["text"][0].as_py() == "What was the cause?"
     assert joined.to_pylist() == [
         {**row, **{f"{name}_translated": value for name, value in english[row["idx"]].items()}} for row in rows
     ]
@@ -147,7 +124,6 @@ def test_translations_are_joined_by_number_and_not_by_place() -> None:
     [
         ([TAP, RED_EYES], [TAP], r"^translations: idx 7 is missing; "),
         ([TAP], [TAP, *({**TAP, "idx": i} for i in (9, 8, 5, 4))], r"^original: idx 4, 5, 8 and 1 more is missing; "),
-        ([TAP], [{**TAP, "idx": 4}], r"^translations: idx 3 is missing; "),
         ([TAP], [{**TAP, "label": 0}], r"^translations: the label of idx 3 is not the original's; "),
         ([RED_EYES, TAP], [TAP, {**RED_EYES, "question": "effect"}], r"the question of idx 7 is not the original's"),
         ([TAP, TAP], [TAP], r"^original: idx 3 occurs more than once"),
@@ -159,17 +135,11 @@ def test_translations_of_other_examples_are_refused(original: Any, translated: A
         join_translations(table(*original), table(*translated))
 
 
-def test_all_real_translations_join_and_another_language_does_not(shared_data: Path) -> None:
-    codes = sorted(path.name for path in (shared_data / "xcopa" / "data-gmt").iterdir())
-    assert len(codes) == 10
-    for code in codes:
-        for split, size in (("val", 100), ("test", 500)):
-            file = f"{code}/{split}.{code}.jsonl"
-            original, translated = real(shared_data, f"data/{file}"), real(shared_data, f"data-gmt/{file}")
-            joined = join_translations(original, translated)
-            assert joined.select(original.column_names).equals(original)
-            assert joined["choice2_translated"].equals(translated["choice2"])
-            assert len(sentence_pairs(joined)) == 2 * size
+def test_real_translations_join_and_another_language_does_not(shared_data: Path) -> None:
+    original, translated = real(shared_data, "data/it/test.it.jsonl"), real(shared_data, "data-gmt/it/test.it.jsonl")
+    joined = join_translations(original, translated)
+    assert joined.select(original.column_names).equals(original)
+    assert joined["choice2_translated"].equals(translated["choice2"])
     thai, italian = "th/val.th.jsonl", "it/val.it.jsonl"  # the questions in `th` are all `effect`, many of them wrongly
     with pytest.raises(InputError, match=r"the question of idx 4, 6, 7 and 44 more is not the original's"):
         join_translations(real(shared_data, f"data/{italian}"), real(shared_data, f"data-gmt/{thai}"))

@@ -176,9 +176,9 @@ def test_two_rows_share_a_letter_just_where_they_are_alike() -> None:
     [
         ("rows: [poor, good], columns: [en, fr]", "rows: [poor, best]", "claims: expected two rows of the table"),
         ("columns: [en, fr]}", "columns: [de]}", "claims: unknown column 'de'"),
-        ("says: worse", "says: bad", "claims 0 says: Input should be 'close', 'worse' or 'better'"),
+        ("says: worse", "says: bad", "claims, 0, says: input should be 'close', 'worse' or 'better'"),
         ("within: 0.1, ", "", "'Same is close' says 'close'; only close has `within`"),
-        ("title: Poor is worse, ", "", "tables main claims 0: the key 'title' is missing"),
+        ("title: Poor is worse, ", "", "tables, main, claims, 0: missing field 'title'"),
         ("compared: [[good, poor, same]]", "compared: [[good, best]]", "compared: unknown row 'best'"),
         ("compared: [[good", "human: [good, best]\n    compared: [[good", "human: expected two rows of the table"),
     ],

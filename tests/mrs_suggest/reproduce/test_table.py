@@ -19,9 +19,9 @@ from tests.mrs_suggest.reproduce.conftest import TABLE, Ready
 @pytest.mark.parametrize(
     ("old", "new", "sentence"),
     [
-        ("seeds: [42, 43]", "seed: 42", "cells teacher: unknown key 'seed'"),
-        ("{config: a.yaml, data: chats", "{data: chats", "cells chats: the key 'config' is missing"),
-        ("seeds: [42, 43]", "seeds: many", "cells teacher seeds: Input should be a valid list"),
+        ("seeds: [42, 43]", "seed: 42", "cells, teacher: unknown field 'seed'"),
+        ("{config: a.yaml, data: chats", "{data: chats", "cells, chats: missing field 'config'"),
+        ("seeds: [42, 43]", "seeds: many", "cells, teacher, seeds: input should be a valid list, found 'many'"),
         ("data: chats, needs", "data: chat, needs", "cells chats: data 'chat' is not described"),
         ("@teacher", "@teachers", "cells student: @teachers is not a cell with that seed"),
         ('"@teacher"', '"@teacher/44"', "@teacher/44 is not a cell with that seed"),
