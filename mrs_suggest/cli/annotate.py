@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -43,12 +42,6 @@ def make_parser() -> argparse.ArgumentParser:
     read.add_argument("--json", action="store_true", help="print one JSON object")
     read.set_defaults(run=_read)
     return parser
-
-
-def main(argv: Sequence[str]) -> int:
-    options = make_parser().parse_args(argv)
-    options.run(options)
-    return 0
 
 
 def _make(options: argparse.Namespace) -> None:

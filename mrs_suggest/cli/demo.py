@@ -6,8 +6,7 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
-from mrs_suggest.cli.options.publishing import add_publish_options, change_of, publish_or_print
-from mrs_suggest.cli.options.suggester_options import DEFAULT_MODEL
+from mrs_suggest.cli.options import DEFAULT_MODEL, add_publish_options, change_of, publish_or_print
 from mrs_suggest.common.command_parser import CommandParser
 from mrs_suggest.common.errors import InputError
 

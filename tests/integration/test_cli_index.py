@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from mrs_suggest.cli import models, suggest
+from mrs_suggest.cli.main import run_verb
 from mrs_suggest.common.errors import run_with_sentence
 from mrs_suggest.common.hub.baselines import read_baselines
 from mrs_suggest.suggest.index.response_index import ResponseIndexes
@@ -27,7 +27,7 @@ Run = Callable[..., Result]
 @pytest.fixture
 def index(capsys: pytest.CaptureFixture[str]) -> Run:
     def run(*arguments: object) -> Result:
-        code = run_with_sentence("mrs models", lambda: models.main(["index", *map(str, arguments)]))
+        code = run_with_sentence("mrs models", lambda: run_verb("models", ["index", *map(str, arguments)]))
         return code, *capsys.readouterr()
 
     return run
@@ -139,7 +139,7 @@ def test_tags_allow_and_deny_suggestions(index: Run, tmp_path: Path, capsys: pyt
 
     def asked(*options: str) -> tuple[int, str, str]:
         arguments = ["--model", str(out), "--json", "--lang", "en", *options, "Can you help me?"]
-        code = run_with_sentence("mrs suggest", lambda: suggest.main(arguments))
+        code = run_with_sentence("mrs suggest", lambda: run_verb("suggest", arguments))
         return code, *capsys.readouterr()
 
     for options, expected in [

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
@@ -25,7 +25,7 @@ from mrs_suggest.cli.data.passes import add_passes
 from mrs_suggest.cli.data.responses import add_responses
 from mrs_suggest.cli.data.stats import add_stats
 from mrs_suggest.cli.data.synth import add_synth
-from mrs_suggest.cli.options.publishing import add_publish_options, change_of, publish_or_print
+from mrs_suggest.cli.options import add_publish_options, change_of, publish_or_print
 from mrs_suggest.common.command_parser import CommandParser
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.common.text.text import visible
@@ -65,11 +65,6 @@ def make_parser() -> argparse.ArgumentParser:
     ):  # fmt: skip
         add(verbs)
     return parser
-
-
-def main(argv: Sequence[str]) -> int:
-    options = make_parser().parse_args(argv)
-    return int(options.run(options) or 0)
 
 
 def _add_prepare(verbs: argparse._SubParsersAction[CommandParser]) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 from mrs_suggest.common.command_parser import CommandParser
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.common.report.cards import markdown_table
-from mrs_suggest.common.report.console import make_console
+from mrs_suggest.common.report.console import make_console, make_table
 from mrs_suggest.common.text.text import visible, visible_json
 
 SHARES = ["question", "language", "pairs", "judged", "yes", "undecided", "share", "95 % interval", "undecided as yes"]
@@ -116,14 +116,11 @@ def run_read(options: argparse.Namespace) -> int:
 
 def _print(title: str, tables: list[tuple[list[str], list[list[str]]]], figures: dict[str, Any]) -> None:
     from rich.markup import escape
-    from rich.table import Table
 
     console = make_console(110)
     console.print(escape(title), soft_wrap=True)
     for header, rows in tables:
-        table = Table()
-        for place, column in enumerate(header):
-            table.add_column(column, justify="right" if place > 1 else "left")
+        table = make_table(*header[:2], *(f">{column}" for column in header[2:]))
         for row, following in zip(rows, [*rows[1:], [""]], strict=True):
             table.add_row(*map(escape, row), end_section=header is SHARES and row[0] != following[0])
         console.print(table)

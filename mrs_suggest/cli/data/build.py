@@ -14,10 +14,10 @@ from mrs_suggest.cli.data.passes import (
     toxicity_pass,
     translation_pass,
 )
-from mrs_suggest.cli.options.remote_options import add_out_options, out_location
+from mrs_suggest.cli.options import add_out_options, out_location
 from mrs_suggest.common.command_parser import CommandParser
 from mrs_suggest.common.errors import InputError
-from mrs_suggest.common.report.console import make_console
+from mrs_suggest.common.report.console import make_console, make_table
 from mrs_suggest.common.text.languages import LANGUAGES
 from mrs_suggest.common.text.text import visible
 
@@ -210,11 +210,7 @@ def _spark(options: argparse.Namespace) -> SparkEngine | None:
 
 
 def _print_funnel(report: dict[str, dict[str, list[dict[str, object]]]]) -> None:
-    from rich.table import Table
-
-    table = Table(title="Stages", title_justify="left")
-    for column in ("stage", "in", "out", "dropped"):
-        table.add_column(column, justify="left" if column in ("stage", "dropped") else "right")
+    table = make_table("stage", ">in", ">out", "dropped", title="Stages")
     for entry in report["pipeline"]["stages"]:
         dropped = entry["dropped"]
         assert isinstance(dropped, dict)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
 
-from mrs_suggest.cli.doctor import machine, packages, places
-from mrs_suggest.cli.doctor.finding import BROKEN, Finding
+from mrs_suggest.cli.doctor import checks, packages
+from mrs_suggest.cli.doctor.checks import BROKEN, Finding
 from mrs_suggest.common.command_parser import CommandParser
 from mrs_suggest.common.errors import first_line
 from mrs_suggest.common.text.text import visible, visible_json
@@ -16,20 +16,20 @@ from mrs_suggest.common.text.text import visible, visible_json
 Check = Callable[[], list[Finding]]
 # check -> its area, in the order in which they are shown
 CHECKS: dict[Check, str] = {
-    packages.base: "packages", packages.extras: "extras", machine.mecab: "models", machine.language_model: "models",
-    places.shipped_models: "models", places.caches: "caches", places.hub: "hub", machine.accelerator: "machine",
-    machine.java: "machine", machine.memory: "machine",
+    packages.base: "packages", packages.extras: "extras", checks.mecab: "models", checks.language_model: "models",
+    checks.shipped_models: "models", checks.caches: "caches", checks.hub: "hub", checks.accelerator: "machine",
+    checks.java: "machine", checks.memory: "machine",
 }  # fmt: skip
 
 
 def make_parser() -> argparse.ArgumentParser:
     parser = CommandParser(prog="mrs doctor", description=__doc__)
     parser.add_argument("--json", action="store_true", help="print one JSON object")
+    parser.set_defaults(run=_run)
     return parser
 
 
-def main(argv: Sequence[str]) -> int:
-    options = make_parser().parse_args(argv)
+def _run(options: argparse.Namespace) -> int:
     findings = examine()
     broken = [finding for finding in findings if finding.state == BROKEN]
     if options.json:
@@ -47,7 +47,7 @@ def main(argv: Sequence[str]) -> int:
     return 1 if broken else 0
 
 
-def examine(checks: Mapping[Check, str] = CHECKS) -> list[Finding]:
+def examine(asked: Mapping[Check, str] = CHECKS) -> list[Finding]:
     """Run all checks at the same time, since some wait for other programs; a check that fails is a finding, too."""
 
     def run(check: Check) -> list[Finding]:
@@ -55,7 +55,7 @@ def examine(checks: Mapping[Check, str] = CHECKS) -> list[Finding]:
             return check()
         except Exception as error:
             reason = f"cannot be examined ({type(error).__name__}: {first_line(error)})"
-            return [Finding(checks[check], check.__name__.replace("_", " "), BROKEN, reason)]
+            return [Finding(asked[check], check.__name__.replace("_", " "), BROKEN, reason)]
 
-    with ThreadPoolExecutor(len(checks)) as pool:
-        return [finding for found in pool.map(run, checks) for finding in found]
+    with ThreadPoolExecutor(len(asked)) as pool:
+        return [finding for found in pool.map(run, asked) for finding in found]

@@ -7,7 +7,7 @@ import sys
 from importlib import metadata
 from typing import TYPE_CHECKING
 
-from mrs_suggest.cli.doctor.finding import BROKEN, INSTALL, MISSING, OK, Finding
+from mrs_suggest.cli.doctor.checks import BROKEN, INSTALL, MISSING, OK, Finding
 from mrs_suggest.common.extras import PROJECT, installed_asked
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, TextIO
 
 from mrs_suggest.common.command_parser import CommandParser
 from mrs_suggest.common.errors import InputError
-from mrs_suggest.common.report.console import make_console
+from mrs_suggest.common.report.console import make_console, make_table
 from mrs_suggest.common.text.text import visible, visible_json
 
 if TYPE_CHECKING:
@@ -146,11 +146,9 @@ def _print(
         )
         return 1 if findings else 0
     from rich.markup import escape
-    from rich.table import Table
 
     if findings:
-        table = Table("Row", "Finding", "Reply", "Found")
-        table.columns[0].justify = "right"
+        table = make_table(">Row", "Finding", "Reply", "Found")
         for finding in findings:
             reply = finding.reply if len(finding.reply) <= 60 else finding.reply[:59] + "…"
             table.add_row(f"{finding.row:,}", finding.kind, escape(reply), escape(finding.told))

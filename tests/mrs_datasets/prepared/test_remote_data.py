@@ -122,11 +122,11 @@ def test_texts_to_train_on_come_from_urls(s3: S3, folder: Path, tmp_path: Path) 
 
 
 def test_the_command_takes_a_url(s3: S3, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    from mrs_suggest.cli.data import main
+    from mrs_suggest.cli.main import run_verb
 
     s3.send(folder, "mrs")
-    main(["check", "s3://texts/mrs"])
+    run_verb("data", ["check", "s3://texts/mrs"])
     there = capsys.readouterr().out
-    main(["check", str(folder)])
+    run_verb("data", ["check", str(folder)])
     assert there == capsys.readouterr().out
-    main(["stats", "s3://texts/mrs"])
+    run_verb("data", ["stats", "s3://texts/mrs"])

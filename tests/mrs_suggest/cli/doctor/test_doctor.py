@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from mrs_suggest.cli import doctor, main
-from mrs_suggest.cli.doctor.finding import BROKEN, MISSING, OK, Finding
+from mrs_suggest.cli.doctor.checks import BROKEN, MISSING, OK, Finding
 
 HEAVY = ("torch", "transformers", "datasets", "evaluate", "pandas", "scipy", "sklearn", "accelerate", "pyarrow")
 
@@ -20,12 +20,12 @@ def test_the_exit_code_says_whether_something_is_broken(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], state: str, code: int, last: str
 ) -> None:
     monkeypatch.setattr(doctor, "examine", lambda: [Finding("hub", "a", state, "so"), Finding("hub", "b", OK, "\x1b")])
-    assert doctor.main([]) == code
+    assert main.main(["doctor"]) == code
     out = capsys.readouterr().out
     assert out.endswith(last)
     assert f"  {state:<8}a" in out
     assert "\x1b" not in out
-    assert doctor.main(["--json"]) == code
+    assert main.main(["doctor", "--json"]) == code
     record = json.loads(capsys.readouterr().out)
     assert record["broken"] == code
     assert record["findings"][0] == {"area": "hub", "name": "a", "state": state, "says": "so"}
@@ -35,9 +35,9 @@ def test_this_installation_is_well_and_nothing_large_is_imported(tmp_path: Path)
     """Everything but torch, which is imported in a separate process."""
     code = f"""
 import sys
-from mrs_suggest.cli import doctor
-del doctor.CHECKS[doctor.machine.accelerator]
-code = doctor.main(["--json"])
+from mrs_suggest.cli import doctor, main
+del doctor.CHECKS[doctor.checks.accelerator]
+code = main.main(["doctor", "--json"])
 print(*sorted(set({HEAVY}) & set(sys.modules)))
 sys.exit(code)"""
     done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True)

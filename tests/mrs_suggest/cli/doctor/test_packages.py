@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from mrs_suggest.cli.doctor import packages
-from mrs_suggest.cli.doctor.finding import BROKEN, MISSING, OK
+from mrs_suggest.cli.doctor.checks import BROKEN, MISSING, OK
 
 
 def plant(site: Path, name: str, version: str, *lines: str) -> None:

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from mrs_suggest.cli.doctor import machine, places
-from mrs_suggest.cli.doctor.finding import BROKEN, MISSING, NOTE, OK, Finding
+from mrs_suggest.cli.doctor import checks
+from mrs_suggest.cli.doctor.checks import BROKEN, MISSING, NOTE, OK, Finding
 
 
 def by_name(findings: list[Finding]) -> dict[str, Finding]:
@@ -23,7 +23,7 @@ def by_name(findings: list[Finding]) -> dict[str, Finding]:
 def test_the_caches_are_those_of_the_libraries() -> None:
     from mrs_suggest.common.hub.installed import caches as of_the_libraries
 
-    assert [cache.root for cache in places.default_caches()] == [cache.root for cache in of_the_libraries()]
+    assert [cache.root for cache in checks.default_caches()] == [cache.root for cache in of_the_libraries()]
 
 
 def test_a_cache_is_told_with_its_size_and_what_was_installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -35,16 +35,16 @@ def test_a_cache_is_told_with_its_size_and_what_was_installed(tmp_path: Path, mo
     listed = tmp_path / "mrs-suggest" / "installed.json"
     listed.write_text(json.dumps({"folders": ["mrs/es/0.0.0/" + "0" * 16]}), encoding="utf-8")
     monkeypatch.setenv("HF_DATASETS_CACHE", str(tmp_path))
-    found = by_name(places.caches())
+    found = by_name(checks.caches())
     assert found["data sets"].says == f"{tmp_path}, 1 MB"
     assert found["data sets of `mrs install`"].says == "1 folders"
-    monkeypatch.setattr(places, "MOST_FILES", 1)
-    assert ", at least 1 MB" in by_name(places.caches())["data sets"].says
+    monkeypatch.setattr(checks, "MOST_FILES", 1)
+    assert ", at least 1 MB" in by_name(checks.caches())["data sets"].says
     (folder / "data.arrow").unlink()
     folder.rmdir()
-    assert by_name(places.caches())["data sets of `mrs install`"].state == BROKEN
+    assert by_name(checks.caches())["data sets of `mrs install`"].state == BROKEN
     listed.write_text("{", encoding="utf-8")
-    assert "damaged" in by_name(places.caches())["data sets of `mrs install`"].says
+    assert "damaged" in by_name(checks.caches())["data sets of `mrs install`"].says
 
 
 def test_a_damaged_model_that_ships_is_broken(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -53,9 +53,9 @@ def test_a_damaged_model_that_ships_is_broken(monkeypatch: pytest.MonkeyPatch) -
     def differs(folder: Path, verify: bool) -> int:
         raise InputError(f"{folder / 'model.safetensors'}: differs.")
 
-    assert by_name(places.shipped_models())["sample-retriever"].state == OK
-    monkeypatch.setattr(places, "require_undamaged", differs)
-    assert by_name(places.shipped_models())["sample-retriever"].state == BROKEN
+    assert by_name(checks.shipped_models())["sample-retriever"].state == OK
+    monkeypatch.setattr(checks, "open_model_folder", differs)
+    assert by_name(checks.shipped_models())["sample-retriever"].state == BROKEN
 
 
 @pytest.fixture
@@ -83,22 +83,22 @@ def hub(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
 @pytest.mark.parametrize(("code", "state"), [(200, OK), (404, OK), (503, NOTE)])
 def test_a_hub_is_reached_where_it_answers(hub: list[int], code: int, state: str) -> None:
     hub[0] = code
-    assert by_name(places.hub())["connection"].state == state
+    assert by_name(checks.hub())["connection"].state == state
 
 
 def test_offline_asks_nobody_and_a_silent_hub_is_a_note(hub: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", "http://me:secret-word@127.0.0.1:9")
-    found = by_name(places.hub())["connection"]
+    found = by_name(checks.hub())["connection"]
     assert found.state == NOTE
     assert "cannot be reached" in found.says
     assert "secret-word" not in repr(found)
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
-    assert "HF_HUB_OFFLINE is set" in by_name(places.hub())["connection"].says
+    assert "HF_HUB_OFFLINE is set" in by_name(checks.hub())["connection"].says
 
 
 def test_a_token_is_never_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HF_TOKEN", "hf_secret")
-    found = by_name(places.hub())["token"]
+    found = by_name(checks.hub())["token"]
     assert found.says == "present"
     assert "hf_secret" not in repr(found)
 
@@ -120,7 +120,7 @@ def program(path: Path, text: str) -> None:
 def test_java(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, state: str, says: str) -> None:
     program(tmp_path / "bin" / "java", text)
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
-    (found,) = machine.java()
+    (found,) = checks.java()
     assert found.state == state
     assert says in found.says
 
@@ -128,9 +128,9 @@ def test_java(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, state:
 def test_no_java_is_missing_and_a_wrong_home_broken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("JAVA_HOME", raising=False)
     monkeypatch.setenv("PATH", str(tmp_path))
-    assert machine.java()[0].state == MISSING
+    assert checks.java()[0].state == MISSING
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
-    assert machine.java()[0].state == BROKEN
+    assert checks.java()[0].state == BROKEN
 
 
 @pytest.mark.parametrize(
@@ -146,8 +146,8 @@ def test_torch(
 ) -> None:
     told = json.dumps({"version": "9.9", "built_for_cuda": "12.6", **(answer or {})})
     text = f"print({told!r})" if answer else "raise ImportError('undefined symbol: x')"
-    monkeypatch.setattr(machine, "TORCH", text.replace("raise ImportError", "import sys; sys.exit"))
-    (found,) = machine.accelerator()
+    monkeypatch.setattr(checks, "TORCH", text.replace("raise ImportError", "import sys; sys.exit"))
+    (found,) = checks.accelerator()
     assert found.state == state
     assert found.says.startswith(says)
 
@@ -155,22 +155,22 @@ def test_torch(
 def test_the_language_model_is_there_absent_or_damaged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("MRS_LANGUAGE_MODEL", raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    assert machine.language_model()[0].state == MISSING
+    assert checks.language_model()[0].state == MISSING
     path = tmp_path / "mrs-suggest" / "lid.176.ftz"
     path.parent.mkdir()
     path.write_bytes(b"<html>")
-    assert machine.language_model()[0].state == BROKEN
+    assert checks.language_model()[0].state == BROKEN
     monkeypatch.setenv("MRS_LANGUAGE_MODEL", str(tmp_path / "other"))
-    assert "MRS_LANGUAGE_MODEL names" in machine.language_model()[0].says
+    assert "MRS_LANGUAGE_MODEL names" in checks.language_model()[0].says
 
 
 def test_a_language_model_that_loads_is_ok(lid_model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MRS_LANGUAGE_MODEL", str(lid_model))
-    assert machine.language_model()[0].state == OK
+    assert checks.language_model()[0].state == OK
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 def test_memory_and_cores() -> None:
-    found = by_name(machine.memory())
+    found = by_name(checks.memory())
     assert found["cores"].says == str(len(os.sched_getaffinity(0)))
     assert found["memory"].says.endswith(" of it available")
