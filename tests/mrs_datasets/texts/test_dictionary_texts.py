@@ -63,12 +63,11 @@ def test_a_broken_dictionary_is_refused(text: str, sentence: str, tmp_path: Path
 def test_the_commands_write_whole_files(dictionary: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     text, out = tmp_path / "t.txt", tmp_path / "new" / "d.txt"
     text.write_text("Dlo a.\nAnyen.\n", encoding="utf-8")
-    assert (
-        run_verb("data", ["quasi-sentences", "--dictionary", str(dictionary), "--pairs", "2", "--out", str(out)]) == 0
-    )
+    quasi = ["quasi-sentences", "--dictionary", str(dictionary), "--out", str(out)]
+    assert run_verb("data", [*quasi, "--pairs", "2"]) == 0
     assert out.read_text(encoding="utf-8") == "water dlo\nhouse kay\n"
     with pytest.raises(InputError, match="exists already"):
-        run_verb("data", ["quasi-sentences", "--dictionary", str(dictionary), "--out", str(out)])
+        run_verb("data", quasi)
     options = ["--text", str(text), "--dictionary", str(dictionary), "--out", str(out), "--overwrite"]
     assert run_verb("data", ["replace-terms", *options]) == 0
     assert out.read_text(encoding="utf-8") == "Water a.\nAnyen.\n"
@@ -78,7 +77,4 @@ def test_the_commands_write_whole_files(dictionary: Path, tmp_path: Path, capsys
     assert out.read_text(encoding="utf-8") == "Water a.\nAnyen.\n", "the old text stays"
     assert [path.name for path in out.parent.iterdir()] == ["d.txt"]
     with pytest.raises(InputError, match="--pairs: expected 1 or more"):
-        run_verb(
-            "data",
-            ["quasi-sentences", "--dictionary", str(dictionary), "--pairs", "0", "--out", str(out), "--overwrite"],
-        )
+        run_verb("data", [*quasi, "--pairs", "0", "--overwrite"])
