@@ -10,12 +10,7 @@ from pathlib import Path
 
 import pytest
 
-PACKAGES = (
-    "mrs_suggest.common",
-    "mrs_datasets",
-    "mrs_suggest",
-    "mrs_suggest.serving",
-)
+PACKAGES = ("mrs_datasets", "mrs_suggest", "mrs_suggest.serving")
 HEAVY = ("numpy", "torch", "transformers", "sentence_transformers", "datasets", "pyarrow", "pandas", "scipy", "yaml")
 
 
