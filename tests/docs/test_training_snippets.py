@@ -256,13 +256,6 @@ def documented_keys() -> set[str]:
     return {key for row in rows for key in re.findall(r"`(\w+)`", row)}
 
 
-def test_every_block_is_marked() -> None:
-    assert len(TESTED) >= 10
-    unmarked = [block for block in BLOCKS if block.mark != "tested" and not block.mark.startswith("not run: ")]
-    assert unmarked == []
-    assert {block.kind for block in BLOCKS} <= {"console", "python", "yaml"}
-
-
 def test_the_sweep_is_one(tmp_path: Path) -> None:
     from mrs_suggest.training.search.sweep_file import read_sweep
 
@@ -271,15 +264,6 @@ def test_the_sweep_is_one(tmp_path: Path) -> None:
     assert {option for values in read_sweep(tmp_path / "sweep.yaml").trials for option in values} == {
         "learning_rate", "freeze_layers", "pooling",
     }  # fmt: skip
-
-
-@pytest.mark.parametrize("family", TRAINERS)
-def test_each_setting_has_one_command(family: str) -> None:
-    from mrs_suggest.training.reply.settings import SETTINGS
-
-    commands = [command for block in TESTED if block.heading == "The four settings" for command in block.commands()]
-    shown = [own[own.index("--setting") + 1] for name, own in map(trained_by, commands) if name == family]
-    assert shown == list(SETTINGS)
 
 
 def known_options() -> set[str]:
@@ -302,35 +286,3 @@ def test_every_option_exists(repository: Path) -> None:
 
 def options_of(command: list[str]) -> list[str]:
     return [word for word in trained_by(command)[1] if word.startswith("--")]
-
-
-def test_the_table_of_language_tokens_is_the_codes() -> None:
-    from mrs_suggest.models.generation.language_tokens import BEGIN, END, LANGUAGE, ROWS, SEPARATOR
-
-    table = TEXT.partition("| row | checkpoints |")[2].partition("\n\n")[0]
-    rows = {
-        line.split("|")[1].strip(" `"): [cell.strip(" `") for cell in line.split("|")[3:6]]
-        for line in table.splitlines()[2:]
-    }
-    assert list(rows) == list(ROWS)
-    for name, row in ROWS.items():
-        end = {"unicoder": "[EOS]", "encoder": "[SEP]"}.get(name, "</s>")
-        written = {BEGIN: "[CLS]", END: end, SEPARATOR: "</s>", LANGUAGE: row.tag("es") if row.tag else ""}
-        before, after, prompt, ends = (
-            " ".join(written.get(place, "the checkpoint's start token") for place in places)
-            for places in (row.before, row.after, row.prompt, row.end)
-        )
-        assert rows[name] == [f"{before} text {after}".strip(), prompt, ends]
-
-
-def test_the_accelerate_files_are_in_their_table(repository: Path) -> None:
-    table = TEXT.partition("| file below `trainers/configs/accelerate/`")[2].partition("\n\n")[0]
-    files = {path.name for path in (repository / "trainers" / "configs" / "accelerate").iterdir()}
-    assert set(re.findall(r"`([\w]+\.yaml)`", table)) == files
-
-
-def test_what_the_map_of_the_papers_names_is_there(repository: Path) -> None:
-    text = (repository / "docs" / "papers.md").read_text(encoding="utf-8")
-    named = re.findall(r"`((?:mrs_\w+|tests|trainers|benchmarks)/[\w/.*-]*)`", text)
-    assert len(named) > 60
-    assert [path for path in named if not list(repository.glob(path.rstrip("/")))] == []

@@ -13,7 +13,6 @@ from typing import Any
 
 import pytest
 
-from mrs_suggest.cli.main import main
 from mrs_suggest.common.io.sheets import restored
 from mrs_suggest.evaluation.annotation_files import COLUMNS
 from tests.command import Result, refused
@@ -25,15 +24,9 @@ LINES = 12
 
 
 @pytest.fixture
-def run(capsys: pytest.CaptureFixture[str]) -> Callable[..., Result]:
-    """A function that runs `mrs annotate` in this process: exit code, standard output, standard error."""
-
-    def call(*arguments: object) -> Result:
-        code = main(["annotate", *map(str, arguments)])
-        captured = capsys.readouterr()
-        return code, captured.out, captured.err
-
-    return call
+def run(mrs_here: Callable[..., Result]) -> Callable[..., Result]:
+    """A function that runs `mrs annotate`."""
+    return lambda *arguments: mrs_here("annotate", *arguments)
 
 
 @pytest.fixture
@@ -326,10 +319,6 @@ def test_bad_rows_name_file_and_row(
     assert f"{file_of(made, 2)}, {expected}" in refused(run("read", made))
 
 
-def test_several_bad_preferences_are_counted(run: Callable[..., Result], made: Path) -> None:
-    assert f"{file_of(made, 1)}, row 2: no preference (and 11 more)" in refused(run("read", made))
-
-
 def test_sides_exchanged_by_hand_are_refused(run: Callable[..., Result], made: Path) -> None:
     annotate_all(made)
     rows = load(file_of(made, 3))
@@ -409,11 +398,3 @@ def test_what_is_no_folder(run: Callable[..., Result], made: Path, tmp_path: Pat
     ):
         (made / "key.json").write_text(content, encoding="utf-8")
         assert "not a key of `mrs annotate make`" in refused(run("read", made))
-
-
-def test_the_help_shows_the_new_names_only(capsys: pytest.CaptureFixture[str]) -> None:
-    for arguments in (["--help"], ["annotate", "make", "--help"]):
-        with pytest.raises(SystemExit):
-            main(arguments)
-        assert "annotat" in (shown := capsys.readouterr().out)
-        assert "judge" not in shown

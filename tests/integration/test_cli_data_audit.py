@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 
 from mrs_datasets.prepared.prepared import PreparedData
-from mrs_suggest.cli.main import main
 from mrs_suggest.common.io.sheets import restored
 from tests import warm_python
 from tests.audit_sheets import change, judge, load, sheet_of
@@ -24,15 +23,9 @@ Run = Callable[..., Result]
 
 
 @pytest.fixture
-def run(capsys: pytest.CaptureFixture[str]) -> Run:
-    """A function that runs `mrs data audit` in this process: exit code, standard output, standard error."""
-
-    def call(*arguments: object) -> Result:
-        code = main(["data", "audit", *map(str, arguments)])
-        captured = capsys.readouterr()
-        return code, captured.out, captured.err
-
-    return call
+def run(mrs_here: Run) -> Run:
+    """A function that runs `mrs data audit`."""
+    return lambda *arguments: mrs_here("data", "audit", *arguments)
 
 
 @pytest.fixture

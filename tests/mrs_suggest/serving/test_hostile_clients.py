@@ -151,19 +151,8 @@ def test_a_metrics_folder_that_cannot_be_written_is_refused(
 @pytest.mark.parametrize("workers", [1, 2])
 def test_a_damaged_model_ends_the_server_with_a_sentence(tmp_path: Path, workers: int) -> None:
     (tmp_path / "m").mkdir()
-    command = [
-        sys.executable,
-        "-m",
-        "mrs_suggest.cli.main",
-        "serve",
-        "--port",
-        "0",
-        "--model",
-        "m",
-        "--workers",
-        str(workers),
-    ]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=240)
+    serve = ["-m", "mrs_suggest.cli.main", "serve", "--port", "0", "--model", "m", "--workers", str(workers)]
+    done = subprocess.run([sys.executable, *serve], cwd=tmp_path, capture_output=True, text=True, timeout=240)
     told = [line for line in done.stderr.splitlines() if not line.startswith("{")]
     assert done.returncode == 2
     assert len(set(told)) == 1
@@ -174,5 +163,5 @@ def test_a_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch, capsys: pytes
     monkeypatch.setitem(sys.modules, "uvicorn", None)
     monkeypatch.delitem(sys.modules, "mrs_suggest.serving.server", raising=False)
     said = refused((main(["serve"]), *capsys.readouterr()))
-    assert "`mrs serve` needs the package 'uvicorn'" in said
+    assert "needs the package 'uvicorn'" in said
     assert "pip install '.[serve]'" in said

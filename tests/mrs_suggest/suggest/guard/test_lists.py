@@ -120,7 +120,7 @@ def test_any_text_is_read(data: GuardData, language: str) -> None:
 @pytest.mark.parametrize(
     ("language", "message", "reason"),
     [
-        *(("en", f"{text} yourself", "self_harm") for text in ("KILL", "kill\u200b", "kill  ", "Just ｋｉｌｌ", "killl")),
+        *(("en", f"{word} yourself", "self_harm") for word in ("KILL", "kill\u200b", "kill  ", "ｋｉｌｌ", "killl")),
         ("en", "I was fired and I want to kill myself", "self_harm"),  # what hurts most is named first
         ("en", "My phone died", None),
         ("en", "My phone died when my dad died", "grief"),  # a harmless phrase hides only itself
