@@ -22,12 +22,7 @@ MESSAGES = {"es": "¿Quedamos mañana?", "en": "Are you coming to dinner tonight
 SUGGEST = [["suggest", "--json", "--explain", message] for message in MESSAGES.values()]
 ANSWERED = [["models", "list"], ["suggest", "I want to kill myself"], ["suggest", "--help"], ["serve", "--help"]]
 LACKING = {
-    "train": [
-        "train retrieval",
-        "reproduce forgetting",
-        "models export x --onnx",
-        "staple export x --out y",
-    ],
+    "train": ["train retrieval", "reproduce forgetting", "models export x --onnx", "staple export x --out y"],
     "data": ["data prepare mrs --source sample --out x", "data stats sample"],
     "score": ["install"],
     "demo": ["demo"],

@@ -25,9 +25,7 @@ def make_parser() -> argparse.ArgumentParser:
         "--annotators", type=int, default=ANNOTATORS, help=f"number of annotators (default {ANNOTATORS}, section 3.3)"
     )
     make.add_argument(
-        "--examples",
-        type=int,
-        help=f"messages to draw at random (default: all, up to {EXAMPLES}, section 5.1)",
+        "--examples", type=int, help=f"messages to draw at random (default: all, up to {EXAMPLES}, section 5.1)"
     )
     make.add_argument("--seed", type=int, default=SEED, help=f"random seed (default {SEED})")
     make.add_argument(

@@ -40,10 +40,7 @@ def make_parser() -> argparse.ArgumentParser:
         help_text = f"{text} (default {default})"
         parser.add_argument(f"--{name.replace('_', '-')}", type=kind, default=default, help=help_text)
     parser.add_argument(
-        "--api-keys",
-        type=Path,
-        metavar="FILE",
-        help="keys of callers, one per line; MRS_API_KEYS adds to them",
+        "--api-keys", type=Path, metavar="FILE", help="keys of callers, one per line; MRS_API_KEYS adds to them"
     )
     parser.add_argument(
         "--admin-keys", type=Path, metavar="FILE", help="keys that may reload the model; MRS_ADMIN_KEYS adds to them"
@@ -56,10 +53,7 @@ def make_parser() -> argparse.ArgumentParser:
         help="origin whose pages may call the server, such as https://a.org; * for all",
     )
     parser.add_argument(
-        "--log-level",
-        choices=LEVELS,
-        default="info",
-        help="lowest level to log (default info, one line per request)",
+        "--log-level", choices=LEVELS, default="info", help="lowest level to log (default info, one line per request)"
     )
     parser.set_defaults(run=_run)
     return parser

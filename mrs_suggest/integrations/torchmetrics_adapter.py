@@ -240,12 +240,7 @@ class DistN(ExamplesMetric):
         else:
             tokens = [rouge.prepare_official(text, tokenizer).tokens for texts in predictions for text in texts]
         self.signature = distinct_signature(
-            max(map(len, predictions), default=0),
-            tokenizer,
-            language,
-            self._chosen,
-            self._denominator,
-            self._level,
+            max(map(len, predictions), default=0), tokenizer, language, self._chosen, self._denominator, self._level
         )
         dist = {f"dist{order}": distinct_n(tokens, order, self._denominator, self._level) for order in self._orders}
         return {"n": len(tokens), **dist}

@@ -113,10 +113,7 @@ REFUSED = {
     "an empty folder": (["--text", "en={folder}/empty"], "the folder has no"),
     "a binary file": (["--text", "en={folder}/languages.safetensors"], "is a binary file"),
     "a damaged file": (["--text", "en={folder}/cut.txt.gz"], "cut.txt.gz: the compressed file is damaged or cut off"),
-    "a language that the detector lacks": (
-        ["--text", "fi={folder}/ru.txt"],
-        "does not know 'fi'; pass another",
-    ),
+    "a language that the detector lacks": (["--text", "fi={folder}/ru.txt"], "does not know 'fi'; pass another"),
     "a reference without text": (["--reference", "fi={folder}/ru.txt"], "--reference fi: no --text in this language"),
     "a useless reference": (["--reference", "ru={folder}/blank.txt"], "has no line that stays"),
     "two models": (["--model", "en={folder}/out/models/en.safetensors"], "there is a --model for this language, too"),

@@ -175,10 +175,7 @@ def test_comparing_tests_neighbours_also_from_saved_scores(
         (["--compare", "{0}", "{2}", "--lang", "en", "--save-scores", "x.json"], "and saves no scores"),
         (["--compare", "{0}", "{one}", "--lang", "en"], "were computed differently"),
         (["{0}", "--lang", "en", "--metric", "dist_n", "--rules", "paper"], "--rules does not apply to dist_n"),
-        (
-            ["{0}", "--lang", "en", "--sample-size", "3"],
-            "--sample-size does not apply to mrs_rouge",
-        ),
+        (["{0}", "--lang", "en", "--sample-size", "3"], "--sample-size does not apply to mrs_rouge"),
         (["{one}", "--lang", "en", "--metric", "self_rouge"], "no example with two suggestions"),
         (["{one}", "{one}", "--lang", "en", "--nbest", "0"], "--nbest 0: expected 1 or more"),
     ],

@@ -8,12 +8,7 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mrs_suggest.cli.data.passes import (
-    add_toxicity_options,
-    add_translation_options,
-    toxicity_pass,
-    translation_pass,
-)
+from mrs_suggest.cli.data.passes import add_toxicity_options, add_translation_options, toxicity_pass, translation_pass
 from mrs_suggest.cli.options import add_out_options, out_location
 from mrs_suggest.common.command_parser import CommandParser
 from mrs_suggest.common.errors import InputError
@@ -41,9 +36,7 @@ def add_build(verbs: argparse._SubParsersAction[CommandParser]) -> None:
         help="paper (default), or clean: no bots, no Markdown, no duplicates, split by thread",
     )
     parser.add_argument(
-        "--language-model",
-        metavar="FILE",
-        help="fastText's lid.176.ftz or lid.176.bin (default: the installed one)",
+        "--language-model", metavar="FILE", help="fastText's lid.176.ftz or lid.176.bin (default: the installed one)"
     )
     parser.add_argument(
         "--engine", choices=("local", "spark"), default="local", help="processes of this machine (default), or Spark"

@@ -50,9 +50,7 @@ def add_index(verbs: argparse._SubParsersAction[CommandParser]) -> None:
     parser.add_argument("--out", type=Path, metavar="DIR", help="write a copy of the model there instead")
     parser.add_argument("--overwrite", action="store_true", help="replace --out if it holds a run")
     parser.add_argument(
-        "--keep-other-languages",
-        action="store_true",
-        help="also keep the model's replies in other languages",
+        "--keep-other-languages", action="store_true", help="also keep the model's replies in other languages"
     )
     parser.add_argument(
         "--on-finding",

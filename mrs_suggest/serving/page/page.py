@@ -86,12 +86,7 @@ def make_page(models: Mapping[str, Suggester]) -> gradio.Blocks:
     with gr.Blocks(title="Reply suggestions", analytics_enabled=False) as page:
         gr.Markdown(ABOUT)
         chat = gr.Chatbot(
-            label="Chat",
-            height=220,
-            elem_id="chat",
-            render_markdown=False,
-            buttons=[],
-            feedback_options=None,
+            label="Chat", height=220, elem_id="chat", render_markdown=False, buttons=[], feedback_options=None
         )
         with gr.Row():
             message = gr.Textbox(

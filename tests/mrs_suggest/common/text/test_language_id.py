@@ -254,11 +254,7 @@ def test_a_download_with_the_right_checksum_arrives(server: str, tmp_path: Path,
 
 @pytest.mark.parametrize(
     ("name", "sha256", "sentence"),
-    [
-        ("whole", "0" * 64, f"found {DIGEST}"),
-        ("cut", DIGEST, "in 100,000 bytes"),
-        ("not-there", DIGEST, "404"),
-    ],
+    [("whole", "0" * 64, f"found {DIGEST}"), ("cut", DIGEST, "in 100,000 bytes"), ("not-there", DIGEST, "404")],
 )
 def test_a_download_that_fails_leaves_the_old_file(
     server: str, tmp_path: Path, name: str, sha256: str, sentence: str
