@@ -192,14 +192,6 @@ def test_what_cannot_be_scored_is_one_sentence(
     assert not Path("x.json").exists()
 
 
-def test_scores_computed_by_other_rules_are_not_compared(
-    systems: list[str], tmp_path: Path, shown: Ask, refusal: Ask
-) -> None:
-    saved = tmp_path / "good.json"
-    shown(systems[0], "--lang", "en", "--save-scores", str(saved))
-    assert "were computed differently" in refusal("--compare", saved, systems[2], "--lang", "es")
-
-
 def test_systems_of_other_examples_are_neither_ordered_nor_tested(
     systems: list[str], tmp_path: Path, shown: Ask, score: Ask, refusal: Ask
 ) -> None:
@@ -360,9 +352,3 @@ def test_repeated_messages_are_warned_of(systems: list[str], tmp_path: Path, sho
     code, out, err = mrs_here("score", systems[0], "--lang", "en", "--json")
     assert (code, json.loads(out)["n"]) == (0, 24)
     assert err.startswith(warning)
-
-
-def test_different_messages_give_no_warning(tmp_path: Path, shown: Ask) -> None:
-    path = tmp_path / "system.tsv"
-    path.write_text("".join(f"message {n}\tyes\tyes\n" for n in range(3)), encoding="utf-8")
-    assert "warning" not in shown(path, "--lang", "en")

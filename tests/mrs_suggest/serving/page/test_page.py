@@ -73,9 +73,7 @@ def test_where_a_suggestion_comes_from() -> None:
     assert source_of(Suggestion("a", 1.0)) == "direct"
     assert source_of(Suggestion("a", 1.0, {"direct": -0.2, "log_prob": -0.1})) == "direct"
     assert source_of(Suggestion("a", 1.0, {"direct": 0.3, "log_prob": 0.4})) == "frequency"
-    written = Suggestion("a", 1.0, {"direct": 0.9})
-    object.__setattr__(written, "source", "generated")
-    assert source_of(written) == "generated"
+    assert source_of(Suggestion("a", 1.0, {"direct": 0.9}, "generated")) == "generated"
 
 
 def test_texts_of_a_model_are_shown_as_texts() -> None:
