@@ -51,7 +51,7 @@ def test_the_paper_s_audit(run: Run, folder: Path, tmp_path: Path) -> None:
     judge(sheet_of(out), lambda *_: "no")
     code, said, err = run("read", out)
     assert (code, err) == (0, "")
-    assert re.search(r"toxic\s+│ all\s+│\s+160 │\s+160 │\s+0 │\s+0 │ 0.0 % │ 0.0 % to 2.3 % │\s+0.0 %", said)
+    assert re.search(r"toxic\s+│\s+all │\s+160 │\s+160 │\s+0 │\s+0 │\s+0.0 % │\s+0.0 % to 2.3 % │\s+0.0 %", said)
     assert "The paper (section 2.2) found 0 toxic pairs among 300" in said
     assert "| toxic | all | 160 | 160 | 0 | 0 | 0.0 % | 0.0 % to 2.3 % | 0.0 % |" in run("read", out, "--markdown")[1]
 
