@@ -23,7 +23,7 @@ ADVICE = re.compile(
 )
 # Its extras name each other in setup.cfg, which pip satisfies from the clone; tests read and imitate that.
 OWN = {"setup.cfg", "CHANGELOG.md", "tests/test_base_install.py", "tests/test_install_advice.py"}
-OWN |= {"tests/mrs_suggest/cli/doctor/test_packages.py"}
+OWN |= {"tests/mrs_suggest/cli/test_doctor.py"}
 
 
 @pytest.mark.parametrize(

@@ -1,9 +1,11 @@
-"""Caches, the hub, and what is outside of Python packages: each can be there, absent or broken."""
+"""`mrs doctor` and `mrs --version`: what they print, their exit codes, and each check on what is there or broken."""
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
+import subprocess
 import sys
 import threading
 from collections.abc import Iterator
@@ -12,12 +14,143 @@ from pathlib import Path
 
 import pytest
 
-from mrs_suggest.cli.doctor import checks
+from mrs_suggest.cli import doctor, main
+from mrs_suggest.cli.doctor import checks, packages
 from mrs_suggest.cli.doctor.checks import BROKEN, MISSING, NOTE, OK, Finding
+
+HEAVY = ("torch", "transformers", "datasets", "evaluate", "pandas", "scipy", "sklearn", "accelerate", "pyarrow")
+
+
+@pytest.mark.parametrize(("state", "code", "last"), [(BROKEN, 1, "1 broken: a\n"), (MISSING, 0, "is broken.\n")])
+def test_the_exit_code_says_whether_something_is_broken(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], state: str, code: int, last: str
+) -> None:
+    monkeypatch.setattr(doctor, "examine", lambda: [Finding("hub", "a", state, "so"), Finding("hub", "b", OK, "\x1b")])
+    assert main.main(["doctor"]) == code
+    out = capsys.readouterr().out
+    assert out.endswith(last)
+    assert f"  {state:<8}a" in out
+    assert "\x1b" not in out
+    assert main.main(["doctor", "--json"]) == code
+    record = json.loads(capsys.readouterr().out)
+    assert record["broken"] == code
+    assert record["findings"][0] == {"area": "hub", "name": "a", "state": state, "says": "so"}
+
+
+def test_this_installation_is_well_and_nothing_large_is_imported(tmp_path: Path) -> None:
+    """Everything but torch, which is imported in a separate process."""
+    code = f"""
+import sys
+from mrs_suggest.cli import doctor, main
+del doctor.CHECKS[doctor.checks.accelerator]
+code = main.main(["doctor", "--json"])
+print(*sorted(set({HEAVY}) & set(sys.modules)))
+sys.exit(code)"""
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+    answer, loaded = done.stdout.splitlines()
+    assert loaded == ""
+    found = {finding["name"]: finding for finding in json.loads(answer)["findings"]}
+    assert sys.executable in found["python"]["says"]
+    assert found["sample-retriever"]["state"] == OK
+
+
+def test_a_check_that_fails_is_a_finding_of_its_own() -> None:
+    def some_check() -> list[Finding]:
+        raise RuntimeError("no such thing\nmore")
+
+    (found,) = doctor.examine({some_check: "machine"})
+    says = "cannot be examined (RuntimeError: no such thing)"
+    assert found == Finding("machine", "some check", BROKEN, says)
+
+
+def test_the_version_for_people_and_for_programs(capsys: pytest.CaptureFixture[str]) -> None:
+    from mrs_suggest.common import __version__
+
+    assert main.main(["--version"]) == 0
+    assert capsys.readouterr().out == f"mrs-suggest {__version__}\n"
+    assert main.main(["--version", "--json"]) == 0
+    record = json.loads(capsys.readouterr().out)
+    assert [*record] == ["version", "python", "platform", "commit", "libraries"]
+    assert record["version"] == __version__
+    assert record["libraries"]["numpy"]
+
+
+@pytest.mark.parametrize(
+    ("words", "says"), [([], "arguments are required: verb"), (["--json", "data"], "--json goes with")]
+)
+def test_no_verb_and_a_lost_option_are_refused(capsys: pytest.CaptureFixture[str], words: list[str], says: str) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        main.main(words)
+    assert says in capsys.readouterr().err
+
+
+# --- packages
 
 
 def by_name(findings: list[Finding]) -> dict[str, Finding]:
     return {finding.name: finding for finding in findings}
+
+
+def plant(site: Path, name: str, version: str, *lines: str) -> None:
+    """The metadata of an installed distribution."""
+    info = site / f"{name.replace('-', '_')}-{version}.dist-info"
+    info.mkdir(parents=True)
+    header = ["Metadata-Version: 2.4", f"Name: {name}", f"Version: {version}"]
+    (info / "METADATA").write_text("\n".join([*header, *lines]) + "\n", encoding="utf-8")
+
+
+@pytest.fixture
+def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder of installed packages: the project, with a base requirement and four extras."""
+    wanted = ["base-x>=2", 'one-x>=1; extra == "one"', 'two-x>=1; extra == "two"', 'old-x>=3; extra == "old"']
+    plant(
+        tmp_path, "mrs-suggest", "7.8.9", "Requires-Python: >=3.11",
+        *(f"Provides-Extra: {extra}" for extra in ("one", "two", "old", "most")),
+        *(f"Requires-Dist: {line}" for line in [*wanted, 'mrs-suggest[one,two]; extra == "most"']),
+    )  # fmt: skip
+    plant(tmp_path, "base-x", "2.1")
+    plant(tmp_path, "one-x", "1.5")
+    plant(tmp_path, "old-x", "2.9")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    return tmp_path
+
+
+def test_what_fits_is_told_with_its_version(site: Path) -> None:
+    found = by_name(packages.base())
+    assert [*found] == ["mrs-suggest", "python", "base-x"]
+    assert {finding.state for finding in found.values()} == {OK}
+    assert (found["mrs-suggest"].says, found["base-x"].says) == ("7.8.9", "2.1")
+
+
+def test_an_old_requirement_of_the_base_is_broken(
+    site: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = tmp_path_factory.mktemp("first")
+    plant(first, "base-x", "1.9")
+    monkeypatch.syspath_prepend(str(first))
+    found = by_name(packages.base())["base-x"]
+    says = "base-x 1.9 is installed, but mrs-suggest needs >=2; run `pip install 'base-x>=2'`"
+    assert (found.state, found.says) == (BROKEN, says)
+
+
+def test_a_missing_requirement_of_the_base_is_broken(site: Path) -> None:
+    (site / "base_x-2.1.dist-info").rename(site / "elsewhere")
+    importlib.invalidate_caches()
+    found = by_name(packages.base())["base-x"]
+    assert (found.state, found.says) == (BROKEN, "base-x is not installed; run `pip install 'base-x>=2'`")
+
+
+def test_an_extra_is_installed_missing_or_broken(site: Path) -> None:
+    found = {finding.name: (finding.state, finding.says) for finding in packages.extras()}
+    assert found["one"] == (OK, "one-x 1.5")
+    assert found["two"] == (MISSING, "needs two-x: pip install '.[two]' in a clone (docs/install.md)")
+    assert found["most"] == (MISSING, "needs two-x: pip install '.[most]' in a clone (docs/install.md)")
+    assert found["old"][0] == BROKEN
+    assert "old-x 2.9 is installed, but mrs-suggest needs >=3" in found["old"][1]
+
+
+# --- caches, the hub, and what is outside of Python
 
 
 def test_the_caches_are_those_of_the_libraries() -> None:
