@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from mrs_datasets.catalogue import catalogued, read_record
 from mrs_datasets.prepared.report import DROPPED, FindingEntry, PreparedReport
@@ -137,26 +137,13 @@ def _prepare(options: argparse.Namespace) -> None:
     for name, value in counted.items():
         if value < 1:
             raise InputError(f"--{name.replace('_', '-')}: expected 1 or more, found {value}.")
+    more: dict[str, Any] = {"overwrite": options.overwrite, "progress": _progress}
     if options.name != "mrs":
-        report = prepare(
-            options.name,
-            options.source,
-            options.out,
-            views=options.views,
-            overwrite=options.overwrite,
-            progress=_progress,
-        )
+        report = prepare(options.name, options.source, options.out, views=options.views, **more)
     elif len(options.source) != 1 or options.views:
         raise InputError("mrs: expected one --source, and no --views; `mrs data list` shows what it accepts.")
     else:
-        report = prepare_mrs(
-            options.source[0],
-            options.out,
-            pairs=_pair_options(options),
-            **counted,
-            overwrite=options.overwrite,
-            progress=_progress,
-        )
+        report = prepare_mrs(options.source[0], options.out, pairs=_pair_options(options), **counted, **more)
     _print_report(report)
     print(f"wrote {visible(options.out)} ({visible(report['name'])})")
 

@@ -30,32 +30,35 @@ def make_parser() -> argparse.ArgumentParser:
 
 
 def _run(options: argparse.Namespace) -> int:
-    findings = examine()
-    broken = [finding for finding in findings if finding.state == BROKEN]
+    found = examine()
+    broken = [finding.name for findings in found.values() for finding in findings if finding.state == BROKEN]
     if options.json:
-        print(visible_json({"broken": len(broken), "findings": [asdict(finding) for finding in findings]}))
+        listed = [{"area": area, **asdict(finding)} for area, findings in found.items() for finding in findings]
+        print(visible_json({"broken": len(broken), "findings": listed}))
         return 1 if broken else 0
-    for area in dict.fromkeys(CHECKS.values()):
-        shown = [finding for finding in findings if finding.area == area]
-        width = max((len(finding.name) for finding in shown), default=0) + 2
+    for area, findings in found.items():
+        width = max((len(finding.name) for finding in findings), default=0) + 2
         print(f"{area}:")
-        for finding in shown:
+        for finding in findings:
             print(visible(f"  {finding.state:<8}{finding.name:<{width}}{finding.says}"))
         print()
-    listed = ", ".join(finding.name for finding in broken)
-    print(visible(f"{len(broken)} broken: {listed}" if broken else "Nothing that is installed is broken."))
+    print(visible(f"{len(broken)} broken: {', '.join(broken)}" if broken else "Nothing that is installed is broken."))
     return 1 if broken else 0
 
 
-def examine(asked: Mapping[Check, str] = CHECKS) -> list[Finding]:
-    """Run all checks at the same time, since some wait for other programs; a check that fails is a finding, too."""
+def examine(asked: Mapping[Check, str] = CHECKS) -> dict[str, list[Finding]]:
+    """The findings by area: all checks run at the same time, since some wait for other programs, and one that fails is
+    a finding, too."""
 
     def run(check: Check) -> list[Finding]:
         try:
             return check()
         except Exception as error:
             reason = f"cannot be examined ({type(error).__name__}: {first_line(error)})"
-            return [Finding(asked[check], check.__name__.replace("_", " "), BROKEN, reason)]
+            return [Finding(check.__name__.replace("_", " "), BROKEN, reason)]
 
+    found: dict[str, list[Finding]] = {area: [] for area in asked.values()}
     with ThreadPoolExecutor(len(asked)) as pool:
-        return [finding for found in pool.map(run, asked) for finding in found]
+        for area, findings in zip(asked.values(), pool.map(run, asked), strict=True):
+            found[area] += findings
+    return found

@@ -51,13 +51,11 @@ class Finding:
     """The result of one check.
 
     Attributes:
-        area: the group under which it is shown, such as `packages`.
         name: the thing that was checked, such as `torch`.
         state: OK, NOTE, MISSING or BROKEN.
         says: a version, a path, or the problem and its remedy.
     """
 
-    area: str
     name: str
     state: str
     says: str
@@ -85,7 +83,7 @@ def caches() -> list[Finding]:
         _place("metrics", modules.root),
         _installed("data sets of `mrs install`", data),
         _installed("metrics of `mrs install`", modules),
-        Finding("caches", "disk", OK if free > LITTLE_SPACE else NOTE, f"{shown_bytes(free)} free for {hub}"),
+        Finding("disk", OK if free > LITTLE_SPACE else NOTE, f"{shown_bytes(free)} free for {hub}"),
     ]
 
 
@@ -96,9 +94,9 @@ def shipped_models() -> list[Finding]:
         if baseline.embedded:
             try:
                 open_model_folder(baseline.folder, verify=True)
-                found.append(Finding("models", name, OK, "part of the package; its files have the right hashes"))
+                found.append(Finding(name, OK, "part of the package; its files have the right hashes"))
             except InputError as error:
-                found.append(Finding("models", name, BROKEN, f"{error} Install mrs-suggest again."))
+                found.append(Finding(name, BROKEN, f"{error} Install mrs-suggest again."))
     return found
 
 
@@ -113,24 +111,24 @@ def shown_bytes(size: int) -> str:
 
 def _place(name: str, folder: Path) -> Finding:
     if not folder.exists():
-        return Finding("caches", name, OK, f"{folder} (does not exist yet)")
+        return Finding(name, OK, f"{folder} (does not exist yet)")
     if not os.access(folder, os.R_OK | os.W_OK | os.X_OK):
-        return Finding("caches", name, BROKEN, f"{folder} is not writable; change its permissions, or set HF_HOME")
+        return Finding(name, BROKEN, f"{folder} is not writable; change its permissions, or set HF_HOME")
     files = (path for path in folder.rglob("*") if path.is_file() and not path.is_symlink())
     sizes = [path.lstat().st_size for path in islice(files, MOST_FILES)]
     more = "at least " if len(sizes) == MOST_FILES else ""
-    return Finding("caches", name, OK, f"{folder}, {more}{shown_bytes(sum(sizes))}")
+    return Finding(name, OK, f"{folder}, {more}{shown_bytes(sum(sizes))}")
 
 
 def _installed(name: str, cache: Cache) -> Finding:
     try:
         listed = cache.listed()
     except InputError as error:
-        return Finding("caches", name, BROKEN, str(error))
+        return Finding(name, BROKEN, str(error))
     gone = [folder for folder in listed if not folder.exists()]
     if gone:
-        return Finding("caches", name, BROKEN, f"{gone[0]} is gone; run `mrs install` again")
-    return Finding("caches", name, OK, f"{len(listed)} folders" if listed else "none")
+        return Finding(name, BROKEN, f"{gone[0]} is gone; run `mrs install` again")
+    return Finding(name, OK, f"{len(listed)} folders" if listed else "none")
 
 
 def hub() -> list[Finding]:
@@ -144,7 +142,7 @@ def hub() -> list[Finding]:
         state, says = NOTE, f"HF_HUB_OFFLINE is set: no requests to {address}"
     else:
         state, says = _reached(constants.ENDPOINT, address)
-    return [Finding("hub", "connection", state, says), Finding("hub", "token", OK, token)]
+    return [Finding("connection", state, says), Finding("token", OK, token)]
 
 
 def _reached(url: str, address: str) -> tuple[str, str]:
@@ -167,17 +165,17 @@ def _reached(url: str, address: str) -> tuple[str, str]:
 def accelerator() -> list[Finding]:
     """Whether torch can be imported, and which accelerators it finds."""
     if find_spec("torch") is None:
-        return [Finding("machine", "accelerator", MISSING, "torch is not installed; training needs it")]
+        return [Finding("accelerator", MISSING, "torch is not installed; training needs it")]
     done = subprocess.run([sys.executable, "-c", TORCH], capture_output=True, text=True, timeout=PATIENCE)
     if done.returncode:
         reason = (done.stderr.strip() or f"exit code {done.returncode}").splitlines()[-1]
-        return [Finding("machine", "accelerator", BROKEN, f"torch is installed, but cannot be imported ({reason})")]
+        return [Finding("accelerator", BROKEN, f"torch is installed, but cannot be imported ({reason})")]
     facts = json.loads(done.stdout)
     if facts["cuda"]:
         says = f"CUDA {facts['built_for_cuda']}: {', '.join(facts['cuda'])}; bf16 {'yes' if facts['bf16'] else 'no'}"
     else:
         says = "MPS" if facts["mps"] else "none; torch uses the processor"
-    return [Finding("machine", "accelerator", OK, f"{says} (torch {facts['version']})")]
+    return [Finding("accelerator", OK, f"{says} (torch {facts['version']})")]
 
 
 def memory() -> list[Finding]:
@@ -188,7 +186,7 @@ def memory() -> list[Finding]:
         if available := re.search(r"^MemAvailable: +(\d+) kB$", meminfo, re.MULTILINE):
             says += f", {shown_bytes(int(available[1]) * 1024)} of it available"
     cores = len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count()
-    return [Finding("machine", "memory", OK, says), Finding("machine", "cores", OK, str(cores))]
+    return [Finding("memory", OK, says), Finding("cores", OK, str(cores))]
 
 
 def java() -> list[Finding]:
@@ -198,28 +196,28 @@ def java() -> list[Finding]:
     needed = f"`mrs data build --engine spark` needs Java {JAVA_FOR_SPARK} or later"
     if program is None or not os.access(program, os.X_OK):
         where = f"JAVA_HOME is {home}, without bin/java" if home else "not found"
-        return [Finding("machine", "java", BROKEN if home else MISSING, f"{where}; {needed}")]
+        return [Finding("java", BROKEN if home else MISSING, f"{where}; {needed}")]
     done = subprocess.run([program, "-version"], capture_output=True, text=True, timeout=PATIENCE)
     version = re.search(r'version "(?:1\.)?(\d+)[^"]*"', done.stderr + done.stdout)
     if done.returncode or version is None:
-        return [Finding("machine", "java", BROKEN, f"{program} does not start; {needed}")]
+        return [Finding("java", BROKEN, f"{program} does not start; {needed}")]
     if int(version[1]) < JAVA_FOR_SPARK:
-        return [Finding("machine", "java", NOTE, f"{version[1]} ({program}); {needed}")]
-    return [Finding("machine", "java", OK, f"{version[1]} ({program})")]
+        return [Finding("java", NOTE, f"{version[1]} ({program}); {needed}")]
+    return [Finding("java", OK, f"{version[1]} ({program})")]
 
 
 def mecab() -> list[Finding]:
     """MeCab with its dictionary, the Japanese tokenizer of the metrics: can it split a sentence?"""
     if find_spec("fugashi") is None or find_spec("unidic_lite") is None:
-        return [Finding("models", "MeCab", MISSING, f"Japanese scores need it: pip install '.[ja]' {INSTALL}")]
+        return [Finding("MeCab", MISSING, f"Japanese scores need it: pip install '.[ja]' {INSTALL}")]
     try:
         import fugashi
 
         words = [word.surface for word in fugashi.Tagger()("すもももももももものうち")]
     except Exception as error:  # any error of a broken dictionary or library
         says = f"{first_line(error)}; run pip install --force-reinstall fugashi unidic-lite"
-        return [Finding("models", "MeCab", BROKEN, says)]
-    return [Finding("models", "MeCab", OK, f"with unidic-lite, splits a test sentence into {len(words)} words")]
+        return [Finding("MeCab", BROKEN, says)]
+    return [Finding("MeCab", OK, f"with unidic-lite, splits a test sentence into {len(words)} words")]
 
 
 def language_model() -> list[Finding]:
@@ -229,12 +227,12 @@ def language_model() -> list[Finding]:
     if not path.is_file():
         says = f"{MODEL_VARIABLE} names {path}, which is not a file" if named else f"{path} does not exist"
         says += "; `mrs install --language-model` downloads one"
-        return [Finding("models", "fastText", BROKEN if named else MISSING, says)]
+        return [Finding("fastText", BROKEN if named else MISSING, says)]
     try:
         check_model_file(path)
     except InputError as error:
-        return [Finding("models", "fastText", BROKEN, str(error))]
+        return [Finding("fastText", BROKEN, str(error))]
     if find_spec("fasttext") is None:
         says = f"{path} exists, but the library is missing: pip install '.[langid]' {INSTALL}"
-        return [Finding("models", "fastText", NOTE, says)]
-    return [Finding("models", "fastText", OK, str(path))]
+        return [Finding("fastText", NOTE, says)]
+    return [Finding("fastText", OK, str(path))]

@@ -22,13 +22,13 @@ def base() -> list[Finding]:
     fits = here in SpecifierSet(asked.python)
     says = f"{here} ({sys.executable})" if fits else f"{here}, but mrs-suggest needs {asked.python}; use a newer one"
     found = [
-        Finding("packages", PROJECT, OK, metadata.version(PROJECT)),
-        Finding("packages", "python", OK if fits else BROKEN, says),
+        Finding(PROJECT, OK, metadata.version(PROJECT)),
+        Finding("python", OK if fits else BROKEN, says),
     ]
     for one in asked.base:
         problem = _problem(one)
         says = f"{problem}; run `pip install '{one}'`" if problem else str(_version(one))
-        found.append(Finding("packages", one.name, BROKEN if problem else OK, says))
+        found.append(Finding(one.name, BROKEN if problem else OK, says))
     return found
 
 
@@ -40,10 +40,10 @@ def extras() -> list[Finding]:
 def _extra(name: str, asked: list[Requirement]) -> Finding:
     install = f"pip install '.[{name}]'"
     if lacking := ", ".join(one.name for one in asked if _version(one) is None):
-        return Finding("extras", name, MISSING, f"needs {lacking}: {install} {INSTALL}")
+        return Finding(name, MISSING, f"needs {lacking}: {install} {INSTALL}")
     if problems := "; ".join(filter(None, map(_problem, asked))):
-        return Finding("extras", name, BROKEN, f"{problems}; run `{install}` {INSTALL}")
-    return Finding("extras", name, OK, ", ".join(f"{one.name} {_version(one)}" for one in asked))
+        return Finding(name, BROKEN, f"{problems}; run `{install}` {INSTALL}")
+    return Finding(name, OK, ", ".join(f"{one.name} {_version(one)}" for one in asked))
 
 
 def _problem(requirement: Requirement) -> str | None:
