@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from tests import command
 from tests.command import Result, refused
 
 pytestmark = pytest.mark.integration
@@ -34,13 +35,7 @@ def systems(tmp_path: Path) -> list[str]:
 @pytest.fixture
 def shown(mrs_here: Callable[..., Result]) -> Callable[..., str]:
     """A function that runs `mrs score`, and returns what it prints."""
-
-    def run(*arguments: object) -> str:
-        code, out, _ = mrs_here("score", *arguments)
-        assert code == 0
-        return out
-
-    return run
+    return lambda *arguments: command.shown(mrs_here("score", *arguments))
 
 
 @pytest.fixture
