@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
 
-from mrs_suggest.cli.doctor import checks, packages
+from mrs_suggest.cli.doctor import checks
 from mrs_suggest.cli.doctor.checks import BROKEN, Finding
 from mrs_suggest.common.command_parser import CommandParser
 from mrs_suggest.common.errors import first_line
@@ -16,7 +16,7 @@ from mrs_suggest.common.text.text import visible, visible_json
 Check = Callable[[], list[Finding]]
 # check -> its area, in the order in which they are shown
 CHECKS: dict[Check, str] = {
-    packages.base: "packages", packages.extras: "extras", checks.mecab: "models", checks.language_model: "models",
+    checks.base: "packages", checks.extras: "extras", checks.mecab: "models", checks.language_model: "models",
     checks.shipped_models: "models", checks.caches: "caches", checks.hub: "hub", checks.accelerator: "machine",
     checks.java: "machine", checks.memory: "machine",
 }  # fmt: skip

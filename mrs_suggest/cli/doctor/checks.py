@@ -1,10 +1,11 @@
-"""What `mrs doctor` examines beyond packages: models, caches, the hub, accelerators, Java and memory."""
+"""What `mrs doctor` examines: packages, models, caches, the hub, accelerators, Java and memory."""
 
 from __future__ import annotations
 
 import contextlib
 import json
 import os
+import platform
 import re
 import shutil
 import subprocess
@@ -13,16 +14,22 @@ import time
 import urllib.error
 import urllib.request
 from dataclasses import dataclass
+from importlib import metadata
 from importlib.util import find_spec
 from itertools import islice
 from pathlib import Path
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from mrs_suggest.common.errors import InputError, first_line
+from mrs_suggest.common.extras import PROJECT, installed_asked
 from mrs_suggest.common.hub.baselines import read_baselines
 from mrs_suggest.common.hub.installed import DATA_SET, METRIC, Cache
 from mrs_suggest.common.text.language_id import MODEL_VARIABLE, check_model_file, default_model_path
 from mrs_suggest.models.model_folder import open_model_folder
+
+if TYPE_CHECKING:
+    from packaging.requirements import Requirement
 
 OK = "ok"
 NOTE = "note"  # works; something to know
@@ -59,6 +66,54 @@ class Finding:
     name: str
     state: str
     says: str
+
+
+def base() -> list[Finding]:
+    """Python and every package of the base installation."""
+    from packaging.specifiers import SpecifierSet
+
+    asked, here = installed_asked(), platform.python_version()
+    fits = here in SpecifierSet(asked.python)
+    says = f"{here} ({sys.executable})" if fits else f"{here}, but mrs-suggest needs {asked.python}; use a newer one"
+    found = [
+        Finding(PROJECT, OK, metadata.version(PROJECT)),
+        Finding("python", OK if fits else BROKEN, says),
+    ]
+    for one in asked.base:
+        problem = _problem(one)
+        says = f"{problem}; run `pip install '{one}'`" if problem else str(_version(one))
+        found.append(Finding(one.name, BROKEN if problem else OK, says))
+    return found
+
+
+def extras() -> list[Finding]:
+    """Every extra: its versions, or the packages that it lacks and how to install them."""
+    return [_extra(name, asked) for name, asked in sorted(installed_asked().extras.items())]
+
+
+def _extra(name: str, asked: list[Requirement]) -> Finding:
+    install = f"pip install '.[{name}]'"
+    if lacking := ", ".join(one.name for one in asked if _version(one) is None):
+        return Finding(name, MISSING, f"needs {lacking}: {install} {INSTALL}")
+    if problems := "; ".join(filter(None, map(_problem, asked))):
+        return Finding(name, BROKEN, f"{problems}; run `{install}` {INSTALL}")
+    return Finding(name, OK, ", ".join(f"{one.name} {_version(one)}" for one in asked))
+
+
+def _problem(requirement: Requirement) -> str | None:
+    version = _version(requirement)
+    if version is None:
+        return f"{requirement.name} is not installed"
+    if not requirement.specifier.contains(version, prereleases=True):
+        return f"{requirement.name} {version} is installed, but mrs-suggest needs {requirement.specifier}"
+    return None
+
+
+def _version(requirement: Requirement) -> str | None:
+    try:
+        return metadata.version(requirement.name)
+    except metadata.PackageNotFoundError:
+        return None
 
 
 def default_caches() -> list[Cache]:

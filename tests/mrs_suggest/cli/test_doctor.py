@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from mrs_suggest.cli import doctor, main
-from mrs_suggest.cli.doctor import checks, packages
+from mrs_suggest.cli.doctor import checks
 from mrs_suggest.cli.doctor.checks import BROKEN, MISSING, NOTE, OK, Finding
 
 HEAVY = ("torch", "transformers", "datasets", "evaluate", "pandas", "scipy", "sklearn", "accelerate", "pyarrow")
@@ -116,7 +116,7 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_what_fits_is_told_with_its_version(site: Path) -> None:
-    found = by_name(packages.base())
+    found = by_name(checks.base())
     assert [*found] == ["mrs-suggest", "python", "base-x"]
     assert {finding.state for finding in found.values()} == {OK}
     assert (found["mrs-suggest"].says, found["base-x"].says) == ("7.8.9", "2.1")
@@ -128,7 +128,7 @@ def test_an_old_requirement_of_the_base_is_broken(
     first = tmp_path_factory.mktemp("first")
     plant(first, "base-x", "1.9")
     monkeypatch.syspath_prepend(str(first))
-    found = by_name(packages.base())["base-x"]
+    found = by_name(checks.base())["base-x"]
     says = "base-x 1.9 is installed, but mrs-suggest needs >=2; run `pip install 'base-x>=2'`"
     assert (found.state, found.says) == (BROKEN, says)
 
@@ -136,12 +136,12 @@ def test_an_old_requirement_of_the_base_is_broken(
 def test_a_missing_requirement_of_the_base_is_broken(site: Path) -> None:
     (site / "base_x-2.1.dist-info").rename(site / "elsewhere")
     importlib.invalidate_caches()
-    found = by_name(packages.base())["base-x"]
+    found = by_name(checks.base())["base-x"]
     assert (found.state, found.says) == (BROKEN, "base-x is not installed; run `pip install 'base-x>=2'`")
 
 
 def test_an_extra_is_installed_missing_or_broken(site: Path) -> None:
-    found = {finding.name: (finding.state, finding.says) for finding in packages.extras()}
+    found = {finding.name: (finding.state, finding.says) for finding in checks.extras()}
     assert found["one"] == (OK, "one-x 1.5")
     assert found["two"] == (MISSING, "needs two-x: pip install '.[two]' in a clone (docs/install.md)")
     assert found["most"] == (MISSING, "needs two-x: pip install '.[most]' in a clone (docs/install.md)")
