@@ -17,8 +17,6 @@ def commands() -> dict[str, argparse.ArgumentParser]:
             continue
         module = importlib.import_module(f"mrs_suggest.cli.{verb}")
         found |= _leaves(f"mrs {verb}", module.make_parser())
-        if make_publish := getattr(module, "make_publish_parser", None):
-            found[f"mrs {verb} publish"] = make_publish()
     return found
 
 
@@ -37,11 +35,8 @@ def options_of(parser: argparse.ArgumentParser) -> list[argparse.Action]:
 
 def _leaves(name: str, parser: argparse.ArgumentParser) -> dict[str, argparse.ArgumentParser]:
     below = [action for action in parser._actions if isinstance(action, argparse._SubParsersAction)]
-    if not below:
-        return {name: parser}
-    return {
-        leaf: one
-        for action in below
-        for word, child in action.choices.items()
-        for leaf, one in _leaves(f"{name} {word}", child).items()
-    }
+    found = {name: parser} if not below or parser.get_default("run") else {}  # `mrs demo` runs without a subcommand
+    for action in below:
+        for word, child in action.choices.items():
+            found |= _leaves(f"{name} {word}", child)
+    return found

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from mrs_suggest.cli import demo
+from mrs_suggest.cli.main import run_verb
 from mrs_suggest.common.errors import InputError, MissingExtraError
 from mrs_suggest.serving.page import page
 from mrs_suggest.serving.page.page import PageAnswer, answer_message, source_of, status_text, table_html
@@ -103,7 +103,7 @@ def test_without_gradio_the_extra_is_named(echo: Suggester, monkeypatch: pytest.
 )
 def test_wrong_arguments_are_refused(arguments: list[str], sentence: str) -> None:
     with pytest.raises(InputError, match=re.escape(sentence)):
-        demo.main(arguments)
+        run_verb("demo", arguments)
 
 
 # --- the Space ------------------------------------------------------------------------------------------------------
