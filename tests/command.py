@@ -13,3 +13,10 @@ def refused(result: Result) -> str:
     assert len(lines) == 1
     assert lines[0].endswith(".")
     return lines[0]
+
+
+def shown(result: Result) -> str:
+    """What a command printed that succeeded."""
+    code, out, err = result
+    assert code == 0, err
+    return out

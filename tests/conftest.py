@@ -30,6 +30,7 @@ from hypothesis import settings  # noqa: E402
 from hypothesis.internal.conjecture import providers  # noqa: E402
 
 from tests import warm_python  # noqa: E402
+from tests.command import Result  # noqa: E402
 
 if TYPE_CHECKING:
     from mrs_datasets.prepared.prepared import PreparedData
@@ -105,6 +106,18 @@ def mrs() -> Mrs:
 
     def run(*arguments: object, cwd: Path) -> subprocess.CompletedProcess[str]:
         return warm_python.run([sys.executable, "-m", "mrs_suggest.cli.main", *arguments], cwd=cwd)
+
+    return run
+
+
+@pytest.fixture
+def mrs_here(capsys: pytest.CaptureFixture[str]) -> Callable[..., Result]:
+    """Return a function that runs the `mrs` command in this process: exit code, standard output, standard error."""
+    from mrs_suggest.cli.main import main
+
+    def run(*arguments: object) -> Result:
+        code = main([*map(str, arguments)])
+        return code, *capsys.readouterr()
 
     return run
 

@@ -15,10 +15,11 @@ from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec
 from types import ModuleType
 
-from mrs_suggest.common.extras import modules_of_extras
+from mrs_suggest.common.extras import modules_by_extra
 
 # What the packages of extras bring along; httpx may come with the base, through huggingface-hub.
-BLOCKED = {"multiprocess", "dill", "xxhash", "nltk", "joblib", "aiohttp", "pydantic"} | modules_of_extras() - {"httpx"}
+BLOCKED = {"multiprocess", "dill", "xxhash", "nltk", "joblib", "aiohttp", "pydantic"}
+BLOCKED |= set().union(*modules_by_extra().values()) - {"httpx"}
 
 
 class Blocker(MetaPathFinder):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import configparser
 import json
 import re
 import shutil
@@ -22,12 +21,7 @@ MESSAGES = {"es": "¿Quedamos mañana?", "en": "Are you coming to dinner tonight
 SUGGEST = [["suggest", "--json", "--explain", message] for message in MESSAGES.values()]
 ANSWERED = [["models", "list"], ["suggest", "I want to kill myself"], ["suggest", "--help"], ["serve", "--help"]]
 LACKING = {
-    "train": [
-        "train retrieval",
-        "reproduce forgetting",
-        "models export x --onnx",
-        "staple export x --out y",
-    ],
+    "train": ["train retrieval", "reproduce forgetting", "models export x --onnx", "staple export x --out y"],
     "data": ["data prepare mrs --source sample --out x", "data stats sample"],
     "score": ["install"],
     "demo": ["demo"],
@@ -148,24 +142,3 @@ def test_the_smallest_extra_is_named_unless_the_command_has_its_own(monkeypatch:
     assert named("colours_of_no_extra") is None, "a bug, which keeps its traceback"
     assert named("json") is None, "it is there: what failed is something else"
     assert extras.lacking(ValueError("x")) is None
-
-
-def test_all_brings_what_readme_shows(repository: Path) -> None:
-    setup = configparser.ConfigParser()
-    setup.read(repository / "setup.cfg", encoding="utf-8")
-    asked = setup["options.extras_require"]
-
-    def packages(extra: str) -> set[str]:
-        lines = [line for line in asked[extra].splitlines() if line]
-        included = [name for line in lines if line.startswith("mrs-suggest[") for name in line[12:-1].split(",")]
-        own = {re.split("[><=]", line)[0] for line in lines if not line.startswith("mrs-suggest[")}
-        return own.union(*map(packages, included))
-
-    shown = ("train", "score", "data", "torch", "ja", "serve", "demo", "reddit")  # langid needs a C++ compiler
-    assert packages("all") == set().union(*map(packages, shown))
-    assert {"torch", "datasets", "evaluate", "fugashi", "unidic-lite", "fastapi", "gradio", "polars"} <= packages("all")
-    readme = (repository / "README.md").read_text(encoding="utf-8")
-    lines = re.findall(r"^\$ pip install '\.\[([\w,]+)\]'", readme, re.MULTILINE)
-    assert {extra for line in lines for extra in line.split(",")} == {
-        "serve", "all", "langid",
-    }  # fmt: skip

@@ -31,18 +31,6 @@ def test_the_picture_of_the_readme_shows_what_the_model_suggests(repository: Pat
         assert [suggestion.reply for suggestion in suggester.suggest([message], language)[0]] == shown
 
 
-def test_the_readme_names_commands_that_exist(repository: Path) -> None:
-    from mrs_suggest.cli.main import VERBS
-
-    text = (repository / "README.md").read_text(encoding="utf-8")
-    named = set(re.findall(r"(?:^\$ |`)mrs ([a-z]+)\b", text, re.MULTILINE))
-    assert named
-    assert named <= set(VERBS)
-    targets = set(re.findall(r"^\$ make ([a-z-]+)", text, re.MULTILINE))
-    makefile = (repository / "Makefile").read_text(encoding="utf-8")
-    assert all(re.search(rf"^{target}:", makefile, re.MULTILINE) for target in targets)
-
-
 def test_the_page_on_scale_has_the_figures_of_its_json(repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(repository / "benchmarks")
     import bench_scale

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from mrs_suggest.cli.doctor.packages import extras
+from mrs_suggest.cli.doctor.checks import extras
 from mrs_suggest.common.errors import MissingExtraError
 from mrs_suggest.serving.page.page_space import requirements
 
@@ -23,7 +23,7 @@ ADVICE = re.compile(
 )
 # Its extras name each other in setup.cfg, which pip satisfies from the clone; tests read and imitate that.
 OWN = {"setup.cfg", "CHANGELOG.md", "tests/test_base_install.py", "tests/test_install_advice.py"}
-OWN |= {"tests/mrs_suggest/cli/doctor/test_packages.py"}
+OWN |= {"tests/mrs_suggest/cli/test_doctor.py"}
 
 
 @pytest.mark.parametrize(
@@ -55,7 +55,7 @@ def test_no_file_advises_to_install_the_name_from_an_index(repository: Path) -> 
 
 def test_no_message_that_is_put_together_advises_it(monkeypatch: pytest.MonkeyPatch) -> None:
     texts = [str(MissingExtraError("torch", "torch", "this")), *requirements()]
-    monkeypatch.setattr("mrs_suggest.cli.doctor.packages.metadata.version", lambda _: "0")
+    monkeypatch.setattr("mrs_suggest.cli.doctor.checks.metadata.version", lambda _: "0")
     texts += [finding.says for finding in extras()]
     assert len(texts) > 20
     assert [text for text in texts if ADVICE.search(text)] == []

@@ -2,20 +2,13 @@
 
 from __future__ import annotations
 
-import ast
 import importlib
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
-PACKAGES = (
-    "mrs_suggest.common",
-    "mrs_datasets",
-    "mrs_suggest",
-    "mrs_suggest.serving",
-)
+PACKAGES = ("mrs_datasets", "mrs_suggest", "mrs_suggest.serving")
 HEAVY = ("numpy", "torch", "transformers", "sentence_transformers", "datasets", "pyarrow", "pandas", "scipy", "yaml")
 
 
@@ -30,23 +23,6 @@ def test_every_name_can_be_imported(package: str) -> None:
         assert submodule is None, "a name of a module, which would stand in for the other once it is imported"
     with pytest.raises(AttributeError, match=f"{package}.*no_such_name"):
         _ = module.no_such_name
-
-
-@pytest.mark.parametrize("package", PACKAGES)
-def test_editors_and_type_checkers_see_the_same_names(package: str, repository: Path) -> None:
-    tree = ast.parse((repository / package.replace(".", "/") / "__init__.py").read_text(encoding="utf-8"))
-    (block,) = (n for n in tree.body if isinstance(n, ast.If) and getattr(n.test, "id", "") == "TYPE_CHECKING")
-    module = importlib.import_module(package)
-    seen = {}
-    for node in block.body:
-        assert isinstance(node, ast.ImportFrom)
-        assert node.module is not None
-        seen |= {
-            alias.asname or alias.name: getattr(importlib.import_module(node.module), alias.name)
-            for alias in node.names
-        }
-    assert set(seen) == set(module.__all__) - {"__version__"}
-    assert all(getattr(module, name) is value for name, value in seen.items())
 
 
 @pytest.mark.parametrize("package", PACKAGES)

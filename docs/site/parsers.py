@@ -4,15 +4,8 @@ from __future__ import annotations
 
 import argparse
 import importlib
-from collections.abc import Callable, Sequence
-from typing import Any, NoReturn
-from unittest import mock
 
 from mrs_suggest.cli.main import VERBS
-
-
-class _FoundError(Exception):
-    """A parser that was about to read its words."""
 
 
 def commands() -> dict[str, argparse.ArgumentParser]:
@@ -23,9 +16,7 @@ def commands() -> dict[str, argparse.ArgumentParser]:
             found |= {f"mrs train {name}": parser for name, parser in trainers().items()}
             continue
         module = importlib.import_module(f"mrs_suggest.cli.{verb}")
-        found |= _leaves(f"mrs {verb}", _parser_of(module.main, getattr(module, "make_parser", None)))
-        if make_publish := getattr(module, "make_publish_parser", None):
-            found[f"mrs {verb} publish"] = make_publish()
+        found |= _leaves(f"mrs {verb}", module.make_parser())
     return found
 
 
@@ -42,29 +33,10 @@ def options_of(parser: argparse.ArgumentParser) -> list[argparse.Action]:
     return [one for one in parser._actions if not isinstance(one, hidden) and one.help != argparse.SUPPRESS]
 
 
-def _parser_of(main: Callable[[Sequence[str]], int], make: Callable[[], argparse.ArgumentParser] | None) -> Any:
-    """The parser that a verb makes; of one that makes it inside `main`, that which `main` asks first."""
-    if make:
-        return make()
-
-    def stop(parser: argparse.ArgumentParser, *_: object, **__: object) -> NoReturn:
-        raise _FoundError(parser)
-
-    with mock.patch.object(argparse.ArgumentParser, "parse_args", stop):
-        try:
-            main([])
-        except _FoundError as found:
-            return found.args[0]
-    raise AssertionError(f"{main.__module__} parses no options")
-
-
 def _leaves(name: str, parser: argparse.ArgumentParser) -> dict[str, argparse.ArgumentParser]:
     below = [action for action in parser._actions if isinstance(action, argparse._SubParsersAction)]
-    if not below:
-        return {name: parser}
-    return {
-        leaf: one
-        for action in below
-        for word, child in action.choices.items()
-        for leaf, one in _leaves(f"{name} {word}", child).items()
-    }
+    found = {name: parser} if not below or parser.get_default("run") else {}  # `mrs demo` runs without a subcommand
+    for action in below:
+        for word, child in action.choices.items():
+            found |= _leaves(f"{name} {word}", child)
+    return found

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -26,9 +25,7 @@ def make_parser() -> argparse.ArgumentParser:
         "--annotators", type=int, default=ANNOTATORS, help=f"number of annotators (default {ANNOTATORS}, section 3.3)"
     )
     make.add_argument(
-        "--examples",
-        type=int,
-        help=f"messages to draw at random (default: all, up to {EXAMPLES}, section 5.1)",
+        "--examples", type=int, help=f"messages to draw at random (default: all, up to {EXAMPLES}, section 5.1)"
     )
     make.add_argument("--seed", type=int, default=SEED, help=f"random seed (default {SEED})")
     make.add_argument(
@@ -43,12 +40,6 @@ def make_parser() -> argparse.ArgumentParser:
     read.add_argument("--json", action="store_true", help="print one JSON object")
     read.set_defaults(run=_read)
     return parser
-
-
-def main(argv: Sequence[str]) -> int:
-    options = make_parser().parse_args(argv)
-    options.run(options)
-    return 0
 
 
 def _make(options: argparse.Namespace) -> None:

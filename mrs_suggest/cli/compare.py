@@ -6,7 +6,6 @@ Reply models are shown next to the baselines, multiple-choice runs with their av
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -46,11 +45,11 @@ def make_parser() -> argparse.ArgumentParser:
         metavar="FILE",
         help="also write a file: .md, .tex, .json, or a picture (.png, .pdf, .svg); may be repeated",
     )
+    parser.set_defaults(run=_run)
     return parser
 
 
-def main(argv: Sequence[str]) -> int:
-    options = make_parser().parse_args(argv)
+def _run(options: argparse.Namespace) -> None:
     from mrs_suggest.evaluation.runs.shown import require_kind
 
     for path in options.out:
@@ -63,7 +62,6 @@ def main(argv: Sequence[str]) -> int:
         _show(options, dict(zip(names, runs, strict=True)), over)
     except KeyError as error:
         raise InputError(f"RUN: one run.json has no key {error}; train that model again.") from None
-    return 0
 
 
 def _show(options: argparse.Namespace, runs: dict[str, Run], over: str | None) -> None:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import argparse
 import importlib
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from enum import Enum
 
 from mrs_suggest.common.command_parser import CommandParser
@@ -55,16 +55,16 @@ def make_parser() -> argparse.ArgumentParser:
         prog="mrs completion", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("shell", choices=SHELLS)
+    parser.set_defaults(run=_run)
     return parser
 
 
-def main(argv: Sequence[str]) -> int:
-    shell = make_parser().parse_args(argv).shell
+def _run(options: argparse.Namespace) -> None:
+    shell = options.shell
     parsers, left_out = command_parsers()
     print({"bash": "", "zsh": ZSH_HEAD, "fish": ""}[shell] + (_fish(parsers) if shell == "fish" else _bash(parsers)))
     for path, reason in left_out.items():
         print(f"mrs completion: options of `mrs{path}` are left out ({reason})", file=sys.stderr)
-    return 0
 
 
 def command_parsers() -> tuple[dict[str, argparse.ArgumentParser], dict[str, str]]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import math
-from collections.abc import Sequence
 from pathlib import Path
 
 from mrs_suggest.common.command_parser import CommandParser
@@ -31,12 +30,6 @@ def make_parser() -> argparse.ArgumentParser:
     unicoder.add_argument("--overwrite", action="store_true", help="replace the folder, if it holds a model")
     unicoder.set_defaults(run=_unicoder)
     return parser
-
-
-def main(argv: Sequence[str]) -> int:
-    options = make_parser().parse_args(argv)
-    options.run(options)
-    return 0
 
 
 def _unicoder(options: argparse.Namespace) -> None:

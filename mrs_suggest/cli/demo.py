@@ -3,50 +3,39 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
 from pathlib import Path
 
-from mrs_suggest.cli.options.publishing import add_publish_options, change_of, publish_or_print
-from mrs_suggest.cli.options.suggester_options import DEFAULT_MODEL
+from mrs_suggest.cli.options import DEFAULT_MODEL, add_publish_options, change_of, publish_or_print
 from mrs_suggest.common.command_parser import CommandParser
 from mrs_suggest.common.errors import InputError
-
-PUBLISH = "publish"
 
 
 def make_parser() -> argparse.ArgumentParser:
     parser = CommandParser(
         prog="mrs demo",
         description="Serve a chat page with suggestions on this machine, for one model or for several side by side.",
-        epilog="`mrs demo publish ORG/NAME` publishes it as a Space; `mrs demo publish --help` has its options.",
     )
     _add_models(parser)
     parser.add_argument("--host", help="address to listen on (default 127.0.0.1: this machine alone)")
     parser.add_argument("--port", type=int, help="port to listen on (default: the first free one from 7860)")
     parser.add_argument("--verify", action="store_true", help="also verify the SHA-256 of large model files")
-    return parser
-
-
-def make_publish_parser() -> argparse.ArgumentParser:
-    parser = CommandParser(
-        prog="mrs demo publish", description="Publish the page as a Space of the hub, in one commit."
+    parser.set_defaults(run=_serve)
+    publish = parser.add_subparsers().add_parser(
+        "publish", help="publish the page as a Space of the hub, in one commit"
     )
-    parser.add_argument("repo", metavar="ORG/NAME", help="the Space")
-    _add_models(parser)
-    add_publish_options(parser)
+    publish.add_argument("repo", metavar="ORG/NAME", help="the Space")
+    _add_models(publish)
+    add_publish_options(publish)
+    publish.set_defaults(run=_publish)
     return parser
 
 
-def main(argv: Sequence[str]) -> int:
-    if argv and argv[0] == PUBLISH:
-        return _publish(make_publish_parser().parse_args(argv[1:]))
-    options = make_parser().parse_args(argv)
+def _serve(options: argparse.Namespace) -> None:
     if options.port is not None and not 0 < options.port < 65536:
         raise InputError(f"--port {options.port}: expected 1 to 65535.")
     from mrs_suggest.serving.page.page import load_models, make_page, serve_page
 
     serve_page(make_page(load_models(options.model or [DEFAULT_MODEL], options.verify)), options.host, options.port)
-    return 0
 
 
 def _add_models(parser: argparse.ArgumentParser) -> None:
@@ -59,7 +48,7 @@ def _add_models(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def _publish(options: argparse.Namespace) -> int:
+def _publish(options: argparse.Namespace) -> None:
     from mrs_suggest.common.hub.baselines import read_baselines, resolve_model
     from mrs_suggest.common.hub.hub import is_repo_id, require_repo_id, split_revision
     from mrs_suggest.common.hub.publication import Publication
@@ -83,4 +72,3 @@ def _publish(options: argparse.Namespace) -> int:
         models[name] = publication(folder, read_record(folder), options.repo, checked_card(folder, None)).files()
     space = Publication("space", options.repo, None, instead=space_files(options.repo, models), space_sdk="gradio")
     publish_or_print(space, options, f"https://huggingface.co/spaces/{options.repo}")
-    return 0

@@ -8,7 +8,6 @@ A data set replaces an earlier install of the same one, and leaves the others wh
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
 from pathlib import Path
 
 from mrs_suggest.common.command_parser import CommandParser
@@ -26,11 +25,11 @@ def make_parser() -> argparse.ArgumentParser:
         action="store_true",
         help="instead, download fastText's lid.176.ftz (0.9 MB, CC BY-SA 3.0), which identifies languages",
     )
+    parser.set_defaults(run=_run)
     return parser
 
 
-def main(argv: Sequence[str]) -> int:
-    options = make_parser().parse_args(argv)
+def _run(options: argparse.Namespace) -> None:
     if options.language_model:
         return _language_model()
     if options.remove:
@@ -56,22 +55,20 @@ def main(argv: Sequence[str]) -> int:
     if done.removed:
         print(f"removed {len(done.removed)} folders of an earlier install")
     print("`mrs install --remove` removes all of this. Set HF_EVALUATE_OFFLINE=1 to keep evaluate from asking the hub.")
-    return 0
+    return None
 
 
-def _language_model() -> int:
+def _language_model() -> None:
     from mrs_suggest.common.text.language_id import default_model_path, download_language_model
 
     target = download_language_model(default_model_path())
     print(f"the language model is {target}; `mrs install --remove` leaves it there.")
-    return 0
 
 
-def _remove() -> int:
+def _remove() -> None:
     from mrs_suggest.common.hub.installed import uninstall
 
     removed = uninstall()
     for folder in removed:
         print(f"removed {visible(folder)}")
     print(f"{len(removed)} folders removed" if removed else "nothing is installed")
-    return 0

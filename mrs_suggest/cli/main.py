@@ -43,6 +43,7 @@ VERBS = {verb: text for group in GROUPS.values() for verb, text in group.items()
 EXTRAS = {
     "data": "data",
     "install": "score",
+    "serve": "serve",
     "train": "train",
     "reproduce": "train",
     "score": "score",
@@ -80,15 +81,22 @@ def main(argv: Sequence[str] | None = None) -> int:
     if options.verb is None or options.json:
         parser.error("--json goes with --version" if options.json else "the following arguments are required: verb")
 
-    def run() -> int | None:
-        exit_code: int | None = importlib.import_module(f"mrs_suggest.cli.{options.verb}").main(options.arguments)
-        return exit_code
-
     try:
-        return run_with_sentence(f"mrs {options.verb}", run, EXTRAS.get(options.verb))
+        return run_with_sentence(
+            f"mrs {options.verb}", lambda: run_verb(options.verb, options.arguments), EXTRAS.get(options.verb)
+        )
     except BrokenPipeError:  # `mrs ... | head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+
+
+def run_verb(verb: str, words: Sequence[str]) -> int:
+    """Run one verb and return the exit code; its errors are raised."""
+    module = importlib.import_module(f"mrs_suggest.cli.{verb}")
+    if hasattr(module, "main"):  # reads its words itself
+        return int(module.main(words))
+    options = module.make_parser().parse_args(words)
+    return int(options.run(options) or 0)
 
 
 def _version(as_json: bool) -> str:

@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Sequence
 
 from mrs_metrics.spaces import metric_names, metric_title, space_files
-from mrs_suggest.cli.options.publishing import add_publish_options, publish_or_print
+from mrs_suggest.cli.options import add_publish_options, publish_or_print
 from mrs_suggest.common.command_parser import CommandParser
 from mrs_suggest.common.errors import InputError
 

@@ -68,11 +68,11 @@ def make_parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--dry-run", action="store_true", help="list the cells with state, steps, estimated time and command, and stop"
     )  # fmt: skip
+    parser.set_defaults(run=_run)
     return parser
 
 
-def main(argv: Sequence[str]) -> int:
-    options = make_parser().parse_args(argv)
+def _run(options: argparse.Namespace) -> int:
     from mrs_suggest.reproduce.cells import Setup, all_cells, chosen_cells
     from mrs_suggest.reproduce.preference import read_sheets
     from mrs_suggest.reproduce.processes import Stopped, StopSignals

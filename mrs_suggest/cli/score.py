@@ -141,6 +141,7 @@ def make_parser() -> argparse.ArgumentParser:
     form = parser.add_mutually_exclusive_group()
     for name, what in (("json", "JSON"), ("markdown", "a Markdown table"), ("latex", "a LaTeX table (booktabs)")):
         form.add_argument(f"--{name}", dest="form", action="store_const", const=name, help=f"print {what}")
+    parser.set_defaults(run=_run)
     return parser
 
 
@@ -156,8 +157,7 @@ def _defaults(name: str) -> str:
     return "; ".join(f"{', '.join(metrics)}{text and f': {text}'}" for text, metrics in found.items())
 
 
-def main(argv: Sequence[str]) -> int:
-    options = make_parser().parse_args(argv)
+def _run(options: argparse.Namespace) -> None:
     metric = METRICS[options.metric]
     files = options.compare or [*options.files, *options.pred]
     _refuse_contradictions(options, metric, files)
@@ -171,7 +171,8 @@ def main(argv: Sequence[str]) -> int:
         system.system = name if len(set(names)) == len(names) else str(path)
         systems.append(system)
     if options.compare:
-        return _compare(options, metric, systems)
+        _compare(options, metric, systems)
+        return
     notes: list[str] = []
     if len(systems) > 1:
         from mrs_suggest.evaluation.scores.systems import rank_systems
@@ -184,7 +185,6 @@ def main(argv: Sequence[str]) -> int:
     rows: list[Row] = [(one.system, one.numbers(), one.interval or (), one.rank == 1) for one in systems]
     content = systems[0].as_json() if len(systems) == 1 else [system.among_others() for system in systems]
     _print(options.form, content, [(rows, metric.columns, metric.main)], [*_notes(systems, metric), *notes])
-    return 0
 
 
 def _refuse_contradictions(options: argparse.Namespace, metric: Metric, files: Sequence[Path]) -> None:
@@ -238,7 +238,7 @@ def _scored(options: argparse.Namespace, path: Path, given: Mapping[str, object]
             raise InputError(str(error).replace(str(copy), copy.name)) from error
 
 
-def _compare(options: argparse.Namespace, metric: Metric, systems: list[Scored]) -> int:
+def _compare(options: argparse.Namespace, metric: Metric, systems: list[Scored]) -> None:
     from mrs_suggest.evaluation.scores.systems import METHOD, compare_neighbours
 
     compared, tests = compare_neighbours(systems, options.metric, options.holm)
@@ -262,7 +262,6 @@ def _compare(options: argparse.Namespace, metric: Metric, systems: list[Scored])
     repeated = repeated_messages(len(compared[0].values), compared[0].messages)
     tables: list[Table] = [(figures, shown, main), (pairs, columns, "difference")]
     _print(options.form, content, tables, [METHOD, *repeated, signature])
-    return 0
 
 
 # --- Output ---------------------------------------------------------------------------------------------------------

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import MISSING, fields
 from pathlib import Path
 
-from mrs_suggest.cli.options.suggester_options import add_model_options, add_silence_options, guard_of
+from mrs_suggest.cli.options import add_model_options, add_silence_options, guard_of
 from mrs_suggest.common.command_parser import CommandParser
-from mrs_suggest.common.errors import MissingExtraError
 from mrs_suggest.serving.settings import Settings
 
 LEVELS = ("debug", "info", "warning", "error")
@@ -41,10 +40,7 @@ def make_parser() -> argparse.ArgumentParser:
         help_text = f"{text} (default {default})"
         parser.add_argument(f"--{name.replace('_', '-')}", type=kind, default=default, help=help_text)
     parser.add_argument(
-        "--api-keys",
-        type=Path,
-        metavar="FILE",
-        help="keys of callers, one per line; MRS_API_KEYS adds to them",
+        "--api-keys", type=Path, metavar="FILE", help="keys of callers, one per line; MRS_API_KEYS adds to them"
     )
     parser.add_argument(
         "--admin-keys", type=Path, metavar="FILE", help="keys that may reload the model; MRS_ADMIN_KEYS adds to them"
@@ -57,23 +53,16 @@ def make_parser() -> argparse.ArgumentParser:
         help="origin whose pages may call the server, such as https://a.org; * for all",
     )
     parser.add_argument(
-        "--log-level",
-        choices=LEVELS,
-        default="info",
-        help="lowest level to log (default info, one line per request)",
+        "--log-level", choices=LEVELS, default="info", help="lowest level to log (default info, one line per request)"
     )
+    parser.set_defaults(run=_run)
     return parser
 
 
-def main(argv: Sequence[str]) -> int:
-    options = vars(make_parser().parse_args(argv))
-    log_level, guard = options.pop("log_level"), guard_of(options.pop("guard"), options.pop("guard_lists"))
-    settings = Settings(**{**options, "guard": guard, "cors": tuple(options["cors"])})
-    try:
-        from mrs_suggest.serving.server import serve
-    except ModuleNotFoundError as error:
-        package = (error.name or "").partition(".")[0]
-        if package not in ("fastapi", "uvicorn", "starlette", "pydantic", "httptools", "prometheus_client"):
-            raise
-        raise MissingExtraError(package, "serve", "`mrs serve`") from None
-    return serve(settings, log_level)
+def _run(options: argparse.Namespace) -> int:
+    guard = guard_of(options.guard, options.guard_lists)
+    chosen = {field.name: getattr(options, field.name) for field in fields(Settings)}
+    settings = Settings(**{**chosen, "guard": guard, "cors": tuple(options.cors)})
+    from mrs_suggest.serving.server import serve
+
+    return serve(settings, options.log_level)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from mrs_suggest.common.command_parser import CommandParser
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.common.io.files import require_new_file, require_replaceable
+from mrs_suggest.common.report.tables import Grid, print_grid
 from mrs_suggest.common.text.text import visible
 
 if TYPE_CHECKING:
@@ -79,11 +80,6 @@ def make_parser() -> argparse.ArgumentParser:
     pairs.add_argument("--swap", action="store_true", help="write the translation first, for back-translation")
     _add_out(pairs, "text file to write: prompt, tab, translation")
     return parser
-
-
-def main(argv: Sequence[str]) -> None:
-    options = make_parser().parse_args(argv)
-    options.run(options)
 
 
 def _verb(
@@ -332,7 +328,7 @@ def _effects(options: argparse.Namespace) -> None:
     table = effects.read_features(options.features)
     found = effects.analyse_effects(effects.read_scores(options.scores), table, options.use)
     effects.write_effects(found, options.out, options.overwrite)
-    _print_table(*effects.effects_rows(found), effects.effects_notes(found))
+    print_grid(Grid(*effects.effects_rows(found)), effects.effects_notes(found))
     print(f"wrote {visible(options.out)}")
 
 
@@ -349,7 +345,7 @@ def _report(options: argparse.Namespace) -> None:
         gold = read_gold_split(options.data, options.split, options.language, options.rules)
     report = make_report(gold, score_all(gold, files))
     write_report(report, options.out, options.overwrite)
-    _print_table(*system_rows(report.systems), table_notes(report))
+    print_grid(Grid(*system_rows(report.systems)), table_notes(report))
     print(f"wrote {visible(options.out)}")
 
 
@@ -363,24 +359,6 @@ def _named_files(given: Sequence[str]) -> dict[str, Path]:
             raise InputError(f"--systems: two systems are called {name!r}; give each its own name.")
         files[name] = Path(file)
     return files
-
-
-def _print_table(header: Sequence[str], rows: Sequence[Sequence[str]], notes: Sequence[str]) -> None:
-    """Print a table whose columns after the first are figures, and notes below it."""
-    from rich.markup import escape
-    from rich.table import Table
-
-    from mrs_suggest.common.report.console import make_console
-
-    table = Table()
-    for number, name in enumerate(header):
-        table.add_column(name, justify="right" if number else "left", no_wrap=True)
-    for row in rows:
-        table.add_row(*map(escape, row))
-    console = make_console(160)
-    console.print(table)
-    for note in notes:
-        console.print(note, style="dim", markup=False)
 
 
 def _rescore(options: argparse.Namespace) -> None:

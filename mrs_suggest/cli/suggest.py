@@ -6,10 +6,10 @@ import argparse
 import io
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from mrs_suggest.cli.options.suggester_options import add_model_options, add_silence_options, guard_of
+from mrs_suggest.cli.options import add_model_options, add_silence_options, guard_of
 from mrs_suggest.common.command_parser import CommandParser
 from mrs_suggest.common.errors import ArgumentError, InputError
 from mrs_suggest.common.hub.baselines import resolve_model
@@ -45,11 +45,11 @@ def make_parser() -> argparse.ArgumentParser:
     add_silence_options(parser)
     parser.add_argument("--verify", action="store_true", help="also verify the SHA-256 of large model files")
     parser.add_argument("message", nargs="*", help="the messages to answer")
+    parser.set_defaults(run=_run)
     return parser
 
 
-def main(argv: Sequence[str]) -> int:
-    options = make_parser().parse_args(argv)
+def _run(options: argparse.Namespace) -> None:
     if bool(options.message) == options.interactive:
         raise InputError("pass either messages to answer or --interactive.")
     if any(not message.strip() for message in options.message):
@@ -62,13 +62,13 @@ def main(argv: Sequence[str]) -> int:
     path = resolve_model(options.model, options.revision)
     suggester = Suggester.load(path, verify=options.verify, guard=guard, precision=options.precision)
     try:
-        return _answer(suggester, options)
+        _answer(suggester, options)
     except ArgumentError as error:
         options_of = {"language": "--lang", "k": "--count", "allow": "--allow-tag", "deny": "--deny-tag"}
         raise error.as_option(options_of) from None
 
 
-def _answer(suggester: Suggester, options: argparse.Namespace) -> int:
+def _answer(suggester: Suggester, options: argparse.Namespace) -> None:
     tags = options.allow_tag, options.deny_tag
     suggester.suggest([], options.lang, options.count, *tags)  # refuses wrong options before a message is read
     if options.lang is None and len(options.message) != 1:
@@ -98,7 +98,6 @@ def _answer(suggester: Suggester, options: argparse.Namespace) -> int:
             for number, suggestion in enumerate(answer, start=1):
                 told = f"   ({_told(suggestion)})" if options.explain else ""
                 print(f"  {number}. {visible(suggestion.reply)}{told}", flush=True)
-    return 0
 
 
 def _name_model(options: argparse.Namespace) -> bool:

@@ -21,7 +21,7 @@ from tqdm import tqdm
 from mrs_suggest.common.arguments import parse_with_config, words_of
 from mrs_suggest.common.command_parser import CommandParser
 from mrs_suggest.common.launcher import announce_launcher
-from mrs_suggest.common.report.console import make_console
+from mrs_suggest.common.report.console import make_console, make_table
 
 TRAINERS = sorted(module.name for module in iter_modules(mrs_trainers.__path__))
 
@@ -81,21 +81,16 @@ def _sweep(trainer: str, path: Path, arguments: Sequence[str]) -> int:
     output = Path(training.output_dir)
     announce_launcher()
     result = run_sweep(trainer, sweep, _without("--output_dir", arguments)[1], output, tqdm.write)
-    _show(*result_rows(result))
+    heads, rows = result_rows(result)
+    table = make_table(*heads)
+    for row in rows:
+        table.add_row(*row)
+    make_console(100).print(table)
     best = result["runs"][result["best"] - 1]
     chosen = ", ".join(f"{key} {value}" for key, value in best["values"].items())
     print(f"best on validation: {output / str(best['run'])} ({best['metric']} {best['value']:.4g}; {chosen})")
     print(f"to train with it and test:\n  {result['command']}")
     return 0
-
-
-def _show(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    from rich.table import Table
-
-    table = Table(*heads)
-    for row in rows:
-        table.add_row(*row)
-    make_console(100).print(table)
 
 
 def _launch(module: str, arguments: Sequence[str]) -> int:

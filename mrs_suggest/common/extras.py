@@ -84,20 +84,15 @@ def lacking(error: BaseException, extra: str | None = None) -> tuple[str, str] |
 
 
 def _extra_of(module: str, wished: str | None) -> str | None:
-    brought = _modules_by_extra()
+    brought = modules_by_extra()
     if wished is not None and module in brought.get(wished, ()):
         return wished
     bringing = [extra for extra in brought if module in brought[extra] and extra not in WHOLE]
     return min(bringing, key=lambda extra: (len(brought[extra]), extra), default=None)
 
 
-def modules_of_extras() -> set[str]:
-    """The modules that only extras bring."""
-    return set().union(*_modules_by_extra().values())
-
-
 @cache
-def _modules_by_extra() -> dict[str, set[str]]:
+def modules_by_extra() -> dict[str, set[str]]:
     """Extra -> the modules that it brings to the base; empty in a bare checkout."""
     try:
         asked = installed_asked()

@@ -6,7 +6,7 @@ so every record has its place in the data, and the figures are computed in that 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from functools import lru_cache
 from typing import TypedDict
 
@@ -21,11 +21,10 @@ from mrs_metrics.translations_f1 import Translation, score_translations
 from mrs_metrics.translations_f1 import aggregate as f1_figures
 from mrs_suggest.evaluation.choice.analysis import accuracy
 from mrs_suggest.evaluation.choice.answers import Answers
-from mrs_suggest.integrations.prompts import best_choice
 
 
 class Suggested(TypedDict):
-    """One message's suggestions: 1 to 3 texts; `index` is its place in the data."""
+    """One message's suggestions: 1 to 3 texts, an empty one if there is none; `index` is its place in the data."""
 
     index: int
     language: str
@@ -50,19 +49,6 @@ class Translated(TypedDict):
     id: str
     translations: list[Translation]
     predicted: list[str]
-
-
-def suggested(index: int, language: str, message: str, reference: str, suggestions: list[str]) -> Suggested:
-    """The record of a message; where nothing was suggested, that is one empty suggestion."""
-    return Suggested(
-        index=index, language=language, message=message, reference=reference, suggestions=suggestions or [""]
-    )
-
-
-def chosen(index: int, gold: int, scores: Sequence[float], choices: Sequence[str]) -> Chosen:
-    """The record of a question: `scores` are the log-probabilities of `choices`."""
-    plain, per_byte = (best_choice(scores, choices, by) for by in (False, True))
-    return Chosen(index=index, gold=gold, accuracy=plain, accuracy_bytes=per_byte)
 
 
 def suggestion_figures(records: Iterable[Suggested]) -> dict[str, float]:

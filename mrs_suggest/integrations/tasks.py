@@ -18,14 +18,13 @@ from mrs_suggest.integrations.figures import (
     Suggested,
     Translated,
     choice_accuracy,
-    chosen,
-    suggested,
     suggestion_figures,
     translation_figures,
 )
 from mrs_suggest.integrations.prompts import (
     REPLY_TOKENS,
     TRANSLATION_TOKENS,
+    best_choice,
     choice_question,
     replies_prompt,
     reply_prompt,
@@ -92,11 +91,18 @@ def _prompt(row: Row, index: int, language: str) -> dict[str, Any]:
 
 
 def _suggestions(read: Callable[[Sequence[str]], list[str]], row: Row, answers: Sequence[str]) -> Suggested:
-    return suggested(row["index"], row["language"], row["message"], row["reference"], read(answers))
+    return Suggested(
+        index=row["index"],
+        language=row["language"],
+        message=row["message"],
+        reference=row["reference"],
+        suggestions=read(answers) or [""],
+    )
 
 
 def _choice(row: Row, scores: Sequence[float]) -> Chosen:
-    return chosen(row["index"], row["label"], scores, row["choices"])
+    plain, per_byte = (best_choice(scores, row["choices"], by) for by in (False, True))
+    return Chosen(index=row["index"], gold=row["label"], accuracy=plain, accuracy_bytes=per_byte)
 
 
 def _translations(row: Row, answers: Sequence[str]) -> Translated:

@@ -1,7 +1,8 @@
 """The metrics as classes of torchmetrics, for Lightning and other loops, with the extra `torchmetrics`.
 
-Each calls the functions of `mrs_metrics` that the `evaluate` module of the same name calls, so that their figures are
-equal to the last digit; across processes, too, where `update` gets the numbers of the examples.
+Each calls the functions of `mrs_metrics` that the `evaluate` module of the same name calls, with the same arguments, so
+that their figures are equal to the last digit; across processes, too, where `update` gets the numbers of the examples.
+Further arguments are torchmetrics' own, such as `process_group`.
 
 The figures of a whole test set are not sums over batches (Dist-n counts n-grams of all texts, a signature has the
 largest number of suggestions), and a sum of floats depends on its order. So `update` keeps the examples; `compute`
@@ -120,13 +121,6 @@ def _numbers(indices: Indices | None, n: int) -> list[int | None]:
 class MrsRouge(ExamplesMetric):
     """Weighted ROUGE of each example's best suggestion (`mrs_metrics.rouge`).
 
-    Args:
-        language: BCP-47 code, selects the tokenizer.
-        rules: `official`, as published MRS scores were computed, or `paper`.
-        sentences: `no`, or `punkt`: split texts into sentences first, as the official script does.
-        punkt: folder of Punkt's parameters; default: NLTK's, if installed.
-        kwargs: torchmetrics' own, such as `process_group`.
-
     `compute` returns what `mrs_metrics.rouge.aggregate` returns: `n`, `weighted`, `rouge1`, `ceiling` and so on.
 
     Raises:
@@ -181,13 +175,6 @@ class MrsRouge(ExamplesMetric):
 class DistN(ExamplesMetric):
     """Dist-n of suggestions (`mrs_metrics.distinct`).
 
-    Args:
-        n: orders to report.
-        chosen: `all` suggestions, or the `best` one of each example by weighted ROUGE, which takes references.
-        denominator: `tokens` or `ngrams`.
-        level: `corpus`, all suggestions together, or `response`, the mean of each one's Dist-n.
-        language, sentences, punkt, kwargs: as for `MrsRouge`.
-
     `compute` returns `dist1`, `dist2`, one for each order, and `n`, the suggestions counted.
 
     Raises:
@@ -240,12 +227,7 @@ class DistN(ExamplesMetric):
         else:
             tokens = [rouge.prepare_official(text, tokenizer).tokens for texts in predictions for text in texts]
         self.signature = distinct_signature(
-            max(map(len, predictions), default=0),
-            tokenizer,
-            language,
-            self._chosen,
-            self._denominator,
-            self._level,
+            max(map(len, predictions), default=0), tokenizer, language, self._chosen, self._denominator, self._level
         )
         dist = {f"dist{order}": distinct_n(tokens, order, self._denominator, self._level) for order in self._orders}
         return {"n": len(tokens), **dist}
@@ -253,16 +235,6 @@ class DistN(ExamplesMetric):
 
 class ResponseRanking(ExamplesMetric):
     """MRR, precision at k and macro-MRR (`mrs_metrics.ranking`); equal scores count against the system.
-
-    Args:
-        k: the k of precision at k, or several.
-        pool: rank in random pools of this many of an example's candidates, the real reply included; None: all of them.
-        seed: of the pools.
-        missing_reference: `skip` leaves examples without their reply among the candidates out, `zero` gives them the
-            reciprocal rank 0.
-        of: what the candidates are, for the signature.
-        language: of the texts, for the signature.
-        kwargs: torchmetrics' own, such as `process_group`.
 
     `compute` returns what `mrs_metrics.ranking.aggregate` returns: `n`, `mrr`, `p@1` and so on.
 
@@ -363,10 +335,6 @@ class ResponseRanking(ExamplesMetric):
 
 class WeightedF1(ExamplesMetric):
     """Weighted macro F1 and its relatives (`mrs_metrics.translations_f1`).
-
-    Args:
-        rules: `paper`, or `official`: as the task's scorer counts.
-        kwargs: torchmetrics' own, such as `process_group`.
 
     `compute` returns what `mrs_metrics.translations_f1.aggregate` returns: `weighted_macro_f1`, `n` and so on.
 

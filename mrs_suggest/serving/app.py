@@ -11,7 +11,7 @@ import re
 import signal
 import threading
 from collections.abc import AsyncIterator, Coroutine
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 from fastapi import FastAPI, Request, Response, Security
@@ -66,7 +66,9 @@ class Worker:
         self._reloading = asyncio.Lock()
 
     def _observe(self, size: int, seconds: float, waited: float) -> None:
-        self.metrics.observe_batch(size, seconds, waited)
+        self.metrics.batch_messages.observe(size)
+        self.metrics.batch_seconds.observe(seconds)
+        self.metrics.wait_seconds.observe(waited)
         self.metrics.waiting.set(self.batcher.waiting)
 
     async def suggest(self, asked: SuggestRequest, prefer: tuple[str, ...] | None = None) -> list[Item]:
@@ -113,13 +115,6 @@ class Worker:
             self.metrics.reloads.labels("done").inc()
             log(logging.INFO, "reloaded", model=self.settings.shown_name)
 
-    async def reload_quietly(self) -> None:
-        """As `reload`, with errors in the log only."""
-        try:
-            await self.reload()
-        except Exception:
-            return
-
     def trouble(self) -> str | None:
         """Why this worker should not get requests: `stopping`, `stuck` or `full`; None if it may."""
         if self.stopping:
@@ -139,9 +134,13 @@ async def _alive(worker: Worker) -> AsyncIterator[None]:
         if worker.ahead:
             worker.ahead = False
             return
-        task = loop.create_task(worker.reload_quietly())
+        task = loop.create_task(reload())
         tasks.add(task)
         task.add_done_callback(tasks.discard)
+
+    async def reload() -> None:
+        with suppress(Exception):  # it is in the log
+            await worker.reload()
 
     async def watch(parent: int | None) -> None:
         while os.getppid() == parent:

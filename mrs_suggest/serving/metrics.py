@@ -41,12 +41,6 @@ class Metrics:
             "mrs_reloads", "Loads of a new model by outcome: done, failed.", ["outcome"], registry=registry
         )
 
-    def observe_batch(self, size: int, seconds: float, waited: float) -> None:
-        """Count an answered batch."""
-        self.batch_messages.observe(size)
-        self.batch_seconds.observe(seconds)
-        self.wait_seconds.observe(waited)
-
     def page(self) -> bytes:
         """The metrics of all workers as text."""
         if SHARED not in os.environ:

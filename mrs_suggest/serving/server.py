@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import os
 import re
 import shutil
@@ -112,7 +113,7 @@ def serve(settings: Settings, log_level: str = "info") -> int:
         config = ServerConfig(
             partial(_build, settings, log_level), factory=True, http=LimitedProtocol, ws="none", log_config=None,
             access_log=False, server_header=False, workers=settings.workers, backlog=BACKLOG, lifespan="on",
-            timeout_keep_alive=IDLE_SECONDS, timeout_graceful_shutdown=settings.stop_seconds,
+            timeout_keep_alive=IDLE_SECONDS, timeout_graceful_shutdown=math.ceil(3 * settings.answer_seconds),
             timeout_worker_healthcheck=ANSWERS_WITHIN,
         )  # fmt: skip
         config.client_seconds, config.max_connections = settings.read_seconds, settings.max_connections

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-import math
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -89,11 +88,6 @@ class Settings:
     def max_body(self) -> int:
         """Bytes of a request at most."""
         return max(LEAST_BODY, 6 * self.max_messages * self.max_characters)
-
-    @property
-    def stop_seconds(self) -> int:
-        """How long a stopping server waits for the requests that it has accepted."""
-        return math.ceil(3 * self.answer_seconds)
 
 
 def usable_cores(cgroup: Path = Path("/sys/fs/cgroup")) -> int:

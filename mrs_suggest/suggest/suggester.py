@@ -52,11 +52,7 @@ class Suggester:
     """
 
     def __init__(
-        self,
-        model: ServedModel,
-        folder: Path | None = None,
-        guard: bool | Path = True,
-        precision: float | None = None,
+        self, model: ServedModel, folder: Path | None = None, guard: bool | Path = True, precision: float | None = None
     ) -> None:
         self.model, self.folder, self._precision = model, folder, precision
         try:

@@ -1,4 +1,4 @@
-"""The Markdown files of the project: links lead somewhere, snippets are Python, all pages are in the nav."""
+"""The Markdown files of the project: links lead somewhere, and snippets are Python."""
 
 from __future__ import annotations
 
@@ -7,11 +7,9 @@ import re
 import unicodedata
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 from urllib.parse import urlparse
 
 import pytest
-import yaml
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -64,32 +62,6 @@ def test_every_link_and_anchor_leads_somewhere() -> None:
     faults = [f"{name(page)}: {link}: {told}" for page in pages for link in links(page) if (told := wrong(page, link))]
     assert faults == []
     assert sum(1 for page in pages for _ in links(page)) > 100
-
-
-@pytest.mark.parametrize(
-    "link",
-    ["nowhere.md", "faq.md#no-such-heading", "#no-such-heading", "https:/example.org", "http://nowhere", "htp://a.b"],
-)
-def test_a_wrong_link_is_found(link: str) -> None:
-    assert wrong(ROOT / "docs" / "index.md", link)
-
-
-def nav_pages(nav: Any) -> Iterator[str]:
-    for entry in nav:
-        for target in entry.values() if isinstance(entry, dict) else [entry]:
-            if isinstance(target, list):
-                yield from nav_pages(target)
-            else:
-                yield target
-
-
-def test_every_page_is_in_the_nav_once() -> None:
-    """What mkdocs.yml lists is what docs/ has, with the pages that docs/site/ writes."""
-    listed = sorted(nav_pages(yaml.safe_load((ROOT / "mkdocs.yml").read_text(encoding="utf-8"))["nav"]))
-    assert len(set(listed)) == len(listed)
-    own = {str(page.relative_to(ROOT / "docs")) for page in PAGES if (ROOT / "docs") in page.parents}
-    written = {one for one in listed if one.startswith(GENERATED)} | {"contributing.md", "changelog.md", "examples.md"}
-    assert set(listed) - written == own
 
 
 # The blocks of this page are files and parts of files; test_first_contribution.py puts them in their places.

@@ -13,7 +13,6 @@ from typing import Any
 
 import pytest
 
-from mrs_suggest.cli.main import main
 from mrs_suggest.common.io.sheets import restored
 from mrs_suggest.evaluation.annotation_files import COLUMNS
 from tests.command import Result, refused
@@ -25,15 +24,9 @@ LINES = 12
 
 
 @pytest.fixture
-def run(capsys: pytest.CaptureFixture[str]) -> Callable[..., Result]:
-    """A function that runs `mrs annotate` in this process: exit code, standard output, standard error."""
-
-    def call(*arguments: object) -> Result:
-        code = main(["annotate", *map(str, arguments)])
-        captured = capsys.readouterr()
-        return code, captured.out, captured.err
-
-    return call
+def run(mrs_here: Callable[..., Result]) -> Callable[..., Result]:
+    """A function that runs `mrs annotate`."""
+    return lambda *arguments: mrs_here("annotate", *arguments)
 
 
 @pytest.fixture

@@ -11,8 +11,6 @@ from typing import Any
 import pytest
 import torch
 
-from mrs_suggest.cli.main import main
-
 pytestmark = pytest.mark.integration
 
 WIDTH, FFN, VOCAB, POSITIONS, BASE = 16, 24, 40, 20, 33
@@ -21,15 +19,9 @@ Command = Callable[..., "tuple[int, str, str]"]
 
 
 @pytest.fixture
-def run(capsys: pytest.CaptureFixture[str]) -> Command:
-    """A function that runs `mrs convert unicoder`: exit code, standard output, standard error."""
-
-    def call(*arguments: object) -> tuple[int, str, str]:
-        code = main(["convert", "unicoder", *map(str, arguments)])
-        captured = capsys.readouterr()
-        return code, captured.out, captured.err
-
-    return call
+def run(mrs_here: Command) -> Command:
+    """A function that runs `mrs convert unicoder`."""
+    return lambda *arguments: mrs_here("convert", "unicoder", *arguments)
 
 
 def save_checkpoint(path: Path, **changes: object) -> Path:

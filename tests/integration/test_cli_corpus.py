@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from datasets import load_dataset
 
-from mrs_suggest.cli.data import main
+from mrs_suggest.cli.main import run_verb
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.training.pretraining.texts import TextSource, read_texts
 from tests.conftest import Mrs
@@ -63,12 +63,12 @@ def test_every_line_is_accounted_for(corpus: Path, texts: Texts) -> None:
 def test_the_same_bytes_from_one_process_and_from_the_models(
     corpus: Path, texts: Texts, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    main(["corpus", *texts.options, "--out", str(tmp_path / "again"), "--workers", "1"])
+    run_verb("data", ["corpus", *texts.options, "--out", str(tmp_path / "again"), "--workers", "1"])
     assert contents(tmp_path / "again") == contents(corpus)
     at = texts.options.index("--reference")
     given = [f"{language}={corpus / 'models' / language}.safetensors" for language in ("en", "de")]
     options = [*texts.options[:at], "--model", *given, *texts.options[at + 3 :]]
-    main(["corpus", *options, "--out", str(tmp_path / "given"), "--workers", "1"])
+    run_verb("data", ["corpus", *options, "--out", str(tmp_path / "given"), "--workers", "1"])
     for language in ("en", "de", "ru"):
         assert contents(tmp_path / "given" / language) == contents(corpus / language)
     assert not (tmp_path / "given" / "models").exists()
@@ -97,7 +97,7 @@ def test_every_third_and_small_files(
 ) -> None:
     monkeypatch.setattr("mrs_datasets.corpus.write.SHARD_LINES", 7)
     keep = ["--keep", "head", "middle", "tail"]
-    main(["corpus", *texts.options, "--workers", "1", "--out", str(tmp_path / "a"), *keep])
+    run_verb("data", ["corpus", *texts.options, "--workers", "1", "--out", str(tmp_path / "a"), *keep])
     report = json.loads((tmp_path / "a" / "corpus.json").read_text(encoding="utf-8"))["languages"]
     assert report["de"]["dropped"] == DROPPED
     found = lines_of(tmp_path / "a" / "de")
@@ -113,10 +113,7 @@ REFUSED = {
     "an empty folder": (["--text", "en={folder}/empty"], "the folder has no"),
     "a binary file": (["--text", "en={folder}/languages.safetensors"], "is a binary file"),
     "a damaged file": (["--text", "en={folder}/cut.txt.gz"], "cut.txt.gz: the compressed file is damaged or cut off"),
-    "a language that the detector lacks": (
-        ["--text", "fi={folder}/ru.txt"],
-        "does not know 'fi'; pass another",
-    ),
+    "a language that the detector lacks": (["--text", "fi={folder}/ru.txt"], "does not know 'fi'; pass another"),
     "a reference without text": (["--reference", "fi={folder}/ru.txt"], "--reference fi: no --text in this language"),
     "a useless reference": (["--reference", "ru={folder}/blank.txt"], "has no line that stays"),
     "two models": (["--model", "en={folder}/out/models/en.safetensors"], "there is a --model for this language, too"),
@@ -137,7 +134,7 @@ def test_bad_input_is_one_sentence_and_leaves_nothing(case: str, texts: Texts, c
     options, expected = REFUSED[case]
     given = [option.format(folder=texts.folder) for option in options]
     with pytest.raises(InputError) as caught:
-        main(["corpus", *texts.options, "--workers", "1", *given, "--out", str(tmp_path / "out")])
+        run_verb("data", ["corpus", *texts.options, "--workers", "1", *given, "--out", str(tmp_path / "out")])
     assert expected in str(caught.value)
     assert str(caught.value).endswith(".")
     assert not (tmp_path / "out").exists()
@@ -151,12 +148,15 @@ def test_without_a_language_model_the_ways_out_are_named(
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     start = ["corpus", "--text", f"ru={texts.folder / 'ru.txt'}", "--workers", "1", "--out", str(tmp_path / "out")]
     with pytest.raises(InputError, match="--language-model: none is installed; .* or `none` to leave them unchecked"):
-        main(start)
-    main([*start, "--language-model", "none"])
+        run_verb("data", start)
+    run_verb("data", [*start, "--language-model", "none"])
     assert set(lines_of(tmp_path / "out" / "ru")["all"]) > set(texts.good["ru"] + texts.garbled["ru"])
 
 
 def test_texts_of_which_nothing_stays(tmp_path: Path) -> None:
     (tmp_path / "short.txt").write_text("Hi\n\nBye\n")
     with pytest.raises(InputError, match=r"no line stays \(too short 2, empty 1\); pass other texts"):
-        main(["corpus", "--text", f"en={tmp_path}/short.txt", "--language-model", "none", "--out", str(tmp_path / "o")])
+        run_verb(
+            "data",
+            ["corpus", "--text", f"en={tmp_path}/short.txt", "--language-model", "none", "--out", str(tmp_path / "o")],
+        )

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from mrs_suggest.cli.data import main
+from mrs_suggest.cli.main import run_verb
 from mrs_suggest.common.errors import InputError
 from tests.corpus_texts import OPTIONS, Texts, contents, write_texts
 from tests.dumps import leftovers
@@ -24,7 +24,7 @@ def texts(tmp_path_factory: pytest.TempPathFactory) -> Texts:
 @pytest.fixture(scope="module")
 def corpus(texts: Texts) -> dict[str, bytes]:
     """Return the files of the corpus of local folders."""
-    main(["corpus", *texts.options, "--out", str(texts.folder / "out"), "--workers", "1"])
+    run_verb("data", ["corpus", *texts.options, "--out", str(texts.folder / "out"), "--workers", "1"])
     found = contents(texts.folder / "out")
     shutil.rmtree(texts.folder / "out")
     return found
@@ -54,19 +54,19 @@ def test_a_corpus_in_s3_is_the_local_one(
     with monkeypatch.context() as patch:
         patch.setattr(type(s3.files), "_put_file", breaks)
         with pytest.raises(InputError, match=r"cannot be written \(the storage is full\).*--resume"):
-            main(command)
+            run_verb("data", command)
     type(s3.files).clear_instance_cache()  # it is bound to the method that fails
     assert any("clean/" in path for path in s3.below("corpora/.one.build"))
     monkeypatch.setattr("mrs_datasets.corpus.stages.clean_shard", lambda *_: 1 / 0)  # finished files are not read again
-    main([*command, "--resume"])
+    run_verb("data", [*command, "--resume"])
     assert s3.contents("corpora") == {f"one/{name}": data for name, data in corpus.items()}
     assert leftovers(tmp_path / "scratch") == []
-    main([*command, "--resume"])
+    run_verb("data", [*command, "--resume"])
 
 
 def test_to_a_local_folder(s3: S3, texts: Texts, corpus: dict[str, bytes], tmp_path: Path) -> None:
     s3.send(texts.folder, "raw")
-    main(["corpus", *options(texts), "--out", str(tmp_path / "out")])
+    run_verb("data", ["corpus", *options(texts), "--out", str(tmp_path / "out")])
     assert contents(tmp_path / "out") == corpus
 
 
@@ -82,11 +82,11 @@ def test_to_a_local_folder(s3: S3, texts: Texts, corpus: dict[str, bytes], tmp_p
 def test_what_cannot_be_is_one_sentence(s3: S3, texts: Texts, tmp_path: Path, source: str, words: str) -> None:
     s3.send(texts.folder, "raw")
     with pytest.raises(InputError, match=words):
-        main(["corpus", *options(texts), "--out", str(tmp_path / "out"), source])
+        run_verb("data", ["corpus", *options(texts), "--out", str(tmp_path / "out"), source])
     assert leftovers(tmp_path) == []
 
 
 def test_credentials_that_do_not_count_are_one_sentence(s3: S3, texts: Texts, tmp_path: Path) -> None:
     with s3.guarded(), pytest.raises(InputError, match="the storage does not know the access key") as told:
-        main(["corpus", *options(texts), "--out", str(tmp_path / "out")])
+        run_verb("data", ["corpus", *options(texts), "--out", str(tmp_path / "out")])
     assert SECRET not in str(told.value)

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from mrs_suggest.cli.main import main
+from tests import command
+from tests.command import Result
 
 pytestmark = pytest.mark.integration
 
@@ -31,28 +32,26 @@ def source(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mrs_here: Callable[..., Result]) -> Run:
     """Return a function that runs `mrs data` in this process and folder: what it printed."""
     monkeypatch.chdir(tmp_path)
 
     def call(*arguments: object) -> str:
-        assert main(["data", *map(str, arguments)]) == 0
-        return capsys.readouterr().out
+        code, out, _ = mrs_here("data", *arguments)
+        assert code == 0
+        return out
 
     return call
 
 
 @pytest.fixture
-def refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., str]:
+def refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mrs_here: Callable[..., Result]) -> Run:
     """Return a function that runs `mrs data`, which says one sentence and changes no file."""
     monkeypatch.chdir(tmp_path)
 
     def call(*arguments: object) -> str:
         before = sorted(tmp_path.rglob("*"))
-        assert main(["data", *map(str, arguments)]) == 2
-        out, err = capsys.readouterr()
-        (line,) = err.splitlines()
-        assert out == ""
+        line = command.refused(mrs_here("data", *arguments))
         assert line.startswith("mrs data: ")
         assert sorted(tmp_path.rglob("*")) == before
         return line

@@ -9,8 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from mrs_suggest.cli import models, suggest
-from mrs_suggest.common.errors import run_with_sentence
 from mrs_suggest.common.hub.baselines import read_baselines
 from mrs_suggest.suggest.index.response_index import ResponseIndexes
 from tests.command import Result, refused
@@ -25,12 +23,8 @@ Run = Callable[..., Result]
 
 
 @pytest.fixture
-def index(capsys: pytest.CaptureFixture[str]) -> Run:
-    def run(*arguments: object) -> Result:
-        code = run_with_sentence("mrs models", lambda: models.main(["index", *map(str, arguments)]))
-        return code, *capsys.readouterr()
-
-    return run
+def index(mrs_here: Run) -> Run:
+    return lambda *arguments: mrs_here("models", "index", *arguments)
 
 
 @pytest.fixture
@@ -83,19 +77,8 @@ def test_findings_stop_a_change_or_are_left_out(index: Run, file: Path, tmp_path
     assert "wrong language" in err
     assert {path: path.read_bytes() for path in run.rglob("*") if path.is_file()} == before
     for action, kept in (("skip", ["Let me look into it.", "OK"]), ("keep", None)):
-        code, printed, err = index(
-            run,
-            "--lang",
-            "en",
-            "--responses",
-            file,
-            "--on-finding",
-            action,
-            "--out",
-            out,
-            "--overwrite",
-            "--keep-other-languages",
-        )
+        where = ("--out", out, "--overwrite", "--keep-other-languages")
+        code, printed, err = index(run, "--lang", "en", "--responses", file, "--on-finding", action, *where)
         assert (code, err) == (0, "")
         own = [line for line in dict.fromkeys(MIXED.splitlines()) if line and line != "Let me look into it!"]
         assert ResponseIndexes(out)["en"].replies == (kept or own)
@@ -130,17 +113,15 @@ def test_what_cannot_be_done_is_refused_in_one_sentence(
     assert not (tmp_path / "out").exists()
 
 
-def test_tags_allow_and_deny_suggestions(index: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_tags_allow_and_deny_suggestions(index: Run, mrs_here: Run, tmp_path: Path) -> None:
     file, out = tmp_path / "own.csv", tmp_path / "out"
     file.write_text(
         "reply,tags\nSure thing!,casual\nGladly.,formal\nBuy now!,formal sales\nLater.,\n", encoding="utf-8"
     )
     assert index(SAMPLE, "--lang", "en", "--responses", file, "--out", out)[0] == 0
 
-    def asked(*options: str) -> tuple[int, str, str]:
-        arguments = ["--model", str(out), "--json", "--lang", "en", *options, "Can you help me?"]
-        code = run_with_sentence("mrs suggest", lambda: suggest.main(arguments))
-        return code, *capsys.readouterr()
+    def asked(*options: str) -> Result:
+        return mrs_here("suggest", "--model", out, "--json", "--lang", "en", *options, "Can you help me?")
 
     for options, expected in [
         (["--allow-tag", "formal"], ["Buy now!", "Gladly."]),

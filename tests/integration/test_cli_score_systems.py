@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from mrs_suggest.cli.main import main
+from tests import command
+from tests.command import Result, refused
 
 pytestmark = pytest.mark.integration
 
+Ask = Callable[..., Any]
 REPLIES = ["Yes, I will be there at eight", "No, thank you very much", "See you tomorrow then, my friend"] * 8
 
 
@@ -28,28 +32,39 @@ def systems(tmp_path: Path) -> list[str]:
     return [str(predictions(tmp_path / name, texts)) for name, texts in files.items()]
 
 
-def out_of(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
-    assert main(["score", *arguments]) == 0
-    return capsys.readouterr().out
+@pytest.fixture
+def shown(mrs_here: Callable[..., Result]) -> Callable[..., str]:
+    """A function that runs `mrs score`, and returns what it prints."""
+    return lambda *arguments: command.shown(mrs_here("score", *arguments))
 
 
-def test_systems_are_ordered_and_the_best_group_is_marked(
-    systems: list[str], capsys: pytest.CaptureFixture[str]
-) -> None:
-    records = json.loads(out_of(capsys, *reversed(systems), "--lang", "en", "--json"))
+@pytest.fixture
+def score(shown: Callable[..., str]) -> Callable[..., Any]:
+    """The same with `--json`."""
+    return lambda *arguments: json.loads(shown(*arguments, "--json"))
+
+
+@pytest.fixture
+def refusal(mrs_here: Callable[..., Result]) -> Callable[..., str]:
+    """A function that runs `mrs score`, and returns the sentence with which it refuses."""
+    return lambda *arguments: refused(mrs_here("score", *arguments))
+
+
+def test_systems_are_ordered_and_the_best_group_is_marked(systems: list[str], shown: Ask, score: Ask) -> None:
+    records = score(*reversed(systems), "--lang", "en")
     assert [(record["system"], record["rank"]) for record in records] == [
         ("same.tsv", 1), ("good.tsv", 1), ("bad_1.tsv", 2),
     ]  # fmt: skip
     assert all({"n", "weighted", "interval", "signature"} <= record.keys() for record in records)
-    printed = out_of(capsys, *systems, "--lang", "en")
+    printed = shown(*systems, "--lang", "en")
     assert [line.count("]*") for line in printed.splitlines() if ".tsv" in line] == [1, 1, 0]
     assert "mrs_rouge|rules:official" in printed
 
 
-def test_markdown_and_latex_carry_the_same_figures(systems: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    record = json.loads(out_of(capsys, systems[2], "--lang", "en", "--json"))
-    markdown = out_of(capsys, *systems, "--lang", "en", "--markdown")
-    latex = out_of(capsys, *systems, "--lang", "en", "--latex")
+def test_markdown_and_latex_carry_the_same_figures(systems: list[str], shown: Ask, score: Ask) -> None:
+    record = score(systems[2], "--lang", "en")
+    markdown = shown(*systems, "--lang", "en", "--markdown")
+    latex = shown(*systems, "--lang", "en", "--latex")
     for text in (markdown, latex):
         assert f"{record['rouge1']:.4f}" in text
         assert record["signature"] in text
@@ -61,25 +76,23 @@ def test_markdown_and_latex_carry_the_same_figures(systems: list[str], capsys: p
 @pytest.mark.parametrize(
     ("metric", "key"), [("reply_bleu", "bleu"), ("self_rouge", "self_rouge"), ("mrs_rouge", "weighted")]
 )
-def test_other_metrics_of_the_same_file(
-    systems: list[str], metric: str, key: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_other_metrics_of_the_same_file(systems: list[str], metric: str, key: str, shown: Ask, score: Ask) -> None:
     if metric == "reply_bleu":
         pytest.importorskip("sacrebleu")
-    record = json.loads(out_of(capsys, systems[0], "--lang", "en", "--metric", metric, "--json"))
+    record = score(systems[0], "--lang", "en", "--metric", metric)
     assert record["interval"][0] - 1e-9 <= record[key] <= record["interval"][1] + 1e-9
     assert record["signature"].startswith(metric)
-    assert f"{record[key]:.2f}" in out_of(capsys, systems[0], "--lang", "en", "--metric", metric)
+    assert f"{record[key]:.2f}" in shown(systems[0], "--lang", "en", "--metric", metric)
 
 
-def test_perplexity_of_losses(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_perplexity_of_losses(tmp_path: Path, score: Ask) -> None:
     (tmp_path / "losses.tsv").write_text("2.0794415416798357\t1\n1.3862943611198906\t2\n")  # log 8; log 2 + log 2
-    record = json.loads(out_of(capsys, str(tmp_path / "losses.tsv"), "--metric", "reply_perplexity", "--json"))
+    record = score(tmp_path / "losses.tsv", "--metric", "reply_perplexity")
     assert record["perplexity"] == pytest.approx(32 ** (1 / 3))
     assert record["tokens"] == 3
 
 
-def test_xglue_by_task_and_language(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_xglue_by_task_and_language(tmp_path: Path, shown: Ask, score: Ask, refusal: Ask) -> None:
     for name, lines in (
         ("pred/POS/en.prediction", "DET\nNOUN\n\nVERB\n"),
         ("data/POS/en.test", "a DET\nb NOUN\n\nc AUX\n"),
@@ -87,51 +100,50 @@ def test_xglue_by_task_and_language(tmp_path: Path, capsys: pytest.CaptureFixtur
         (tmp_path / name).parent.mkdir(parents=True)
         (tmp_path / name).write_text(lines)
     arguments = [str(tmp_path / "pred"), "--metric", "xglue_score", "--gold", str(tmp_path / "data"), "--lang", "en"]
-    record = json.loads(out_of(capsys, *arguments, "--json"))
+    record = score(*arguments)
     assert record["POS"] == record["all"] == pytest.approx(2 / 3)
     assert record["languages"]["POS"]["en"]["chunk_precision"] == pytest.approx(2 / 3)
-    assert "0.6667" in out_of(capsys, *arguments)
-    assert main(["score", str(tmp_path / "pred"), "--metric", "xglue_score"]) == 2
-    assert main(["score", *arguments[:-1], "fr"]) == 2
-    assert "--gold" in capsys.readouterr().err
+    assert "0.6667" in shown(*arguments)
+    assert "--gold" in refusal(tmp_path / "pred", "--metric", "xglue_score")
+    assert refusal(*arguments[:-1], "fr")
 
 
 def test_weighted_f1_has_the_keys_of_the_task_s_scorer(
-    shared_data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    shared_data: Path, tmp_path: Path, shown: Ask, score: Ask
 ) -> None:
     golden = json.loads((shared_data / "golden" / "staple.json").read_text(encoding="utf-8"))
     named = ["--gold", str(shared_data / golden["gold"]), "--pred", str(shared_data / golden["pred"])]
-    record = json.loads(out_of(capsys, "--metric", "weighted_f1", *named, "--rules", "official", "--json"))
+    record = score("--metric", "weighted_f1", *named, "--rules", "official")
     for key, value in golden["aws_baseline"].items():
         assert round(record[key], 4) == value
-    assert "rules:paper" in out_of(capsys, "--metric", "weighted_f1", *named)
+    assert "rules:paper" in shown("--metric", "weighted_f1", *named)
 
 
-def test_ranking_of_scores(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_ranking_of_scores(tmp_path: Path, score: Ask, refusal: Ask) -> None:
     (tmp_path / "s.tsv").write_text("yes\t0\t-.5\t-2\t-.5\nno\t2\t1\t2\t3\n")  # a tie counts against us
-    record = json.loads(out_of(capsys, str(tmp_path / "s.tsv"), "--metric", "response_ranking", "--json"))
+    record = score(tmp_path / "s.tsv", "--metric", "response_ranking")
     assert (record["mrr"], record["p@1"]) == (0.75, 0.5)
     assert "ties:pessimistic" in record["signature"]
     (tmp_path / "s.tsv").write_text("yes\t3\t.5\t.2\n")
-    assert main(["score", str(tmp_path / "s.tsv"), "--metric", "response_ranking"]) == 2
-    assert "line 1: there is no candidate 3 among 2 scores" in capsys.readouterr().err
+    problem = "line 1: there is no candidate 3 among 2 scores"
+    assert problem in refusal(tmp_path / "s.tsv", "--metric", "response_ranking")
 
 
 def test_comparing_tests_neighbours_also_from_saved_scores(
-    systems: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    systems: list[str], tmp_path: Path, shown: Ask, score: Ask
 ) -> None:
     saved = str(tmp_path / "good.json")
-    out_of(capsys, systems[0], "--lang", "en", "--save-scores", saved)
-    content = json.loads(out_of(capsys, "--compare", systems[2], saved, "--lang", "en", "--json"))
+    shown(systems[0], "--lang", "en", "--save-scores", saved)
+    content = score("--compare", systems[2], saved, "--lang", "en")
     (test,) = content["tests"]
     assert (test["a"], test["b"]) == ("good.json", "bad_1.tsv")
     assert test["p"] < 0.001
     assert test["interval"][0] <= test["difference"] <= test["interval"][1]
     assert content["systems"][0]["weighted"] - content["systems"][1]["weighted"] == pytest.approx(test["difference"])
-    same = json.loads(out_of(capsys, "--compare", *systems, "--lang", "en", "--holm", "--json"))["tests"]
+    same = score("--compare", *systems, "--lang", "en", "--holm")["tests"]
     assert [test["p"] < 0.05 for test in same] == [False, True]
     assert same[1]["p_holm"] == pytest.approx(2 * same[1]["p"])
-    assert "permutation test" in out_of(capsys, "--compare", *systems, "--lang", "en")
+    assert "permutation test" in shown("--compare", *systems, "--lang", "en")
 
 
 @pytest.mark.parametrize(
@@ -151,62 +163,53 @@ def test_comparing_tests_neighbours_also_from_saved_scores(
         (["--compare", "{0}", "{2}", "--lang", "en", "--save-scores", "x.json"], "and saves no scores"),
         (["--compare", "{0}", "{one}", "--lang", "en"], "were computed differently"),
         (["{0}", "--lang", "en", "--metric", "dist_n", "--rules", "paper"], "--rules does not apply to dist_n"),
-        (
-            ["{0}", "--lang", "en", "--sample-size", "3"],
-            "--sample-size does not apply to mrs_rouge",
-        ),
+        (["{0}", "--lang", "en", "--sample-size", "3"], "--sample-size does not apply to mrs_rouge"),
         (["{one}", "--lang", "en", "--metric", "self_rouge"], "no example with two suggestions"),
         (["{one}", "{one}", "--lang", "en", "--nbest", "0"], "--nbest 0: expected 1 or more"),
     ],
 )
 def test_what_cannot_be_scored_is_one_sentence(
-    systems: list[str], tmp_path: Path, arguments: list[str], words: str, capsys: pytest.CaptureFixture[str]
+    systems: list[str], tmp_path: Path, arguments: list[str], words: str, refusal: Ask
 ) -> None:
     short, junk = tmp_path / "short.tsv", tmp_path / "junk.json"
     short.write_text("".join(Path(systems[0]).read_text(encoding="utf-8").splitlines(keepends=True)[1:]))
     junk.write_text("{}")
     one = predictions(tmp_path / "one.tsv", [("Maybe",)] * len(REPLIES))
     named = [argument.format(*systems, short=short, junk=junk, one=one) for argument in arguments]
-    assert main(["score", *named]) == 2
-    out, err = capsys.readouterr()
-    assert (out, err.count("\n")) == ("", 1)
-    assert words in err
+    assert words in refusal(*named)
     assert not Path("x.json").exists()
 
 
 def test_systems_of_other_examples_are_neither_ordered_nor_tested(
-    systems: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    systems: list[str], tmp_path: Path, shown: Ask, score: Ask, refusal: Ask
 ) -> None:
     """The same number of lines does not make them the same lines."""
     lines = Path(systems[0]).read_text(encoding="utf-8").splitlines(keepends=True)
     (tmp_path / "shuffled.tsv").write_text("".join([*lines[1:], lines[0]]), encoding="utf-8")
     files = [systems[2], systems[0], str(tmp_path / "shuffled.tsv")]
-    records = json.loads(out_of(capsys, *files, "--lang", "en", "--json"))
+    records = score(*files, "--lang", "en")
     assert [record["system"] for record in records] == ["bad_1.tsv", "good.tsv", "shuffled.tsv"]
     assert not any("rank" in record for record in records)
-    assert "not ordered: shuffled.tsv is about other examples" in out_of(capsys, *files, "--lang", "en")
+    assert "not ordered: shuffled.tsv is about other examples" in shown(*files, "--lang", "en")
     saved = str(tmp_path / "good.json")
-    out_of(capsys, systems[0], "--lang", "en", "--save-scores", saved)
-    assert main(["score", "--compare", saved, files[2], "--lang", "en"]) == 2
-    assert "other examples" in capsys.readouterr().err
+    shown(systems[0], "--lang", "en", "--save-scores", saved)
+    assert "other examples" in refusal("--compare", saved, files[2], "--lang", "en")
 
 
-def test_systems_that_skip_examples_are_ordered_by_those_of_all(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_systems_that_skip_examples_are_ordered_by_those_of_all(tmp_path: Path, shown: Ask, score: Ask) -> None:
     """Alike is better on the half that both have, worse on the half that the other skips."""
     far, near = ("Yes", "No way at all"), ("See you there then", "See you there then")
     half = [("Yes", "Yes I will"), ("Yes",)] * 12
     files = [predictions(tmp_path / "half.tsv", half), predictions(tmp_path / "all.tsv", [far, near] * 12)]
     arguments = [*map(str, files), "--lang", "en", "--metric", "self_rouge"]
-    best, other = json.loads(out_of(capsys, *arguments, "--json"))
+    best, other = score(*arguments)
     assert (best["system"], best["rank"], other["rank"]) == ("all.tsv", 1, 2)
     assert best["self_rouge"] > other["self_rouge"]
     assert best["common"] == {"n": 12, "self_rouge": 0.0}
-    assert "ordered by the 12 examples that every system has" in out_of(capsys, *arguments)
+    assert "ordered by the 12 examples that every system has" in shown(*arguments)
 
 
-def test_holm_s_correction_reaches_the_groups(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_holm_s_correction_reaches_the_groups(tmp_path: Path, shown: Ask) -> None:
     """Two tests with p = 2 / 2^6 each: .03 alone, .06 together."""
     good, middle, bad = ("Yes, I will be there at eight",), ("Yes, I will",), ("Hm",)
     files = [
@@ -214,40 +217,38 @@ def test_holm_s_correction_reaches_the_groups(tmp_path: Path, capsys: pytest.Cap
         for number, best in enumerate((good, middle, bad))
     ]
     arguments = [*map(str, files), "--lang", "en", "--json"]
-    assert [record["rank"] for record in json.loads(out_of(capsys, *arguments))] == [1, 2, 3]
-    assert [record["rank"] for record in json.loads(out_of(capsys, *arguments, "--holm"))] == [1, 1, 1]
+    assert [record["rank"] for record in json.loads(shown(*arguments))] == [1, 2, 3]
+    assert [record["rank"] for record in json.loads(shown(*arguments, "--holm"))] == [1, 1, 1]
 
 
-def test_names_are_no_markup_and_tables_are_whole_in_a_pipe(
-    systems: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_names_are_no_markup_and_tables_are_whole_in_a_pipe(systems: list[str], tmp_path: Path, shown: Ask) -> None:
     names = ["gen[beam=5].tsv", "gen[sample].tsv", "r[/x]/a.tsv", "a.tsv", f"{'long' * 40}.tsv"]
     (tmp_path / "r[").mkdir()
     (tmp_path / "r[" / "x]").mkdir()
     for name in names:
         (tmp_path / name).write_bytes(Path(systems[0]).read_bytes())
-    printed = out_of(capsys, *(str(tmp_path / name) for name in names), "--lang", "en")
+    printed = shown(*(str(tmp_path / name) for name in names), "--lang", "en")
     assert all(str(tmp_path / name) in printed for name in names)  # two are called a.tsv
     assert "…" not in printed
 
 
-def test_what_was_counted_is_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_was_counted_is_shown(tmp_path: Path, shown: Ask) -> None:
     file = str(predictions(tmp_path / "dots.tsv", [("...", "Yes")] * len(REPLIES)))
     for metric in ("mrs_rouge", "self_rouge", "dist_n"):
-        assert "dots.tsv: 24 empty suggestions" in out_of(capsys, file, "--lang", "en", "--metric", metric)
-    assert "bootstrap" not in out_of(capsys, file, "--lang", "en", "--metric", "dist_n")
+        assert "dots.tsv: 24 empty suggestions" in shown(file, "--lang", "en", "--metric", metric)
+    assert "bootstrap" not in shown(file, "--lang", "en", "--metric", "dist_n")
 
 
-def test_dist_n_that_corrects_for_length(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_dist_n_that_corrects_for_length(tmp_path: Path, score: Ask, refusal: Ask) -> None:
     file = str(predictions(tmp_path / "p.tsv", [("i do", "i do not")] * len(REPLIES)))
     metric = [file, "--lang", "en", "--metric", "dist_n"]
-    record = json.loads(out_of(capsys, *metric, "--vocabulary", "10", "--sample-size", "4", "--seed", "1", "--json"))
+    record = score(*metric, "--vocabulary", "10", "--sample-size", "4", "--seed", "1")
     assert record["ead"] == pytest.approx(3 / (10 * (1 - 0.9**120)))
     assert record["dist1_sampled"] > record["dist1"] == 3 / 120
     assert "vocab:10" in record["signature"]
     assert "size:4|samples:100|seed:1" in record["signature"]
-    assert json.loads(out_of(capsys, *metric, "--level", "response", "--json"))["dist1"] == 1.0
-    assert main(["score", *metric, "--level", "response", "--vocabulary", "10"]) == 2
+    assert score(*metric, "--level", "response")["dist1"] == 1.0
+    assert refusal(*metric, "--level", "response", "--vocabulary", "10")
 
 
 @pytest.mark.parametrize(
@@ -255,50 +256,49 @@ def test_dist_n_that_corrects_for_length(tmp_path: Path, capsys: pytest.CaptureF
     [("1.5\tinf", "a whole number of tokens"), ("3.0\t2.7", "a whole number"), ("nan\t1", "finite loss"),
      ("1\t1e30", "whole number"), ("1_0\t1", "separated by tabs"), ("1", "separated by tabs")],
 )  # fmt: skip
-def test_losses_that_are_none(tmp_path: Path, line: str, words: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_losses_that_are_none(tmp_path: Path, line: str, words: str, refusal: Ask) -> None:
     (tmp_path / "l.tsv").write_text(f"1.5\t2\n{line}\n")
-    assert main(["score", str(tmp_path / "l.tsv"), "--metric", "reply_perplexity"]) == 2
-    err = capsys.readouterr().err
-    assert "l.tsv, line 2: " in err
-    assert words in err
+    sentence = refusal(tmp_path / "l.tsv", "--metric", "reply_perplexity")
+    assert "l.tsv, line 2: " in sentence
+    assert words in sentence
 
 
-def test_a_perplexity_beyond_floats_is_null_in_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_perplexity_beyond_floats_is_null_in_json(tmp_path: Path, score: Ask) -> None:
     (tmp_path / "l.tsv").write_text("5000\t1\n")
-    record = json.loads(out_of(capsys, str(tmp_path / "l.tsv"), "--metric", "reply_perplexity", "--json"))
+    record = score(tmp_path / "l.tsv", "--metric", "reply_perplexity")
     assert (record["perplexity"], record["loss"]) == (None, 5000.0)
 
 
-def test_ranking_in_pools_and_of_odd_replies(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_ranking_in_pools_and_of_odd_replies(tmp_path: Path, shown: Ask) -> None:
     (tmp_path / "s.tsv").write_text("a\u2028b\t0\t3\t1\t2\nno\t-1\t1\t2\t3\n", encoding="utf-8")
-    ranking = [str(tmp_path / "s.tsv"), "--metric", "response_ranking", "--json"]
-    record = json.loads(out_of(capsys, *ranking, "--pool", "2", "--seed", "7"))
+    ranking = [tmp_path / "s.tsv", "--metric", "response_ranking", "--json"]
+    record = json.loads(shown(*ranking, "--pool", "2", "--seed", "7"))
     assert (record["n"], record["mrr"], record["skipped"]) == (1, 1.0, {"reply_absent": 1})
     assert "pool:2|of:candidates|seed:7" in record["signature"]
-    assert json.loads(out_of(capsys, *ranking, "--missing-reference", "zero"))["mrr"] == 0.5
+    assert json.loads(shown(*ranking, "--missing-reference", "zero"))["mrr"] == 0.5
 
 
-def test_saved_scores_need_no_gold(shared_data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_saved_scores_need_no_gold(shared_data: Path, tmp_path: Path, shown: Ask, score: Ask) -> None:
     golden = json.loads((shared_data / "golden" / "staple.json").read_text(encoding="utf-8"))
     metric = ["--metric", "weighted_f1"]
     named = ["--gold", str(shared_data / golden["gold"]), "--pred", str(shared_data / golden["pred"])]
     saved = [str(tmp_path / name) for name in ("a.json", "b.json")]
     for path in saved:
-        out_of(capsys, *metric, *named, "--save-scores", path)
-    (test,) = json.loads(out_of(capsys, *metric, "--compare", *saved, "--json"))["tests"]
+        shown(*metric, *named, "--save-scores", path)
+    (test,) = score(*metric, "--compare", *saved)["tests"]
     assert (test["difference"], test["p"]) == (0.0, 1.0)
 
 
-def test_prompts_without_predictions_are_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_prompts_without_predictions_are_shown(tmp_path: Path, shown: Ask) -> None:
     gold, pred = tmp_path / "gold.txt", tmp_path / "pred.txt"
     gold.write_text("prompt_a|one\num|1.0\n\nprompt_b|yes\nsim|1.0\n", encoding="utf-8")
     pred.write_text("prompt_a|one\num\n", encoding="utf-8")
-    printed = out_of(capsys, str(pred), "--metric", "weighted_f1", "--gold", str(gold), "--markdown")
+    printed = shown(pred, "--metric", "weighted_f1", "--gold", gold, "--markdown")
     assert "| pred.txt | 2 | 1.0000 | 0.5000 |" in printed
     assert "| 1 | 0 |\n" in printed  # missing, extra
 
 
-def test_xglue_says_what_averages_lack(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_xglue_says_what_averages_lack(tmp_path: Path, shown: Ask) -> None:
     for name, lines in (
         ("pred/QADSM/{}.prediction", "\ufeffGood\nOdd\n"),
         ("data/QADSM/xglue.qadsm.{}.test", "q\tt\td\tGood\nq\tt\td\tBad\n"),
@@ -307,20 +307,20 @@ def test_xglue_says_what_averages_lack(tmp_path: Path, capsys: pytest.CaptureFix
             path = tmp_path / name.format(code)
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(lines, encoding="utf-8")
-    printed = out_of(capsys, str(tmp_path / "pred"), "--metric", "xglue_score", "--gold", str(tmp_path / "data"))
+    printed = shown(str(tmp_path / "pred"), "--metric", "xglue_score", "--gold", str(tmp_path / "data"))
     assert "0.5000" in printed  # the byte-order mark is not part of the label
     assert "QADSM de: 1 unknown" in printed
     assert "pred: averages lack NER (de en es nl)" in printed
     assert "lang:de+en+fr" in printed
 
 
-def test_official_staple_rules_warn_on_stderr_and_score(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_official_staple_rules_warn_on_stderr_and_score(tmp_path: Path, mrs_here: Ask) -> None:
     gold, pred = tmp_path / "gold.txt", tmp_path / "pred.txt"
     gold.write_text("prompt_a|one\num|0.5\ndois|nan\n\nprompt_b|yes\nsim|1.0\n", encoding="utf-8")
     pred.write_text("PROMPT_A|one\num\n\nprompt_b|yes\nsim\n", encoding="utf-8")
-    arguments = ["score", str(pred), "--metric", "weighted_f1", "--gold", str(gold)]
-    assert main([*arguments, "--rules", "official", "--json"]) == 0
-    out, err = capsys.readouterr()
+    arguments = ["score", pred, "--metric", "weighted_f1", "--gold", gold]
+    code, out, err = mrs_here(*arguments, "--rules", "official", "--json")
+    assert code == 0
     record = json.loads(out)
     assert record["macro_f1"] == pytest.approx((2 / 3 + 1) / 2)
     assert record["weighted_macro_f1"] is None
@@ -328,20 +328,15 @@ def test_official_staple_rules_warn_on_stderr_and_score(tmp_path: Path, capsys: 
     first, second = err.splitlines()
     assert first.startswith(f"{gold}, line 3: ")
     assert second.startswith(f"{pred}, line 1: ")
-    assert main(arguments) == 2
-    (sentence,) = capsys.readouterr().err.splitlines()
-    assert "line 3: expected a finite weight" in sentence
+    assert "line 3: expected a finite weight" in refused(mrs_here(*arguments))
 
 
-def test_repeated_messages_are_warned_of(
-    systems: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_repeated_messages_are_warned_of(systems: list[str], tmp_path: Path, shown: Ask, mrs_here: Ask) -> None:
     warning = "warning: 24 examples have only 1 distinct message,"
     saved = str(tmp_path / "saved.json")
-    assert warning in out_of(capsys, systems[0], "--lang", "en", "--save-scores", saved)
-    assert warning in out_of(capsys, *systems[:2], "--lang", "en")
-    assert warning in out_of(capsys, "--compare", saved, systems[2], "--lang", "en")
-    assert main(["score", systems[0], "--lang", "en", "--json"]) == 0
-    printed = capsys.readouterr()
-    assert json.loads(printed.out)["n"] == 24
-    assert printed.err.startswith(warning)
+    assert warning in shown(systems[0], "--lang", "en", "--save-scores", saved)
+    assert warning in shown(*systems[:2], "--lang", "en")
+    assert warning in shown("--compare", saved, systems[2], "--lang", "en")
+    code, out, err = mrs_here("score", systems[0], "--lang", "en", "--json")
+    assert (code, json.loads(out)["n"]) == (0, 24)
+    assert err.startswith(warning)

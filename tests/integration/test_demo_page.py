@@ -94,10 +94,7 @@ def test_two_models_side_by_side(tmp_path: Path, outside: tuple[str, list[str]])
     done = warm_python.run([sys.executable, "-m", "mrs_suggest.cli.main", *index], cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     message = "Are you coming to dinner tonight?"
-    with (
-        demo(tmp_path, outside[0], SAMPLE, "own") as url,
-        open_browser(tmp_path / "profile", 1100, 1090) as browser,
-    ):
+    with demo(tmp_path, outside[0], SAMPLE, "own") as url, open_browser(tmp_path / "profile", 1100, 1090) as browser:
         browser.open(url)
         assert (browser.text("#model-0"), browser.text("#model-1")) == (SAMPLE, "own")
         receive(browser, message)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from mrs_suggest.cli.suggest import main as suggest
+from mrs_suggest.cli.main import run_verb
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.common.text.predictions import read_predictions
 from mrs_suggest.models.generation.decoding.settings import Decoding
@@ -81,11 +81,14 @@ def test_a_run_with_a_generator_is_one_model_served_as_it_was_scored(
 
     message = read_predictions(folder / "predictions.en.tsv")[0].message
     capsys.readouterr()
-    assert suggest(["--model", str(folder), "--lang", "en", "--explain", "--json", "--count", "20", message]) == 0
+    assert (
+        run_verb("suggest", ["--model", str(folder), "--lang", "en", "--explain", "--json", "--count", "20", message])
+        == 0
+    )
     shown = json.loads(capsys.readouterr().out)["suggestions"]
     assert set(shown[0]["parts"]) == {"direct", "log_prob", "generator"}
     assert {one["source"] for one in shown} == {"set", "generated"}
-    assert suggest(["--model", str(folder), "--lang", "en", "--explain", message]) == 0
+    assert run_verb("suggest", ["--model", str(folder), "--lang", "en", "--explain", message]) == 0
     assert "; source " in capsys.readouterr().out
 
     weights_file = moved / "generator" / "model.safetensors"

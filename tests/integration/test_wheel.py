@@ -8,9 +8,7 @@ import shutil
 import subprocess
 import sys
 import tarfile
-import tomllib
 import zipfile
-from email import message_from_string
 from pathlib import Path
 
 import pytest
@@ -60,24 +58,6 @@ def test_every_package_is_typed_and_has_its_licence(site: Path) -> None:
     assert [name for name in packages if not (site / name / "py.typed").is_file()] == []
     (info,) = site.glob("*.dist-info")
     assert list(info.rglob("LICENSE"))  # in licenses/ since setuptools 77
-
-
-def test_the_metadata(repository: Path, site: Path) -> None:
-    """Python versions are those that numpy, pandas and scipy of constraints.txt have wheels for."""
-    (info,) = site.glob("*.dist-info")
-    metadata = message_from_string((info / "METADATA").read_text(encoding="utf-8"))
-    assert (metadata["Author"], metadata["Requires-Python"]) == ("The mrs-suggest developers", ">=3.11")
-    assert "Apache-2.0" in (metadata["License-Expression"], metadata["License"])  # by the age of setuptools
-    stated = [url.partition(", ")[2] for url in metadata.get_all("Project-URL") or ()]
-    assert [
-        url for url in stated if url.removeprefix("https://doi.org/") not in (repository / "CITATION.cff").read_text()
-    ] == []
-    assert stated
-    versions = [text.rpartition(" ")[2] for text in metadata.get_all("Classifier") or () if " :: 3." in text]
-    assert versions == ["3.11", "3.12", "3.13", "3.14"]
-    settings = tomllib.loads((repository / "pyproject.toml").read_text(encoding="utf-8"))["tool"]
-    assert (settings["ruff"]["target-version"], settings["mypy"]["python_version"]) == ("py311", "3.11")
-    assert "Python 3.11 or newer" in (repository / "README.md").read_text(encoding="utf-8")
 
 
 def test_the_source_distribution_is_whole(repository: Path, tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from mrs_datasets.check.check import check
 from mrs_datasets.describe.paper_tables import lrf_weights, staple_split_statistics
 from mrs_datasets.prepared.prepare import prepare
 from mrs_datasets.prepared.prepared import open_prepared
-from mrs_suggest.cli import data as cli
+from mrs_suggest.cli.main import run_verb
 from mrs_suggest.common.errors import InputError
 
 GOLD = "prompt_a|yes, please.\nsim, por favor|0.75\na|b |0.25\n\nprompt_b|go!\nvá!|1.0\n"
@@ -149,12 +149,12 @@ def test_damage_is_refused_with_file_and_line(tmp_path: Path, name: str, text: s
 
 def test_without_a_source_it_says_where_to_ask(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(InputError, match=r"10\.7910/DVN/380JR6.*--source PATH"):
-        cli.main(["prepare", "staple", "--out", str(tmp_path / "out")])
+        run_verb("data", ["prepare", "staple", "--out", str(tmp_path / "out")])
     with pytest.raises(InputError, match="mrs: expected one --source"):
-        cli.main(["prepare", "mrs", "--out", str(tmp_path / "out")])
+        run_verb("data", ["prepare", "mrs", "--out", str(tmp_path / "out")])
     (tmp_path / "empty").mkdir()
     with pytest.raises(InputError, match="no file of the STAPLE task"):
-        cli.main(["prepare", "staple", "--source", str(tmp_path / "empty"), "--out", str(tmp_path / "out")])
+        run_verb("data", ["prepare", "staple", "--source", str(tmp_path / "empty"), "--out", str(tmp_path / "out")])
     assert not (tmp_path / "out").exists()
 
 
@@ -162,14 +162,14 @@ def test_publishing_needs_the_right_to(tmp_path: Path, capsys: pytest.CaptureFix
     prepare("staple", [str(task(tmp_path / "src", dev_gold=GOLD))], tmp_path / "out")
     publish = ["publish", str(tmp_path / "out"), "--repo", "org/staple", "--dry-run"]
     with pytest.raises(InputError, match="--i-have-the-right-to-publish"):
-        cli.main(publish)
-    assert cli.main([*publish, "--i-have-the-right-to-publish"]) == 0
+        run_verb("data", publish)
+    assert run_verb("data", [*publish, "--i-have-the-right-to-publish"]) == 0
     assert "data/pt/validation-00000-of-00001.parquet" in capsys.readouterr().out
 
 
 def test_stats_print_table_2_and_the_oracles(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     prepare("staple", [str(task(tmp_path / "src", dev_gold=GOLD, test_aws=AWS))], tmp_path / "out")
-    assert cli.main(["stats", str(tmp_path / "out")]) == 0
+    assert run_verb("data", ["stats", str(tmp_path / "out")]) == 0
     printed = capsys.readouterr().out
     # k = 1: 1.5 / 1.75 and 1; the official scorer takes `a|b` apart
     found = [re.findall(r"[\w.,/-]+", line) for line in printed.splitlines() if "Portuguese" in line]
@@ -178,7 +178,7 @@ def test_stats_print_table_2_and_the_oracles(tmp_path: Path, capsys: pytest.Capt
         ["Portuguese", "pt", "test", "2", "0", "0.0", "0/0/0", "2"],
     ]
     with pytest.raises(InputError, match="--language hu: out has pt"):
-        cli.main(["stats", str(tmp_path / "out"), "--language", "hu"])
+        run_verb("data", ["stats", str(tmp_path / "out"), "--language", "hu"])
 
 
 def test_the_oracles_of_real_prompts_are_the_official_scorer_s(
@@ -186,7 +186,7 @@ def test_the_oracles_of_real_prompts_are_the_official_scorer_s(
 ) -> None:
     golden = json.loads((shared_data / "golden" / "staple.json").read_text(encoding="utf-8"))["oracle_top_5"]
     prepare("staple", [str(shared_data / "staple")], tmp_path / "out")
-    assert cli.main(["stats", str(tmp_path / "out"), "--json"]) == 0
+    assert run_verb("data", ["stats", str(tmp_path / "out"), "--json"]) == 0
     (split,) = json.loads(capsys.readouterr().out)["splits"]
     assert round(split["oracle"]["5"], 4) == golden["weighted_macro_f1"]
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from mrs_datasets.catalogue import catalogued, read_record
 from mrs_datasets.prepared.report import DROPPED, FindingEntry, PreparedReport
@@ -25,7 +25,7 @@ from mrs_suggest.cli.data.passes import add_passes
 from mrs_suggest.cli.data.responses import add_responses
 from mrs_suggest.cli.data.stats import add_stats
 from mrs_suggest.cli.data.synth import add_synth
-from mrs_suggest.cli.options.publishing import add_publish_options, change_of, publish_or_print
+from mrs_suggest.cli.options import add_publish_options, change_of, publish_or_print
 from mrs_suggest.common.command_parser import CommandParser
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.common.text.text import visible
@@ -65,11 +65,6 @@ def make_parser() -> argparse.ArgumentParser:
     ):  # fmt: skip
         add(verbs)
     return parser
-
-
-def main(argv: Sequence[str]) -> int:
-    options = make_parser().parse_args(argv)
-    return int(options.run(options) or 0)
 
 
 def _add_prepare(verbs: argparse._SubParsersAction[CommandParser]) -> None:
@@ -142,26 +137,13 @@ def _prepare(options: argparse.Namespace) -> None:
     for name, value in counted.items():
         if value < 1:
             raise InputError(f"--{name.replace('_', '-')}: expected 1 or more, found {value}.")
+    more: dict[str, Any] = {"overwrite": options.overwrite, "progress": _progress}
     if options.name != "mrs":
-        report = prepare(
-            options.name,
-            options.source,
-            options.out,
-            views=options.views,
-            overwrite=options.overwrite,
-            progress=_progress,
-        )
+        report = prepare(options.name, options.source, options.out, views=options.views, **more)
     elif len(options.source) != 1 or options.views:
         raise InputError("mrs: expected one --source, and no --views; `mrs data list` shows what it accepts.")
     else:
-        report = prepare_mrs(
-            options.source[0],
-            options.out,
-            pairs=_pair_options(options),
-            **counted,
-            overwrite=options.overwrite,
-            progress=_progress,
-        )
+        report = prepare_mrs(options.source[0], options.out, pairs=_pair_options(options), **counted, **more)
     _print_report(report)
     print(f"wrote {visible(options.out)} ({visible(report['name'])})")
 

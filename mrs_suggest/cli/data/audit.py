@@ -8,8 +8,7 @@ from typing import Any
 
 from mrs_suggest.common.command_parser import CommandParser
 from mrs_suggest.common.errors import InputError
-from mrs_suggest.common.report.cards import markdown_table
-from mrs_suggest.common.report.console import make_console
+from mrs_suggest.common.report.tables import Grid, grid_markdown, print_grid
 from mrs_suggest.common.text.text import visible, visible_json
 
 SHARES = ["question", "language", "pairs", "judged", "yes", "undecided", "share", "95 % interval", "undecided as yes"]
@@ -103,40 +102,30 @@ def run_read(options: argparse.Namespace) -> int:
     data = figures["data"]
     version = data.get("revision") or data.get("content_hash")
     title = f"{data['title']} ({data['id']}, {version}): {figures['items']:,} pairs, {who}"
-    tables = [(SHARES, _share_rows(figures))]
+    tables = [Grid(SHARES, _share_rows(figures))]
     if figures["agreement"]:
-        tables.append((AGREEMENT, _agreement_rows(figures)))
+        tables.append(Grid(AGREEMENT, _agreement_rows(figures)))
     if options.markdown:
-        parts = [title, *(markdown_table(header, rows) for header, rows in tables), *_remarks(figures)]
+        parts = [title, *map(grid_markdown, tables), *_remarks(figures)]
         print(visible("\n\n".join([*parts, f"`{figures['signature']}`"]), "\n"))
     else:
         _print(title, tables, figures)
     return 0
 
 
-def _print(title: str, tables: list[tuple[list[str], list[list[str]]]], figures: dict[str, Any]) -> None:
-    from rich.markup import escape
-    from rich.table import Table
-
-    console = make_console(110)
-    console.print(escape(title), soft_wrap=True)
-    for header, rows in tables:
-        table = Table()
-        for place, column in enumerate(header):
-            table.add_column(column, justify="right" if place > 1 else "left")
-        for row, following in zip(rows, [*rows[1:], [""]], strict=True):
-            table.add_row(*map(escape, row), end_section=header is SHARES and row[0] != following[0])
-        console.print(table)
+def _print(title: str, tables: list[Grid], figures: dict[str, Any]) -> None:
+    print(visible(title))
+    for table in tables:
+        print_grid(table)
     differences = figures["differences"]
     if differences:
-        console.print(f"Pairs on which annotators differ ({min(SHOWN, len(differences))} of {len(differences):,}):")
+        print(f"Pairs on which annotators differ ({min(SHOWN, len(differences))} of {len(differences):,}):")
     for row in differences[:SHOWN]:
         answers = ", ".join(f"annotator {number} {answer}" for number, answer in row["answers"].items())
         item = f"item {row['item']} ({row['language']}/{row['split']}, row {row['row']})"
-        console.print(escape(f"  {item}, {row['question']}: {answers}"), soft_wrap=True)
-    for line in _remarks(figures):
-        console.print(escape(line), soft_wrap=True)
-    console.print(escape(figures["signature"]), style="dim", soft_wrap=True)
+        print(visible(f"  {item}, {row['question']}: {answers}"))
+    for line in [*_remarks(figures), figures["signature"]]:
+        print(visible(line))
 
 
 def _share_rows(figures: dict[str, Any]) -> list[list[str]]:

@@ -8,16 +8,11 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mrs_suggest.cli.data.passes import (
-    add_toxicity_options,
-    add_translation_options,
-    toxicity_pass,
-    translation_pass,
-)
-from mrs_suggest.cli.options.remote_options import add_out_options, out_location
+from mrs_suggest.cli.data.passes import add_toxicity_options, add_translation_options, toxicity_pass, translation_pass
+from mrs_suggest.cli.options import add_out_options, out_location
 from mrs_suggest.common.command_parser import CommandParser
 from mrs_suggest.common.errors import InputError
-from mrs_suggest.common.report.console import make_console
+from mrs_suggest.common.report.console import make_console, make_table
 from mrs_suggest.common.text.languages import LANGUAGES
 from mrs_suggest.common.text.text import visible
 
@@ -41,9 +36,7 @@ def add_build(verbs: argparse._SubParsersAction[CommandParser]) -> None:
         help="paper (default), or clean: no bots, no Markdown, no duplicates, split by thread",
     )
     parser.add_argument(
-        "--language-model",
-        metavar="FILE",
-        help="fastText's lid.176.ftz or lid.176.bin (default: the installed one)",
+        "--language-model", metavar="FILE", help="fastText's lid.176.ftz or lid.176.bin (default: the installed one)"
     )
     parser.add_argument(
         "--engine", choices=("local", "spark"), default="local", help="processes of this machine (default), or Spark"
@@ -210,11 +203,7 @@ def _spark(options: argparse.Namespace) -> SparkEngine | None:
 
 
 def _print_funnel(report: dict[str, dict[str, list[dict[str, object]]]]) -> None:
-    from rich.table import Table
-
-    table = Table(title="Stages", title_justify="left")
-    for column in ("stage", "in", "out", "dropped"):
-        table.add_column(column, justify="left" if column in ("stage", "dropped") else "right")
+    table = make_table("stage", ">in", ">out", "dropped", title="Stages")
     for entry in report["pipeline"]["stages"]:
         dropped = entry["dropped"]
         assert isinstance(dropped, dict)

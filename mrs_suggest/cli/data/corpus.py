@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mrs_suggest.cli.options.remote_options import add_out_options, out_location
+from mrs_suggest.cli.options import add_out_options, out_location
 from mrs_suggest.common.errors import InputError
-from mrs_suggest.common.report.console import make_console
+from mrs_suggest.common.report.console import make_console, make_table
 from mrs_suggest.common.text.text import visible
 
 if TYPE_CHECKING:
@@ -61,8 +61,6 @@ def add_corpus(verbs: Any) -> None:
 
 
 def run_corpus(options: argparse.Namespace) -> int:
-    from rich.table import Table
-
     from mrs_datasets.corpus.build import CARD, REPORT, build_corpus
     from mrs_datasets.corpus.lines import LineRules
     from mrs_datasets.corpus.settings import Corpus, CorpusSettings, Source
@@ -91,9 +89,7 @@ def run_corpus(options: argparse.Namespace) -> int:
         overwrite=options.overwrite,
         say=lambda line: print(visible(line), file=sys.stderr),
     )
-    table = Table(title="Lines", title_justify="left")
-    for column in ("language", "read", "kept", "dropped"):
-        table.add_column(column, justify="left" if column in ("language", "dropped") else "right")
+    table = make_table("language", ">read", ">kept", "dropped", title="Lines")
     for language, facts in report["languages"].items():
         reasons = ", ".join(f"{reason} {count:,}" for reason, count in facts["dropped"].items())
         table.add_row(language, f"{facts['lines']:,}", f"{facts['kept']:,}", reasons)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from mrs_suggest.common.command_parser import CommandParser
 from mrs_suggest.common.errors import InputError
-from mrs_suggest.common.report.console import make_console
+from mrs_suggest.common.report.console import make_console, make_table
 from mrs_suggest.common.text.text import visible
 
 if TYPE_CHECKING:
@@ -151,8 +151,6 @@ def _option(name: str) -> str:
 
 
 def _run_toxicity(options: argparse.Namespace) -> None:
-    from rich.table import Table
-
     if options.keep_rejects < 0:
         raise InputError(f"--keep-rejects {options.keep_rejects}: expected 0 or more.")
     found = toxicity_pass(options)
@@ -160,9 +158,7 @@ def _run_toxicity(options: argparse.Namespace) -> None:
         raise InputError("mrs data toxicity: no scorer; pass one with --toxicity or --toxicity-english.")
     entry = _run(options, found)
     rules = [model["rule"] for model in entry["about"]["models"]]
-    table = Table(title="Toxicity", title_justify="left")
-    for column in ("split", "rows", "dropped", *rules):
-        table.add_column(column, justify="left" if column == "split" else "right")
+    table = make_table("split", ">rows", ">dropped", *(f">{rule}" for rule in rules), title="Toxicity")
     for part, counts in entry["about"]["parts"].items():
         if counts["dropped"]:
             figures = (counts.get(name) for name in ("rows", "dropped", *rules))

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from mrs_suggest.common.command_parser import CommandParser
 from mrs_suggest.common.metric_errors import metric_errors
-from mrs_suggest.common.report.console import make_console
+from mrs_suggest.common.report.console import make_console, make_table
 from mrs_suggest.common.text.languages import require_any_language
 from mrs_suggest.common.text.text import visible
 
@@ -90,7 +90,7 @@ def _mrs(data: PreparedData, languages: list[str] | None) -> Printed:
     counted = split_statistics(data, languages=languages)
     with metric_errors(data.name):
         rows = list(tqdm(counted, desc="tokens", unit=" splits", disable=not sys.stderr.isatty()))
-    table = _table("Language", "Code", "Family", "Split", ">Examples", ">Tokens", ">Response set")
+    table = make_table("Language", "Code", "Family", "Split", ">Examples", ">Tokens", ">Response set")
     for row in rows:
         language = require_any_language(row.language, data.name)
         named = (language.name, row.language, language.branch or language.family)
@@ -107,7 +107,7 @@ def _xcopa(data: PreparedData, configs: list[str] | None) -> Printed:
     from mrs_datasets.describe.paper_tables import agreement, xcopa_split_statistics
 
     rows, kappas = list(xcopa_split_statistics(data, configs)), agreement(data)
-    table = _table("Config", "Split", ">Examples", ">Agreement")
+    table = make_table("Config", "Split", ">Examples", ">Agreement")
     for row in rows:
         agreed = f"{row.agreement:.1f}" if row.agreement is not None else ""
         table.add_row(row.config, row.split, f"{row.examples:,}", agreed)
@@ -124,7 +124,7 @@ def _staple(data: PreparedData, configs: list[str] | None) -> Printed:
     oracles = oracle_curves(data, rows, "official")
     signature = weighted_f1_signature("official")
     names = ("Language", "Code", "Split", ">Prompts", ">Trans.", ">Ratio", ">Quartiles", ">Refs.")
-    table = _table(*names, *(f">k = {k}" for k in TABLE_7_KS))
+    table = make_table(*names, *(f">k = {k}" for k in TABLE_7_KS))
     for row, oracle in zip(rows, oracles, strict=True):
         sizes = [f"{row.prompts:,}", f"{row.translations:,}", f"{row.ratio:.1f}"]
         spread = "/".join(str(n) for n in row.quartiles)
@@ -145,7 +145,8 @@ def _xglue(data: PreparedData, configs: list[str] | None) -> Printed:
 
     rows = list(xglue_task_statistics(data, configs))
     published = data.data_set() == "xglue"
-    table = _table("Task", ">Languages", ">Train, en", ">Validation, mean", ">Test, mean", *[">(Table 2)"] * published)
+    means = (">Train, en", ">Validation, mean", ">Test, mean")
+    table = make_table("Task", ">Languages", *means, *[">(Table 2)"] * published)
     for row in rows:
         counts = [f"{row.rows[split]:,.0f}" if split in row.rows else "" for split in SPLITS]
         printed = " / ".join(f"{row.published[split]:g}K" for split in SPLITS)
@@ -154,8 +155,7 @@ def _xglue(data: PreparedData, configs: list[str] | None) -> Printed:
     if published:
         table.caption += " (Table 2): the paper's figures, in thousands."
     codes = [code for code in sorted(data.record().languages) if any(code in row.languages for row in rows)]
-    covered = _table("Task", *codes)
-    covered.title = "Table 3"
+    covered = make_table("Task", *codes, title="Table 3")
     for row in rows:
         covered.add_row(row.task, *("✓" if code in row.languages else "" for code in codes))
     return {"tasks": [asdict(row) for row in rows]}, [table, covered]
@@ -163,10 +163,9 @@ def _xglue(data: PreparedData, configs: list[str] | None) -> Printed:
 
 def _described(rows: list[SplitDescription]) -> list[Table | str]:
     """Tables of lengths, and of labels where there are any."""
-    lengths = _table("Config", "Split", ">Rows", "Column", ">5 %", ">25 %", ">50 %", ">75 %", ">95 %")
-    lengths.title = "Lengths of texts, characters"
-    labels = _table("Config", "Split", "Column", "Shares")
-    labels.title = "Balance of labels"
+    quantiles = (">5 %", ">25 %", ">50 %", ">75 %", ">95 %")
+    lengths = make_table("Config", "Split", ">Rows", "Column", *quantiles, title="Lengths of texts, characters")
+    labels = make_table("Config", "Split", "Column", "Shares", title="Balance of labels")
     for row in rows:
         start = (row.config, row.split, f"{row.rows:,}")
         for column in row.lengths:
@@ -196,7 +195,7 @@ def run_diversity(options: argparse.Namespace) -> int:
     columns = {"Typology": "typology", "(Table 2)": "typology_of_table_2", "Family": "family", "Geography": "geography"}
     if options.languages:
         del columns["(Table 2)"]
-    table = _table("Sample", "Languages", *(f">{title}" for title in columns))
+    table = make_table("Sample", "Languages", *(f">{title}" for title in columns))
     for row in rows:
         figures = ["" if row[name] is None else f"{row[name]:.2f}" for name in columns.values()]
         table.add_row(row["sample"] or "", " ".join(row["languages"]), *figures)
@@ -207,13 +206,3 @@ def run_diversity(options: argparse.Namespace) -> int:
     )
     make_console(110).print(table)
     return 0
-
-
-def _table(*columns: str) -> Table:
-    """A table; columns whose names begin with `>` are aligned to the right."""
-    from rich.table import Table
-
-    table = Table(title_justify="left")
-    for column in columns:
-        table.add_column(column.removeprefix(">"), justify="right" if column.startswith(">") else "left")
-    return table

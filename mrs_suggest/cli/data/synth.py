@@ -29,10 +29,7 @@ def make_parser(parser: argparse.ArgumentParser) -> None:
         "--window", type=int, default=31, metavar="LOG", help="log2 of the zstd window (default 31, as published)"
     )
     parser.add_argument(
-        "--language-model",
-        type=Path,
-        metavar="FILE",
-        help="also write a small fastText model for these languages",
+        "--language-model", type=Path, metavar="FILE", help="also write a small fastText model for these languages"
     )
     parser.add_argument(
         "--toxic-words", type=Path, metavar="DIR", help="also write word lists for --toxicity words:DIR"

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
 from pathlib import Path
 
 from mrs_suggest.cli.models.index import add_index
-from mrs_suggest.cli.options.publishing import add_publish_options, change_of, publish_or_print
+from mrs_suggest.cli.options import add_publish_options, change_of, publish_or_print
 from mrs_suggest.common.command_parser import CommandParser
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.common.text.text import visible
@@ -69,11 +68,6 @@ def _add_export(verbs: argparse._SubParsersAction[CommandParser]) -> None:
     for option in ("--least-agreement", "--largest-loss"):
         export.add_argument(option, type=float, help=help_of[option])
     export.set_defaults(run=_export)
-
-
-def main(argv: Sequence[str]) -> int:
-    options = make_parser().parse_args(argv)
-    return options.run(options) or 0
 
 
 def _list(options: argparse.Namespace) -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, TextIO
 
 from mrs_suggest.common.command_parser import CommandParser
 from mrs_suggest.common.errors import InputError
-from mrs_suggest.common.report.console import make_console
+from mrs_suggest.common.report.console import make_console, make_table
 from mrs_suggest.common.text.text import visible, visible_json
 
 if TYPE_CHECKING:
@@ -50,9 +50,7 @@ def add_index(verbs: argparse._SubParsersAction[CommandParser]) -> None:
     parser.add_argument("--out", type=Path, metavar="DIR", help="write a copy of the model there instead")
     parser.add_argument("--overwrite", action="store_true", help="replace --out if it holds a run")
     parser.add_argument(
-        "--keep-other-languages",
-        action="store_true",
-        help="also keep the model's replies in other languages",
+        "--keep-other-languages", action="store_true", help="also keep the model's replies in other languages"
     )
     parser.add_argument(
         "--on-finding",
@@ -146,11 +144,9 @@ def _print(
         )
         return 1 if findings else 0
     from rich.markup import escape
-    from rich.table import Table
 
     if findings:
-        table = Table("Row", "Finding", "Reply", "Found")
-        table.columns[0].justify = "right"
+        table = make_table(">Row", "Finding", "Reply", "Found")
         for finding in findings:
             reply = finding.reply if len(finding.reply) <= 60 else finding.reply[:59] + "…"
             table.add_row(f"{finding.row:,}", finding.kind, escape(reply), escape(finding.told))

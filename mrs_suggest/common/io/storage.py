@@ -21,14 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, TypeAlias, cast
 
 from mrs_suggest.common.errors import InputError, RemoteError, first_line
-from mrs_suggest.common.io.files import (
-    atomic_file,
-    atomic_folder,
-    atomic_write,
-    require_replaceable,
-    to_disk,
-    writing,
-)
+from mrs_suggest.common.io.files import atomic_file, atomic_folder, atomic_write, require_replaceable, to_disk, writing
 from mrs_suggest.common.io.remote import BUFFER_BYTES, OBJECT_STORES, READ_ONLY, RemotePath
 from mrs_suggest.common.io.remote_errors import NO_BUCKET, masked
 

@@ -9,6 +9,7 @@ from mrs_suggest.common.text.text import visible
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.table import Table
 
 
 def make_console(width: int | None = None, **options: Any) -> Console:
@@ -27,3 +28,13 @@ def make_console(width: int | None = None, **options: Any) -> Console:
 
     to_terminal = "file" not in options and sys.stdout.isatty()
     return VisibleConsole(width=None if to_terminal else width, highlight=False, **options)
+
+
+def make_table(*columns: str, title: str | None = None) -> Table:
+    """A rich table; columns whose names begin with `>` are aligned to the right."""
+    from rich.table import Table
+
+    table = Table(title=title, title_justify="left")
+    for column in columns:
+        table.add_column(column.removeprefix(">"), justify="right" if column.startswith(">") else "left")
+    return table

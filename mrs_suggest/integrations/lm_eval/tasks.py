@@ -1,8 +1,8 @@
 """The functions that the YAML files of lm-evaluation-harness name.
 
 `load` returns a task's data as `test` and `fewshot`; `KIND_results` turns a model's output for one example into records
-that the harness logs; an aggregation turns all records into a figure. What the harness calls a document is a row here:
-it has the whole prompt.
+that the harness logs; an aggregation turns all records into a figure. A row (the harness's document) has the whole
+prompt.
 """
 
 from __future__ import annotations

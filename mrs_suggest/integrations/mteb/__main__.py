@@ -29,8 +29,10 @@ def _run(argv: list[str]) -> int:
     ours = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     ours.add_argument("--data", default="sample")
     ours.add_argument("--data-revision")
-    ours.add_argument("-m", "--model")
-    known, _ = ours.parse_known_args(argv)
+    known, theirs = ours.parse_known_args(argv)
+    naming = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    naming.add_argument("-m", "--model")
+    model = naming.parse_known_args(theirs)[0].model
     from .tasks import task_classes  # says which extra is missing
 
     classes = task_classes(known.data, known.data_revision)
@@ -43,25 +45,14 @@ def _run(argv: list[str]) -> int:
 
     # MTEB looks a task up by name in this dictionary, and has no function that adds one.
     _TASKS_REGISTRY.update({task.metadata.name: task for task in classes})
-    if known.model and known.model not in MODEL_REGISTRY:
-        if hub.is_repo_id(known.model) and not Path(known.model).is_dir():
-            hub.require_there("model", known.model)
+    if model and model not in MODEL_REGISTRY:
+        if hub.is_repo_id(model) and not Path(model).is_dir():
+            hub.require_there("model", model)
         else:
-            register_retriever(known.model, MODEL_REGISTRY)
-    options = build_cli().parse_args(_without(argv, ("--data", "--data-revision")))
+            register_retriever(model, MODEL_REGISTRY)
+    options = build_cli().parse_args(theirs)
     options.func(options)
     return 0
-
-
-def _without(argv: list[str], options: tuple[str, ...]) -> list[str]:
-    """The arguments without some options and their values."""
-    kept, skip = [], False
-    for argument in argv:
-        if skip or argument in options:
-            skip = not skip
-        elif not argument.startswith(tuple(f"{option}=" for option in options)):
-            kept.append(argument)
-    return kept
 
 
 if __name__ == "__main__":

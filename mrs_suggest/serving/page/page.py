@@ -18,6 +18,7 @@ from mrs_suggest.common.text.text import visible
 from mrs_suggest.suggest.answering import Answer, Suggestion
 from mrs_suggest.suggest.guard import NO_REPLIES, UNLIKELY
 from mrs_suggest.suggest.guard import REASONS as GUARDED
+from mrs_suggest.suggest.ranking.language_ranker import RESPONSE_SET
 from mrs_suggest.suggest.suggester import Suggester
 
 if TYPE_CHECKING:
@@ -86,12 +87,7 @@ def make_page(models: Mapping[str, Suggester]) -> gradio.Blocks:
     with gr.Blocks(title="Reply suggestions", analytics_enabled=False) as page:
         gr.Markdown(ABOUT)
         chat = gr.Chatbot(
-            label="Chat",
-            height=220,
-            elem_id="chat",
-            render_markdown=False,
-            buttons=[],
-            feedback_options=None,
+            label="Chat", height=220, elem_id="chat", render_markdown=False, buttons=[], feedback_options=None
         )
         with gr.Row():
             message = gr.Textbox(
@@ -247,9 +243,8 @@ def source_of(suggestion: Suggestion) -> str:
     >>> source_of(Suggestion("Yes!", 0.4, {"direct": 0.5, "votes": 0.4, "tfidf_votes": 0.3}))
     'memory'
     """
-    named = getattr(suggestion, "source", "")
-    if named and named != "set":
-        return str(named)
+    if suggestion.source not in ("", RESPONSE_SET):
+        return suggestion.source
     totals: dict[str, float] = {}
     for part, value in suggestion.parts.items():
         source = SOURCES.get(part, part)

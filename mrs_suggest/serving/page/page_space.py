@@ -4,10 +4,7 @@ the hub. The Space does not need a release of this package.
 
 from __future__ import annotations
 
-import ast
-import re
-from collections.abc import Iterator, Mapping
-from importlib import metadata
+from collections.abc import Mapping
 from pathlib import Path
 
 import yaml
@@ -74,14 +71,9 @@ def space_files(repo_id: str, models: Mapping[str, Mapping[str, bytes | Path] | 
 
 
 def requirements() -> list[str]:
-    """The requirements of this package, with the extra `train`, that the copied files import, sorted."""
-    imported = {module for path in _sources().values() if path.suffix == ".py" for module in _imports(path)}
-    distributions = metadata.packages_distributions()  # reads every installed file
-    packages = {name for module in imported for name in distributions.get(module, [])}
-    wanted = {_plain(name) for name in packages}
+    """The requirements of the base installation and of the extra `torch`, which answer messages, sorted."""
     asked = installed_asked()
-    every = {one.name: str(one).partition(";")[0].strip() for one in [*asked.base, *asked.extras["train"]]}
-    return sorted(line for name, line in every.items() if _plain(name) in wanted)
+    return sorted(str(one).partition(";")[0].strip() for one in [*asked.base, *asked.extras["torch"]])
 
 
 def _sources() -> dict[str, Path]:
@@ -89,18 +81,6 @@ def _sources() -> dict[str, Path]:
     paths = (path for folder in FOLDERS for path in sorted((TOP / folder).rglob("*")))
     found = {path.relative_to(TOP).as_posix(): path for path in paths if path.suffix in KINDS}
     return {name: path for name, path in found.items() if "embedded" not in name.split("/")}
-
-
-def _imports(path: Path) -> Iterator[str]:
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.Import):
-            yield from (alias.name.split(".")[0] for alias in node.names)
-        elif isinstance(node, ast.ImportFrom) and not node.level:
-            yield (node.module or "").split(".")[0]
-
-
-def _plain(name: str) -> str:
-    return re.sub(r"[-_.]+", "-", name).lower()
 
 
 def _readme(repo_id: str, names: list[str], on_hub: list[str]) -> str:
@@ -115,6 +95,6 @@ def _readme(repo_id: str, names: list[str], on_hub: list[str]) -> str:
         "tags": ["reply-suggestion", "mrs"],
         **({"models": on_hub} if on_hub else {}),
     }
-    told = ", ".join(f"`{name}`" for name in names)
-    text = README.format(title=front["title"], version=__version__, models=told)
+    models = ", ".join(f"`{name}`" for name in names)
+    text = README.format(title=front["title"], version=__version__, models=models)
     return f"---\n{yaml.safe_dump(front, sort_keys=False, allow_unicode=True)}---\n\n{text}"

@@ -39,12 +39,7 @@ class Candidates:
 
 
 def find_candidates(
-    ranker: LanguageRanker,
-    message: str,
-    vector: Array,
-    written: Sequence[str],
-    width: int = WIDTH,
-    scored: bool = True,
+    ranker: LanguageRanker, message: str, vector: Array, written: Sequence[str], width: int = WIDTH, scored: bool = True
 ) -> Candidates:
     """The `width` best replies by the first stage, no two of a cluster, and the replies `written`.
 

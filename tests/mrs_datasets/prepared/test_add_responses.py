@@ -83,11 +83,11 @@ def test_the_official_file_is_taken_as_it_is(bare: Path, rows, tmp_path: Path) -
 def test_bad_input_leaves_the_folder_as_it_was(
     bare: Path, tmp_path: Path, monkeypatch, arguments: list[str], content: str, sentence: str
 ) -> None:
-    from mrs_suggest.cli import data as cli
+    from mrs_suggest.cli.main import run_verb
 
     monkeypatch.chdir(tmp_path)
     (tmp_path / "set.txt").write_text(content, encoding="utf-8")
     before = {path: path.read_bytes() if path.is_file() else b"" for path in sorted(tmp_path.rglob("*"))}
     with pytest.raises(InputError, match=sentence):
-        cli.main(["responses", "mrs", *arguments])
+        run_verb("data", ["responses", "mrs", *arguments])
     assert {path: path.read_bytes() if path.is_file() else b"" for path in sorted(tmp_path.rglob("*"))} == before

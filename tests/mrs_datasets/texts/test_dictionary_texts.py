@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from mrs_datasets.texts.dictionary_texts import Entry, TermReplacer, quasi_sentences, read_dictionary
-from mrs_suggest.cli.data import main
+from mrs_suggest.cli.main import run_verb
 from mrs_suggest.common.errors import InputError
 
 LINES = "dlo\tjuice\t1\ndlo\twater\t9\nbwè dlo\tdrink\t5\nkay\thouse\t7\nkay\thouse\t2\nC++\tsee\t3\n"
@@ -63,17 +63,18 @@ def test_a_broken_dictionary_is_refused(text: str, sentence: str, tmp_path: Path
 def test_the_commands_write_whole_files(dictionary: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     text, out = tmp_path / "t.txt", tmp_path / "new" / "d.txt"
     text.write_text("Dlo a.\nAnyen.\n", encoding="utf-8")
-    assert main(["quasi-sentences", "--dictionary", str(dictionary), "--pairs", "2", "--out", str(out)]) == 0
+    quasi = ["quasi-sentences", "--dictionary", str(dictionary), "--out", str(out)]
+    assert run_verb("data", [*quasi, "--pairs", "2"]) == 0
     assert out.read_text(encoding="utf-8") == "water dlo\nhouse kay\n"
     with pytest.raises(InputError, match="exists already"):
-        main(["quasi-sentences", "--dictionary", str(dictionary), "--out", str(out)])
+        run_verb("data", quasi)
     options = ["--text", str(text), "--dictionary", str(dictionary), "--out", str(out), "--overwrite"]
-    assert main(["replace-terms", *options]) == 0
+    assert run_verb("data", ["replace-terms", *options]) == 0
     assert out.read_text(encoding="utf-8") == "Water a.\nAnyen.\n"
     assert "2 sentences, 1 terms replaced" in capsys.readouterr().out
     with pytest.raises(InputError, match="cannot read the file"):
-        main(["replace-terms", *["--text", "absent.txt"], *options[2:]])
+        run_verb("data", ["replace-terms", *["--text", "absent.txt"], *options[2:]])
     assert out.read_text(encoding="utf-8") == "Water a.\nAnyen.\n", "the old text stays"
     assert [path.name for path in out.parent.iterdir()] == ["d.txt"]
     with pytest.raises(InputError, match="--pairs: expected 1 or more"):
-        main(["quasi-sentences", "--dictionary", str(dictionary), "--pairs", "0", "--out", str(out), "--overwrite"])
+        run_verb("data", [*quasi, "--pairs", "0", "--overwrite"])

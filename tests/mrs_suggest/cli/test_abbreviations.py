@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import ast
 import runpy
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,7 +11,6 @@ from mrs_suggest.cli import data
 from mrs_suggest.cli.main import make_parser
 
 ROOT = Path(__file__).resolve().parents[3]
-FOLDERS = ("benchmarks", "examples", "trainers", "docs/site", ".ci", "mrs_*")
 
 
 def walked(parser: argparse.ArgumentParser) -> Iterator[argparse.ArgumentParser]:
@@ -35,17 +33,3 @@ def test_no_parser_of_the_command_line_takes_abbreviations() -> None:
     ]
     assert len(found) > 40
     assert [one.prog for one in found if one.allow_abbrev] == []
-
-
-def test_no_script_makes_a_parser_that_takes_abbreviations() -> None:
-    paths = [path for folder in FOLDERS for place in ROOT.glob(folder) for path in place.rglob("*.py")]
-    makers, wrong = 0, []
-    for path in paths:
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.Call) and ast.unparse(node.func).endswith("ArgumentParser"):
-                makers += 1
-                given = {word.arg: ast.unparse(word.value) for word in node.keywords}
-                if given.get("allow_abbrev") != "False":
-                    wrong.append(f"{path.relative_to(ROOT)}:{node.lineno}")
-    assert makers > 20
-    assert wrong == []

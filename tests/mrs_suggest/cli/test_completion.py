@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from mrs_suggest.cli import completion
-from mrs_suggest.cli.main import VERBS
+from mrs_suggest.cli.main import VERBS, run_verb
 
 LINES = [
     ("dat", ["data"]),
@@ -49,7 +49,7 @@ def scripts(tmp_path_factory: pytest.TempPathFactory) -> Path:
         with pytest.MonkeyPatch.context() as patch:
             printed: list[str] = []
             patch.setattr("builtins.print", lambda *words, printed=printed, **_: printed.append(*words))
-            assert completion.main([shell]) == 0
+            assert run_verb("completion", [shell]) == 0
         (script,) = printed  # no note about a missing library
         (folder / f"mrs.{shell}").write_text(f"{script}\n", encoding="utf-8")
     return folder

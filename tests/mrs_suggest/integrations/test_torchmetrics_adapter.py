@@ -24,13 +24,7 @@ from mrs_metrics.modules.dist_n import DistN as EvaluateDistN
 from mrs_metrics.modules.mrs_rouge import MrsRouge as EvaluateMrsRouge
 from mrs_metrics.modules.response_ranking import ResponseRanking as EvaluateRanking
 from mrs_metrics.modules.weighted_f1 import WeightedF1 as EvaluateWeightedF1
-from mrs_suggest.integrations.torchmetrics_adapter import (
-    DistN,
-    ExamplesMetric,
-    MrsRouge,
-    ResponseRanking,
-    WeightedF1,
-)
+from mrs_suggest.integrations.torchmetrics_adapter import DistN, ExamplesMetric, MrsRouge, ResponseRanking, WeightedF1
 
 WORDS = ["yes", "no", "thanks", "see", "you", "later", "maybe", "at", "eight", ".", "!", "ok", "sorry", "I", "can"]
 N = 23

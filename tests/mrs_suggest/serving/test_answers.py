@@ -7,7 +7,7 @@ import json
 
 import pytest
 
-from mrs_suggest.cli import suggest
+from mrs_suggest.cli.main import run_verb
 from mrs_suggest.serving.client import AsyncClient, Client
 from tests.mrs_suggest.serving.server_process import ServerProcess
 
@@ -16,7 +16,7 @@ MESSAGES = ["¿Quedamos mañana?", "Danke für deine Hilfe gestern!", "See you t
 
 def told(capsys: pytest.CaptureFixture[str], *arguments: str) -> list[dict[str, object]]:
     """What `mrs suggest --json` prints."""
-    assert suggest.main(["--json", *arguments]) == 0
+    assert run_verb("suggest", ["--json", *arguments]) == 0
     return [json.loads(line) for line in capsys.readouterr().out.splitlines()]
 
 

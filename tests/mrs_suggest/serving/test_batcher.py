@@ -202,14 +202,6 @@ def test_costs_follow_noisy_times_and_a_machine_that_gets_slower() -> None:
     assert times.until(64, 32) == pytest.approx(2 * times.costs[0] + 64 * times.costs[1])
 
 
-def test_the_cost_of_a_question_is_kept_where_all_batches_have_one_size() -> None:
-    times = BatchTimes()
-    for size in [4, 12] * 20 + [10] * 500:
-        times.add(size, 0.01 + 0.004 * size)
-    assert times.costs == pytest.approx((0.01, 0.004), rel=1e-3)
-    assert times.most(0.05, 32) == 10
-
-
 def test_times_that_shrink_with_the_size_give_no_negative_cost() -> None:
     times = BatchTimes()
     for size, seconds in ((1, 0.03), (8, 0.01), (2, 0.02), (16, 0.0)):

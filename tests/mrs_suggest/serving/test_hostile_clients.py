@@ -7,19 +7,19 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import httpx
 import pytest
 
-from mrs_suggest.cli.main import main
 from mrs_suggest.serving.client import Client, ServerError
-from tests.command import refused
+from tests.command import Result, refused
 from tests.mrs_suggest.serving.server_process import ServerProcess
 
 READ_SECONDS = 1.0
+Run = Callable[..., Result]
 
 
 @pytest.fixture(scope="module")
@@ -122,7 +122,7 @@ def test_texts_of_users_are_not_logged(server: ServerProcess) -> None:
     assert "osebud" not in "".join(server.log)
 
 
-def test_what_cannot_be_served_gets_a_sentence(strict: ServerProcess, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_cannot_be_served_gets_a_sentence(strict: ServerProcess, mrs_here: Run) -> None:
     port = urlsplit(strict.url).port
     for arguments, said in (
         (["--port", str(port)], f"--port {port}: Address already in use"),
@@ -132,47 +132,35 @@ def test_what_cannot_be_served_gets_a_sentence(strict: ServerProcess, capsys: py
         (["--read-seconds", "0"], "--read-seconds 0.0: expected more"),
         (["--max-messages", "9", "--max-waiting", "8"], "--max-messages 9"),
     ):
-        result = main(["serve", *arguments]), *capsys.readouterr()
-        assert said in refused(result)
+        assert said in refused(mrs_here("serve", *arguments))
 
 
 @pytest.mark.parametrize("workers", [1, 2])
 @pytest.mark.parametrize("folder", ["file", "file/below", "/proc/self"])
 def test_a_metrics_folder_that_cannot_be_written_is_refused(
-    folder: str, workers: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    folder: str, workers: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mrs_here: Run
 ) -> None:
     monkeypatch.chdir(tmp_path)
     Path("file").touch()
     monkeypatch.setenv("PROMETHEUS_MULTIPROC_DIR", folder)
-    said = refused((main(["serve", "--port", "0", "--workers", str(workers)]), *capsys.readouterr()))
+    said = refused(mrs_here("serve", "--port", 0, "--workers", workers))
     assert said.startswith(f"mrs serve: PROMETHEUS_MULTIPROC_DIR={folder}: cannot be written (")
 
 
 @pytest.mark.parametrize("workers", [1, 2])
 def test_a_damaged_model_ends_the_server_with_a_sentence(tmp_path: Path, workers: int) -> None:
     (tmp_path / "m").mkdir()
-    command = [
-        sys.executable,
-        "-m",
-        "mrs_suggest.cli.main",
-        "serve",
-        "--port",
-        "0",
-        "--model",
-        "m",
-        "--workers",
-        str(workers),
-    ]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=240)
+    serve = ["-m", "mrs_suggest.cli.main", "serve", "--port", "0", "--model", "m", "--workers", str(workers)]
+    done = subprocess.run([sys.executable, *serve], cwd=tmp_path, capture_output=True, text=True, timeout=240)
     told = [line for line in done.stderr.splitlines() if not line.startswith("{")]
     assert done.returncode == 2
     assert len(set(told)) == 1
     assert told[0].startswith("mrs serve: m: no trained model (no modules.json")
 
 
-def test_a_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch, mrs_here: Run) -> None:
     monkeypatch.setitem(sys.modules, "uvicorn", None)
     monkeypatch.delitem(sys.modules, "mrs_suggest.serving.server", raising=False)
-    said = refused((main(["serve"]), *capsys.readouterr()))
-    assert "`mrs serve` needs the package 'uvicorn'" in said
+    said = refused(mrs_here("serve"))
+    assert "needs the package 'uvicorn'" in said
     assert "pip install '.[serve]'" in said

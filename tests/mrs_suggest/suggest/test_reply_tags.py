@@ -16,7 +16,7 @@ from mrs_suggest.suggest.ranking.memory import MessageMemory
 from mrs_suggest.suggest.ranking.mixture import Mixture
 from mrs_suggest.suggest.ranking.reply_ngrams import ReplyNgrams
 from mrs_suggest.suggest.reply_tags import TAGS, ReplyTags, TagsByLanguage
-from mrs_suggest.suggest.retrieval_suggester import MOST_TAGGED, RetrievalSuggester
+from mrs_suggest.suggest.retrieval_suggester import RetrievalSuggester
 from mrs_suggest.suggest.suggester import Suggester
 
 REPLIES = ["Yes, gladly!", "Yes, with pleasure.", "No, sorry.", "Buy now!", "Maybe later."]
@@ -83,18 +83,6 @@ def test_a_model_that_writes_its_replies_has_no_tags() -> None:
     assert Suggester(Writes()).tags == {}
     with pytest.raises(ArgumentError, match="writes its replies, which have no tags"):
         Suggester(Writes()).suggest(["a"], "en", 3, deny=["formal"])
-
-
-def test_only_some_kinds_of_requests_are_kept(suggester: Suggester) -> None:
-    model = suggester.model
-    assert isinstance(model, RetrievalSuggester)
-    many = ReplyTags.of([[f"t{number}" for number in range(40)], *[[] for _ in REPLIES[1:]]])
-    model.tags = TagsByLanguage(indexes=model.indexes)
-    model.tags._loaded["en"] = many
-    model.tags.__dict__["names"] = {"en": list(many.rows)}
-    for number in range(40):
-        assert asked(suggester, allow=[f"t{number}"]) == REPLIES[:1]
-    assert len(model._parts) == MOST_TAGGED
 
 
 def test_a_ranker_ranks_the_allowed_replies_by_its_memory(suggester: Suggester) -> None:

@@ -122,18 +122,6 @@ def test_both_ways_of_loading_it_agree(folder: Path) -> None:
     assert theirs.norm(dim=1).min() > 0.01
 
 
-def test_it_answers_without_being_named(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "mrs_suggest.cli.main", "suggest", "--lang", "es", "¿quedamos mañana?"]
-    done = warm_python.run(command, cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
-    assert NAME in done.stderr
-    lines = done.stdout.splitlines()
-    assert lines[0] == "> ¿quedamos mañana?"
-    assert [line.strip()[:2] for line in lines[1:]] == ["1.", "2.", "3."]
-    assert len({line.strip()[3:] for line in lines[1:]}) == 3
-    assert list(tmp_path.iterdir()) == []
-
-
 @pytest.mark.integration
 def test_the_snippets_of_its_card_run_as_printed(folder: Path, tmp_path: Path) -> None:
     """Every line of Python in the card, with the model's place for PATH."""

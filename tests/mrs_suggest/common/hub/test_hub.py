@@ -29,10 +29,7 @@ Mrs = Callable[..., "subprocess.CompletedProcess[str]"]
 # --- names
 
 
-@pytest.mark.parametrize(
-    "name",
-    ["mrs", "a/b/c", "org/", "", "org/na me", "../mrs", "org/x.git", "org/é", "a/b\n"],
-)
+@pytest.mark.parametrize("name", ["mrs", "a/b/c", "org/", "", "org/na me", "../mrs", "org/x.git", "org/é", "a/b\n"])
 def test_what_is_no_repository_name(name: str) -> None:
     with pytest.raises(InputError, match="ORG/NAME") as caught:
         ours.require_repo_id(name)

@@ -166,21 +166,6 @@ def test_fasttext_is_imported_when_a_model_is_opened(models: dict[str, Path], mo
         LanguageIdentifier.open(models["ngrams"])
 
 
-def test_loading_says_nothing(
-    models: dict[str, Path], monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> None:
-    fasttext = pytest.importorskip("fasttext")
-    load = fasttext.load_model
-
-    def talkative(path: str) -> Any:  # as fasttext 0.9.2 does
-        print("Warning : `load_model` does not return ...", file=sys.stderr)
-        return load(path)
-
-    monkeypatch.setattr(fasttext, "load_model", talkative)
-    LanguageIdentifier.open(models["ngrams"])
-    assert capfd.readouterr() == ("", "")
-
-
 def test_files_that_are_not_a_language_model_are_refused(models: dict[str, Path], tmp_path: Path) -> None:
     page = tmp_path / "model.bin"
     page.write_text("<html>Moved</html>")
@@ -254,11 +239,7 @@ def test_a_download_with_the_right_checksum_arrives(server: str, tmp_path: Path,
 
 @pytest.mark.parametrize(
     ("name", "sha256", "sentence"),
-    [
-        ("whole", "0" * 64, f"found {DIGEST}"),
-        ("cut", DIGEST, "in 100,000 bytes"),
-        ("not-there", DIGEST, "404"),
-    ],
+    [("whole", "0" * 64, f"found {DIGEST}"), ("cut", DIGEST, "in 100,000 bytes"), ("not-there", DIGEST, "404")],
 )
 def test_a_download_that_fails_leaves_the_old_file(
     server: str, tmp_path: Path, name: str, sha256: str, sentence: str

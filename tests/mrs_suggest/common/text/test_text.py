@@ -16,10 +16,6 @@ from mrs_suggest.common.errors import InputError, run_with_sentence
 from mrs_suggest.common.report.console import make_console
 from mrs_suggest.common.text.text import is_blank, normalise_reply, visible, visible_json
 
-ALPHABETS = "abcxyzéñüßçãåøйёжщ"  # without letters whose upper case has another way down, such as the Turkish ı
-TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=30)
-
-
 # What folding, composing and dropping can do to each other: marks of several classes, ligatures, letters whose
 # lower case is longer or whose capital has no composed form, spaces and stops.
 DELICATE = "aTtJjwyαιυωΑßẞſĳŉǰẖẗΐᾳᾴῷᾼÅÅﬁ…？！ ￣¨´½㍿ヷハ゛゙ｶﾞ가ᄀ\u1161\u11a8क़\u0300\u0301\u0308\u0323\u0345\u0130ı"
@@ -55,22 +51,6 @@ def test_the_form_of_real_texts_is_that_of_the_plain_definition(shared_data: Pat
     texts = {text for file in files for line in file.open(encoding="utf-8") for text in line.split("\t")}
     assert len(texts) > 5000
     assert [text for text in texts if normalise_reply(text) != plain_normalise_reply(text)] == []
-
-
-@given(TEXTS)
-@example("?!")
-@example("…")
-@example("👍")
-def test_a_text_with_a_visible_character_never_becomes_empty(text: str) -> None:
-    visible = any(unicodedata.category(c)[0] not in "ZC" for c in text)
-    assert normalise_reply(text) or not visible
-
-
-@given(st.lists(st.text(ALPHABETS, min_size=1, max_size=8), min_size=1, max_size=5))
-def test_case_spaces_and_punctuation_make_no_difference(words: list[str]) -> None:
-    plain = normalise_reply(" ".join(words))
-    assert normalise_reply("  " + ", ".join(words).upper() + "!!! ") == plain
-    assert normalise_reply("«" + "-".join(words).title() + "»…") == plain
 
 
 @pytest.mark.parametrize(

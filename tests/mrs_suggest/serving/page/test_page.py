@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from mrs_suggest.cli import demo
+from mrs_suggest.cli.main import run_verb
 from mrs_suggest.common.errors import InputError, MissingExtraError
 from mrs_suggest.serving.page import page
 from mrs_suggest.serving.page.page import PageAnswer, answer_message, source_of, status_text, table_html
@@ -73,9 +73,7 @@ def test_where_a_suggestion_comes_from() -> None:
     assert source_of(Suggestion("a", 1.0)) == "direct"
     assert source_of(Suggestion("a", 1.0, {"direct": -0.2, "log_prob": -0.1})) == "direct"
     assert source_of(Suggestion("a", 1.0, {"direct": 0.3, "log_prob": 0.4})) == "frequency"
-    written = Suggestion("a", 1.0, {"direct": 0.9})
-    object.__setattr__(written, "source", "generated")
-    assert source_of(written) == "generated"
+    assert source_of(Suggestion("a", 1.0, {"direct": 0.9}, "generated")) == "generated"
 
 
 def test_texts_of_a_model_are_shown_as_texts() -> None:
@@ -105,7 +103,7 @@ def test_without_gradio_the_extra_is_named(echo: Suggester, monkeypatch: pytest.
 )
 def test_wrong_arguments_are_refused(arguments: list[str], sentence: str) -> None:
     with pytest.raises(InputError, match=re.escape(sentence)):
-        demo.main(arguments)
+        run_verb("demo", arguments)
 
 
 # --- the Space ------------------------------------------------------------------------------------------------------

@@ -9,8 +9,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
-from hypothesis import strategies as st
 from safetensors.numpy import load_file, save_file
 
 from mrs_metrics.tokenize import get_tokenizer
@@ -69,13 +67,6 @@ def test_a_reply_without_messages_gets_a_share_of_the_nearest_ones_score() -> No
     lowest = found[[0, 1, 2, 3]].min()
     assert found[4] == pytest.approx(lowest + ranker.share[4] * (found[2] - lowest), abs=1e-6)
     assert lowest <= found[4] <= max(found[2], lowest)
-
-
-@given(st.integers(0, 1000), st.sampled_from(list(PARTS)), st.floats(-50, 50))
-def test_a_constant_added_to_log_probabilities_or_vectors_changes_no_rank(seed: int, name: str, shift: float) -> None:
-    ranker = made((name, "direct"), seed=seed)
-    moved = replace(ranker, index=replace(ranker.index, log_probs=ranker.index.log_probs + shift))
-    np.testing.assert_allclose(moved.rank("coming", vector()), ranker.rank("coming", vector()), atol=1e-3)
 
 
 @pytest.mark.parametrize("choice", ["top", "expected"])

@@ -71,19 +71,6 @@ def test_candidates_that_are_absent_change_nothing(seed: int) -> None:
             np.testing.assert_allclose(one, other, atol=1e-5)
 
 
-def test_no_single_part_and_no_equal_weights_are_better_than_those_that_are_found() -> None:
-    some = examples(200, 3)
-    some = Examples(some.parts + 0.3 * examples(200, 3, signal=2).parts, some.gains)
-    weights = tune({"en": some}, NAMES)["en"].vector(NAMES).astype(np.float64)
-    scales = np.geomspace(0.1, 30, 60)
-
-    def best(direction: np.ndarray) -> float:
-        return max(expected_log_gain(scale * direction, some)[0] for scale in scales)
-
-    found = best(weights)
-    assert all(found >= best(other) - 1e-3 for other in (*np.eye(3), np.full(3, 1 / 3)))
-
-
 def test_parts_that_tell_nothing_are_mixed_equally() -> None:
     parts, gains = np.zeros((4, 5, 3), np.float32), np.full((4, 5), 0.5, np.float32)
     assert tune({"en": Examples(parts, gains)}, NAMES)["en"].weights == pytest.approx(dict.fromkeys(NAMES, 1 / 3))

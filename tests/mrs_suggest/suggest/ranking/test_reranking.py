@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -219,16 +217,3 @@ def test_a_missing_or_damaged_generator_is_refused(tmp_path: Path) -> None:
     (tmp_path / "generator" / "generator.json").unlink()
     with pytest.raises(InputError, match=r"generator/generator\.json: missing, and the ranker needs it"):
         Rankers(tmp_path, {"en": ranker.index})
-
-
-def test_answering_without_a_generator_loads_none_of_its_libraries() -> None:
-    code = (
-        "import sys\n"
-        "from mrs_suggest.common.hub.baselines import resolve_model\n"
-        "from mrs_suggest.suggest.suggester import Suggester\n"
-        "assert Suggester.load(resolve_model('sample-retriever')).suggest(['How are you?'], 'en')[0]\n"
-        "large = {'transformers', 'sentence_transformers', 'mrs_suggest.models.generation.generator'}\n"
-        "print(sorted(large & set(sys.modules)))\n"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "[]"

@@ -20,7 +20,7 @@ from safetensors.numpy import save_file
 from transformers import TrainerState
 from transformers.trainer_utils import SchedulerType
 
-from mrs_suggest.cli import models
+from mrs_suggest.cli.main import run_verb
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.common.hub.baselines import read_baselines
 from mrs_suggest.common.text.predictions import Prediction, write_predictions
@@ -454,7 +454,7 @@ def run(record: Record, tmp_path: Path) -> Path:
 def test_a_card_is_made_again_byte_for_byte(run: Path) -> None:
     before = (run / "README.md").read_bytes()
     (run / "README.md").unlink()
-    assert models.main(["card", str(run)]) == 0
+    assert run_verb("models", ["card", str(run)]) == 0
     assert (run / "README.md").read_bytes() == before
     assert sorted(path.name for path in run.iterdir()) == ["README.md", "predictions.es.tsv", "run.json"]
 
@@ -467,7 +467,7 @@ def test_predictions_of_another_run_are_refused(run: Path, command: str) -> None
     path.write_text(text.replace("Sí, claro.\tNo", "Sí.\tNo"), encoding="utf-8")
     assert path.read_text(encoding="utf-8") != text
     with pytest.raises(InputError, match="they belong to different runs"):
-        models.main([command, str(run), *(["--repo", "org/m", "--dry-run"] if command == "publish" else [])])
+        run_verb("models", [command, str(run), *(["--repo", "org/m", "--dry-run"] if command == "publish" else [])])
     assert (run / "README.md").read_bytes() == before
 
 
@@ -477,7 +477,7 @@ def test_a_damaged_record_is_named(run: Path) -> None:
         if text is not None:
             (run / "run.json").write_text(text)
         with pytest.raises(InputError, match=named):
-            models.main(["card", str(run)])
+            run_verb("models", ["card", str(run)])
         (run / "run.json").touch()
 
 
@@ -486,14 +486,14 @@ def test_a_record_of_an_older_release_is_named(run: Path) -> None:
     for gone in ("data", "arguments", "hardware", "plan"):
         (run / "run.json").write_text(json.dumps({k: v for k, v in record.items() if k != gone}), encoding="utf-8")
         with pytest.raises(InputError, match=f"'{gone}' is missing"):
-            models.main(["card", str(run)])
+            run_verb("models", ["card", str(run)])
 
 
 def test_a_dry_run_prints_files_and_card(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (run / "checkpoint-2").mkdir()
     (run / "checkpoint-2" / "x.bin").touch()
     save_file({"weight": np.zeros(1, np.float32)}, run / "model.safetensors")
-    assert models.main(["publish", str(run), "--repo", "org/m", "--dry-run"]) == 0
+    assert run_verb("models", ["publish", str(run), "--repo", "org/m", "--dry-run"]) == 0
     listed, _, card = capsys.readouterr().out.partition("\nREADME.md:\n\n")
     assert [line.split()[-1] for line in listed.partition("\n\nstays")[0].strip().splitlines()[1:]] == [
         "README.md",

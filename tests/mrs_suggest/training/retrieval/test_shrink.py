@@ -70,13 +70,13 @@ def test_a_small_copy_answers_alike(run: Path, tmp_path: Path, capsys: pytest.Ca
 
 def test_the_card_of_a_small_copy_is_made_again_byte_for_byte(run: Path, tmp_path: Path) -> None:
     """And shows no picture that stayed behind."""
-    from mrs_suggest.cli.models import main
+    from mrs_suggest.cli.main import run_verb
 
     shrink(run, tmp_path / "small")
     card = (tmp_path / "small" / "README.md").read_text(encoding="utf-8")
     assert "curves.png" not in card
     assert "fp16" in card
-    assert main(["card", str(tmp_path / "small")]) == 0
+    assert run_verb("models", ["card", str(tmp_path / "small")]) == 0
     assert (tmp_path / "small" / "README.md").read_text(encoding="utf-8") == card
 
 

@@ -39,6 +39,8 @@ def test_stretched_letters_are_three_or_more_of_one() -> None:
 @pytest.mark.parametrize(
     ("phrase", "text", "found"),
     [
+        ("died", "studied", None),
+        ("want [really to/to] die", "i want really to die", "want really to die"),
         ("my dad", "my dad", "my dad"),
         ("dad (my/your)", "dad your", "dad your"),
         ("dad my", "dad my dad", "dad my"),
@@ -93,6 +95,7 @@ def test_phrases_of_a_language_without_spaces(phrase: str, text: str, found: str
 
 
 def test_sides_are_at_most_eighty_characters_apart_in_one_sentence() -> None:
+    assert Phrases(["a & b & c"], {}).first("c x a x b") == "c x a x b"
     phrases = Phrases(["rent & owe"], {})
     for text in ("rent " + "x" * 78 + " owe", "owe " + "x" * 78 + " rent"):
         assert phrases.first(text) == text

@@ -1,0 +1,174 @@
+"""The word lists of the guard: sensitive messages are found, everyday ones are not, and unfit replies are named.
+
+`tests/guard_sheet.tsv` has messages of every language. `tests/guard_phrases.tsv` has everyday phrases with names, food,
+idioms and praise that look like something grave, and messages about harm that a cheerful reply would hurt.
+"""
+
+from __future__ import annotations
+
+import csv
+import random
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from mrs_datasets.prepared.prepared import open_prepared
+from mrs_suggest.common.errors import InputError
+from mrs_suggest.suggest.guard import EVERYDAY, REASONS, SENSITIVE
+from mrs_suggest.suggest.guard.guard import unfit
+from mrs_suggest.suggest.guard.lists import GuardData
+from mrs_suggest.suggest.guard.patterns import fold, spellings
+
+TESTS = Path(__file__).parents[3]
+LANGUAGES = ("de", "en", "es", "fr", "it", "ja", "nl", "pt", "ru", "sv")
+LEAST = 30  # everyday phrases of each language
+MOST_SILENCED = 0.03  # of the different lines of real chat, some of which are about a death, an illness or a divorce
+HARMS = {"self_harm", "exploitation", "extortion", "war"}
+
+every_language = pytest.mark.parametrize("language", LANGUAGES)
+
+
+@pytest.fixture(scope="module")
+def data() -> GuardData:
+    return GuardData()
+
+
+def rows_of(name: str) -> list[list[str]]:
+    with (TESTS / name).open(encoding="utf-8", newline="") as lines:
+        return list(csv.reader(lines, delimiter="\t", quoting=csv.QUOTE_NONE))[1:]
+
+
+@pytest.fixture(scope="module")
+def sheet() -> list[list[str]]:
+    return rows_of("guard_sheet.tsv")
+
+
+@pytest.fixture(scope="module")
+def phrases() -> list[list[str]]:
+    return rows_of("guard_phrases.tsv")
+
+
+def silenced(data: GuardData, language: str, texts: list[str]) -> dict[str, str]:
+    return {text: reason for text in texts if (reason := data[language].sensitive(text))}
+
+
+def test_every_language_has_lists_and_examples_of_every_reason(
+    data: GuardData, sheet: list[list[str]], phrases: list[list[str]]
+) -> None:
+    assert set(data) == set(data.prototypes) == set(LANGUAGES)
+    for language in data:
+        data[language].check()
+        assert set(data.prototypes[language]) == {*SENSITIVE, EVERYDAY}
+    assert set(SENSITIVE) == set(REASONS)
+    halves = Counter((language, half) for language, half, _, _ in sheet if half != "sample")
+    wished = {"build": 100, "held_out": 60, "earlier": 40}
+    assert halves == {(language, half): count for language in LANGUAGES for half, count in wished.items()}
+    counts = Counter((language, kind) for language, kind, _ in phrases)
+    assert set(counts) == {(language, kind) for language in LANGUAGES for kind in (EVERYDAY, *HARMS)}
+    assert min(counts[language, EVERYDAY] for language in LANGUAGES) >= LEAST
+
+
+@every_language
+def test_the_lists_find_the_build_half_and_let_idioms_pass(
+    data: GuardData, sheet: list[list[str]], language: str
+) -> None:
+    own = [(kind, message) for code, half, kind, message in sheet if (code, half) == (language, "build")]
+    missed = [message for kind, message in own if kind != EVERYDAY and data[language].sensitive(message) is None]
+    assert len(missed) <= 1, missed  # one cannot be told from everyday words: a swear word with asterisks
+    assert silenced(data, language, [message for kind, message in own if kind == EVERYDAY]) == {}
+
+
+@every_language
+def test_the_lists_let_everyday_messages_pass(
+    data: GuardData, sheet: list[list[str]], phrases: list[list[str]], language: str
+) -> None:
+    annotated = {message for code, half, _, message in sheet if (code, half) == (language, "sample")}
+    sample = open_prepared("sample")
+    texts = {text for split in ("validation", "test") for text in sample.load(language, split)["message"]} - annotated
+    own = [text for code, kind, text in phrases if (code, kind) == (language, EVERYDAY)]
+    assert silenced(data, language, [*sorted(texts), *own, *data.prototypes[language][EVERYDAY]]) == {}
+
+
+@every_language
+def test_the_lists_find_harm_with_its_reason(data: GuardData, phrases: list[list[str]], language: str) -> None:
+    own = {text: kind for code, kind, text in phrases if code == language and kind != EVERYDAY}
+    assert {text: data[language].sensitive(text) for text in own} == own
+
+
+@every_language
+def test_the_lists_silence_few_lines_of_real_chat(data: GuardData, shared_data: Path, language: str) -> None:
+    files = [
+        shared_data / folder / f"{language}.tsv" for folder in ("replies", "dialogues/persona", "dialogues/coffee")
+    ]
+    rows = [row for file in files if file.is_file() for row in file.read_text(encoding="utf-8").splitlines()]
+    texts = list(dict.fromkeys(text for row in rows for text in row.split("\t")[:2] if text.strip()))
+    found = silenced(data, language, texts)
+    assert len(found) <= MOST_SILENCED * len(texts), list(found)[:50]
+
+
+@every_language
+def test_any_text_is_read(data: GuardData, language: str) -> None:
+    generator = random.Random(language)
+    letters = "aаあéßİ\u0301\u200b\ud800'’`´()[]{}*&|\\.!?\n\t ＫkKﬁ👍🏽𝕜０9" + "".join(map(chr, range(32)))
+    for length in (0, 1, 2, 5, 40, 300) * 20:
+        text = "".join(generator.choices(letters, k=length))
+        assert data[language].sensitive(text) in (None, *SENSITIVE)
+        assert all(isinstance(part, str) for part in spellings(fold(text, accents=False)))
+
+
+@pytest.mark.parametrize(
+    ("language", "message", "reason"),
+    [
+        *(("en", f"{word} yourself", "self_harm") for word in ("KILL", "kill\u200b", "kill  ", "ｋｉｌｌ", "killl")),
+        ("en", "I was fired and I want to kill myself", "self_harm"),  # what hurts most is named first
+        ("en", "My phone died", None),
+        ("en", "My phone died when my dad died", "grief"),  # a harmless phrase hides only itself
+        ("en", "my dad diiiied", "grief"),
+        ("en", "coooool, byeee", None),
+        ("es", "mi papá murió", "grief"),
+        ("es", "mi papa murio", "grief"),
+        ("de", "mein mann schlagt mich", "abuse"),
+        ("de", "Mein Mann schlägt mich", "abuse"),
+        ("en", "she beat me at chess", None),
+        ("en", "the court is free at six", None),
+        ("en", "mum lost her glasses again", None),
+        ("en", "my dad and I " * 1000 + "went home", None),
+    ],
+)
+def test_messages(data: GuardData, language: str, message: str, reason: str | None) -> None:
+    assert data[language].sensitive(message) == reason
+
+
+@pytest.mark.parametrize(
+    ("language", "reply", "reason"),
+    [
+        ("de", "Du Idiot", "slur"),
+        ("en", "What a spic", "slur"),
+        ("en", "A spicy curry!", None),
+        ("en", "You pricks", "slur"),
+        ("en", "The hedge is prickly.", None),
+        ("fr", "Je connais un bon plombier.", None),
+        ("es", "A las nueve y media.", "date"),
+        ("ru", "В пятницу.", "date"),
+        ("ja", "三時に行くね", "date"),
+        ("it", "Sono a Milano", "place"),
+        ("sv", "Storgatan 5", "private_data"),
+        ("nl", "Bel 06 12345678", "private_data"),
+        ("pt", "Vê em www.exemplo.com.br", "link"),
+        ("en", "Sounds good, see you soon!", None),
+        ("en", "I may come later.", None),
+        ("en", "@anna knows", "private_data"),
+        ("en", "In 2019", "date"),
+        ("en", "10 minutes!", None),
+    ],
+)
+def test_unfit_replies(data: GuardData, language: str, reply: str, reason: str | None) -> None:
+    assert unfit(reply, "?", data[language]) == reason
+
+
+def test_a_file_of_an_unknown_language_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "prototypes").mkdir()
+    (tmp_path / "prototypes" / "xx-no.yaml").write_text("grief: [a]\n")
+    with pytest.raises(InputError, match="name it LANG.yaml"):
+        GuardData(tmp_path)
