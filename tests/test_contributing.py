@@ -46,7 +46,7 @@ def test_files_and_functions_stay_small(repository: Path) -> None:
 
 
 # Processor time, not a speed: a regular expression that backtracks would need minutes.
-BACKTRACKING = "tests/mrs_datasets/builders/reddit/cleaning/test_clean.py"
+BACKTRACKING = "tests/mrs_datasets/builders/reddit/test_clean.py"
 CLOCKS = {"perf_counter", "monotonic", "time", "process_time"}
 
 

@@ -26,9 +26,9 @@ from mrs_datasets.builders.pipeline.work_folder import (
     work_place,
     writing,
 )
-from mrs_datasets.builders.reddit.funnel import MARKER, PAGE, funnel_page
+from mrs_datasets.builders.reddit.plan import PAGE, funnel_page
 from mrs_datasets.prepared.prepared import PreparedData, downloaded, open_prepared
-from mrs_datasets.prepared.report import PassEntry, PreparedReport
+from mrs_datasets.prepared.report import REPORT, PassEntry, PreparedReport
 from mrs_datasets.prepared.rewriting import write_report
 from mrs_datasets.prepared.soundness import require_values, row_of
 from mrs_suggest.common.errors import InputError
@@ -191,7 +191,7 @@ def run_passes(
         if place.is_dir():
             WorkFolder(place, identity_of(passes), True, False, done_again(passes)).remove()
         return whole
-    require_free(out, overwrite, MARKER)
+    require_free(out, overwrite, REPORT)
     work = WorkFolder(place, identity_of(passes), resume, overwrite, done_again(passes))
     report = apply_passes(data, passes, out, work, cache, overwrite)
     work.remove()
@@ -219,11 +219,11 @@ def apply_passes(
             work.forget(each.name)
         folder = work.stage(each.name)
         work.finish(each.name, SOURCE, source)
-        if last or not same or not (target / MARKER).is_file():
+        if last or not same or not (target / REPORT).is_file():
             shards = each.shards(data, folder, cache or work.scratch / ANSWERS)
             counts = run_stage(work, each.name, shards, Workers(1), " texts", scale=True)
             remove_leftovers(target, "partial")
-            with atomic_target(target, overwrite or not last, MARKER, RESUME) as place, writing(target):
+            with atomic_target(target, overwrite or not last, REPORT, RESUME) as place, writing(target):
                 report, entry = each.write(data, shards, counts, place)
                 entry["about"] |= {"identity": each.identity(), **source}
                 _note(report, entry, place, data)
@@ -266,7 +266,7 @@ def _source(data: PreparedData) -> str:
 def _whole_already(out: Location, data: PreparedData, passes: Sequence[FolderPass]) -> PreparedReport | None:
     """The report at `out`, if it is of these very passes, which were interrupted after their last step."""
     try:
-        report: PreparedReport = json.loads((out / MARKER).read_text(encoding="utf-8"))
+        report: PreparedReport = json.loads((out / REPORT).read_text(encoding="utf-8"))
         ours = report["passes"][len(data.report().get("passes", [])) :]
         return report if same_passes(ours, passes) and ours[0]["about"][SOURCE] == _source(data) else None
     except (OSError, ValueError, LookupError, TypeError):

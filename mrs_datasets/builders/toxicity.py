@@ -14,9 +14,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from mrs_datasets.builders.passes import OF_WRITING, Rows, cached_answers, ranges
-from mrs_datasets.builders.pipeline.checked_files import damaged, read_array, write_array
-from mrs_datasets.builders.pipeline.stages import Advance, Shard, ShardCounts
-from mrs_datasets.builders.reddit.cleaning.masks import mask
+from mrs_datasets.builders.pipeline.stages import Advance, Shard, ShardCounts, damaged, read_array, write_array
+from mrs_datasets.builders.reddit.masks import mask
 from mrs_datasets.prepared.pass_tables import REJECTS
 from mrs_datasets.prepared.prepared import PreparedData
 from mrs_datasets.prepared.report import PassEntry, PreparedReport

@@ -18,8 +18,16 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from mrs_datasets.builders.passes import Rows, cached_answers, ranges
-from mrs_datasets.builders.pipeline.checked_files import damaged, read_batches, write_batches
-from mrs_datasets.builders.pipeline.stages import Advance, Shard, ShardCounts, name_and_bytes, summed
+from mrs_datasets.builders.pipeline.stages import (
+    Advance,
+    Shard,
+    ShardCounts,
+    damaged,
+    name_and_bytes,
+    read_batches,
+    summed,
+    write_batches,
+)
 from mrs_datasets.prepared.prepared import PreparedData
 from mrs_datasets.prepared.report import PassEntry, PreparedReport
 from mrs_datasets.prepared.rewriting import rewrite

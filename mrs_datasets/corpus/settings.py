@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from mrs_datasets.corpus.lines import LineRules
-from mrs_datasets.texts.text_files import require_text
+from mrs_datasets.texts.text_sources import require_text
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.common.io.storage import Location
 

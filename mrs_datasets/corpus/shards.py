@@ -7,23 +7,23 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, TypedDict
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
-from mrs_datasets.builders.pipeline.checked_files import (
+from mrs_datasets.builders.pipeline.stages import (
+    Advance,
+    ShardCounts,
     read_batches,
     read_codes,
     whole_file,
     write_array,
     write_batches,
 )
-from mrs_datasets.builders.pipeline.stages import Advance
 from mrs_datasets.builders.pipeline.work_folder import writing
-from mrs_datasets.builders.reddit.cleaning.language import LOW_SCORE, UNKNOWN_LANGUAGE
-from mrs_datasets.builders.reddit.cleaning.near_duplicates import Arrival, repeated
+from mrs_datasets.builders.reddit.duplicates import repeated
+from mrs_datasets.builders.reddit.plan import LOW_SCORE, UNKNOWN_LANGUAGE
 from mrs_datasets.corpus.lines import LineRules, clean_lines, line_keys
 from mrs_datasets.corpus.ngrams import CharacterModel
 from mrs_datasets.corpus.settings import IdentifierFile
@@ -42,25 +42,7 @@ NO_PERPLEXITY = -1.0  # of a language without a model
 REFERENCE_CHARACTERS = 10_000_000  # ours: 1 GB of memory
 
 
-class CleanCounts(TypedDict):
-    """Counts of a shard of the stage `clean`; `sha256`: of the file."""
-
-    sha256: str
-    lines: int
-    dropped: dict[str, int]
-    repairs: dict[str, int]
-    kept: int
-
-
-class ScoreCounts(TypedDict):
-    """Counts of a shard of the stage `score`; `languages`: of the lines in another one."""
-
-    dropped: dict[str, int]
-    languages: dict[str, int]
-    kept: int
-
-
-def clean_shard(path: Location, target: Location, rules: LineRules, advance: Advance) -> CleanCounts:
+def clean_shard(path: Location, target: Location, rules: LineRules, advance: Advance) -> ShardCounts:
     """Normalise the lines of a file, and write those that stay, with their keys.
 
     Raises:
@@ -102,7 +84,7 @@ def _batches(path: Location, advance: Advance = lambda _: None, digest: Any = No
 def duplicates_shard(cleaned: Sequence[Location], target: Location, lines: int, advance: Advance) -> dict[str, int]:
     """Write which lines of a language's files, one after the other, repeat an earlier one: (lines,) bytes, 1 if so.
 
-    Memory: 1 byte per line, and what `near_duplicates.PART_PAIRS` take. Temporary disk space: 16 bytes per line, and
+    Memory: 1 byte per line, and what `duplicates.PART_PAIRS` take. Temporary disk space: 16 bytes per line, and
     16 more if there is more than one part.
 
     Raises:
@@ -122,7 +104,7 @@ def duplicates_shard(cleaned: Sequence[Location], target: Location, lines: int, 
                         done += batch.num_rows
             mapped = np.memmap(path, np.uint64, "r", shape=(lines, 2))
             with writing(target):
-                for rows, opens in repeated(mapped[:, 0], Arrival(mapped[:, 1], mapped[:, 1]), folder=path.parent):
+                for rows, opens in repeated(mapped[:, 0], (mapped[:, 1], mapped[:, 1]), folder=path.parent):
                     codes[rows[~opens]] = 1
             del mapped
     write_array(target, codes)
@@ -180,7 +162,7 @@ def score_shard(
     min_score: float,
     model: Path | None,
     advance: Advance,
-) -> ScoreCounts:
+) -> ShardCounts:
     """Drop the duplicates and the lines in another language, and write the others with their perplexities.
 
     Args:
@@ -247,9 +229,3 @@ def _perplexities(model: Path | None, texts: Sequence[str]) -> pa.Array:
 def _model(path: Path) -> CharacterModel:
     """The model, loaded once per process, not for every file."""
     return CharacterModel.load(path)
-
-
-def perplexities_of(scored: Sequence[Location]) -> NDArray[np.float64]:
-    """(n,) the perplexities of all lines of these files."""
-    parts = [batch["perplexity"].to_numpy() for path in scored for batch in read_batches(path, ["perplexity"])]
-    return np.concatenate([np.empty(0), *parts])

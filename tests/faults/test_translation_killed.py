@@ -18,10 +18,11 @@ pytestmark = pytest.mark.faults
 # A call is logged before it is answered; so those that a kill cut off are known.
 COMMAND = """
 import os, signal, sys
-from mrs_datasets.builders import dictionary, translation
+from mrs_datasets.builders import translation
+from mrs_datasets.texts import dictionary_texts
 log, killed = sys.argv.pop(1), int(sys.argv.pop(1))
 translation.BLOCK = 16
-plain = dictionary.DictionaryTranslator.translate
+plain = dictionary_texts.DictionaryTranslator.translate
 calls = 0
 
 def translate(self, texts, source, target):
@@ -36,7 +37,7 @@ def translate(self, texts, source, target):
         os.kill(os.getpid(), signal.SIGKILL)
     return found
 
-dictionary.DictionaryTranslator.translate = translate
+dictionary_texts.DictionaryTranslator.translate = translate
 from mrs_suggest.cli.main import main
 sys.exit(main(sys.argv[1:]))
 """

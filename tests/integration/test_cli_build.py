@@ -14,8 +14,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from mrs_datasets.builders.reddit.cleaning import filter as rules
-from mrs_datasets.builders.reddit.cleaning.filter import BOT_NAMES
+from mrs_datasets.builders.reddit.months import BOT
+from mrs_datasets.builders.reddit.read import BOT_NAMES, ReadCounts, read_comments
 from mrs_datasets.prepared.prepared import open_prepared
 from mrs_datasets.prepared.schema import SPLITS
 from mrs_datasets.synthetic.threads import BOT_BODY, NAMES
@@ -82,7 +82,7 @@ def test_the_counts_are_those_of_the_generator(built, dumps: Path, profile: str)
         rejected.update(facts["rejected"])
     assert (read["in"], read["dropped"]) == (2 * COMMENTS, rejected)
     assert (kept["dropped"], kept["out"]) == (expected["dropped"], expected["kept"])
-    assert (rules.BOT in kept["dropped"]) == (profile == "clean")
+    assert (BOT in kept["dropped"]) == (profile == "clean")
     unmatched = expected["unmatched"]
     assert joined["out"] == expected["pairs"]
     assert joined["dropped"] == {
@@ -181,10 +181,10 @@ def test_clean_has_no_bot_no_address_and_no_name(built) -> None:
 
 def test_no_thread_is_in_two_splits_of_clean(built, dumps: Path) -> None:
     """Every pair is found again in the dumps by its texts; one thread may have one split only."""
-    from mrs_datasets.builders.reddit.cleaning.clean import ALL, clean_pairs
-    from mrs_datasets.builders.reddit.read import read_comments
+    from mrs_datasets.builders.reddit.clean import ALL, clean_pairs
 
-    rows = [row for path in sorted(dumps.glob("RC_*")) for batch in read_comments(path) for row in batch.to_pylist()]
+    batches = (batch for path in sorted(dumps.glob("RC_*")) for batch in read_comments(path, ReadCounts()))
+    rows = [row for batch in batches for row in batch.to_pylist()]
     bodies = {row["id"]: row["body"] for row in rows}
     answers = [row for row in rows if row["parent_id"].removeprefix("t1_") in bodies]
     raw = pa.table(

@@ -50,7 +50,7 @@ def local(mrs, dumps: Path, lid_model: Path, tmp_path_factory: pytest.TempPathFa
 def session() -> Iterator[None]:
     """A session of this process, which all builds use: Spark takes seconds to start."""
     require_spark()
-    from mrs_datasets.builders.spark.engine import SparkEngine
+    from mrs_datasets.builders.pipeline.spark import SparkEngine
 
     settings = dict(entry.split("=") for entry in SETTINGS)
     with SparkEngine("local[2,4]", settings) as engine:

@@ -57,7 +57,7 @@ def test_a_corpus_in_s3_is_the_local_one(
             main(command)
     type(s3.files).clear_instance_cache()  # it is bound to the method that fails
     assert any("clean/" in path for path in s3.below("corpora/.one.build"))
-    monkeypatch.setattr("mrs_datasets.corpus.stages.clean_shard", lambda *_: 1 / 0)  # finished files are not read again
+    monkeypatch.setattr("mrs_datasets.corpus.build.clean_shard", lambda *_: 1 / 0)  # finished files are not read again
     main([*command, "--resume"])
     assert s3.contents("corpora") == {f"one/{name}": data for name, data in corpus.items()}
     assert leftovers(tmp_path / "scratch") == []

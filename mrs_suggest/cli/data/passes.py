@@ -259,7 +259,7 @@ def _translators(options: argparse.Namespace, targets: list[str]) -> dict[str, T
 
 
 def _translator(name: str, options: argparse.Namespace) -> Translator:
-    from mrs_datasets.builders.dictionary import PREFIX, DictionaryTranslator
+    from mrs_datasets.texts.dictionary_texts import PREFIX, DictionaryTranslator
 
     if name.startswith(PREFIX):
         return DictionaryTranslator(Path(name.removeprefix(PREFIX)))

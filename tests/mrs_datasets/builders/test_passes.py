@@ -16,8 +16,7 @@ import pytest
 
 from mrs_datasets.builders import passes as running
 from mrs_datasets.builders.passes import Rows, ranges, run_passes
-from mrs_datasets.builders.pipeline.checked_files import read_codes, write_array
-from mrs_datasets.builders.pipeline.stages import Advance, Shard, ShardCounts
+from mrs_datasets.builders.pipeline.stages import Advance, Shard, ShardCounts, read_codes, write_array
 from mrs_datasets.prepared.prepare import prepare_mrs
 from mrs_datasets.prepared.prepared import PreparedData, open_prepared
 from mrs_datasets.prepared.report import PassEntry, PreparedReport
@@ -65,7 +64,7 @@ class Without:
             found = []
             for rows, shard in zip(ranges(data, [("es", "train"), ("es", "test")]), shards, strict=True):
                 if rows.split == split:
-                    codes = read_codes(shard.output, rows.count, "rows")
+                    codes = read_codes(shard.output, rows.count)
                     found.append(rows.read().filter(pa.array(codes == 0)))
             return found
 

@@ -18,7 +18,6 @@ from hypothesis import strategies as st
 
 from mrs_datasets.builders import passes as running
 from mrs_datasets.builders import translation as module
-from mrs_datasets.builders.dictionary import DictionaryTranslator
 from mrs_datasets.builders.passes import Rows, run_passes
 from mrs_datasets.builders.translation import (
     CODE,
@@ -36,6 +35,7 @@ from mrs_datasets.check.check import check
 from mrs_datasets.prepared.prepare import prepare_mrs
 from mrs_datasets.prepared.prepared import open_prepared
 from mrs_datasets.prepared.schema import RESPONSE_SCHEMA
+from mrs_datasets.texts.dictionary_texts import DictionaryTranslator
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.common.io.text_cache import TextCache
 from mrs_suggest.common.text.text_services import ServiceFacts

@@ -15,10 +15,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mrs_datasets.builders.pipeline.checked_files import read_codes
-from mrs_datasets.builders.reddit.cleaning import near_duplicates
+from mrs_datasets.builders.pipeline.stages import read_codes
+from mrs_datasets.builders.reddit import duplicates
 from mrs_datasets.corpus import build as build_module
-from mrs_datasets.corpus import stages as stages_module
 from mrs_datasets.corpus.build import build_corpus
 from mrs_datasets.corpus.lines import LineRules, line_keys
 from mrs_datasets.corpus.settings import Corpus, CorpusSettings, IdentifierFile, Source
@@ -79,7 +78,7 @@ def test_interrupted_in_a_stage(
     calls = dict.fromkeys(("model_shard", "clean_shard", "duplicates_shard", "score_shard"), 0)
 
     def counted(name: str, stop: int) -> Callable[..., Any]:
-        work = getattr(stages_module, name)
+        work = getattr(build_module, name)
 
         def shard(*arguments: Any) -> Any:
             calls[name] += 1
@@ -90,7 +89,7 @@ def test_interrupted_in_a_stage(
         return shard
 
     with monkeypatch.context() as patch:
-        patch.setattr(stages_module, place, counted(place, call))
+        patch.setattr(build_module, place, counted(place, call))
         with pytest.raises(KeyboardInterrupt):
             build_corpus(corpus, settings, tmp_path / "out")
     assert not (tmp_path / "out").exists()
@@ -98,7 +97,7 @@ def test_interrupted_in_a_stage(
         build_corpus(corpus, settings, tmp_path / "out")
     calls[place] = 0
     with monkeypatch.context() as patch:
-        patch.setattr(stages_module, place, counted(place, 99))
+        patch.setattr(build_module, place, counted(place, 99))
         build_corpus(corpus, settings, tmp_path / "out", resume=True)
     shards = {"model_shard": 2, "clean_shard": 3, "duplicates_shard": 2, "score_shard": 3}[place]
     assert calls[place] == shards - call + 1, "what was done is not done again"
@@ -120,7 +119,7 @@ def test_interrupted_while_writing_and_after(
         with pytest.raises(KeyboardInterrupt):
             build_corpus(corpus, settings, tmp_path / "out", resume=True)
     assert contents(tmp_path / "out") == uninterrupted
-    monkeypatch.setattr(stages_module, "clean_shard", stop)
+    monkeypatch.setattr(build_module, "clean_shard", stop)
     report = build_corpus(corpus, settings, tmp_path / "out", resume=True)
     assert report == json.loads(uninterrupted["corpus.json"])
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
@@ -144,7 +143,7 @@ def test_resuming_with_other_settings(
         build_corpus(corpus, replace(settings, min_language_score=0.5), tmp_path / "out", resume=True)
     with pytest.raises(InputError, match="was begun with other texts"):
         build_corpus(replace(corpus, sources=corpus.sources[:2]), settings, tmp_path / "out", resume=True)
-    monkeypatch.setattr(stages_module, "score_shard", stop)  # what is kept is decided last
+    monkeypatch.setattr(build_module, "score_shard", stop)  # what is kept is decided last
     build_corpus(corpus, replace(settings, keep=("tail",)), tmp_path / "out", resume=True)
     assert list(lines_of(tmp_path / "out" / "en")) == ["tail"]
 
@@ -189,8 +188,8 @@ def test_the_first_of_equal_lines_stays(lines: list[str]) -> None:
     keys = line_keys(lines).tolist()
     expected = [keys.index(key) < number for number, key in enumerate(keys)]
     with tempfile.TemporaryDirectory() as name, pytest.MonkeyPatch.context() as patch:
-        patch.setattr(near_duplicates, "PART_PAIRS", 4)  # several parts, several reads
-        patch.setattr(near_duplicates, "SCAN_PAIRS", 3)
+        patch.setattr(duplicates, "PART_PAIRS", 4)  # several parts, several reads
+        patch.setattr(duplicates, "SCAN_PAIRS", 3)
         folder = Path(name)
         cleaned = []
         for number, part in enumerate((lines[:7], lines[7:])):
