@@ -104,10 +104,7 @@ def cached_answers(
     advance: Advance,
 ) -> dict[str, Answer]:
     """The answers to distinct texts, `at_once` at a time: new ones are in the cache before the next are asked for.
-
-    Args:
-        units: by which `advance` is called in all.
-    """
+    `advance` is called by `units` in total."""
     found: dict[str, Answer] = {}
     done = 0
     for first in range(0, len(texts), at_once):
@@ -127,29 +124,20 @@ def cached_answers(
 
 
 class FolderPass(Protocol):
-    """One pass: `ToxicityPass` or `TranslationPass`."""
+    """One pass: `ToxicityPass` or `TranslationPass`; `name` is that of its stage and its entry in the report."""
 
     @property
-    def name(self) -> str:
-        """Of its stage, its folder of finished shards and its entry in the report."""
+    def name(self) -> str: ...
 
     def identity(self) -> dict[str, object]:
         """Models with their versions, and settings, on which its finished shards depend, as plain JSON. Settings under
         the key `OF_WRITING`, such as a threshold, affect only `write`: shards stay if nothing else differs."""
 
     def require(self, data: PreparedData) -> None:
-        """Refuse data that it cannot process, before any work is done.
-
-        Raises:
-            InputError: the problem, and what to do.
-        """
+        """Refuse data that it cannot process, by an InputError, before any work is done."""
 
     def shards(self, data: PreparedData, folder: Location, cache: Path) -> list[Shard]:
-        """Its work in pieces, each of which writes one file into `folder`.
-
-        Args:
-            cache: for `mrs_suggest.common.io.text_cache.TextCache`, on the local disk.
-        """
+        """Its work in pieces, each of which writes one file into `folder`; `cache` is for a `TextCache`."""
 
     def write(
         self, data: PreparedData, shards: Sequence[Shard], counts: Sequence[ShardCounts], target: Path

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
+import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -128,8 +129,11 @@ class TranslationPass:
         found = []
         for target, translator in self.translators.items():
             for config, columns in parts.items():
-                there = ranges(data, [(config, TRAIN)])
-                for rows in _first(there, self.pairs) if columns == PAIR_COLUMNS and self.pairs else there:
+                left = self.pairs if columns == PAIR_COLUMNS and self.pairs else sys.maxsize
+                for rows in ranges(data, [(config, TRAIN)]):
+                    if left <= 0:
+                        break
+                    rows, left = replace(rows, count=min(rows.count, left)), left - rows.count
                     output = folder / f"{target}.{rows.name}.arrow"
                     work = Translation(rows, columns, self.source, target, translator, self.identifier, output, cache)
                     found.append(Shard(f"{target}.{rows.name}", rows.count, output, work))
@@ -209,11 +213,7 @@ class TranslationPass:
 
 
 def require_targets(source: str, targets: Sequence[str]) -> None:
-    """Refuse what is not a language, comes twice, or is the language that is translated.
-
-    Raises:
-        InputError: the sentence names it.
-    """
+    """Refuse, by an InputError, what is not a language, comes twice, or is the language that is translated."""
     require_any_language(source, "--from")
     for number, target in enumerate(targets):
         require_any_language(target, "--to")
@@ -265,11 +265,7 @@ class Translation:
         return pa.schema([*((name, pa.string()) for name in self.columns), (CODE, pa.uint8())])
 
     def read(self) -> pa.Table:
-        """What it wrote.
-
-        Raises:
-            InputError: the file is damaged.
-        """
+        """What it wrote; InputError if the file is damaged."""
         table = pa.Table.from_batches(read_batches(self.output, self.schema.names), self.schema)
         if table.num_rows != self.rows.count:
             raise damaged(self.output, f"it has {table.num_rows:,} rows, not {self.rows.count:,}")
@@ -313,11 +309,8 @@ def outcomes(
     source: str,
     target: str,
 ) -> dict[str, int]:
-    """What became of each text: text -> one of `KEPT`, `NONE`, `TOO_LONG`, `COPY`, `OTHER_LANGUAGE`.
-
-    The language is another one if the identifier is surer of that than of MRS's own threshold
-    (`mrs_suggest.common.text.language_id.is_other_language`); a language that it does not know is not checked.
-    """
+    """The outcome of each text: `KEPT`, `NONE`, `TOO_LONG`, `COPY` or `OTHER_LANGUAGE` (see `is_other_language`; a
+    language that the identifier does not know is not checked)."""
     found = dict.fromkeys(translations, KEPT)
     empty = [text for text, translation in translations.items() if is_blank(translation)]
     for text, fits in zip(empty, translator.fits(empty, source, target) if empty else [], strict=True):
@@ -339,22 +332,21 @@ def outcomes(
 
 
 def merged(own: pa.Table | None, replies: Iterable[tuple[str, float | None]]) -> pa.Table:
-    """The set of a language followed by the translated replies that it lacks; each once, in their order.
+    """The set of a language (or None) followed by the translated replies that it lacks; each once, in their order.
 
     A translated reply has no `count`, since it was never given. Its `log_prob` is that of a reply that was not seen, by
     the add-one smoothing of the set (`mrs_datasets.prepared.responses.response_table`), or null if the set does not
     have counts with probabilities; so with a language-model score it does not outrank a reply that people gave. If the
-    language has no set, it is that of the replies it translates, together.
-
-    Args:
-        own: with `RESPONSE_SCHEMA`; None: the language has no set.
-        replies: translations with the `log_prob` of what they translate, in the order of the other set.
+    language has no set, it is that of the replies it translates, together, which are given with the translations.
     """
     have = set() if own is None else set(own["reply"].to_pylist())
     new: dict[str, float | None] = {}
     for reply, log_prob in replies:
-        if reply not in have:
-            new[reply] = _sum(new[reply], log_prob) if reply in new else log_prob
+        if reply in new:
+            known = new[reply]
+            new[reply] = None if known is None or log_prob is None else float(np.logaddexp(known, log_prob))
+        elif reply not in have:
+            new[reply] = log_prob
     if own is not None:
         new = dict.fromkeys(new, unseen(own))
     columns = [
@@ -379,18 +371,6 @@ def unseen(table: pa.Table) -> float | None:
     if not counted.num_rows:
         return None
     return float(counted["log_prob"][0].as_py() - math.log(counted["count"][0].as_py() + 1))
-
-
-def _sum(one: float | None, other: float | None) -> float | None:
-    return None if one is None or other is None else float(np.logaddexp(one, other))
-
-
-def _first(there: Sequence[Rows], most: int) -> Iterator[Rows]:
-    """The first rows of ranges."""
-    for rows in there:
-        if most > 0:
-            yield replace(rows, count=min(rows.count, most))
-        most -= rows.count
 
 
 def _counted(total: Counter[str]) -> dict[str, int]:

@@ -80,13 +80,11 @@ def build_corpus(
     else:
         require_writable(out)
     identity = json.loads(json.dumps(_identity(corpus, settings)))
-    place = work_place(out)
     if resume and (report := _whole_already(out, identity, settings)):
-        remove_finished(place)
-        remove_leftovers(out, "partial", "old")
+        remove_finished(out)
         return report
     require_free(out, overwrite, REPORT)
-    work = WorkFolder(place, identity, resume, overwrite)
+    work = WorkFolder(work_place(out), identity, resume, overwrite)
     if not isinstance(out, Path):
         out = replace(out, scratch=work.scratch)
     with Workers(workers) as engine:

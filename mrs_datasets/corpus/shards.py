@@ -43,11 +43,7 @@ REFERENCE_CHARACTERS = 10_000_000  # ours: 1 GB of memory
 
 
 def clean_shard(path: Location, target: Location, rules: LineRules, advance: Advance) -> ShardCounts:
-    """Normalise the lines of a file, and write those that stay, with their keys.
-
-    Raises:
-        InputError: the file is missing or damaged, or the disk reports an error.
-    """
+    """Normalise the lines of a file, and write those that stay, with their keys."""
     dropped: Counter[str] = Counter()
     repairs: Counter[str] = Counter()
     lines = kept = 0
@@ -86,9 +82,6 @@ def duplicates_shard(cleaned: Sequence[Location], target: Location, lines: int, 
 
     Memory: 1 byte per line, and what `duplicates.PART_PAIRS` take. Temporary disk space: 16 bytes per line, and
     16 more if there is more than one part.
-
-    Raises:
-        InputError: a file is damaged, or the disk reports an error.
     """
     codes = np.zeros(lines, dtype=np.uint8)
     with local_file(target, "keys") as path:
@@ -115,11 +108,7 @@ def duplicates_shard(cleaned: Sequence[Location], target: Location, lines: int, 
 def model_shard(
     references: Sequence[Location], target: Location, rules: LineRules, language: str, advance: Advance
 ) -> dict[str, Any]:
-    """Train the model of a language, and write it.
-
-    Raises:
-        InputError: a reference cannot be read, or none of its lines stays.
-    """
+    """Train the model of a language, and write it; InputError if no line of its references stays."""
     texts, step = reference_lines(references, rules, REFERENCE_CHARACTERS, advance)
     if not texts:
         raise InputError(f"--reference {language}={references[0]}: has no line that stays; pass another text.")
@@ -168,9 +157,6 @@ def score_shard(
     Args:
         codes: the file of the language's duplicates, its number of lines, and which of them is this file's first.
         min_score: a language counts if its probability is above.
-
-    Raises:
-        InputError: a file is damaged, or the disk reports an error.
     """
     dropped: Counter[str] = Counter()
     others: Counter[str] = Counter()

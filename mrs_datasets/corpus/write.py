@@ -90,9 +90,6 @@ def write_language(
     Returns:
         Facts: `dropped` with its reasons, `kept`, `files`; with a model also `thirds` (lines of each, before any is
         left out) and `perplexity` (mean, quantiles and the bounds of head and middle).
-
-    Raises:
-        InputError: a file is damaged.
     """
     parts = [batch["perplexity"].to_numpy() for path in scored for batch in read_batches(path, ["perplexity"])]
     perplexities = np.concatenate([np.empty(0), *parts])

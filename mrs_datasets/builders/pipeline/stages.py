@@ -59,10 +59,6 @@ class Shard:
     work: Callable[[Advance], ShardCounts]
     second: Location | None = None
 
-    def is_whole(self) -> bool:
-        """Whether its outputs exist."""
-        return self.output.exists() and (self.second is None or self.second.exists())
-
 
 class Engine(Protocol):
     """Processes the shards of a stage: `Workers` on one machine, or `SparkEngine` on a cluster."""
@@ -91,11 +87,11 @@ def run_stage(
     Raises:
         InputError: as `Engine.do`; finished shards are kept.
     """
-    found: dict[str, ShardCounts] = {
-        shard.name: noted
-        for shard in shards
-        if shard.is_whole() and (noted := work.done(stage, shard.name)) is not None
-    }
+    found: dict[str, ShardCounts] = {}
+    for shard in shards:
+        whole = shard.output.exists() and (shard.second is None or shard.second.exists())
+        if whole and (noted := work.done(stage, shard.name)) is not None:
+            found[shard.name] = noted
     left = [shard for shard in shards if shard.name not in found]
     done = sum(shard.size for shard in shards if shard.name in found)
     total = sum(shard.size for shard in shards)
@@ -257,15 +253,12 @@ def summed(counts: Iterable[Mapping[str, int]]) -> Counter[str]:
 
 
 # --- Files between the stages ---------------------------------------------------------------------------------------
+# All of them raise InputError: the disk reports an error, or the file is damaged.
 
 
 @contextmanager
 def whole_file(path: Location) -> Iterator[Path]:
-    """A temporary local path, which becomes `path` when the block ends without an error.
-
-    Raises:
-        InputError: the disk reports an error.
-    """
+    """A temporary local path, which becomes `path` when the block ends without an error."""
     with writing(path), local_file(path) as temporary:
         yield temporary
         publish(temporary, path)
@@ -277,11 +270,7 @@ def damaged(path: Location, reason: str) -> InputError:
 
 
 def write_batches(path: Location, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> None:
-    """Write batches as they come, each column with its checksum; the file appears whole.
-
-    Raises:
-        InputError: the disk reports an error.
-    """
+    """Write batches as they come, each column with its checksum; the file appears whole."""
     options = pa.ipc.IpcWriteOptions(compression="zstd")
     with whole_file(path) as temporary:
         sink = pa.OSFile(str(temporary), "wb")
@@ -291,11 +280,7 @@ def write_batches(path: Location, schema: pa.Schema, batches: Iterable[pa.Record
 
 
 def read_batches(path: Location, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-    """Yield these columns of all batches in their order, one batch in memory at a time.
-
-    Raises:
-        InputError: the file is damaged.
-    """
+    """Yield these columns of all batches in their order, one batch in memory at a time."""
     with _reading(path), open_arrow(path) as source:
         reader = _reader_of(source, columns)
         for number in range(reader.num_record_batches):
@@ -303,11 +288,7 @@ def read_batches(path: Location, columns: Sequence[str]) -> Iterator[pa.RecordBa
 
 
 def read_pairs(path: Location, language: str, columns: Sequence[str]) -> tuple[pa.Table, int]:
-    """The rows of a language in a file ordered by `language`, and the number of the first of them in the file.
-
-    Raises:
-        InputError: the file is damaged.
-    """
+    """The rows of a language in a file ordered by `language`, and the number of the first of them in the file."""
     with _reading(path), open_arrow(path) as source:
         languages = _reader_of(source, ["language"])
         before, numbers = 0, []  # rows before the batches that may have the language, and these batches
@@ -344,17 +325,13 @@ def _reader_of(source: pa.NativeFile, columns: Sequence[str]) -> pa.RecordBatchF
 def write_checked(
     writer: pa.RecordBatchFileWriter, batch: pa.RecordBatch, metadata: Mapping[str, bytes] | None = None
 ) -> None:
-    """Write a batch with a checksum of each column in its metadata, besides other metadata."""
+    """Write a batch with a checksum of each column in its metadata, in addition to other metadata."""
     checksums = {name: column_checksum(column) for name, column in zip(batch.schema.names, batch.columns, strict=True)}
     writer.write_batch(batch, custom_metadata={**checksums, **(metadata or {})})
 
 
 def read_checked(reader: pa.RecordBatchFileReader, number: int) -> pa.RecordBatch:
-    """A batch, after comparing its checksums.
-
-    Raises:
-        pa.ArrowInvalid: it is damaged.
-    """
+    """A batch, after comparing its checksums; ArrowInvalid if it is damaged."""
     batch, checksums = reader.get_batch_with_custom_metadata(number)
     batch.validate(full=True)  # first: a broken offset would crash the process later
     for name, column in zip(batch.schema.names, batch.columns, strict=True):
@@ -364,11 +341,7 @@ def read_checked(reader: pa.RecordBatchFileReader, number: int) -> pa.RecordBatc
 
 
 def column_checksum(column: pa.Array) -> bytes:
-    """XXH3 over lengths and contents of a column, the same for a slice and after reading it back.
-
-    Raises:
-        pa.ArrowInvalid: there is a null.
-    """
+    """XXH3 over lengths and contents of a column without nulls, the same for a slice and after reading it back."""
     digest = xxh3_64()
     if column.null_count:
         raise pa.ArrowInvalid("it has nulls")
@@ -384,21 +357,13 @@ def column_checksum(column: pa.Array) -> bytes:
 
 
 def write_array(path: Location, array: npt.NDArray[np.generic]) -> None:
-    """Write an array; the file appears whole.
-
-    Raises:
-        InputError: the disk reports an error.
-    """
+    """Write an array; the file appears whole."""
     with whole_file(path) as temporary, temporary.open("wb") as file:
         np.save(file, array, allow_pickle=False)
 
 
 def read_array(path: Location) -> npt.NDArray[np.generic]:
-    """The array in a file: memory-mapped if it is local, else in memory.
-
-    Raises:
-        InputError: the file is damaged.
-    """
+    """The array in a file: memory-mapped if it is local, else in memory."""
     try:
         if isinstance(path, Path):
             return np.asarray(np.load(path, mmap_mode="r", allow_pickle=False))
@@ -411,11 +376,7 @@ def read_array(path: Location) -> npt.NDArray[np.generic]:
 
 
 def read_codes(path: Location, rows: int) -> npt.NDArray[np.uint8]:
-    """The codes, one byte each, that were written for `rows` rows.
-
-    Raises:
-        InputError: the file is damaged.
-    """
+    """The codes, one byte each, that were written for `rows` rows."""
     codes = read_array(path)
     if codes.shape != (rows,) or codes.dtype != np.uint8:
         raise damaged(path, f"it has {codes.size:,} entries for {rows:,} rows")

@@ -66,16 +66,15 @@ def build(
     if engine is not None:  # its processes may have working directories that differ from this one's
         files = tuple(path.absolute() if isinstance(path, Path) else path for path in plan.files)
         plan, language_model = replace(plan, files=files), language_model.absolute()
-    place, model = work_place(out), name_and_bytes(language_model)
+    model = name_and_bytes(language_model)
     if resume and (report := _whole_already(out, plan, settings, model, passes)):
         if strict:
             months.refuse_lossy(report["pipeline"]["dumps"])
-        remove_finished(place)
-        remove_leftovers(out, "partial", "old")
+        remove_finished(out)
         return report
     require_free(out, overwrite, REPORT)
     identity, changeable = _identity(plan, settings, language_model, passes)
-    work = WorkFolder(place, identity, resume, overwrite, changeable)
+    work = WorkFolder(work_place(out), identity, resume, overwrite, changeable)
     if not isinstance(out, Path):
         out = replace(out, scratch=work.scratch)
     if work.changed:

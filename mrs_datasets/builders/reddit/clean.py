@@ -336,9 +336,6 @@ def without_tags(text: str) -> str:
 def without_mojibake(text: str) -> str:
     """The text as it was before UTF-8 was decoded as Latin-1, Windows-1252 or the like; otherwise unchanged.
 
-    Raises:
-        MissingExtraError: ftfy is not installed.
-
     >>> without_mojibake("voilÃ\xa0, schÃ¶n â€“ naïve café")
     'voilà, schön – naïve café'
     """

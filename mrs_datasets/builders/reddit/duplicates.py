@@ -110,11 +110,7 @@ def signature_file(pairs: Location) -> Location:
 
 
 def duplicates_shard(buckets: Sequence[Location], language: str, target: Location, advance: Advance) -> dict[str, int]:
-    """Write the codes of a language's pairs, bucket after bucket, to `target` (.npy); return the counts.
-
-    Raises:
-        InputError: a file is damaged, or the disk reports an error.
-    """
+    """Write the codes of a language's pairs, bucket after bucket, to `target` (.npy); return the counts."""
     with local_file(target, "gathered") as gathered:
         numbers, signed = _gather(buckets, language, gathered)
         arrival = numbers["order"], numbers["thread"]

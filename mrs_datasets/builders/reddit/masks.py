@@ -192,11 +192,8 @@ def _national(found: str) -> bool:
     return 9 <= sum(map(len, parts)) <= 12 and not small and not _DATE.search(found)
 
 
-def _any(_: str) -> bool:
-    return True
-
-
-_PHONES: tuple[tuple[re.Pattern[str], Callable[[str], bool]], ...] = (
+# Patterns, and which of their matches are numbers; None: all.
+_PHONES: tuple[tuple[re.Pattern[str], Callable[[str], bool] | None], ...] = (
     (
         re.compile(
             rf"(?<![\w+])(?:\+|00)[1-9][0-9]{{0,2}}(?:[ .\-/\u00a0]{{0,2}}(?:\([0-9]{{1,5}}\)|[0-9]{{1,12}})){{1,6}}"
@@ -209,7 +206,7 @@ _PHONES: tuple[tuple[re.Pattern[str], Callable[[str], bool]], ...] = (
             r"(?<![\w.,+$€£/-])(?:1[ .-])?(?:\([2-9][0-9]{2}\) ?[0-9]{3}[-. ]|[2-9][0-9]{2}([-.])[0-9]{3}\1)[0-9]{4}"
             + _END
         ),
-        _any,
+        None,
     ),
     (re.compile(rf"(?<![\w.,+:$€£/-])0[1-9](?:([ .-])[0-9]{{2}})(?:\1[0-9]{{2}}){{3}}{_END}"), _national),  # France
     (
@@ -222,7 +219,7 @@ _PHONES: tuple[tuple[re.Pattern[str], Callable[[str], bool]], ...] = (
         re.compile(
             rf"(?<![\w.,+$€£/-])8[ -]?(?:\(9[0-9]{{2}}\)|9[0-9]{{2}})[ -]?[0-9]{{3}}[ -][0-9]{{2}}[ -][0-9]{{2}}{_END}"
         ),
-        _any,
+        None,
     ),
     (  # Brazil
         re.compile(rf"(?<!\w)\([1-9][0-9]\) ?9?[0-9]{{4}}[- ][0-9]{{4}}{_END}"),
@@ -284,8 +281,8 @@ def _mask_ipv6(text: str) -> str:
     return _IPV6.sub(_ipv6, text) if text.count(":") >= 2 else text
 
 
-def _phone(accept: Callable[[str], bool], found: Match[str]) -> str:
-    return PHONE if accept(found[0]) else found[0]
+def _phone(accept: Callable[[str], bool] | None, found: Match[str]) -> str:
+    return PHONE if accept is None or accept(found[0]) else found[0]
 
 
 def _named(found: Match[str]) -> str:

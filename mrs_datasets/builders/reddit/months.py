@@ -80,11 +80,7 @@ def read_months(build: Build, engine: Engine) -> list[Location]:
 
 
 def refuse_lossy(dumps: Sequence[Mapping[str, Any]]) -> None:
-    """Refuse dumps that could not be read completely, by their entries in the report.
-
-    Raises:
-        InputError: there is one.
-    """
+    """Refuse dumps that could not be read completely, by their entries in the report."""
     names = ", ".join(f"{dump['name']} ({dump['lossy']})" for dump in dumps if dump["lossy"])
     if names:
         raise InputError(

@@ -221,9 +221,6 @@ def join_bucket(files: Sequence[Location], bucket: int) -> tuple[pa.Table, dict[
         `thread`, which shuffles the pairs in the same way in every build; and the number of all other comments, by
         reason. It has no ids, but hashes of such short ids can be reversed by trying all of them: do not publish
         `thread`, `order` and `parent`.
-
-    Raises:
-        InputError: a file is not a complete partition file.
     """
     comments = pa.concat_tables([read_bucket(path, bucket) for path in files])
     links = comments["link_id"].combine_chunks().dictionary_encode()
@@ -246,19 +243,11 @@ def join_bucket(files: Sequence[Location], bucket: int) -> tuple[pa.Table, dict[
 
 
 def _matched_rows(comments: pa.Table, links: NDArray[np.int32]) -> tuple[NDArray[np.int64], dict[str, int]]:
-    """The rows of messages and of the replies to them (2, pairs), in the order of the replies; and the other comments.
-
-    Args:
-        links: a number for the thread of every comment, shape (comments,).
-    """
+    """The rows of messages and of the replies to them (2, pairs), in the order of the replies; and the other comments,
+    by reason. `links` (comments,) numbers the threads."""
     pl = _polars()
-    keys = pl.DataFrame(
-        {
-            "link": links,
-            "id": pl.from_arrow(comments["id"]),
-            "parent_id": pl.from_arrow(comments["parent_id"]),
-        }
-    ).with_row_index("row")
+    ids = {name: pl.from_arrow(comments[name]) for name in ("id", "parent_id")}
+    keys = pl.DataFrame({"link": links, **ids}).with_row_index("row")
     comments_read = keys.height
     once = keys.unique(["link", "id"], keep="first", maintain_order=True)
     del keys

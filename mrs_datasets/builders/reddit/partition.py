@@ -83,11 +83,8 @@ def partition(batches: Iterable[pa.RecordBatch], path: Location, buckets: int) -
 
 
 def read_bucket(path: Location, bucket: int) -> pa.Table:
-    """The comments of one bucket (schema `PARTITION`), in the order in which they were written.
-
-    Raises:
-        InputError: there is no such file, it is not complete, or it is damaged.
-    """
+    """The comments of one bucket (schema `PARTITION`), in the order in which they were written; InputError if the file
+    is missing, incomplete or damaged."""
     with _opened(path) as (reader, index):
         numbers = [first + bucket - low for low, high, first in index["segments"] if low <= bucket < high]
         table = pa.Table.from_batches([read_checked(reader, number) for number in numbers], PARTITION)
@@ -156,11 +153,7 @@ def _write_groups(runs: Iterator[_Run], out: _SegmentWriter, path: Location) -> 
 
 
 def _batches_of_group(scratch: Path, group: int) -> Iterator[pa.RecordBatch]:
-    """The pieces of a group, run after run.
-
-    Raises:
-        InputError: the disk does not return what was written.
-    """
+    """The pieces of a group, run after run."""
     try:
         with pa.OSFile(str(scratch), "rb") as source:
             reader = pa.ipc.open_file(source, options=pa.ipc.IpcReadOptions(use_threads=False))
@@ -185,12 +178,7 @@ class _SegmentWriter:
         self._batches = 0
 
     def add(self, ordered: pa.RecordBatch, ends: NDArray[np.int64], low: int = 0) -> None:
-        """Write a segment.
-
-        Args:
-            ordered: comments in the order of their buckets.
-            ends: (n,) where the rows of bucket `low`, `low` + 1 ... end.
-        """
+        """Write comments in the order of their buckets; `ends` (n,): where bucket `low`, `low` + 1 ... end."""
         self._segments.append((low, low + len(ends), self._batches))
         start = 0
         for bucket, end in enumerate(ends.tolist(), low):
@@ -246,11 +234,7 @@ def _opened(path: Location) -> Iterator[tuple[pa.RecordBatchFileReader, dict[str
 
 
 def _read_index(reader: pa.RecordBatchFileReader) -> dict[str, Any]:
-    """The index.
-
-    Raises:
-        pa.ArrowInvalid: it is missing, or does not fit the file.
-    """
+    """The index; ArrowInvalid if it is missing, or does not fit the file."""
     metadata = reader.schema.metadata or {}
     if not reader.schema.equals(PARTITION) or {k.decode(): v.decode() for k, v in metadata.items()} != _FORMAT:
         raise pa.ArrowInvalid("it is an Arrow file of another kind")

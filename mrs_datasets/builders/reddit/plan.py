@@ -124,7 +124,7 @@ class Settings:
             raise InputError(f"--min-characters {low}: is more than --max-characters, which is {high}; lower it.")
 
     def departures(self) -> dict[str, Any]:
-        """The values that differ from the profile's, as `as_dict` has them."""
+        """The values that differ from the profile's, for JSON."""
         profile = PROFILES[self.profile].as_dict()
         return {name: value for name, value in self.as_dict().items() if value != profile[name]}
 
@@ -142,9 +142,6 @@ PROFILES = {
 def make_settings(profile: str, **changes: Any) -> Settings:
     """A profile with changes; those that are None are left out.
 
-    Raises:
-        InputError: no such profile, or a value out of range.
-
     >>> make_settings("paper", min_examples=10, buckets=None).departures()
     {'min_examples': 10}
     """
@@ -154,11 +151,7 @@ def make_settings(profile: str, **changes: Any) -> Settings:
 
 
 def read_months(text: str) -> tuple[str, str]:
-    """`2018-01:2018-12`, or one month, as its first and last month.
-
-    Raises:
-        InputError: it is neither.
-    """
+    """`2018-01:2018-12`, or one month, as its first and last month."""
     first, _, last = text.partition(":")
     last = last or first
     if not all(re.fullmatch(r"\d{4}-(0[1-9]|1[0-2])", month) for month in (first, last)) or first > last:
@@ -168,9 +161,6 @@ def read_months(text: str) -> tuple[str, str]:
 
 def read_size(text: str) -> int:
     """Bytes from `8GB`, `512MB` or `2GiB`.
-
-    Raises:
-        InputError: it is not a size.
 
     >>> read_size("8GB"), read_size("2GiB")
     (8000000000, 2147483648)
@@ -220,15 +210,8 @@ class BuildPlan:
 
 @dataclass
 class Build:
-    """Shared by the stages of one build.
-
-    Attributes:
-        language_model: of fastText.
-        work: the folder of finished work.
-        funnel: counts of what the stages did; each stage adds to it.
-        say: prints a line.
-        strict: a dump that cannot be read completely stops the build.
-    """
+    """Shared by the stages of one build; each adds its counts to the funnel. If `strict`, a dump that cannot be read
+    completely stops the build."""
 
     plan: BuildPlan
     settings: Settings
@@ -258,8 +241,7 @@ def find_dumps(patterns: Sequence[str]) -> tuple[Location, ...]:
 
 
 def _local_files(pattern: str) -> list[Location]:
-    matches = sorted(Path(name) for name in glob.glob(os.path.expanduser(pattern)))
-    files = [path for path in matches if not path.is_dir()]
+    files = [path for name in sorted(glob.glob(os.path.expanduser(pattern))) if not (path := Path(name)).is_dir()]
     for path in files:
         require_regular(path)
     return [path for path in files if path.is_file()]
@@ -316,10 +298,8 @@ def make_build_plan(
             f"{option}: the build needs about {readable(room)}, and {place} has {readable(free)} free; choose "
             "another disk, or build fewer months."
         )
-    readers = min(workers, len(files))
-    return BuildPlan(
-        tuple(files), sum(map(size_of, files)), comments, disk, workers, readers * READER_BYTES, buckets
-    )  # fmt: skip
+    memory = min(workers, len(files)) * READER_BYTES
+    return BuildPlan(tuple(files), sum(map(size_of, files)), comments, disk, workers, memory, buckets)
 
 
 def readable(size: float) -> str:
@@ -372,8 +352,9 @@ class Funnel:
     def add(self, stage: str, came: int, dropped: Mapping[str, int]) -> int:
         """Record a stage; return its input less what was dropped."""
         dropped = {reason: count for reason, count in dropped.items() if count}
-        self.stages.append({"stage": stage, "in": came, "out": came - sum(dropped.values()), "dropped": dropped})
-        return came - sum(dropped.values())
+        left = came - sum(dropped.values())
+        self.stages.append({"stage": stage, "in": came, "out": left, "dropped": dropped})
+        return left
 
     def leave_out(self, language: str, reason: str) -> None:
         """Count a language's kept pairs as dropped, in its own counts and in the last stage."""
@@ -385,16 +366,9 @@ class Funnel:
 
     def as_dict(self) -> dict[str, Any]:
         """The part `pipeline` of `report.json`."""
-        return {
-            "dumps": self.dumps,
-            **self.about,
-            "stages": self.stages,
-            "languages": self.languages,
-            "leakage": self.leakage,
-            "repairs": self.repairs,
-            "warnings": self.warnings,
-            **({"rejects": self.rejects} if self.rejects else {}),
-        }
+        parts = vars(self).copy()
+        about, rejects = parts.pop("about"), parts.pop("rejects")
+        return {"dumps": parts.pop("dumps"), **about, **parts, **({"rejects": rejects} if rejects else {})}
 
 
 def funnel_page(report: dict[str, Any]) -> str:

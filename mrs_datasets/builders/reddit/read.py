@@ -307,12 +307,8 @@ def _decode_or_count(line: bytes, counts: ReadCounts) -> _Loose | None:
 
 
 def _decode_surrogates(line: bytes) -> _Loose:
-    """The comment of a line with half a surrogate pair, which `json` lets pass, in its author or where nothing is read.
-
-    Raises:
-        UnicodeEncodeError: a text that is read holds one.
-        ValueError: the line is broken, or not a comment.
-    """
+    """The comment of a line with half a surrogate pair, which `json` lets pass, in its author or where nothing is read;
+    UnicodeEncodeError if a text that is read has one."""
     fields = json.loads(line.decode("utf-8", "surrogatepass"), parse_constant=_no_constant)
     if isinstance(fields, dict):
         fields = {name: fields[name] for name in _READ if name in fields}
@@ -388,11 +384,7 @@ def is_bot(authors: pa.Array) -> pa.Array:
 
 
 def dump_sha256(path: Location) -> str:
-    """SHA-256 of a dump, 64 hex digits.
-
-    Raises:
-        InputError: it cannot be read.
-    """
+    """SHA-256 of a dump, 64 hex digits."""
     with _open(path) as hashed:
         return hashed.sha256()
 

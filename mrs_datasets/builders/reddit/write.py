@@ -63,9 +63,6 @@ def write_data_set(
     Args:
         pairs: the file of each bucket.
         codes: what `find_duplicates` returned; empty: all pairs stay.
-
-    Raises:
-        InputError: no language has enough pairs, all splits and a response set, or the disk is full.
     """
     build.work.stage(STAGE)
     folder, shards = build.work.scratch / STAGE, []
@@ -113,11 +110,7 @@ def _chosen_languages(build: Build, outcomes: Outcomes) -> list[str]:
 
 
 def _leave_out_lacking(build: Build, counts: Mapping[str, ShardCounts]) -> list[str]:
-    """The languages that have all splits and a response set; the others are left out with a warning.
-
-    Raises:
-        InputError: none has.
-    """
+    """The languages that have all splits and a response set; the others are left out with a warning."""
     funnel = build.funnel
     lacking = {language: found["lack"] for language, found in counts.items() if found["lack"]}
     for language, lack in lacking.items():
@@ -126,7 +119,7 @@ def _leave_out_lacking(build: Build, counts: Mapping[str, ShardCounts]) -> list[
         build.say(f"warning: {funnel.warnings[-1]}")
     written = [language for language in counts if language not in lacking]
     if not written:
-        raise InputError(f"{next(f'{language}: {lack}' for language, lack in lacking.items())}.")
+        raise InputError(": ".join(next(iter(lacking.items()))) + ".")
     funnel.leakage = {language: counts[language]["leakage"] for language in written}
     return written
 
@@ -148,9 +141,6 @@ def write_language(
         `lack`: why it was not written, with a remedy, or empty; `leakage`: how many threads, messages (comments that
         are answered) and comments (on either side) there are, and how many of each are in several splits; `configs`:
         the files.
-
-    Raises:
-        InputError: a file is damaged, or the disk reports an error.
     """
     rows: Counter[str] = Counter()
     leakage: Counter[str] = Counter()
@@ -211,12 +201,10 @@ def _kept_pairs(
 
 
 def assign_splits(pairs: pa.Table, by: str) -> pa.Table:
-    """Append the column `split` to `pairs`; rows and order stay.
+    """Append the column `split` to pairs with the column `thread` or `order`.
 
-    Args:
-        pairs: with the column `thread` (by="thread") or `order` (by="example"), uint64.
-        by: "thread": all pairs of a thread are in one split, so that no test message was seen as a training reply;
-            "example": every pair on its own, as in the paper.
+    By "thread", all pairs of a thread are in one split, so that no test message was seen as a training reply; by
+    "example", every pair is split independently, as in the paper.
     """
     numbers = split_numbers(pairs[KEYS[by]].to_numpy())
     column = pa.DictionaryArray.from_arrays(pa.array(numbers), pa.array(SPLITS, pa.string()))
