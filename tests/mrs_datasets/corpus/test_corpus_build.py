@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import tempfile
 from collections import Counter
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -26,13 +25,13 @@ from mrs_datasets.corpus.write import thirds
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.suggest.language_detector import DETECTOR, LanguageDetector
 from tests.corpus_texts import GOOD, contents, lines_of, write_texts
+from tests.dumps import leftovers
 
-Build = Callable[..., dict[str, Any]]
 RULES = LineRules(max_characters=300)
 
 
 def stop(*arguments: Any) -> None:
-    """In place of a stage: the run is interrupted there."""
+    """Interrupts the run in place of a stage."""
     raise KeyboardInterrupt
 
 
@@ -68,41 +67,32 @@ def uninterrupted(
 
 
 @pytest.mark.parametrize(
-    ("place", "call"),
-    [("model_shard", 2), ("clean_shard", 1), ("clean_shard", 3), ("duplicates_shard", 2), ("score_shard", 2)],
+    ("place", "call", "shards"),
+    [("model_shard", 2, 2), ("clean_shard", 3, 3), ("duplicates_shard", 2, 2), ("score_shard", 2, 3)],
 )
 def test_interrupted_in_a_stage(
-    place: str, call: int, corpus: Corpus, settings: CorpusSettings, uninterrupted: dict[str, bytes],
+    place: str, call: int, shards: int, corpus: Corpus, settings: CorpusSettings, uninterrupted: dict[str, bytes],
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
-    calls = dict.fromkeys(("model_shard", "clean_shard", "duplicates_shard", "score_shard"), 0)
+    calls, work = 0, getattr(build_module, place)
 
-    def counted(name: str, stop: int) -> Callable[..., Any]:
-        work = getattr(build_module, name)
+    def shard(*arguments: Any) -> Any:
+        nonlocal calls
+        calls += 1
+        if calls == call:
+            raise KeyboardInterrupt
+        return work(*arguments)
 
-        def shard(*arguments: Any) -> Any:
-            calls[name] += 1
-            if calls[name] == stop:
-                raise KeyboardInterrupt
-            return work(*arguments)
-
-        return shard
-
-    with monkeypatch.context() as patch:
-        patch.setattr(build_module, place, counted(place, call))
-        with pytest.raises(KeyboardInterrupt):
-            build_corpus(corpus, settings, tmp_path / "out")
+    monkeypatch.setattr(build_module, place, shard)
+    with pytest.raises(KeyboardInterrupt):
+        build_corpus(corpus, settings, tmp_path / "out")
     assert not (tmp_path / "out").exists()
     with pytest.raises(InputError, match="holds an interrupted build; pass --resume"):
         build_corpus(corpus, settings, tmp_path / "out")
-    calls[place] = 0
-    with monkeypatch.context() as patch:
-        patch.setattr(build_module, place, counted(place, 99))
-        build_corpus(corpus, settings, tmp_path / "out", resume=True)
-    shards = {"model_shard": 2, "clean_shard": 3, "duplicates_shard": 2, "score_shard": 3}[place]
-    assert calls[place] == shards - call + 1, "what was done is not done again"
+    build_corpus(corpus, settings, tmp_path / "out", resume=True)
+    assert calls == shards + 1, "finished shards are not done again"
     assert contents(tmp_path / "out") == uninterrupted
-    assert [path.name for path in tmp_path.iterdir()] == ["out"]
+    assert leftovers(tmp_path) == ["out"]
 
 
 def test_interrupted_while_writing_and_after(
@@ -113,7 +103,7 @@ def test_interrupted_while_writing_and_after(
         patch.setattr(build_module, "corpus_card", stop)
         with pytest.raises(KeyboardInterrupt):
             build_corpus(corpus, settings, tmp_path / "out")
-    assert [path.name for path in tmp_path.iterdir()] == [".out.build"]
+    assert leftovers(tmp_path) == [".out.build"]
     with monkeypatch.context() as patch:  # the corpus is whole, the work is not removed yet
         patch.setattr("mrs_datasets.builders.pipeline.work_folder.WorkFolder.remove", stop)
         with pytest.raises(KeyboardInterrupt):
@@ -122,7 +112,7 @@ def test_interrupted_while_writing_and_after(
     monkeypatch.setattr(build_module, "clean_shard", stop)
     report = build_corpus(corpus, settings, tmp_path / "out", resume=True)
     assert report == json.loads(uninterrupted["corpus.json"])
-    assert [path.name for path in tmp_path.iterdir()] == ["out"]
+    assert leftovers(tmp_path) == ["out"]
 
 
 def interrupted_before_writing(
@@ -148,7 +138,7 @@ def test_resuming_with_other_settings(
     assert list(lines_of(tmp_path / "out" / "en")) == ["tail"]
 
 
-def test_what_is_there_is_kept_or_replaced(corpus: Corpus, settings: CorpusSettings, tmp_path: Path) -> None:
+def test_an_existing_folder_is_kept_or_replaced(corpus: Corpus, settings: CorpusSettings, tmp_path: Path) -> None:
     out = tmp_path / "out"
     out.mkdir()
     (out / "diary.txt").write_text("mine")
@@ -224,7 +214,7 @@ def test_thirds(values: list[float]) -> None:
         assert max(sizes.values()) - min(sizes[name] for name in "hmt") <= 1
 
 
-def test_damaged_work_is_told(
+def test_damaged_work_is_refused(
     corpus: Corpus, settings: CorpusSettings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     interrupted_before_writing(corpus, settings, tmp_path / "out", monkeypatch)

@@ -50,7 +50,7 @@ def test_keys_depend_on_the_key_text_alone(text: str) -> None:
         assert key_text(text.replace("7", "3") + " !") == key_text(text.replace("7", "0"))
 
 
-def test_what_is_the_same_line() -> None:
+def test_equal_lines() -> None:
     same = ["Él llegó el 3 de mayo.", "el llego, el 7 de MAYO", "«El» llego el 0 de mayo!"]
     assert len(set(line_keys(same).tolist())) == 1
     different = ["か き", "が き", "कि", "की", "?!", "!?", "", "a b", "ab"]
