@@ -69,8 +69,7 @@ class TranslationPass:
     Attributes:
         translators: target language -> its translator.
         source: the language that is translated; English, as in the paper.
-        identifier: names the language of translations; None: it is not checked.
-        language_model: the identifier's file.
+        identifier, language_model: to check the language of translations, and its file; None: it is not checked.
         replace: replace pairs and replies that were translated before.
         pairs: the most pairs that are translated, the first of the split; None: all. The paper takes 19 million of
             English (section 3.2).
@@ -349,14 +348,11 @@ def merged(own: pa.Table | None, replies: Iterable[tuple[str, float | None]]) ->
             new[reply] = log_prob
     if own is not None:
         new = dict.fromkeys(new, unseen(own))
-    columns = [
-        list(new),
-        [None] * len(new),
-        list(new.values()),
-        [normalise_reply(reply) for reply in new],
-        [TRANSLATED] * len(new),
+    rows = [
+        {"reply": reply, "log_prob": log_prob, "cluster": normalise_reply(reply), "source": TRANSLATED}
+        for reply, log_prob in new.items()
     ]
-    table = pa.table([pa.array(c, t) for c, t in zip(columns, RESPONSE_SCHEMA.types, strict=True)], RESPONSE_SCHEMA)
+    table = pa.Table.from_pylist(rows, RESPONSE_SCHEMA)
     return table if own is None else pa.concat_tables([own, table])
 
 

@@ -23,8 +23,7 @@ from mrs_suggest.common.text.scripts import in_other_script, knows_script
 
 EXAMPLES = 3
 SEPARATOR = "\x1f"  # between the columns of a row
-# Chosen so that a file in the wrong language is an error, but no published file is
-# (tests/mrs_datasets/check/test_check.py).
+# Chosen so that a file in the wrong language is an error, but no published file is.
 MIN_ROWS = 20  # of a split; in smaller ones chance decides
 MOST = 0.5  # of the rows: more of them in one other language (in another script) ...
 FEW = 0.1  # ... and fewer in their own

@@ -174,7 +174,8 @@ def score_shard(
             if identifier is not None:
                 texts = _in_language(texts, language, identifier, min_score, dropped, others)
             kept += len(texts)
-            yield pa.RecordBatch.from_arrays([pa.array(texts, pa.string()), _perplexities(model, texts)], schema=SCORED)
+            found = np.full(len(texts), NO_PERPLEXITY) if model is None else _model(model).perplexities(texts)
+            yield pa.RecordBatch.from_arrays([pa.array(texts, pa.string()), pa.array(found)], schema=SCORED)
             done += batch.num_rows
             advance(batch.num_rows)
 
@@ -203,12 +204,6 @@ def _in_language(
         else:
             found.append(text)
     return found
-
-
-def _perplexities(model: Path | None, texts: Sequence[str]) -> pa.Array:
-    if model is None:
-        return pa.array(np.full(len(texts), NO_PERPLEXITY))
-    return pa.array(_model(model).perplexities(texts))
 
 
 @lru_cache(maxsize=1)

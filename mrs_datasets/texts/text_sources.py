@@ -107,11 +107,8 @@ class Source(Generic[Item]):
         return cls(option, language, name, (rest[0] or None) if rest else None, *rest[1:])
 
     def read(self, reading: Reading) -> tuple[list[Item], str | None]:
-        """All sentences or pairs in order, without empty ones, and the revision of a hub data set.
-
-        Raises:
-            InputError: the source does not exist, cannot be read, or has no text.
-        """
+        """All sentences or pairs in order, without empty ones, and the revision of a hub data set; InputError if the
+        source does not exist, cannot be read, or has no text."""
         if is_url(self.where):
             return replace(self, where=str(fetched_texts(self.where))).read(reading)
         path, revision = Path(self.where), None
@@ -225,9 +222,7 @@ class TextSource(Source[str]):
     def parse(cls, text: str, option: str = "--text") -> TextSource:
         return super().parse(text, option)
 
-    @staticmethod
-    def _split(text: str, option: str) -> tuple[str, str]:
-        return split_language(text, option)
+    _split = staticmethod(split_language)
 
     def _lines(self, path: Path) -> Iterator[str]:
         return _one_lines(line for _, line in _read(path))

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from mrs_datasets.builders.reddit.months import BOT
-from mrs_datasets.builders.reddit.read import BOT_NAMES, ReadCounts, read_comments
+from mrs_datasets.builders.reddit.read import BOT_NAMES
 from mrs_datasets.prepared.prepared import open_prepared
 from mrs_datasets.prepared.schema import SPLITS
 from mrs_datasets.synthetic.threads import BOT_BODY, NAMES
@@ -177,34 +177,6 @@ def test_clean_has_no_bot_no_address_and_no_name(built) -> None:
         assert any(mark in text for text in texts), f"nothing to mask is no test: {mark}"
     assert any(BOT_BODY in message or BOT_BODY in reply for _, _, message, reply in read_pairs(built["paper"]))
     assert not [pair for pair, count in read_pairs(built["clean"]).items() if count > 1]
-
-
-def test_no_thread_is_in_two_splits_of_clean(built, dumps: Path) -> None:
-    """Every pair is found again in the dumps by its texts; one thread may have one split only."""
-    from mrs_datasets.builders.reddit.clean import ALL, clean_pairs
-
-    batches = (batch for path in sorted(dumps.glob("RC_*")) for batch in read_comments(path, ReadCounts()))
-    rows = [row for batch in batches for row in batch.to_pylist()]
-    bodies = {row["id"]: row["body"] for row in rows}
-    answers = [row for row in rows if row["parent_id"].removeprefix("t1_") in bodies]
-    raw = pa.table(
-        {
-            "message": [bodies[row["parent_id"].removeprefix("t1_")] for row in answers],
-            "reply": [row["body"] for row in answers],
-            "thread": [row["link_id"] for row in answers],
-            "language": ["en"] * len(answers),
-        }
-    )
-    cleaned, _ = clean_pairs(raw, ALL)
-    texts = Counter((row["message"], row["reply"]) for row in cleaned.to_pylist())
-    thread_of = {(row["message"], row["reply"]): row["thread"] for row in cleaned.to_pylist()}
-    splits: dict[str, set[str]] = {}
-    for _, split, message, reply in read_pairs(built["clean"]):
-        if texts[message, reply] == 1 and len(message) + len(reply) > 80:  # short ones stand in several threads
-            splits.setdefault(thread_of[message, reply], set()).add(split)
-    assert len(splits) > 50
-    assert set().union(*splits.values()) == set(SPLITS)
-    assert [thread for thread, found in splits.items() if len(found) > 1] == []
 
 
 @pytest.mark.parametrize("profile", ["paper", "clean"])

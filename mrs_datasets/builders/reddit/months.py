@@ -6,7 +6,7 @@ The filter decides which comments may be a message or a reply, before the join (
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -164,7 +164,7 @@ class FilterCounts:
 def filter_batch(batch: pa.RecordBatch, settings: Settings, counts: FilterCounts) -> pa.RecordBatch:
     """The rows of a batch that the settings keep, in their order.
 
-    The reasons apply in the order above; the first that applies counts. Always dropped: bodies that start with
+    The rules apply in their order below; the first that applies counts. Always dropped: bodies that start with
     `[removed]` or `[deleted]` (the paper), or with `[ Removed by Reddit ]` (ours: Reddit's own mark since 2020, in
     dumps later than the paper's), comments that the dump marks as deleted later (dumps of the paper's time do not have
     that mark), and bodies of white space. Comments without a score stay: the paper skips "comments with a rating of
@@ -181,50 +181,32 @@ def filter_batch(batch: pa.RecordBatch, settings: Settings, counts: FilterCounts
     >>> filter_batch(pa.RecordBatch.from_pylist(rows, COMMENTS), Settings(), counts)["body"].to_pylist(), counts.dropped
     (['Sure!'], Counter({'low score': 1}))
     """
+    body = batch["body"]
+    rules = {
+        REMOVED: pc.or_(pc.starts_with(body, "[removed]"), pc.starts_with(body, "[ Removed by Reddit ]")),
+        DELETED: pc.starts_with(body, "[deleted]"),
+        DELETED_LATER: batch["deleted_later"],
+        LOW_SCORE: pc.fill_null(pc.less(batch["score"], settings.min_score), False),
+        EMPTY: pc.or_(pc.equal(pc.binary_length(body), 0), pc.utf8_is_space(body)),
+    }
+    if settings.drop_bots:
+        rules[BOT] = batch["is_bot"]
+    if settings.min_characters is not None:
+        rules[TOO_SHORT] = pc.less(_characters(body), settings.min_characters)
+    if settings.max_characters is not None:
+        rules[TOO_LONG] = pc.greater(_characters(body), settings.max_characters)
     counts.seen += batch.num_rows
     kept = pa.repeat(True, batch.num_rows)  # rows of the batch to which no rule has applied yet
-    for reason, applies in _RULES.items():
-        hit = applies(batch, settings)
-        if hit is None:
-            continue
-        hit = pc.and_(hit, kept)
+    for reason, applies in rules.items():
+        hit = pc.and_(applies, kept)
         if dropped := hit.true_count:
             counts.dropped[reason] += dropped
             if settings.keep_rejects:
                 samples = counts.samples.setdefault(reason, [])
-                samples += batch["body"].filter(hit)[: settings.keep_rejects - len(samples)].to_pylist()
+                samples += body.filter(hit)[: settings.keep_rejects - len(samples)].to_pylist()
         kept = pc.and_not(kept, hit)
     return batch if kept.true_count == batch.num_rows else batch.filter(kept)
 
 
-def _is_removed(batch: pa.RecordBatch, _: Settings) -> pa.Array:
-    return pc.or_(pc.starts_with(batch["body"], "[removed]"), pc.starts_with(batch["body"], "[ Removed by Reddit ]"))
-
-
-def _is_empty(batch: pa.RecordBatch, _: Settings) -> pa.Array:
-    return pc.or_(pc.equal(pc.binary_length(batch["body"]), 0), pc.utf8_is_space(batch["body"]))
-
-
-def _too_short(batch: pa.RecordBatch, settings: Settings) -> pa.Array | None:
-    return None if settings.min_characters is None else pc.less(_characters(batch), settings.min_characters)
-
-
-def _too_long(batch: pa.RecordBatch, settings: Settings) -> pa.Array | None:
-    return None if settings.max_characters is None else pc.greater(_characters(batch), settings.max_characters)
-
-
-def _characters(batch: pa.RecordBatch) -> pa.Array:
-    return pc.utf8_length(pc.utf8_trim_whitespace(batch["body"]))
-
-
-# Reason -> rule, in the order in which they apply; a rule returns booleans without nulls, or None if it is off.
-_RULES: dict[str, Callable[[pa.RecordBatch, Settings], pa.Array | None]] = {
-    REMOVED: _is_removed,
-    DELETED: lambda batch, _: pc.starts_with(batch["body"], "[deleted]"),
-    DELETED_LATER: lambda batch, _: batch["deleted_later"],
-    LOW_SCORE: lambda batch, settings: pc.fill_null(pc.less(batch["score"], settings.min_score), False),
-    EMPTY: _is_empty,
-    BOT: lambda batch, settings: batch["is_bot"] if settings.drop_bots else None,
-    TOO_SHORT: _too_short,
-    TOO_LONG: _too_long,
-}
+def _characters(body: pa.Array) -> pa.Array:
+    return pc.utf8_length(pc.utf8_trim_whitespace(body))
