@@ -29,8 +29,8 @@ from mrs_datasets.builders.pipeline.work_folder import (
 from mrs_datasets.builders.reddit.plan import PAGE, funnel_page
 from mrs_datasets.prepared.prepared import PreparedData, downloaded, open_prepared
 from mrs_datasets.prepared.report import REPORT, PassEntry, PreparedReport
-from mrs_datasets.prepared.rewriting import write_report
 from mrs_datasets.prepared.soundness import require_values, row_of
+from mrs_datasets.prepared.writer import write_report
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.common.io.files import atomic_write, content_hash
 from mrs_suggest.common.io.storage import Location, atomic_target, is_url, location, require_free, same_file
@@ -142,7 +142,7 @@ class FolderPass(Protocol):
     def write(
         self, data: PreparedData, shards: Sequence[Shard], counts: Sequence[ShardCounts], target: Path
     ) -> tuple[PreparedReport, PassEntry]:
-        """Write the next prepared folder to `target`, with `mrs_datasets.prepared.rewriting.rewrite`; return its
+        """Write the next prepared folder to `target`, with `mrs_datasets.prepared.writer.rewrite`; return its
         report, and the pass's own entry, which must not be in the report yet."""
 
 

@@ -19,8 +19,8 @@ from mrs_datasets.builders.reddit.masks import mask
 from mrs_datasets.prepared.pass_tables import REJECTS
 from mrs_datasets.prepared.prepared import PreparedData
 from mrs_datasets.prepared.report import PassEntry, PreparedReport
-from mrs_datasets.prepared.rewriting import rewrite
 from mrs_datasets.prepared.schema import MRS, SPLITS, responses_config
+from mrs_datasets.prepared.writer import rewrite
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.common.io.storage import Location
 from mrs_suggest.common.io.text_cache import TextCache

@@ -31,8 +31,8 @@ from mrs_datasets.builders.pipeline.stages import (
 )
 from mrs_datasets.prepared.prepared import PreparedData
 from mrs_datasets.prepared.report import PassEntry, PreparedReport
-from mrs_datasets.prepared.rewriting import rewrite
 from mrs_datasets.prepared.schema import MRS, MT_PREFIX, PAIR_SCHEMA, RESPONSE_SCHEMA, responses_config
+from mrs_datasets.prepared.writer import rewrite
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.common.io.storage import Location
 from mrs_suggest.common.io.text_cache import TextCache

@@ -113,8 +113,8 @@ class Corpus:
         options = {"--model": self.models, "--reference": self.references, "--unchecked": self.unchecked}
         for option, named in options.items():
             if other := [language for language in named if language not in self.languages]:
-                known = " ".join(self.languages)
-                raise InputError(f"{option} {other[0]}: no --text in this language; the languages are {known}.")
+                named_by_text = " ".join(self.languages)
+                raise InputError(f"{option} {other[0]}: no --text in this language; the languages are {named_by_text}.")
         if both := [language for language in self.references if language in self.models]:
             raise InputError(f"--reference {both[0]}: there is a --model for this language, too; pass one of them.")
 

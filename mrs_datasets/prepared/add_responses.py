@@ -13,9 +13,9 @@ from mrs_datasets.prepared.prepare import MARKER
 from mrs_datasets.prepared.prepared import PreparedData, open_prepared
 from mrs_datasets.prepared.report import PreparedReport
 from mrs_datasets.prepared.responses import MAX_RESPONSES, PAPER_MIN_REPLY_COUNT, response_table
-from mrs_datasets.prepared.rewriting import rewrite
 from mrs_datasets.prepared.schema import MRS, SPLITS, responses_config
 from mrs_datasets.prepared.soundness import require_values, row_of
+from mrs_datasets.prepared.writer import rewrite
 from mrs_datasets.readers.official import RESPONSE_FILE, RESPONSE_FOLDER, read_responses
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.common.io.files import atomic_folder

@@ -37,7 +37,7 @@ from mrs_datasets.builders.pipeline.stages import (
 )
 from mrs_datasets.builders.pipeline.work_folder import writing
 from mrs_datasets.builders.reddit.masks import BATCH_TEXTS
-from mrs_datasets.builders.reddit.partition import stable_hashes
+from mrs_datasets.builders.reddit.partition import mix, stable_hashes
 from mrs_datasets.builders.reddit.plan import KEPT, Build, Outcomes, languages_with
 from mrs_suggest.common.io.storage import Location, local_file
 from mrs_suggest.common.text.text import normalise_reply
@@ -168,17 +168,6 @@ def _read_signatures(path: Location, least: int, shape: tuple[int, ...]) -> Sign
 
 
 # --- Signatures and near duplicates -----------------------------------------------------------------------------------
-
-
-def mix(keys: Numbers) -> Numbers:
-    """The finaliser of SplitMix64 (Steele et al. 2014): a one-to-one scrambling of 64-bit numbers.
-
-    The buckets of the partition are remainders of the same keys: unmixed, the split of a bucket would be lopsided.
-    """
-    mixed = keys.astype(np.uint64) + np.uint64(0x9E3779B97F4A7C15)
-    mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return mixed ^ (mixed >> np.uint64(31))
 
 
 def signatures(texts: Sequence[str]) -> Signatures:

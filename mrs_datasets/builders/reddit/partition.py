@@ -52,6 +52,17 @@ def stable_hashes(values: pa.Array) -> NDArray[np.uint64]:
     return np.fromiter(map(xxh64_intdigest, values.cast(pa.binary()).to_pylist()), np.uint64, count=len(values))
 
 
+def mix(keys: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """The finaliser of SplitMix64 (Steele et al. 2014): a one-to-one scrambling of 64-bit numbers.
+
+    The buckets of the partition are remainders of the same keys: unmixed, the split of a bucket would be lopsided.
+    """
+    mixed = keys.astype(np.uint64) + np.uint64(0x9E3779B97F4A7C15)
+    mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return mixed ^ (mixed >> np.uint64(31))
+
+
 def partition(batches: Iterable[pa.RecordBatch], path: Location, buckets: int) -> int:
     """Write the comments of `batches` into `path`, ordered by bucket, `xxhash64(link_id) % buckets`; return how many.
 

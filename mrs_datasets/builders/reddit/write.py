@@ -26,13 +26,13 @@ import pyarrow.compute as pc
 
 from mrs_datasets.builders.pipeline.stages import Advance, Engine, Shard, ShardCounts, read_codes, read_pairs, run_stage
 from mrs_datasets.builders.pipeline.work_folder import RESUME, remove_leftovers, writing
-from mrs_datasets.builders.reddit.duplicates import KEPT_CODE, mix
+from mrs_datasets.builders.reddit.duplicates import KEPT_CODE
+from mrs_datasets.builders.reddit.partition import mix
 from mrs_datasets.builders.reddit.plan import KEPT, PAGE, Build, Outcomes, Settings, funnel_page, languages_with
 from mrs_datasets.prepared.report import REPORT, Configs, Report
 from mrs_datasets.prepared.responses import response_table
-from mrs_datasets.prepared.rewriting import take_over
 from mrs_datasets.prepared.schema import MRS, PAIR_SCHEMA, SPLITS, responses_config
-from mrs_datasets.prepared.writer import finish_prepared, write_prepared
+from mrs_datasets.prepared.writer import finish_prepared, take_over, write_prepared
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.common.io.files import atomic_folder, atomic_write
 from mrs_suggest.common.io.storage import Location, atomic_target

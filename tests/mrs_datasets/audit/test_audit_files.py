@@ -246,7 +246,7 @@ def test_a_damaged_sheet_is_read_or_refused(
         ({"no reply": "0"}, "row 5: the column 'no reply' has '0'; expected yes, no or unsure."),
         ({"message": "other"}, "row 5: the column 'message' of item"),
         ({"reply": ""}, "row 5: the column 'reply' of item"),
-        ({"item": "99"}, "row 5: the column 'item' has '99', which is none of this audit's 1 to 30"),
+        ({"item": "99"}, "row 5: the column 'item' has '99', which is not one of the items 1 to 30"),
         ({"item": "²"}, "row 5: the column 'item' has '²'"),
         ({"item": "9" * 5000}, "row 5: the column 'item' has '9999"),
         ({"sheet": f"audit 00000000, annotator {'9' * 5000}"}, "row 5: the column 'sheet' has 'audit 0000"),

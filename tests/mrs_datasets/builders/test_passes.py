@@ -19,7 +19,7 @@ from mrs_datasets.builders.passes import Rows, ranges, run_passes
 from mrs_datasets.builders.pipeline.stages import Advance, Shard, ShardCounts, read_codes, write_array
 from mrs_datasets.prepared.prepared import PreparedData, open_prepared
 from mrs_datasets.prepared.report import PassEntry, PreparedReport
-from mrs_datasets.prepared.rewriting import rewrite
+from mrs_datasets.prepared.writer import rewrite
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.common.io.storage import Location
 from tests.dumps import all_bytes, leftovers

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mrs_datasets.builders.reddit import write as module
-from mrs_datasets.builders.reddit.duplicates import mix
+from mrs_datasets.builders.reddit.partition import mix
 from mrs_datasets.builders.reddit.write import ReplyCounts, assign_splits, split_numbers
 from mrs_datasets.prepared.responses import count_responses, response_table
 from mrs_datasets.prepared.schema import SPLITS
