@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
 import subprocess
 from collections import Counter
 from itertools import pairwise
@@ -265,15 +264,3 @@ def test_the_plan_alone_writes_nothing(build, tmp_path: Path) -> None:
     assert done.returncode == 0
     assert "RC_2018-01.zst, RC_2018-02.zst" in done.stderr
     assert list(tmp_path.iterdir()) == []
-
-
-def test_texts_that_were_dropped_are_not_published(mrs, built, tmp_path: Path) -> None:
-    shutil.copytree(built["clean"], tmp_path / "kept")
-    command = ["data", "publish", tmp_path / "kept", "--repo", "me/mrs", "--dry-run", "--i-have-the-right-to-publish"]
-    assert mrs(*command, cwd=tmp_path).returncode == 0
-    report = read_report(tmp_path / "kept")
-    report["pipeline"]["rejects"] = {"low score": ["Be quiet"]}
-    (tmp_path / "kept" / "report.json").write_text(json.dumps(report))
-    refused = mrs(*command, cwd=tmp_path)
-    assert refused.returncode == 2
-    assert "report.json: contains texts that were dropped (--keep-rejects)" in refused.stderr

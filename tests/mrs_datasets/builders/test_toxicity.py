@@ -201,27 +201,19 @@ def test_another_threshold_scores_nothing(sample: Path, tmp_path: Path) -> None:
     assert again.asked.total() == 0
 
 
-def test_another_threshold_of_the_first_of_two_passes(sample: Path, tmp_path: Path) -> None:
+def test_another_threshold_of_the_first_of_two_passes_and_another_version(sample: Path, tmp_path: Path) -> None:
     def both(first: Fake, threshold: float, second: Fake) -> list[ToxicityPass]:
         rules = Rule(first, threshold), Rule(second, THRESHOLD)
         return [ToxicityPass((rule,), name=name) for rule, name in zip(rules, ("first", "second"), strict=True)]
 
-    def backwards(fails_after: int | None = None) -> Fake:
-        return Fake("backwards", gives=lambda text: 1 - hashed(text), fails_after=fails_after)
+    def backwards(fails_after: int | None = None, version: str = "2") -> Fake:
+        gives = hashed if version == "1" else lambda text: 1 - hashed(text)
+        return Fake("backwards", version, gives=gives, fails_after=fails_after)
 
     with pytest.raises(KeyboardInterrupt):
-        run_passes(str(sample), both(Fake(), 0.9, backwards(200)), tmp_path / "out")
+        run_passes(str(sample), both(Fake(), 0.9, backwards(200, "1")), tmp_path / "out")
     run_passes(str(sample), both(Fake(fails_after=0), 0.8, backwards()), tmp_path / "out", resume=True)
     run_passes(str(sample), both(Fake(), 0.8, backwards()), tmp_path / "whole")
-    assert all_bytes(tmp_path / "out") == all_bytes(tmp_path / "whole")
-
-
-def test_another_version_scores_all_again(sample: Path, tmp_path: Path) -> None:
-    with pytest.raises(KeyboardInterrupt):
-        run_passes(str(sample), [paper(Fake(fails_after=400))], tmp_path / "out")
-    other = Fake(version="2", gives=lambda text: 1 - hashed(text))
-    run_passes(str(sample), [paper(other)], tmp_path / "out", resume=True)
-    run_passes(str(sample), [paper(Fake(version="2", gives=lambda text: 1 - hashed(text)))], tmp_path / "whole")
     assert all_bytes(tmp_path / "out") == all_bytes(tmp_path / "whole")
 
 

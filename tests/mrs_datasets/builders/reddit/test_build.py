@@ -433,19 +433,3 @@ def test_another_engine_makes_the_same_data_set(tmp_path: Path, model: Path, pro
     assert parquet_bytes(tmp_path / "out") == files
     stages = ["months", "pairs", *(["duplicates"] if profile == "clean" else []), "write"]
     assert list(dict.fromkeys(engine.stages)) == stages
-
-
-def test_a_build_that_was_cut_off_after_writing_keeps_its_languages(
-    tmp_path: Path, model: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    plan, settings = plan_of(tmp_path, filled(tmp_path / "RC_2018-01")), make_settings("paper", **FEW)
-    whole = make(tmp_path, model, plan, settings)
-    expected = parquet_bytes(tmp_path / "out")
-    with monkeypatch.context() as patch:
-        patch.setattr(write_stage, "funnel_page", lambda _: 1 / 0)  # the files are in the new data set already
-        with pytest.raises(ZeroDivisionError):
-            make(tmp_path, model, plan, settings, overwrite=True)
-    shutil.rmtree(tmp_path / "out")
-    monkeypatch.setattr(write_stage, "write_language", lambda *_: 1 / 0)  # languages are not written again
-    assert make(tmp_path, model, plan, settings, resume=True) == whole
-    assert parquet_bytes(tmp_path / "out") == expected

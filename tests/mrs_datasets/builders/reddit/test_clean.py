@@ -124,6 +124,8 @@ def clean_text(text: str, rules: CleanRules = CleanRules(), repairs: Counter[str
         ("[the map](https://a.org/x_(y) \"title\") and [http://a.org](http://a.org)", "the map and <url>"),
         ("![gif](giphy|abc) [](/sadface) ![x](https://a.b/c.png)", "<url>"),
         ("[Bob](/u/bob_b) [Bob](https://old.reddit.com/user/bob) [rules](/r/a/wiki)", "<user> <user> rules"),
+        (r"[Bob](/r/u_bob) [Bob](\/u\/bob) [Bob](/r/u\_bob)", "<user> <user> <user>"),
+        ("[write to me](/message/compose/?to=bob)", "write to me"),
         ("see [1]\n\n[1]: https://a.org/x\n[Edit]: gone", "see [1] [Edit]: gone"),
         ("\\*hi\\* \\#1 C:\\new", "hi #1 C:\\new"),
         ("a\u3000b\u00a0c\tд\r\n\r\ne ", "a b c д e"),
@@ -270,11 +272,6 @@ def test_ip_and_spelled_addresses_and_numbers_that_are_named_are_masked(body: st
     assert mask(body) == text
     assert mask(text) == text
     assert clean_text(text) == text
-
-
-def test_links_to_pages_of_users_show_no_name() -> None:
-    assert clean_text(r"[Bob](/r/u_bob) [Bob](\/u\/bob) [Bob](/r/u\_bob)") == "<user> <user> <user>"
-    assert clean_text("[write to me](/message/compose/?to=bob)") == "write to me"
 
 
 @given(PLAIN)

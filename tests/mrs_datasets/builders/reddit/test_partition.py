@@ -94,13 +94,6 @@ def test_slices_of_a_batch_are_read_as_slices(tmp_path: Path) -> None:
     assert as_rows(read_bucket(tmp_path / "m", 0)) == made_rows(16) + made_rows(20, 20)
 
 
-def test_only_what_the_join_needs_is_stored(file: Path) -> None:
-    assert PARTITION.names == ["id", "parent_id", "link_id", "body", "created"]
-    with pa.ipc.open_file(str(file)) as reader:  # a plain Arrow file
-        assert reader.schema.names == PARTITION.names
-        assert reader.read_all().num_rows == 60
-
-
 @pytest.mark.parametrize("groups", [256, 4])
 def test_memory_does_not_grow_with_the_comments(tmp_path: Path, groups: int) -> None:
     budget = 1 << 20
