@@ -1,4 +1,4 @@
-"""What the tests of passes share: the sample as a prepared folder, and the files of a folder."""
+"""Fixtures of the tests of passes and builds: the sample as a prepared folder, and a language model."""
 
 from __future__ import annotations
 
