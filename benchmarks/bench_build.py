@@ -133,9 +133,8 @@ def repeat_month(source: Path, target: Path, lines: int) -> dict[str, Any]:
 
 def our_pairs(dumps: Sequence[Path], model: Path | None = None) -> dict[str, Any]:
     """Up to pairs, in one process; with a model, up to their languages."""
-    from mrs_datasets.builders.reddit.cleaning.language import identify_pairs
     from mrs_datasets.builders.reddit.months import month_shard
-    from mrs_datasets.builders.reddit.pairs import join_bucket
+    from mrs_datasets.builders.reddit.pairs import identify_pairs, join_bucket
     from mrs_datasets.builders.reddit.plan import Settings
     from mrs_suggest.common.text.language_id import LanguageIdentifier
 
@@ -145,17 +144,15 @@ def our_pairs(dumps: Sequence[Path], model: Path | None = None) -> dict[str, Any
     with tempfile.TemporaryDirectory(dir=dumps[0].parent) as folder:
         targets = [Path(folder) / f"{path.name}.arrow" for path in dumps]
         with measured(found):
-            counts = [
+            for path, target in zip(dumps, targets, strict=True):
                 month_shard(path, target, Settings(), BUCKETS, _ignore)
-                for path, target in zip(dumps, targets, strict=True)
-            ]
             pairs = 0
             for bucket in range(BUCKETS):
-                table, joined = join_bucket(targets, bucket)
-                pairs += joined.pairs
+                table, _ = join_bucket(targets, bucket)
+                pairs += table.num_rows
                 if identifier:
-                    identify_pairs(table, identifier)
-    spill = sum(count["bytes"] for count in counts)
+                    identify_pairs(table, identifier, Settings().min_language_score)
+        spill = sum(target.stat().st_size for target in targets)
     return {**found, "pairs": pairs, "spill": spill}
 
 
@@ -231,9 +228,9 @@ def join_one(partitions: Sequence[Path]) -> dict[str, Any]:
     _load_libraries()
     found: dict[str, Any] = {}
     with measured(found):
-        _, counts = join_bucket(partitions, 0)
-    grown = (found["peak_mb"] - found["base_mb"]) * MB
-    return {**found, "comments": counts.comments, "bytes_a_comment": round(grown / counts.comments)}
+        table, unpaired = join_bucket(partitions, 0)
+    grown, comments = (found["peak_mb"] - found["base_mb"]) * MB, table.num_rows + sum(unpaired.values())
+    return {**found, "comments": comments, "bytes_a_comment": round(grown / comments)}
 
 
 def _load_libraries() -> None:

@@ -151,7 +151,7 @@ def digest(files: Sequence[Path], masked: bool) -> dict[str, Any]:
     """The number of pairs, and a digest of them, masked, in any order."""
     import pyarrow.parquet as pq
 
-    from mrs_datasets.builders.reddit.cleaning.masks import mask
+    from mrs_datasets.builders.reddit.masks import mask
 
     keys = []
     for path in files:
@@ -179,14 +179,24 @@ def texts(pairs: list[tuple[str, str]]) -> dict[str, Any]:
     """Microseconds a pair to mask and to clean, as the build does it and text by text."""
     import pyarrow as pa
 
-    from mrs_datasets.builders.reddit.cleaning.clean import clean_pairs, clean_text
-    from mrs_datasets.builders.reddit.cleaning.masks import mask
+    from mrs_datasets.builders.reddit.clean import ALL, MAX_PASSES, _steps, clean_pairs
+    from mrs_datasets.builders.reddit.masks import mask
     from mrs_datasets.builders.reddit.pairs import mask_pairs
 
     _load_libraries()
     messages, replies = zip(*pairs, strict=True)
     table = pa.table({"message": messages, "reply": replies, "language": ["en"] * len(pairs)})
     both = [text for pair in pairs for text in pair]
+
+    def clean_text(text: str) -> str:
+        for _ in range(MAX_PASSES):
+            before = text
+            for step in (step for steps, _ in _steps(ALL) for step in steps):
+                text = step.change(text)
+            if text == before:
+                return text
+        return ""
+
     jobs: dict[str, Callable[[], Any]] = {
         "masks": lambda: mask_pairs(table),
         "cleaning": lambda: clean_pairs(table),

@@ -74,8 +74,7 @@ def build(folder: Path, profile: str) -> dict[str, Any]:
     from mrs_datasets.builders.pipeline.stages import Workers
     from mrs_datasets.builders.pipeline.work_folder import WorkFolder, work_place
     from mrs_datasets.builders.reddit import duplicates, months, pairs, write
-    from mrs_datasets.builders.reddit.funnel import Funnel
-    from mrs_datasets.builders.reddit.plan import Build, find_dumps, make_build_plan, make_settings
+    from mrs_datasets.builders.reddit.plan import Build, Funnel, find_dumps, make_build_plan, make_settings
 
     model, out = Path(os.environ.get("MRS_LANGUAGE_MODEL", folder / "small.bin")), folder / profile / "mrs"
     plan = make_build_plan(find_dumps([f"{folder}/dumps/RC_*"]), out, 1, int(MEMORY), BUCKETS)

@@ -47,9 +47,9 @@ def build_on(engine: str, dumps: Sequence[Path], model: Path, out: Path) -> dict
     import polars
     import xxhash
 
+    from mrs_datasets.builders.pipeline.spark import SparkEngine
     from mrs_datasets.builders.reddit.build import build
     from mrs_datasets.builders.reddit.plan import make_build_plan, make_settings
-    from mrs_datasets.builders.spark.engine import SparkEngine
 
     assert polars
     assert xxhash

@@ -33,7 +33,7 @@ from transformers import AutoModelForSequenceClassification, AutoTokenizer, Bert
 from transformers.utils.logging import disable_progress_bar
 
 from mrs_datasets.builders.passes import run_passes
-from mrs_datasets.builders.toxicity import ToxicityPass, multilingual_rule
+from mrs_datasets.builders.toxicity import Rule, ToxicityPass
 from mrs_datasets.prepared.prepared import open_prepared
 from mrs_datasets.prepared.report import Report
 from mrs_datasets.prepared.schema import MRS, PAIR_SCHEMA
@@ -131,7 +131,7 @@ def rounds(
         cache = folder / f"cache{turn}.sqlite"
 
         def run(name: str, threshold: float, cache: Path = cache) -> None:
-            done = ToxicityPass((multilingual_rule(scorer, threshold),))
+            done = ToxicityPass((Rule(scorer, threshold),))
             run_passes(str(folder / "data"), [done], folder / f"{name}{cache.stem}", cache=cache)
 
         yield {

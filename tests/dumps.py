@@ -26,6 +26,11 @@ def parquet_bytes(folder: Path) -> dict[str, bytes]:
     return {path.relative_to(folder).as_posix(): path.read_bytes() for path in sorted(folder.rglob("*.parquet"))}
 
 
+def all_bytes(folder: Path) -> dict[str, bytes]:
+    """Every file of a folder by its path in it."""
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
 def read_pairs(folder: Path) -> Counter[tuple[str, str, str, str]]:
     """Language, split, message and reply of every pair."""
     found: Counter[tuple[str, str, str, str]] = Counter()

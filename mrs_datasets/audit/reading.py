@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from mrs_datasets.audit.files import SHEETS, Item, Key
+from mrs_datasets.audit.files import SHEETS, Key
 from mrs_datasets.audit.questions import ANSWERS, KINDS, TEXTS, Kind
 from mrs_suggest.common.errors import InputError
-from mrs_suggest.common.io.sheets import and_more, is_altered, read_sheet, restored, sheets_in
+from mrs_suggest.common.io.sheets import and_more, item_of_row, read_sheet, restored, sheets_in
 
 EXPECTED = f"{', '.join(ANSWERS[:-1])} or {ANSWERS[-1]}"
 _SHEET = re.compile(r"audit ([0-9a-f]{8}), annotator ([1-9][0-9]{0,5})")
@@ -87,7 +87,7 @@ def read_judgements(folder: Path, key: Key, partial: bool = False) -> list[Judge
 
 def _read(path: Path, key: Key) -> Judgements:
     kind = KINDS[key.kind]
-    items = {str(item.item): item for item in key.items}
+    texts = {item.item: item.texts for item in key.items}
     answers: dict[int, dict[str, str]] = {}
     comments: dict[int, str] = {}
     seen: dict[int, int] = {}
@@ -101,35 +101,15 @@ def _read(path: Path, key: Key) -> Judgements:
             expected = first or f"one of {key.sheet(1)!r} to {len(key.files)}"
             raise InputError(f"{where}: the column 'sheet' has {sheet[:60]!r}; expected {expected}; restore it.")
         first = sheet
-        item = _known_item(where, cells, items, seen)
-        seen[item.item] = row
+        item = item_of_row(where, cells, texts, TEXTS, seen)
+        seen[item] = row
         if given := _answers(where, cells, kind):
-            answers[item.item] = given
+            answers[item] = given
         if comment := restored(cells["comment"]).strip():
-            comments[item.item] = comment
-    if missing := [number for number in items if int(number) not in seen]:
+            comments[item] = comment
+    if missing := [number for number in texts if number not in seen]:
         raise InputError(f"{path}: item {missing[0]} is missing{and_more(missing)}; restore the rows.")
     return Judgements(path.name, int(first.rpartition(" ")[2]), answers, comments, seen)
-
-
-def _known_item(where: str, cells: Mapping[str, str], items: Mapping[str, Item], seen: Mapping[int, int]) -> Item:
-    """The item of a row, whose texts must be unchanged."""
-    number = cells["item"].strip()
-    item = items.get(number)
-    if item is None:
-        raise InputError(
-            f"{where}: the column 'item' has {number[:40]!r}, which is none of this audit's 1 to "
-            f"{len(items)}; remove the row, or restore its number."
-        )
-    if item.item in seen:
-        raise InputError(f"{where}: item {number} appears twice; delete one of the rows.")
-    for column, made in zip(TEXTS, item.texts, strict=True):
-        if is_altered(cells[column], made):
-            raise InputError(
-                f"{where}: the column {column!r} of item {number} was altered, so the answers may be about "
-                "another text; restore the original text."
-            )
-    return item
 
 
 def _answers(where: str, cells: Mapping[str, str], kind: Kind) -> dict[str, str]:

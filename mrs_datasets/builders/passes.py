@@ -26,9 +26,9 @@ from mrs_datasets.builders.pipeline.work_folder import (
     work_place,
     writing,
 )
-from mrs_datasets.builders.reddit.funnel import MARKER, PAGE, funnel_page
+from mrs_datasets.builders.reddit.plan import PAGE, funnel_page
 from mrs_datasets.prepared.prepared import PreparedData, downloaded, open_prepared
-from mrs_datasets.prepared.report import PassEntry, PreparedReport
+from mrs_datasets.prepared.report import REPORT, PassEntry, PreparedReport
 from mrs_datasets.prepared.soundness import require_values, row_of
 from mrs_datasets.prepared.writer import write_report
 from mrs_suggest.common.errors import InputError
@@ -104,10 +104,7 @@ def cached_answers(
     advance: Advance,
 ) -> dict[str, Answer]:
     """The answers to distinct texts, `at_once` at a time: new ones are in the cache before the next are asked for.
-
-    Args:
-        units: by which `advance` is called in all.
-    """
+    `advance` is called by `units` in total."""
     found: dict[str, Answer] = {}
     done = 0
     for first in range(0, len(texts), at_once):
@@ -127,29 +124,20 @@ def cached_answers(
 
 
 class FolderPass(Protocol):
-    """One pass: `ToxicityPass` or `TranslationPass`."""
+    """One pass: `ToxicityPass` or `TranslationPass`; `name` is that of its stage and its entry in the report."""
 
     @property
-    def name(self) -> str:
-        """Of its stage, its folder of finished shards and its entry in the report."""
+    def name(self) -> str: ...
 
     def identity(self) -> dict[str, object]:
         """Models with their versions, and settings, on which its finished shards depend, as plain JSON. Settings under
         the key `OF_WRITING`, such as a threshold, affect only `write`: shards stay if nothing else differs."""
 
     def require(self, data: PreparedData) -> None:
-        """Refuse data that it cannot process, before any work is done.
-
-        Raises:
-            InputError: the problem, and what to do.
-        """
+        """Refuse data that it cannot process, by an InputError, before any work is done."""
 
     def shards(self, data: PreparedData, folder: Location, cache: Path) -> list[Shard]:
-        """Its work in pieces, each of which writes one file into `folder`.
-
-        Args:
-            cache: for `mrs_suggest.common.io.text_cache.TextCache`, on the local disk.
-        """
+        """Its work in pieces, each of which writes one file into `folder`; `cache` is for a `TextCache`."""
 
     def write(
         self, data: PreparedData, shards: Sequence[Shard], counts: Sequence[ShardCounts], target: Path
@@ -191,7 +179,7 @@ def run_passes(
         if place.is_dir():
             WorkFolder(place, identity_of(passes), True, False, done_again(passes)).remove()
         return whole
-    require_free(out, overwrite, MARKER)
+    require_free(out, overwrite, REPORT)
     work = WorkFolder(place, identity_of(passes), resume, overwrite, done_again(passes))
     report = apply_passes(data, passes, out, work, cache, overwrite)
     work.remove()
@@ -219,11 +207,11 @@ def apply_passes(
             work.forget(each.name)
         folder = work.stage(each.name)
         work.finish(each.name, SOURCE, source)
-        if last or not same or not (target / MARKER).is_file():
+        if last or not same or not (target / REPORT).is_file():
             shards = each.shards(data, folder, cache or work.scratch / ANSWERS)
             counts = run_stage(work, each.name, shards, Workers(1), " texts", scale=True)
             remove_leftovers(target, "partial")
-            with atomic_target(target, overwrite or not last, MARKER, RESUME) as place, writing(target):
+            with atomic_target(target, overwrite or not last, REPORT, RESUME) as place, writing(target):
                 report, entry = each.write(data, shards, counts, place)
                 entry["about"] |= {"identity": each.identity(), **source}
                 _note(report, entry, place, data)
@@ -266,7 +254,7 @@ def _source(data: PreparedData) -> str:
 def _whole_already(out: Location, data: PreparedData, passes: Sequence[FolderPass]) -> PreparedReport | None:
     """The report at `out`, if it is of these very passes, which were interrupted after their last step."""
     try:
-        report: PreparedReport = json.loads((out / MARKER).read_text(encoding="utf-8"))
+        report: PreparedReport = json.loads((out / REPORT).read_text(encoding="utf-8"))
         ours = report["passes"][len(data.report().get("passes", [])) :]
         return report if same_passes(ours, passes) and ours[0]["about"][SOURCE] == _source(data) else None
     except (OSError, ValueError, LookupError, TypeError):

@@ -14,9 +14,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from mrs_datasets.builders.passes import OF_WRITING, Rows, cached_answers, ranges
-from mrs_datasets.builders.pipeline.checked_files import damaged, read_array, write_array
-from mrs_datasets.builders.pipeline.stages import Advance, Shard, ShardCounts
-from mrs_datasets.builders.reddit.cleaning.masks import mask
+from mrs_datasets.builders.pipeline.stages import Advance, Shard, ShardCounts, damaged, read_array, write_array
+from mrs_datasets.builders.reddit.masks import mask
 from mrs_datasets.prepared.prepared import PreparedData
 from mrs_datasets.prepared.report import REJECTS, PassEntry, PreparedReport
 from mrs_datasets.prepared.schema import MRS, SPLITS, responses_config
@@ -38,17 +37,24 @@ class Rule:
     """Rows with a score above a threshold are dropped; a pair's score is the larger of message and reply.
 
     Attributes:
-        name: in the report, as the reason.
         threshold: in [0, 1], compared in single precision.
-        options: the command line's options for the scorer and the threshold, for error messages.
-        english: whether it looks only at English validation, test and response set, else at all rows.
+        english: the second rule of the paper, whose scorer was slow: it looks only at English validation, test and
+            response set. The first one looks at all rows.
     """
 
-    name: str
     scorer: Scorer
     threshold: float
-    options: tuple[str, str]
     english: bool = False
+
+    @property
+    def name(self) -> str:
+        """In the report, as the reason."""
+        return "toxic (English scorer)" if self.english else "toxic"
+
+    @property
+    def option(self) -> str:
+        """The command line's option for the scorer."""
+        return "--toxicity-english" if self.english else "--toxicity"
 
     def covers(self, config: str, split: str, language: str) -> bool:
         """Whether it looks at a split of a config, which is in this language."""
@@ -66,17 +72,6 @@ class Rule:
         looks_at = "English validation, test, responses" if self.english else "all"
         facts = self.scorer.facts.as_dict()
         return {"rule": self.name, **facts, "dropped above": self.threshold, "looks at": looks_at}
-
-
-def multilingual_rule(scorer: Scorer, threshold: float = THRESHOLD) -> Rule:
-    """The first rule of the paper: pairs and replies of all languages."""
-    return Rule("toxic", scorer, threshold, ("--toxicity", "--toxicity-threshold"))
-
-
-def english_rule(scorer: Scorer, threshold: float = ENGLISH_THRESHOLD) -> Rule:
-    """Its second rule: English validation, test and response set only, since the paper's second scorer was slow."""
-    options = ("--toxicity-english", "--toxicity-english-threshold")
-    return Rule("toxic (English scorer)", scorer, threshold, options, english=True)
 
 
 @dataclass(frozen=True)
@@ -106,11 +101,7 @@ class ToxicityPass:
         }
 
     def require(self, data: PreparedData) -> None:
-        """Refuse other data than MRS's, and a scorer that knows none of their languages.
-
-        Raises:
-            InputError: as above.
-        """
+        """Refuse other data than MRS's, and a scorer that knows none of their languages."""
         if data.data_set() != MRS.name or not data.report().get("configs"):
             raise InputError(f"{data.name}: not a prepared folder of {MRS.name}; make one with `mrs data prepare mrs`.")
         data.languages()  # refuses a folder without pairs
@@ -118,12 +109,12 @@ class ToxicityPass:
             covered = list(dict.fromkeys(part[2] for part in _parts(data) if rule.covers(*part)))
             if not covered:
                 raise InputError(
-                    f"{rule.options[0]}: {data.name} has no English validation, test or response set; leave it out."
+                    f"{rule.option}: {data.name} has no English validation, test or response set; leave it out."
                 )
             if not any(map(rule.knows, covered)):
                 known = " ".join(sorted(rule.scorer.languages() or ()))
                 raise InputError(
-                    f"{rule.options[0]} {rule.scorer.facts.name}: knows none of the languages of {data.name} "
+                    f"{rule.option} {rule.scorer.facts.name}: knows none of the languages of {data.name} "
                     f"({' '.join(covered)}), but {known}; pass another scorer."
                 )
 
@@ -140,11 +131,7 @@ class ToxicityPass:
     def write(
         self, data: PreparedData, shards: Sequence[Shard], counts: Sequence[ShardCounts], target: Path
     ) -> tuple[PreparedReport, PassEntry]:
-        """Write the folder without the rows that a rule drops.
-
-        Raises:
-            InputError: a split would be empty, or a file of scores is damaged.
-        """
+        """Write the folder without the rows that a rule drops; InputError if a split would be empty."""
         assert data.folder is not None
         scored = [cast(Scored, shard.work) for shard in shards]
         parts, histograms = tally(scored)
@@ -152,7 +139,7 @@ class ToxicityPass:
             if part.rows and part.dropped == part.rows:
                 worst = max(self.rules, key=lambda rule: part.above.get(rule.name, 0))
                 raise InputError(
-                    f"{config}/{split}: all of its {part.rows:,} rows are above {worst.options[1]} "
+                    f"{config}/{split}: all of its {part.rows:,} rows are above {worst.option}-threshold "
                     f"{worst.threshold:g} ({worst.scorer.facts.name}), so that nothing would be left of it; raise the "
                     "threshold, or leave the language out."
                 )
@@ -254,11 +241,7 @@ class Scored:
         return np.array([known[text] for text in texts], np.float32)
 
     def scores(self) -> Scores:
-        """(rules, rows) what was written.
-
-        Raises:
-            InputError: the file is damaged.
-        """
+        """(rules, rows) what was written; InputError if the file is damaged."""
         stored, shape = read_array(self.output), (len(self.rules), self.rows.count)
         found = np.asarray(stored, np.float32)
         if found.shape != shape or stored.dtype != np.float32 or not np.all((found >= 0) & (found <= 1)):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
+import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -18,8 +19,16 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from mrs_datasets.builders.passes import Rows, cached_answers, ranges
-from mrs_datasets.builders.pipeline.checked_files import damaged, read_batches, write_batches
-from mrs_datasets.builders.pipeline.stages import Advance, Shard, ShardCounts, name_and_bytes, summed
+from mrs_datasets.builders.pipeline.stages import (
+    Advance,
+    Shard,
+    ShardCounts,
+    damaged,
+    name_and_bytes,
+    read_batches,
+    summed,
+    write_batches,
+)
 from mrs_datasets.prepared.prepared import PreparedData
 from mrs_datasets.prepared.report import PassEntry, PreparedReport
 from mrs_datasets.prepared.schema import MRS, MT_PREFIX, PAIR_SCHEMA, RESPONSE_SCHEMA, responses_config
@@ -60,8 +69,7 @@ class TranslationPass:
     Attributes:
         translators: target language -> its translator.
         source: the language that is translated; English, as in the paper.
-        identifier: names the language of translations; None: it is not checked.
-        language_model: the identifier's file.
+        identifier, language_model: to check the language of translations, and its file; None: it is not checked.
         replace: replace pairs and replies that were translated before.
         pairs: the most pairs that are translated, the first of the split; None: all. The paper takes 19 million of
             English (section 3.2).
@@ -120,8 +128,11 @@ class TranslationPass:
         found = []
         for target, translator in self.translators.items():
             for config, columns in parts.items():
-                there = ranges(data, [(config, TRAIN)])
-                for rows in _first(there, self.pairs) if columns == PAIR_COLUMNS and self.pairs else there:
+                left = self.pairs if columns == PAIR_COLUMNS and self.pairs else sys.maxsize
+                for rows in ranges(data, [(config, TRAIN)]):
+                    if left <= 0:
+                        break
+                    rows, left = replace(rows, count=min(rows.count, left)), left - rows.count
                     output = folder / f"{target}.{rows.name}.arrow"
                     work = Translation(rows, columns, self.source, target, translator, self.identifier, output, cache)
                     found.append(Shard(f"{target}.{rows.name}", rows.count, output, work))
@@ -201,11 +212,7 @@ class TranslationPass:
 
 
 def require_targets(source: str, targets: Sequence[str]) -> None:
-    """Refuse what is not a language, comes twice, or is the language that is translated.
-
-    Raises:
-        InputError: the sentence names it.
-    """
+    """Refuse, by an InputError, what is not a language, comes twice, or is the language that is translated."""
     require_any_language(source, "--from")
     for number, target in enumerate(targets):
         require_any_language(target, "--to")
@@ -257,11 +264,7 @@ class Translation:
         return pa.schema([*((name, pa.string()) for name in self.columns), (CODE, pa.uint8())])
 
     def read(self) -> pa.Table:
-        """What it wrote.
-
-        Raises:
-            InputError: the file is damaged.
-        """
+        """What it wrote; InputError if the file is damaged."""
         table = pa.Table.from_batches(read_batches(self.output, self.schema.names), self.schema)
         if table.num_rows != self.rows.count:
             raise damaged(self.output, f"it has {table.num_rows:,} rows, not {self.rows.count:,}")
@@ -305,11 +308,8 @@ def outcomes(
     source: str,
     target: str,
 ) -> dict[str, int]:
-    """What became of each text: text -> one of `KEPT`, `NONE`, `TOO_LONG`, `COPY`, `OTHER_LANGUAGE`.
-
-    The language is another one if the identifier is surer of that than of MRS's own threshold
-    (`mrs_suggest.common.text.language_id.is_other_language`); a language that it does not know is not checked.
-    """
+    """The outcome of each text: `KEPT`, `NONE`, `TOO_LONG`, `COPY` or `OTHER_LANGUAGE` (see `is_other_language`; a
+    language that the identifier does not know is not checked)."""
     found = dict.fromkeys(translations, KEPT)
     empty = [text for text, translation in translations.items() if is_blank(translation)]
     for text, fits in zip(empty, translator.fits(empty, source, target) if empty else [], strict=True):
@@ -331,32 +331,28 @@ def outcomes(
 
 
 def merged(own: pa.Table | None, replies: Iterable[tuple[str, float | None]]) -> pa.Table:
-    """The set of a language followed by the translated replies that it lacks; each once, in their order.
+    """The set of a language (or None) followed by the translated replies that it lacks; each once, in their order.
 
     A translated reply has no `count`, since it was never given. Its `log_prob` is that of a reply that was not seen, by
     the add-one smoothing of the set (`mrs_datasets.prepared.responses.response_table`), or null if the set does not
     have counts with probabilities; so with a language-model score it does not outrank a reply that people gave. If the
-    language has no set, it is that of the replies it translates, together.
-
-    Args:
-        own: with `RESPONSE_SCHEMA`; None: the language has no set.
-        replies: translations with the `log_prob` of what they translate, in the order of the other set.
+    language has no set, it is that of the replies it translates, together, which are given with the translations.
     """
     have = set() if own is None else set(own["reply"].to_pylist())
     new: dict[str, float | None] = {}
     for reply, log_prob in replies:
-        if reply not in have:
-            new[reply] = _sum(new[reply], log_prob) if reply in new else log_prob
+        if reply in new:
+            known = new[reply]
+            new[reply] = None if known is None or log_prob is None else float(np.logaddexp(known, log_prob))
+        elif reply not in have:
+            new[reply] = log_prob
     if own is not None:
         new = dict.fromkeys(new, unseen(own))
-    columns = [
-        list(new),
-        [None] * len(new),
-        list(new.values()),
-        [normalise_reply(reply) for reply in new],
-        [TRANSLATED] * len(new),
+    rows = [
+        {"reply": reply, "log_prob": log_prob, "cluster": normalise_reply(reply), "source": TRANSLATED}
+        for reply, log_prob in new.items()
     ]
-    table = pa.table([pa.array(c, t) for c, t in zip(columns, RESPONSE_SCHEMA.types, strict=True)], RESPONSE_SCHEMA)
+    table = pa.Table.from_pylist(rows, RESPONSE_SCHEMA)
     return table if own is None else pa.concat_tables([own, table])
 
 
@@ -371,18 +367,6 @@ def unseen(table: pa.Table) -> float | None:
     if not counted.num_rows:
         return None
     return float(counted["log_prob"][0].as_py() - math.log(counted["count"][0].as_py() + 1))
-
-
-def _sum(one: float | None, other: float | None) -> float | None:
-    return None if one is None or other is None else float(np.logaddexp(one, other))
-
-
-def _first(there: Sequence[Rows], most: int) -> Iterator[Rows]:
-    """The first rows of ranges."""
-    for rows in there:
-        if most > 0:
-            yield replace(rows, count=min(rows.count, most))
-        most -= rows.count
 
 
 def _counted(total: Counter[str]) -> dict[str, int]:

@@ -5,35 +5,52 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from tqdm import tqdm
 
-from mrs_datasets.builders.pipeline.stages import Workers, name_and_bytes, summed
-from mrs_datasets.builders.pipeline.work_folder import RESUME, WorkFolder, remove_finished, remove_leftovers, work_place
-from mrs_datasets.corpus.card import REASONS, corpus_card
+from mrs_datasets.builders.pipeline.stages import (
+    Engine,
+    Shard,
+    ShardCounts,
+    Workers,
+    name_and_bytes,
+    run_stage,
+    summed,
+)
+from mrs_datasets.builders.pipeline.work_folder import (
+    RESUME,
+    WorkFolder,
+    remove_finished,
+    remove_leftovers,
+    work_place,
+    writing,
+)
 from mrs_datasets.corpus.settings import Corpus, CorpusSettings
-from mrs_datasets.corpus.shards import CleanCounts, ScoreCounts
-from mrs_datasets.corpus.stages import MODELS, Staged, run_stages
-from mrs_datasets.corpus.write import write_language
+from mrs_datasets.corpus.shards import clean_shard, duplicates_shard, model_shard, score_shard
+from mrs_datasets.corpus.write import REASONS, corpus_card, write_language
 from mrs_suggest.common import __version__
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.common.hub.provenance import versions
-from mrs_suggest.common.io.files import atomic_write, file_sha256, writing
+from mrs_suggest.common.io.files import atomic_write, file_sha256
 from mrs_suggest.common.io.storage import (
     Location,
     atomic_target,
+    fetch,
     is_unfinished,
     require_free,
     require_writable,
     sha256_of,
+    size,
 )
 
 WORK = 1  # version of the work folder's layout and of the rules: increment it if either changes
 REPORT, CARD = "corpus.json", "README.md"
+MODELS = "models"
 
 
 def build_corpus(
@@ -63,17 +80,15 @@ def build_corpus(
     else:
         require_writable(out)
     identity = json.loads(json.dumps(_identity(corpus, settings)))
-    place = work_place(out)
     if resume and (report := _whole_already(out, identity, settings)):
-        remove_finished(place)
-        remove_leftovers(out, "partial", "old")
+        remove_finished(out)
         return report
     require_free(out, overwrite, REPORT)
-    work = WorkFolder(place, identity, resume, overwrite)
+    work = WorkFolder(work_place(out), identity, resume, overwrite)
     if not isinstance(out, Path):
         out = replace(out, scratch=work.scratch)
     with Workers(workers) as engine:
-        staged = run_stages(corpus, settings, work, engine)
+        staged = _run_stages(corpus, settings, work, engine)
     remove_leftovers(out, "partial")  # a replaced corpus stays until the new one is there
     with atomic_target(out, overwrite, REPORT, RESUME) as folder, writing(out):
         languages = _write_languages(corpus, settings, folder, staged, say)
@@ -115,6 +130,87 @@ def _whole_already(out: Location, identity: dict[str, Any], settings: CorpusSett
         return None
 
 
+@dataclass(frozen=True)
+class Staged:
+    """The results of the stages.
+
+    Attributes:
+        cleaned, scored: counts of each source, in their order.
+        lines: files of lines with perplexities, of each source.
+        models: the file of each language's model.
+        trained: facts of the models that were trained.
+    """
+
+    cleaned: list[ShardCounts]
+    scored: list[ShardCounts]
+    lines: list[Location]
+    models: dict[str, Path]
+    trained: dict[str, dict[str, Any]]
+
+
+def _run_stages(corpus: Corpus, settings: CorpusSettings, work: WorkFolder, engine: Engine) -> Staged:
+    """Run the stages that are divided into shards; finished shards are not run again."""
+
+    def run(stage: str, shards: Sequence[Shard], unit: str) -> list[ShardCounts]:
+        return run_stage(work, stage, shards, engine, unit, scale=True)
+
+    def targets(stage: str) -> list[Location]:
+        folder = work.stage(stage)
+        return [folder / f"{number:05d}.{source.language}.arrow" for number, source in enumerate(corpus.sources)]
+
+    # models first: a useless reference is refused before hours of reading
+    shards = []
+    for language, paths in corpus.references.items():
+        target = work.stage(MODELS) / f"{language}.safetensors"
+        train = partial(model_shard, paths, target, settings.rules, language)
+        shards.append(Shard(language, sum(map(size, paths)), target, train))
+    facts = run(MODELS, shards, "B") if shards else []
+    trained = {shard.name: dict(found) for shard, found in zip(shards, facts, strict=True)}
+    models = {**corpus.models, **{shard.name: _local(shard.output, work) for shard in shards}}
+
+    clean = targets("clean")
+    shards = [
+        Shard(target.stem, size(source.path), target, partial(clean_shard, source.path, target, settings.rules))
+        for source, target in zip(corpus.sources, clean, strict=True)
+    ]
+    cleaned = run("clean", shards, "B")
+
+    own = {
+        language: [n for n, s in enumerate(corpus.sources) if s.language == language] for language in corpus.languages
+    }
+    lines = {language: sum(cleaned[number]["kept"] for number in numbers) for language, numbers in own.items()}
+    codes = {language: work.stage("duplicates") / f"{language}.npy" for language in corpus.languages}
+    shards = []
+    for language, target in codes.items():
+        find = partial(duplicates_shard, [clean[number] for number in own[language]], target, lines[language])
+        shards.append(Shard(language, lines[language], target, find))
+    run("duplicates", shards, " lines")
+
+    scored = targets("score")
+    done = dict.fromkeys(corpus.languages, 0)
+    shards = []
+    for source, file, target, counts in zip(corpus.sources, clean, scored, cleaned, strict=True):
+        language = source.language
+        identifier = None if language in corpus.unchecked else corpus.identifier
+        place = (codes[language], lines[language], done[language])
+        score = partial(
+            score_shard, file, place, target, language, identifier, settings.min_language_score, models.get(language)
+        )
+        shards.append(Shard(target.stem, counts["kept"], target, score))
+        done[language] += counts["kept"]
+    return Staged(cleaned, run("score", shards, " lines"), scored, models, trained)
+
+
+def _local(model: Location, work: WorkFolder) -> Path:
+    """A model as a local file."""
+    if isinstance(model, Path):
+        return model
+    copy = work.scratch / model.name
+    with writing(copy):
+        fetch(model, copy)
+    return copy
+
+
 def _write_languages(
     corpus: Corpus, settings: CorpusSettings, folder: Path, staged: Staged, say: Callable[[str], None]
 ) -> dict[str, dict[str, Any]]:
@@ -143,7 +239,7 @@ def _write_languages(
     return languages
 
 
-def _funnel(cleaned: list[CleanCounts], scored: list[ScoreCounts], facts: dict[str, Any]) -> dict[str, Any]:
+def _funnel(cleaned: list[ShardCounts], scored: list[ShardCounts], facts: dict[str, Any]) -> dict[str, Any]:
     """A language's lines by outcome, and the facts of the files that were written."""
     dropped = summed([*(c["dropped"] for c in cleaned), *(s["dropped"] for s in scored), facts["dropped"]])
     lines = sum(counts["lines"] for counts in cleaned)

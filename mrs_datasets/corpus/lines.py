@@ -11,9 +11,10 @@ from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
-from mrs_datasets.builders.reddit.cleaning.clean import CleanRules, clean_text
+from mrs_datasets.builders.reddit.clean import CleanRules, clean_column
 from mrs_suggest.common.text.text import Table
 
 NOT_UTF8 = "not UTF-8"
@@ -104,17 +105,20 @@ def clean_lines(
     Args:
         lines: bytes that were not UTF-8 are lone surrogates.
         dropped: one is added for the first rule, in the order of the reasons above, that a line breaks.
-        repairs: see `mrs_datasets.builders.reddit.cleaning.clean.clean_text`; added to.
+        repairs: see `mrs_datasets.builders.reddit.clean.clean_column`.
     """
-    reddit = CleanRules(markdown=False, quotes=False, masks=rules.mask, mojibake=rules.repair, tags=rules.repair)
+    whole = [line for line in lines if line.isascii() or not _HALF_PAIR.search(line)]
+    dropped[NOT_UTF8] += len(lines) - len(whole)
+    texts = [normalise_line(line) for line in whole]
+    if rules.repair or rules.mask:
+        reddit = CleanRules(markdown=False, masks=rules.mask, repairs=rules.repair)
+        short = [place for place, text in enumerate(texts) if len(text) <= rules.max_characters]
+        column = pa.array([whole[place] for place in short], pa.string())
+        # wrongly decoded letters hold control characters
+        for place, text in zip(short, clean_column(column, reddit, repairs).to_pylist(), strict=True):
+            texts[place] = normalise_line(text)
     found = []
-    for line in lines:
-        if not line.isascii() and _HALF_PAIR.search(line):
-            dropped[NOT_UTF8] += 1
-            continue
-        text = normalise_line(line)
-        if (rules.repair or rules.mask) and len(text) <= rules.max_characters:
-            text = normalise_line(clean_text(line, reddit, repairs))  # wrongly decoded letters hold control characters
+    for text in texts:
         if not text:
             dropped[EMPTY] += 1
         elif len(text) < rules.min_characters:

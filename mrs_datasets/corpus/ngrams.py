@@ -28,7 +28,6 @@ from mrs_suggest.common.errors import InputError
 from mrs_suggest.common.text.text import Table
 
 ORDER = 6  # ours: docs/corpus.md compares 3 to 7
-MOST_ORDER = 9
 BATCH_CHARACTERS = 1 << 18  # scored together: 2 MB an array
 FORMAT = "mrs-character-ngrams"
 # When counts of counts give no discounts, as with an alphabet of which no letter is rare: those of KenLM's
@@ -105,15 +104,7 @@ class CharacterModel:
 
     @classmethod
     def train(cls, texts: Sequence[str], order: int = ORDER) -> CharacterModel:
-        """Estimate a model of all n-grams of the texts.
-
-        Memory: about 100 bytes per character of the texts at its peak.
-
-        Raises:
-            ValueError: no text, or an order that is not from 1 to 9.
-        """
-        if not 1 <= order <= MOST_ORDER or not texts:
-            raise ValueError(f"expected an order from 1 to {MOST_ORDER} and some text, found {order}, {len(texts)}")
+        """Estimate a model of all n-grams of one text or more. Peak memory: about 100 bytes per character."""
         codes = _codes(texts)
         alphabet = np.unique(codes[codes > ord(_END_MARK)])
         ids = _symbols(alphabet)[codes]
@@ -128,11 +119,8 @@ class CharacterModel:
         return cls(alphabet, levels, unknown, facts)
 
     def log_probabilities(self, texts: Sequence[str]) -> tuple[Floats, Ids]:
-        """(P,) natural logarithms of the probabilities of all characters of the texts, and of their ends, in order.
-
-        Returns:
-            The logarithms, and (P,) the number of the text of each.
-        """
+        """(P,) natural logarithms of the probabilities of all characters of the texts, and of their ends, in order; and
+        (P,) the number of the text of each."""
         codes = _codes(texts)
         ids = self._symbol[codes]
         starts = codes == ord(_BEGIN_MARK)
@@ -175,12 +163,8 @@ class CharacterModel:
     def save(self, path: Path) -> None:
         """Write the model to one safetensors file, its settings as JSON in the header; equal models, equal bytes."""
         tensors: dict[str, NDArray[Any]] = {"alphabet": self.alphabet}
-        for number, level in enumerate(self.levels, start=1):
-            tensors |= {
-                f"{number}.keys": level.keys,
-                f"{number}.log_p": level.log_p,
-                f"{number}.backoff": level.backoff,
-            }
+        for number, level in enumerate(self.levels, start=1):  # keys, log_p, backoff
+            tensors |= {f"{number}.{name}": array for name, array in vars(level).items()}
         config = {
             "format": FORMAT, "order": self.order, "unknown": self.unknown, "facts": self.facts, "version": __version__,
         }  # fmt: skip
@@ -188,11 +172,7 @@ class CharacterModel:
 
     @classmethod
     def load(cls, path: Path) -> CharacterModel:
-        """Read a file that `save` wrote.
-
-        Raises:
-            InputError: the file is missing, damaged, or not such a model.
-        """
+        """Read a file that `save` wrote; InputError if it is missing, damaged, or not such a model."""
         if not path.is_file():
             raise InputError(f"{path}: no such file; expected a model that `mrs data corpus` wrote.")
         try:

@@ -7,10 +7,10 @@ from dataclasses import asdict, dataclass, field
 from functools import lru_cache
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from mrs_datasets.corpus.lines import LineRules
-from mrs_datasets.texts.text_files import require_text
+from mrs_datasets.texts.text_sources import require_text
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.common.io.storage import Location
 
@@ -39,8 +39,7 @@ def _open(file: IdentifierFile) -> Any:
     return file.load(file.path)
 
 
-@dataclass(frozen=True)
-class Source:
+class Source(NamedTuple):
     """One file of texts in a language."""
 
     language: str
@@ -113,17 +112,11 @@ class Corpus:
                 )
         options = {"--model": self.models, "--reference": self.references, "--unchecked": self.unchecked}
         for option, named in options.items():
-            for language in named:
-                if language not in self.languages:
-                    raise InputError(
-                        f"{option} {language}: no --text in this language; the languages are "
-                        f"{' '.join(self.languages)}."
-                    )
-        for language in self.references:
-            if language in self.models:
-                raise InputError(
-                    f"--reference {language}: there is a --model for this language, too; pass one of them."
-                )
+            if other := [language for language in named if language not in self.languages]:
+                named_by_text = " ".join(self.languages)
+                raise InputError(f"{option} {other[0]}: no --text in this language; the languages are {named_by_text}.")
+        if both := [language for language in self.references if language in self.models]:
+            raise InputError(f"--reference {both[0]}: there is a --model for this language, too; pass one of them.")
 
     @property
     def languages(self) -> list[str]:

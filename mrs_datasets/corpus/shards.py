@@ -7,23 +7,23 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, TypedDict
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
-from mrs_datasets.builders.pipeline.checked_files import (
+from mrs_datasets.builders.pipeline.stages import (
+    Advance,
+    ShardCounts,
     read_batches,
     read_codes,
     whole_file,
     write_array,
     write_batches,
 )
-from mrs_datasets.builders.pipeline.stages import Advance
 from mrs_datasets.builders.pipeline.work_folder import writing
-from mrs_datasets.builders.reddit.cleaning.language import LOW_SCORE, UNKNOWN_LANGUAGE
-from mrs_datasets.builders.reddit.cleaning.near_duplicates import Arrival, repeated
+from mrs_datasets.builders.reddit.duplicates import repeated
+from mrs_datasets.builders.reddit.plan import LOW_SCORE, UNKNOWN_LANGUAGE
 from mrs_datasets.corpus.lines import LineRules, clean_lines, line_keys
 from mrs_datasets.corpus.ngrams import CharacterModel
 from mrs_datasets.corpus.settings import IdentifierFile
@@ -42,30 +42,8 @@ NO_PERPLEXITY = -1.0  # of a language without a model
 REFERENCE_CHARACTERS = 10_000_000  # ours: 1 GB of memory
 
 
-class CleanCounts(TypedDict):
-    """Counts of a shard of the stage `clean`; `sha256`: of the file."""
-
-    sha256: str
-    lines: int
-    dropped: dict[str, int]
-    repairs: dict[str, int]
-    kept: int
-
-
-class ScoreCounts(TypedDict):
-    """Counts of a shard of the stage `score`; `languages`: of the lines in another one."""
-
-    dropped: dict[str, int]
-    languages: dict[str, int]
-    kept: int
-
-
-def clean_shard(path: Location, target: Location, rules: LineRules, advance: Advance) -> CleanCounts:
-    """Normalise the lines of a file, and write those that stay, with their keys.
-
-    Raises:
-        InputError: the file is missing or damaged, or the disk reports an error.
-    """
+def clean_shard(path: Location, target: Location, rules: LineRules, advance: Advance) -> ShardCounts:
+    """Normalise the lines of a file, and write those that stay, with their keys."""
     dropped: Counter[str] = Counter()
     repairs: Counter[str] = Counter()
     lines = kept = 0
@@ -102,11 +80,8 @@ def _batches(path: Location, advance: Advance = lambda _: None, digest: Any = No
 def duplicates_shard(cleaned: Sequence[Location], target: Location, lines: int, advance: Advance) -> dict[str, int]:
     """Write which lines of a language's files, one after the other, repeat an earlier one: (lines,) bytes, 1 if so.
 
-    Memory: 1 byte per line, and what `near_duplicates.PART_PAIRS` take. Temporary disk space: 16 bytes per line, and
+    Memory: 1 byte per line, and what `duplicates.PART_PAIRS` take. Temporary disk space: 16 bytes per line, and
     16 more if there is more than one part.
-
-    Raises:
-        InputError: a file is damaged, or the disk reports an error.
     """
     codes = np.zeros(lines, dtype=np.uint8)
     with local_file(target, "keys") as path:
@@ -122,7 +97,7 @@ def duplicates_shard(cleaned: Sequence[Location], target: Location, lines: int, 
                         done += batch.num_rows
             mapped = np.memmap(path, np.uint64, "r", shape=(lines, 2))
             with writing(target):
-                for rows, opens in repeated(mapped[:, 0], Arrival(mapped[:, 1], mapped[:, 1]), folder=path.parent):
+                for rows, opens in repeated(mapped[:, 0], (mapped[:, 1], mapped[:, 1]), folder=path.parent):
                     codes[rows[~opens]] = 1
             del mapped
     write_array(target, codes)
@@ -133,11 +108,7 @@ def duplicates_shard(cleaned: Sequence[Location], target: Location, lines: int, 
 def model_shard(
     references: Sequence[Location], target: Location, rules: LineRules, language: str, advance: Advance
 ) -> dict[str, Any]:
-    """Train the model of a language, and write it.
-
-    Raises:
-        InputError: a reference cannot be read, or none of its lines stays.
-    """
+    """Train the model of a language, and write it; InputError if no line of its references stays."""
     texts, step = reference_lines(references, rules, REFERENCE_CHARACTERS, advance)
     if not texts:
         raise InputError(f"--reference {language}={references[0]}: has no line that stays; pass another text.")
@@ -180,15 +151,12 @@ def score_shard(
     min_score: float,
     model: Path | None,
     advance: Advance,
-) -> ScoreCounts:
+) -> ShardCounts:
     """Drop the duplicates and the lines in another language, and write the others with their perplexities.
 
     Args:
         codes: the file of the language's duplicates, its number of lines, and which of them is this file's first.
         min_score: a language counts if its probability is above.
-
-    Raises:
-        InputError: a file is damaged, or the disk reports an error.
     """
     dropped: Counter[str] = Counter()
     others: Counter[str] = Counter()
@@ -206,7 +174,8 @@ def score_shard(
             if identifier is not None:
                 texts = _in_language(texts, language, identifier, min_score, dropped, others)
             kept += len(texts)
-            yield pa.RecordBatch.from_arrays([pa.array(texts, pa.string()), _perplexities(model, texts)], schema=SCORED)
+            found = np.full(len(texts), NO_PERPLEXITY) if model is None else _model(model).perplexities(texts)
+            yield pa.RecordBatch.from_arrays([pa.array(texts, pa.string()), pa.array(found)], schema=SCORED)
             done += batch.num_rows
             advance(batch.num_rows)
 
@@ -237,19 +206,7 @@ def _in_language(
     return found
 
 
-def _perplexities(model: Path | None, texts: Sequence[str]) -> pa.Array:
-    if model is None:
-        return pa.array(np.full(len(texts), NO_PERPLEXITY))
-    return pa.array(_model(model).perplexities(texts))
-
-
 @lru_cache(maxsize=1)
 def _model(path: Path) -> CharacterModel:
     """The model, loaded once per process, not for every file."""
     return CharacterModel.load(path)
-
-
-def perplexities_of(scored: Sequence[Location]) -> NDArray[np.float64]:
-    """(n,) the perplexities of all lines of these files."""
-    parts = [batch["perplexity"].to_numpy() for path in scored for batch in read_batches(path, ["perplexity"])]
-    return np.concatenate([np.empty(0), *parts])

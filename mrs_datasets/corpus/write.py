@@ -1,4 +1,4 @@
-"""The last stage of a corpus: each language's thirds by perplexity, and the files of the lines that stay."""
+"""The last stage of a corpus: each language's thirds by perplexity, the files of the lines that stay, and the card."""
 
 from __future__ import annotations
 
@@ -12,13 +12,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mrs_datasets.builders.pipeline.checked_files import read_batches
+from mrs_datasets.builders.pipeline.stages import read_batches
+from mrs_datasets.builders.reddit.plan import LOW_SCORE, UNKNOWN_LANGUAGE
+from mrs_datasets.corpus.lines import EMPTY, FEW_LETTERS, NOT_UTF8, TOO_LONG, TOO_SHORT
 from mrs_datasets.corpus.settings import ALL, BUCKETS, HEAD, MIDDLE, TAIL
-from mrs_datasets.corpus.shards import NO_PERPLEXITY, perplexities_of
+from mrs_datasets.corpus.shards import DUPLICATE, NO_PERPLEXITY, OTHER_LANGUAGE
 from mrs_suggest.common.io.files import file_sha256
 from mrs_suggest.common.io.storage import Location
+from mrs_suggest.common.report.cards import markdown_table, render_card
 
 LEFT_OUT = "{} third left out"
+REASONS = (  # in the order in which they apply
+    NOT_UTF8, EMPTY, TOO_SHORT, TOO_LONG, FEW_LETTERS, DUPLICATE, UNKNOWN_LANGUAGE, LOW_SCORE, OTHER_LANGUAGE,
+    *(LEFT_OUT.format(bucket) for bucket in BUCKETS),
+)  # fmt: skip
+HERE = "PATH"  # stands for the folder in the card
 SHARD_LINES = 1_000_000  # ours: files of some 30 MB
 QUANTILES = (0.05, 0.1, 0.25, 1 / 3, 0.5, 2 / 3, 0.75, 0.9, 0.95)
 
@@ -82,11 +90,9 @@ def write_language(
     Returns:
         Facts: `dropped` with its reasons, `kept`, `files`; with a model also `thirds` (lines of each, before any is
         left out) and `perplexity` (mean, quantiles and the bounds of head and middle).
-
-    Raises:
-        InputError: a file is damaged.
     """
-    perplexities = perplexities_of(scored)
+    parts = [batch["perplexity"].to_numpy() for path in scored for batch in read_batches(path, ["perplexity"])]
+    perplexities = np.concatenate([np.empty(0), *parts])
     dropped: Counter[str] = Counter()
     facts: dict[str, Any] = {}
     bounds = (np.inf, np.inf)
@@ -131,3 +137,79 @@ def _facts(perplexities: NDArray[np.float64], bounds: tuple[float, float]) -> di
             "middle": bounds[1],
         },
     }
+
+
+# --- The card -------------------------------------------------------------------------------------------------------
+
+
+def corpus_card(report: dict[str, Any]) -> str:
+    """The card; equal reports give equal bytes."""
+    languages = {code: facts for code, facts in report["languages"].items() if facts["kept"]}
+    configs = [
+        {"config_name": code, "data_files": [{"split": "train", "path": f"{code}/*.txt.gz"}]} for code in languages
+    ]
+    return render_card("corpus.md", {"language": list(languages), "configs": configs}, _values(report, languages))
+
+
+def _values(report: dict[str, Any], languages: dict[str, dict[str, Any]]) -> dict[str, str]:
+    everything = report["languages"]
+    return {
+        "kept": f"{sum(facts['kept'] for facts in languages.values()):,}",
+        "languages": ", ".join(languages),
+        "lines": f"{sum(facts['lines'] for facts in everything.values()):,}",
+        "here": HERE,
+        "config": next(iter(languages)),
+        "options": " ".join(f"--text {code}={HERE}/{code}" for code in languages),
+        "lines_table": markdown_table(
+            ["language", "lines", "kept", "share"],
+            [
+                [code, f"{facts['lines']:,}", f"{facts['kept']:,}", f"{facts['kept'] / max(facts['lines'], 1):.1%}"]
+                for code, facts in everything.items()
+            ],
+        ),
+        "perplexity": _perplexity(everything),
+        "dropped_table": dropped_table(report),
+        "other_languages": "".join(
+            f" Other languages among `{code}`: "
+            + ", ".join(f"{name} {count:,}" for name, count in facts["other_languages"].items())
+            + "."
+            for code, facts in everything.items()
+            if facts["other_languages"]
+        ),
+        "texts": "\n".join(
+            f"- `{text['language']}`: {text['name']}, {text['lines']:,} lines, SHA-256 `{text['sha256'][:16]}`"
+            for text in report["texts"]
+        ),
+        "masked": "; links, names and addresses of the known forms are masked"
+        if report["settings"]["rules"]["mask"]
+        else "",
+    }
+
+
+def dropped_table(report: dict[str, Any]) -> str:
+    """Lines dropped by reason and language."""
+    languages = report["languages"]
+    reasons = [reason for reason in REASONS if any(reason in facts["dropped"] for facts in languages.values())]
+    rows = [
+        [code, *(f"{facts['dropped'].get(reason, 0):,}" for reason in reasons)] for code, facts in languages.items()
+    ]
+    return markdown_table(["language", *reasons], rows)
+
+
+def _perplexity(languages: dict[str, dict[str, Any]]) -> str:
+    """The thirds of the languages with a model."""
+    rows = [
+        [
+            code,
+            f"{facts['perplexity']['quantiles']['0.5']:.3f}",
+            f"{facts['perplexity']['head']:.3f}",
+            f"{facts['perplexity']['middle']:.3f}",
+            *(f"{facts['thirds'][bucket]:,}" for bucket in BUCKETS),
+        ]
+        for code, facts in languages.items()
+        if "thirds" in facts
+    ]
+    if not rows:
+        return "No language had a model, so perplexity was not computed."
+    header = ["language", "median", "head up to", "middle up to", *(f"{bucket}, lines" for bucket in BUCKETS)]
+    return "Perplexity per character, before any third is left out:\n\n" + markdown_table(header, rows)

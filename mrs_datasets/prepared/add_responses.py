@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
@@ -65,9 +64,7 @@ def add_responses(
     notes: dict[str, str] = {}
 
     def tables(code: str) -> list[pa.Table]:
-        counting = new / ".counting"
-        table, notes[code] = _response_set(data, code, file, counting, min_reply_count, max_responses)
-        shutil.rmtree(counting, ignore_errors=True)
+        table, notes[code] = _response_set(data, code, file, new, min_reply_count, max_responses)
         return [table]
 
     def finish(report: PreparedReport) -> None:
@@ -102,10 +99,10 @@ def _chosen(data: PreparedData, languages: Sequence[str], file: Path | None, rep
 
 
 def _response_set(
-    data: PreparedData, code: str, file: Path | None, counting: Path, min_reply_count: int, max_responses: int
+    data: PreparedData, code: str, file: Path | None, folder: Path, min_reply_count: int, max_responses: int
 ) -> tuple[pa.Table, str]:
     """The response set of a language, and a note for the report."""
-    from mrs_datasets.builders.reddit.counts import ReplyCounts
+    from mrs_datasets.builders.reddit.write import ReplyCounts
 
     note = f"{code}: the response set comes from the file {file.name}, by `mrs data responses`" if file else ""
     if file and file.name.removesuffix(".gz").removesuffix(".xz") == RESPONSE_FILE:
@@ -119,17 +116,17 @@ def _response_set(
         table = response_table(_ranked(frequent, max_responses), sum(counted.values()), len(counted))
         return table, f"{note}, with its counts."
     seen = dict.fromkeys(given, 0)
-    with ReplyCounts(COUNT_BYTES, counting) as counts:
+    with ReplyCounts(COUNT_BYTES, folder) as counts:
         for replies in _training_replies(data, code):
             counts.add(replies)
             for reply in replies.to_pylist() if seen else ():
                 if reply in seen:
                     seen[reply] += 1
+        most_frequent = counts.frequent(min_reply_count, max_responses)
         if file:
             unseen = sum(not count for count in seen.values())
             table = response_table(_ranked(seen, max_responses), counts.pairs, counts.distinct + unseen)
             return table, f"{note}, counted in the training replies."
-        most_frequent = counts.frequent(min_reply_count, max_responses)
         if not most_frequent:
             raise InputError(
                 f"{data.name}: no training reply of {code} occurs {min_reply_count} times; lower --min-reply-count "

@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from mrs_datasets.builders.reddit.funnel import PAGE
+from mrs_datasets.builders.reddit.plan import PAGE
 from mrs_datasets.catalogue import DatasetRecord
 from mrs_datasets.prepared.card import HERE
 from mrs_datasets.prepared.prepared import PreparedData

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from mrs_datasets.builders.reddit.cleaning.filter import PROFILES
+from mrs_datasets.builders.reddit.plan import PROFILES
 from mrs_datasets.synthetic.speech import TOXIC_WORDS
 from mrs_datasets.synthetic.threads import NAMES, Threads, Totals
 from mrs_suggest.common.errors import InputError, MissingExtraError

@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from mrs_datasets.builders.reddit import months as rules
 from mrs_datasets.builders.reddit import read
-from mrs_datasets.builders.reddit.cleaning import filter as rules
 from mrs_datasets.builders.reddit.read import COMMENT_PREFIX, POST_PREFIX
 from mrs_datasets.synthetic.speech import SHARES, WORDS, Speech, speeches
 

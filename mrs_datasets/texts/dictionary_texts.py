@@ -7,14 +7,17 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from mrs_datasets.readers.sources import as_number
 from mrs_suggest.common.errors import InputError
+from mrs_suggest.common.io.files import content_hash
 from mrs_suggest.common.io.lines import read_lines
+from mrs_suggest.common.text.text_services import ServiceFacts
 
+PREFIX = "dictionary:"  # of the option `--translator`
 PAIRS = 5000  # section 4.4: "the 5k most reliable word translation pairs"
 
 
@@ -98,3 +101,47 @@ class TermReplacer:
             return found[0]
         self.replaced += 1
         return english[:1].upper() + english[1:] if found[0][:1].isupper() else english
+
+
+class DictionaryTranslator:
+    """A `mrs_suggest.common.text.text_services.Translator` that replaces the terms of a text word for word:
+    a baseline, also for languages without a model.
+
+    A text without a term of the dictionary has no translation. The file does not name its languages, so any direction
+    is taken.
+
+    Raises:
+        InputError: the file cannot be read.
+    """
+
+    def __init__(self, file: Path) -> None:
+        if not file.is_file():
+            raise InputError(f"--translator {PREFIX}{file}: no such file; expected lines of term, tab, translation.")
+        self._file = file
+        self._replacer = TermReplacer(read_dictionary(file, 1_000_000))
+        self._facts = ServiceFacts("dictionary", file.name, content_hash([file]))
+
+    def __reduce__(self) -> tuple[type[DictionaryTranslator], tuple[Path]]:
+        return DictionaryTranslator, (self._file,)
+
+    @property
+    def facts(self) -> ServiceFacts:
+        return self._facts
+
+    @property
+    def settings(self) -> Mapping[str, object]:
+        return {}
+
+    def require(self, source: str, target: str) -> None:
+        """A dictionary does not name its languages."""
+
+    def translate(self, texts: Sequence[str], source: str, target: str) -> list[str]:
+        found = []
+        for text in texts:
+            before = self._replacer.replaced
+            translation = self._replacer(text)
+            found.append(translation if self._replacer.replaced > before else "")
+        return found
+
+    def fits(self, texts: Sequence[str], source: str, target: str) -> list[bool]:
+        return [True] * len(texts)

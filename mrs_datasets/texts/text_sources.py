@@ -2,27 +2,60 @@
 
 from __future__ import annotations
 
+import lzma
+import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
 from itertools import islice, zip_longest
 from pathlib import Path
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar, cast
 
 from mrs_datasets.catalogue import LANGUAGE
 from mrs_datasets.prepared.prepared import PreparedData, open_prepared
 from mrs_datasets.prepared.remote_data import fetched_texts
-from mrs_datasets.texts.text_files import FILES, one_lines, require_text, split_language
 from mrs_suggest.common.errors import InputError, first_line
 from mrs_suggest.common.hub.hub import commit_of, is_repo_id, split_revision
-from mrs_suggest.common.io.lines import read_lines
+from mrs_suggest.common.io.lines import open_binary, read_lines
 from mrs_suggest.common.io.remote_errors import masked
-from mrs_suggest.common.io.storage import is_url, location
+from mrs_suggest.common.io.storage import Location, is_url, location
 from mrs_suggest.common.text.languages import find_language
 
+FILES = ("*.txt", "*.txt.gz", "*.txt.xz", "*.txt.zst")  # of a folder of texts
+START = 1 << 13  # bytes that are checked before a file is read as text
 TRANSLATION = "translation"  # the column of the hub's translation data sets: language -> text
 Pair = tuple[str, str]
 Item = TypeVar("Item", str, Pair)
 Self = TypeVar("Self", bound="Source[Any]")
+
+
+def split_language(text: str, option: str) -> tuple[str, str]:
+    """The language and the source of `LANG=SOURCE`; InputError, naming the option, if one of them is missing."""
+    language, _, where = text.partition("=")
+    if not where:
+        raise InputError(f"{option} {text}: expected LANG=SOURCE, such as ht=texts/ht.txt.")
+    if find_language(language) is None:
+        raise InputError(f"{option} {text}: {language!r} is not the code of a language, such as ht or pt-BR.")
+    return language, where
+
+
+def files_in(folder: Location, where: object, patterns: Sequence[str] = FILES) -> list[Location]:
+    """The files of a folder that match a pattern, by name; InputError, naming `where`, without any."""
+    files = [one for one in folder.iterdir() if any(fnmatchcase(one.name, p) for p in patterns) and one.is_file()]
+    if not files:
+        raise InputError(f"{where}: the folder has no {' or '.join(patterns)}, and is not a prepared one.")
+    return sorted(files, key=lambda file: file.name)
+
+
+def require_text(path: Location) -> None:
+    """Refuse a binary file, which has a zero byte near its start; errors of reading are left to the reader."""
+    with open_binary(path) as file:
+        try:
+            binary = b"\0" in file.read(START)
+        except (OSError, EOFError, lzma.LZMAError, zlib.error):
+            binary = False
+    if binary:
+        raise InputError(f"{path}: is a binary file; expected text in UTF-8 with one sentence a line.")
 
 
 @dataclass(frozen=True)
@@ -74,20 +107,15 @@ class Source(Generic[Item]):
         return cls(option, language, name, (rest[0] or None) if rest else None, *rest[1:])
 
     def read(self, reading: Reading) -> tuple[list[Item], str | None]:
-        """All sentences or pairs in order, without empty ones, and the revision of a hub data set.
-
-        Raises:
-            InputError: the source does not exist, cannot be read, or has no text.
-        """
+        """All sentences or pairs in order, without empty ones, and the revision of a hub data set; InputError if the
+        source does not exist, cannot be read, or has no text."""
         if is_url(self.where):
             return replace(self, where=str(fetched_texts(self.where))).read(reading)
         path, revision = Path(self.where), None
         if path.is_file() or (self._is_local(self.where) and not path.exists()):
             found = list(self._file(path, reading))
         elif path.is_dir() and not (path / "data").is_dir():
-            files = sorted({file for pattern in self.patterns for file in path.glob(pattern)})
-            if not files:
-                raise InputError(f"{self}: the folder has no {' or '.join(self.patterns)}, and is not a prepared one.")
+            files = cast("list[Path]", files_in(path, self, self.patterns))
             found = [item for file in files for item in self._file(file, reading)]
         elif path.is_dir() or self.where == "sample":
             found = list(self._data_set(open_prepared(self.where), True, replace(reading, stream=False)))
@@ -194,12 +222,10 @@ class TextSource(Source[str]):
     def parse(cls, text: str, option: str = "--text") -> TextSource:
         return super().parse(text, option)
 
-    @staticmethod
-    def _split(text: str, option: str) -> tuple[str, str]:
-        return split_language(text, option)
+    _split = staticmethod(split_language)
 
     def _lines(self, path: Path) -> Iterator[str]:
-        return one_lines(line for _, line in _read(path))
+        return _one_lines(line for _, line in _read(path))
 
     def _columns(self, names: Sequence[str], reading: Reading) -> Sequence[str]:
         if reading.column not in names:
@@ -214,7 +240,7 @@ class TextSource(Source[str]):
         return columns
 
     def _items(self, row: Sequence[Any]) -> Iterator[str]:
-        return one_lines(line for value in row for line in self._text(value).split("\n"))
+        return _one_lines(line for value in row for line in self._text(value).split("\n"))
 
 
 @dataclass(frozen=True)
@@ -325,3 +351,8 @@ def _two_files(where: str) -> tuple[Path, Path] | None:
 def _read(path: Path) -> Iterator[tuple[int, str]]:
     require_text(path)
     yield from read_lines(path)
+
+
+def _one_lines(lines: Iterator[str]) -> Iterator[str]:
+    """The lines with single spaces between their words, without the empty ones."""
+    return (text for line in lines if (text := " ".join(line.split())))

@@ -13,7 +13,6 @@ Annotators open the files in spreadsheet programs; see `mrs_suggest.common.io.sh
 from __future__ import annotations
 
 import json
-import re
 import unicodedata
 from collections.abc import Sequence
 from pathlib import Path
@@ -29,7 +28,7 @@ from mrs_suggest.common.io.sheets import (
     BULLET,
     and_more,
     escaped,
-    is_altered,
+    item_of_row,
     read_sheet,
     require_unfilled,
     sheet_bytes,
@@ -230,40 +229,21 @@ def _plain(text: str) -> str:
 
 def _preferences(path: Path, key: Key) -> NDArray[np.int64]:
     """The judgements of one file, in the order of the key's items."""
-    items = {item.item: item for item in key.items}
+    texts = {item.item: item.texts for item in key.items}
     found: dict[int, str] = {}
     wrong: list[str] = []
     for row, cells in read_sheet(path, COLUMNS):
-        item = _known_item(path, row, cells, items, found)
+        item = item_of_row(f"{path}, row {row}", cells, texts, TEXTS, found)
         preference = cells["preference"].strip().casefold()
         if preference not in PREFERENCES:
             what = f"{cells['preference'].strip()[:40]!r} is not a preference" if preference else "no preference"
             wrong.append(f"row {row}: {what}")
-        found[item.item] = preference
-    if missing := [number for number in items if number not in found]:
+        found[item] = preference
+    if missing := [number for number in texts if number not in found]:
         raise InputError(f"{path}: item {missing[0]} is missing{and_more(missing)}; restore the rows.")
     if wrong:
         raise InputError(
             f"{path}, {wrong[0]}{and_more(wrong)}; expected {', '.join(PREFERENCES[:2])} or {PREFERENCES[2]}."
         )
-    signs = {
-        number: 0 if found[number] == "tie" else 1 if found[number] == items[number].a_side else -1 for number in items
-    }
-    return np.array([signs[item.item] for item in key.items], dtype=np.int64)
-
-
-def _known_item(path: Path, row: int, cells: dict[str, str], items: dict[int, Item], found: dict[int, str]) -> Item:
-    """The item of a row whose texts are as they were made."""
-    number = cells["item"].strip()
-    item = items.get(int(number)) if re.fullmatch("[0-9]{1,9}", number) else None
-    if item is None:
-        raise InputError(f"{path}, row {row}: {number[:40]!r} is not an item of this evaluation; restore the number.")
-    if item.item in found:
-        raise InputError(f"{path}, row {row}: item {number} appears twice; delete one of the rows.")
-    for column, made in zip(TEXTS, item.texts, strict=True):
-        if is_altered(cells[column], made):
-            raise InputError(
-                f"{path}, row {row}: the column {column!r} of item {number} was altered, so the judgement may be "
-                "about another text; restore the original text."
-            )
-    return item
+    signs = [0 if found[i.item] == "tie" else 1 if found[i.item] == i.a_side else -1 for i in key.items]
+    return np.array(signs, dtype=np.int64)

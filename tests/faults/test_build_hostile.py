@@ -1,4 +1,4 @@
-"""`mrs data build` on a full disk, from broken months, with a wrong model, and where its work folder is not its own."""
+"""`mrs data build` on a full disk, from broken months, with a wrong model, and resumed with other settings."""
 
 from __future__ import annotations
 
@@ -308,7 +308,9 @@ def test_a_line_of_a_gigabyte(dumps: Path, lid_model: Path, tmp_path: Path) -> N
     assert peak < 500 << 10
 
 
-def test_a_wrong_model_is_told_before_anything_is_read(build: Call, dumps: Path, tmp_path: Path) -> None:
+def test_a_wrong_model_is_refused_before_anything_is_read(
+    build: Call, dumps: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     wrong = tmp_path / "wrong.bin"
     for content, words in (
         (b"", "but the file is not one"),
@@ -317,6 +319,8 @@ def test_a_wrong_model_is_told_before_anything_is_read(build: Call, dumps: Path,
         wrong.write_bytes(content)
         assert_refused(build("--language-model", wrong), "wrong.bin", words)
     assert_refused(build("--language-model", dumps), "no language model there")
+    monkeypatch.setattr("mrs_suggest.cli.data.build.LANGUAGES", ("eng_Latn", "swe_Latn"))
+    assert_refused(build(), "lid.bin: knows none of MRS's languages (eng_Latn swe_Latn)")
     assert leftovers(tmp_path, "dumps", "wrong.bin") == []
 
 
@@ -362,33 +366,3 @@ def test_a_month_more_and_another_model_keep_the_months_that_are_done(
     code, line = build(out=tmp_path / "whole")
     assert code == 0, line
     assert parquet_bytes(tmp_path / "out") == parquet_bytes(tmp_path / "whole")
-
-
-@pytest.mark.parametrize("option", [[], ["--resume"], ["--overwrite"]], ids=lambda option: "".join(option) or "plain")
-def test_a_work_folder_that_is_not_ours_is_left_alone(build: Call, tmp_path: Path, option: list[str]) -> None:
-    (tmp_path / ".out.build").mkdir()
-    mine = tmp_path / ".out.build" / "mine.txt"
-    mine.write_text("mine")
-    assert_refused(build(*option), ".out.build", "does not look like the work of a build")
-    assert mine.read_text() == "mine"
-    assert leftovers(tmp_path / ".out.build", "mine.txt") == []
-
-
-def test_finished_work_that_was_damaged_is_named(build: Call, tmp_path: Path, expected: dict[str, bytes]) -> None:
-    stopped(build, tmp_path)
-    path = sorted((tmp_path / ".out.build" / "pairs").glob("*.arrow"))[3]
-    os.truncate(path, path.stat().st_size // 2)
-    assert_refused(build("--resume"), path.name, "damaged", "delete it")
-    path.unlink()
-    assert build("--resume")[0] == 0
-    assert parquet_bytes(tmp_path / "out") == expected
-
-
-def test_a_model_without_a_language_of_mrs_is_refused_before_anything_is_read(
-    build: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("mrs_suggest.cli.data.build.LANGUAGES", ("eng_Latn", "swe_Latn"))
-    code, sentence = build()
-    assert code == 2
-    assert "lid.bin: knows none of MRS's languages (eng_Latn swe_Latn)" in sentence
-    assert leftovers(tmp_path, "dumps") == []

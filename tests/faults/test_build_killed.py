@@ -1,4 +1,4 @@
-"""`mrs data build` that is killed, loses a worker, or is interrupted: it goes on, and ends as if nothing had been."""
+"""`mrs data build` that is killed, loses a worker, or is interrupted: the resumed build ends with the same files."""
 
 from __future__ import annotations
 
@@ -152,11 +152,7 @@ def in_stage(folder: Path, stage: str) -> Callable[[Process], bool]:
 
 @pytest.mark.parametrize("stage", ["months", "pairs", "duplicates", "write"])
 def test_a_kill_in_each_stage(
-    tmp_path: Path,
-    command: list[object],
-    uninterrupted: dict[str, bytes],
-    start: Start,
-    stage: str,
+    tmp_path: Path, command: list[object], uninterrupted: dict[str, bytes], start: Start, stage: str
 ) -> None:
     kill(catch(start, [*command, "--workers", 1], tmp_path, in_stage(tmp_path, stage)))
     assert not (tmp_path / "out").exists()
@@ -203,12 +199,7 @@ def test_workers_do_not_outlive_the_build(
 
 @pytest.mark.parametrize(("stage", "processes"), [("months", 1), ("workers", 2), ("pairs", 2), ("write", 1)])
 def test_control_c(
-    tmp_path: Path,
-    command: list[object],
-    uninterrupted: dict[str, bytes],
-    start: Start,
-    stage: str,
-    processes: int,
+    tmp_path: Path, command: list[object], uninterrupted: dict[str, bytes], start: Start, stage: str, processes: int
 ) -> None:
     process = catch(start, [*command, "--workers", processes], tmp_path, in_stage(tmp_path, stage))
     os.killpg(process.pid, signal.SIGINT)  # as a terminal does: to all processes

@@ -28,17 +28,8 @@ Start = Callable[..., "subprocess.Popen[bytes]"]
 def command(tmp_path_factory: pytest.TempPathFactory, bin_folder: Path, lid_model: Path) -> list[object]:
     require_spark()
     dumps = write_dirty_months(tmp_path_factory.mktemp("dumps") / "months", COMMENTS)
-    start = [
-        bin_folder / "mrs",
-        "data",
-        "build",
-        "--dumps",
-        dumps / "RC_*.zst",
-        "--language-model",
-        lid_model,
-        "--no-strict",
-    ]
-    small = ["--min-examples", 900, "--min-reply-count", 2]
+    start = [bin_folder / "mrs", "data", "build", "--dumps", dumps / "RC_*.zst", "--language-model", lid_model]
+    small = ["--no-strict", "--min-examples", 900, "--min-reply-count", 2]
     return [*start, "--profile", "clean", "--buckets", BUCKETS, *small, "--out", "out"]
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from mrs_suggest.common.text.language_id import LanguageIdentifier
 from tests.classifiers import write_classifier
-from tests.dumps import leftovers, read_report
+from tests.dumps import all_bytes, leftovers, read_report
 from tests.faults.conftest import Start
 from tests.translation_models import cipher, sentence, write_marian
 
@@ -96,10 +96,6 @@ def asked(folder: Path) -> Counter[str]:
     return Counter((folder / "log").read_text(encoding="utf-8").splitlines())
 
 
-def files(folder: Path) -> dict[str, bytes]:
-    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
-
-
 def test_killed_at_five_places(
     start: Start, bin_folder: Path, command: list[object], target: str, tmp_path: Path
 ) -> None:
@@ -122,6 +118,6 @@ def test_killed_at_five_places(
     assert {line.split()[0] for line in asked(killed)} == {"score", "translate"}  # the last kills were in the second
     code, err = run(start, python, killed, command, -1)
     assert code == 0, err
-    assert files(killed / "out") == files(whole / "out")
+    assert all_bytes(killed / "out") == all_bytes(whole / "out")
     assert asked(killed) == once
     assert leftovers(killed, "log") == ["out"]

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.classifiers import write_classifier
-from tests.dumps import SMALL, leftovers, write_months
+from tests.dumps import SMALL, all_bytes, leftovers, write_months
 from tests.scoring_server import ScoringServer, scoring_server
 
 pytestmark = pytest.mark.faults
@@ -55,10 +55,6 @@ def kill(process: subprocess.Popen[bytes]) -> None:
     process.communicate(timeout=60)
 
 
-def files(folder: Path) -> dict[str, bytes]:
-    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
-
-
 @pytest.fixture(scope="module")
 def uninterrupted(
     command: list[object], server: ScoringServer, tmp_path_factory: pytest.TempPathFactory
@@ -70,7 +66,7 @@ def uninterrupted(
     server.requests.clear()
     assert set(asked.values()) == {1}
     assert asked.total() > 10 * BATCH
-    return files(folder / "out"), asked
+    return all_bytes(folder / "out"), asked
 
 
 def test_killed_between_requests_and_while_writing(
@@ -95,7 +91,7 @@ def test_killed_between_requests_and_while_writing(
     server.hold_at = None
     kill_while_writing(tmp_path, command, start)
     finish(start(*command, "--resume"))
-    assert files(tmp_path / "out") == whole
+    assert all_bytes(tmp_path / "out") == whole
     assert leftovers(tmp_path, "out") == []
     assert server.answered == texts  # each once: the requests in flight at the kills were not answered
 
@@ -109,27 +105,6 @@ def kill_while_writing(folder: Path, command: list[object], start: Start) -> Non
     assert process.poll() is None, "it was not seen writing"
     kill(process)
     assert not (folder / "out").exists()
-
-
-def test_killed_at_any_moment(
-    tmp_path: Path,
-    command: list[object],
-    server: ScoringServer,
-    uninterrupted: tuple[dict[str, bytes], Counter[tuple[str, str]]],
-    start: Start,
-    wait_for: Callable[..., None],
-) -> None:
-    """Only the batch that is in flight at a kill may be answered again."""
-    whole, texts = uninterrupted
-    server.answered.clear()
-    for wanted in (150, 1200):
-        process = start(*command, "--resume")
-        wait_for(lambda wanted=wanted: server.answered.total() >= wanted, process)
-        kill(process)
-    finish(start(*command, "--resume"))
-    assert files(tmp_path / "out") == whole
-    assert set(server.answered) == set(texts)
-    assert server.answered.total() - texts.total() <= 2 * BATCH
 
 
 def test_an_expired_key_stops_the_build_and_a_new_one_continues_it(
@@ -163,5 +138,5 @@ def test_an_expired_key_stops_the_build_and_a_new_one_continues_it(
     command[1] = "MRS_TOXICITY_KEY=second"
     finish(start(*command, "--resume"))
     server.key = ""
-    assert files(tmp_path / "out") == whole
+    assert all_bytes(tmp_path / "out") == whole
     assert server.answered == texts

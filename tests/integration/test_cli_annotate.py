@@ -280,10 +280,10 @@ def change(folder: Path, column: str, value: str, row: int = 0) -> None:
         ("message", "message 99", "row 5: the column 'message' of item"),
         ("suggestions left", "• none", "row 5: the column 'suggestions left' of item"),
         ("suggestions right", "", "row 5: the column 'suggestions right' of item"),
-        ("item", "77", "row 5: '77' is not an item"),
-        ("item", "", "row 5: '' is not an item"),
-        ("item", "²", "row 5: '²' is not an item"),
-        pytest.param("item", "9" * 5000, "row 5: '9999", id="long number"),
+        ("item", "77", "row 5: the column 'item' has '77'"),
+        ("item", "", "row 5: the column 'item' has ''"),
+        ("item", "²", "row 5: the column 'item' has '²'"),
+        pytest.param("item", "9" * 5000, "row 5: the column 'item' has '9999", id="long number"),
     ],
 )
 def test_bad_rows_name_file_and_row(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
 import subprocess
 from collections import Counter
 from itertools import pairwise
@@ -14,8 +13,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from mrs_datasets.builders.reddit.cleaning import filter as rules
-from mrs_datasets.builders.reddit.cleaning.filter import BOT_NAMES
+from mrs_datasets.builders.reddit.months import BOT
+from mrs_datasets.builders.reddit.read import BOT_NAMES
 from mrs_datasets.prepared.prepared import open_prepared
 from mrs_datasets.prepared.schema import SPLITS
 from mrs_datasets.synthetic.threads import BOT_BODY, NAMES
@@ -82,7 +81,7 @@ def test_the_counts_are_those_of_the_generator(built, dumps: Path, profile: str)
         rejected.update(facts["rejected"])
     assert (read["in"], read["dropped"]) == (2 * COMMENTS, rejected)
     assert (kept["dropped"], kept["out"]) == (expected["dropped"], expected["kept"])
-    assert (rules.BOT in kept["dropped"]) == (profile == "clean")
+    assert (BOT in kept["dropped"]) == (profile == "clean")
     unmatched = expected["unmatched"]
     assert joined["out"] == expected["pairs"]
     assert joined["dropped"] == {
@@ -179,34 +178,6 @@ def test_clean_has_no_bot_no_address_and_no_name(built) -> None:
     assert not [pair for pair, count in read_pairs(built["clean"]).items() if count > 1]
 
 
-def test_no_thread_is_in_two_splits_of_clean(built, dumps: Path) -> None:
-    """Every pair is found again in the dumps by its texts; one thread may have one split only."""
-    from mrs_datasets.builders.reddit.cleaning.clean import ALL, clean_pairs
-    from mrs_datasets.builders.reddit.read import read_comments
-
-    rows = [row for path in sorted(dumps.glob("RC_*")) for batch in read_comments(path) for row in batch.to_pylist()]
-    bodies = {row["id"]: row["body"] for row in rows}
-    answers = [row for row in rows if row["parent_id"].removeprefix("t1_") in bodies]
-    raw = pa.table(
-        {
-            "message": [bodies[row["parent_id"].removeprefix("t1_")] for row in answers],
-            "reply": [row["body"] for row in answers],
-            "thread": [row["link_id"] for row in answers],
-            "language": ["en"] * len(answers),
-        }
-    )
-    cleaned, _ = clean_pairs(raw, ALL)
-    texts = Counter((row["message"], row["reply"]) for row in cleaned.to_pylist())
-    thread_of = {(row["message"], row["reply"]): row["thread"] for row in cleaned.to_pylist()}
-    splits: dict[str, set[str]] = {}
-    for _, split, message, reply in read_pairs(built["clean"]):
-        if texts[message, reply] == 1 and len(message) + len(reply) > 80:  # short ones stand in several threads
-            splits.setdefault(thread_of[message, reply], set()).add(split)
-    assert len(splits) > 50
-    assert set().union(*splits.values()) == set(SPLITS)
-    assert [thread for thread, found in splits.items() if len(found) > 1] == []
-
-
 @pytest.mark.parametrize("profile", ["paper", "clean"])
 def test_no_name_and_no_id_is_anywhere_in_the_output(built, dumps: Path, profile: str) -> None:
     assert manifest_of(dumps)["names"] == NAMES
@@ -293,15 +264,3 @@ def test_the_plan_alone_writes_nothing(build, tmp_path: Path) -> None:
     assert done.returncode == 0
     assert "RC_2018-01.zst, RC_2018-02.zst" in done.stderr
     assert list(tmp_path.iterdir()) == []
-
-
-def test_texts_that_were_dropped_are_not_published(mrs, built, tmp_path: Path) -> None:
-    shutil.copytree(built["clean"], tmp_path / "kept")
-    command = ["data", "publish", tmp_path / "kept", "--repo", "me/mrs", "--dry-run", "--i-have-the-right-to-publish"]
-    assert mrs(*command, cwd=tmp_path).returncode == 0
-    report = read_report(tmp_path / "kept")
-    report["pipeline"]["rejects"] = {"low score": ["Be quiet"]}
-    (tmp_path / "kept" / "report.json").write_text(json.dumps(report))
-    refused = mrs(*command, cwd=tmp_path)
-    assert refused.returncode == 2
-    assert "report.json: contains texts that were dropped (--keep-rejects)" in refused.stderr

@@ -29,19 +29,9 @@ def local(mrs, dumps: Path, lid_model: Path, tmp_path_factory: pytest.TempPathFa
     """Return the data set of each profile, built by the local engine."""
     folder = tmp_path_factory.mktemp("local")
     for profile, enough in ENOUGH.items():
-        start = (
-            "data",
-            "build",
-            "--dumps",
-            dumps / "RC_*",
-            "--out",
-            profile,
-            "--language-model",
-            lid_model,
-            "--no-strict",
-        )
+        start = ("data", "build", "--dumps", dumps / "RC_*", "--out", profile, "--language-model", lid_model)
         options = ("--profile", profile, "--min-examples", enough, "--min-reply-count", 2, "--buckets", BUCKETS)
-        done = mrs(*start, *options, "--workers", 1, cwd=folder)
+        done = mrs(*start, "--no-strict", *options, "--workers", 1, cwd=folder)
         assert done.returncode == 0, done.stderr
     return {profile: folder / profile for profile in ENOUGH}
 
@@ -50,7 +40,7 @@ def local(mrs, dumps: Path, lid_model: Path, tmp_path_factory: pytest.TempPathFa
 def session() -> Iterator[None]:
     """A session of this process, which all builds use: Spark takes seconds to start."""
     require_spark()
-    from mrs_datasets.builders.spark.engine import SparkEngine
+    from mrs_datasets.builders.pipeline.spark import SparkEngine
 
     settings = dict(entry.split("=") for entry in SETTINGS)
     with SparkEngine("local[2,4]", settings) as engine:
@@ -59,20 +49,8 @@ def session() -> Iterator[None]:
 
 
 def run(dumps: Path, model: Path, out: Path, *options: object) -> int:
-    start = [
-        "data",
-        "build",
-        "--engine",
-        "spark",
-        "--dumps",
-        dumps / "RC_*",
-        "--out",
-        out,
-        "--language-model",
-        model,
-        "--no-strict",
-    ]
-    settings = ["--min-reply-count", 2, "--buckets", BUCKETS]
+    start = ["data", "build", "--engine", "spark", "--dumps", dumps / "RC_*", "--out", out, "--language-model", model]
+    settings = ["--no-strict", "--min-reply-count", 2, "--buckets", BUCKETS]
     return main([str(part) for part in [*start, *settings, *options]])
 
 

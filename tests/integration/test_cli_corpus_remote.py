@@ -11,7 +11,7 @@ from mrs_suggest.cli.main import run_verb
 from mrs_suggest.common.errors import InputError
 from tests.corpus_texts import OPTIONS, Texts, contents, write_texts
 from tests.dumps import leftovers
-from tests.s3_server import S3, SECRET
+from tests.s3_server import S3
 
 pytestmark = pytest.mark.integration
 
@@ -57,17 +57,11 @@ def test_a_corpus_in_s3_is_the_local_one(
             run_verb("data", command)
     type(s3.files).clear_instance_cache()  # it is bound to the method that fails
     assert any("clean/" in path for path in s3.below("corpora/.one.build"))
-    monkeypatch.setattr("mrs_datasets.corpus.stages.clean_shard", lambda *_: 1 / 0)  # finished files are not read again
+    monkeypatch.setattr("mrs_datasets.corpus.build.clean_shard", lambda *_: 1 / 0)  # finished files are not read again
     run_verb("data", [*command, "--resume"])
     assert s3.contents("corpora") == {f"one/{name}": data for name, data in corpus.items()}
     assert leftovers(tmp_path / "scratch") == []
     run_verb("data", [*command, "--resume"])
-
-
-def test_to_a_local_folder(s3: S3, texts: Texts, corpus: dict[str, bytes], tmp_path: Path) -> None:
-    s3.send(texts.folder, "raw")
-    run_verb("data", ["corpus", *options(texts), "--out", str(tmp_path / "out")])
-    assert contents(tmp_path / "out") == corpus
 
 
 @pytest.mark.parametrize(
@@ -84,9 +78,3 @@ def test_what_cannot_be_is_one_sentence(s3: S3, texts: Texts, tmp_path: Path, so
     with pytest.raises(InputError, match=words):
         run_verb("data", ["corpus", *options(texts), "--out", str(tmp_path / "out"), source])
     assert leftovers(tmp_path) == []
-
-
-def test_credentials_that_do_not_count_are_one_sentence(s3: S3, texts: Texts, tmp_path: Path) -> None:
-    with s3.guarded(), pytest.raises(InputError, match="the storage does not know the access key") as told:
-        run_verb("data", ["corpus", *options(texts), "--out", str(tmp_path / "out")])
-    assert SECRET not in str(told.value)

@@ -70,7 +70,10 @@ class WorkFolder:
         if self.scratch != folder:
             self._begin_scratch()
         marker = folder / MARKER
-        if folder.exists() and not (folder.is_dir() and (marker.is_file() or all(map(_is_begun, folder.iterdir())))):
+        ours = folder.is_dir() and (  # the creation of the folder may have been interrupted
+            marker.is_file() or all(_is_partial(path) or path.name == LOCK for path in folder.iterdir())
+        )
+        if folder.exists() and not ours:
             raise InputError(f"{folder}: does not look like the work of a build (no {MARKER}); choose another --out.")
         now = json.loads(json.dumps(identity))
         if shared:
@@ -79,10 +82,10 @@ class WorkFolder:
             return
         if folder.exists():
             self._lock_out_others()
-        if folder.exists() and not resume:
-            if not overwrite:
+            if not resume and not overwrite:
                 raise InputError(f"{folder}: holds an interrupted build; pass --resume to continue it, or --overwrite.")
-            self.remove()
+            if not resume:
+                self.remove()
         if marker.is_file():
             self._take_up(now, changeable or {})
         self._begin(now)
@@ -113,13 +116,12 @@ class WorkFolder:
 
     def _refuse_other_work(self) -> None:
         """Refuse shared work that another process began with another identity, perhaps at the same moment."""
-        if self._shared:
-            before = _read(self.folder / MARKER) or {}
-            if {**before, **self._shared} != before:
-                raise InputError(
-                    f"{self.folder}: was begun with other {_differing(before, self._shared)}; pass the same, or "
-                    "remove that folder."
-                )
+        before = (_read(self.folder / MARKER) or {}) if self._shared else {}
+        if {**before, **self._shared} != before:
+            raise InputError(
+                f"{self.folder}: was begun with other {_differing(before, self._shared)}; pass the same, or remove "
+                "that folder."
+            )
 
     def _take_up(self, identity: Mapping[str, Any], changeable: Mapping[str, Sequence[str]]) -> None:
         """Compare with the identity of the existing work; remove the stages that must be rebuilt."""
@@ -137,14 +139,7 @@ class WorkFolder:
                     self.changed = _differing(before, identity)
 
     def _lock_out_others(self, shared: bool = False) -> None:
-        """Hold a lock until this process ends, or the work is removed.
-
-        Args:
-            shared: others may hold it, too, if they share it.
-
-        Raises:
-            InputError: another process holds it.
-        """
+        """Hold a lock until this process ends, or the work is removed; others may hold a `shared` one, too."""
         if self._lock:
             return
         self._lock = (self.scratch / LOCK).open("a+")
@@ -243,12 +238,14 @@ def remove_work(folder: Location) -> None:
     folder.rmdir()
 
 
-def remove_finished(folder: Location) -> None:
-    """Remove the work folder of a build that ended between its last step and this one, if there is one."""
+def remove_finished(out: Location) -> None:
+    """Remove what a build to `out` left that ended between its last step and this one."""
+    folder = work_place(out)
     if folder.is_dir() and ((folder / MARKER).is_file() or not any(folder.iterdir())):
         remove_work(folder)
         if _own_scratch(folder).is_dir():
             remove(_own_scratch(folder))
+    remove_leftovers(out, "partial", "old")
 
 
 def remove_leftovers(out: Location, *kinds: str) -> None:
@@ -256,11 +253,10 @@ def remove_leftovers(out: Location, *kinds: str) -> None:
 
     Those of a remote `out` are in the scratch folder, which the next build empties.
     """
-    if not isinstance(out, Path):
-        return
-    for kind in kinds:
-        for folder in out.parent.glob(f".{glob.escape(out.name)}.{kind}-*"):
-            shutil.rmtree(folder, ignore_errors=True)
+    if isinstance(out, Path):
+        for kind in kinds:
+            for folder in out.parent.glob(f".{glob.escape(out.name)}.{kind}-*"):
+                shutil.rmtree(folder, ignore_errors=True)
 
 
 def writing(path: Location) -> AbstractContextManager[None]:
@@ -284,11 +280,6 @@ def _read(path: Location) -> dict[str, Any] | None:
 
 def _is_partial(path: Location) -> bool:
     return path.name.startswith(".") and ".partial-" in path.name
-
-
-def _is_begun(path: Location) -> bool:
-    """Whether it may be in a folder whose creation was interrupted."""
-    return _is_partial(path) or path.name == LOCK
 
 
 def _differing(before: Mapping[str, Any], now: Mapping[str, Any]) -> str:

@@ -14,15 +14,15 @@ from mrs_datasets.builders.passes import PASSES, WRITING, FolderPass, apply_pass
 from mrs_datasets.builders.pipeline.stages import Engine, Workers, name_and_bytes, timed
 from mrs_datasets.builders.pipeline.work_folder import WorkFolder, remove_finished, remove_leftovers, work_place
 from mrs_datasets.builders.reddit import duplicates, months, pairs, write
-from mrs_datasets.builders.reddit.funnel import MARKER, Funnel
-from mrs_datasets.builders.reddit.plan import FROM_PAIRS, Build, BuildPlan, Settings
+from mrs_datasets.builders.reddit.plan import FROM_PAIRS, Build, BuildPlan, Funnel, Settings
 from mrs_datasets.builders.reddit.read import dump_sha256
 from mrs_datasets.prepared.prepared import open_prepared
+from mrs_datasets.prepared.report import REPORT
 from mrs_suggest.common import __version__
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.common.io.storage import Location, is_unfinished, require_free, require_writable, size
 
-WORK = 4  # version of the work folder's layout and of the rules: increment it if either changes
+WORK = 5  # version of the work folder's layout and of the rules: increment it if either changes
 WRITTEN = "after-write"  # in the work folder: the data set before the passes
 # Parts of a work folder's identity on which months do not depend, and the settings in them.
 OF_PAIRS, OF_WRITING = "pairs", "writing"
@@ -66,16 +66,15 @@ def build(
     if engine is not None:  # its processes may have working directories that differ from this one's
         files = tuple(path.absolute() if isinstance(path, Path) else path for path in plan.files)
         plan, language_model = replace(plan, files=files), language_model.absolute()
-    place, model = work_place(out), name_and_bytes(language_model)
+    model = name_and_bytes(language_model)
     if resume and (report := _whole_already(out, plan, settings, model, passes)):
         if strict:
             months.refuse_lossy(report["pipeline"]["dumps"])
-        remove_finished(place)
-        remove_leftovers(out, "partial", "old")
+        remove_finished(out)
         return report
-    require_free(out, overwrite, MARKER)
+    require_free(out, overwrite, REPORT)
     identity, changeable = _identity(plan, settings, language_model, passes)
-    work = WorkFolder(place, identity, resume, overwrite, changeable)
+    work = WorkFolder(work_place(out), identity, resume, overwrite, changeable)
     if not isinstance(out, Path):
         out = replace(out, scratch=work.scratch)
     if work.changed:
@@ -123,7 +122,7 @@ def build_months(
             a dump.
     """
     settings, out = replace(settings, buckets=plan.buckets), _checked_out(out, plan, None)
-    require_free(out, False, MARKER)
+    require_free(out, False, REPORT)
     identity, changeable = _identity(plan, settings, language_model, ())
     work = WorkFolder(work_place(out), identity, True, False, changeable, shared=True)
     running = Build(plan, settings, language_model, work, Funnel({}), say, strict)
@@ -185,7 +184,7 @@ def _whole_already(
     if is_unfinished(out):
         return None
     try:
-        report: dict[str, Any] = json.loads((out / MARKER).read_text(encoding="utf-8"))
+        report: dict[str, Any] = json.loads((out / REPORT).read_text(encoding="utf-8"))
         there = report["pipeline"]
         buckets = report["settings"]["buckets"]  # they determine files, and a resumed build keeps them
         same = (

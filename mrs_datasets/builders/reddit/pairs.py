@@ -1,11 +1,14 @@
-"""Stages 3 to 5 for a bucket of all months: join replies to the comments they answer, mask, identify, clean."""
+"""Stages 3 to 5 for a bucket of all months: join replies to the comments they answer, mask, identify, clean.
+
+The language is identified from a message and its reply as one text (Zhang et al. 2021, section 2).
+"""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import lru_cache, partial
+from itertools import compress
 from pathlib import Path
 from types import ModuleType
 
@@ -14,19 +17,32 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from mrs_datasets.builders.pipeline.checked_files import write_array, write_batches
-from mrs_datasets.builders.pipeline.stages import Advance, Engine, Shard, ShardCounts, run_stage, summed
-from mrs_datasets.builders.reddit.cleaning.clean import clean_pairs
-from mrs_datasets.builders.reddit.cleaning.columns import change_in_turn, stable_hashes
-from mrs_datasets.builders.reddit.cleaning.language import KEPT, Outcomes, identify_pairs
-from mrs_datasets.builders.reddit.cleaning.masks import MASKS
+from mrs_datasets.builders.pipeline.stages import (
+    Advance,
+    Engine,
+    Shard,
+    ShardCounts,
+    run_stage,
+    summed,
+    write_array,
+    write_batches,
+)
+from mrs_datasets.builders.reddit.clean import clean_pairs
 from mrs_datasets.builders.reddit.duplicates import keyed_pairs, signature_file
-from mrs_datasets.builders.reddit.partition import read_bucket
-from mrs_datasets.builders.reddit.plan import Build, Settings
+from mrs_datasets.builders.reddit.masks import (
+    BATCH_TEXTS,
+    MASK_PATTERN,
+    MASKS,
+    change_in_turn,
+    found_rows,
+    with_rows,
+)
+from mrs_datasets.builders.reddit.partition import read_bucket, stable_hashes
+from mrs_datasets.builders.reddit.plan import KEPT, LOW_SCORE, UNKNOWN_LANGUAGE, Build, Outcomes, Settings
 from mrs_datasets.builders.reddit.read import COMMENT_PREFIX, POST_PREFIX
 from mrs_suggest.common.errors import MissingExtraError
 from mrs_suggest.common.io.storage import Location
-from mrs_suggest.common.text.language_id import LanguageIdentifier
+from mrs_suggest.common.text.language_id import UNDETERMINED, LanguageIdentifier
 from mrs_suggest.common.text.languages import LANGUAGES
 
 STAGE = "pairs"
@@ -43,29 +59,15 @@ PAIRS = pa.schema(
         ("month", pa.int32()),  # of the reply, UTC: 201801
     ]
 )
-DUPLICATE = "comment twice"
+# Why a comment makes no pair.
+DUPLICATE = "comment twice"  # a repeated id in the thread
 POST = "parent is a post"
-MISSING = "parent not in the data"
+MISSING = "parent not in the data"  # filtered out, in a month that was not given, or listed under another post
 SELF = "answers itself"
-CYCLE = "answers in a circle"
+CYCLE = "answers in a circle"  # perhaps via others: one of them must be wrong, and it is unknown which
 _CHUNK_BYTES = 64 << 20  # of one column's text in the pairs
 _LAST_SECOND = 253_402_300_799  # of the year 9999
-
-
-@dataclass(frozen=True)
-class JoinCounts:
-    """The outcomes of a bucket's comments: `comments == pairs + sum(dropped.values())`.
-
-    Attributes:
-        dropped: by reason, all of which are always there: `DUPLICATE` (a repeated id in the thread), `POST` (the
-            comment answers a post), `MISSING` (it answers a comment that was filtered out, is in a month that was not
-            given, or is listed under another post), `SELF` (its parent is its own id), `CYCLE` (the comment it answers
-            answers it, perhaps via others: one of them must be wrong, and it is unknown which).
-    """
-
-    comments: int
-    pairs: int
-    dropped: dict[str, int]
+_NOT_WORDS = rf"[\r\n]|{MASK_PATTERN}"
 
 
 def make_pairs(build: Build, months: Sequence[Location], engine: Engine) -> tuple[list[Location], Outcomes]:
@@ -95,7 +97,8 @@ def pair_shard(
     months: Sequence[Location], bucket: int, target: Location, settings: Settings, model: Path, advance: Advance
 ) -> ShardCounts:
     """Write the pairs of a bucket of all months, ordered by language; return the counts of all steps."""
-    pairs, joined = join_bucket(months, bucket)
+    pairs, unpaired = join_bucket(months, bucket)
+    joined = pairs.num_rows
     if settings.clean:  # cleaning needs the texts without masks
         pairs = pairs.append_column("raw message", pairs["message"]).append_column("raw reply", pairs["reply"])
     pairs, outcomes = identify_pairs(mask_pairs(pairs), _identifier(model), settings.min_language_score)
@@ -116,9 +119,9 @@ def pair_shard(
     write_batches(target, pairs.schema, pairs.to_batches(max_chunksize=BATCH_ROWS))
     advance(1)
     return {
-        "comments": joined.comments,
-        "dropped": joined.dropped,
-        "pairs": joined.pairs,
+        "comments": joined + sum(unpaired.values()),
+        "dropped": unpaired,
+        "pairs": joined,
         "repairs": dict(repairs),
         "outcomes": [(language, outcome, count) for (language, outcome), count in sorted(outcomes.items()) if count],
     }
@@ -136,6 +139,44 @@ def mask_pairs(pairs: pa.Table) -> pa.Table:
         texts = pa.chunked_array([change_in_turn(chunk, MASKS)[0] for chunk in pairs[side].chunks], pa.string())
         pairs = pairs.set_column(pairs.schema.get_field_index(side), side, texts)
     return pairs
+
+
+def identify_pairs(pairs: pa.Table, identifier: LanguageIdentifier, min_score: float) -> tuple[pa.Table, Outcomes]:
+    """Keep the pairs whose language is clear, with a new last column `language`.
+
+    The text is message, space, reply, with a space for every line break and every mask: a link has no language, and
+    its mask is not a word. No language is left out here: see `plan.languages_with`.
+
+    Args:
+        pairs: columns message and reply, masked; others are kept.
+        min_score: a pair is kept if the probability of its language is above (not at) it.
+
+    Returns:
+        The kept pairs in their order, and the outcomes per language; a pair that cannot be identified counts as `und`.
+    """
+    outcomes: Outcomes = Counter()
+    languages: list[str] = []
+    kept: list[bool] = []
+    for batch in pairs.select(["message", "reply"]).to_batches(max_chunksize=BATCH_TEXTS):
+        answers = identifier.identify(_words(batch))
+        clear = [score > min_score and language != UNDETERMINED for language, score in answers]
+        for (language, _), clearly in zip(answers, clear, strict=True):
+            unclear = UNKNOWN_LANGUAGE if language == UNDETERMINED else LOW_SCORE
+            outcomes[language, KEPT if clearly else unclear] += 1
+        languages += compress((language for language, _ in answers), clear)
+        kept += clear
+    found = pairs.filter(pa.array(np.array(kept, bool)))
+    return found.append_column("language", pa.array(languages, pa.string())), outcomes
+
+
+def _words(batch: pa.RecordBatch) -> list[str]:
+    joined = pc.binary_join_element_wise(batch["message"], batch["reply"], " ")
+    rows = found_rows(joined, _NOT_WORDS)
+    if len(rows):
+        words = pc.replace_substring_regex(joined.take(pa.array(rows)), _NOT_WORDS, " ")
+        joined = with_rows(joined, rows, words)
+    texts: list[str] = joined.to_pylist()
+    return texts
 
 
 def _of_mrs(pairs: pa.Table, settings: Settings, outcomes: Outcomes) -> pa.Table:
@@ -168,7 +209,7 @@ def _by_language(pairs: pa.Table) -> pa.Table:
 # --- Join -----------------------------------------------------------------------------------------------------------
 
 
-def join_bucket(files: Sequence[Location], bucket: int) -> tuple[pa.Table, JoinCounts]:
+def join_bucket(files: Sequence[Location], bucket: int) -> tuple[pa.Table, dict[str, int]]:
     """Pairs of a message and a reply, from one bucket of the months' partition files.
 
     A reply is joined to the comment of the same thread (`link_id`) whose id is its `parent_id`, in any month and order.
@@ -177,16 +218,14 @@ def join_bucket(files: Sequence[Location], bucket: int) -> tuple[pa.Table, JoinC
 
     Returns:
         A table with the schema `PAIRS`, one row per reply, in chunks of bounded size, in the order of `order` and then
-        `thread`, which shuffles the pairs in the same way in every build; and the counts. It has no ids, but hashes
-        of such short ids can be reversed by trying all of them: do not publish `thread`, `order` and `parent`.
-
-    Raises:
-        InputError: a file is not a complete partition file.
+        `thread`, which shuffles the pairs in the same way in every build; and the number of all other comments, by
+        reason. It has no ids, but hashes of such short ids can be reversed by trying all of them: do not publish
+        `thread`, `order` and `parent`.
     """
     comments = pa.concat_tables([read_bucket(path, bucket) for path in files])
     links = comments["link_id"].combine_chunks().dictionary_encode()
     codes = links.indices.to_numpy()
-    rows, counts = _matched_rows(comments, codes)
+    rows, unpaired = _matched_rows(comments, codes)
     parent, order = (stable_hashes(comments["id"].take(pa.array(side)).combine_chunks()) for side in rows)
     thread = stable_hashes(links.dictionary)[codes[rows[1]]]
     sorting = np.lexsort((thread, order))
@@ -200,23 +239,15 @@ def join_bucket(files: Sequence[Location], bucket: int) -> tuple[pa.Table, JoinC
         columns = [message, reply, *(pa.array(column[start:end]) for column in (thread, order, parent, month))]
         batches.append(pa.RecordBatch.from_arrays(columns, schema=PAIRS))
         start = end
-    return pa.Table.from_batches(batches, PAIRS), counts
+    return pa.Table.from_batches(batches, PAIRS), unpaired
 
 
-def _matched_rows(comments: pa.Table, links: NDArray[np.int32]) -> tuple[NDArray[np.int64], JoinCounts]:
-    """The rows of messages and of the replies to them (2, pairs), in the order of the replies; and the counts.
-
-    Args:
-        links: a number for the thread of every comment, shape (comments,).
-    """
+def _matched_rows(comments: pa.Table, links: NDArray[np.int32]) -> tuple[NDArray[np.int64], dict[str, int]]:
+    """The rows of messages and of the replies to them (2, pairs), in the order of the replies; and the other comments,
+    by reason. `links` (comments,) numbers the threads."""
     pl = _polars()
-    keys = pl.DataFrame(
-        {
-            "link": links,
-            "id": pl.from_arrow(comments["id"]),
-            "parent_id": pl.from_arrow(comments["parent_id"]),
-        }
-    ).with_row_index("row")
+    ids = {name: pl.from_arrow(comments[name]) for name in ("id", "parent_id")}
+    keys = pl.DataFrame({"link": links, **ids}).with_row_index("row")
     comments_read = keys.height
     once = keys.unique(["link", "id"], keep="first", maintain_order=True)
     del keys
@@ -232,14 +263,13 @@ def _matched_rows(comments: pa.Table, links: NDArray[np.int32]) -> tuple[NDArray
     rows = rows[:, ~itself]
     circular = _in_circles(rows, comments_read)
     rows = rows[:, ~circular]
-    dropped = {
+    return rows, {
         DUPLICATE: comments_read - once.height,
         POST: to_posts,
         MISSING: missing,
         SELF: int(itself.sum()),
         CYCLE: int(circular.sum()),
     }
-    return rows, JoinCounts(comments_read, rows.shape[1], dropped)
 
 
 def _in_circles(rows: NDArray[np.int64], comments: int) -> NDArray[np.bool_]:

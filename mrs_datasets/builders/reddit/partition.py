@@ -16,7 +16,6 @@ import json
 import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from itertools import chain, pairwise
 from pathlib import Path
 from typing import Any
@@ -24,40 +23,48 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
-from xxhash import xxh3_64
+from xxhash import xxh3_64, xxh64_intdigest
 
-from mrs_datasets.builders.pipeline.checked_files import read_checked, write_checked
+from mrs_datasets.builders.pipeline.stages import read_checked, write_checked
 from mrs_datasets.builders.pipeline.work_folder import unreachable, writing
-from mrs_datasets.builders.reddit.cleaning.columns import stable_hashes
 from mrs_datasets.builders.reddit.read import COMMENTS
 from mrs_suggest.common.errors import InputError, RemoteError, first_line, reason_of
 from mrs_suggest.common.io.files import to_disk
 from mrs_suggest.common.io.storage import Location, local_file, open_arrow, publish
-from mrs_suggest.common.io.storage import size as size_of
 
-CHUNK_BYTES = 96 << 20  # a run; with 64 buckets a batch is about 1.5 MiB, which compresses as a whole month would
+# A run; with 64 buckets a batch is about 1.5 MiB, which compresses as a whole month would. At most 1 GiB, as Arrow's
+# string arrays are limited to 2 GiB.
+CHUNK_BYTES = 96 << 20
 GROUPS = 256  # so that pieces of a run have .4 MB, and a group of a month of 24 GB is as large as a run
 PARTITION = pa.schema([COMMENTS.field(name) for name in ("id", "parent_id", "link_id", "body", "created")])
-_FORMAT = {"format": "mrs-reddit-partition", "version": "3"}
+_FORMAT = {"format": "mrs-reddit-partition", "version": "4"}
 _INDEX, _CHECKSUM = "index", "xxh3_64"
 _EMPTY = pa.RecordBatch.from_arrays([pa.array([], kind) for kind in PARTITION.types], schema=PARTITION)
 _Run = tuple[list[pa.RecordBatch], bool]  # batches, and whether more runs follow
 
 
-@dataclass(frozen=True)
-class PartitionStats:
-    """The sizes in a partition file: rows in all, bytes of the file, runs, and rows of every bucket."""
+def stable_hashes(values: pa.Array) -> NDArray[np.uint64]:
+    """xxHash64 of every string (UTF-8, seed 0): the same on every machine and in every version.
 
-    comments: int
-    bytes: int
-    runs: int
-    bucket_comments: tuple[int, ...]
+    >>> stable_hashes(pa.array(["abc"])).tolist()
+    [4952883123889572249]
+    """
+    return np.fromiter(map(xxh64_intdigest, values.cast(pa.binary()).to_pylist()), np.uint64, count=len(values))
 
 
-def partition(
-    batches: Iterable[pa.RecordBatch], path: Location, buckets: int, chunk_bytes: int = CHUNK_BYTES
-) -> PartitionStats:
-    """Write the comments of `batches` into `path`, ordered by bucket, `xxhash64(link_id) % buckets`.
+def mix(keys: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """The finaliser of SplitMix64 (Steele et al. 2014): a one-to-one scrambling of 64-bit numbers.
+
+    The buckets of the partition are remainders of the same keys: unmixed, the split of a bucket would be lopsided.
+    """
+    mixed = keys.astype(np.uint64) + np.uint64(0x9E3779B97F4A7C15)
+    mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return mixed ^ (mixed >> np.uint64(31))
+
+
+def partition(batches: Iterable[pa.RecordBatch], path: Location, buckets: int) -> int:
+    """Write the comments of `batches` into `path`, ordered by bucket, `xxhash64(link_id) % buckets`; return how many.
 
     The comments of a bucket keep their order. Memory is about three times the budget for any number of comments. The
     file appears whole, under a temporary name until it is on the disk. Same batches, same bytes.
@@ -65,47 +72,30 @@ def partition(
     Args:
         batches: small ones with the columns of `PARTITION`; other columns are left out.
         buckets: how many parts the join has, the same for all months.
-        chunk_bytes: the budget of a run; at most 1 GiB, as Arrow's string arrays are limited to 2 GiB.
 
     Raises:
         InputError: the file cannot be written (no such folder, no rights, disk full); nothing is left behind.
     """
     with local_file(path, str(os.getpid())) as partial, _new_file(partial, path) as writer:
         out = _SegmentWriter(writer, path, buckets)
-        runs = _runs(batches, chunk_bytes)
-        written = 0
+        runs = _runs(batches)
         if buckets > GROUPS:
-            written = _write_groups(runs, out, path, chunk_bytes)
+            _write_groups(runs, out, path)
         else:
             for run, _ in runs:
                 out.add(*_ordered(run, buckets))
-                written += 1
-        out.finish(written)
+        out.finish()
         with writing(path):
             writer.close()
             publish(partial, path)
             if isinstance(path, Path):
                 to_disk(path.parent)
-    return PartitionStats(int(out.comments.sum()), size_of(path), written, tuple(out.comments.tolist()))
-
-
-def read_stats(path: Location) -> PartitionStats:
-    """The sizes in a finished partition file, from its index alone.
-
-    Raises:
-        InputError: there is no such file, or it is not complete.
-    """
-    with _opened(path) as (_, index):
-        rows = index["comments"]
-        return PartitionStats(sum(rows), size_of(path), index["runs"], tuple(rows))
+    return int(out.comments.sum())
 
 
 def read_bucket(path: Location, bucket: int) -> pa.Table:
-    """The comments of one bucket (schema `PARTITION`), in the order in which they were written.
-
-    Raises:
-        InputError: there is no such file, it is not complete, or it is damaged.
-    """
+    """The comments of one bucket (schema `PARTITION`), in the order in which they were written; InputError if the file
+    is missing, incomplete or damaged."""
     with _opened(path) as (reader, index):
         numbers = [first + bucket - low for low, high, first in index["segments"] if low <= bucket < high]
         table = pa.Table.from_batches([read_checked(reader, number) for number in numbers], PARTITION)
@@ -117,7 +107,7 @@ def read_bucket(path: Location, bucket: int) -> pa.Table:
 # --- Runs and groups ------------------------------------------------------------------------------------------------
 
 
-def _runs(batches: Iterable[pa.RecordBatch], chunk_bytes: int) -> Iterator[_Run]:
+def _runs(batches: Iterable[pa.RecordBatch]) -> Iterator[_Run]:
     """Batches gathered up to the budget; a larger batch forms one run."""
     held: list[pa.RecordBatch] = []
     size = 0
@@ -125,7 +115,7 @@ def _runs(batches: Iterable[pa.RecordBatch], chunk_bytes: int) -> Iterator[_Run]
         kept = batch.select(PARTITION.names)
         if not kept.num_rows:
             continue
-        if held and size + kept.nbytes > chunk_bytes:
+        if held and size + kept.nbytes > CHUNK_BYTES:
             yield held, True
             held, size = [], 0
         held.append(kept)
@@ -148,17 +138,16 @@ def _ordered(run: list[pa.RecordBatch], buckets: int) -> tuple[pa.RecordBatch, N
     return pa.RecordBatch.from_arrays(columns, schema=PARTITION), np.cumsum(np.bincount(of_row, minlength=buckets))
 
 
-def _write_groups(runs: Iterator[_Run], out: _SegmentWriter, path: Location, chunk_bytes: int) -> int:
-    """Write the buckets of all runs together, via groups; return how many runs there were."""
+def _write_groups(runs: Iterator[_Run], out: _SegmentWriter, path: Location) -> None:
+    """Write the buckets of all runs together, via groups."""
     buckets = len(out.comments)
     run, more = next(runs, ([], False))
     if not more:  # a single run needs no groups
         if run:
             out.add(*_ordered(run, buckets))
-        return int(bool(out.comments.any()))
+        return
     bounds = np.arange(GROUPS + 1) * buckets // GROUPS
     with local_file(path, f"groups-{os.getpid()}") as scratch:
-        written = 0
         with _new_file(scratch, path) as writer:
             for part, _ in chain([(run, more)], runs):
                 ordered, ends = _ordered(part, buckets)
@@ -166,22 +155,16 @@ def _write_groups(runs: Iterator[_Run], out: _SegmentWriter, path: Location, chu
                     with writing(path):
                         write_checked(writer, ordered.slice(start, end - start))
                 del ordered
-                written += 1
             with writing(path):
                 writer.close()
         for group, (low, high) in enumerate(pairwise(bounds.tolist())):
-            for part, _ in _runs(_batches_of_group(scratch, group), chunk_bytes):
+            for part, _ in _runs(_batches_of_group(scratch, group)):
                 ordered, ends = _ordered(part, buckets)
                 out.add(ordered, ends[low:high], low)
-    return written
 
 
 def _batches_of_group(scratch: Path, group: int) -> Iterator[pa.RecordBatch]:
-    """The pieces of a group, run after run.
-
-    Raises:
-        InputError: the disk does not return what was written.
-    """
+    """The pieces of a group, run after run."""
     try:
         with pa.OSFile(str(scratch), "rb") as source:
             reader = pa.ipc.open_file(source, options=pa.ipc.IpcReadOptions(use_threads=False))
@@ -206,12 +189,7 @@ class _SegmentWriter:
         self._batches = 0
 
     def add(self, ordered: pa.RecordBatch, ends: NDArray[np.int64], low: int = 0) -> None:
-        """Write a segment.
-
-        Args:
-            ordered: comments in the order of their buckets.
-            ends: (n,) where the rows of bucket `low`, `low` + 1 ... end.
-        """
+        """Write comments in the order of their buckets; `ends` (n,): where bucket `low`, `low` + 1 ... end."""
         self._segments.append((low, low + len(ends), self._batches))
         start = 0
         for bucket, end in enumerate(ends.tolist(), low):
@@ -223,9 +201,9 @@ class _SegmentWriter:
             start = end
         self._batches += len(ends)
 
-    def finish(self, runs: int) -> None:
+    def finish(self) -> None:
         """Write the index."""
-        index = {"runs": runs, "batches": self._batches, "segments": self._segments, "comments": self.comments.tolist()}
+        index = {"batches": self._batches, "segments": self._segments, "comments": self.comments.tolist()}
         text = json.dumps(index).encode()
         with writing(self._path):
             write_checked(self._writer, _EMPTY, {_INDEX: text, _CHECKSUM: xxh3_64(text).hexdigest().encode()})
@@ -267,11 +245,7 @@ def _opened(path: Location) -> Iterator[tuple[pa.RecordBatchFileReader, dict[str
 
 
 def _read_index(reader: pa.RecordBatchFileReader) -> dict[str, Any]:
-    """The index.
-
-    Raises:
-        pa.ArrowInvalid: it is missing, or does not fit the file.
-    """
+    """The index; ArrowInvalid if it is missing, or does not fit the file."""
     metadata = reader.schema.metadata or {}
     if not reader.schema.equals(PARTITION) or {k.decode(): v.decode() for k, v in metadata.items()} != _FORMAT:
         raise pa.ArrowInvalid("it is an Arrow file of another kind")

@@ -1,4 +1,6 @@
-"""Settings of a build of MRS from dumps, and what it needs before it begins: files, disk, memory."""
+"""Settings of a build of MRS from dumps; what it needs before it begins: files, disk, memory; and the counts of what
+its stages did, for `report.json` and `report.html`.
+"""
 
 from __future__ import annotations
 
@@ -7,13 +9,15 @@ import json
 import os
 import re
 import shutil
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from html import escape
 from pathlib import Path
 from typing import Any
 
 from mrs_datasets.builders.pipeline.work_folder import MARKER, WorkFolder, work_place
-from mrs_datasets.builders.reddit.funnel import Funnel
+from mrs_datasets.prepared.report import PassEntry, pass_notes, pass_tables
 from mrs_datasets.prepared.responses import MAX_RESPONSES, PAPER_MIN_REPLY_COUNT
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.common.io.files import require_regular
@@ -26,6 +30,23 @@ RESPONSES_FROM = ("all", "training")
 ALL_MONTHS = "all"
 MAX_BUCKETS = 1 << 16  # numpy uses radix sort for 16-bit numbers, which is several times faster
 FROM_PAIRS = ("pairs", "duplicates", "write")  # stages that are done again if the inputs of the pairs differ
+
+# Every stage counts its pairs as (language, outcome) -> pairs. Each input pair has exactly one outcome, `kept` or the
+# reason why it was dropped, so that a stage's counts add up to its input.
+Outcomes = Counter[tuple[str, str]]
+KEPT = "kept"
+UNKNOWN_LANGUAGE = "no language found"
+LOW_SCORE = "language uncertain"
+
+PAGE = "report.html"  # in folders that are built from dumps
+STYLE = """
+body { font: 15px/1.5 system-ui, sans-serif; max-width: 60em; margin: 2em auto; padding: 0 1em; color: #222; }
+table { border-collapse: collapse; width: 100%; margin: 1em 0; } td, th { padding: .25em .6em; text-align: left; }
+td.n { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
+th { border-bottom: 1px solid #999; }
+.bar { background: #e4e9ee; } .bar i { display: block; height: 1.1em; background: #20639b; }
+small { color: #666; }
+"""
 
 # Of monthly dumps: bytes of JSON per comment, and zstd's ratio (2010-2019: 5.8 TB in 6.65 billion comments).
 LINE_BYTES = 872
@@ -102,7 +123,7 @@ class Settings:
             raise InputError(f"--min-characters {low}: is more than --max-characters, which is {high}; lower it.")
 
     def departures(self) -> dict[str, Any]:
-        """The values that differ from the profile's, as `as_dict` has them."""
+        """The values that differ from the profile's, for JSON."""
         profile = PROFILES[self.profile].as_dict()
         return {name: value for name, value in self.as_dict().items() if value != profile[name]}
 
@@ -120,9 +141,6 @@ PROFILES = {
 def make_settings(profile: str, **changes: Any) -> Settings:
     """A profile with changes; those that are None are left out.
 
-    Raises:
-        InputError: no such profile, or a value out of range.
-
     >>> make_settings("paper", min_examples=10, buckets=None).departures()
     {'min_examples': 10}
     """
@@ -132,11 +150,7 @@ def make_settings(profile: str, **changes: Any) -> Settings:
 
 
 def read_months(text: str) -> tuple[str, str]:
-    """`2018-01:2018-12`, or one month, as its first and last month.
-
-    Raises:
-        InputError: it is neither.
-    """
+    """`2018-01:2018-12`, or one month, as its first and last month."""
     first, _, last = text.partition(":")
     last = last or first
     if not all(re.fullmatch(r"\d{4}-(0[1-9]|1[0-2])", month) for month in (first, last)) or first > last:
@@ -146,9 +160,6 @@ def read_months(text: str) -> tuple[str, str]:
 
 def read_size(text: str) -> int:
     """Bytes from `8GB`, `512MB` or `2GiB`.
-
-    Raises:
-        InputError: it is not a size.
 
     >>> read_size("8GB"), read_size("2GiB")
     (8000000000, 2147483648)
@@ -198,15 +209,8 @@ class BuildPlan:
 
 @dataclass
 class Build:
-    """Shared by the stages of one build.
-
-    Attributes:
-        language_model: of fastText.
-        work: the folder of finished work.
-        funnel: counts of what the stages did; each stage adds to it.
-        say: prints a line.
-        strict: a dump that cannot be read completely stops the build.
-    """
+    """Shared by the stages of one build; each adds its counts to the funnel. If `strict`, a dump that cannot be read
+    completely stops the build."""
 
     plan: BuildPlan
     settings: Settings
@@ -236,8 +240,7 @@ def find_dumps(patterns: Sequence[str]) -> tuple[Location, ...]:
 
 
 def _local_files(pattern: str) -> list[Location]:
-    matches = sorted(Path(name) for name in glob.glob(os.path.expanduser(pattern)))
-    files = [path for path in matches if not path.is_dir()]
+    files = [path for name in sorted(glob.glob(os.path.expanduser(pattern))) if not (path := Path(name)).is_dir()]
     for path in files:
         require_regular(path)
     return [path for path in files if path.is_file()]
@@ -294,10 +297,8 @@ def make_build_plan(
             f"{option}: the build needs about {readable(room)}, and {place} has {readable(free)} free; choose "
             "another disk, or build fewer months."
         )
-    readers = min(workers, len(files))
-    return BuildPlan(
-        tuple(files), sum(map(size_of, files)), comments, disk, workers, readers * READER_BYTES, buckets
-    )  # fmt: skip
+    memory = min(workers, len(files)) * READER_BYTES
+    return BuildPlan(tuple(files), sum(map(size_of, files)), comments, disk, workers, memory, buckets)
 
 
 def readable(size: float) -> str:
@@ -311,3 +312,116 @@ def readable(size: float) -> str:
             return f"{size:.3g} {unit}"
         size /= 1000
     return f"{size:.3g} TB"
+
+
+# --- The funnel -----------------------------------------------------------------------------------------------------
+
+
+def languages_with(outcomes: Mapping[tuple[str, str], int], min_examples: int) -> list[str]:
+    """The languages with at least `min_examples` kept pairs, most pairs first, ties by code.
+
+    >>> languages_with({("en", "kept"): 7, ("sv", "kept"): 2, ("sv", "language uncertain"): 9}, min_examples=3)
+    ['en']
+    """
+    kept = {language: pairs for (language, outcome), pairs in outcomes.items() if outcome == KEPT}
+    return sorted((code for code in kept if kept[code] >= min_examples), key=lambda code: (-kept[code], code))
+
+
+@dataclass
+class Funnel:
+    """Counts that add up from stage to stage, and what else the report says about a build.
+
+    Attributes:
+        about: language model, profile, departures from it, and the engine's versions.
+        dumps: `name`, `bytes`, `sha256` and `lossy` (why it was not read completely) of each.
+        stages: `stage`, `in`, `out` and `dropped` (by reason) of each.
+        languages: language -> outcome -> pairs.
+        rejects: samples of dropped texts, by reason.
+    """
+
+    about: dict[str, Any]
+    dumps: list[dict[str, Any]] = field(default_factory=list)
+    stages: list[dict[str, Any]] = field(default_factory=list)
+    languages: dict[str, dict[str, int]] = field(default_factory=dict)
+    leakage: dict[str, dict[str, int]] = field(default_factory=dict)
+    repairs: dict[str, int] = field(default_factory=dict)
+    warnings: list[str] = field(default_factory=list)
+    rejects: dict[str, list[str]] = field(default_factory=dict)
+
+    def add(self, stage: str, came: int, dropped: Mapping[str, int]) -> int:
+        """Record a stage; return its input less what was dropped."""
+        dropped = {reason: count for reason, count in dropped.items() if count}
+        left = came - sum(dropped.values())
+        self.stages.append({"stage": stage, "in": came, "out": left, "dropped": dropped})
+        return left
+
+    def leave_out(self, language: str, reason: str) -> None:
+        """Count a language's kept pairs as dropped, in its own counts and in the last stage."""
+        row, stage = self.languages[language], self.stages[-1]
+        pairs = row.pop("kept")
+        row[reason] = row.get(reason, 0) + pairs
+        stage["dropped"][reason] = stage["dropped"].get(reason, 0) + pairs
+        stage["out"] -= pairs
+
+    def as_dict(self) -> dict[str, Any]:
+        """The part `pipeline` of `report.json`."""
+        parts = vars(self).copy()
+        about, rejects = parts.pop("about"), parts.pop("rejects")
+        return {"dumps": parts.pop("dumps"), **about, **parts, **({"rejects": rejects} if rejects else {})}
+
+
+def funnel_page(report: dict[str, Any]) -> str:
+    """`report.html`: one file without scripts or links to elsewhere; equal reports give equal bytes."""
+    pipeline = report["pipeline"]
+    top = max((entry["in"] for entry in pipeline["stages"]), default=1)
+    stages = "".join(
+        _row(entry["stage"], entry["out"], entry["in"], top, entry["dropped"]) for entry in pipeline["stages"]
+    )
+    languages = sorted(pipeline["languages"].items(), key=lambda item: (-item[1].get("kept", 0), item[0]))
+    most = max((sum(row.values()) for _, row in languages), default=1)
+    funnel = "".join(
+        _row(code, row.get("kept", 0), sum(row.values()), most, {k: n for k, n in row.items() if k != "kept"})
+        for code, row in languages
+    )
+    dumps = ", ".join(f"{escape(dump['name'])} ({dump['bytes']:,} bytes)" for dump in pipeline["dumps"])
+    engine = "".join(f"; {escape(key)} {escape(value)}" for key, value in pipeline.get("engine", {}).items())
+    changes = ", ".join(f"{escape(name)} = {escape(str(value))}" for name, value in pipeline["departures"].items())
+    configs = ""
+    for config, splits in report["configs"].items():
+        rows = ", ".join(f"{split} {facts['rows']:,}" for split, facts in splits.items())
+        configs += f"<tr><td>{escape(config)}</td><td>{escape(rows)}</td></tr>"
+    warnings = "".join(f"<li>{escape(text)}</li>" for text in pipeline["warnings"])
+    head = '<tr><th>{}</th><th>kept</th><th>of</th><th style="width:35%"></th><th>dropped</th></tr>'
+    return f"""<!doctype html>
+<html lang="en"><meta charset="utf-8"><title>{escape(report["name"])}</title><style>{STYLE}</style>
+<h1>{escape(report["name"])}</h1>
+<p>Profile <b>{escape(pipeline["profile"])}</b>; changed: {changes or "nothing"}.<br>
+<small>{dumps}; mrs-suggest {escape(report["version"])}{engine}</small></p>
+<h2>Stages</h2><table>{head.format("stage")}{stages}</table>
+<h2>Languages</h2><table>{head.format("language")}{funnel}</table>
+{_passes(report.get("passes", []))}<h2>The data set</h2><table><tr><th>config</th><th>rows</th></tr>{configs}</table>
+{f"<h2>Warnings</h2><ul>{warnings}</ul>" if warnings else ""}</html>
+"""
+
+
+def _row(name: str, kept: int, came: int, most: int, dropped: dict[str, int]) -> str:
+    reasons = ", ".join(f"{escape(reason)} {count:,}" for reason, count in sorted(dropped.items(), key=lambda i: -i[1]))
+    width, share = 100 * came / max(most, 1), 100 * kept / max(came, 1)
+    return (
+        f"<tr><td>{escape(name)}</td><td class=n>{kept:,}</td><td class=n>{came:,}</td><td><div class=bar "
+        f'style="width:{width:.2f}%"><i style="width:{share:.2f}%"></i></div></td>'
+        f"<td><small>{reasons}</small></td></tr>"
+    )
+
+
+def _passes(passes: Sequence[PassEntry]) -> str:
+    """The tables of the passes."""
+    parts = []
+    for entry in passes:
+        parts.append(f"<h2>{escape(entry['name'].capitalize())}</h2>")
+        for title, (header, *rows) in pass_tables(entry):
+            head = "".join(f"<th>{escape(name)}</th>" for name in header)
+            body = "".join(f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>" for row in rows)
+            parts.append(f"<h3>{escape(title.capitalize())}</h3><table><tr>{head}</tr>{body}</table>\n")
+        parts += [f"<p>{escape(note)}</p>\n" for note in pass_notes(entry)]
+    return "".join(parts)

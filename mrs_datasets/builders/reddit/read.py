@@ -19,8 +19,8 @@ from typing import Annotated, BinaryIO, TypeVar
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from mrs_datasets.builders.reddit.cleaning.filter import is_bot
 from mrs_suggest.common.errors import InputError, MissingExtraError
 from mrs_suggest.common.io.remote import BUFFER_BYTES
 from mrs_suggest.common.io.storage import Location, open_stream
@@ -51,6 +51,21 @@ BATCH_ROWS = 4096  # more rows do not fit into the processor's cache, which cost
 BATCH_BYTES = 64 << 20  # of JSON per batch, for months with very long comments
 MAX_LINE = 16 << 20  # a comment has at most 40,000 characters (10,000 for most of the years)
 
+# Some people have such names (Abbot, IAmARobot): the price of a rule that needs no list. The profile `paper`
+# keeps every bot.
+BOT_SUFFIX = "bot"
+
+# AutoModerator, the moderation account of nearly every subreddit, and well-known bots whose names do not end in "bot".
+# In lower case, since Reddit's names are case-insensitive.
+BOT_NAMES = (
+    "automoderator", "autotldr", "b0trank", "changetip", "convertstometric", "decronym", "gfy_mirror",
+    "haiku-detector", "haikubot-1337", "helperbot_", "imagesofnetwork", "imgurtranscriber", "linkfixerbotsnr",
+    "mentioned_videos", "metric_units", "mnemosyne-0001", "mnemosyne-0002", "morejpeg_auto", "movieguide",
+    "mtgcardfetcher", "pricezombie", "qkme_transcriber", "redditcareresources", "roboragi", "savevideo",
+    "sodogetip", "stabbot_crop", "the-paranoid-android", "tippr", "totesmessenger", "tweetposter",
+    "user_simulator", "vredditdownloader", "xkcd_transcriber", "_youtubot_",
+)  # fmt: skip
+
 # Why a line is not a comment.
 BROKEN = "broken JSON"
 SURROGATE = "lone surrogate"
@@ -70,23 +85,23 @@ _DIGITS = re.compile(r"(-?[0-9]{1,15})(?:\.[0-9]*)?")
 
 @dataclass
 class ReadCounts:
-    """Counts of reading, updated while batches are read; one object may be used for several files.
+    """Counts of reading one file, updated while batches are read.
 
     Attributes:
         lines: complete lines; always `comments` plus the sum of `rejected`.
         comments: rows yielded or about to be.
-        bytes: of the compressed files, read so far.
+        bytes: of the compressed file, read so far.
         rejected: lines by the reason why they are not comments.
-        truncated: file name -> why it could not be read to its end; all complete lines before that were.
-        sha256: file name -> SHA-256 of its contents, 64 hex digits.
+        truncated: why it could not be read to its end, or empty; all complete lines before that were.
+        sha256: of its contents, 64 hex digits.
     """
 
     lines: int = 0
     comments: int = 0
     bytes: int = 0
     rejected: Counter[str] = field(default_factory=Counter)
-    truncated: dict[str, str] = field(default_factory=dict)
-    sha256: dict[str, str] = field(default_factory=dict)
+    truncated: str = ""
+    sha256: str = ""
 
     def reject(self, reason: str) -> None:
         self.lines += 1
@@ -126,39 +141,28 @@ _decoder, _loose_decoder = msgspec.json.Decoder(Comment), msgspec.json.Decoder(_
 
 
 def read_comments(
-    path: Location,
-    batch_rows: int = BATCH_ROWS,
-    counts: ReadCounts | None = None,
-    max_line: int = MAX_LINE,
-    find_bots: bool = True,
-    skipped: Collection[int] = (),
+    path: Location, counts: ReadCounts, find_bots: bool = True, skipped: Collection[int] = ()
 ) -> Iterator[pa.RecordBatch]:
     """Yield the comments of a dump in batches with the schema `COMMENTS`.
 
     Args:
         path: `RC_*.zst` (windows up to 2 GiB, several frames), xz, bz2, gzip or plain; detected from the first bytes.
-        batch_rows: rows of a batch; the last one, and one of very long comments, has fewer.
         counts: updated on the way.
-        max_line: a longer line is skipped and counted, without being kept in memory (bytes; a limit below the size
-            of a piece, `streams.PIECE`, does not apply to lines inside one).
         find_bots: if false, `is_bot` is always false, which saves some time.
         skipped: frames of zstd to leave out, by number (see `AlteredError`).
 
-    Memory: the decoder's (for zstd the window of the dump, up to 2 GiB), one line of `max_line` bytes and one batch.
+    Memory: the decoder's (for zstd the window of the dump, up to 2 GiB), one line of `MAX_LINE` bytes and one batch.
 
     Raises:
         InputError: the file is missing, empty, not a dump of comments, or cannot be read at all. A file that ends early
-            or is damaged yields what comes before, and an entry in `counts.truncated`.
+            or is damaged yields what comes before, and `counts.truncated` says why.
         AlteredError: the contents of a zstd frame, which were yielded, do not match its checksum: discard what was
             read of the file, and begin again with the frame among `skipped`.
     """
-    counts = ReadCounts() if counts is None else counts
-    lines, comments = counts.lines, counts.comments
     with _open(path) as hashed:
         file = io.BufferedReader(hashed, BUFFER_BYTES)
         try:
-            pieces = read_pieces(file, _packing(path, file), skipped)
-            for rows in _read(file, pieces, batch_rows, counts, max_line):
+            for rows in _read(file, read_pieces(file, _packing(path, file), skipped), counts):
                 yield _as_batch(rows, find_bots)
             damage = ""
         except DamagedError as error:
@@ -168,70 +172,68 @@ def read_comments(
                 f"{path}: reading takes more memory than is free; a zstd window alone has up to "
                 f"{MAX_WINDOW / 1e9:.1f} GB; use fewer workers, or close other programs."
             ) from None
-        counts.sha256[path.name] = hashed.sha256()
-    if not damage and skipped and counts.comments == comments:
+        counts.sha256 = hashed.sha256()
+    if not damage and skipped and not counts.comments:
         damage = "its frames do not match their checksums"
-    if damage and counts.lines == lines:
+    if damage and not counts.lines:
         raise InputError(f"{path}: no complete line could be read ({damage}); fetch it again.")
+    counts.truncated = damage
     if damage:
-        counts.truncated[path.name] = damage
-    elif counts.lines == lines:
+        return
+    if not counts.lines:
         raise InputError(f"{path}: has no lines; expected a dump of Reddit comments (RC_*).")
-    elif counts.comments == comments:
+    if not counts.comments:
         raise InputError(
-            f"{path}: none of its {counts.lines - lines:,} lines is a comment (most often: "
+            f"{path}: none of its {counts.lines:,} lines is a comment (most often: "
             f"{counts.rejected.most_common(1)[0][0]}); expected a dump of Reddit comments (RC_*)."
         )
 
 
-def _read(
-    file: BinaryIO, pieces: Iterable[bytes], batch_rows: int, counts: ReadCounts, max_line: int
-) -> Iterator[list[Comment]]:
+def _read(file: BinaryIO, pieces: Iterable[bytes], counts: ReadCounts) -> Iterator[list[Comment]]:
     """The rows of each batch of a file; damage is raised after everything before it."""
-    start = counts.bytes
     rows: list[Comment] = []
     size = 0
     damage: DamagedError | None = None
     try:
-        for block in whole_lines(pieces, counts, max_line):
+        for block in whole_lines(pieces, counts):
             broken = counts.rejected[BROKEN]
             rows += decode_lines(block, counts)
             size += len(block)
-            counts.bytes = start + file.tell()
+            counts.bytes = file.tell()
             if not block.endswith(b"\n") and counts.rejected[BROKEN] > broken:
                 damage = DamagedError("the file ends in the middle of a line")
-            if len(rows) >= batch_rows or size >= BATCH_BYTES:
-                full = len(rows) if size >= BATCH_BYTES else len(rows) // batch_rows * batch_rows
-                yield from (rows[first : first + batch_rows] for first in range(0, full, batch_rows))
+            if len(rows) >= BATCH_ROWS or size >= BATCH_BYTES:
+                full = len(rows) if size >= BATCH_BYTES else len(rows) // BATCH_ROWS * BATCH_ROWS
+                yield from (rows[first : first + BATCH_ROWS] for first in range(0, full, BATCH_ROWS))
                 rows, size = rows[full:], 0
     except DamagedError as error:
         damage = error
-    counts.bytes = start + file.tell()
-    yield from (rows[first : first + batch_rows] for first in range(0, len(rows), batch_rows))
+    counts.bytes = file.tell()
+    yield from (rows[first : first + BATCH_ROWS] for first in range(0, len(rows), BATCH_ROWS))
     if damage:
         raise damage
 
 
-def whole_lines(pieces: Iterable[bytes], counts: ReadCounts, max_line: int = MAX_LINE) -> Iterator[bytes]:
+def whole_lines(pieces: Iterable[bytes], counts: ReadCounts) -> Iterator[bytes]:
     """Cut pieces into blocks of complete lines, one block per piece; a last line without a line end is its own block.
 
-    A line of more than `max_line` bytes is counted as too long, and not kept in memory. An empty piece stands for
-    something that was left out: a line begun before it is broken.
+    A line of more than `MAX_LINE` bytes is counted as too long, and not kept in memory, unless it is inside one piece.
+    An empty piece stands for something that was left out: a line begun before it is broken.
     """
     held: list[bytes | memoryview] = []  # the beginning of a line
     size = 0  # its length, also when it is too long to keep
     for piece in pieces:
         if not piece:
             if size:
-                counts.reject(BROKEN if size <= max_line else TOO_LONG)
+                counts.reject(BROKEN if size <= MAX_LINE else TOO_LONG)
             held, size = [], 0
             continue
         first = piece.find(b"\n")
         if first < 0:
             size += len(piece)
-            held = [*held, piece] if size <= max_line else []
+            held = [*held, piece] if size <= MAX_LINE else []
             continue
-        if size + first > max_line:
+        if size + first > MAX_LINE:
             counts.reject(TOO_LONG)
             held, piece = [], piece[first + 1 :]
         last = piece.rfind(b"\n") + 1
@@ -240,7 +242,7 @@ def whole_lines(pieces: Iterable[bytes], counts: ReadCounts, max_line: int = MAX
             held = []
         held.append(memoryview(piece)[last:])
         size = len(piece) - last
-    if size > max_line:
+    if size > MAX_LINE:
         counts.reject(TOO_LONG)
     elif size:
         yield b"".join(held)
@@ -305,12 +307,8 @@ def _decode_or_count(line: bytes, counts: ReadCounts) -> _Loose | None:
 
 
 def _decode_surrogates(line: bytes) -> _Loose:
-    """The comment of a line with half a surrogate pair, which `json` lets pass, in its author or where nothing is read.
-
-    Raises:
-        UnicodeEncodeError: a text that is read holds one.
-        ValueError: the line is broken, or not a comment.
-    """
+    """The comment of a line with half a surrogate pair, which `json` lets pass, in its author or where nothing is read;
+    UnicodeEncodeError if a text that is read has one."""
     fields = json.loads(line.decode("utf-8", "surrogatepass"), parse_constant=_no_constant)
     if isinstance(fields, dict):
         fields = {name: fields[name] for name in _READ if name in fields}
@@ -356,29 +354,37 @@ def _settle(row: _Loose, counts: ReadCounts) -> bool:
 
 
 def _as_batch(rows: list[Comment], find_bots: bool = True) -> pa.RecordBatch:
-    if find_bots:
-        bots = is_bot(pa.array([row.author for row in rows], pa.string()))
-    else:
-        bots = pa.repeat(False, len(rows))
+    bots = is_bot(pa.array([row.author for row in rows], pa.string())) if find_bots else pa.repeat(False, len(rows))
     columns = [
-        pa.array([row.id for row in rows], pa.string()),
-        pa.array([row.parent_id for row in rows], pa.string()),
-        pa.array([row.link_id for row in rows], pa.string()),
-        pa.array([row.body for row in rows], pa.string()),
-        pa.array([row.score for row in rows], pa.int32()),
+        [row.id for row in rows],
+        [row.parent_id for row in rows],
+        [row.link_id for row in rows],
+        [row.body for row in rows],
+        [row.score for row in rows],
         bots,
-        pa.array([row.meta is not None and row.meta.was_deleted_later is True for row in rows], pa.bool_()),
-        pa.array([row.created_utc for row in rows], pa.int64()),
+        [row.meta is not None and row.meta.was_deleted_later is True for row in rows],
+        [row.created_utc for row in rows],
     ]
-    return pa.RecordBatch.from_arrays(columns, schema=COMMENTS)
+    arrays = [
+        pa.array(column, kind) if isinstance(column, list) else column
+        for column, kind in zip(columns, COMMENTS.types, strict=True)
+    ]
+    return pa.RecordBatch.from_arrays(arrays, schema=COMMENTS)
+
+
+def is_bot(authors: pa.Array) -> pa.Array:
+    """Whether each author name is a bot's; a missing name (null) is not.
+
+    >>> is_bot(pa.array(["AutoModerator", "weather_bot", "Bottle", "[deleted]", None])).to_pylist()
+    [True, True, False, False, False]
+    """
+    names = pc.ascii_lower(authors)
+    known = pc.is_in(names, value_set=pa.array(BOT_NAMES, pa.string()))
+    return pc.fill_null(pc.or_(known, pc.ends_with(names, BOT_SUFFIX)), False)
 
 
 def dump_sha256(path: Location) -> str:
-    """SHA-256 of a dump, 64 hex digits.
-
-    Raises:
-        InputError: it cannot be read.
-    """
+    """SHA-256 of a dump, 64 hex digits."""
     with _open(path) as hashed:
         return hashed.sha256()
 

@@ -37,9 +37,21 @@ COUNTED = ("min_reply_count", "max_responses")
 PAIRS = ("message_column", "reply_column", "language", "on_error", "language_model")
 
 
-def make_parser() -> argparse.ArgumentParser:
+# Verbs with their own modules, which another verb does not need.
+ADDED = {
+    ("responses",): add_responses, ("stats", "diversity"): add_stats, ("check",): add_check, ("build",): add_build,
+    ("synth",): add_synth, ("toxicity", "translate"): add_passes, ("audit",): add_audit,
+    ("quasi-sentences", "replace-terms"): add_dictionary_texts, ("corpus",): add_corpus,
+}  # fmt: skip
+
+
+def make_parser(verb: str = "") -> argparse.ArgumentParser:
+    """The parser of all verbs; of `verb` alone if it is one of `ADDED`."""
     parser = CommandParser(prog="mrs data", description=__doc__)
     verbs = parser.add_subparsers(dest="verb", required=True)
+    for add in (add for names, add in ADDED.items() if verb in names):
+        add(verbs)
+        return parser
     listing = verbs.add_parser("list", help="print the catalogue")
     listing.add_argument("--json", action="store_true", help="print every field of every record")
     listing.set_defaults(run=_list)
@@ -59,10 +71,7 @@ def make_parser() -> argparse.ArgumentParser:
     layout.add_argument("--config", nargs="+", default=None, help="only these configs, such as ner-de (default all)")
     layout.add_argument("--out", required=True, type=Path, help="the folder to write, such as for mrs score --gold")
     layout.set_defaults(run=_write_xglue)
-    for add in (
-        add_responses, add_stats, add_check, add_build, add_synth, add_passes, add_audit,
-        add_dictionary_texts, add_corpus,
-    ):  # fmt: skip
+    for add in ADDED.values():
         add(verbs)
     return parser
 

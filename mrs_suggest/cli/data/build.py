@@ -17,8 +17,8 @@ from mrs_suggest.common.text.languages import LANGUAGES
 from mrs_suggest.common.text.text import visible
 
 if TYPE_CHECKING:
+    from mrs_datasets.builders.pipeline.spark import SparkEngine
     from mrs_datasets.builders.reddit.plan import Settings
-    from mrs_datasets.builders.spark.engine import SparkEngine
     from mrs_suggest.common.text.language_id import LanguageIdentifier
 
 MONTHS_ALONE = "months"
@@ -94,8 +94,7 @@ def add_build(verbs: argparse._SubParsersAction[CommandParser]) -> None:
 
 def run_build(options: argparse.Namespace) -> int:
     from mrs_datasets.builders.reddit.build import build, build_months
-    from mrs_datasets.builders.reddit.funnel import PAGE
-    from mrs_datasets.builders.reddit.plan import begun_buckets, find_dumps, make_build_plan, read_size
+    from mrs_datasets.builders.reddit.plan import PAGE, begun_buckets, find_dumps, make_build_plan, read_size
 
     settings = _settings(options)
     strict = settings.profile == "paper" if options.strict is None else options.strict
@@ -197,7 +196,7 @@ def _spark(options: argparse.Namespace) -> SparkEngine | None:
     for name, _, value in pairs:
         if not name.startswith("spark.") or not value:
             raise InputError(f"--spark-conf {name}: expected spark.NAME=VALUE, as spark-submit's --conf takes.")
-    from mrs_datasets.builders.spark.engine import SparkEngine
+    from mrs_datasets.builders.pipeline.spark import SparkEngine
 
     return SparkEngine(options.master, {name: value for name, _, value in pairs})
 

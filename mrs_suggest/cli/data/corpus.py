@@ -100,7 +100,7 @@ def run_corpus(options: argparse.Namespace) -> int:
 
 def _files(values: Sequence[str], option: str) -> list[tuple[str, Location]]:
     """The language and location of every file, in the order given."""
-    from mrs_datasets.texts.text_files import files_in, split_language
+    from mrs_datasets.texts.text_sources import files_in, split_language
     from mrs_suggest.common.io.remote_errors import masked
     from mrs_suggest.common.io.storage import find_files, is_url, location, reaching
 
@@ -122,7 +122,7 @@ def _files(values: Sequence[str], option: str) -> list[tuple[str, Location]]:
 def _models(values: Sequence[str]) -> dict[str, Path]:
     """The file of each language's perplexity model; damaged ones are refused before hours of reading."""
     from mrs_datasets.corpus.ngrams import CharacterModel
-    from mrs_datasets.texts.text_files import split_language
+    from mrs_datasets.texts.text_sources import split_language
     from mrs_suggest.common.io.remote_errors import masked
     from mrs_suggest.common.io.storage import is_url
 

@@ -116,20 +116,15 @@ def toxicity_pass(options: argparse.Namespace) -> FolderPass | None:
             raise InputError(f"{_option(name)} {value:g}: expected a number above 0.")
     if not scorers:
         return None
-    from mrs_datasets.builders.toxicity import (
-        ENGLISH_THRESHOLD,
-        THRESHOLD,
-        ToxicityPass,
-        english_rule,
-        multilingual_rule,
-    )
+    from mrs_datasets.builders.toxicity import ENGLISH_THRESHOLD, THRESHOLD, Rule, ToxicityPass
 
-    kinds = {"toxicity": (multilingual_rule, THRESHOLD), "toxicity_english": (english_rule, ENGLISH_THRESHOLD)}
     rules = []
     for name in scorers:
-        make, default = kinds[name]
+        english = name == "toxicity_english"
         threshold = getattr(options, f"{name}_threshold")
-        rules.append(make(_scorer(options, name), default if threshold is None else threshold))
+        if threshold is None:
+            threshold = ENGLISH_THRESHOLD if english else THRESHOLD
+        rules.append(Rule(_scorer(options, name), threshold, english))
     return ToxicityPass(tuple(rules), options.keep_rejects or 0)
 
 
@@ -255,7 +250,7 @@ def _translators(options: argparse.Namespace, targets: list[str]) -> dict[str, T
 
 
 def _translator(name: str, options: argparse.Namespace) -> Translator:
-    from mrs_datasets.builders.dictionary import PREFIX, DictionaryTranslator
+    from mrs_datasets.texts.dictionary_texts import PREFIX, DictionaryTranslator
 
     if name.startswith(PREFIX):
         return DictionaryTranslator(Path(name.removeprefix(PREFIX)))

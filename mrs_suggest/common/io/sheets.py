@@ -13,7 +13,7 @@ import hashlib
 import io
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -89,6 +89,41 @@ def read_sheet(path: Path, columns: Sequence[str]) -> Iterator[tuple[int, dict[s
     for row, cells in enumerate(records[1:], start=2):
         if any(cell.strip() for cell in cells):
             yield row, {column: cells[place] if place < len(cells) else "" for column, place in places.items()}
+
+
+def item_of_row(
+    where: str,
+    cells: Mapping[str, str],
+    texts: Mapping[int, Sequence[str]],
+    columns: Sequence[str],
+    seen: Container[int],
+) -> int:
+    """The number in the column `item` of a row that is not in an earlier row and whose texts were not changed.
+
+    Args:
+        where: the row, for errors.
+        texts: number of each item -> hash of its text in each of `columns`.
+        seen: numbers of earlier rows.
+
+    Raises:
+        InputError: it is not such a row.
+    """
+    found = cells["item"].strip()
+    number = int(found) if re.fullmatch("[0-9]{1,9}", found) else 0
+    if number not in texts:
+        raise InputError(
+            f"{where}: the column 'item' has {found[:40]!r}, which is not one of the items 1 to {len(texts)}; restore "
+            "the number, or remove the row."
+        )
+    if number in seen:
+        raise InputError(f"{where}: item {number} appears twice; delete one of the rows.")
+    for column, made in zip(columns, texts[number], strict=True):
+        if is_altered(cells[column], made):
+            raise InputError(
+                f"{where}: the column {column!r} of item {number} was altered, so the answer may be about another "
+                "text; restore the original text."
+            )
+    return number
 
 
 def sheets_in(place: Path) -> dict[str, str]:

@@ -6,7 +6,7 @@ import unicodedata
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 
-from mrs_datasets.builders.reddit.cleaning.masks import URL, mask
+from mrs_datasets.builders.reddit.masks import URL, mask
 from mrs_suggest.common.text.languages import find_language
 from mrs_suggest.common.text.scripts import in_other_script, knows_script
 from mrs_suggest.common.text.text import is_blank, normalise_reply

@@ -216,7 +216,7 @@ def test_a_damaged_sheet_is_read_or_refused(
     [
         ({"toxic": "maybe"}, "annotator-1.csv, row 5: the column 'toxic' has 'maybe'; expected yes, no or unsure."),
         ({"message": "other"}, "row 5: the column 'message' of item"),
-        ({"item": "99"}, "row 5: the column 'item' has '99', which is none of this audit's 1 to 30"),
+        ({"item": "99"}, "row 5: the column 'item' has '99', which is not one of the items 1 to 30"),
         ({"item": "9" * 5000}, "row 5: the column 'item' has '9999"),
         ({"sheet": f"audit 00000000, annotator {'9' * 5000}"}, "row 5: the column 'sheet' has 'audit 0000"),
         ({"sheet": ""}, "row 5: the column 'sheet' has ''; expected audit"),

@@ -16,14 +16,13 @@ import pytest
 
 from mrs_datasets.builders import passes as running
 from mrs_datasets.builders.passes import Rows, ranges, run_passes
-from mrs_datasets.builders.pipeline.checked_files import read_codes, write_array
-from mrs_datasets.builders.pipeline.stages import Advance, Shard, ShardCounts
-from mrs_datasets.prepared.prepare import prepare_mrs
+from mrs_datasets.builders.pipeline.stages import Advance, Shard, ShardCounts, read_codes, write_array
 from mrs_datasets.prepared.prepared import PreparedData, open_prepared
 from mrs_datasets.prepared.report import PassEntry, PreparedReport
 from mrs_datasets.prepared.writer import rewrite
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.common.io.storage import Location
+from tests.dumps import all_bytes, leftovers
 
 LOG: list[str] = []
 
@@ -65,7 +64,7 @@ class Without:
             found = []
             for rows, shard in zip(ranges(data, [("es", "train"), ("es", "test")]), shards, strict=True):
                 if rows.split == split:
-                    codes = read_codes(shard.output, rows.count, "rows")
+                    codes = read_codes(shard.output, rows.count)
                     found.append(rows.read().filter(pa.array(codes == 0)))
             return found
 
@@ -81,13 +80,6 @@ class Without:
         }
 
 
-@pytest.fixture(scope="module")
-def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("source") / "mrs"
-    prepare_mrs("sample", folder)
-    return folder
-
-
 @pytest.fixture(autouse=True)
 def small_shards(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(running, "ROWS", 37)
@@ -99,51 +91,50 @@ def texts(folder: Path, config: str, split: str) -> list[dict[str, str]]:
     return [] if not rows else list(pa.concat_tables(rows).to_pylist())
 
 
-def files(folder: Path) -> dict[str, bytes]:
-    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
-
-
-def test_passes_run_one_after_the_other_and_leave_the_rest_alone(source: Path, tmp_path: Path) -> None:
-    report = run_passes(str(source), [Without("one", "ñ"), Without("two", "q")], tmp_path / "out")
+def test_passes_run_one_after_the_other_and_leave_the_rest_alone(prepared_sample: Path, tmp_path: Path) -> None:
+    report = run_passes(str(prepared_sample), [Without("one", "ñ"), Without("two", "q")], tmp_path / "out")
     for split in ("train", "validation", "test"):
-        wanted = texts(source, "es", split)
+        wanted = texts(prepared_sample, "es", split)
         if split != "validation":
             wanted = [row for row in wanted if not set("ñq") & set(row["message"])]
         assert texts(tmp_path / "out", "es", split) == wanted
-    assert texts(tmp_path / "out", "de", "test") == texts(source, "de", "test")
+    assert texts(tmp_path / "out", "de", "test") == texts(prepared_sample, "de", "test")
     first, second = report["passes"]
     assert first["out"] == second["in"]
     assert second["out"] == sum(len(texts(tmp_path / "out", "es", split)) for split in ("train", "test"))
     written = json.loads((tmp_path / "out/report.json").read_text())
     assert written["passes"][0]["about"]["identity"] == {"letter": "ñ"}
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["out"]
+    assert leftovers(tmp_path) == ["out"]
 
 
-def test_an_interrupted_run_continues_and_does_no_shard_twice(source: Path, tmp_path: Path) -> None:
-    run_passes(str(source), [Without("one", "ñ"), Without("two", "q")], tmp_path / "whole")
+def test_an_interrupted_run_continues_and_does_no_shard_twice(prepared_sample: Path, tmp_path: Path) -> None:
+    run_passes(str(prepared_sample), [Without("one", "ñ"), Without("two", "q")], tmp_path / "whole")
     whole = sorted(LOG)
     LOG.clear()
     for first, second in [("es.train.00003", ""), ("", "es.test.00000")]:
         with pytest.raises(KeyboardInterrupt):
             run_passes(
-                str(source), [Without("one", "ñ", first), Without("two", "q", second)], tmp_path / "out", resume=True
+                str(prepared_sample),
+                [Without("one", "ñ", first), Without("two", "q", second)],
+                tmp_path / "out",
+                resume=True,
             )
         assert not (tmp_path / "out").exists()
     with pytest.raises(InputError, match="--resume"):
-        run_passes(str(source), [Without("one", "ñ"), Without("two", "q")], tmp_path / "out")
-    run_passes(str(source), [Without("one", "ñ"), Without("two", "q")], tmp_path / "out", resume=True)
-    assert files(tmp_path / "out") == files(tmp_path / "whole")
+        run_passes(str(prepared_sample), [Without("one", "ñ"), Without("two", "q")], tmp_path / "out")
+    run_passes(str(prepared_sample), [Without("one", "ñ"), Without("two", "q")], tmp_path / "out", resume=True)
+    assert all_bytes(tmp_path / "out") == all_bytes(tmp_path / "whole")
     assert sorted(LOG) == whole
 
 
-def test_a_resumed_run_with_another_setting_or_source_does_not_mix_them(source: Path, tmp_path: Path) -> None:
+def test_a_resumed_run_with_another_setting_or_source_does_not_mix_them(prepared_sample: Path, tmp_path: Path) -> None:
     with pytest.raises(KeyboardInterrupt):
-        run_passes(str(source), [Without("one", "ñ"), Without("two", "q", "es.test.00000")], tmp_path / "out")
-    run_passes(str(source), [Without("one", "z"), Without("two", "q")], tmp_path / "out", resume=True)
-    run_passes(str(source), [Without("one", "z"), Without("two", "q")], tmp_path / "whole")
-    assert files(tmp_path / "out") == files(tmp_path / "whole")
+        run_passes(str(prepared_sample), [Without("one", "ñ"), Without("two", "q", "es.test.00000")], tmp_path / "out")
+    run_passes(str(prepared_sample), [Without("one", "z"), Without("two", "q")], tmp_path / "out", resume=True)
+    run_passes(str(prepared_sample), [Without("one", "z"), Without("two", "q")], tmp_path / "whole")
+    assert all_bytes(tmp_path / "out") == all_bytes(tmp_path / "whole")
 
 
-def test_the_folder_that_is_read_is_not_written(source: Path) -> None:
+def test_the_folder_that_is_read_is_not_written(prepared_sample: Path) -> None:
     with pytest.raises(InputError, match="--out must differ from the input folder"):
-        run_passes(str(source), [Without("two", "q")], source, overwrite=True)
+        run_passes(str(prepared_sample), [Without("two", "q")], prepared_sample, overwrite=True)

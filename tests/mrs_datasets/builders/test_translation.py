@@ -1,4 +1,4 @@
-"""Translated training pairs and response sets: what is written, dropped and counted, and what is not done twice."""
+"""Translated training pairs and response sets: written, dropped and counted, and nothing is done twice."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -18,7 +18,6 @@ from hypothesis import strategies as st
 
 from mrs_datasets.builders import passes as running
 from mrs_datasets.builders import translation as module
-from mrs_datasets.builders.dictionary import DictionaryTranslator
 from mrs_datasets.builders.passes import Rows, run_passes
 from mrs_datasets.builders.translation import (
     CODE,
@@ -33,32 +32,30 @@ from mrs_datasets.builders.translation import (
     unseen,
 )
 from mrs_datasets.check.check import check
-from mrs_datasets.prepared.prepare import prepare_mrs
 from mrs_datasets.prepared.prepared import open_prepared
 from mrs_datasets.prepared.schema import RESPONSE_SCHEMA
+from mrs_datasets.texts.dictionary_texts import DictionaryTranslator
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.common.io.text_cache import TextCache
 from mrs_suggest.common.text.text_services import ServiceFacts
+from tests.dumps import all_bytes
 
 LOG: list[str] = []
 
 
 def say(text: str, target: str) -> str:
-    """What the translator below answers: letters and case are those of the text, so nothing becomes equal."""
+    """The answer of the translator below: letters and case are those of the text, so nothing becomes equal."""
     return f"{target}: {text[::-1]}"
 
 
 @dataclass(frozen=True)
 class Backwards:
-    """Says texts backwards, after the target; nothing for those with a q, and itself where there is an exclamation."""
+    """Says texts backwards, after the target."""
 
     answers: Callable[[str, str], str] = say
     fails_after: int | None = None
     longest: int = 1000
-    settings: Mapping[str, object] = None  # type: ignore[assignment]
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "settings", self.settings or {})
+    settings: Mapping[str, object] = field(default_factory=dict)
 
     @property
     def facts(self) -> ServiceFacts:
@@ -88,11 +85,9 @@ class Letters:
         return code == "de"
 
 
-@pytest.fixture(scope="module")
-def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("source") / "mrs"
-    prepare_mrs("sample", folder)
-    return folder
+@pytest.fixture
+def source(prepared_sample: Path) -> Path:
+    return prepared_sample
 
 
 @pytest.fixture(autouse=True)
@@ -105,10 +100,6 @@ def small_work(monkeypatch: pytest.MonkeyPatch) -> None:
 def rows(folder: Path, config: str) -> list[dict[str, str]]:
     tables = [pq.read_table(path) for path in open_prepared(str(folder)).files(config, "train")]
     return list(pa.concat_tables(tables).to_pylist()) if tables else []
-
-
-def files(folder: Path) -> dict[str, bytes]:
-    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
 def test_pairs_are_translated_in_their_order_and_each_text_once(source: Path, tmp_path: Path) -> None:
@@ -201,7 +192,7 @@ def test_an_interrupted_run_continues_with_the_same_files_and_translates_no_text
                 str(source), [TranslationPass({"es": stopped, "de": stopped})], tmp_path / "out", resume=after > 0
             )
     run_passes(str(source), [whole], tmp_path / "out", resume=True)
-    assert files(tmp_path / "out") == files(tmp_path / "whole")
+    assert all_bytes(tmp_path / "out") == all_bytes(tmp_path / "whole")
     assert sorted(LOG) == texts
 
 
@@ -211,7 +202,7 @@ def test_a_cache_serves_a_later_run_and_not_another_setting(source: Path, tmp_pa
     once = len(LOG)
     run_passes(str(source), [TranslationPass({"de": Backwards()})], tmp_path / "two", cache=cache)
     assert len(LOG) == once
-    assert files(tmp_path / "one") == files(tmp_path / "two")
+    assert all_bytes(tmp_path / "one") == all_bytes(tmp_path / "two")
     other = Backwards(settings={"beams": 1})
     run_passes(str(source), [TranslationPass({"de": other})], tmp_path / "three", cache=cache)
     assert len(LOG) == 2 * once
@@ -271,11 +262,9 @@ def test_a_translator_of_which_nothing_is_left_is_refused(source: Path, tmp_path
     assert not (tmp_path / "out").exists()
 
 
-def test_another_data_set_is_refused(tmp_path: Path, source: Path) -> None:
-    report = json.loads((source / "report.json").read_text())
-    (tmp_path / "data").mkdir()
-    (tmp_path / "data" / "en").mkdir()
-    (tmp_path / "report.json").write_text(json.dumps({**report, "data_set": "xcopa"}))
+def test_another_data_set_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "data" / "en").mkdir(parents=True)
+    (tmp_path / "report.json").write_text(json.dumps({"data_set": "xcopa"}))
     with pytest.raises(InputError, match="holds xcopa"):
         TranslationPass({"de": Backwards()}).require(open_prepared(str(tmp_path)))
 
@@ -343,28 +332,14 @@ def test_copies(text: str, translation: str, copied: bool) -> None:
     assert is_copy(text, translation) is copied
 
 
-def response_set(replies: Sequence[tuple[str, int | None, float | None, str | None]]) -> pa.Table:
-    columns = [
-        [reply for reply, *_ in replies],
-        [count for _, count, _, _ in replies],
-        [log_prob for *_, log_prob, _ in replies],
-        [reply for reply, *_ in replies],
-        [origin for *_, origin in replies],
-    ]
-    return pa.table([pa.array(c, t) for c, t in zip(columns, RESPONSE_SCHEMA.types, strict=True)], RESPONSE_SCHEMA)
-
-
-def test_without_counts_a_translated_reply_has_no_probability() -> None:
-    own = response_set([("hola", None, -1.0, None), ("sí", None, None, None)])
+def test_probabilities_of_translated_replies() -> None:
+    own = pa.Table.from_pylist([{"reply": "hola", "log_prob": -1.0}, {"reply": "sí"}], RESPONSE_SCHEMA)
     table = merged(own, [("no", -2.0), ("hola", -3.0), ("no", -2.0)])
     assert table["reply"].to_pylist() == ["hola", "sí", "no"]
     assert table["log_prob"].to_pylist() == [-1.0, None, None]
     assert table["source"].to_pylist() == [None, None, "translated"]
     assert organic(table).equals(own)
     assert unseen(own) is None
-
-
-def test_probabilities_of_replies_with_one_translation_are_added() -> None:
     table = merged(None, [("ja", math.log(0.25)), ("nein", None), ("ja", math.log(0.5)), ("nein", -1.0)])
     assert table["log_prob"].to_pylist() == [pytest.approx(math.log(0.75)), None]
 

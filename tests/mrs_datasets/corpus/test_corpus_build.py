@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import tempfile
 from collections import Counter
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,10 +14,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mrs_datasets.builders.pipeline.checked_files import read_codes
-from mrs_datasets.builders.reddit.cleaning import near_duplicates
+from mrs_datasets.builders.pipeline.stages import read_codes
+from mrs_datasets.builders.reddit import duplicates
 from mrs_datasets.corpus import build as build_module
-from mrs_datasets.corpus import stages as stages_module
 from mrs_datasets.corpus.build import build_corpus
 from mrs_datasets.corpus.lines import LineRules, line_keys
 from mrs_datasets.corpus.settings import Corpus, CorpusSettings, IdentifierFile, Source
@@ -27,13 +25,13 @@ from mrs_datasets.corpus.write import thirds
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.suggest.language_detector import DETECTOR, LanguageDetector
 from tests.corpus_texts import GOOD, contents, lines_of, write_texts
+from tests.dumps import leftovers
 
-Build = Callable[..., dict[str, Any]]
 RULES = LineRules(max_characters=300)
 
 
 def stop(*arguments: Any) -> None:
-    """In place of a stage: the run is interrupted there."""
+    """Interrupts the run in place of a stage."""
     raise KeyboardInterrupt
 
 
@@ -69,41 +67,32 @@ def uninterrupted(
 
 
 @pytest.mark.parametrize(
-    ("place", "call"),
-    [("model_shard", 2), ("clean_shard", 1), ("clean_shard", 3), ("duplicates_shard", 2), ("score_shard", 2)],
+    ("place", "call", "shards"),
+    [("model_shard", 2, 2), ("clean_shard", 3, 3), ("duplicates_shard", 2, 2), ("score_shard", 2, 3)],
 )
 def test_interrupted_in_a_stage(
-    place: str, call: int, corpus: Corpus, settings: CorpusSettings, uninterrupted: dict[str, bytes],
+    place: str, call: int, shards: int, corpus: Corpus, settings: CorpusSettings, uninterrupted: dict[str, bytes],
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
-    calls = dict.fromkeys(("model_shard", "clean_shard", "duplicates_shard", "score_shard"), 0)
+    calls, work = 0, getattr(build_module, place)
 
-    def counted(name: str, stop: int) -> Callable[..., Any]:
-        work = getattr(stages_module, name)
+    def shard(*arguments: Any) -> Any:
+        nonlocal calls
+        calls += 1
+        if calls == call:
+            raise KeyboardInterrupt
+        return work(*arguments)
 
-        def shard(*arguments: Any) -> Any:
-            calls[name] += 1
-            if calls[name] == stop:
-                raise KeyboardInterrupt
-            return work(*arguments)
-
-        return shard
-
-    with monkeypatch.context() as patch:
-        patch.setattr(stages_module, place, counted(place, call))
-        with pytest.raises(KeyboardInterrupt):
-            build_corpus(corpus, settings, tmp_path / "out")
+    monkeypatch.setattr(build_module, place, shard)
+    with pytest.raises(KeyboardInterrupt):
+        build_corpus(corpus, settings, tmp_path / "out")
     assert not (tmp_path / "out").exists()
     with pytest.raises(InputError, match="holds an interrupted build; pass --resume"):
         build_corpus(corpus, settings, tmp_path / "out")
-    calls[place] = 0
-    with monkeypatch.context() as patch:
-        patch.setattr(stages_module, place, counted(place, 99))
-        build_corpus(corpus, settings, tmp_path / "out", resume=True)
-    shards = {"model_shard": 2, "clean_shard": 3, "duplicates_shard": 2, "score_shard": 3}[place]
-    assert calls[place] == shards - call + 1, "what was done is not done again"
+    build_corpus(corpus, settings, tmp_path / "out", resume=True)
+    assert calls == shards + 1, "finished shards are not done again"
     assert contents(tmp_path / "out") == uninterrupted
-    assert [path.name for path in tmp_path.iterdir()] == ["out"]
+    assert leftovers(tmp_path) == ["out"]
 
 
 def test_interrupted_while_writing_and_after(
@@ -114,16 +103,16 @@ def test_interrupted_while_writing_and_after(
         patch.setattr(build_module, "corpus_card", stop)
         with pytest.raises(KeyboardInterrupt):
             build_corpus(corpus, settings, tmp_path / "out")
-    assert [path.name for path in tmp_path.iterdir()] == [".out.build"]
+    assert leftovers(tmp_path) == [".out.build"]
     with monkeypatch.context() as patch:  # the corpus is whole, the work is not removed yet
         patch.setattr("mrs_datasets.builders.pipeline.work_folder.WorkFolder.remove", stop)
         with pytest.raises(KeyboardInterrupt):
             build_corpus(corpus, settings, tmp_path / "out", resume=True)
     assert contents(tmp_path / "out") == uninterrupted
-    monkeypatch.setattr(stages_module, "clean_shard", stop)
+    monkeypatch.setattr(build_module, "clean_shard", stop)
     report = build_corpus(corpus, settings, tmp_path / "out", resume=True)
     assert report == json.loads(uninterrupted["corpus.json"])
-    assert [path.name for path in tmp_path.iterdir()] == ["out"]
+    assert leftovers(tmp_path) == ["out"]
 
 
 def interrupted_before_writing(
@@ -144,12 +133,12 @@ def test_resuming_with_other_settings(
         build_corpus(corpus, replace(settings, min_language_score=0.5), tmp_path / "out", resume=True)
     with pytest.raises(InputError, match="was begun with other texts"):
         build_corpus(replace(corpus, sources=corpus.sources[:2]), settings, tmp_path / "out", resume=True)
-    monkeypatch.setattr(stages_module, "score_shard", stop)  # what is kept is decided last
+    monkeypatch.setattr(build_module, "score_shard", stop)  # what is kept is decided last
     build_corpus(corpus, replace(settings, keep=("tail",)), tmp_path / "out", resume=True)
     assert list(lines_of(tmp_path / "out" / "en")) == ["tail"]
 
 
-def test_what_is_there_is_kept_or_replaced(corpus: Corpus, settings: CorpusSettings, tmp_path: Path) -> None:
+def test_an_existing_folder_is_kept_or_replaced(corpus: Corpus, settings: CorpusSettings, tmp_path: Path) -> None:
     out = tmp_path / "out"
     out.mkdir()
     (out / "diary.txt").write_text("mine")
@@ -189,8 +178,8 @@ def test_the_first_of_equal_lines_stays(lines: list[str]) -> None:
     keys = line_keys(lines).tolist()
     expected = [keys.index(key) < number for number, key in enumerate(keys)]
     with tempfile.TemporaryDirectory() as name, pytest.MonkeyPatch.context() as patch:
-        patch.setattr(near_duplicates, "PART_PAIRS", 4)  # several parts, several reads
-        patch.setattr(near_duplicates, "SCAN_PAIRS", 3)
+        patch.setattr(duplicates, "PART_PAIRS", 4)  # several parts, several reads
+        patch.setattr(duplicates, "SCAN_PAIRS", 3)
         folder = Path(name)
         cleaned = []
         for number, part in enumerate((lines[:7], lines[7:])):
@@ -225,7 +214,7 @@ def test_thirds(values: list[float]) -> None:
         assert max(sizes.values()) - min(sizes[name] for name in "hmt") <= 1
 
 
-def test_damaged_work_is_told(
+def test_damaged_work_is_refused(
     corpus: Corpus, settings: CorpusSettings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     interrupted_before_writing(corpus, settings, tmp_path / "out", monkeypatch)

@@ -1,4 +1,4 @@
-"""Shards that are done once, whatever ends the process."""
+"""Shards that are done once, whatever ends the process; and files between the stages, which reveal damage."""
 
 from __future__ import annotations
 
@@ -10,13 +10,25 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from mrs_datasets.builders.pipeline.stages import Advance, Shard, Workers, ignore_sigint_in_children, run_stage
+from mrs_datasets.builders.pipeline.stages import (
+    Advance,
+    Shard,
+    Workers,
+    ignore_sigint_in_children,
+    read_pairs,
+    run_stage,
+    write_batches,
+)
 from mrs_datasets.builders.pipeline.work_folder import LOCK, MARKER, WorkFolder, remove_leftovers, remove_work, writing
 from mrs_suggest.common.errors import InputError
 
@@ -68,44 +80,37 @@ def make_shards(work: WorkFolder, names: str, log: Path) -> list[Shard]:
     return [Shard(name, 1, folder / name, partial(write, folder / name, name * 2, log)) for name in names]
 
 
-def run(work: WorkFolder, stage: str, shards: list[Shard], workers: int, unit: str) -> list[dict[str, Any]]:
+def run(work: WorkFolder, stage: str, shards: list[Shard], workers: int = 1) -> list[dict[str, Any]]:
     with Workers(workers) as processes:
-        return run_stage(work, stage, shards, processes, unit)
+        return run_stage(work, stage, shards, processes, "")
 
 
 @pytest.mark.usefixtures("importable")
 @pytest.mark.parametrize("workers", [1, 2])
 def test_a_shard_is_done_once_and_counts_come_in_order(tmp_path: Path, workers: int) -> None:
     work, log = open_work(tmp_path), tmp_path / "log"
-    assert run(work, "stage", make_shards(work, "ba", log), workers, " shards") == [
-        {"text": "bb"},
-        {"text": "aa"},
-    ]
+    counts = run(work, "stage", make_shards(work, "ba", log), workers)
+    assert counts == [{"text": "bb"}, {"text": "aa"}]
     again = open_work(tmp_path, resume=True)
-    counts = run(again, "stage", make_shards(again, "cab", log), workers, " shards")
+    counts = run(again, "stage", make_shards(again, "cab", log), workers)
     assert counts == [{"text": "cc"}, {"text": "aa"}, {"text": "bb"}]
     assert sorted(log.read_text().split()) == ["a", "b", "c"]
 
 
-def lose_output(folder: Path) -> None:
-    (folder / "a").unlink()
-
-
-def lose_counts(folder: Path) -> None:
-    (folder / "a.json").unlink()
-
-
-def break_counts(folder: Path) -> None:
-    (folder / "a.json").write_text('{"text": "a')
-
-
-@pytest.mark.parametrize("harm", [lose_output, lose_counts, break_counts])
-def test_a_shard_without_output_or_counts_is_done_again(tmp_path: Path, harm: Callable[[Path], None]) -> None:
+@pytest.mark.parametrize(
+    "harm",
+    [
+        lambda folder: (folder / "a").unlink(),
+        lambda folder: (folder / "a.json").unlink(),
+        lambda folder: (folder / "a.json").write_text('{"text": "a'),
+    ],
+)
+def test_a_shard_without_output_or_counts_is_done_again(tmp_path: Path, harm: Callable[[Path], object]) -> None:
     work, log = open_work(tmp_path), tmp_path / "log"
-    run(work, "stage", make_shards(work, "ab", log), 1, " shards")
+    run(work, "stage", make_shards(work, "ab", log))
     harm(tmp_path / "work" / "stage")
     again = open_work(tmp_path, resume=True)
-    assert run(again, "stage", make_shards(again, "ab", log), 1, "") == [{"text": "aa"}, {"text": "bb"}]
+    assert run(again, "stage", make_shards(again, "ab", log)) == [{"text": "aa"}, {"text": "bb"}]
     assert log.read_text().split() == ["a", "b", "a"]
 
 
@@ -117,7 +122,7 @@ def test_what_was_done_before_an_error_stays(tmp_path: Path, workers: int, error
     shards = make_shards(work, "abcdef", log)
     shards.append(Shard("g", 1, tmp_path / "g", partial(break_off, error)))
     with pytest.raises(type(error), match=str(error)):
-        run(work, "stage", shards, workers, "")
+        run(work, "stage", shards, workers)
     done = [name for name in "abcdef" if work.done("stage", name)]
     assert done == list("abcdef") if workers == 1 else len(done) >= 4
 
@@ -142,14 +147,14 @@ def test_a_worker_that_is_killed_is_told(tmp_path: Path) -> None:
     work, log = open_work(tmp_path), tmp_path / "log"
     shards = [*make_shards(work, "ab", log), Shard("c", 1, tmp_path / "c", partial(end_itself, log))]
     with pytest.raises(InputError, match=r"a worker was killed .*--resume"):
-        run(work, "stage", shards, 2, "")
+        run(work, "stage", shards, 2)
     again = open_work(tmp_path, resume=True)
-    assert run(again, "stage", make_shards(again, "ab", log), 2, "") == [{"text": "aa"}, {"text": "bb"}]
+    assert run(again, "stage", make_shards(again, "ab", log), 2) == [{"text": "aa"}, {"text": "bb"}]
 
 
 def test_work_of_an_earlier_build_is_not_touched_unasked(tmp_path: Path) -> None:
     work, log = open_work(tmp_path), tmp_path / "log"
-    run(work, "stage", make_shards(work, "a", log), 1, "")
+    run(work, "stage", make_shards(work, "a", log))
     with pytest.raises(InputError, match=r"interrupted build; pass --resume to continue it, or --overwrite"):
         open_work(tmp_path)
     assert work.done("stage", "a")
@@ -177,7 +182,7 @@ def test_what_may_change_is_noted_and_done_again(tmp_path: Path) -> None:
     work, log = open_work(tmp_path), tmp_path / "log"
     for stage in ("stage", "other"):
         shard = Shard("a", 1, work.stage(stage) / "a", partial(write, work.stage(stage) / "a", "aa", log))
-        run(work, stage, [shard], 1, "")
+        run(work, stage, [shard])
     same = open_work(tmp_path, resume=True, changeable={"dumps": ["stage"]})
     assert (same.changed, same.done("stage", "a")) == ("", {"text": "aa"})
     other = open_work(tmp_path, resume=True, dumps=["b"], changeable={"dumps": ["stage"], "buckets": ["other"]})
@@ -192,19 +197,18 @@ def test_a_shard_without_its_second_file_is_done_again(tmp_path: Path) -> None:
     place = work.stage("stage")
     shard = Shard("a", 1, place / "a", partial(write, place / "a", "aa", log), place / "b")
     for _ in range(2):
-        run(work, "stage", [shard], 1, "")
+        run(work, "stage", [shard])
     (place / "b").touch()
-    run(work, "stage", [shard], 1, "")
+    run(work, "stage", [shard])
     assert log.read_text().split() == ["a", "a"]
 
 
-@pytest.mark.parametrize("content", ["", "[1]", "{", "null"])
-def test_a_broken_marker_is_told(tmp_path: Path, content: str) -> None:
-    open_work(tmp_path)
-    (tmp_path / "work" / MARKER).write_text(content)
-    with pytest.raises(InputError, match="begun with other settings"):
-        open_work(tmp_path, resume=True)
-    assert open_work(tmp_path, overwrite=True)
+def test_a_broken_marker_is_refused(tmp_path: Path) -> None:
+    for content in ("", "[1]", "{", "null"):
+        open_work(tmp_path, overwrite=True)
+        (tmp_path / "work" / MARKER).write_text(content)
+        with pytest.raises(InputError, match="begun with other settings"):
+            open_work(tmp_path, resume=True)
 
 
 @pytest.mark.parametrize(("resume", "overwrite"), [(False, False), (True, False), (False, True), (True, True)])
@@ -254,7 +258,7 @@ def test_a_second_build_is_kept_out_until_the_first_ends(tmp_path: Path, resume:
     assert not (tmp_path / "work").exists()
 
 
-def test_half_files_go_when_the_build_goes_on(tmp_path: Path) -> None:
+def test_partial_files_are_removed_when_the_build_is_resumed(tmp_path: Path) -> None:
     work = open_work(tmp_path)
     for name in (".a.arrow.partial-0", ".a.json.partial-77", "a.arrow"):
         (work.stage("stage") / name).write_text("x")
@@ -340,3 +344,56 @@ def test_processes_are_begun_whole_before_an_interruption_is_heard(hearer: str) 
     assert done == ["all"]
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
     assert signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, [])
+
+
+# --- Files between the stages ---------------------------------------------------------------------------------------
+
+
+def table(languages: list[str]) -> pa.Table:
+    languages = sorted(languages)
+    numbers = pa.array(range(len(languages)), pa.uint64())
+    return pa.table({"order": numbers, "language": pa.array(languages, pa.string()), "reply": ["yes"] * len(languages)})
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(st.sampled_from(["de", "en", "pt-BR", "sv"]), max_size=12), st.integers(1, 5))
+def test_a_language_is_read_whatever_the_batches(
+    tmp_path_factory: pytest.TempPathFactory, languages: list[str], rows: int
+) -> None:
+    path = tmp_path_factory.mktemp("pairs") / "bucket.arrow"
+    pairs = table(languages)
+    write_batches(path, pairs.schema, pairs.to_batches(rows))
+    for language in ("de", "en", "ja", "pt-BR", "sv"):
+        expected = [n for n, found in enumerate(sorted(languages)) if found == language]
+        found, first = read_pairs(path, language, ["reply", "order"])
+        assert found.column_names == ["reply", "order"]
+        assert found["order"].to_pylist() == expected
+        assert not expected or first == expected[0]
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 10**9), st.integers(0, 7))
+def test_one_changed_bit_is_an_error_or_changes_nothing(
+    tmp_path_factory: pytest.TempPathFactory, place: int, bit: int
+) -> None:
+    path = tmp_path_factory.mktemp("pairs") / "bucket.arrow"
+    pairs = table(["en", "en", "sv"] * 20)
+    write_batches(path, pairs.schema, pairs.to_batches())
+    expected = read_pairs(path, "en", ["order", "reply"])
+    content = bytearray(path.read_bytes())
+    footer = int.from_bytes(content[-10:-6], "little") + 10  # Arrow's own, without a checksum
+    content[place % (len(content) - footer)] ^= 1 << bit
+    path.write_bytes(content)
+    with suppress(InputError):
+        assert read_pairs(path, "en", ["order", "reply"]) == expected
+
+
+def test_a_damaged_file_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "bucket.arrow"
+    pairs = table(["en"] * 1000)
+    write_batches(path, pairs.schema, pairs.to_batches())
+    path.write_bytes(path.read_bytes()[:-50])
+    with pytest.raises(InputError, match=r"bucket\.arrow: is damaged \(.*--resume"):
+        read_pairs(path, "en", ["order"])
+    with pytest.raises(InputError, match=r"none\.arrow: is damaged \("):
+        read_pairs(tmp_path / "none.arrow", "en", ["order"])

@@ -44,15 +44,8 @@ def _stub(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(LanguageIdentifier, "open", lambda _: Stub())
 
 
-@pytest.fixture
-def model(tmp_path: Path) -> Path:
-    path = tmp_path / "lid.ftz"
-    path.write_bytes(b"model")
-    return path
-
-
 class Month:
-    """A dump that grows by pairs; every pair is a thread of its own, which falls into the split that is asked for."""
+    """A dump that grows by pairs, each in a new thread."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -176,22 +169,17 @@ def test_what_stays_does_not_depend_on_the_buckets(tmp_path: Path, model: Path) 
             "Yes! No problem at all, of course."[number % 2 :],
         )
         month.add(f"de {number % 5}", f"{'!' * (number % 4)} ja {'.' * (number % 7)}")
+        month.add("sv samma", "sak")
     found = []
     for buckets in (1, 2, 7):
         plan = plan_of(tmp_path, month, buckets=buckets)
-        report = make(tmp_path, model, plan, make_settings("clean", **{**FEW, "buckets": buckets}), overwrite=True)
+        settings = make_settings("clean", **{**FEW, "buckets": buckets, "min_examples": 3})
+        report = make(tmp_path, model, plan, settings, overwrite=True)
         found.append((read_pairs(tmp_path / "out"), report["pipeline"]["stages"], report["pipeline"]["languages"]))
     assert found[0] == found[1] == found[2]
     assert {"exact duplicate", "near duplicate"} <= found[0][2]["en"].keys()
-
-
-def test_languages_are_chosen_after_duplicates_are_gone(tmp_path: Path, model: Path) -> None:
-    month = filled(tmp_path / "RC_2018-01")
-    for _ in range(200):
-        month.add("sv samma", "sak")
-    report = make(tmp_path, model, plan_of(tmp_path, month), make_settings("clean", **{**FEW, "min_examples": 50}))
-    assert report["pipeline"]["languages"]["sv"] == {"exact duplicate": 199, "language with too few pairs": 1}
-    assert "sv" not in report["configs"]
+    # Languages are chosen after duplicates are dropped.
+    assert found[0][2]["sv"] == {"exact duplicate": 59, "language with too few pairs": 1}
 
 
 def test_rejects_are_kept_when_asked_for(tmp_path: Path, model: Path) -> None:
@@ -230,7 +218,7 @@ def test_a_build_that_was_cut_off_after_its_last_step_is_whole(
 def test_half_written_and_replaced_data_sets_do_not_stay(
     tmp_path: Path, model: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What was replaced stays until there is something in its place."""
+    """The replaced one stays until the new one is there."""
     plan, settings = plan_of(tmp_path, filled(tmp_path / "RC_2018-01")), make_settings("paper", **FEW)
     for name in (".out.partial-abc", ".out.old-abc"):
         (tmp_path / name).mkdir()
@@ -281,39 +269,21 @@ def test_a_lost_file_of_signatures_is_made_again(tmp_path: Path, model: Path, mo
     assert parquet_bytes(tmp_path / "out") == expected
 
 
-def test_what_must_stay_is_refused_before_anything_is_read(
-    tmp_path: Path, model: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    plan = plan_of(tmp_path, filled(tmp_path / "RC_2018-01"))
-    monkeypatch.setattr(months_stage, "month_shard", lambda *_: 1 / 0)
-    (tmp_path / "out").mkdir()
-    (tmp_path / "out" / "mine.txt").write_text("mine")
-    with pytest.raises(InputError, match=r"out: it does not look like .* \(no report\.json\)"):
-        make(tmp_path, model, plan, make_settings("paper", **FEW), overwrite=True)
-    assert leftovers(tmp_path, "out", "lid.ftz", "RC_2018-01") == []
-
-
-def test_work_lies_beside_the_folder_and_not_beside_a_link(tmp_path: Path, model: Path) -> None:
+def test_work_is_next_to_the_folder_and_the_last_stage_may_have_other_values(tmp_path: Path, model: Path) -> None:
+    """Not next to a link to the folder."""
     (tmp_path / "disk").mkdir()
     (tmp_path / "out").symlink_to(tmp_path / "disk" / "mrs")
     plan = plan_of(tmp_path, filled(tmp_path / "RC_2018-01"))
-    with pytest.raises(InputError, match="lower --min-examples"):
-        make(tmp_path, model, plan, make_settings("paper", **{**FEW, "min_examples": 1000}))
+    with pytest.raises(InputError, match=r"no reply occurs 500 times in all splits together; lower --min-reply-count"):
+        make(tmp_path, model, plan, make_settings("paper", **{**FEW, "min_reply_count": 500}))
     assert [path.name for path in (tmp_path / "disk").iterdir()] == [".mrs.build"]
-    make(tmp_path, model, plan, make_settings("paper", **FEW), resume=True)
+    made = make(tmp_path, model, plan, make_settings("paper", **FEW, max_responses=2), resume=True)
+    assert made["configs"]["en-responses"]["train"]["rows"] == 2
     assert [path.name for path in (tmp_path / "disk").iterdir()] == ["mrs"]
     assert (tmp_path / "out").is_symlink()
 
 
-def test_the_last_stage_may_be_done_with_other_values(tmp_path: Path, model: Path) -> None:
-    plan = plan_of(tmp_path, filled(tmp_path / "RC_2018-01"))
-    with pytest.raises(InputError, match=r"no reply occurs 500 times in all splits together; lower --min-reply-count"):
-        make(tmp_path, model, plan, make_settings("paper", **{**FEW, "min_reply_count": 500}))
-    made = make(tmp_path, model, plan, make_settings("paper", **FEW, max_responses=2), resume=True)
-    assert made["configs"]["en-responses"]["train"]["rows"] == 2
-
-
-def test_no_language_with_all_splits_names_the_way_out(tmp_path: Path, model: Path) -> None:
+def test_no_language_with_all_splits_names_a_remedy(tmp_path: Path, model: Path) -> None:
     month = Month(tmp_path / "RC_2018-01")
     month.add("en one", "pair")
     with pytest.raises(InputError, match=r"en: none of its 1 pairs falls into .*; raise --min-examples"):
@@ -323,7 +293,7 @@ def test_no_language_with_all_splits_names_the_way_out(tmp_path: Path, model: Pa
 
 
 @pytest.mark.parametrize("profile", ["paper", "clean"])
-def test_a_language_without_a_split_or_responses_is_left_out_counted_and_told(
+def test_a_language_without_a_split_or_responses_is_left_out_and_counted(
     tmp_path: Path, model: Path, profile: str
 ) -> None:
     month = filled(tmp_path / "RC_2018-01")
@@ -363,7 +333,7 @@ def threads(path: Path) -> Month:
     return month
 
 
-def test_what_crosses_splits_is_counted_and_check_tells_it(tmp_path: Path, model: Path) -> None:
+def test_what_crosses_splits_is_counted_and_reported_by_check(tmp_path: Path, model: Path) -> None:
     plan = plan_of(tmp_path, threads(tmp_path / "RC_2018-01"), buckets=1)
     report = make(tmp_path, model, plan, make_settings("paper", **FEW))
     found = report["pipeline"]["leakage"]["en"]
@@ -463,19 +433,3 @@ def test_another_engine_makes_the_same_data_set(tmp_path: Path, model: Path, pro
     assert parquet_bytes(tmp_path / "out") == files
     stages = ["months", "pairs", *(["duplicates"] if profile == "clean" else []), "write"]
     assert list(dict.fromkeys(engine.stages)) == stages
-
-
-def test_a_build_that_was_cut_off_after_writing_keeps_its_languages(
-    tmp_path: Path, model: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    plan, settings = plan_of(tmp_path, filled(tmp_path / "RC_2018-01")), make_settings("paper", **FEW)
-    whole = make(tmp_path, model, plan, settings)
-    expected = parquet_bytes(tmp_path / "out")
-    with monkeypatch.context() as patch:
-        patch.setattr(write_stage, "funnel_page", lambda _: 1 / 0)  # the files are in the new data set already
-        with pytest.raises(ZeroDivisionError):
-            make(tmp_path, model, plan, settings, overwrite=True)
-    shutil.rmtree(tmp_path / "out")
-    monkeypatch.setattr(write_stage, "write_language", lambda *_: 1 / 0)  # languages are not written again
-    assert make(tmp_path, model, plan, settings, resume=True) == whole
-    assert parquet_bytes(tmp_path / "out") == expected

@@ -1,9 +1,12 @@
-"""Duplicates over all buckets of a language, from numbers alone."""
+"""Duplicates over all buckets of a language, from numbers alone; near duplicates against the Jaccard index itself."""
 
 from __future__ import annotations
 
+import random
+import statistics
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -11,20 +14,24 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mrs_datasets.builders.pipeline.checked_files import read_codes, read_pairs, write_array, write_batches
-from mrs_datasets.builders.reddit.cleaning.near_duplicates import Arrival
+from mrs_datasets.builders.pipeline.stages import read_codes, read_pairs, write_array, write_batches
+from mrs_datasets.builders.reddit import duplicates as module
 from mrs_datasets.builders.reddit.duplicates import (
+    BANDS,
     EXACT,
     EXACT_CODE,
     KEPT_CODE,
     KEY,
     NEAR,
     NEAR_CODE,
-    RULES,
+    ROWS,
     duplicates_shard,
     keyed_pairs,
-    mark_duplicates,
+    near_duplicates,
+    repeated,
+    sign_pairs,
     signature_file,
+    signatures,
 )
 from mrs_suggest.common.errors import InputError
 
@@ -99,13 +106,8 @@ def test_equal_pairs_have_equal_keys_up_to_case_and_punctuation() -> None:
     )
     first, second, third = pairs[KEY].to_pylist()
     assert first == second != third
-    assert signed.shape == (RULES.bands, 3, 2, RULES.rows)
-    assert keyed_pairs(table())[1].shape == (RULES.bands, 0, 2, RULES.rows)
-
-
-def test_no_pairs() -> None:
-    none = np.empty(0, np.uint64)
-    assert mark_duplicates(none, Arrival(none, none), keyed_pairs(table())[1], RULES).shape == (0,)
+    assert signed.shape == (BANDS, 3, 2, ROWS)
+    assert keyed_pairs(table())[1].shape == (BANDS, 0, 2, ROWS)
 
 
 def cut(path: Path) -> None:
@@ -123,9 +125,166 @@ def test_a_damaged_file_of_signatures_is_named(tmp_path: Path, harm: Callable[[P
     with pytest.raises(InputError, match=r"1\.signatures\.npy: is damaged \(.*--resume"):
         duplicates_shard([path], "en", tmp_path / "en.npy", lambda _: None)
     assert not list(tmp_path.glob(".*"))
-
-
-def test_codes_of_another_build_are_refused(tmp_path: Path) -> None:
     write_array(tmp_path / "en.npy", np.zeros(3, np.uint8))
-    with pytest.raises(InputError, match="3 entries for 4 pairs"):
-        read_codes(tmp_path / "en.npy", 4, "pairs")
+    with pytest.raises(InputError, match="3 entries for 4 rows"):
+        read_codes(tmp_path / "en.npy", 4)
+
+
+# --- Near duplicates ------------------------------------------------------------------------------------------------
+
+TEXTS = st.lists(st.text("ab日\U0001f600", max_size=12), min_size=1, max_size=12)
+
+
+def shingles(text: str, width: int = 5) -> set[str]:
+    return {text[place : place + width] for place in range(max(1, len(text) - width + 1))}
+
+
+def jaccard(a: str, b: str) -> float:
+    return len(shingles(a) & shingles(b)) / len(shingles(a) | shingles(b))
+
+
+def random_text(draw: random.Random, length: int) -> str:
+    return "".join(draw.choices("abcdefghij klmnop", k=length))
+
+
+def edited(draw: random.Random, text: str, edits: int) -> str:
+    letters = list(text)
+    for place in draw.sample(range(len(text)), edits):
+        letters[place] = "Z"
+    return "".join(letters)
+
+
+def near(pairs: list[tuple[str, str]], order: list[int] | None = None, **options: Any) -> np.ndarray:
+    """Which pairs have a near one before them; by default they arrive in the order of the list."""
+    numbers = np.array(range(len(pairs)) if order is None else order, np.uint64)
+    signed = sign_pairs([message for message, _ in pairs], [reply for _, reply in pairs])
+    return near_duplicates(signed, (numbers, np.zeros_like(numbers)), **options)
+
+
+@given(TEXTS)
+def test_equal_sets_have_equal_signatures_whatever_the_other_texts(texts: list[str]) -> None:
+    together = signatures(texts)
+    assert together.shape == (len(texts), BANDS, ROWS)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "BATCH_SHINGLES", 20)
+        assert (signatures(texts) == together).all()
+    for place, text in enumerate(texts):
+        assert (signatures([text])[0] == together[place]).all()
+        for other in range(place):
+            same = shingles(text) == shingles(texts[other])
+            assert same == bool((together[place] == together[other]).all())
+
+
+def test_the_estimate_is_that_of_the_jaccard_index() -> None:
+    draw = random.Random(1)
+    errors, sizes = [], []
+    for _ in range(400):
+        text = random_text(draw, draw.randrange(10, 200))
+        other = edited(draw, text, draw.randrange(0, 1 + len(text) // 20))
+        a, b = signatures([text, other])
+        true = jaccard(text, other)
+        errors.append((a == b).mean() - true)
+        sizes.append((true * (1 - true) / a.size) ** 0.5)
+    assert abs(statistics.mean(errors)) < 0.015
+    assert statistics.pstdev(errors) == pytest.approx(statistics.fmean(size**2 for size in sizes) ** 0.5, rel=0.2)
+
+
+def test_signatures_never_change() -> None:
+    assert signatures(["yes"]).ravel()[:4].tolist() == [22041, 15549, 36414, 55838]
+
+
+def test_near_pairs_are_found_and_others_are_not() -> None:
+    draw = random.Random(8)
+    originals = [(random_text(draw, 150), random_text(draw, 150)) for _ in range(900)]
+    alike = [(edited(draw, message, 1), edited(draw, reply, 1)) for message, reply in originals[:300]]
+    other_reply = [(edited(draw, message, 1), random_text(draw, 150)) for message, _ in originals[300:600]]
+    far = [(edited(draw, message, 30), edited(draw, reply, 30)) for message, reply in originals[600:]]
+    found = near(originals + alike + other_reply + far)
+    assert not found[:900].any()
+    assert found[900:1200].mean() > 0.97  # a few that are .93 alike are estimated to be below .8
+    assert not found[1200:].any()
+
+
+def test_replies_to_one_message_stay_and_short_texts_are_alike_only_if_equal() -> None:
+    message = random_text(random.Random(3), 300)
+    replies = ["yes", "yep", "no", "no!", "", "thank you", "thanks you"]
+    assert not near([(message, reply) for reply in replies]).any()
+    short = [("no", "yes"), ("on", "yes"), ("no", "yes")]
+    assert near(short).tolist() == [False, False, True]
+
+
+def test_a_chain_and_a_crowd_keep_their_first() -> None:
+    draw = random.Random(5)
+    message, reply = random_text(draw, 200), random_text(draw, 100)
+    crowd = [(message, reply)] + [(edited(draw, message, 1), edited(draw, reply, 1)) for _ in range(2000)]
+    found = near(crowd)
+    assert not found[0]
+    assert found[1:].mean() > 0.98
+
+
+@pytest.mark.parametrize("limits", [{"BATCH_PAIRS": 3}, {"PART_PAIRS": 7, "SCAN_PAIRS": 16}, {"PART_PAIRS": 20}])
+def test_comparing_in_parts_changes_nothing_and_reads_each_band_once(
+    monkeypatch: pytest.MonkeyPatch, limits: dict[str, int]
+) -> None:
+    draw = random.Random(6)
+    base = [(random_text(draw, 60), random_text(draw, 60)) for _ in range(40)]
+    pairs = [(edited(draw, message, 1), edited(draw, reply, 1)) for message, reply in base for _ in range(5)]
+    whole = near(pairs)
+    read: list[int] = []
+    keys = module._band_keys
+    monkeypatch.setattr(module, "_band_keys", lambda band: (read.append(len(band)), keys(band))[1])
+    for name, limit in limits.items():
+        monkeypatch.setattr(module, name, limit)
+    assert (near(pairs) == whole).all()
+    assert 0 < whole.sum() < len(pairs)
+    assert sum(read) == BANDS * len(pairs)
+
+
+def test_only_the_pairs_asked_for_are_looked_at_in_the_order_of_their_arrival() -> None:
+    draw = random.Random(7)
+    text = random_text(draw, 150)
+    pairs = [(text, "yes"), ("another", "no"), (edited(draw, text, 1), "yes"), (text, "yes")]
+    assert near(pairs).tolist() == [False, False, True, True]
+    assert near(pairs, order=[3, 2, 1, 0]).tolist() == [True, False, True, False]
+    bands: list[None] = []
+    among = np.array([True, True, False, True])
+    found = near(pairs, among=among, each_band=lambda: bands.append(None))
+    assert (found.tolist(), len(bands)) == ([False, False, False, True], BANDS)
+
+
+@given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 2)), max_size=30), st.integers(1, 9), st.data())
+def test_repeated_values_come_together_whatever_the_parts(
+    rows: list[tuple[int, int]], part: int, data: st.DataObject
+) -> None:
+    values, thread = (np.array([row[side] for row in rows], np.uint64) for side in (0, 1))
+    order = np.array(data.draw(st.permutations(range(len(rows)))), np.uint64) // np.uint64(2)
+    among = np.array(data.draw(st.lists(st.booleans(), min_size=len(rows), max_size=len(rows))), bool)
+    expected = []
+    for value in range(4):
+        places = [n for n in range(len(rows)) if values[n] == value and among[n]]
+        if len(places) > 1:
+            expected.append(sorted(places, key=lambda n: (order[n], thread[n], n)))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "PART_PAIRS", part)
+        patch.setattr(module, "SCAN_PAIRS", 4)
+        found = []
+        for places, opens in repeated(values, (order, thread), among):
+            assert len(places) == len(opens)
+            starts = np.flatnonzero(opens).tolist()
+            found += [group.tolist() for group in np.split(places, starts[1:])] if starts else []
+    assert sorted(found) == sorted(expected)
+
+
+def test_no_pairs_and_one_pair_have_no_duplicates() -> None:
+    assert near([]).shape == (0,)
+    assert near([("a", "b")]).tolist() == [False]
+
+
+def test_the_threshold_and_the_bands_decide(monkeypatch: pytest.MonkeyPatch) -> None:
+    draw = random.Random(8)
+    message, reply = random_text(draw, 200), random_text(draw, 200)
+    pairs = [(message, reply), (edited(draw, message, 8), edited(draw, reply, 8))]  # about .67
+    assert not near(pairs)[1]
+    for name, value in {"THRESHOLD": 0.4, "BANDS": 40, "ROWS": 1}.items():
+        monkeypatch.setattr(module, name, value)
+    assert near(pairs)[1]

@@ -1,8 +1,10 @@
-"""Replies with the comments that they answer: as a dictionary would join them, and every comment accounted for."""
+"""Replies joined with the comments that they answer, every comment accounted for; and the language of the pairs."""
 
 from __future__ import annotations
 
 import random
+from collections import Counter
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -13,9 +15,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mrs_datasets.builders.reddit import pairs as module
-from mrs_datasets.builders.reddit.cleaning.columns import stable_hashes
-from mrs_datasets.builders.reddit.pairs import CYCLE, DUPLICATE, MISSING, PAIRS, POST, SELF, join_bucket
-from mrs_datasets.builders.reddit.partition import PARTITION, partition
+from mrs_datasets.builders.reddit import partition as partitioning
+from mrs_datasets.builders.reddit.pairs import (
+    CYCLE,
+    DUPLICATE,
+    MISSING,
+    PAIRS,
+    POST,
+    SELF,
+    _by_language,
+    identify_pairs,
+    join_bucket,
+)
+from mrs_datasets.builders.reddit.partition import PARTITION, partition, stable_hashes
+from mrs_datasets.builders.reddit.plan import KEPT, LOW_SCORE, UNKNOWN_LANGUAGE
 
 Row = tuple[str, str, str, str, int]
 Pair = tuple[str, str, int, int, int, int]
@@ -35,18 +48,19 @@ def as_batch(rows: list[Row]) -> pa.RecordBatch:
 
 def joined(months: list[list[Row]], buckets: int, batch_rows: int = 7) -> tuple[list[pa.Table], dict[str, int]]:
     """The pairs of every bucket, and all counts summed."""
-    with TemporaryDirectory() as folder:
+    with TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(partitioning, "CHUNK_BYTES", 600)
         files = []
         for number, rows in enumerate(months):
             files.append(Path(folder) / f"{number}.arrow")
             batches = [as_batch(rows[first : first + batch_rows]) for first in range(0, len(rows), batch_rows)]
-            partition(batches, files[-1], buckets, 600)
+            partition(batches, files[-1], buckets)
         results = [join_bucket(files, bucket) for bucket in range(buckets)]
     total = {"comments": 0, "pairs": 0, **NONE}
-    for table, counts in results:
-        assert table.num_rows == counts.pairs
-        assert counts.comments == counts.pairs + sum(counts.dropped.values())
-        for name, value in {"comments": counts.comments, "pairs": counts.pairs, **counts.dropped}.items():
+    for table, unpaired in results:
+        total["pairs"] += table.num_rows
+        total["comments"] += table.num_rows + sum(unpaired.values())
+        for name, value in unpaired.items():
             total[name] += value
     return [table for table, _ in results], total
 
@@ -97,7 +111,7 @@ def by_dictionary(months: list[list[Row]]) -> tuple[list[Pair], dict[str, int]]:
     return pairs, total
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(MONTHS, st.integers(1, 6), st.integers(1, 9))
 def test_the_join_is_that_of_a_dictionary(months: list[list[Row]], buckets: int, batch_rows: int) -> None:
     tables, total = joined(months, buckets, batch_rows)
@@ -111,7 +125,7 @@ def test_the_join_is_that_of_a_dictionary(months: list[list[Row]], buckets: int,
 
 
 def made_thread_rows(seed: int, count: int) -> list[Row]:
-    """Comments with ids of their own; parents before or after them, or nowhere."""
+    """Comments with different ids; parents before or after them, or nowhere."""
     draw = random.Random(seed)
     rows = []
     for i in range(count):
@@ -197,3 +211,83 @@ def test_times_that_no_calendar_has_do_no_harm() -> None:
     (table,), _ = joined([rows], 1)
     found = dict(zip(table["reply"].to_pylist(), table["month"].to_pylist(), strict=True))
     assert [found[str(created)] for created in times] == [197001, 197001, 999912, 201712, 201801]
+
+
+def test_many_texts_are_ordered_by_language_chunk_by_chunk() -> None:
+    def table(*rows: tuple[int, str]) -> pa.Table:
+        orders, languages = [row[0] for row in rows], [row[1] for row in rows]
+        return pa.table({"order": pa.array(orders, pa.uint64()), "language": pa.array(languages, pa.string())})
+
+    ordered = _by_language(pa.concat_tables([table((0, "en"), (1, "sv")), table((2, "de"), (3, "en"))]))
+    assert ordered["language"].to_pylist() == ["de", "en", "en", "sv"]
+    assert ordered["order"].to_pylist() == [2, 0, 3, 1]
+    assert _by_language(table()).num_rows == 0
+
+
+# --- Language -------------------------------------------------------------------------------------------------------
+
+WORDS = st.text("ab \n\r\u2028é日", max_size=5)
+
+
+class Stub:
+    """Names the language that the text begins with, with the probability that follows: `en 0.9 ...`."""
+
+    def __init__(self) -> None:
+        self.texts: list[str] = []
+
+    def identify(self, texts: Sequence[str], /) -> list[tuple[str, float]]:
+        self.texts += texts
+        return [(language, float(score)) for language, score, *_ in (text.split() for text in texts)]
+
+
+def identified(pairs: list[tuple[str, str]], bound: float = 0.7) -> tuple[pa.Table, Counter[tuple[str, str]], Stub]:
+    message, reply = (pa.array([pair[side] for pair in pairs], pa.string()) for side in (0, 1))
+    rows = pa.array(range(len(pairs)), pa.uint64())
+    stub = Stub()
+    found, outcomes = identify_pairs(pa.table({"message": message, "reply": reply, "order": rows}), stub, bound)
+    assert found.column_names == ["message", "reply", "order", "language"]
+    assert found["language"].type == pa.string()
+    return found, outcomes, stub
+
+
+@given(
+    st.lists(
+        st.tuples(st.sampled_from(["en", "ja", "und"]), st.sampled_from([0.0, 0.3, 0.7, 0.71, 1.0]), WORDS, WORDS),
+        max_size=20,
+    ),
+    st.integers(1, 8),
+)
+def test_every_pair_is_kept_or_counted_whatever_the_batches(
+    rows: list[tuple[str, float, str, str]], batch: int
+) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "BATCH_TEXTS", batch)
+        found, outcomes, stub = identified([(f"{code} {score} {text}", reply) for code, score, text, reply in rows])
+    expected = [number for number, row in enumerate(rows) if row[0] != "und" and row[1] > 0.7]
+    assert found["order"].to_pylist() == expected
+    assert found["language"].to_pylist() == [rows[number][0] for number in expected]
+    naive: Counter[tuple[str, str]] = Counter()
+    for number, (language, *_) in enumerate(rows):
+        reason = UNKNOWN_LANGUAGE if language == "und" else LOW_SCORE
+        naive[language, KEPT if number in expected else reason] += 1
+    assert outcomes == naive
+    assert not any("\n" in text or "\r" in text for text in stub.texts)
+
+
+@pytest.mark.parametrize(
+    ("message", "reply", "seen"),
+    [
+        ("sv 0.9 hej\r\npå dig", "tack\n\tdetsamma", "sv 0.9 hej  på dig tack \tdetsamma"),
+        ("sv 0.9 se <url>, <user>", "tack <email> <phone><ip> < url >", "sv 0.9 se  ,   tack      < url >"),
+    ],
+)
+def test_the_language_is_that_of_one_line_without_masks(message: str, reply: str, seen: str) -> None:
+    found, _, stub = identified([(message, reply)])
+    assert stub.texts == [seen]
+    assert found["message"].to_pylist() == [message]
+
+
+@pytest.mark.parametrize(("bound", "kept"), [(0.0, 2), (0.7, 1), (0.9, 0)])
+def test_a_score_at_the_bound_is_too_low(bound: float, kept: int) -> None:
+    found, outcomes, _ = identified([("en 0.7 a", "b"), ("en 0.9 a", "b")], bound)
+    assert (found.num_rows, outcomes["en", KEPT], outcomes["en", LOW_SCORE]) == (kept, kept, 2 - kept)

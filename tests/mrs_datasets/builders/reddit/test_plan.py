@@ -1,4 +1,4 @@
-"""Settings and plan of a build: what may be asked for, what is found, what it will take, what is refused."""
+"""Settings, plan and report of a build: which values and dumps are taken, what it will need, and the page."""
 
 from __future__ import annotations
 
@@ -6,16 +6,21 @@ import json
 import os
 import shutil
 from collections import namedtuple
+from html.parser import HTMLParser
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from mrs_datasets.builders.pipeline.work_folder import MARKER, work_place
 from mrs_datasets.builders.reddit import plan
 from mrs_datasets.builders.reddit.plan import (
-    PROFILES,
+    KEPT,
+    LOW_SCORE,
     begun_buckets,
     find_dumps,
+    funnel_page,
+    languages_with,
     make_build_plan,
     make_settings,
     read_months,
@@ -25,6 +30,7 @@ from mrs_suggest.common.errors import InputError
 
 Usage = namedtuple("Usage", "total used free")
 GB = 10**9
+EVIL = '<script>alert("1")</script>'
 
 
 @pytest.fixture
@@ -37,25 +43,21 @@ def free_disk(monkeypatch: pytest.MonkeyPatch, free: int) -> None:
 
 
 def month(folder: Path, name: str, size: int = 10) -> Path:
-    """A month of that size which takes no room."""
+    """A sparse file of that size."""
     path = folder / name
     path.touch()
     os.truncate(path, size)
     return path
 
 
-def test_months_are_found_once_and_in_order(tmp_path: Path) -> None:
+def test_months_are_found_once_and_in_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("RC_2018-02.zst", "RC_2018-01.zst", "RC_2017-12.bz2", "RS_2018-01.zst"):
         month(tmp_path, name)
     (tmp_path / "RC_folder.zst").mkdir()
     found = find_dumps([f"{tmp_path}/RC_*.zst", f"{tmp_path}/RC_2018-01.zst", f"{tmp_path}/*.bz2"])
     assert [path.name for path in found] == ["RC_2017-12.bz2", "RC_2018-01.zst", "RC_2018-02.zst"]
-
-
-def test_the_home_folder_stands_for_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
-    month(tmp_path, "RC_2018-01.zst")
-    assert find_dumps(["~/RC_*.zst"]) == (tmp_path / "RC_2018-01.zst",)
+    assert find_dumps(["~/RS_*.zst"]) == (tmp_path / "RS_2018-01.zst",)
 
 
 def test_nothing_found_and_two_of_one_name_are_refused(tmp_path: Path) -> None:
@@ -92,26 +94,18 @@ def test_buckets_grow_until_one_fits_the_memory(tmp_path: Path, cores: None, mon
     large = make_build_plan([month(tmp_path, "RC_2.zst", 500 * GB)], tmp_path / "out", 1, 8 * GB, 64)
     assert large.buckets > 64
     assert large.buckets % 64 == 0
-    assert (
-        large.comments / large.buckets * plan.BUCKET_BYTES
-        <= 8 * GB
-        < 2 * large.comments / large.buckets * plan.BUCKET_BYTES
-    )
+    bucket_bytes = large.comments / large.buckets * plan.BUCKET_BYTES
+    assert bucket_bytes <= 8 * GB < 2 * bucket_bytes
 
 
-def test_looking_for_duplicates_takes_more_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    free_disk(monkeypatch, 10**15)
-    files = [month(tmp_path, "RC_1.zst", GB)]
-    plain, clean = (make_build_plan(files, tmp_path / "out", 1, 8 * GB, 64, clean).disk for clean in (False, True))
-    assert 1.5 < clean / plain < 2.5
-
-
-def test_a_disk_that_will_not_hold_it_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A build that goes on needs the room only that it has not taken yet."""
+def test_a_disk_that_is_too_small_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A resumed build needs only the space that it does not have yet; duplicates need more."""
     files = [month(tmp_path, "RC_2018-01.zst", GB)]
     out = tmp_path / "deep" / "out"
-    needed = make_build_plan(files, out, 1, 8 * GB, 64).disk
+    free_disk(monkeypatch, 10**15)
+    needed, clean = (make_build_plan(files, out, 1, 8 * GB, 64, clean).disk for clean in (False, True))
     assert needed > 0.9 * plan.RESERVE * GB * plan.RATIOS[".zst"] / plan.LINE_BYTES * plan.SPILL_BYTES
+    assert 1.5 < clean / needed < 2.5
     free_disk(monkeypatch, needed)
     make_build_plan(files, out, 1, 8 * GB, 64)
     free_disk(monkeypatch, needed - 10**6)
@@ -122,7 +116,7 @@ def test_a_disk_that_will_not_hold_it_is_refused(tmp_path: Path, monkeypatch: py
     make_build_plan(files, out, 1, 8 * GB, 64)
 
 
-def test_a_build_that_goes_on_keeps_its_buckets(tmp_path: Path) -> None:
+def test_a_resumed_build_keeps_its_buckets(tmp_path: Path) -> None:
     out = tmp_path / "out"
     assert begun_buckets(out) is None
     work_place(out).mkdir()
@@ -133,43 +127,37 @@ def test_a_build_that_goes_on_keeps_its_buckets(tmp_path: Path) -> None:
     assert begun_buckets(out) == 128
 
 
-def test_the_lines_that_a_person_reads(tmp_path: Path, cores: None) -> None:
+def test_the_lines_of_the_plan(tmp_path: Path, cores: None) -> None:
     files = [month(tmp_path, f"RC_2018-0{number}.zst", 10**6) for number in range(1, 7)]
     first, second = make_build_plan(files, tmp_path / "out", 1, 8 * GB, 64).lines()
     assert first == "6 files, 6 MB: RC_2018-01.zst, RC_2018-02.zst ... RC_2018-06.zst"
     assert "with 1 worker, 64 buckets" in second
 
 
-@pytest.mark.parametrize(
-    ("text", "size"),
-    [("8GB", 8 * GB), ("1.5g", 1.5 * GB), (" 2 GiB ", 2 << 30), ("512M", 512 * 10**6), ("1TB", 10**12)],
-)
-def test_sizes(text: str, size: int) -> None:
-    assert read_size(text) == size
+def test_sizes_and_months() -> None:
+    sizes = {"8GB": 8 * GB, "1.5g": 1.5 * GB, " 2 GiB ": 2 << 30, "512M": 512 * 10**6, "1TB": 10**12}
+    assert {text: read_size(text) for text in sizes} == sizes
+    for text in ("", "8", "GB", "-1GB", "8 gallons", "1e9", "8GBB"):
+        with pytest.raises(InputError, match="--memory"):
+            read_size(text)
+    assert read_months("2017-12:2018-12") == ("2017-12", "2018-12")
+    assert read_months("2018-07") == ("2018-07", "2018-07")
+    for text in ("", ":", "2018", "2018-13", "2018-00", "2018-1", "2018-02:2018-01", "2018-01:x", "a:b:c"):
+        with pytest.raises(InputError, match="--english-months .*expected YYYY-MM:YYYY-MM"):
+            read_months(text)
 
 
-@pytest.mark.parametrize("text", ["", "8", "GB", "-1GB", "8 gallons", "1e9", "8GBB"])
-def test_what_is_no_size_is_refused(text: str) -> None:
-    with pytest.raises(InputError, match="--memory"):
-        read_size(text)
-
-
-def test_the_profile_paper_is_section_2() -> None:
-    paper = make_settings("paper")
+def test_the_profiles() -> None:
+    paper, clean = make_settings("paper"), make_settings("clean")
     assert (paper.min_score, paper.min_language_score, paper.min_examples) == (1, 0.7, 100_000)
     assert (paper.min_reply_count, paper.max_responses) == (20, 50_000)
     assert (paper.drop_bots, paper.clean, paper.split_by) == (False, False, "example")
     assert paper.english_months == ("2018-01", "2018-12")
-    assert paper.departures() == {}
-
-
-def test_the_profile_clean_differs_from_paper_in_what_it_says() -> None:
-    paper, clean = (make_settings(name).as_dict() for name in ("paper", "clean"))
-    differing = {name: value for name, value in clean.items() if value != paper[name]}
+    differing = {name: value for name, value in clean.as_dict().items() if value != paper.as_dict()[name]}
     assert differing == {
         "profile": "clean", "drop_bots": True, "clean": True, "split_by": "thread", "responses_from": "training"
     }  # fmt: skip
-    assert make_settings("clean").departures() == {}, "a profile does not depart from itself"
+    assert paper.departures() == clean.departures() == {}, "a profile does not depart from itself"
 
 
 def test_every_change_is_a_departure_and_goes_into_json() -> None:
@@ -180,7 +168,6 @@ def test_every_change_is_a_departure_and_goes_into_json() -> None:
     assert plain == settings.as_dict(), "a report that was read again equals the settings"
     assert plain["english_months"] == "2015-01:2015-06"
     assert make_settings("paper", english_months=()).as_dict()["english_months"] == "all"
-    assert set(plain) == set(PROFILES["paper"].as_dict())
 
 
 @pytest.mark.parametrize(
@@ -197,29 +184,94 @@ def test_every_change_is_a_departure_and_goes_into_json() -> None:
         ({"min_language_score": 1.0}, "--min-language-score: expected 0 or more and below 1"),
         ({"min_language_score": float("nan")}, "--min-language-score"),
         ({"split_by": "day"}, "--split-by: expected one of example, thread, found 'day'"),
+        ({"profile": "mine"}, "--profile mine: expected one of paper, clean"),
     ],
 )
-def test_values_out_of_range_name_their_flag(changes: dict[str, object], words: str) -> None:
-    with pytest.raises(InputError, match=words.replace("(", r"\(")):
-        make_settings("paper", **changes)
+def test_values_out_of_range_name_their_flag(changes: dict[str, Any], words: str) -> None:
+    with pytest.raises(InputError, match=words):
+        make_settings(**{"profile": "paper", **changes})
 
 
-def test_a_profile_that_is_none_is_refused() -> None:
-    with pytest.raises(InputError, match="--profile mine: expected one of paper, clean"):
-        make_settings("mine")
+def test_languages_with_enough_pairs_come_by_their_number() -> None:
+    outcomes = {("en", KEPT): 3, ("de", KEPT): 5, ("es", KEPT): 3, ("sv", KEPT): 2, ("sv", LOW_SCORE): 9}
+    assert languages_with(outcomes, 3) == ["de", "en", "es"]
+    assert languages_with(outcomes, 6) == []
 
 
-@pytest.mark.parametrize(
-    ("text", "months"),
-    [("2018-01:2018-12", ("2018-01", "2018-12")), ("2018-07", ("2018-07",) * 2), ("2017-12:2018-01", None)],
-)
-def test_months(text: str, months: tuple[str, str] | None) -> None:
-    assert read_months(text) == (months or tuple(text.split(":")))
+# --- The page -------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "text", ["", ":", "2018", "2018-13", "2018-00", "2018-1", "2018-02:2018-01", "2018-01:x", "a:b:c"]
-)
-def test_what_is_no_month_is_refused(text: str) -> None:
-    with pytest.raises(InputError, match="--english-months .*expected YYYY-MM:YYYY-MM"):
-        read_months(text)
+def report(**pipeline: Any) -> dict[str, Any]:
+    return {
+        "name": "MRS",
+        "version": "0.1",
+        "configs": {"en": {"train": {"rows": 1234}, "test": {"rows": 5}}, "en-responses": {"train": {"rows": 6}}},
+        "pipeline": {
+            "dumps": [{"name": "RC_2018-01.zst", "bytes": 12345}],
+            "profile": "paper",
+            "departures": {},
+            "stages": [
+                {"stage": "read", "in": 4000, "out": 3000, "dropped": {"broken JSON": 1, "blank line": 999}},
+                {"stage": "filter", "in": 3000, "out": 0, "dropped": {"low score": 3000}},
+            ],
+            "languages": {"de": {"low": 7}, "en": {"kept": 90, "low": 10}, "fr": {"kept": 95, "low": 1}},
+            "warnings": [],
+            **pipeline,
+        },
+    }
+
+
+class Walker(HTMLParser):
+    """Collects tags and text, and checks that every tag is closed."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.tags: list[str] = []
+        self.open: list[str] = []
+        self.texts: list[str] = []
+        self.feed(page)
+        self.close()
+        assert self.open == []
+
+    def handle_starttag(self, tag: str, attrs: object) -> None:
+        self.tags.append(tag)
+        if tag not in ("meta", "br"):
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        self.texts.append(data)
+
+
+def test_the_page_has_stages_languages_and_configs() -> None:
+    page = funnel_page(report())
+    assert page == funnel_page(report())
+    assert 'width:75.00%"><i style="width:0.00%"' in page
+    walked = Walker(page)
+    text = " ".join(walked.texts)
+    counts = ("3,000", "4,000", "blank line 999, broken JSON 1", "low score 3,000", "train 1,234, test 5", "12,345")
+    assert [words for words in (*counts, "changed: nothing") if words not in text] == []
+    assert [cell for cell in walked.texts if cell in ("en", "fr", "de")][:3] == ["fr", "en", "de"], "most pairs first"
+    assert "Warnings" not in text
+
+
+def test_values_are_escaped_and_empty_stages_have_a_page() -> None:
+    walked = Walker(
+        funnel_page(
+            report(
+                dumps=[{"name": EVIL, "bytes": 1}],
+                departures={"split_by": EVIL},
+                stages=[{"stage": EVIL, "in": 1, "out": 1, "dropped": {EVIL: 0}}],
+                languages={EVIL: {"kept": 1}},
+                warnings=[f"{EVIL}: the file ends early; everything before was used."],
+            )
+        )
+    )
+    assert "script" not in walked.tags
+    assert sum(EVIL in text for text in walked.texts) >= 4
+    assert "Warnings" in walked.texts
+    empty = [{"stage": "read", "in": 0, "out": 0, "dropped": {}}]
+    assert "0.00%" in funnel_page(report(stages=empty, languages={"en": {}}))
+    assert funnel_page(report(stages=[], languages={}, dumps=[]))

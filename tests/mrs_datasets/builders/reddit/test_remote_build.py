@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 
 from mrs_datasets.builders.pipeline.stages import Workers
-from mrs_datasets.builders.pipeline.work_folder import WorkFolder, work_place
 from mrs_datasets.builders.reddit import months as months_stage
 from mrs_datasets.builders.reddit.build import build
 from mrs_datasets.builders.reddit.plan import Settings, find_dumps, make_build_plan, make_settings
@@ -46,13 +45,6 @@ def memory() -> Iterator[Any]:
     yield filesystem
     filesystem.store.clear()
     filesystem.pseudo_dirs[:] = [""]
-
-
-@pytest.fixture
-def model(tmp_path: Path) -> Path:
-    path = tmp_path / "lid.ftz"
-    path.write_bytes(b"model")
-    return path
 
 
 @pytest.fixture
@@ -100,7 +92,7 @@ def test_a_build_in_memory_is_the_local_one(
     assert leftovers(scratch) == []
 
 
-def test_a_build_that_was_cut_off_goes_on(
+def test_a_build_that_was_cut_off_is_resumed(
     tmp_path: Path, model: Path, months: Path, memory: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settings = make_settings("clean", **FEW)
@@ -154,7 +146,7 @@ def test_sending_the_data_set_that_fails_leaves_nothing_of_it(
     assert ".mrs-unfinished" not in contents(out)
 
 
-def test_what_is_there_is_replaced_where_asked_for(
+def test_an_existing_folder_is_replaced_on_request(
     tmp_path: Path, model: Path, months: Path, memory: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settings = make_settings("paper", **FEW)
@@ -185,16 +177,7 @@ def test_what_is_there_is_replaced_where_asked_for(
     assert make(out, model, dumps, settings, resume=True) == json.loads(contents(out)["report.json"])
 
 
-def test_a_second_build_with_the_same_scratch_folder_waits(tmp_path: Path) -> None:
-    place = work_place(location("memory://mrs", tmp_path))
-    first = WorkFolder(place, {}, resume=False, overwrite=False)
-    assert [path.name for path in first.scratch.iterdir()] == ["lock"]
-    assert first.scratch.parent == tmp_path
-    first.remove()
-    assert leftovers(tmp_path) == []
-
-
-def test_what_cannot_be_is_told(tmp_path: Path, model: Path, months: Path) -> None:
+def test_impossible_builds_are_refused(tmp_path: Path, model: Path, months: Path) -> None:
     settings, files = make_settings("paper", **FEW), find_dumps([f"{months}/RC_*.zst"])
     plan = make_build_plan(files, tmp_path / "out", 1, 8 * 10**9, 3)
     with pytest.raises(InputError, match="a remote folder needs a local one .* pass --scratch"):

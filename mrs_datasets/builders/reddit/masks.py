@@ -4,16 +4,27 @@ The patterns of personal data are narrow on purpose: years, dates, times, prices
 number counts as a telephone number if it is written like one (with a plus sign or 00 and a country, with an area code
 and the usual separators, or after a word such as `tel`), not just by its number of digits. Libraries that know all
 numbering plans (phonenumbers) need the writer's country, which is unknown here.
+
+The pattern of a step finds every text that its function changes, and perhaps others: only these texts of a column
+become Python strings. RE2 matches it over the whole column (.3 us a comment). RE2 has no look-around, its `\\s` and
+`\\w` are ASCII and its folding of case lacks the dotted and the dotless i; so a pattern names characters instead.
 """
 
 from __future__ import annotations
 
 import ipaddress
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from re import Match
 from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+BATCH_TEXTS = 16_384  # Python texts in memory at once
 
 
 class Step(NamedTuple):
@@ -181,11 +192,8 @@ def _national(found: str) -> bool:
     return 9 <= sum(map(len, parts)) <= 12 and not small and not _DATE.search(found)
 
 
-def _any(_: str) -> bool:
-    return True
-
-
-_PHONES: tuple[tuple[re.Pattern[str], Callable[[str], bool]], ...] = (
+# Patterns, and which of their matches are numbers; None: all.
+_PHONES: tuple[tuple[re.Pattern[str], Callable[[str], bool] | None], ...] = (
     (
         re.compile(
             rf"(?<![\w+])(?:\+|00)[1-9][0-9]{{0,2}}(?:[ .\-/\u00a0]{{0,2}}(?:\([0-9]{{1,5}}\)|[0-9]{{1,12}})){{1,6}}"
@@ -198,7 +206,7 @@ _PHONES: tuple[tuple[re.Pattern[str], Callable[[str], bool]], ...] = (
             r"(?<![\w.,+$€£/-])(?:1[ .-])?(?:\([2-9][0-9]{2}\) ?[0-9]{3}[-. ]|[2-9][0-9]{2}([-.])[0-9]{3}\1)[0-9]{4}"
             + _END
         ),
-        _any,
+        None,
     ),
     (re.compile(rf"(?<![\w.,+:$€£/-])0[1-9](?:([ .-])[0-9]{{2}})(?:\1[0-9]{{2}}){{3}}{_END}"), _national),  # France
     (
@@ -211,7 +219,7 @@ _PHONES: tuple[tuple[re.Pattern[str], Callable[[str], bool]], ...] = (
         re.compile(
             rf"(?<![\w.,+$€£/-])8[ -]?(?:\(9[0-9]{{2}}\)|9[0-9]{{2}})[ -]?[0-9]{{3}}[ -][0-9]{{2}}[ -][0-9]{{2}}{_END}"
         ),
-        _any,
+        None,
     ),
     (  # Brazil
         re.compile(rf"(?<!\w)\([1-9][0-9]\) ?9?[0-9]{{4}}[- ][0-9]{{4}}{_END}"),
@@ -273,8 +281,8 @@ def _mask_ipv6(text: str) -> str:
     return _IPV6.sub(_ipv6, text) if text.count(":") >= 2 else text
 
 
-def _phone(accept: Callable[[str], bool], found: Match[str]) -> str:
-    return PHONE if accept(found[0]) else found[0]
+def _phone(accept: Callable[[str], bool] | None, found: Match[str]) -> str:
+    return PHONE if accept is None or accept(found[0]) else found[0]
 
 
 def _named(found: Match[str]) -> str:
@@ -299,7 +307,7 @@ def _ipv6(found: Match[str]) -> str:
     return IP if number else found[0]
 
 
-# Patterns in RE2's syntax that find all texts a function changes (see `columns`).
+# Patterns in RE2's syntax that find all texts a function changes (see above).
 _S, _I = "[sS\u017f]", "[iI\u0130\u0131]"  # what `s` and `i` match, whatever the case
 _OTHER = r"\x{80}-\x{10ffff}"  # outside ASCII: letters, and white space
 _MAY_BE_PHONE = "|".join(
@@ -343,3 +351,59 @@ MASKS = (
     Step(_mask_ipv4, r"[0-9]\.[0-9]+\.[0-9]+\.[0-9]"),
     Step(_mask_ipv6, "[0-9a-fA-F]::?[0-9a-fA-F]{1,4}::?[0-9a-fA-F]"),
 )
+
+
+# --- Columns of texts -------------------------------------------------------------------------------------------------
+
+
+def change_in_turn(texts: pa.Array, steps: Sequence[Step]) -> tuple[pa.Array, NDArray[np.int64]]:
+    """Apply steps to each text, one after the other.
+
+    A text that no step's pattern finds is not changed by the first step, so not by the second, and so on.
+
+    Args:
+        texts: strings without nulls.
+
+    Returns:
+        The texts, and the rows of those that changed, in their order.
+    """
+    found = found_rows(texts, "|".join(step.may_change for step in steps))
+    if not len(found):
+        return texts, found
+    before = after = texts.take(pa.array(found))
+    for step in steps:
+        after = _change(after, step)
+    other = _booleans(pc.not_equal(after, before))
+    return with_rows(texts, found[other], after.filter(pa.array(other))), found[other]
+
+
+def _change(texts: pa.Array, step: Step) -> pa.Array:
+    found = found_rows(texts, step.may_change)
+    rows: list[int] = []
+    changed: list[str] = []
+    for start in range(0, len(found), BATCH_TEXTS):
+        part = found[start : start + BATCH_TEXTS]
+        for row, text in zip(part.tolist(), texts.take(pa.array(part)).to_pylist(), strict=True):
+            other = step.change(text)
+            if other != text:
+                rows.append(row)
+                changed.append(other)
+    return with_rows(texts, np.array(rows, np.int64), pa.array(changed, texts.type))
+
+
+def with_rows(texts: pa.Array, rows: NDArray[np.int64], others: pa.Array) -> pa.Array:
+    """The texts with those of ascending `rows` replaced by `others`."""
+    if not len(rows):
+        return texts
+    replaced = np.zeros(len(texts), bool)
+    replaced[rows] = True
+    return pc.replace_with_mask(texts, pa.array(replaced), others)
+
+
+def found_rows(texts: pa.Array, pattern: str) -> NDArray[np.int64]:
+    """The rows of the texts that have a match of a pattern in RE2's syntax."""
+    return np.flatnonzero(_booleans(pc.match_substring_regex(texts, pattern)))
+
+
+def _booleans(values: pa.Array) -> NDArray[np.bool_]:
+    return np.asarray(values.to_numpy(zero_copy_only=False), bool)

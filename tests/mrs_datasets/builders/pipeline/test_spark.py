@@ -1,4 +1,4 @@
-"""What a machine needs before Spark is started."""
+"""The checks of a machine before Spark is started."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from mrs_datasets.builders.spark.engine import SparkEngine, _has_default_master
+from mrs_datasets.builders.pipeline.spark import SparkEngine, _has_default_master
 from mrs_suggest.common.errors import InputError, MissingExtraError
 
 

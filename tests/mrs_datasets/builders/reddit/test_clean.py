@@ -1,29 +1,43 @@
-"""Cleaning: golden texts, what must never get through, and pairs that come twice."""
+"""Cleaning: golden texts, masked personal data, pairs; a pattern finds every text that its function changes."""
 
 from __future__ import annotations
 
 import re
 import time
 from collections import Counter
+from collections.abc import Callable
+from itertools import product
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from mrs_datasets.builders.reddit.cleaning import clean as clean_module
-from mrs_datasets.builders.reddit.cleaning.clean import (
+from mrs_datasets.builders.reddit import clean as clean_module
+from mrs_datasets.builders.reddit import masks as masks_module
+from mrs_datasets.builders.reddit.clean import (
     EMPTY_MESSAGE,
     EMPTY_REPLY,
+    MAX_PASSES,
+    MAY_BE_MARKED,
+    MAY_BE_MOJIBAKE,
+    MAY_BE_TAGGED,
     ONLY_MASKS,
     CleanRules,
+    _reason,
+    _reasons,
+    _steps,
+    clean_column,
     clean_pairs,
-    clean_text,
+    plain_text,
+    without_mojibake,
+    without_tags,
 )
-from mrs_datasets.builders.reddit.cleaning.language import KEPT
-from mrs_datasets.builders.reddit.cleaning.masks import mask
+from mrs_datasets.builders.reddit.masks import MASKS, Step, change_in_turn, mask
+from mrs_datasets.builders.reddit.plan import KEPT
 
-MASKS = CleanRules(markdown=False, quotes=False)
 VISIBLE = r"""
 a b Wort слово 日本 ü 1 & &amp; &amp;amp; &gt; &lt; &#42; &#x200B; &nbsp; \ \* \_ * ** *** _ __ ~~ `
 ``` ^ ^( ( ) [ ]( ![ ]: : | |- --- # ## > >! !< >> - + . , ! ? ' " http:// https://a.b/c
@@ -36,7 +50,7 @@ MARKED = st.lists(st.sampled_from(PIECES) | st.text(max_size=3), max_size=25).ma
 PLAIN = st.lists(st.text("abzéßñжя日本語ひカ。、！ABC012", min_size=1, max_size=6), min_size=1, max_size=9).map(
     " ".join
 )
-RULES = st.builds(CleanRules, markdown=st.booleans(), quotes=st.booleans(), masks=st.just(True))
+RULES = st.builds(CleanRules, markdown=st.booleans(), masks=st.just(True))
 NAME = st.from_regex(r"[A-Za-z0-9_-]{3,20}", fullmatch=True)
 LETTERS = st.text("abcXYZ019", min_size=1, max_size=8)
 BETWEEN = st.sampled_from(
@@ -64,6 +78,27 @@ HELD_BACK = re.compile(
 MAIL = re.compile(r"[A-Za-z0-9]@[A-Za-z0-9-]+\.[A-Za-z]{2}")
 
 
+def clean_text(text: str, rules: CleanRules = CleanRules(), repairs: Counter[str] | None = None) -> str:  # noqa: B008
+    """The definition of cleaning, for one text."""
+    repaired = set()
+    for _ in range(MAX_PASSES):
+        before = text
+        for steps, kind in _steps(rules):
+            after = text
+            for step in steps:
+                after = step.change(after)
+            if kind and after != text:
+                repaired.add(kind)
+            text = after
+        if text == before:
+            break
+    else:
+        text = ""
+    if repairs is not None:
+        repairs.update(repaired)
+    return text
+
+
 @pytest.mark.parametrize(
     ("body", "text"),
     [
@@ -89,6 +124,8 @@ MAIL = re.compile(r"[A-Za-z0-9]@[A-Za-z0-9-]+\.[A-Za-z]{2}")
         ("[the map](https://a.org/x_(y) \"title\") and [http://a.org](http://a.org)", "the map and <url>"),
         ("![gif](giphy|abc) [](/sadface) ![x](https://a.b/c.png)", "<url>"),
         ("[Bob](/u/bob_b) [Bob](https://old.reddit.com/user/bob) [rules](/r/a/wiki)", "<user> <user> rules"),
+        (r"[Bob](/r/u_bob) [Bob](\/u\/bob) [Bob](/r/u\_bob)", "<user> <user> <user>"),
+        ("[write to me](/message/compose/?to=bob)", "write to me"),
         ("see [1]\n\n[1]: https://a.org/x\n[Edit]: gone", "see [1] [Edit]: gone"),
         ("\\*hi\\* \\#1 C:\\new", "hi #1 C:\\new"),
         ("a\u3000b\u00a0c\tд\r\n\r\ne ", "a b c д e"),
@@ -143,11 +180,10 @@ def test_names_addresses_and_links_are_masked_wherever_they_stand(
 
 def test_masks_alone_leave_the_rest_of_the_text() -> None:
     body = "&gt; *Hi*  u/some\\_one\n\n* see http://a.org/b\\_c &amp; [a@b.de](mailto:a@b.de)\r\n"
-    assert clean_text(body, MASKS) == "&gt; *Hi*  <user>\n\n* see <url> &amp; [<email>](mailto:<email>)\r\n"
-    assert clean_text(body, CleanRules(markdown=False, masks=False)) == body.split("\n", 1)[1]
-    assert clean_text("> *Hi*\nu/bob", CleanRules(quotes=False, masks=False)) == "Hi u/bob"
-    nothing = CleanRules(markdown=False, quotes=False, masks=False)
-    assert clean_text(body, nothing) == body
+    masked = "&gt; *Hi*  <user>\n\n* see <url> &amp; [<email>](mailto:<email>)\r\n"
+    assert clean_text(body, CleanRules(markdown=False)) == masked
+    assert clean_text(body, CleanRules(markdown=False, masks=False)) == body
+    assert clean_text("> *Hi*\nu/bob", CleanRules(masks=False)) == "u/bob"
 
 
 @pytest.mark.parametrize(
@@ -238,11 +274,6 @@ def test_ip_and_spelled_addresses_and_numbers_that_are_named_are_masked(body: st
     assert clean_text(text) == text
 
 
-def test_links_to_pages_of_users_show_no_name() -> None:
-    assert clean_text(r"[Bob](/r/u_bob) [Bob](\/u\/bob) [Bob](/r/u\_bob)") == "<user> <user> <user>"
-    assert clean_text("[write to me](/message/compose/?to=bob)") == "write to me"
-
-
 @given(PLAIN)
 def test_plain_text_stays_as_it_is(text: str) -> None:
     assert clean_text(text) == text
@@ -331,3 +362,79 @@ def test_texts_that_were_repaired_are_counted() -> None:
     found, _ = clean_pairs(table(*rows), repairs=repairs)
     assert repairs == {"mojibake repaired": 2, "HTML tags stripped": 2}
     assert found["message"].to_pylist() == ["schön ja", "schön", "a"]
+
+
+# --- Columns ----------------------------------------------------------------------------------------------------------
+
+# Parts of what is masked or cleaned, also with letters that are only equal to theirs up to case: ſ, İ, ı, K.
+PARTS = r"""
+a b z A 0 1 9 . .. : :: / // \ \/ & &amp; &#47; &#x2F; &#x002f; &sol; &SOL; &ſol; &amp;sol; &#0047; ; # -
++ = * ** _ ~~ ` > < | ^ ( ) [ ] { } @ ! ? , ' " % ://  http:// HTTPS:// ftp:// mailto: example.com EXAMPLE.İE
+a.io/ a.ıo/x b.de:80/ рф .рф/a xn--p1ai x.xn--p1ai/ r/ R/ r/a/ r/aſ/ /comments/ commentſ/ comments/abcd/ /s/ /ſ/
+u/ U/ /u/ u/bob /user/ uſer/ /uſer/bob r/u_ R/U\_ r/u_bob t1_ t3\_ t1_abcde t6_abcdefg www. WWW. wwW2. ww Ww
+message/compose message/compoſe ?to= to=bob @b.co a@b.co at AT At (at) [at] (arroba) [ARROBA] {ät} (СОБАКА) <@>
+dot punkt (dot) [.] gmail GMAİL gmaıl googlemail yahoo hotmail outlook İcloud iCloud aol gmx proton ymail mſn yandex
+mail maIl com 555 123-4567 +49 170 1234567 (212) 0170 12345 8(912) tel: phone: fax 1.2 192.168. 10.0.0.1 127.0.0.1:80
+fe80:: 2001:db8: ::1 abcd:ef01:2345 v1 2018-01-02 <br> </p> <ſpan> <K> <İ> <ı> <!-- --> <script> </script> </ſcript>
+<a href="x"> <url> <user> <email> Ã© Ã¨ â€™ â€œ Â Ã à € Œ œ ï ¿ ½ вЂ Р’ Гў ÂÂ Ø§Ù Ð” ’ “ ” « » é è É Ü 日 本 カ я Я ё 😀
+ß --- ``` 1. - > &gt; &gt;! >! !< [a](b) ![a](http://b.c) [a]: |-| |:-|:-| &nbsp; &#39; &lt;b&gt; ^(a) ^a \* \_
+"""
+_BETWEEN = ["", "", " ", "  ", *"\n\t\u00a0\u2028\u3000\x1c\x85\0\u200b\ufeff\xad"]
+TEXTS = st.lists(st.sampled_from(PARTS.split()) | st.sampled_from(_BETWEEN) | st.text(max_size=2), max_size=14).map(
+    "".join
+)
+SPACED = st.lists(st.sampled_from(PARTS.split()), max_size=9).map(" ".join)
+COLUMNS = st.lists(TEXTS | SPACED, max_size=9)
+
+FUNCTIONS: dict[str, tuple[Callable[[str], str], str]] = {
+    "mask": (mask, "|".join(step.may_change for step in MASKS)),
+    **{step.change.__name__: tuple(step) for step in MASKS},
+    "plain_text": (plain_text, MAY_BE_MARKED),
+    "without_tags": (without_tags, MAY_BE_TAGGED),
+    "without_mojibake": (without_mojibake, MAY_BE_MOJIBAKE),
+}
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+@given(COLUMNS)
+@example(["a\u3000b", " a", "a ", "-a", "+a", "=a"])
+@example(["jane at gmaıl dot com", "jane AT İcloud.dot.com", "x\u00a0at\u2003mſn dot com", "a.b (СОБАКА) c.d"])
+@example(["a@1.2.3.4ё", "a@b.co", "a@b.c.de"])
+@example(["&amp;amp;amp;#x00002f;u", "u&ſol;bob", "/r/a/ſ/x", "a.xn--p1ai:8080/x", "(u/b", "://", "commentſ/abcd/"])
+def test_a_pattern_finds_every_text_that_its_function_changes(name: str, texts: list[str]) -> None:
+    change, may_change = FUNCTIONS[name]
+    found = pc.match_substring_regex(pa.array(texts, pa.string()), may_change).to_pylist()
+    assert [text for text, there in zip(texts, found, strict=True) if not there and change(text) != text] == []
+
+
+def test_the_pattern_of_wrong_characters_finds_all_short_texts_that_are_repaired() -> None:
+    letters = ["", "a", "A", " ", *map(chr, (*range(0x80, 0x180), 0x192, 0x2C6, 0x2D8, 0x386, 0x401, 0x402, 0x432))]
+    symbols = [*map(chr, (*range(0x2013, 0x2050), 0x20AC, 0x2116, 0x2122, 0x221A, 0x2248, 0x2502, 0x25CA, 0xFFFD))]
+    texts = pa.array(
+        [before + one + two for before in ("", "a ") for one, two in product([*letters, *symbols], repeat=2)]
+    )
+    unseen = texts.filter(pc.invert(pc.match_substring_regex(texts, MAY_BE_MOJIBAKE))).to_pylist()
+    assert len(unseen) > 10_000
+    assert [text for text in unseen if without_mojibake(text) != text] == []
+
+
+@given(COLUMNS, st.builds(CleanRules, *[st.booleans()] * 3))
+@example(["&amp;" * 30 + "amp;lt;b", "\\" * 5000 + "*a*"], CleanRules())
+def test_a_column_is_cleaned_as_its_texts_are(texts: list[str], rules: CleanRules) -> None:
+    one_by_one: Counter[str] = Counter()
+    together: Counter[str] = Counter()
+    expected = [clean_text(text, rules, one_by_one) for text in texts]
+    cleaned = clean_column(pa.array(texts, pa.string()), rules, together)
+    assert (cleaned.to_pylist(), together) == (expected, one_by_one)
+    replies = cleaned[::-1]
+    assert _reasons(cleaned, replies).to_pylist() == [*map(_reason, expected, expected[::-1])]
+
+
+@given(st.lists(st.sampled_from(["a", "b", "é", ""]), max_size=20), st.integers(1, 3), st.integers(0, 3))
+def test_rows_stay_in_their_places(texts: list[str], batch: int, start: int) -> None:
+    column = pa.array(texts, pa.string())[start:]  # also one that does not begin at the start of its memory
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(masks_module, "BATCH_TEXTS", batch)
+        changed, rows = change_in_turn(column, [Step(lambda text: text.replace("a", "xyz"), "[ab]")])
+    assert changed.to_pylist() == [text.replace("a", "xyz") for text in texts[start:]]
+    assert rows.tolist() == np.flatnonzero([text == "a" for text in texts[start:]]).tolist()

@@ -1,1 +1,0 @@
-"""Rules for comments and pairs: filter, language, masks, cleaning, near duplicates."""
