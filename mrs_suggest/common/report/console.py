@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from mrs_suggest.common.text.text import visible
@@ -27,3 +28,15 @@ def make_console(width: int | None = None, **options: Any) -> Console:
 
     to_terminal = "file" not in options and sys.stdout.isatty()
     return VisibleConsole(width=None if to_terminal else width, highlight=False, **options)
+
+
+def print_table(title: str, header: Sequence[str], rows: Iterable[Sequence[str]], left: int = 1) -> None:
+    """Print a table whose first `left` columns are text, and whose others are figures."""
+    from rich.table import Table
+
+    table = Table(title=title)
+    for number, name in enumerate(header):
+        table.add_column(name, justify="left" if number < left else "right")
+    for row in rows:
+        table.add_row(*row)
+    make_console().print(table)
