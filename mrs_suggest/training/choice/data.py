@@ -62,7 +62,7 @@ class Part:
 
 @dataclass(frozen=True)
 class ChoiceData:
-    """What a run trains on, what chooses its checkpoint, and what it is tested on.
+    """The data that a run trains on, chooses its checkpoint by, and is tested on.
 
     Attributes:
         train, validation: by config.

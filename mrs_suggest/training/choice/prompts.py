@@ -33,11 +33,11 @@ def prompts_for(language: str, kind: str) -> Mapping[str, str]:
     """`cause` and `effect` -> the prompt.
 
     Args:
-        language: of the text beside it.
+        language: of the text next to it.
         kind: one of `PROMPTS`.
 
     Raises:
-        InputError: there is no translation.
+        InputError: the translation is missing.
 
     >>> prompts_for("it", "translated")["cause"]
     'Qual è stata la causa?'

@@ -1,4 +1,4 @@
-"""Masked language modelling of an encoder (XGLUE, section 3.1; XCOPA, section 4.4)."""
+"""Masked language modelling of an encoder (XGLUE, section 3.1; XCOPA, section 4.4), and that of translations (3.2)."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ from mrs_suggest.training.export.card import Record
 from mrs_suggest.training.options import TINY, trains_lora
 from mrs_suggest.training.pretraining.objective import Objective, Pretrained
 from mrs_suggest.training.pretraining.options import PretrainingArguments
-from mrs_suggest.training.pretraining.rows import Encoded, encode
+from mrs_suggest.training.pretraining.rows import Encoded, encode, encode_pairs
 from mrs_suggest.training.pretraining.texts import TextData
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ class EncoderState:
 
     Attributes:
         positions: how the second text of a row begins anew; None: it does not.
-        languages: numbers of the languages that the model is told; None: it is told none.
+        languages: numbers of the languages in the input; None: the model has no embeddings of them.
     """
 
     vocabulary: Vocabulary
@@ -144,6 +144,19 @@ class MaskedLanguageModelling(Objective):
             rows="pairs" if pairs else None, positions="restarted" if pairs and parts.state.positions else None,
             languages=True if parts.state.languages is not None else None, tok=tokens,
         )  # fmt: skip
+
+
+class TranslationLanguageModelling(MaskedLanguageModelling):
+    """Hides 15 % of the tokens of two translations in one row; both are there to predict them from."""
+
+    about = "translation language modelling (Conneau and Lample 2019, section 3.4; XGLUE, section 3.2)"
+    reads = "parallel"
+    packs = False
+
+    def encode(
+        self, sentences: Sequence[Any], parts: Pretrained, options: PretrainingArguments, pack: bool, where: str
+    ) -> Encoded:
+        return encode_pairs(sentences, parts.tokenizer, options.max_tokens, where)
 
 
 def _collator(parts: Pretrained, share: float, whole_words: bool, seed: int) -> TranslationCollator:

@@ -143,7 +143,7 @@ class PretrainingArguments(DecoderArguments):
         default=False, metadata={"help": "tlm: the positions of the second text begin anew (XLM; XGLUE's do not)"}
     )
     language_ids: bool = field(
-        default=False, metadata={"help": "tell XLM-like models each token's language (XGLUE, section 3.1: no)"}
+        default=False, metadata={"help": "give XLM-like models each token's language (XGLUE, section 3.1: no)"}
     )
     masked_share: float = field(default=SHARE, metadata={"help": "of the tokens or words (BERT, section 3.1: .15)"})
     whole_words: bool = field(

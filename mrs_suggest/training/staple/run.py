@@ -47,7 +47,7 @@ RESUME_KEYS = (
 
 
 def run(options: GenerationArguments, training: GenerationTrainingArguments) -> Record | None:
-    """Train a generator of translations, and score its n best beside the given automatic translation.
+    """Train a generator of translations, and score its n best next to the given automatic translation.
 
     Returns:
         The record; None where nothing is written: of an estimate, and in a process that is not the first.
@@ -145,7 +145,7 @@ def _require_sound_parallel(options: GenerationArguments) -> None:
 
 
 def _require_same_order(options: GenerationArguments) -> None:
-    """Refuse to go on from a generator of ours that writes in the other order."""
+    """Refuse to start from one of our generators that writes in the other order."""
     base = options.model_name_or_path
     path = None if base in FROM_SCRATCH else checkpoint_file(base, GENERATOR, options.model_revision)
     try:

@@ -70,7 +70,7 @@ Parts = dict[str, dict[str, Part]]  # task -> language -> examples
 
 @dataclass(frozen=True)
 class UnderstandingData:
-    """What a run trains on, what chooses its checkpoint, and what it is tested on.
+    """The data that a run trains on, chooses its checkpoint by, and is tested on.
 
     Attributes:
         origin: ids of the data, and their revisions or content hashes.

@@ -44,7 +44,7 @@ class UnderstandingArguments(LoraArguments):
     mode: str = field(
         default=PIVOT,
         metadata={"help": "pivot: train on one language (6.3.1); multilanguage: on several (6.3.2); multitask: on "
-                          "several tasks at once, one encoder with a head each (6.3.3)"},
+                          "several tasks together, one encoder with a head each (6.3.3)"},
     )  # fmt: skip
     task: str | None = field(
         default=None, metadata={"help": f"{', '.join(name.lower() for name in UNDERSTANDING_TASKS)}"}
@@ -55,7 +55,7 @@ class UnderstandingArguments(LoraArguments):
     pivot: str = field(default="en", metadata={"help": "the language of training (paper: en)"})
     train: list[str] = field(
         default_factory=list,
-        metadata={"help": "LANG=FILE_OR_FOLDER ...: training data beside those of --data, Parquet or JSON lines with "
+        metadata={"help": "LANG=FILE_OR_FOLDER ...: training data added to those of --data, Parquet or JSON lines with "
                           "the task's columns, or a prepared folder with its config"},
     )  # fmt: skip
     languages: list[str] = field(

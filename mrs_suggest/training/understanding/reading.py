@@ -19,7 +19,7 @@ DIGITS = 6  # of a page's predicted relevance, in files and figures
 
 
 def rows_of(part: Part, parts: UnderstandingParts, overlap: int) -> list[Row]:
-    """What the model reads of a split, with the right answers where they are known."""
+    """The rows that the model reads of a split, with the right answers where they are known."""
     task, head, gold = part.task, parts.heads[part.task.name], part.gold
     numbers = {label: number for number, label in enumerate(head.labels)}
     if task.kind == TAGS:

@@ -12,8 +12,7 @@ import torch
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.models.generation.padding import IGNORED
 from mrs_suggest.models.retrieval.tiny import train_tokenizer
-from mrs_suggest.training.pretraining.mixture import NumberedRows, Part, mixture
-from mrs_suggest.training.pretraining.objectives import OBJECTIVES
+from mrs_suggest.training.pretraining.mixture import OBJECTIVES, NumberedRows, Part, mixture
 from mrs_suggest.training.pretraining.options import PretrainingArguments
 from mrs_suggest.training.pretraining.texts import Splits, TextData
 
@@ -42,7 +41,7 @@ def xlm(folder: Path) -> str:
 def built(**options: Any) -> tuple[tuple[Part, ...], PretrainingArguments]:
     arguments = PretrainingArguments(objective=["mlm", "tlm"], max_tokens=20, packing=False, **options)
     parts = OBJECTIVES["mlm"].build(arguments, TRAINING, DATA)
-    return mixture(arguments, OBJECTIVES, parts), arguments
+    return mixture(arguments, parts), arguments
 
 
 def batch_of(part: Part, options: PretrainingArguments) -> dict[str, Any]:
