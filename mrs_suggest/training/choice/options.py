@@ -41,11 +41,7 @@ WITHOUT_EFFECT = {
 class ChoiceArguments(LoraArguments):
     """Model, data and what is evaluated. Defaults are the paper's (section 4.1, appendix C) unless they say `ours`."""
 
-    advanced: ClassVar[tuple[str, ...]] = (
-        "test_data_revision",
-        "encoder_dropout",
-        "vocabulary",
-    )
+    advanced: ClassVar[tuple[str, ...]] = ("test_data_revision", "encoder_dropout", "vocabulary")
     data: str = field(
         default="", metadata={"help": "what is trained on: a prepared folder, or a hub id (also ORG/NAME@REVISION)"}
     )

@@ -21,13 +21,7 @@ from mrs_suggest.evaluation.language_data import EVALUATION_SEED
 from mrs_suggest.models.checkpoint_loading import load_fast_tokenizer
 from mrs_suggest.models.generation.new_pieces import add_pieces, embed_pieces
 from mrs_suggest.models.generation.padding import IGNORED
-from mrs_suggest.models.pretraining.masked_lm import (
-    HeadAt,
-    freeze_encoder,
-    load_masked_lm,
-    masked_loss,
-    token_losses,
-)
+from mrs_suggest.models.pretraining.masked_lm import HeadAt, freeze_encoder, load_masked_lm, masked_loss, token_losses
 from mrs_suggest.models.pretraining.masking import SHARE, MaskingCollator, Vocabulary, vocabulary_of
 from mrs_suggest.models.pretraining.translation_masking import (
     Positions,

@@ -24,15 +24,7 @@ from mrs_suggest.training.sampling import require_alpha
 from mrs_suggest.training.staple import FAMILY
 from mrs_suggest.training.staple.card import print_scores
 from mrs_suggest.training.staple.data import ENGLISH, load_staple_data
-from mrs_suggest.training.staple.options import (
-    COPIES,
-    DIRECTIONS,
-    DRAWS,
-    FIRST,
-    FROM_ENGLISH,
-    PARALLEL_MODES,
-    TOP,
-)
+from mrs_suggest.training.staple.options import COPIES, DIRECTIONS, DRAWS, FIRST, FROM_ENGLISH, PARALLEL_MODES, TOP
 from mrs_suggest.training.staple.training import answer_tests, make_staple_trainer
 from mrs_suggest.training.text_generation.tasks import PREDICTIONS
 

@@ -32,11 +32,7 @@ WITHOUT_EFFECT = {
 class UnderstandingArguments(LoraArguments):
     """Tasks, languages, data and model. Defaults are XGLUE's (sections 6.1 and 6.3) unless they say `ours`."""
 
-    advanced: ClassVar[tuple[str, ...]] = (
-        "length_window",
-        "window_overlap",
-        "vocabulary",
-    )
+    advanced: ClassVar[tuple[str, ...]] = ("length_window", "window_overlap", "vocabulary")
     data: str = field(
         default="",
         metadata={"help": "the folder that `mrs data prepare xglue` wrote, or a hub id (also ORG/NAME@REVISION)"},

@@ -130,11 +130,7 @@ def pair(label: str | None) -> pa.Table:
         ("xnli", pair("maybe"), "xnli-en/train, row 1 must be labelled with one of neutral, .* not 'maybe'"),
         ("xnli", pair(None), "xnli-en/train, row 1: has no label; only a whole test split may hide them"),
         ("xnli", pair("neutral").slice(0, 0), "xnli-en/train: is empty"),
-        (
-            "xnli",
-            question("Rome", 10),
-            "has no column 'premise', only id, context, question, answers",
-        ),
+        ("xnli", question("Rome", 10), "has no column 'premise', only id, context, question, answers"),
         ("mlqa", question("Rome", 9), "row 1: the context has no 'Rome' at character 9; prepare the data again"),
         ("mlqa", question("Rome", 10).set_column(3, "answers", pa.array([[]], ANSWERS)), "expected answers with text"),
         ("mlqa", question("Rome", -5), "row 1: the context has no 'Rome' at character -5"),
@@ -183,10 +179,7 @@ def test_a_damaged_example_is_refused(
             "--train de=...: --mode pivot trains on en alone; pass --pivot de, or --mode multilanguage.",
         ),
         ({"task": "xnli", "train": ["de"]}, "--train de: expected LANG=FILE_OR_FOLDER, such as de=xnli_de.parquet."),
-        (
-            {"task": "xnli", "train": ["en=a", "en=b"]},
-            "--train en=b: en was given already; join its data in one file.",
-        ),
+        ({"task": "xnli", "train": ["en=a", "en=b"]}, "--train en=b: en was given already; join its data in one file."),
         ({"task": "xnli", "train": ["en=no.parquet"]}, "--train en=no.parquet: no such file or folder."),
         (
             {"task": "xnli", "languages": ["sw"]},
