@@ -77,13 +77,10 @@ def test_what_is_missing_has_its_reason(ready: Ready) -> None:
     assert record["printed"]["percent"]["accuracy"].startswith("|  | ht | both | all |"), "no run at all: as it is"
 
 
-def test_a_tiny_table_says_so(ready: Ready) -> None:
+def test_a_tiny_table_and_another_model_are_named(ready: Ready, tmp_path: Path) -> None:
     page, record, _ = reported(ready, "teacher/42", scale="tiny")
     assert "**Tiny models" in page
     assert record["scale"] == "tiny"
-
-
-def test_another_model_is_named(ready: Ready, tmp_path: Path) -> None:
     model = tmp_path / "small"
     model.mkdir()
     (model / "config.json").write_text("{}")
