@@ -117,8 +117,8 @@ class Values(Strict):
             raise ValueError(f"low: expected more than 0 with `log: true`, found {self.low!r}")
         return self
 
-    def distribution(self) -> optuna.distributions.BaseDistribution:
-        """What Optuna draws from; of a list, the places."""
+    def distribution(self) -> Any:
+        """The distribution that Optuna draws from; of a list, that of its places."""
         kinds = require_optuna().distributions
         if self.choices:
             return kinds.CategoricalDistribution(range(len(self.choices)))
@@ -178,8 +178,8 @@ class Sweep(Strict):
         steps = {"max_steps": self.max_steps, "eval_steps": self.min_steps, "save_steps": self.min_steps}
         return words_of({**steps, "eval_strategy": "steps", "save_strategy": "steps"})
 
-    def sampler(self, number: int) -> optuna.samplers.BaseSampler:
-        """What draws the values of a run; made anew for each, so that an interrupted sweep continues with the same."""
+    def sampler(self, number: int) -> Any:
+        """Optuna's sampler of a run: made anew for each, so that a resumed sweep draws the same values."""
         samplers = require_optuna().samplers
         if self.method != "tpe" and self.combinations:
             places = {option: list(range(len(values.choices))) for option, values in self.options.items()}
