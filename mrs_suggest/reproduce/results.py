@@ -205,7 +205,7 @@ class Results:
                 yield str(seed), f"{place.cell}/{seed}"
 
     def _scope(self, name: str, place: Place) -> Record:
-        """The figures of a run; UnpairedError if there are none."""
+        """The figures of a run; UnpairedError if it lacks them."""
         if name not in self.records:
             raise UnpairedError(f"{name}: {self.problems[name]}")
         metrics = self.records[name]["metrics"]
@@ -276,7 +276,7 @@ class Results:
         return Paired(tuple(found), first, second)
 
     def _pair(self, one: tuple[str, Place], other: tuple[str, Place], metric: str) -> tuple[Hashable, Scores, Scores]:
-        """What identifies the examples of two runs, and their (n,) scores.
+        """The identity of the examples of two runs, and their (n,) scores.
 
         Args:
             one, other: the name of a cell, and the place of its figure.
@@ -314,7 +314,7 @@ class Results:
         return every if place.scope == POOLED else [code for code in place.scope.split() if code in every]
 
     def _scores(self, name: str, place: Place, metric: str, language: str) -> tuple[Hashable, Scores]:
-        """What identifies the examples of a language, and their (n,) scores."""
+        """The identity of the examples of a language, and their (n,) scores."""
         if (place.metric or metric) == ACCURACY:
             answers = self._answers(name)[place.system][language]
             return tuple(zip(answers.idx.tolist(), answers.gold.tolist(), strict=True)), answers.correct.astype(float)

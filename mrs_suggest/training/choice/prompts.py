@@ -1,4 +1,4 @@
-"""What stands for the question of an example: the paper's prompts, or their translations."""
+"""The text of an example's question: the paper's prompts, or their translations."""
 
 from __future__ import annotations
 
