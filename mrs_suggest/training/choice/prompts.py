@@ -46,7 +46,7 @@ def prompts_for(language: str, kind: str) -> Mapping[str, str]:
         return ENGLISH
     if language not in TRANSLATIONS:
         raise InputError(
-            f"--prompts {TRANSLATED}: there is no translation of the prompts to {language}; expected one of "
+            f"--prompts {TRANSLATED}: the prompts are not translated to {language}; expected one of "
             f"{', '.join(TRANSLATIONS)}; leave {language} out of --languages, or pass --prompts {ENGLISH_PROMPTS}."
         )
     return dict(zip(ENGLISH, TRANSLATIONS[language], strict=True))
