@@ -47,8 +47,7 @@ from transformers.utils.logging import disable_progress_bar as no_model_bars
 from mrs_datasets.prepared.prepared import open_prepared
 from mrs_suggest.models.generation.padding import IGNORED
 from mrs_suggest.models.retrieval.tiny import VOCABULARY, train_tokenizer
-from mrs_suggest.training.pretraining.mixture import WHICH, mixture
-from mrs_suggest.training.pretraining.objectives import OBJECTIVES
+from mrs_suggest.training.pretraining.mixture import OBJECTIVES, WHICH, mixture
 from mrs_suggest.training.pretraining.options import PretrainingArguments, PretrainingTrainingArguments
 from mrs_suggest.training.pretraining.texts import Splits, TextData
 from mrs_suggest.training.pretraining.training import make_trainer
@@ -93,7 +92,7 @@ class Run:
         """A new trainer of the same model; `changes` are options, `batch` the rows of a step."""
         training = replace(self.training, per_device_train_batch_size=batch) if batch else self.training
         options = replace(self.options, **changes)
-        return make_trainer(mixture(options, OBJECTIVES, self.parts), options, training, self.data)
+        return make_trainer(mixture(options, self.parts), options, training, self.data)
 
 
 class Bench:

@@ -23,7 +23,6 @@ import pyarrow as pa
 from mrs_datasets.catalogue import read_record
 from mrs_datasets.prepared.report import Report
 from mrs_datasets.readers import Chunks
-from mrs_datasets.readers.copa_order import joined_by_text, labels_differ
 from mrs_datasets.readers.sources import Key, Row, checked_row, find_files, lacking, note_size, read_json_rows
 from mrs_suggest.common.errors import InputError
 
@@ -54,7 +53,7 @@ def read_xcopa(sources: list[Path], report: Report) -> Chunks:
         note_size(report, XCOPA, config, split, len(rows))
     for split in XCOPA.kinds["original"].splits:
         if (COPA_CONFIG, split) in read:
-            read[COPA_CONFIG, split] = _in_order(read, split, str(found[COPA_CONFIG, split]), report)
+            _note_another_order(read, split, report)
     for (config, split), checked in _with_questions(read, report).items():
         yield config, split, pa.Table.from_pylist(checked, XCOPA.schema(config))
     for name, kind in XCOPA.kinds.items():
@@ -70,7 +69,7 @@ def _with_questions(read: Parts, report: Report) -> Parts:
     for split in dict.fromkeys(split for _, split in read):
         own = {config: rows for (config, of), rows in read.items() if of == split}
         originals = [rows for config, rows in own.items() if config in XCOPA.kinds["original"].languages]
-        joins = bool(originals) and not any(labels_differ(own.get(COPA_CONFIG, []), rows) for rows in originals)
+        joins = bool(originals) and not any(_labels_differ(own.get(COPA_CONFIG, []), rows) for rows in originals)
         apart = () if joins else (COPA_CONFIG,)  # its idx are not XCOPA's
         reference = reference_questions({config: rows for config, rows in own.items() if config not in apart})
         found = {config: with_corrected(rows, {} if config in apart else reference) for config, rows in own.items()}
@@ -82,38 +81,27 @@ def _with_questions(read: Parts, report: Report) -> Parts:
     return {key: better[key] for key in read}
 
 
-def _in_order(read: Parts, split: str, where: str, report: Report) -> list[Row]:
-    """English rows with XCOPA's idx, which joins the languages; some copies of COPA have another order."""
+def _note_another_order(read: Parts, split: str, report: Report) -> None:
+    """Some copies of English COPA have other idx than XCOPA, so that they join no other language."""
     english = read[COPA_CONFIG, split]
-    notes = []
-    translations = [rows for (config, own), rows in read.items() if own == split and config.startswith("translation-")]
-    if translations and len(english) <= len({row["idx"] for rows in translations for row in rows}):
-        joined = joined_by_text(english, translations, where)
-        english = joined.rows
-        if joined.moved:
-            notes.append(
-                f"the {split} split is not in XCOPA's order; {joined.moved} of {len(english)} rows were joined by "
-                "text, through the translations to English, and got another idx."
-            )
-            if joined.in_doubt:
-                some = ", ".join(map(str, joined.in_doubt[:10]))
-                notes.append(f"{len(joined.in_doubt)} of these matches in {split} are not clear: idx {some}.")
-    else:
-        originals = [read[key] for key in read if key[1] == split and key[0] in XCOPA.kinds["original"].languages]
-        differing = max((labels_differ(english, rows) for rows in originals), default=0)
-        outside = sum(row["idx"] >= XCOPA.kind_of(COPA_CONFIG).rows[split] for row in english)
-        if outside and originals:
-            notes.append(
-                f"{outside} idx of the {split} split are not XCOPA's, so these rows join no other language; "
-                "only with the translations (data-gmt) can they be joined by text."
-            )
-        if differing:
-            notes.append(
-                f"{differing} labels of the {split} split differ from XCOPA's by idx; the copy may be in "
-                "another order, and only with the translations (data-gmt) can it be joined by text."
-            )
-    report.notes += [f"{COPA_CONFIG}: {note}" for note in notes]
-    return english
+    originals = [read[key] for key in read if key[1] == split and key[0] in XCOPA.kinds["original"].languages]
+    differing = max((_labels_differ(english, rows) for rows in originals), default=0)
+    outside = sum(row["idx"] >= XCOPA.kind_of(COPA_CONFIG).rows[split] for row in english)
+    if outside and originals:
+        report.notes.append(
+            f"{COPA_CONFIG}: {outside} idx of the {split} split are not XCOPA's, so these rows join no other language."
+        )
+    if differing:
+        report.notes.append(
+            f"{COPA_CONFIG}: {differing} labels of the {split} split differ from XCOPA's by idx; the copy may be in "
+            "another order; use SuperGLUE's or the original."
+        )
+
+
+def _labels_differ(english: list[Row], original: list[Row]) -> int:
+    """How many shared idx have different labels; in the same order, XCOPA's labels equal COPA's (section 2)."""
+    labels = {row["idx"]: row["label"] for row in original}
+    return sum(labels.get(row["idx"], row["label"]) != row["label"] for row in english)
 
 
 def _files(source: Path, report: Report) -> Iterator[tuple[Key, Path]]:

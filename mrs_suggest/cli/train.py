@@ -16,7 +16,6 @@ from pathlib import Path
 from pkgutil import iter_modules
 
 import mrs_trainers
-from tqdm import tqdm
 
 from mrs_suggest.common.arguments import parse_with_config, words_of
 from mrs_suggest.common.command_parser import CommandParser
@@ -71,22 +70,24 @@ def _without(option: str, arguments: Sequence[str]) -> tuple[str | None, list[st
 
 def _sweep(trainer: str, path: Path, arguments: Sequence[str]) -> int:
     """Run a sweep; its runs are processes of this command."""
-    from mrs_suggest.training.search.sweep import result_rows, run_sweep
-    from mrs_suggest.training.search.sweep_file import read_sweep
+
+    from mrs_suggest.training.sweep import ranked, read_sweep, run_sweep
 
     sweep = read_sweep(path)
     parser = importlib.import_module(f"mrs_trainers.{trainer}").make_parser()
-    for values in sweep.trials:  # a wrong value is refused before anything is launched
+    for values in sweep.examples():  # a wrong value is refused before anything is launched
         *_, training = parse_with_config(parser, [*arguments, *sweep.words(), *words_of(values)])
     output = Path(training.output_dir)
     announce_launcher()
-    result = run_sweep(trainer, sweep, _without("--output_dir", arguments)[1], output, tqdm.write)
-    heads, rows = result_rows(result)
-    table = make_table(*heads)
-    for row in rows:
-        table.add_row(*row)
+    result = run_sweep(trainer, sweep, _without("--output_dir", arguments)[1], output)
+    runs = ranked(result["runs"])
+    best, stops = runs[0], "stopped_early" in runs[0]
+    table = make_table("run", *best["values"], best["metric"], "best step", *(["steps"] if stops else []))
+    for run in runs:
+        cells = [run["run"], *run["values"].values(), run["value"], run["best_step"]]
+        cells += [f"{run['steps']}{', stopped' * run['stopped_early']}"] if stops else []
+        table.add_row(*(f"{cell:.4g}" if isinstance(cell, float) else str(cell) for cell in cells))
     make_console(100).print(table)
-    best = result["runs"][result["best"] - 1]
     chosen = ", ".join(f"{key} {value}" for key, value in best["values"].items())
     print(f"best on validation: {output / str(best['run'])} ({best['metric']} {best['value']:.4g}; {chosen})")
     print(f"to train with it and test:\n  {result['command']}")

@@ -214,7 +214,7 @@ class States:
         """Why no command runs the cell at this scale, whatever the data; empty if one does."""
         spec, setup = self._cells[name].spec, self._setup
         if not (setup.configs / spec.config).is_file():
-            return f"there is no configuration {spec.config} yet"
+            return f"the configuration {spec.config} does not exist yet"
         trainers = setup.table.at(setup.scale).trainers
         if trainers and (spec.trainer or setup.table.trainer) not in trainers:
             return f"the scale {setup.scale} is of {' and '.join(trainers)} alone"

@@ -1,4 +1,4 @@
-"""What people preferred in a figure's two rows: the files of `mrs annotate`, matched to the runs by their hash.
+"""Human preference between a figure's two rows: the files of `mrs annotate`, matched to the runs by their hash.
 
 Zhang et al. 2021, section 3.3 and Figure 2: three annotators choose the set of suggestions with more replies that they
 prefer to send, or a tie; the score is how often one model was chosen.

@@ -107,7 +107,7 @@ class Paired:
 
 
 class UnpairedError(Exception):
-    """Two rows do not have scores of the same examples; the message gives the reason."""
+    """A run has no such figure, or two rows no scores of the same examples; the message gives the reason."""
 
 
 @dataclass
@@ -156,9 +156,13 @@ class Results:
             return Figure(table, row, column, metric, place, means, {}, missing, paper, grid.percent)
         values, intervals, missing, key = {}, {}, "", place.metric or metric
         for seed, name in self.names(place):
-            found, why = self._scope(name, place)
-            if found is None or found.get(key) is None:
-                missing = missing or why or f"{place.system} has no {key}"
+            try:
+                found = self._scope(name, place)
+            except UnpairedError as error:
+                missing = missing or str(error)
+                continue
+            if found.get(key) is None:
+                missing = missing or f"{place.system} has no {key}"
                 continue
             values[seed] = float(found[key])
             own = found.get("interval") if key == metric else None  # it is of the main figure
@@ -166,11 +170,12 @@ class Results:
             if interval is not None:
                 intervals[seed] = list(interval)
         missing = place.empty or (missing if place.cell else NO_EXPERIMENT)
-        trained = any(self._trained_on(name, place.scope) for seed, name in self.names(place) if seed in values)
+        trained = any(
+            place.scope in self.records[name].get("plan", {}).get("train", ())
+            for seed, name in self.names(place)
+            if seed in values
+        )
         return Figure(table, row, column, metric, place, values, intervals, missing, paper, grid.percent, trained)
-
-    def _trained_on(self, name: str, scope: str) -> bool:
-        return scope in self.records[name].get("plan", {}).get("train", ())
 
     def _mean(self, figures: list[Figure]) -> tuple[dict[str, float], str]:
         """The mean of fields, seed by seed, and why it is missing."""
@@ -184,14 +189,13 @@ class Results:
         mine, other = grid.place(row, column), grid.place(over, column)
         found: dict[str, dict[str, Interval]] = {}
         missing = "" if mine.cell and other.cell else NO_EXPERIMENT
+        others = dict(self.names(other))
         for seed, name in self.names(mine):
-            others = dict(self.names(other))
-            intervals = self._difference(name, mine, others.get(seed, ""), other)
-            if isinstance(intervals, str):
-                missing = missing or intervals
-                continue
-            for metric, interval in intervals.items():
-                found.setdefault(metric, {})[seed] = interval
+            try:
+                for metric, interval in self._difference(name, mine, others.get(seed, ""), other).items():
+                    found.setdefault(metric, {})[seed] = interval
+            except UnpairedError as error:
+                missing = missing or str(error)
         return Lead(table, row, over, column, found, missing)
 
     def names(self, place: Place) -> Iterator[tuple[str, str]]:
@@ -200,9 +204,10 @@ class Results:
             if place.seed in ("", str(seed)):
                 yield str(seed), f"{place.cell}/{seed}"
 
-    def _scope(self, name: str, place: Place) -> tuple[Record | None, str]:
+    def _scope(self, name: str, place: Place) -> Record:
+        """The figures of a run; UnpairedError if it lacks them."""
         if name not in self.records:
-            return None, f"{name}: {self.problems[name]}"
+            raise UnpairedError(f"{name}: {self.problems[name]}")
         metrics = self.records[name]["metrics"]
         scopes = {**metrics.get("systems", {}), **metrics.get("tasks", {})}.get(place.system)
         wanted = place.scope.split()
@@ -210,15 +215,15 @@ class Results:
         if self.setup.scale != FULL and scopes and lacking:  # its data may have fewer languages
             wanted = [scope for scope in wanted if scope in scopes]
             if not wanted:
-                return None, NO_EXPERIMENT
+                raise UnpairedError(NO_EXPERIMENT)
             lacking = []
         if scopes is None or lacking:
-            return None, f"{name}: its run has no {place.system} for {' '.join(lacking or wanted)}"
+            raise UnpairedError(f"{name}: its run has no {place.system} for {' '.join(lacking or wanted)}")
         if len(wanted) == 1:
-            return scopes[wanted[0]], ""
+            return dict(scopes[wanted[0]])
         shared = set.intersection(*(set(scopes[scope]) for scope in wanted))
         means = {key: [scopes[scope][key] for scope in wanted] for key in shared}
-        return {key: float(np.mean(of)) for key, of in means.items() if all(isinstance(one, float) for one in of)}, ""
+        return {key: float(np.mean(of)) for key, of in means.items() if all(isinstance(one, float) for one in of)}
 
     def _average_interval(self, name: str, place: Place) -> Interval | None:
         """Of the mean over several languages, from a multiple-choice run's answers; None if they do not allow it."""
@@ -228,26 +233,19 @@ class Results:
         found = average(self._answers(name)[place.system], languages)
         return [found.low, found.high] if found else None
 
-    def _difference(self, name: str, mine: Place, other_name: str, other: Place) -> dict[str, Interval] | str:
-        found, why = self._scope(name, mine)
-        if found is None:
-            return why
+    def _difference(self, name: str, mine: Place, other_name: str, other: Place) -> dict[str, Interval]:
+        self._scope(name, mine)
         if (name, mine.system) == (other_name, other.system):
-            return NO_EXPERIMENT  # one run stands in both rows
+            raise UnpairedError(NO_EXPERIMENT)  # one run stands in both rows
         if mine.system == MODEL and (name == other_name or other.system in BASELINES):  # the same in every run
             return dict(self.records[name]["metrics"]["differences"][other.system][mine.scope])
         if not other_name:
-            return f"{name}: the other row has no run with its seed"
-        found, why = self._scope(other_name, other)
-        if found is None:
-            return why
+            raise UnpairedError(f"{name}: the other row has no run with its seed")
+        self._scope(other_name, other)
         if (mine.system, other.system) != (MODEL, MODEL):
-            return ONLY_OWN
-        try:
-            places = Place(name, scope=mine.scope), Place(other_name, scope=mine.scope)
-            _, first, second = self._pair((name, places[0]), (other_name, places[1]), WEIGHTED)
-        except UnpairedError as error:
-            return str(error)
+            raise UnpairedError(ONLY_OWN)
+        places = Place(name, scope=mine.scope), Place(other_name, scope=mine.scope)
+        _, first, second = self._pair((name, places[0]), (other_name, places[1]), WEIGHTED)
         return {WEIGHTED: list(paired_bootstrap_interval(first, second, seed=EVALUATION_SEED))}
 
     def paired(self, mine: Place, other: Place, metric: str) -> Paired:
@@ -278,7 +276,7 @@ class Results:
         return Paired(tuple(found), first, second)
 
     def _pair(self, one: tuple[str, Place], other: tuple[str, Place], metric: str) -> tuple[Hashable, Scores, Scores]:
-        """What identifies the examples of two runs, and their (n,) scores.
+        """The identity of the examples of two runs, and their (n,) scores.
 
         Args:
             one, other: the name of a cell, and the place of its figure.
@@ -288,8 +286,7 @@ class Results:
         """
         names = f"{one[0]} and {other[0]}"
         for name, place in (one, other):
-            if why := self._scope(name, place)[1]:
-                raise UnpairedError(why)
+            self._scope(name, place)
         languages = self._languages(*one, metric)
         if not languages or languages != self._languages(*other, metric):
             raise UnpairedError(f"{names} were not tested on the same languages")
@@ -317,7 +314,7 @@ class Results:
         return every if place.scope == POOLED else [code for code in place.scope.split() if code in every]
 
     def _scores(self, name: str, place: Place, metric: str, language: str) -> tuple[Hashable, Scores]:
-        """What identifies the examples of a language, and their (n,) scores."""
+        """The identity of the examples of a language, and their (n,) scores."""
         if (place.metric or metric) == ACCURACY:
             answers = self._answers(name)[place.system][language]
             return tuple(zip(answers.idx.tolist(), answers.gold.tolist(), strict=True)), answers.correct.astype(float)

@@ -62,7 +62,7 @@ from mrs_suggest.training.record import (
     require_best_weights,
     run_record,
 )
-from mrs_suggest.training.search.pruning import trial_of_sweep
+from mrs_suggest.training.sweep import trial_of_sweep
 from mrs_suggest.training.trainer import require_finite_weights
 
 if TYPE_CHECKING:

@@ -227,10 +227,10 @@ def check_run(family: str, folder: Path, own: list[str]) -> None:
 
 
 def test_the_sweep_is_one(tmp_path: Path) -> None:
-    from mrs_suggest.training.search.sweep_file import read_sweep
+    from mrs_suggest.training.sweep import read_sweep
 
     (block,) = [block for block in BLOCKS if block.kind == "yaml"]
     (tmp_path / "sweep.yaml").write_text(block.text, encoding="utf-8")
-    assert {option for values in read_sweep(tmp_path / "sweep.yaml").trials for option in values} == {
+    assert set(read_sweep(tmp_path / "sweep.yaml").options) == {
         "learning_rate", "freeze_layers", "pooling",
     }  # fmt: skip

@@ -214,6 +214,7 @@ def test_bad_input_is_refused_in_a_sentence(
     prepare("staple", [str(write_source(tmp_path / "source", blind=["train"]))], tmp_path / "blind")
     os.remove(next(iter((tmp_path / "source" / "en_pt").glob("train*pred.txt"))))
     prepare("staple", [str(tmp_path / "source")], tmp_path / "lacking")
+    prepare("synthetic-copa", ["synthetic"], tmp_path / "copa")
     short, xx = tmp_path / "short.pt", tmp_path / "pairs.tsv"
     short.write_text("um\n", encoding="utf-8")
     xx.write_text("a\tb\tc\n", encoding="utf-8")
@@ -238,6 +239,7 @@ def test_bad_input_is_refused_in_a_sentence(
             "--data",
             str(tmp_path / "lacking"),
         ): "lacking, pt/train: there is no such split, and the run needs it; pt has",
+        ("--data", str(tmp_path / "copa")): "copa is synthetic-copa, which has no accepted translations; pass a folder",
         ("--parallel_mode", "first"): "--parallel_mode: has no effect without --parallel; pass that too, or leave it",
         (*GENERAL, "--parallel_mode", "last"): "--parallel_mode: expected one of mixed, first, found 'last'.",
         (*GENERAL, "--parallel_share", "1"): "--parallel_share 1: expected more than 0 and less than 1.",
@@ -249,29 +251,3 @@ def test_bad_input_is_refused_in_a_sentence(
         ("--model_name_or_path", "first"): "--right_to_left false: first writes from right to left; pass",
     }.items():
         assert sentence in refused(*options), options
-
-
-def test_data_of_another_kind_are_refused(refused: Callable[..., str], tmp_path: Path) -> None:
-    from mrs_datasets.prepared.prepare import prepare
-
-    prepare("synthetic-copa", ["synthetic"], tmp_path / "copa")
-    assert "copa is synthetic-copa, which has no accepted translations; pass a folder" in refused(
-        "--data", str(tmp_path / "copa")
-    )
-
-
-@pytest.mark.parametrize("name", ["hu", "ja", "ko", "pt", "vi", "synthetic"])
-def test_the_configurations_are_sound(name: str, repository: Path, one_process: None) -> None:
-    from mrs_trainers.generation import make_parser
-
-    from mrs_suggest.common.arguments import parse_with_config
-    from mrs_suggest.training.staple.run import sound_staple
-
-    path = repository / "trainers" / "configs" / "generation" / "staple" / f"{name}.yaml"
-    words = ["--config", str(path), "--use_cpu", "true", "--data", "data"]
-    options, training = parse_with_config(make_parser(), words)
-    sound_staple(options, training)
-    assert options.task == "staple"
-    assert options.languages == (["qaa"] if name == "synthetic" else [name])
-    values = [line for line in path.read_text(encoding="utf-8").splitlines() if line[0] != "#"]
-    assert all("  # " in line for line in values), "a value without a source"

@@ -196,23 +196,3 @@ def test_bad_input_is_refused_in_a_sentence(refused: Callable[..., str], workpla
         ("--metric_for_best_model", "dist1"): "expected one of bleu, perplexity, loss, found 'dist1'.",
     }.items():
         assert sentence in refused(*options), options
-
-
-@pytest.mark.parametrize("name", ["xdae", "xfnp", "encoder"])
-def test_the_configurations_are_sound(name: str, repository: Path, one_process: None) -> None:
-    from mrs_trainers.generation import make_parser
-
-    from mrs_suggest.common.arguments import parse_with_config
-    from mrs_suggest.training.text_generation.run import sound_task
-    from mrs_suggest.training.text_generation.tasks import task_of
-
-    path = repository / "trainers" / "configs" / "generation" / "xglue" / f"{name}.yaml"
-    words = ["--config", str(path), "--use_cpu", "true", "--data", "data"]
-    options, training = parse_with_config(make_parser(), words)
-    sound_task(task_of(options.task), options, training)
-    step = training.per_device_train_batch_size * training.gradient_accumulation_steps * (1 if name == "xfnp" else 8)
-    warm_up = (step, training.learning_rate, training.warmup_steps)
-    assert warm_up == ((64, 1e-4, 1000) if name == "xfnp" else (1024, 1e-5, 2000)), "section 6.1"
-    assert options.message_tokens == 512
-    values = [line for line in path.read_text(encoding="utf-8").splitlines() if line[0] != "#"]
-    assert all("  # " in line for line in values), "a value without a source"

@@ -50,7 +50,7 @@ REFUSED = {
     "--setup CO-ZS --data siqa --test_data data": "--setup CO-ZS: trains on COPA, whose questions have 2 choices, and "
     "those of siqa have 3; pass a folder of COPA as --data.",
     "--languages qu --test_views translation": "--test_views translation: data has no translation of qu; leave it out",
-    "--prompts translated": "--prompts translated: there is no translation of the prompts to qu;",
+    "--prompts translated": "--prompts translated: the prompts are not translated to qu;",
     "--languages xx": "--languages xx: data has no test split of it; it has et qu.",
     "--setup SI+CO-ZS": "--setup SI+CO-ZS: starts from the folder of a run with --setup SI-ZS, and",
     "--setup CO-ZS --validation target": "--validation target: --setup CO-ZS chooses by source; leave one out.",

@@ -16,9 +16,6 @@ from tests.run_files import curve, record
 
 pytestmark = pytest.mark.integration
 
-ROOT = Path(__file__).resolve().parents[2]
-CONFIGS = ROOT / "trainers" / "configs" / "pretraining"
-RECIPES = [CONFIGS / f"{name}.yaml" for name in ("d", "s_t", "s_t_d", "t", "t_rep", "unicoder")]
 STEPS = 40
 CUT = 30  # in the second epoch, whose masks are others than those of the first
 OPTIONS: list[object] = [
@@ -233,22 +230,3 @@ def test_bad_input_is_refused_in_a_sentence(refused: Callable[..., str], workpla
         ),
     }.items():
         assert sentence in refused(*options), options
-
-
-@pytest.mark.parametrize("path", RECIPES, ids=lambda path: path.stem)
-def test_the_recipes_are_sound(path: Path, one_process: None) -> None:
-    from mrs_trainers.pretraining import make_parser
-
-    from mrs_suggest.common.arguments import parse_with_config
-    from mrs_suggest.training.pretraining.options import sound_pretraining
-
-    options, training = parse_with_config(make_parser(), ["--config", str(path), "--use_cpu", "true"])
-    sound_pretraining(options, training)
-    assert options.objective == (["mlm", "tlm"] if path.stem == "unicoder" else ["mlm"])
-    assert options.model_name_or_path == "FacebookAI/xlm-roberta-base"
-    assert options.patience == 10
-    assert all(line.startswith("#") or "  # " in line for line in path.read_text(encoding="utf-8").splitlines())
-
-
-def test_there_is_a_recipe_for_each_row_of_the_tables_and_for_unicoder() -> None:
-    assert {path.stem for path in CONFIGS.glob("*")} == {path.stem for path in RECIPES} | {"xdae", "xfnp", "chat"}

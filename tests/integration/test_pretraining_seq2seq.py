@@ -18,7 +18,6 @@ from tests.weights import FEW, differing
 
 pytestmark = pytest.mark.integration
 
-CONFIGS = Path(__file__).resolve().parents[2] / "trainers" / "configs" / "pretraining"
 STEPS, CUT = 48, 24
 OBJECTIVES = ("xdae", "xfnp")
 OPTIONS: list[object] = [
@@ -191,20 +190,3 @@ def test_bad_input_is_refused_in_a_sentence(refused: Callable[..., str], output:
         ("--objective", "xdae", "--model_name_or_path", "encoder", "--decoder_layers", "7"): "has 1 layers to copy",
     }.items():
         assert found in refused(*options), options
-
-
-@pytest.mark.parametrize(("name", "rate", "steps"), [("xdae", 2e-4, 60_000), ("xfnp", 1e-4, 350_000)])
-def test_the_recipes_have_the_paper_s_settings(name: str, rate: float, steps: int, one_process: None) -> None:
-    from mrs_trainers.pretraining import make_parser
-
-    from mrs_suggest.common.arguments import parse_with_config
-    from mrs_suggest.training.pretraining.options import sound_pretraining
-
-    path = CONFIGS / f"{name}.yaml"
-    options, training = parse_with_config(make_parser(), ["--config", str(path), "--use_cpu", "true"])
-    sound_pretraining(options, training)
-    assert (options.objective, options.model_name_or_path) == ([name], "FacebookAI/xlm-roberta-base")
-    assert (options.decoder_layers, options.max_tokens, options.sampling_alpha) == (12, 512, 0.3)
-    assert (training.learning_rate, training.max_steps) == (rate, steps)
-    assert training.per_device_train_batch_size * training.gradient_accumulation_steps * 8 == 1024
-    assert all(line.startswith("#") or "  # " in line for line in path.read_text(encoding="utf-8").splitlines())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from mrs_suggest.common.text.text import visible
@@ -38,3 +39,11 @@ def make_table(*columns: str, title: str | None = None) -> Table:
     for column in columns:
         table.add_column(column.removeprefix(">"), justify="right" if column.startswith(">") else "left")
     return table
+
+
+def print_table(title: str, header: Sequence[str], rows: Iterable[Sequence[str]], left: int = 1) -> None:
+    """Print a table whose first `left` columns are text, and whose others are figures."""
+    table = make_table(*(name if number < left else f">{name}" for number, name in enumerate(header)), title=title)
+    for row in rows:
+        table.add_row(*row)
+    make_console().print(table)

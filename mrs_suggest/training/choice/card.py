@@ -4,21 +4,9 @@ from __future__ import annotations
 
 from string import Template
 
-from rich.table import Table
-
-from mrs_suggest.common.report.cards import markdown_table, read_template, render_card
-from mrs_suggest.common.report.console import make_console
-from mrs_suggest.training.export.card import (
-    SHOWN,
-    Record,
-    base_front,
-    base_model,
-    data_of,
-    dataset_front,
-    licence_front,
-    shared_values,
-    steps_of,
-)
+from mrs_suggest.common.report.cards import markdown_table, read_template
+from mrs_suggest.common.report.console import print_table
+from mrs_suggest.training.export.card import SHOWN, Record, base_model, data_of, run_card
 
 TEMPLATE = "multiple_choice.md"
 XCOPA = "xcopa"  # the reader of its files
@@ -53,34 +41,26 @@ def choice_card(record: Record, repo_id: str | None = None, adapter: bool = Fals
     parts = [_figures(record, view) for view in record["metrics"]["systems"]]
     parts += [_checkpoints(record), QUESTIONS[plan["questions"]] if own else ""]
     values = {
-        "title": (repo_id or f"{record['trainer']}, {plan['setup'] or data['title']}").rpartition("/")[2],
+        "title": f"{record['trainer']}, {plan['setup'] or data['title']}",
         "base_model": base_model(record, "a small BERT that was built for it"),
-        "data": data_of(data),
         "tested_on": data_of(data["test"]),
         "setup": _setup(plan),
         "figures": "\n\n".join(part for part in parts if part),
-        "steps": steps_of(record, " ".join(plan["validation"])),
         "usage": usage,
-        **shared_values(record, repo_id, adapter, SETTINGS),
     }
-    library = "peft" if adapter else "transformers"
-    tags = [library, "mrs", "multiple-choice", *([XCOPA] if own else [])]
-    front = licence_front(record) | {"library_name": library, "tags": tags, "pipeline_tag": "multiple-choice"}
-    return render_card(TEMPLATE, front | base_front(record, adapter) | dataset_front(data), values)
+    front = {"tags": ["multiple-choice", *([XCOPA] if own else [])], "pipeline_tag": "multiple-choice"}
+    return run_card(TEMPLATE, record, repo_id, adapter, values, front, " ".join(plan["validation"]), SETTINGS)
 
 
 def print_accuracies(record: Record) -> None:
     """Print the figures of a run: a row for each language, a column for each view."""
     views: Record = record["metrics"]["systems"]
-    table = Table(title="Accuracy on test, % (95 % Wilson interval)")
-    table.add_column("")
-    for view in views:
-        table.add_column(view, justify="right")
+    rows = []
     for language in dict.fromkeys(code for entry in views.values() for code in entry if code != MACRO):
         cells = [entry.get(language) for entry in views.values()]
-        table.add_row(language, *(_with_interval(cell) if cell else "" for cell in cells))
-    table.add_row("mean", *(f"{100 * entry[MACRO]['accuracy']:.1f}" for entry in views.values()))
-    make_console().print(table)
+        rows.append([language, *(_with_interval(cell) if cell else "" for cell in cells)])
+    rows.append(["mean", *(f"{100 * entry[MACRO]['accuracy']:.1f}" for entry in views.values())])
+    print_table("Accuracy on test, % (95 % Wilson interval)", ["", *views], rows)
 
 
 def _setup(plan: Record) -> str:

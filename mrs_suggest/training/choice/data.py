@@ -62,7 +62,7 @@ class Part:
 
 @dataclass(frozen=True)
 class ChoiceData:
-    """What a run trains on, what chooses its checkpoint, and what it is tested on.
+    """The data that a run trains on, chooses its checkpoint by, and is tested on.
 
     Attributes:
         train, validation: by config.
@@ -178,7 +178,7 @@ def _translated(data: PreparedData, languages: Sequence[str], options: ChoiceArg
         raise InputError(
             f"--test_views {TRANSLATION}: {data.name} has no translation of {' '.join(lacking or languages)}; leave "
             f"{'it' if len(lacking) == 1 else 'them'} out of --languages, or prepare the folder with XCOPA's data-gmt "
-            "(there is none for Quechua)."
+            "(which lacks Quechua)."
         )
     return found
 
@@ -217,7 +217,7 @@ def read_questions(
 
     Args:
         columns: name -> values; `premise` or `context`, `question`, `choice1` to `choice3` or `answerA` to `answerC`,
-            `label`. What a view hides is missing.
+            `label`. Columns that a view hides are missing.
         language, prompts: of the prompts that stand for `cause` and `effect`; see `prompts_for`. SIQA's questions are
             prompts themselves.
         questions: `files` or `corrected`.

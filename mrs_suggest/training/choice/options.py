@@ -41,11 +41,7 @@ WITHOUT_EFFECT = {
 class ChoiceArguments(LoraArguments):
     """Model, data and what is evaluated. Defaults are the paper's (section 4.1, appendix C) unless they say `ours`."""
 
-    advanced: ClassVar[tuple[str, ...]] = (
-        "test_data_revision",
-        "encoder_dropout",
-        "vocabulary",
-    )
+    advanced: ClassVar[tuple[str, ...]] = ("test_data_revision", "encoder_dropout", "vocabulary")
     data: str = field(
         default="", metadata={"help": "what is trained on: a prepared folder, or a hub id (also ORG/NAME@REVISION)"}
     )
@@ -74,7 +70,9 @@ class ChoiceArguments(LoraArguments):
     )  # fmt: skip
     test_views: list[str] = field(
         default_factory=list,
-        metadata={"help": f"tests beside --view, of {', '.join(VIEWS)}; translation: test sets translated to English"},
+        metadata={
+            "help": f"tests in addition to --view, of {', '.join(VIEWS)}; translation: test sets translated to English"
+        },
     )
     questions: str = field(
         default=QUESTIONS[0],
@@ -143,7 +141,7 @@ class ChoiceTrainingArguments(TrainerDefaults, TrainingArguments):
     )
     save_strategy: str = field(default="steps", metadata={"help": "no, steps, epoch or best"})
     save_steps: float = field(default=10, metadata={"help": "steps between two checkpoints; must equal eval_steps"})
-    save_total_limit: int | None = field(default=1, metadata={"help": "checkpoints kept beside the best one"})
+    save_total_limit: int | None = field(default=1, metadata={"help": "checkpoints kept in addition to the best one"})
     metric_for_best_model: str | None = field(
         default=METRICS[0], metadata={"help": "the validation metric that picks the checkpoint"}
     )

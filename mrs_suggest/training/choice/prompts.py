@@ -1,4 +1,4 @@
-"""What stands for the question of an example: the paper's prompts, or their translations."""
+"""The text of an example's question: the paper's prompts, or their translations."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ def prompts_for(language: str, kind: str) -> Mapping[str, str]:
     """`cause` and `effect` -> the prompt.
 
     Args:
-        language: of the text beside it.
+        language: of the text next to it.
         kind: one of `PROMPTS`.
 
     Raises:
-        InputError: there is no translation.
+        InputError: the translation is missing.
 
     >>> prompts_for("it", "translated")["cause"]
     'Qual è stata la causa?'
@@ -46,7 +46,7 @@ def prompts_for(language: str, kind: str) -> Mapping[str, str]:
         return ENGLISH
     if language not in TRANSLATIONS:
         raise InputError(
-            f"--prompts {TRANSLATED}: there is no translation of the prompts to {language}; expected one of "
+            f"--prompts {TRANSLATED}: the prompts are not translated to {language}; expected one of "
             f"{', '.join(TRANSLATIONS)}; leave {language} out of --languages, or pass --prompts {ENGLISH_PROMPTS}."
         )
     return dict(zip(ENGLISH, TRANSLATIONS[language], strict=True))

@@ -164,5 +164,5 @@ class BestOfEachLanguage(Resumable, TrainerCallback, ExportableState):
         return found
 
     def state(self) -> dict[str, Any]:
-        """What a checkpoint holds of it."""
+        """Its part of a checkpoint."""
         return {"args": {}, "attributes": {"best": {code: list(entry) for code, entry in self.best.items()}}}

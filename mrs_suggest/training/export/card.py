@@ -31,19 +31,42 @@ def model_card(record: Record, repo_id: str | None = None, adapter: bool = False
         repo_id: where the model will be found; None before it is published.
         adapter: whether it is the card of the run's adapters only.
     """
-    data = record["data"]
-    title = (repo_id or f"{record['trainer']}, {data['title']}").rpartition("/")[2]
     values = {
-        "title": title,
+        "title": f"{record['trainer']}, {record['data']['title']}",
         "base_model": base_model(record, "scratch"),
-        "data": data_of(data),
         "figures": _figures(record),
-        "steps": steps_of(record),
-        **shared_values(record, repo_id, adapter),
     }
-    library = "peft" if adapter else "transformers"
-    front = licence_front(record) | {"library_name": library, "tags": [library, "mrs", record["trainer"]]}
-    return render_card(TEMPLATE, front | base_front(record, adapter) | dataset_front(data), values)
+    return run_card(TEMPLATE, record, repo_id, adapter, values, {"tags": [record["trainer"]]})
+
+
+def run_card(
+    template: str,
+    record: Record,
+    repo_id: str | None,
+    adapter: bool,
+    values: dict[str, str],
+    front: Record,
+    validation: str = "",
+    shown: Iterable[str] = SHOWN,
+) -> str:
+    """A family's card: its template with its own values and those that all cards have.
+
+    Args:
+        values: of the template, with the `title` before the model has a name on the hub; they replace shared ones.
+        front: of the YAML; `tags` come after those of the library.
+        validation: languages that chose the checkpoint.
+        shown: options for the table of settings, if they have an effect.
+    """
+    data, library = record["data"], "peft" if adapter else "transformers"
+    own = {"library_name": library, **front, "tags": [library, "mrs", *front["tags"]]}
+    shared = {
+        "base_model": base_model(record, "a small model that was built for it"),
+        "data": data_of(data),
+        "steps": steps_of(record, validation),
+        **shared_values(record, repo_id, adapter, shown),
+    }
+    every = licence_front(record) | own | base_front(record, adapter) | dataset_front(data)
+    return render_card(template, every, shared | values | {"title": (repo_id or values["title"]).rpartition("/")[2]})
 
 
 def shared_values(
@@ -69,7 +92,7 @@ def shared_values(
         "environment": _environment(record),
         "sizes": sizes(record, adapter),
         "footprint": _footprint(record),
-        "licence": _licence(record),
+        "licence": licence_section(record),
         "contact": _contact(repo_id),
     }
 
@@ -181,7 +204,7 @@ def _data_terms(record: Record) -> str | None:
     return None if found in (None, *FREE, *NO_NAMES) else str(found)
 
 
-def _licence(record: Record) -> str:
+def licence_section(record: Record) -> str:
     """What is known about the licence, in words."""
     base, known, stated = hub_base(record), licence_of(record), record.get("base_license")
     if terms := _data_terms(record):

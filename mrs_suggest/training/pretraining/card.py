@@ -3,17 +3,9 @@
 from __future__ import annotations
 
 from mrs_datasets.texts.text_sources import languages_of
-from mrs_suggest.common.report.cards import markdown_table, render_card
+from mrs_suggest.common.report.cards import markdown_table
 from mrs_suggest.training.export.card import SHOWN as SHARED
-from mrs_suggest.training.export.card import (
-    Record,
-    base_front,
-    base_model,
-    data_of,
-    licence_front,
-    shared_values,
-    steps_of,
-)
+from mrs_suggest.training.export.card import Record, base_model, run_card
 
 TEMPLATE, SEQ2SEQ_TEMPLATE = "pretraining.md", "pretraining_seq2seq.md"
 SHOWN = (
@@ -47,9 +39,8 @@ def pretraining_card(record: Record, repo_id: str | None = None, adapter: bool =
     seq2seq = metrics.get("architecture") == "seq2seq"
     kind = "sequence-to-sequence model" if seq2seq else "encoder"
     values = {
-        "title": (repo_id or f"{kind.capitalize()}, {data['title']}").rpartition("/")[2],
+        "title": f"{kind.capitalize()}, {data['title']}",
         "base_model": base_model(record, f"a small untrained {kind}"),
-        "data": data_of(data),
         "objective": metrics["about"],
         "sources": markdown_table(
             ["language", "text", "for", "sentences"],
@@ -61,22 +52,19 @@ def pretraining_card(record: Record, repo_id: str | None = None, adapter: bool =
         "what_trained": _what_trained(record, adapter),
         "figures": _figures(metrics),
         "signature": "`\n\n`".join(value for name, value in metrics.items() if name.endswith("signature")),
-        "steps": steps_of(record),
-        **shared_values(record, repo_id, adapter, SEQ2SEQ_SHOWN if seq2seq else SHOWN),
     }
     if seq2seq:
         told = {name: PREDICTED[name] for name in metrics["objective"].split()}
         of = " ({})" if len(told) > 1 else ""
         values["predicted"] = " and ".join(what + of.format(name) for name, (what, _) in told.items())
         values["limits"] = " ".join(limit for _, limit in told.values() if limit)
-    library = "peft" if adapter else "transformers"
-    front = licence_front(record) | {
-        "library_name": library,
+    front = {
         "pipeline_tag": "text2text-generation" if seq2seq else "fill-mask",
         "language": sorted({code for name in data["rows"] for code in languages_of(name) or (name,)}),
-        "tags": [library, "mrs", record["trainer"], *metrics["objective"].split()],
+        "tags": [record["trainer"], *metrics["objective"].split()],
     }
-    return render_card(SEQ2SEQ_TEMPLATE if seq2seq else TEMPLATE, front | base_front(record, adapter), values)
+    template, shown = (SEQ2SEQ_TEMPLATE, SEQ2SEQ_SHOWN) if seq2seq else (TEMPLATE, SHOWN)
+    return run_card(template, record, repo_id, adapter, values, front, shown=shown)
 
 
 def _named(text: Record) -> str:

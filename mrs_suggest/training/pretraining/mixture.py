@@ -4,16 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.training.callbacks.keyed_rows import KeyedRows
 from mrs_suggest.training.options import require_one_of
+from mrs_suggest.training.pretraining.mlm import MaskedLanguageModelling, TranslationLanguageModelling
 from mrs_suggest.training.pretraining.objective import Batch, Collator, Objective, Pretrained
 from mrs_suggest.training.pretraining.options import PretrainingArguments
 from mrs_suggest.training.pretraining.rows import TokenRows
 from mrs_suggest.training.pretraining.texts import Splits, TextData
+from mrs_suggest.training.pretraining.xdae import Denoising
+from mrs_suggest.training.pretraining.xfnp import FutureNgrams
 
+OBJECTIVES: Mapping[str, Objective] = MappingProxyType(
+    {
+        "mlm": MaskedLanguageModelling(),
+        "tlm": TranslationLanguageModelling(),
+        "xdae": Denoising(),
+        "xfnp": FutureNgrams(),
+    }
+)
 WHICH = "which"  # in a batch: the number of its objective
 
 
@@ -23,7 +35,7 @@ class Part:
 
     Attributes:
         share: of the steps; those of a run add up to 1.
-        parts: the model that all objectives of the run share, and what this one needs beside it.
+        parts: the model that all objectives of the run share, and what this one needs in addition.
     """
 
     name: str
@@ -36,7 +48,7 @@ class Part:
         return data.pairs if self.objective.reads == "parallel" else data
 
 
-def require_sound_mixture(options: PretrainingArguments, objectives: Mapping[str, Objective]) -> None:
+def require_sound_mixture(options: PretrainingArguments) -> None:
     """Refuse objectives that cannot share a run, impossible shares, and text that no objective reads.
 
     Raises:
@@ -44,17 +56,17 @@ def require_sound_mixture(options: PretrainingArguments, objectives: Mapping[str
     """
     names = options.objective
     if not names:
-        raise InputError(f"--objective: expected one or more of {', '.join(objectives)}, found none.")
+        raise InputError(f"--objective: expected one or more of {', '.join(OBJECTIVES)}, found none.")
     for name in names:
-        require_one_of("objective", name, tuple(objectives))
+        require_one_of("objective", name, tuple(OBJECTIVES))
     together = f"--objective {' '.join(names)}"
     if len(set(names)) < len(names):
         raise InputError(f"{together}: an objective stands there twice; --shares says how often a step is of each.")
     first = names[0]
     for name in names[1:]:
-        if objectives[name].trains != objectives[first].trains:
+        if OBJECTIVES[name].trains != OBJECTIVES[first].trains:
             raise InputError(
-                f"{together}: {first} trains {objectives[first].trains}, and {name} {objectives[name].trains}; a "
+                f"{together}: {first} trains {OBJECTIVES[first].trains}, and {name} {OBJECTIVES[name].trains}; a "
                 "run has one model, so choose objectives of one kind."
             )
     if options.shares and len(options.shares) != len(names):
@@ -62,7 +74,7 @@ def require_sound_mixture(options: PretrainingArguments, objectives: Mapping[str
     for share in options.shares:
         if not 0 < share < float("inf"):  # refuses NaN too
             raise InputError(f"--shares: expected numbers above 0, found {share:g}; leave such an objective out.")
-    _require_read(options, {objectives[name].reads for name in names})
+    _require_read(options, {OBJECTIVES[name].reads for name in names})
 
 
 def _require_read(options: PretrainingArguments, reads: set[str]) -> None:
@@ -94,11 +106,11 @@ def shares_of(options: PretrainingArguments) -> list[float]:
     return [share / sum(shares) for share in shares]
 
 
-def mixture(options: PretrainingArguments, objectives: Mapping[str, Objective], parts: Pretrained) -> tuple[Part, ...]:
+def mixture(options: PretrainingArguments, parts: Pretrained) -> tuple[Part, ...]:
     """The objectives of a run, around the model that the first of them built."""
     found = []
     for number, (name, share) in enumerate(zip(options.objective, shares_of(options), strict=True)):
-        objective = objectives[name]
+        objective = OBJECTIVES[name]
         found.append(Part(name, share, objective, objective.joined(parts, options) if number else parts))
     return tuple(found)
 

@@ -1,4 +1,4 @@
-"""Masked language modelling of an encoder (XGLUE, section 3.1; XCOPA, section 4.4)."""
+"""Masked language modelling of an encoder (XGLUE, section 3.1; XCOPA, section 4.4), and that of translations (3.2)."""
 
 from __future__ import annotations
 
@@ -19,19 +19,13 @@ from mrs_suggest.common.errors import InputError
 from mrs_suggest.evaluation.language_data import EVALUATION_SEED
 from mrs_suggest.models.checkpoint_loading import load_fast_tokenizer
 from mrs_suggest.models.generation.padding import IGNORED
-from mrs_suggest.models.pretraining.masked_lm import (
-    HeadAt,
-    freeze_encoder,
-    load_masked_lm,
-    masked_loss,
-    token_losses,
-)
+from mrs_suggest.models.pretraining.masked_lm import HeadAt, freeze_encoder, load_masked_lm, masked_loss, token_losses
 from mrs_suggest.models.pretraining.masking import SHARE, MaskingCollator, Vocabulary, vocabulary_of
 from mrs_suggest.models.retrieval.tiny import build_tiny
 from mrs_suggest.training.options import TINY, trains_lora
 from mrs_suggest.training.pretraining.objective import Objective, Pretrained
 from mrs_suggest.training.pretraining.options import PretrainingArguments
-from mrs_suggest.training.pretraining.rows import Encoded, encode
+from mrs_suggest.training.pretraining.rows import Encoded, encode, encode_pairs
 from mrs_suggest.training.pretraining.texts import TextData
 
 if TYPE_CHECKING:
@@ -107,6 +101,19 @@ class MaskedLanguageModelling(Objective):
         return signature(
             "masked_perplexity", avg="token", log="natural", masked=SHARE, seed=EVALUATION_SEED, rows=rows, tok=tokens
         )
+
+
+class TranslationLanguageModelling(MaskedLanguageModelling):
+    """Hides 15 % of the tokens of two translations in one row; both are there to predict them from."""
+
+    about = "translation language modelling (Conneau and Lample 2019, section 3.4; XGLUE, section 3.2)"
+    reads = "parallel"
+    packs = False
+
+    def encode(
+        self, sentences: Sequence[Any], parts: Pretrained, options: PretrainingArguments, pack: bool, where: str
+    ) -> Encoded:
+        return encode_pairs(sentences, parts.tokenizer, options.max_tokens, where)
 
 
 def _collator(parts: Pretrained, share: float, whole_words: bool, seed: int) -> MaskingCollator:

@@ -1,4 +1,4 @@
-"""What an objective of pretraining defines; `objectives.py` has the table of them."""
+"""The interface of an objective of pretraining; `mixture.py` has the table of them."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class Objective(ABC):
         """
 
     def joined(self, parts: Pretrained, options: PretrainingArguments) -> Pretrained:
-        """Another objective's model, with what this one needs beside it; called anew for training and evaluation.
+        """Another objective's model, with what this one needs in addition; called anew for training and evaluation.
 
         Raises:
             InputError: the model does not suit the objective.
@@ -84,7 +84,7 @@ class Objective(ABC):
         """Rows of ids; of an objective that reads translations, `sentences` are pairs."""
 
     def shared(self, language: str, parts: Pretrained, where: str) -> Record:
-        """What each row of a language (or of translations between two) has beside its ids."""
+        """What each row of a language (or of translations between two) has in addition to its ids."""
         return {}
 
     @abstractmethod

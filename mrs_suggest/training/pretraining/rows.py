@@ -71,7 +71,7 @@ def encode(
 
     Args:
         pack: fill the rows: sentences follow each other in their order, with the separator between them (as RoBERTa's
-            FULL-SENTENCES, Liu et al. 2019, section 4.2); one that no row could hold goes on in the next. Else a row
+            FULL-SENTENCES, Liu et al. 2019, section 4.2); one that no row could hold continues in the next. Else a row
             is a sentence, and its end is cut off.
         language: for the error.
         framed: put the tokenizer's special tokens around each row.
@@ -117,7 +117,7 @@ def encode_pairs(
     begin, between, end = pair_frame(tokenizer)
     room = most - len(begin) - len(between) - len(end)
     if room < 2:
-        raise InputError(f"--max_tokens {most}: leaves no room for two texts beside the special tokens; raise it.")
+        raise InputError(f"--max_tokens {most}: leaves no room for two texts next to the special tokens; raise it.")
     special = set(tokenizer.all_special_ids)
     rows: list[list[int]] = []
     cut = unknown = tokens = 0

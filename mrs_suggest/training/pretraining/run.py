@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING
 
 from mrs_suggest.training.export.card import Record
 from mrs_suggest.training.pretraining import FAMILY
-from mrs_suggest.training.pretraining.mixture import mixture, require_sound_mixture
+from mrs_suggest.training.pretraining.mixture import OBJECTIVES, mixture, require_sound_mixture
 from mrs_suggest.training.pretraining.objective import Pretrained
-from mrs_suggest.training.pretraining.objectives import OBJECTIVES
 from mrs_suggest.training.pretraining.options import (
     METRICS,
     STEPS,
@@ -42,7 +41,7 @@ def run(options: PretrainingArguments, training: PretrainingTrainingArguments) -
     Raises:
         InputError: the options, the text or the folder cannot be used; the run diverged; the memory ran out.
     """
-    require_sound_mixture(options, OBJECTIVES)
+    require_sound_mixture(options)
     options = resolved(sound_pretraining(options, training))
     with Run(
         FAMILY, options, training, steps=STEPS, lower_is_better=METRICS,
@@ -51,7 +50,7 @@ def run(options: PretrainingArguments, training: PretrainingTrainingArguments) -
         data = run.load(lambda: load_texts(options, training))
         run.begin(data.facts(), RESUME_KEYS)
         parts = run.build(lambda: OBJECTIVES[options.objective[0]].build(options, training, data))
-        trainer = make_trainer(mixture(options, OBJECTIVES, parts), options, training, data)
+        trainer = make_trainer(mixture(options, parts), options, training, data)
         if options.estimate:
             run.estimate(trainer, parts.model)
             return None
@@ -81,7 +80,7 @@ def _held_out_figures(
     options: PretrainingArguments, training: TrainingArguments, data: TextData, parts: Pretrained
 ) -> Record:
     """Perplexity on validation (with the weights kept) and on test, of each objective."""
-    objectives = mixture(options, OBJECTIVES, parts)
+    objectives = mixture(options, parts)
     found: Record = {**parts.notes, "objective": " ".join(options.objective)}
     found["about"] = " and ".join(part.objective.about for part in objectives)
     for number, part in enumerate(objectives):

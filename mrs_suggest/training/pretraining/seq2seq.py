@@ -1,4 +1,4 @@
-"""What the objectives of sequence-to-sequence models share: where they start, their rows, how they are measured."""
+"""Common parts of the seq2seq objectives: where they start, their rows, how they are measured."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Seq2SeqState:
-    """What a seq2seq objective needs to know of its checkpoint.
+    """The facts about a checkpoint that a seq2seq objective needs.
 
     Attributes:
-        row: how it is told the language.
+        row: how the input names the language.
         frame: the special tokens around its texts, the same for all languages but for the language's own.
         filled: tokens of the rows that sentences fill; 0: each row is a sentence.
     """
@@ -121,7 +121,7 @@ class Seq2SeqObjective(Objective):
         return encode(sentences, parts.tokenizer, room, pack, where, framed=False)
 
     def shared(self, language: str, parts: Pretrained, where: str) -> Record:
-        """`language`, the id of the language's token (of the start token, where the checkpoint has none)."""
+        """`language`, the id of the language's token (of the start token, if the checkpoint does not have one)."""
         _, number = TokenFrame.of(parts.state.row, language, parts.model.config, parts.tokenizer)
         return {"language": number}
 
@@ -140,5 +140,5 @@ def tokens_of(parts: Pretrained) -> str:
 
 
 def separators(tokenizer: PreTrainedTokenizerFast) -> tuple[int, ...]:
-    """What stands between the sentences of a packed row."""
+    """The tokens between the sentences of a packed row."""
     return () if tokenizer.sep_token_id is None else (int(tokenizer.sep_token_id),)

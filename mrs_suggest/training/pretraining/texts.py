@@ -102,7 +102,7 @@ def read_texts(
             and those that are held out.
 
     Raises:
-        InputError: a source cannot be read, has no text, or a validated language has none.
+        InputError: a source cannot be read, has no text, or a validated language lacks it.
     """
     sources: list[Record] = []
     reading = Reading(column, pair_columns, stream)

@@ -2,21 +2,9 @@
 
 from __future__ import annotations
 
-from rich.table import Table
-
-from mrs_suggest.common.report.cards import markdown_table, render_card
-from mrs_suggest.common.report.console import make_console
-from mrs_suggest.training.export.card import (
-    SHOWN,
-    Record,
-    base_front,
-    base_model,
-    data_of,
-    dataset_front,
-    licence_front,
-    shared_values,
-    steps_of,
-)
+from mrs_suggest.common.report.cards import markdown_table
+from mrs_suggest.common.report.console import print_table
+from mrs_suggest.training.export.card import SHOWN, Record, licence_section, run_card
 
 TEMPLATE = "staple.md"
 OF_PARALLEL = ("parallel_mode", "parallel_share")
@@ -36,14 +24,12 @@ DRAWN = {
 
 def staple_card(record: Record, repo_id: str | None = None, adapter: bool = False) -> str:
     """README.md of a generator of STAPLE; see `mrs_suggest.training.export.card.model_card`."""
-    data, plan = record["data"], record["plan"]
+    plan = record["plan"]
     languages = list(dict.fromkeys([*plan["train"], *plan["validation"], *plan["test"]]))
     english = plan["direction"] == "to_english"
     reversed_order = record["arguments"]["right_to_left"]
     values = {
-        "title": (repo_id or f"STAPLE {' '.join(languages)}, {data['title']}").rpartition("/")[2],
-        "base_model": base_model(record, "a small model that was built for it"),
-        "data": data_of(data),
+        "title": f"STAPLE {' '.join(languages)}, {record['data']['title']}",
         "direction": f"{' '.join(languages)} to English" if english else f"English to {' '.join(languages)}",
         "drawn": drawn_of(plan),
         "order": (
@@ -55,19 +41,12 @@ def staple_card(record: Record, repo_id: str | None = None, adapter: bool = Fals
         "figures": _tables(record),
         "language": languages[0],
         "example": "the translation to read" if english else "is my explanation clear?",
-        "steps": steps_of(record, " ".join(plan["validation"])),
-        **shared_values(record, repo_id, adapter, SETTINGS if plan["parallel"] else SETTINGS[: -len(OF_PARALLEL)]),
     }
     if plan["parallel"]:
-        values["licence"] += " The terms of the general translations apply too."
-    library = "peft" if adapter else "transformers"
-    front = licence_front(record) | {
-        "library_name": library,
-        "language": ["en", *languages],
-        "pipeline_tag": "translation",
-        "tags": [library, "mrs", "staple", "translation"],
-    }
-    return render_card(TEMPLATE, front | base_front(record, adapter) | dataset_front(data), values)
+        values["licence"] = f"{licence_section(record)} The terms of the general translations apply too."
+    front = {"language": ["en", *languages], "pipeline_tag": "translation", "tags": ["staple", "translation"]}
+    shown = SETTINGS if plan["parallel"] else SETTINGS[: -len(OF_PARALLEL)]
+    return run_card(TEMPLATE, record, repo_id, adapter, values, front, " ".join(plan["validation"]), shown)
 
 
 def drawn_of(plan: Record) -> str:
@@ -80,14 +59,9 @@ def drawn_of(plan: Record) -> str:
 def print_scores(record: Record) -> None:
     """Print the figures of a run: a row for each track and system."""
     header, rows = _rows(record)
-    if not rows:
-        return
-    table = Table(title=f"weighted F1 on test of the {record['metrics']['nbest']} best translations (95 % interval)")
-    for number, name in enumerate(header):
-        table.add_column(name, justify="right" if number > 1 else "left")
-    for row in rows:
-        table.add_row(*row)
-    make_console().print(table)
+    if rows:
+        title = f"weighted F1 on test of the {record['metrics']['nbest']} best translations (95 % interval)"
+        print_table(title, header, rows, left=2)
 
 
 def _tables(record: Record) -> str:

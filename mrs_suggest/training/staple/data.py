@@ -27,7 +27,7 @@ COLUMNS = ("id", "prompt", "reference", "translations")
 
 @dataclass(frozen=True)
 class StapleData:
-    """What a run trains on, what chooses its checkpoint, and what it is tested on.
+    """The data that a run trains on, chooses its checkpoint by, and is tested on.
 
     Attributes:
         train, validation, test: language -> prompts, with the columns `COLUMNS`; a test split without accepted

@@ -60,7 +60,7 @@ def pairs_of(prompts: Dataset, draw: str, number: int | None, direction: str) ->
 
 
 def fixed(pairs: Dataset) -> Pairs:
-    """Pairs that are rows of their own."""
+    """Pairs that are separate rows."""
     return Pairs(pairs, np.ones(len(pairs), np.int64), np.ones(len(pairs)))
 
 

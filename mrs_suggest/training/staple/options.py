@@ -50,7 +50,7 @@ class StapleArguments:
     parallel: list[str] = field(
         default_factory=list,
         metadata={
-            "help": "staple: LANG-LANG=SOURCE ..., general translations beside the task's, such as en-pt=pairs.tsv "
+            "help": "staple: LANG-LANG=SOURCE ..., general translations added to the task's, such as en-pt=pairs.tsv "
             "(two columns) or en-pt=tatoeba.en,tatoeba.pt (line by line); also a Parquet file, a folder or a data set"
         },
     )

@@ -24,15 +24,7 @@ from mrs_suggest.training.sampling import require_alpha
 from mrs_suggest.training.staple import FAMILY
 from mrs_suggest.training.staple.card import print_scores
 from mrs_suggest.training.staple.data import ENGLISH, load_staple_data
-from mrs_suggest.training.staple.options import (
-    COPIES,
-    DIRECTIONS,
-    DRAWS,
-    FIRST,
-    FROM_ENGLISH,
-    PARALLEL_MODES,
-    TOP,
-)
+from mrs_suggest.training.staple.options import COPIES, DIRECTIONS, DRAWS, FIRST, FROM_ENGLISH, PARALLEL_MODES, TOP
 from mrs_suggest.training.staple.training import answer_tests, make_staple_trainer
 from mrs_suggest.training.text_generation.tasks import PREDICTIONS
 
@@ -47,7 +39,7 @@ RESUME_KEYS = (
 
 
 def run(options: GenerationArguments, training: GenerationTrainingArguments) -> Record | None:
-    """Train a generator of translations, and score its n best beside the given automatic translation.
+    """Train a generator of translations, and score its n best next to the given automatic translation.
 
     Returns:
         The record; None where nothing is written: of an estimate, and in a process that is not the first.
@@ -145,7 +137,7 @@ def _require_sound_parallel(options: GenerationArguments) -> None:
 
 
 def _require_same_order(options: GenerationArguments) -> None:
-    """Refuse to go on from a generator of ours that writes in the other order."""
+    """Refuse to start from one of our generators that writes in the other order."""
     base = options.model_name_or_path
     path = None if base in FROM_SCRATCH else checkpoint_file(base, GENERATOR, options.model_revision)
     try:

@@ -44,7 +44,7 @@ SCORED = 8
 
 
 class Answer(NamedTuple):
-    """What a model makes of a prompt.
+    """A model's answer to a prompt.
 
     Attributes:
         texts: its n best translations, best first; none of a model that writes English.
@@ -121,7 +121,7 @@ def make_staple_trainer(
 
 
 def answer(generator: Generator, language: str, nbest: int, rows: Sequence[Record]) -> list[Answer]:
-    """What a model makes of prompts; `nbest` translations of each."""
+    """A model's answers to prompts; `nbest` translations of each."""
     if not rows:
         return []
     texts = write_translations(generator, [row["prompt"] for row in rows], language, nbest)
@@ -161,7 +161,7 @@ def expected_losses(generator: Generator, rows: Sequence[Record], language: str)
 
 @dataclass(frozen=True)
 class Tested:
-    """What was written for the test splits, and how it scores.
+    """The translations of the test splits, and their scores.
 
     Attributes:
         texts: language -> prompt id -> translations.

@@ -2,21 +2,9 @@
 
 from __future__ import annotations
 
-from rich.table import Table
-
-from mrs_suggest.common.report.cards import markdown_table, render_card
-from mrs_suggest.common.report.console import make_console
-from mrs_suggest.training.export.card import (
-    SHOWN,
-    Record,
-    base_front,
-    base_model,
-    data_of,
-    dataset_front,
-    licence_front,
-    shared_values,
-    steps_of,
-)
+from mrs_suggest.common.report.cards import markdown_table
+from mrs_suggest.common.report.console import print_table
+from mrs_suggest.training.export.card import SHOWN, Record, run_card
 
 TEMPLATE = "text_generation.md"
 SETTINGS = (
@@ -32,13 +20,11 @@ NOT_ZERO_SHOT = (
 
 def task_card(record: Record, repo_id: str | None = None, adapter: bool = False) -> str:
     """README.md of a generator of a task; see `mrs_suggest.training.export.card.model_card`."""
-    data, plan = record["data"], record["plan"]
+    plan = record["plan"]
     foreign = set(plan["test"]) - set(plan["train"])
     values = {
-        "title": (repo_id or f"{plan['task']}, {data['title']}").rpartition("/")[2],
+        "title": f"{plan['task']}, {record['data']['title']}",
         "task": f"{plan['title']} ({plan['task']})",
-        "base_model": base_model(record, "a small model that was built for it"),
-        "data": data_of(data),
         "trained_on": " ".join(plan["train"]),
         "zero_shot": "" if not foreign else ZERO_SHOT if plan["zero_shot"] else NOT_ZERO_SHOT,
         "figures": markdown_table(*_rows(record)),
@@ -46,27 +32,15 @@ def task_card(record: Record, repo_id: str | None = None, adapter: bool = False)
         "lead_words": str(record["metrics"]["lead_words"]),
         "signature": next(iter(record["metrics"]["signatures"].values()), "none"),
         "language": plan["test"][0],
-        "steps": steps_of(record, " ".join(plan["validation"])),
-        **shared_values(record, repo_id, adapter, SETTINGS),
     }
-    library = "peft" if adapter else "transformers"
-    front = licence_front(record) | {
-        "library_name": library,
-        "language": sorted({*plan["train"], *plan["test"]}),
-        "tags": [library, "mrs", "xglue", plan["task"].lower()],
-    }
-    return render_card(TEMPLATE, front | base_front(record, adapter) | dataset_front(data), values)
+    front = {"language": sorted({*plan["train"], *plan["test"]}), "tags": ["xglue", plan["task"].lower()]}
+    return run_card(TEMPLATE, record, repo_id, adapter, values, front, " ".join(plan["validation"]), SETTINGS)
 
 
 def print_scores(record: Record) -> None:
     """Print the figures of a run: a row for each language."""
     header, rows = _rows(record)
-    table = Table(title=f"{record['plan']['task']}: BLEU-4 on test (95 % interval)")
-    for number, name in enumerate(header):
-        table.add_column(name, justify="right" if number else "left")
-    for row in rows:
-        table.add_row(*row)
-    make_console().print(table)
+    print_table(f"{record['plan']['task']}: BLEU-4 on test (95 % interval)", header, rows)
 
 
 def _rows(record: Record) -> tuple[list[str], list[list[str]]]:

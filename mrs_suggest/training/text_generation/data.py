@@ -27,7 +27,7 @@ Files = Mapping[str, Path]  # language -> own file
 
 @dataclass(frozen=True)
 class TextData:
-    """What a run trains on, what chooses its checkpoint, and what it is tested on.
+    """The data that a run trains on, chooses its checkpoint by, and is tested on.
 
     Attributes:
         train, validation, test: language -> columns `message` (the source) and `reply` (the target; null in a test

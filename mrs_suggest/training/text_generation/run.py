@@ -33,7 +33,7 @@ RESUME_KEYS = (
 
 
 def run(options: GenerationArguments, training: GenerationTrainingArguments) -> Record | None:
-    """Train a generator of another task than replies, and score it beside the beginning of the source.
+    """Train a generator of another task than replies, and score it next to the beginning of the source.
 
     Returns:
         The record; None where nothing is written: of an estimate, and in a process that is not the first.

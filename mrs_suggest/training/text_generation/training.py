@@ -74,7 +74,7 @@ def write_texts(generator: Generator, sources: Sequence[str], language: str) -> 
 
 @dataclass(frozen=True)
 class Tested:
-    """What was written for the test splits, and how it scores.
+    """The texts for the test splits, and their scores.
 
     Attributes:
         texts: language -> a text for each row.

@@ -4,22 +4,10 @@ from __future__ import annotations
 
 from string import Template
 
-from rich.table import Table
-
 from mrs_metrics.xglue_tasks import TASKS
-from mrs_suggest.common.report.cards import markdown_table, read_template, render_card
-from mrs_suggest.common.report.console import make_console
-from mrs_suggest.training.export.card import (
-    SHOWN,
-    Record,
-    base_front,
-    base_model,
-    data_of,
-    dataset_front,
-    licence_front,
-    shared_values,
-    steps_of,
-)
+from mrs_suggest.common.report.cards import markdown_table, read_template
+from mrs_suggest.common.report.console import print_table
+from mrs_suggest.training.export.card import SHOWN, Record, base_model, run_card
 
 TEMPLATE = "understanding.md"
 SETTINGS = ("mode", "max_tokens", "window_overlap", "sampling_alpha", *SHOWN, "num_train_epochs")
@@ -49,21 +37,16 @@ def understanding_card(record: Record, repo_id: str | None = None, adapter: bool
     names["input"] = INPUTS.get(kind, PAIR)
     usage = Template(read_template(f"use_understanding_{way}.md")).substitute(names)
     values = {
-        "title": (repo_id or f"{record['trainer']}, {' '.join(tasks)}").rpartition("/")[2],
+        "title": f"{record['trainer']}, {' '.join(tasks)}",
         "base_model": base_model(record, "a small BERT that was built for it"),
-        "data": data_of(data),
         "setup": _setup(plan),
         "figures": _figures(record),
-        "steps": steps_of(record, _languages(plan["validation"])),
         "usage": usage,
         "terms": TERMS if data.get("reader") == "xglue" else "",
-        **shared_values(record, repo_id, adapter, SETTINGS),
     }
-    library = "peft" if adapter else "transformers"
     pipeline = {} if kind == SEVERAL else {"pipeline_tag": PIPELINES.get(kind, "text-classification")}
-    tags = [library, "mrs", "xglue", *(task.lower() for task in tasks)]
-    front = licence_front(record) | {"library_name": library, "tags": tags, **pipeline}
-    return render_card(TEMPLATE, front | base_front(record, adapter) | dataset_front(data), values)
+    front = {"tags": ["xglue", *(task.lower() for task in tasks)], **pipeline}
+    return run_card(TEMPLATE, record, repo_id, adapter, values, front, _languages(plan["validation"]), SETTINGS)
 
 
 def print_scores(record: Record) -> None:
@@ -71,19 +54,18 @@ def print_scores(record: Record) -> None:
     tasks: Record = record["metrics"]["tasks"]
     codes = list(dict.fromkeys(code for of in tasks.values() for code in of))
     zero_shot = record["plan"]["zero_shot"]
-    table = Table(title="XGLUE scores on test x 100 (* seen in training or in the choice of the checkpoint)")
-    for column in ("", *codes, "AVG"):
-        table.add_column(column, justify="right" if column else "left")
+    rows = []
     for name, of in tasks.items():
         cells = [
             f"{100 * of[code]['score']:.1f}{'' if code in zero_shot[name] else '*'}" if code in of else ""
             for code in codes
         ]
-        table.add_row(name, *cells, f"{100 * record['metrics']['averages']['tasks'][name]:.1f}")
+        rows.append([name, *cells, f"{100 * record['metrics']['averages']['tasks'][name]:.1f}"])
     if len(tasks) > 1:
-        table.add_row("AVG-U", *[""] * len(codes), f"{100 * record['metrics']['averages']['understanding']:.1f}")
+        rows.append(["AVG-U", *[""] * len(codes), f"{100 * record['metrics']['averages']['understanding']:.1f}"])
     if tasks:
-        make_console().print(table)
+        title = "XGLUE scores on test x 100 (* seen in training or in the choice of the checkpoint)"
+        print_table(title, ["", *codes, "AVG"], rows)
     for name, hidden in record["metrics"]["hidden"].items():
         print(f"{name}: the answers in {' '.join(hidden)} are hidden; there are predictions, and no figures.")
 

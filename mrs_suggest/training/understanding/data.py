@@ -14,7 +14,7 @@ from datasets import Dataset
 from mrs_datasets.prepared.prepared import PreparedData, open_prepared
 from mrs_datasets.tasks.task_files import read_task_file
 from mrs_metrics.xglue_statistics import query_starts
-from mrs_metrics.xglue_tasks import NO_TAG, require_label
+from mrs_metrics.xglue_tasks import require_label
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.common.io.files import content_hash
 from mrs_suggest.common.metric_errors import metric_errors
@@ -70,7 +70,7 @@ Parts = dict[str, dict[str, Part]]  # task -> language -> examples
 
 @dataclass(frozen=True)
 class UnderstandingData:
-    """What a run trains on, what chooses its checkpoint, and what it is tested on.
+    """The data that a run trains on, chooses its checkpoint by, and is tested on.
 
     Attributes:
         origin: ids of the data, and their revisions or content hashes.
@@ -323,8 +323,3 @@ def _check_row(part: Part, number: int, at: str) -> None:
     for text, start in answers:
         if start < 0 or context[start : start + len(text)] != text:
             raise InputError(f"{at}: the context has no {text!r:.40} at character {start}; prepare the data again.")
-
-
-def labelled(tag: str) -> bool:
-    """Whether a tag is learned: UD's mark of a token of several words is none."""
-    return tag != NO_TAG

@@ -1,4 +1,4 @@
-"""Figures of a run by `mrs_metrics.xglue`, and predictions in the files of a submission."""
+"""Examples to rows of token ids, a model's outputs to predictions, and these to figures and files of a submission."""
 
 from __future__ import annotations
 
@@ -7,14 +7,63 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from mrs_metrics.xglue import XglueScores, aggregate, average_scores, score_interval, score_task
+from mrs_metrics.xglue_tasks import NO_TAG
 from mrs_suggest.common.io.files import atomic_write
 from mrs_suggest.common.metric_errors import metric_errors
-from mrs_suggest.models.understanding.text_rows import ANSWER, PAGE, TAGS
+from mrs_suggest.models.generation.padding import IGNORED
+from mrs_suggest.models.understanding.span_rows import Asked, read_answers, span_rows
+from mrs_suggest.models.understanding.tag_rows import read_tags, tag_rows
+from mrs_suggest.models.understanding.text_rows import ANSWER, PAGE, TAGS, Row, Said, pair_rows
+from mrs_suggest.models.understanding.understanding_start import Head, UnderstandingParts
+from mrs_suggest.suggest.ranking.choice import softmax
 from mrs_suggest.training.export.card import Record
 from mrs_suggest.training.understanding.data import Part, Parts
 
 Predictions = dict[str, dict[str, list[Any]]]  # task -> language -> of each example
+DIGITS = 6  # of a page's predicted relevance, in files and figures
+
+
+def rows_of(part: Part, parts: UnderstandingParts, overlap: int) -> list[Row]:
+    """The rows that the model reads of a split, with the right answers where they are known."""
+    task, head, gold = part.task, parts.heads[part.task.name], part.gold
+    numbers = {label: number for number, label in enumerate(head.labels)}
+    if task.kind == TAGS:
+        words = part.columns[task.first[0]]
+        known = gold if gold is not None else [[None] * len(one) for one in words]
+        # UD's mark of a token of several words is not learned.
+        tags = [[numbers[tag] if tag is not None and tag != NO_TAG else IGNORED for tag in one] for one in known]
+        return tag_rows(parts.tokenizer, words, tags, parts.max_tokens, overlap)
+    if task.kind == ANSWER:
+        return span_rows(parts.tokenizer, asked_of(part), parts.max_tokens, overlap)
+    pairs = [(part.text(number, task.first), part.text(number, task.second)) for number in range(len(part))]
+    labels = [numbers[label] for label in gold] if gold is not None else [None] * len(part)
+    return pair_rows(parts.tokenizer, pairs, labels, parts.max_tokens)
+
+
+def asked_of(part: Part) -> list[Asked]:
+    """Questions with the first of their right answers."""
+    found = []
+    for number in range(len(part)):
+        question, text = part.text(number, part.task.first), part.columns["context"][number]
+        own = (part.gold[number] or [None])[0] if part.gold is not None else None
+        span = (own["start"], own["start"] + len(own["text"])) if own else None
+        found.append(Asked(question, text, span))
+    return found
+
+
+def predictions_of(part: Part, head: Head, rows: Sequence[Row], said: Sequence[Said]) -> list[Any]:
+    """As the scorer takes them: tags, a label, an answer, or of a page the mean of its grades, by their probability."""
+    if part.task.kind == TAGS:
+        return read_tags(rows, said, part.columns[part.task.first[0]], head.labels, part.task.rest)
+    if part.task.kind == ANSWER:
+        return read_answers(rows, said, asked_of(part))
+    if part.task.kind == PAGE:
+        grades = np.asarray([float(label) for label in head.labels])
+        return [round(float(softmax(one.scores, 1.0) @ grades), DIGITS) for one in said]
+    return [head.labels[int(one.scores.argmax())] for one in said]
 
 
 def scored(part: Part, predictions: Sequence[Any]) -> XglueScores:

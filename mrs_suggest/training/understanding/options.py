@@ -32,11 +32,7 @@ WITHOUT_EFFECT = {
 class UnderstandingArguments(LoraArguments):
     """Tasks, languages, data and model. Defaults are XGLUE's (sections 6.1 and 6.3) unless they say `ours`."""
 
-    advanced: ClassVar[tuple[str, ...]] = (
-        "length_window",
-        "window_overlap",
-        "vocabulary",
-    )
+    advanced: ClassVar[tuple[str, ...]] = ("length_window", "window_overlap", "vocabulary")
     data: str = field(
         default="",
         metadata={"help": "the folder that `mrs data prepare xglue` wrote, or a hub id (also ORG/NAME@REVISION)"},
@@ -44,7 +40,7 @@ class UnderstandingArguments(LoraArguments):
     mode: str = field(
         default=PIVOT,
         metadata={"help": "pivot: train on one language (6.3.1); multilanguage: on several (6.3.2); multitask: on "
-                          "several tasks at once, one encoder with a head each (6.3.3)"},
+                          "several tasks together, one encoder with a head each (6.3.3)"},
     )  # fmt: skip
     task: str | None = field(
         default=None, metadata={"help": f"{', '.join(name.lower() for name in UNDERSTANDING_TASKS)}"}
@@ -55,7 +51,7 @@ class UnderstandingArguments(LoraArguments):
     pivot: str = field(default="en", metadata={"help": "the language of training (paper: en)"})
     train: list[str] = field(
         default_factory=list,
-        metadata={"help": "LANG=FILE_OR_FOLDER ...: training data beside those of --data, Parquet or JSON lines with "
+        metadata={"help": "LANG=FILE_OR_FOLDER ...: training data added to those of --data, Parquet or JSON lines with "
                           "the task's columns, or a prepared folder with its config"},
     )  # fmt: skip
     languages: list[str] = field(

@@ -21,7 +21,13 @@ from mrs_suggest.training.run import Run, lower_batch_size
 from mrs_suggest.training.understanding import FAMILY
 from mrs_suggest.training.understanding.card import print_scores
 from mrs_suggest.training.understanding.data import UnderstandingData, load_understanding_data
-from mrs_suggest.training.understanding.figures import Predictions, figures_of, write_predictions
+from mrs_suggest.training.understanding.figures import (
+    Predictions,
+    figures_of,
+    predictions_of,
+    rows_of,
+    write_predictions,
+)
 from mrs_suggest.training.understanding.options import (
     MULTITASK,
     STEPS,
@@ -29,7 +35,6 @@ from mrs_suggest.training.understanding.options import (
     UnderstandingTrainingArguments,
     sound_understanding,
 )
-from mrs_suggest.training.understanding.reading import predictions_of, rows_of
 from mrs_suggest.training.understanding.training import collator_of, make_understanding_trainer
 
 if TYPE_CHECKING:

@@ -33,7 +33,7 @@ class Understanding:
 
     @property
     def task(self) -> Task:
-        """What the scorer knows of it."""
+        """The scorer's facts about it."""
         return TASKS[self.name]
 
     @property
@@ -43,7 +43,7 @@ class Understanding:
 
     @property
     def head(self) -> Head:
-        """What a model predicts."""
+        """The outputs of a model."""
         return Head(self.kind, self.task.labels)
 
     @property

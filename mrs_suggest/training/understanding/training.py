@@ -15,9 +15,8 @@ from mrs_suggest.training.callbacks.keyed_rows import KeyedRows
 from mrs_suggest.training.sampling import PairSampler
 from mrs_suggest.training.trainer import OurTrainer
 from mrs_suggest.training.understanding.data import Part, Parts, UnderstandingData, each
-from mrs_suggest.training.understanding.figures import Predictions, validation_figures
+from mrs_suggest.training.understanding.figures import Predictions, predictions_of, rows_of, validation_figures
 from mrs_suggest.training.understanding.options import MULTITASK, UnderstandingArguments
-from mrs_suggest.training.understanding.reading import predictions_of, rows_of
 
 if TYPE_CHECKING:
     from transformers import TrainingArguments

@@ -13,7 +13,7 @@ from mrs_suggest.evaluation.paper_results import paper_figure
 from mrs_suggest.reproduce.cells import States, all_cells
 from mrs_suggest.reproduce.report import write_report
 from mrs_suggest.reproduce.runner import prepare_data, run_cells
-from mrs_suggest.reproduce.table import at_scale, only_tables, parse_table, read_table, with_checkpoints
+from mrs_suggest.reproduce.table import at_scale, parse_table, read_table, with_checkpoints
 from tests.mrs_suggest.reproduce.conftest import Ready
 
 TABLE = """
@@ -164,22 +164,3 @@ def test_xglues_tables_have_every_printed_figure() -> None:
         "4": (of_tasks + 7, 0), "5": (240, 0), "6": (60, 0), "7": (64, 0), "8": (24, 0), "9": (12, 0), "10": (18, 0)
     }  # fmt: skip
     assert paper_figure("xglue/table_4/QG/xlmr/es") == 0.0
-
-
-def test_xglues_cells_have_what_they_are_made_of() -> None:
-    table = read_table(XGLUE, "xglue")
-    used = {
-        grid.place(*field).cell for grid in table.tables.values() for field in grid.fields()
-    } | {"unicoder-lc", "unicoder-xdae", "unicoder-xfnp", "noise-123", "noise-4", "noise-1234"}  # fmt: skip
-    assert used - {""} == set(table.cells), "no cell is for nothing"
-    for name, cell in table.cells.items():
-        assert (XGLUE.parent / cell.config).is_file(), name
-    main = only_tables(table, table.at("full").main)
-    assert {task for task in TASKS if f"{task.lower()}-xlmr" in main.cells} == set(TASKS)
-    assert len(main.cells) == 9 * 3 + 2 * 4 + 3
-    assert len(at_scale(main, "tiny").cells) == 9 * 2 + 2 * 3 + 3
-    tiny = only_tables(table, table.at("tiny").main)
-    more = {"xnli-xlmr-ml", "xnli-lc-ml", "ntg-xdae-ml", "ntg-xfnp-ml", "tasks-lc"}
-    assert set(tiny.cells) - set(main.cells) == more, "the other two modes"
-    assert table.cells["xnli-lc-sw"].needs_configs == ["xnli-sw"], "which generated data lack"
-    assert table.cells["ntg-xdae-fr"].data_names("full") == ["xglue", "training"]

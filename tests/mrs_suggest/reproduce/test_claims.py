@@ -97,7 +97,7 @@ def test_letters_best_figures_and_claims(done: Setup) -> None:
     assert (close.pooled.verdict, close.paper, better.pooled.verdict) == (HOLDS, None, FAILS)
 
 
-def test_the_page_has_them(done: Setup) -> None:
+def test_the_page_has_them_and_the_runs_without_the_folders_of_this_machine(done: Setup, tmp_path: Path) -> None:
     html, page, record = (path.read_text(encoding="utf-8") for path in write_report(done, {})[:3])
     assert "| good | **.7550**ᵃ ± .0071 | **.7550**ᵃ ± .0071 |" in page
     cell = "<b>.7550</b><sup>a</sup><small>± .0071</small><small class=below>.0331</small>"
@@ -105,6 +105,9 @@ def test_the_page_has_them(done: Setup) -> None:
     assert "| **holds** | −66\u00a0% [" in page
     assert "(n = 80, 2 seeds; .2625 and .7625)" in page
     assert "Same is close (close: at most 10 % apart; a tenth)" in page
+    assert "| [good/42](cells/good-42/run/run.json) | 42 | c0ffee | 5 | 9 | m, 2 cores | [picture]" in page
+    assert "`mrs train retrieval --config .../a.yaml --seed 42 --output_dir cells/good-42/run --overwrite true`" in page
+    assert str(tmp_path) not in page + html
     content = json.loads(record)
     assert content["printed"]["main"]["weighted"] in page
     assert content["printed"]["main"]["claims"] in page
@@ -116,13 +119,6 @@ def test_claims_of_one_column_and_without_the_papers_figures_leave_no_empty_colu
     every, alone = claims_grid(claims), claims_grid(claims[1:2])
     assert [row[3] == "" for row in every.rows] == [False, True, False], "it is the difference"
     assert (every.header[3:], alone.header[3:]) == (["by column", "in the paper's figures"], [])
-
-
-def test_runs_are_listed_without_the_folders_of_this_machine(done: Setup, tmp_path: Path) -> None:
-    html, page = (path.read_text(encoding="utf-8") for path in write_report(done, {})[:2])
-    assert "| [good/42](cells/good-42/run/run.json) | 42 | c0ffee | 5 | 9 | m, 2 cores | [picture]" in page
-    assert "`mrs train retrieval --config .../a.yaml --seed 42 --output_dir cells/good-42/run --overwrite true`" in page
-    assert str(tmp_path) not in page + html
 
 
 def test_what_cannot_be_compared_is_told(done: Setup) -> None:

@@ -7,9 +7,7 @@ from pathlib import Path
 import pytest
 
 from mrs_datasets.synthetic.grammar.surface import RULES
-from mrs_suggest.reproduce.cells import Setup, all_cells
-from mrs_suggest.reproduce.runner import prepare_data
-from mrs_suggest.reproduce.table import Table, at_scale, read_table
+from mrs_suggest.reproduce.table import Table, read_table
 from mrs_suggest.training.generation.remedies import RemedyArguments
 
 TABLES = Path(__file__).resolve().parents[3] / "trainers" / "configs" / "reproduce"
@@ -46,22 +44,3 @@ def test_no_cell_but_those_with_pairs_trains_on_pairs_of_other_languages(table: 
         if sources & set(RULES):
             assert name in ("multilingual", "unseen")
     assert table.cells["multilingual"].options["validation"] == ["en", *RULES]
-
-
-def test_every_seed_starts_from_its_own_pretraining(table: Table, tmp_path: Path) -> None:
-    cells = all_cells(table)
-    setup = Setup(table, tmp_path, TABLES.parent)
-    for name, cell in cells.items():
-        if cell.id != "pretrained":
-            assert cell.needs() == [f"pretrained/{cell.seed}"]
-            assert f"{tmp_path}/cells/pretrained-{cell.seed}/run" in cell.command(setup), name
-    assert len(all_cells(at_scale(table, "tiny"))) == len(table.cells)
-
-
-def test_the_world_is_generated_at_every_scale(table: Table, tmp_path: Path) -> None:
-    source = table.data["world"]
-    assert source.generated("full") == source.generated("tiny") == source.command
-    said: list[str] = []
-    setup = prepare_data(Setup(table, tmp_path, TABLES.parent), {}, ["world"], True, said.append)
-    assert setup.data == {"world": tmp_path / "data" / "world"}
-    assert said == [f"data world: mrs data prepare synthetic-chat --source synthetic --out {tmp_path}/data/world"]

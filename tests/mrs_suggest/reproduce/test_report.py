@@ -77,13 +77,10 @@ def test_what_is_missing_has_its_reason(ready: Ready) -> None:
     assert record["printed"]["percent"]["accuracy"].startswith("|  | ht | both | all |"), "no run at all: as it is"
 
 
-def test_a_tiny_table_says_so(ready: Ready) -> None:
+def test_a_tiny_table_and_another_model_are_named(ready: Ready, tmp_path: Path) -> None:
     page, record, _ = reported(ready, "teacher/42", scale="tiny")
     assert "**Tiny models" in page
     assert record["scale"] == "tiny"
-
-
-def test_another_model_is_named(ready: Ready, tmp_path: Path) -> None:
     model = tmp_path / "small"
     model.mkdir()
     (model / "config.json").write_text("{}")
@@ -106,7 +103,7 @@ def test_figures_in_percent_stand_above_the_papers(ready: Ready, tmp_path: Path)
     setup, cells = ready("adapted", "planned")
     setup = prepare_data(setup, {"texts": texts}, ["sample", "texts"], False, print)
     problems = run_cells(setup, cells, print)
-    assert problems == {"planned/42": "there is no configuration none.yaml yet"}
+    assert problems == {"planned/42": "the configuration none.yaml does not exist yet"}
     assert f"--text ht={texts}/T.txt " in (tmp_path / "calls.txt").read_text()
     page, record = (path.read_text(encoding="utf-8") for path in write_report(setup, problems)[1:3])
     assert "|  | ht | both | all |" in page
@@ -114,7 +111,7 @@ def test_figures_in_percent_stand_above_the_papers(ready: Ready, tmp_path: Path)
     assert "| _paper_ | 49.4 |  |  |" in page
     assert "| USE |  |  |  |" in page
     assert "- empty: adapted/42: its run has no full for et" in page
-    assert "- empty: planned/42: there is no configuration none.yaml yet" in page
+    assert "- empty: planned/42: the configuration none.yaml does not exist yet" in page
     assert "- empty: it has no checkpoint" in page
     figure = next(one for one in json.loads(record)["figures"] if (one["row"], one["column"]) == ("none", "ht"))
     assert (figure["mean"], figure["paper"]) == (0.5, 49.4)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-import shlex
 from importlib import import_module
 from pathlib import Path
 
@@ -112,23 +110,6 @@ def test_the_small_scale_is_of_retrieval_alone(tmp_path: Path) -> None:
     assert set(without) == {name for name in cells if name.startswith("generation-")}
     assert set(without.values()) == {"the scale small is of retrieval alone"}
     assert states.unavailable("generation-zero-shot/42") == "the scale small is of retrieval alone"
-
-
-@pytest.mark.parametrize(
-    ("name", "least"),
-    [("reproduce.md", 5), ("retrieval.md", 7), ("xcopa_tables.md", 4), ("xglue.md", 4), ("forgetting.md", 3)],
-)
-def test_the_page_names_tables_and_cells_that_there_are(repository: Path, name: str, least: int) -> None:
-    """`docs/retrieval.md` gives the command behind every table of figures."""
-    from mrs_suggest.cli.reproduce import make_parser
-
-    page = (repository / "docs" / name).read_text(encoding="utf-8")
-    commands = re.findall(r"(?:^\$ |`)mrs reproduce ([^`#]+?)(?=`|\s+#|\n)", page, re.MULTILINE)
-    assert len(commands) >= least
-    for command in commands:
-        options = make_parser().parse_args(shlex.split(command))
-        table = read_table(TABLES, options.table)
-        assert chosen_cells(only_tables(table, options.printed or list(table.tables)), options.only)
 
 
 def test_a_printed_table_of_xcopa_has_its_cells_and_those_that_they_wait_for() -> None:

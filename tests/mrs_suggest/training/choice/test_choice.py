@@ -83,7 +83,7 @@ def test_a_broken_row_is_named(changes: dict[str, Any], told: str) -> None:
 def test_other_columns_are_refused() -> None:
     with pytest.raises(InputError, match="x: expected the columns of XCOPA or SIQA, found message, reply"):
         read_questions({"message": [], "reply": []}, "et", "english", "files", "x")
-    with pytest.raises(InputError, match="--prompts translated: there is no translation of the prompts to qu"):
+    with pytest.raises(InputError, match="--prompts translated: the prompts are not translated to qu"):
         prompts_for("qu", "translated")
 
 

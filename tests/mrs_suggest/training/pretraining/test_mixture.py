@@ -3,49 +3,31 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import pytest
-import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
 from mrs_suggest.common.errors import InputError
-from mrs_suggest.training.pretraining.mixture import (
-    WHICH,
-    NumberedCollator,
-    NumberedRows,
-    mixture,
-    require_sound_mixture,
-    shares_of,
-)
-from mrs_suggest.training.pretraining.objective import Pretrained
-from mrs_suggest.training.pretraining.objectives import OBJECTIVES
+from mrs_suggest.training.pretraining.mixture import require_sound_mixture, shares_of
 from mrs_suggest.training.pretraining.options import PretrainingArguments
-from mrs_suggest.training.pretraining.rows import TokenRows
 from mrs_suggest.training.pretraining.training import figures, mixed_figures
 from mrs_suggest.training.sampling import MixedSampler, PairSampler
 
-
-class OfAnotherModel(type(OBJECTIVES["mlm"])):  # type: ignore[misc]
-    trains = "a sequence-to-sequence model"
-
-
-ALL = {"mlm": OBJECTIVES["mlm"], "tlm": OBJECTIVES["tlm"], "other": OfAnotherModel()}
 PARALLEL = ["en-ht=pairs.tsv"]
 
 
 def test_what_cannot_share_a_run_is_refused_in_a_sentence() -> None:
     options = PretrainingArguments(objective=["mlm", "tlm"], parallel=PARALLEL)
-    require_sound_mixture(options, ALL)
+    require_sound_mixture(options)
     for changes, sentence in (
-        ({"objective": []}, "--objective: expected one or more of mlm, tlm, other, found none."),
-        ({"objective": ["mlm", "clm"]}, "--objective: expected one of mlm, tlm, other, found 'clm'."),
+        ({"objective": []}, "--objective: expected one or more of mlm, tlm, xdae, xfnp, found none."),
+        ({"objective": ["mlm", "clm"]}, "--objective: expected one of mlm, tlm, xdae, xfnp, found 'clm'."),
         ({"objective": ["mlm", "mlm"]}, "--objective mlm mlm: an objective stands there twice; "),
         (
-            {"objective": ["mlm", "other"]},
-            "--objective mlm other: mlm trains an encoder, and other a sequence-to-sequence model; a run has one model",
+            {"objective": ["mlm", "xdae"]},
+            "--objective mlm xdae: mlm trains an encoder, and xdae a sequence-to-sequence model; a run has one model",
         ),
         ({"shares": [1.0]}, "--shares: expected a number for each of mlm tlm, found 1."),
         ({"shares": [1.0, 0.0]}, "--shares: expected numbers above 0, found 0; leave such an objective out."),
@@ -62,7 +44,7 @@ def test_what_cannot_share_a_run_is_refused_in_a_sentence() -> None:
         ({"objective": ["tlm"], "languages": ["ht"]}, "--languages: has no effect: translations alone"),
     ):
         with pytest.raises(InputError) as caught:
-            require_sound_mixture(replace(options, **changes), ALL)
+            require_sound_mixture(replace(options, **changes))
         assert str(caught.value).startswith(sentence), sentence
 
 
@@ -70,18 +52,6 @@ def test_shares_are_equal_or_in_proportion() -> None:
     options = PretrainingArguments(objective=["mlm", "tlm"])
     assert shares_of(options) == [0.5, 0.5]
     assert shares_of(replace(options, shares=[1.0, 3.0])) == [0.25, 0.75]
-
-
-def test_the_objectives_share_the_model_of_the_first() -> None:
-    class Asks(OfAnotherModel):  # type: ignore[valid-type]
-        def joined(self, parts: Pretrained, options: PretrainingArguments) -> Pretrained:
-            return replace(parts, state="own")
-
-    model: Any = torch.nn.Linear(1, 1)
-    parts = Pretrained(model, None, {}, "first")  # type: ignore[arg-type]
-    one, two = mixture(PretrainingArguments(objective=["xdae", "xfnp"]), {"xdae": Asks(), "xfnp": Asks()}, parts)
-    assert one.parts is parts, "it was built for the first"
-    assert (two.parts.model, two.parts.state) == (model, "own")
 
 
 SAMPLERS = st.lists(st.tuples(st.integers(1, 40), st.integers(1, 9)), min_size=2, max_size=3)
@@ -139,34 +109,6 @@ def test_epochs_differ_and_a_short_objective_begins_again_in_another_order() -> 
         assert len(set(passes)) > 4, "other batches in each pass"
     mixed.set_epoch(0)
     assert list(mixed) == epochs[0]
-
-
-def test_a_batch_is_made_by_the_collator_of_its_objective() -> None:
-    class Names:
-        def __init__(self, name: str) -> None:
-            self.name, self.epoch = name, -1
-
-        def set_epoch(self, epoch: int) -> None:
-            self.epoch = epoch
-
-        def __call__(self, features: Any) -> dict[str, Any]:
-            return {"made": [self.name, *(feature["input_ids"] for feature in features)]}
-
-    one, two = TokenRows([[1], [2, 2]]), TokenRows([[3]])
-    two.shared = {"languages": [7]}
-    rows = NumberedRows([[one], [two]])
-    assert (len(rows), rows.sizes) == (3, [2, 1])
-    assert [rows[n] for n in range(3)] == [
-        (0, {"input_ids": [1]}),
-        (0, {"input_ids": [2, 2]}),
-        (1, {"input_ids": [3], "languages": [7]}),
-    ]
-    collators = [Names("first"), Names("second")]
-    collator = NumberedCollator(collators)
-    collator.set_epoch(4)
-    assert [part.epoch for part in collators] == [4, 4]
-    assert collator([rows[0], rows[1]]) == {"made": ["first", [1], [2, 2]], WHICH: 0}
-    assert collator([rows[2]]) == {"made": ["second", [3]], WHICH: 1}
 
 
 def test_the_first_objectives_perplexity_chooses_and_the_mean_loss_is_by_shares() -> None:

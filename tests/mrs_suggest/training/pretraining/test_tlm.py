@@ -8,8 +8,7 @@ from typing import Any
 import torch
 
 from mrs_suggest.models.generation.padding import IGNORED
-from mrs_suggest.training.pretraining.mixture import mixture
-from mrs_suggest.training.pretraining.objectives import OBJECTIVES
+from mrs_suggest.training.pretraining.mixture import OBJECTIVES, mixture
 from mrs_suggest.training.pretraining.options import PretrainingArguments
 from mrs_suggest.training.pretraining.texts import Splits, TextData
 
@@ -20,7 +19,7 @@ TRAINING: Any = SimpleNamespace(seed=0, process_index=0)
 
 def test_an_encoder_gets_tokens_and_positions_alone() -> None:
     options = PretrainingArguments(objective=["mlm", "tlm"], max_tokens=20, packing=False)
-    for part in mixture(options, OBJECTIVES, OBJECTIVES["mlm"].build(options, TRAINING, DATA)):
+    for part in mixture(options, OBJECTIVES["mlm"].build(options, TRAINING, DATA)):
         objective, parts = part.objective, part.parts
         ((_, texts),) = part.texts(DATA).train.items()
         rows = objective.encode(texts, parts, options, options.packing, "--text").rows

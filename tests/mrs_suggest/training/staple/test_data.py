@@ -44,11 +44,6 @@ def test_splits_and_facts(folder: Path) -> None:
     assert len(data.pairs()["pt"].pairs) == 80
 
 
-def test_without_validation_none_is_read(folder: Path) -> None:
-    data = load_staple_data(GenerationArguments(task="staple", data=str(folder / "data")), 1, False)
-    assert data.validation == {}
-
-
 def test_a_whole_split_is_known_and_a_sample_of_it_is_not(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from mrs_datasets.prepared.prepared import PreparedData
 

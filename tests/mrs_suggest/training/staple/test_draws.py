@@ -9,10 +9,9 @@ import pytest
 from datasets import Dataset
 from hypothesis import given
 from hypothesis import strategies as st
-from torch.utils.data import DataLoader
 
 from mrs_suggest.training.sampling import CountedSampler, MixedSampler, PairLoader, PairSampler
-from mrs_suggest.training.staple.draws import DrawnPairs, Pairs, fixed, pairs_of, spread
+from mrs_suggest.training.staple.draws import DrawnPairs, Pairs, pairs_of, spread
 
 WEIGHTS = {"a": 0.1, "b": 0.6, "c": 0.3, "d": 0.0}
 PROMPTS = Dataset.from_list(
@@ -121,10 +120,3 @@ def test_spread_places_come_by_their_share(weights: list[float], count: int, fir
     assert found.sum() == count
     assert (np.abs(found - expected) < 1 + 1e-6).all()
     assert not found[np.array(weights) == 0].any()
-
-
-def test_fixed_pairs_are_themselves() -> None:
-    pairs = fixed(Dataset.from_dict({"message": ["a", "b"], "reply": ["c", "d"]}))
-    rows = drawing(pairs)
-    assert [rows[number]["reply"] for number in (0, 1, 2, 3)] == ["c", "d", "c", "d"]
-    assert [row["reply"] for row in next(iter(DataLoader(rows, batch_size=2, collate_fn=list)))] == ["c", "d"]

@@ -18,9 +18,15 @@ from mrs_suggest.models.retrieval.tiny import build_tiny
 from mrs_suggest.models.understanding.text_rows import ANSWER, PAGE, TAGS
 from mrs_suggest.models.understanding.understanding_start import build_understanding
 from mrs_suggest.training.understanding.data import Part, Parts, load_understanding_data
-from mrs_suggest.training.understanding.figures import Predictions, figures_of, validation_figures, write_predictions
+from mrs_suggest.training.understanding.figures import (
+    Predictions,
+    figures_of,
+    predictions_of,
+    rows_of,
+    validation_figures,
+    write_predictions,
+)
 from mrs_suggest.training.understanding.options import UnderstandingArguments
-from mrs_suggest.training.understanding.reading import predictions_of, rows_of
 from mrs_suggest.training.understanding.tasks import UNDERSTANDING_TASKS
 
 

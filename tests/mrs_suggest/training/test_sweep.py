@@ -1,0 +1,169 @@
+"""Sweeps: what is tried, what is run again, and that validation alone decides."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from mrs_suggest.cli.train import main
+from mrs_suggest.common.errors import InputError
+
+pytest.importorskip("optuna")
+from mrs_suggest.training.sweep import TRIAL, read_sweep, run_sweep
+
+GRID = "options:\n  learning_rate: [1.0e-5, 3.0e-5]\n  dropout: [0, 0.1]\n"
+RANGES = """method: random
+trials: 30
+options:
+  learning_rate: {low: 1.0e-6, high: 1.0e-2, log: true}
+  layers: {low: 2, high: 4}
+  dropout: {low: 0, high: 0.5}
+  pooling: {choices: [mean, cls]}
+"""
+Runs = Callable[..., dict[str, Any]]
+
+
+def sweep_file(folder: Path, text: str = GRID) -> Path:
+    (folder / "sweep.yaml").write_text(text, encoding="utf-8")
+    return folder / "sweep.yaml"
+
+
+@pytest.fixture
+def started(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
+    """Stand for the runs: note their commands, and write records whose test figures contradict their validation."""
+    started: list[list[str]] = []
+
+    def run(command: list[str], check: bool, env: dict[str, str]) -> Any:
+        words = command[3:]
+        assert TRIAL not in env
+        started.append(words)
+        if "fail" in words:
+            return SimpleNamespace(returncode=2)
+        rate, drop = (float(words[words.index(f"--{name}") + 1]) for name in ("learning_rate", "dropout"))
+        folder = Path(words[words.index("--output_dir") + 1])
+        folder.mkdir(parents=True, exist_ok=True)
+        validation = rate * 1e4 + drop
+        record = {
+            "trainer": "x", "best_metric": validation, "steps": 9, "best_step": 3,
+            "arguments": {"metric_for_best_model": "accuracy", "greater_is_better": True},
+            "metrics": {"systems": {"full": {"et": {"accuracy": 1 - validation}}},
+                        "best_of_each_language": {"et": {"accuracy": drop}, "ht": {"accuracy": -drop}}},
+        }  # fmt: skip
+        (folder / "run.json").write_text(json.dumps(record), encoding="utf-8")
+        return SimpleNamespace(returncode=0)
+
+    monkeypatch.setattr(subprocess, "run", run)
+    return started
+
+
+@pytest.fixture
+def sweep(tmp_path: Path, started: list[list[str]]) -> Runs:
+    """Return a function that runs a sweep in a folder and gives its result."""
+
+    def run(text: str = GRID, folder: str = "out", words: tuple[str, ...] = ("--seed", "1")) -> dict[str, Any]:
+        return run_sweep("x", read_sweep(sweep_file(tmp_path, text)), words, tmp_path / folder)
+
+    return run
+
+
+def test_validation_chooses_and_finished_runs_are_skipped(
+    tmp_path: Path, sweep: Runs, started: list[list[str]]
+) -> None:
+    result = sweep()
+    tried = {run["run"]: tuple(run["values"].values()) for run in result["runs"]}
+    assert sorted(tried.values()) == [(1e-5, 0), (1e-5, 0.1), (3e-5, 0), (3e-5, 0.1)]
+    assert tried[result["best"]] == (3e-5, 0.1)
+    chosen = result["best_by_language"]
+    assert (tried[chosen["et"]][1], tried[chosen["ht"]][1]) == (0.1, 0)
+    assert started[0][:4] == ["train", "x", "--seed", "1"]
+    assert all(words[words.index("--skip_test") + 1] == "true" for words in started)
+    best = "--learning_rate 3e-05 --dropout 0.1"
+    assert result["command"] == f"mrs train x --seed 1 {best} --output_dir {tmp_path / 'out' / 'best'}"
+    assert json.loads((tmp_path / "out" / "sweep.json").read_text(encoding="utf-8")) == result
+    assert sweep() == result
+    assert len(started) == 4
+    with pytest.raises(InputError, match="its sweep had other options; choose another folder"):
+        sweep(words=("--seed", "2"))
+
+
+def test_an_interrupted_sweep_resumes_its_run(tmp_path: Path, sweep: Runs, started: list[list[str]]) -> None:
+    with pytest.raises(InputError, match=r"run 1 \(learning_rate \S+, dropout \S+\) failed with exit code 2"):
+        sweep(words=("fail",))
+    assert not (tmp_path / "out" / "sweep.json").exists()
+    (tmp_path / "out" / "1" / "checkpoint-10").mkdir(parents=True)
+    (tmp_path / "out" / "1" / "checkpoint-10" / "trainer_state.json").write_text("{}")
+    with pytest.raises(InputError, match="exit code 2"):
+        sweep(words=("fail",))
+    assert started[1] == [*started[0], "--resume_from_checkpoint", "last"]
+
+
+@pytest.mark.parametrize("text", [RANGES, RANGES.replace("random", "tpe"), f"method: random\ntrials: 3\n{GRID}"])
+def test_values_follow_from_the_seed(sweep: Runs, text: str) -> None:
+    text = text.replace("30", "5")
+    every = [sweep(text + f"seed: {seed}\n", folder)["runs"] for seed, folder in ((4, "a"), (4, "b"), (5, "c"))]
+    values = [[run["values"] for run in runs] for runs in every]
+    assert values[0] == values[1] != values[2]
+    assert len({json.dumps(one) for one in values[0]}) == len(values[0])
+
+
+def test_values_are_drawn_from_ranges(sweep: Runs) -> None:
+    trials = [run["values"] for run in sweep(RANGES)["runs"]]
+    rates = [one["learning_rate"] for one in trials]
+    assert all(1e-6 <= rate <= 1e-2 for rate in rates)
+    assert 7 <= sum(rate < 1e-4 for rate in rates) <= 23, "half of them on the logarithmic scale"
+    assert {one["layers"] for one in trials} == {2, 3, 4}
+    assert {one["pooling"] for one in trials} == {"mean", "cls"}
+
+
+HALVING = """method: halving
+trials: 3
+reduction: 2
+min_steps: 2
+max_steps: 4
+options:
+  learning_rate: [1.0e-3, 1.0e-6, 3.0e-6]
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        (HALVING.replace("min_steps: 2\n", ""), "min_steps and max_steps: needed with `method: halving`"),
+        (HALVING.replace("max_steps: 4", "max_steps: 3"), "max_steps: expected 2 times `min_steps` or more, found 3"),
+        (HALVING.replace("reduction: 2", "reduction: 1"), "reduction: input should be greater than .*, found '1'"),
+        (HALVING.replace("learning_rate", "eval_steps"), "eval_steps follows from `min_steps` and `max_steps`"),
+        (GRID + "min_steps: 2", "min_steps: belongs to `method: halving`; leave it out"),
+        (GRID + "trials: 2", "trials: needed with `method: random`, halving or tpe, and only with these"),
+        (RANGES.replace("random", "grid").replace("trials: 30\n", ""), "learning_rate: a range is drawn from; pass a"),
+        (RANGES.replace("low: 1.0e-6", "low: 0"), "learning_rate: low: expected more than 0 with `log: true`, found 0"),
+        (RANGES.replace("low: 2", "low: 7"), "layers: low: expected less than `high`, found 7 and 4"),
+        (RANGES.replace("high: 0.5", "high: x"), "dropout, high: expected a number, found 'x'"),
+        (RANGES.replace("high: 0.5", "top: 0.5"), "options, dropout: unknown field 'top'"),
+        (RANGES.replace(", high: 0.5", ""), "options, dropout: expected a list of values or {low, high}, with or"),
+        (RANGES.replace("log: true", "log: 2"), "learning_rate, log: input should be a valid boolean, found '2'"),
+        ("a: [", "is not valid YAML"),
+        ("method: grid", "missing field 'options'"),
+        (GRID + "runs: 2", "unknown field 'runs'"),
+        ("options: {dropout: 0.1}", "options, dropout: input should be a valid"),
+        ("options: {output_dir: [a]}", "output_dir is not an option to search"),
+        ("method: best\n" + GRID, "method: input should be 'grid', 'random', 'halving' or 'tpe', found 'best'"),
+        ("method: random\ntrials: 9\n" + GRID, "trials: expected 1 to 4, found 9"),
+    ],
+)
+def test_a_wrong_file_is_told(tmp_path: Path, text: str, told: str) -> None:
+    with pytest.raises(InputError, match=told):
+        read_sweep(sweep_file(tmp_path, text))
+
+
+@pytest.mark.parametrize("option", ["learning: [1]", "learning_rate: [1.0e-5, x]"])
+def test_a_wrong_option_is_refused_before_anything_runs(tmp_path: Path, started: list[list[str]], option: str) -> None:
+    path = sweep_file(tmp_path, f"options: {{{option}}}")
+    with pytest.raises(InputError, match="learning"):
+        main(["multiple_choice", "--sweep", str(path), "--use_cpu", "true", "--output_dir", str(tmp_path / "out")])
+    assert started == []
