@@ -275,7 +275,7 @@ def test_the_sweep_is_one(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("family", TRAINERS)
 def test_each_setting_has_one_command(family: str) -> None:
-    from mrs_suggest.training.reply.settings import SETTINGS
+    from mrs_suggest.training.reply.options import SETTINGS
 
     commands = [command for block in TESTED if block.heading == "The four settings" for command in block.commands()]
     shown = [own[own.index("--setting") + 1] for name, own in map(trained_by, commands) if name == family]

@@ -154,6 +154,7 @@ def _state() -> Iterator[None]:
 def train(workplace: Path, monkeypatch: pytest.MonkeyPatch, _state: None) -> Iterator[Callable[..., Path]]:
     """A function that trains in this process, in the folder `output` below the workplace, and returns it."""
     from accelerate.state import AcceleratorState
+
     from mrs_trainers.generation import main
 
     threads = torch.get_num_threads()
@@ -424,9 +425,8 @@ def test_the_paper_has_a_configuration_of_each_kind() -> None:
 @pytest.mark.usefixtures("_state")
 @pytest.mark.parametrize("path", YAMLS, ids=lambda path: path.stem)
 def test_every_configuration_parses(path: Path) -> None:
-    from mrs_trainers.generation import make_parser
-
     from mrs_suggest.common.arguments import parse_with_config
+    from mrs_trainers.generation import make_parser
 
     parts = parse_with_config(make_parser(), ["--config", str(path)])
     for key, value in yaml.safe_load(path.read_text(encoding="utf-8")).items():
@@ -465,10 +465,10 @@ def test_adapters_of_a_retriever(
     workplace: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     from accelerate.state import AcceleratorState
-    from mrs_trainers.retrieval import main as trainer
 
     from mrs_suggest.cli.main import main
     from mrs_suggest.models.retrieval.tiny import build_tiny
+    from mrs_trainers.retrieval import main as trainer
 
     texts = [line for path in (workplace / "source").iterdir() for line in path.read_text("utf-8").splitlines()]
     encoder = build_tiny(texts, workplace / "encoder", 5, 300)
@@ -581,9 +581,8 @@ def test_the_trainer_refuses_in_one_sentence(
 def test_a_checkpoint_without_the_tokens_of_a_language_is_refused(
     workplace: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from mrs_trainers.generation import main
-
     from mrs_suggest.models.generation.tiny_generator import build_tiny_generator
+    from mrs_trainers.generation import main
 
     monkeypatch.chdir(workplace)
     build_tiny_generator(["How are you?"] * 3, ["en"], Path("english"), 1, 100)

@@ -262,10 +262,9 @@ def test_data_of_another_kind_are_refused(refused: Callable[..., str], tmp_path:
 
 @pytest.mark.parametrize("name", ["hu", "ja", "ko", "pt", "vi", "synthetic"])
 def test_the_configurations_are_sound(name: str, repository: Path, one_process: None) -> None:
-    from mrs_trainers.generation import make_parser
-
     from mrs_suggest.common.arguments import parse_with_config
     from mrs_suggest.training.staple.run import sound_staple
+    from mrs_trainers.generation import make_parser
 
     path = repository / "trainers" / "configs" / "generation" / "staple" / f"{name}.yaml"
     words = ["--config", str(path), "--use_cpu", "true", "--data", "data"]

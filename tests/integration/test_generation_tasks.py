@@ -200,11 +200,10 @@ def test_bad_input_is_refused_in_a_sentence(refused: Callable[..., str], workpla
 
 @pytest.mark.parametrize("name", ["xdae", "xfnp", "encoder"])
 def test_the_configurations_are_sound(name: str, repository: Path, one_process: None) -> None:
-    from mrs_trainers.generation import make_parser
-
     from mrs_suggest.common.arguments import parse_with_config
     from mrs_suggest.training.text_generation.run import sound_task
     from mrs_suggest.training.text_generation.tasks import task_of
+    from mrs_trainers.generation import make_parser
 
     path = repository / "trainers" / "configs" / "generation" / "xglue" / f"{name}.yaml"
     words = ["--config", str(path), "--use_cpu", "true", "--data", "data"]

@@ -6,9 +6,9 @@ import json
 from pathlib import Path
 
 import pytest
-from mrs_trainers.multiple_choice import main
 
 from mrs_datasets.prepared.prepare import prepare
+from mrs_trainers.multiple_choice import main
 
 pytestmark = pytest.mark.integration
 

@@ -239,10 +239,9 @@ def test_bad_input_is_refused_in_a_sentence(refused: Callable[..., str], workpla
 
 @pytest.mark.parametrize("path", RECIPES, ids=lambda path: path.stem)
 def test_the_recipes_are_sound(path: Path, one_process: None) -> None:
-    from mrs_trainers.pretraining import make_parser
-
     from mrs_suggest.common.arguments import parse_with_config
     from mrs_suggest.training.pretraining.options import sound_pretraining
+    from mrs_trainers.pretraining import make_parser
 
     options, training = parse_with_config(make_parser(), ["--config", str(path), "--use_cpu", "true"])
     sound_pretraining(options, training)

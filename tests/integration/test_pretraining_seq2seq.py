@@ -195,10 +195,9 @@ def test_bad_input_is_refused_in_a_sentence(refused: Callable[..., str], output:
 
 @pytest.mark.parametrize(("name", "rate", "steps"), [("xdae", 2e-4, 60_000), ("xfnp", 1e-4, 350_000)])
 def test_the_recipes_have_the_paper_s_settings(name: str, rate: float, steps: int, one_process: None) -> None:
-    from mrs_trainers.pretraining import make_parser
-
     from mrs_suggest.common.arguments import parse_with_config
     from mrs_suggest.training.pretraining.options import sound_pretraining
+    from mrs_trainers.pretraining import make_parser
 
     path = CONFIGS / f"{name}.yaml"
     options, training = parse_with_config(make_parser(), ["--config", str(path), "--use_cpu", "true"])

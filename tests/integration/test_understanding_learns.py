@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from mrs_trainers.understanding import main
 
 from mrs_datasets.prepared.prepare import prepare
 from mrs_datasets.prepared.prepared import open_prepared
 from mrs_metrics.xglue import aggregate, score_task
 from mrs_suggest.training.understanding.tasks import UNDERSTANDING_TASKS
+from mrs_trainers.understanding import main
 
 pytestmark = pytest.mark.integration
 

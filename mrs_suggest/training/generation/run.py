@@ -28,8 +28,7 @@ from mrs_suggest.training.generation.options import (
 from mrs_suggest.training.generation.remedies import RESUME_KEYS as REMEDIES
 from mrs_suggest.training.generation.training import METRICS, GenerationTrainer, encode_sources, perplexities
 from mrs_suggest.training.generation.watching import make_watch, watch_record, watched_messages
-from mrs_suggest.training.reply.data import RunData, load_reply_data
-from mrs_suggest.training.reply.evaluation import CURVES, compare_replies, reply_identity
+from mrs_suggest.training.reply.data import CURVES, RunData, compare_replies, load_reply_data, reply_identity
 from mrs_suggest.training.reply.options import sound_reply
 from mrs_suggest.training.run import Run
 from mrs_suggest.training.sampling import make_sampler

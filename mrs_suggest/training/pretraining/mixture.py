@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from mrs_suggest.common.errors import InputError
-from mrs_suggest.training.callbacks.keyed_rows import KeyedRows
 from mrs_suggest.training.options import require_one_of
 from mrs_suggest.training.pretraining.objective import Batch, Collator, Objective, Pretrained
 from mrs_suggest.training.pretraining.options import PretrainingArguments
 from mrs_suggest.training.pretraining.rows import TokenRows
 from mrs_suggest.training.pretraining.texts import Splits, TextData
+from mrs_suggest.training.sampling import KeyedRows
 
 WHICH = "which"  # in a batch: the number of its objective
 

@@ -31,9 +31,13 @@ from mrs_suggest.training.export.card import (
     sizes,
     steps_of,
 )
-from mrs_suggest.training.generation.remedy_card import remedies, wrong_languages
-from mrs_suggest.training.reply.guard.guard_card import guard_paragraph
-from mrs_suggest.training.retrieval.ranking_card import ranking, response_sets
+from mrs_suggest.training.reply.card_sections import (
+    guard_paragraph,
+    ranking,
+    remedies,
+    response_sets,
+    wrong_languages,
+)
 
 MESSAGES = {
     "en": ("Are you coming to dinner tonight?", "Yes, see you then!"),

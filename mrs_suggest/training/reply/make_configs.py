@@ -16,7 +16,7 @@ from pathlib import Path
 from mrs_suggest.common.errors import InputError, run_with_sentence
 from mrs_suggest.common.io.files import atomic_write
 from mrs_suggest.evaluation.paper_results import PaperRow, paper_rows
-from mrs_suggest.training.reply.settings import ALL_LANGUAGES, ENGLISH
+from mrs_suggest.training.reply.options import ALL_LANGUAGES, ENGLISH
 
 CONFIGS = Path(__file__).resolve().parents[3] / "trainers" / "configs"
 PER_LANGUAGE = ("monolingual", "mt")  # one model for each language; the other settings train one for all

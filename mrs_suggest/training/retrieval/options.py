@@ -14,12 +14,17 @@ from sentence_transformers import SentenceTransformerTrainingArguments
 
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.common.hub.hub import split_revision
+from mrs_suggest.common.text.predictions import SUGGESTIONS
+from mrs_suggest.models.generation.generator import MOST_SUGGESTIONS
 from mrs_suggest.models.retrieval.distillation import TeacherVectors, load_teacher
 from mrs_suggest.models.retrieval.dual_encoder import ENCODERS
 from mrs_suggest.models.retrieval.losses import require_temperature
 from mrs_suggest.models.retrieval.pruned_vocabulary import LEAST_PIECES
 from mrs_suggest.models.retrieval.retriever_start import DEFAULTS, Start
 from mrs_suggest.models.starting_points import RETRIEVAL, require_start
+from mrs_suggest.suggest.ranking.choice import CHOICES
+from mrs_suggest.suggest.ranking.language_ranker import PARTS
+from mrs_suggest.suggest.ranking.memory import PROTOTYPES
 from mrs_suggest.training.options import (
     TINY,
     TrainerDefaults,
@@ -27,14 +32,16 @@ from mrs_suggest.training.options import (
     require_one_of,
     trains_lora,
 )
-from mrs_suggest.training.reply.options import sound_reply
-from mrs_suggest.training.retrieval.evaluation import BEST_METRIC, METRICS
+from mrs_suggest.training.reply.options import ReplyArguments, sound_reply
 from mrs_suggest.training.retrieval.ranker_generator import generator_folder, require_outside
-from mrs_suggest.training.retrieval.ranker_options import GENERATED, RankerArguments
+from mrs_suggest.training.retrieval.ranker_tuning import MOST_REMEMBERED, RankerOptions
 
 if TYPE_CHECKING:
     from transformers import TrainingArguments
 
+METRICS = ("rouge_mrr", "weighted_rouge", "mrr", "p_at_1")
+# Ours: on open chat ROUGE alone, the paper's main metric, kept checkpoints whose MRR had fallen (docs/training.md).
+BEST_METRIC = METRICS[0]
 STEPS = 1500  # when neither epochs nor steps are given: minutes on two cores, ten passes over the embedded sample
 SWEEP = "sweep"
 WITHOUT_EFFECT = {
@@ -45,9 +52,11 @@ DISTILL = ("similarities", "vectors")
 TEACHER_OPTIONS = ("teacher_prompt", "teacher_temperature", "distill_weight", "distill", "perturbed")
 PERTURBED = 20  # copies; ours: with --distill vectors on the sample, few epochs over many copies
 
+GENERATED = SUGGESTIONS  # the search keeps five beams in any case, so as many replies cost the same
+
 
 @dataclass
-class RetrievalArguments(RankerArguments):
+class RetrievalArguments(ReplyArguments):
     """Model, data and loss. Defaults marked (tiny) were chosen on the validation split of the embedded sample."""
 
     advanced: ClassVar[tuple[str, ...]] = (
@@ -60,6 +69,11 @@ class RetrievalArguments(RankerArguments):
         "gather_across_devices",
         "layer_decay",
         "dropout",
+        "ranker_parts",
+        "memory_dimension",
+        "memory_prototypes",
+        "memory_messages",
+        "generated",
     )
     length_window: int = field(
         default=0,
@@ -198,6 +212,55 @@ class RetrievalArguments(RankerArguments):
             "best one on validation"
         },
     )
+    ranker: bool = field(
+        default=False,
+        metadata={
+            "help": "remember the training messages, mix several scores with weights from validation and choose three "
+            "suggestions that complement each other (ours; the paper suggests the three best direct scores)"
+        },
+    )
+    ranker_parts: list[str] = field(
+        default_factory=lambda: list(PARTS),
+        metadata={"help": f"what the ranker mixes, of {', '.join(PARTS)} (default: all)"},
+    )
+    choice: str = field(
+        default=CHOICES[0],
+        metadata={
+            "help": "how a ranker chooses suggestions: expected (largest expected similarity of the best one, Towle "
+            "and Zhou 2023) or top (best scores)"
+        },
+    )
+    memory_dimension: int | None = field(
+        default=None,
+        metadata={"help": "dimension of the remembered vectors, on their principal axes (default: the encoder's)"},
+    )
+    memory_prototypes: int = field(
+        default=PROTOTYPES, metadata={"help": "messages that are remembered per reply, the most typical ones (ours)"}
+    )
+    memory_messages: int = field(
+        default=MOST_REMEMBERED,
+        metadata={"help": "messages of a language that are remembered at most; search stays exact (ours)"},
+    )
+    generator: str | None = field(
+        default=None,
+        metadata={
+            "help": "a trained generator (a folder, ORG/NAME or ORG/NAME@REVISION) that scores the ranker's best "
+            "candidates and adds its own; it is copied into the run (generate, then rerank: paper, section 6)"
+        },
+    )
+    generated: int | None = field(
+        default=None,
+        metadata={
+            "help": "replies of the generator that become candidates; 0: it only scores; default: "
+            f"{GENERATED}, as many as it would suggest alone"
+        },
+    )
+    memory_candidates: bool = field(
+        default=False,
+        metadata={
+            "help": "suggest training replies that the response set lacks, too (rare ones, which can be personal)"
+        },
+    )
 
 
 @dataclass
@@ -254,7 +317,7 @@ def resolved(options: RetrievalArguments) -> RetrievalArguments:
     if not 0 < options.layer_decay <= 1:
         raise InputError(f"--layer_decay: expected more than 0 and at most 1, found {options.layer_decay:g}.")
     alpha_of(options.alpha)
-    options.ranker_options()
+    ranker_options(options)
     if options.generator is not None:
         generator_folder(options.generator)
     if options.encoders is not None:
@@ -290,6 +353,41 @@ def _own_settings(options: RetrievalArguments) -> dict[str, Any]:
         return {**DEFAULTS, "pooling": "mean"}
     require_start(name, RETRIEVAL, revision)
     return Start(name, revision, options.encoders).settings()
+
+
+def ranker_options(options: RetrievalArguments) -> RankerOptions:
+    """What a ranker is built with.
+
+    Raises:
+        InputError: an option is out of its range, or given without --ranker true.
+    """
+    for name in options.ranker_parts:
+        require_one_of("ranker_parts", name, tuple(PARTS))
+    require_one_of("choice", options.choice, CHOICES)
+    require_least(options, "memory_prototypes", 1)
+    require_least(options, "memory_messages", 1)
+    if options.memory_dimension is not None:
+        require_least(options, "memory_dimension", 1)
+    if not options.ranker_parts:
+        raise InputError(f"--ranker_parts: expected at least one of {', '.join(PARTS)}.")
+    wanted = RankerOptions(
+        tuple(name for name in PARTS if name in options.ranker_parts),
+        options.choice,
+        options.memory_dimension,
+        options.memory_prototypes,
+        options.memory_messages,
+    )
+    if options.generated is not None:
+        if options.generator is None:
+            raise InputError("--generated: has no effect without --generator; pass that too, or leave it out.")
+        require_least(options, "generated", 0)
+        if options.generated > MOST_SUGGESTIONS:
+            raise InputError(f"--generated {options.generated}: expected at most {MOST_SUGGESTIONS}; lower it.")
+    if not options.ranker and (wanted != RankerOptions() or options.generator is not None or options.memory_candidates):
+        raise InputError(
+            "--ranker_parts, --choice, --generator and --memory_...: apply only to a ranker; pass --ranker true, too."
+        )
+    return wanted
 
 
 def _require_sound_teacher(options: RetrievalArguments) -> None:

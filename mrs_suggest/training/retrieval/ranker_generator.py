@@ -22,7 +22,7 @@ from mrs_suggest.models.model_folder import open_model_folder
 from mrs_suggest.models.starting_points import GENERATOR, GENERATOR_FOLDER
 from mrs_suggest.suggest.ranking.second_stage import write_replies
 from mrs_suggest.training.export.allowlist import GENERATOR_FILES
-from mrs_suggest.training.export.base_model import base_license
+from mrs_suggest.training.record import base_license
 
 if TYPE_CHECKING:
     import torch

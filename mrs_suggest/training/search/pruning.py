@@ -6,7 +6,6 @@ that finds itself in one reports its figure on validation after each evaluation 
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -53,11 +52,8 @@ def halving(min_steps: int, reduction: int) -> optuna.pruners.SuccessiveHalvingP
     return pruner
 
 
-def trial_of_sweep() -> TrainerCallback | None:
-    """The callback of this process, where it is a trial of a sweep that ends trials early."""
-    value = os.environ.get(TRIAL)
-    if not value:
-        return None
+def trial_of_sweep(value: str) -> TrainerCallback:
+    """The callback of a process that is a trial of a sweep that ends trials early; `value` is that of `TRIAL`."""
     path, number, min_steps, reduction = value.rsplit(":", 3)
     return StopsWhenPruned(Path(path), int(number), int(min_steps), int(reduction))
 

@@ -9,7 +9,7 @@ import pytest
 from mrs_suggest.common.text.languages import LANGUAGES
 from mrs_suggest.evaluation import paper_results
 from mrs_suggest.evaluation.paper_results import PaperRow, paper_row, paper_rows
-from mrs_suggest.training.reply.settings import SETTINGS
+from mrs_suggest.training.reply.options import SETTINGS
 
 TABLES = {("retrieval", "mbert"): 3, ("generation", "xdae"): 4, ("retrieval", "xlmr"): 5}
 

@@ -16,7 +16,7 @@ from mrs_suggest.reproduce.preference import read_sheets
 from mrs_suggest.reproduce.report import make_report, write_report
 from mrs_suggest.reproduce.runner import run_cells
 from mrs_suggest.reproduce.table import only_tables, parse_table
-from mrs_suggest.training.export.curves import curve_points
+from mrs_suggest.training.record import curve_points
 from tests.mrs_suggest.reproduce.conftest import Ready
 from tests.mrs_suggest.reproduce.test_claims import with_scores
 

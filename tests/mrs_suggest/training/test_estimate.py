@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from mrs_suggest.training.callbacks.saved_tensors import SavedTensors
-from mrs_suggest.training.estimate import Estimate, tokens_of
+from mrs_suggest.training.estimate import Estimate, SavedTensors, tokens_of
 
 
 def estimate(**changes: object) -> Estimate:

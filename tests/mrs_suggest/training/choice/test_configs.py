@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from mrs_trainers.multiple_choice import make_parser
 
 from mrs_suggest.common.arguments import parse_with_config
 from mrs_suggest.training.choice.options import sound_choice
 from mrs_suggest.training.choice.setups import SETUPS
+from mrs_trainers.multiple_choice import make_parser
 
 NAMES = {"co_zs": "CO-ZS", "co_tlv": "CO-TLV", "si_zs": "SI-ZS", "si_co_zs": "SI+CO-ZS", "si_co_tlv": "SI+CO-TLV"}
 

@@ -15,7 +15,7 @@ from mrs_suggest.common.text.languages import LANGUAGES
 from mrs_suggest.evaluation.paper_results import paper_row
 from mrs_suggest.training.reply import make_configs
 from mrs_suggest.training.reply.make_configs import CONFIGS, main, paper_runs, render
-from mrs_suggest.training.reply.settings import make_plan
+from mrs_suggest.training.reply.options import make_plan
 from tests import warm_python
 
 RUNS = list(paper_runs())

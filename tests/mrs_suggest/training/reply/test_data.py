@@ -16,7 +16,7 @@ from mrs_datasets.prepared.prepared import PreparedData, open_prepared
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.common.text.text import normalise_reply
 from mrs_suggest.evaluation.language_data import LanguageData, examples_hash, load_language
-from mrs_suggest.training.reply.data import load_run_data, warn_about_small_sources, with_reply_ids
+from mrs_suggest.training.reply.data import load_run_data, published_figures, warn_about_small_sources, with_reply_ids
 from mrs_suggest.training.reply.options import ReplyArguments
 
 
@@ -219,3 +219,23 @@ def test_reply_ids_are_equal_for_equal_forms() -> None:
     assert len(set(ids)) == 5
     # The same on every machine and in every run, unlike `hash()`.
     assert list(with_reply_ids(pairs.select([1]))["label"]) == [ids[1]]
+
+
+def test_the_papers_rows_stand_beside_a_setting_alone() -> None:
+    rows = published_figures("retrieval", ReplyArguments(setting="monolingual"), ["es"])
+    assert [(row["model"], row["table"], row["setting"], row["language"]) for row in rows] == [
+        ("mbert", 3, "monolingual", "es"),
+        ("xlmr", 5, "monolingual", "es"),
+    ]
+    assert rows[0]["rouge"] == 0.0187
+    assert {row["language"] for row in published_figures("retrieval", ReplyArguments(setting="mt"), ["es", "ja"])} == {
+        "es",
+        "ja",
+    }
+    assert published_figures("retrieval", ReplyArguments(), ["es"]) == []
+    assert published_figures("retrieval", ReplyArguments(setting="mt", train=["en"]), ["es"]) == [], (
+        "other data than the paper's"
+    )
+    assert {row["model"] for row in published_figures("generation", ReplyArguments(setting="monolingual"), ["es"])} == {
+        "xdae"
+    }

@@ -11,8 +11,7 @@ import torch
 
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.training.options import require_integrations, require_least, with_model_revision
-from mrs_suggest.training.reply.options import ReplyArguments, sound_reply
-from mrs_suggest.training.reply.settings import make_plan
+from mrs_suggest.training.reply.options import ReplyArguments, make_plan, sound_reply
 from mrs_suggest.training.retrieval.options import RetrievalTrainingArguments
 from mrs_suggest.training.sampling import BATCHES, WINDOW
 

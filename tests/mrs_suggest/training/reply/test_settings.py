@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.common.hub.baselines import read_baselines
 from mrs_suggest.common.text.languages import LANGUAGES
-from mrs_suggest.training.reply import settings
-from mrs_suggest.training.reply.settings import SETTINGS, Source, make_plan
+from mrs_suggest.training.reply import options
+from mrs_suggest.training.reply.options import SETTINGS, Source, TrainingPlan, make_plan
 from mrs_suggest.training.sampling import shares
 
 TEN = tuple(LANGUAGES)
@@ -21,12 +21,12 @@ TRANSLATED = tuple(f"mt-{code}" for code in TEN if code != "en")
 WHOLE = (*TRANSLATED, *(f"{code}-responses" for code in TEN), *reversed(TEN))  # in no order
 
 
-def trained_on(plan: settings.TrainingPlan) -> list[str]:
+def trained_on(plan: TrainingPlan) -> list[str]:
     return [source.config for source in plan.sources]
 
 
 def test_examples_in_the_docstrings() -> None:
-    found = doctest.testmod(settings)
+    found = doctest.testmod(options)
     assert found.attempted
     assert not found.failed
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from mrs_trainers.understanding import make_parser
 
 from mrs_suggest.common.arguments import parse_with_config
 from mrs_suggest.training.understanding.options import sound_understanding
 from mrs_suggest.training.understanding.tasks import UNDERSTANDING_TASKS
+from mrs_trainers.understanding import make_parser
 
 # learning rate, batch, epochs: section 6.1
 PAPER = dict.fromkeys(("nc", "xnli", "pawsx", "qadsm", "qam", "wpr", "multitask", "multilanguage"), (5e-6, 32, 10))
