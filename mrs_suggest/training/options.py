@@ -148,7 +148,7 @@ def sound(
     for name in training.report_to or ():
         if name in TRACKERS and importlib.util.find_spec(name) is None:
             raise MissingExtraError(name, name, f"--report_to {name}")
-    training.load_best_model_at_end &= evaluates(training)  # without evaluations, no checkpoint is the best
+    training.load_best_model_at_end &= training.eval_strategy != "no"  # without evaluations, no checkpoint is the best
     if int(os.environ.get("WORLD_SIZE", 1)) > 1 and training.world_size == 1:
         raise InputError("several processes were launched, but they are not connected; on CPUs pass --use_cpu true.")
     require_least(training, "per_device_train_batch_size", 1)
@@ -184,11 +184,6 @@ def sound(
     if isinstance(options, LoraArguments):
         _require_sound_lora(options)
     return with_model_revision(options)
-
-
-def evaluates(training: TrainingArguments) -> bool:
-    """Whether the run validates while it trains."""
-    return training.eval_strategy != "no"
 
 
 def has_steps(training: TrainingArguments) -> bool:
@@ -242,7 +237,8 @@ def with_model_revision(options: Arguments) -> Arguments:
         raise InputError(f"--model_name_or_path {name}: a model of `mrs train generation` alone; pass another one.")
     built = name in FROM_SCRATCH
     if built or Path(name).exists():
-        require_no_revision(f"--model_name_or_path {name}", revision, "is built here" if built else "is a folder")
+        if revision is not None:
+            require_no_revision(f"--model_name_or_path {name}", revision, "is built here" if built else "is a folder")
         return options
     name, revision = split_revision(name, revision)
     return replace(options, model_name_or_path=name, model_revision=revision)

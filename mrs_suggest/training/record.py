@@ -205,7 +205,7 @@ def without_place(value: Any) -> Any:
     """An absolute path, alone or after NAME=, without the folders above it; URLs without secrets; the rest as it is."""
     if not isinstance(value, str):
         return value
-    value = masked(value)
+    value = masked(value) if "://" in value else value
     named, equals, path = ("", "", value) if Path(value).is_absolute() else value.partition("=")
     return f"{named}{equals}.../{Path(path).name}" if Path(path).is_absolute() else value
 

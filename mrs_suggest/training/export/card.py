@@ -60,17 +60,30 @@ def shared_values(
         columns: of the table of rows.
     """
     arguments = record["arguments"]
-    settings = [key for key in shown if _has_effect(key, arguments)]
+    adapters = arguments.get("peft") == "lora"
+    settings = [
+        key for key in shown if arguments.get(key) not in (None, "") and (adapters or not key.startswith("lora_"))
+    ]
+    contact = "Whoever gave you this folder; for a model on the hub, the discussions of its repository."
+    if repo_id is not None:
+        contact = f"The [discussions of this repository](https://huggingface.co/{repo_id}/discussions)."
     return {
         "where": repo_id or "PATH",
         "settings_table": markdown_table(["setting", "value"], [[f"`{key}`", str(arguments[key])] for key in settings]),
-        "rows_table": _rows(record["data"]["rows"], columns),
+        "rows_table": markdown_table(
+            ["rows", *columns],
+            [
+                [config, *(f"{counts[column]:,}" if column in counts else "" for column in columns)]
+                for config, counts in record["data"]["rows"].items()
+            ],
+        ),
         "curves": CURVES,
         "environment": _environment(record),
         "sizes": sizes(record, adapter),
-        "footprint": _footprint(record),
+        "footprint": f"The run took {record['seconds']:,.0f} s of wall-clock time on this hardware, evaluation "
+        "included; energy and emissions were not measured.",
         "licence": _licence(record),
-        "contact": _contact(repo_id),
+        "contact": contact,
     }
 
 
@@ -95,23 +108,6 @@ def _figures(record: Record) -> str:
     if not rows:
         return "None were measured."
     return markdown_table(["figure", "value"], [[name, f"{value:.4g}"] for name, value in rows.items()])
-
-
-def _has_effect(key: str, arguments: Record) -> bool:
-    """Whether the run has the setting, and it affected training."""
-    if key.startswith("lora_") and arguments.get("peft") != "lora":
-        return False
-    return arguments.get(key) not in (None, "")
-
-
-def _rows(rows: dict[str, dict[str, int]], columns: Sequence[str]) -> str:
-    return markdown_table(
-        ["rows", *columns],
-        [
-            [config, *(f"{counts[column]:,}" if column in counts else "" for column in columns)]
-            for config, counts in rows.items()
-        ],
-    )
 
 
 def data_of(data: Record) -> str:
@@ -218,21 +214,6 @@ def sizes(record: Record, adapter: bool) -> str:
     above = f"{ADAPTER_FOLDER}/"
     size = sum(entry["bytes"] for name, entry in record.get("files", {}).items() if name.startswith(above) == adapter)
     return f"Files of the {'adapters' if adapter else 'model'}: {size:,} bytes." if size else ""
-
-
-def _footprint(record: Record) -> str:
-    """The measured resource use of the run."""
-    return (
-        f"The run took {record['seconds']:,.0f} s of wall-clock time on this hardware, evaluation included; energy and "
-        "emissions were not measured."
-    )
-
-
-def _contact(repo_id: str | None) -> str:
-    """Where questions go."""
-    if repo_id is None:
-        return "Whoever gave you this folder; for a model on the hub, the discussions of its repository."
-    return f"The [discussions of this repository](https://huggingface.co/{repo_id}/discussions)."
 
 
 def _environment(record: Record) -> str:

@@ -104,6 +104,7 @@ ENCODERS = {
 }
 STATIC = "scratch (two static tables of token vectors, no encoder), with {}"
 STORED = "Weights and response vectors are stored as {}; the figures above were measured before that."
+LIMITS = {"sample": SAMPLE_LIMITS, "official": MRS_LIMITS}  # by the data's reader
 OTHER_LIMITS = "The model reproduces its training pairs, including their biases and mistakes."
 
 
@@ -144,13 +145,16 @@ def model_card(record: Record, repo_id: str | None = None, adapter: bool = False
     languages = list(figures["signatures"])
     language = "en" if "en" in languages else languages[0]
     message, reply = MESSAGES.get(language, MESSAGES["en"])  # of a made-up one nothing is known here
+    which = languages[0] if len(languages) == 1 else f"{len(languages)} languages"
     pooled = figures["systems"][MODEL][POOLED]
     static = arguments.get("encoders") == "static"
     without = {*(() if static else ("dimension",)), *(() if arguments.get("ranker") else RANKER_SETTINGS)}
     without |= {name for name in CANDIDATE_SETTINGS if not arguments.get(name)}
     shown = [key for key in SETTINGS_SHOWN if key not in without]
+    # Read without pydantic, which a base installation does not have.
+    catalogue = resources.files("mrs_datasets").joinpath("catalogue", "mrs.yaml").read_text(encoding="utf-8")
     values = {
-        "title": (repo_id or _name(family, data, languages)).rpartition("/")[2],
+        "title": (repo_id or f"{family.what}, {which}, {data['title']}").rpartition("/")[2],
         "encoders": ENCODERS[arguments.get("encoders", "two")],
         "languages": ", ".join(f"{require_any_language(code, 'the run').name} (`{code}`)" for code in languages),
         "base_model": _base_model(record),
@@ -168,11 +172,11 @@ def model_card(record: Record, repo_id: str | None = None, adapter: bool = False
         "message": message,
         "reply": reply,
         "steps": steps_of(record, " ".join(record["plan"]["validation"])),
-        "limits": _limits(data),
+        "limits": LIMITS.get(data.get("reader"), OTHER_LIMITS),
         "guard": guard_paragraph(record),
         "ranking": "\n\n".join([ranking(figures), *response_sets(record.get("response_sets", {}))]),
         "speeds": _speeds(record, sizes(record, adapter), adapter),
-        "citation": _citation(),
+        "citation": str(yaml.safe_load(catalogue)["citation"]).strip(),
         **shared_values(record, repo_id, adapter, shown, COLUMNS_OF_ROWS),
     }
     if "stored_as" in record:  # a copy without curves
@@ -301,10 +305,6 @@ def _with_interval(row: Record, key: str) -> str:
     return f"{row[key]:.4f} [{low:.4f}, {high:.4f}]"
 
 
-def _name(family: _Kind, data: Record, languages: list[str]) -> str:
-    return f"{family.what}, {languages[0] if len(languages) == 1 else f'{len(languages)} languages'}, {data['title']}"
-
-
 def _base_model(record: Record) -> str:
     if _untrained_vectors(record):
         base = base_model(record, "")
@@ -316,10 +316,6 @@ def _base_model(record: Record) -> str:
 def _untrained_vectors(record: Record) -> bool:
     """Whether it is a static retriever that used none of its checkpoint's weights."""
     return record["arguments"].get("encoders") == "static" and "start" not in record["metrics"]
-
-
-def _limits(data: Record) -> str:
-    return {"sample": SAMPLE_LIMITS, "official": MRS_LIMITS}.get(data.get("reader") or "", OTHER_LIMITS)
 
 
 def _usage(record: Record, values: dict[str, str], adapter: bool) -> str:
@@ -386,9 +382,3 @@ def _export(kind: str, facts: Record) -> str:
         f"suggestions for {facts['agreement']:.2%} of {facts['messages']:,} {facts['split']} messages, and "
         f"{times[kind]:.1f} ms to {work} one instead of {whose} {times[own]:.1f} ms."
     )
-
-
-def _citation() -> str:
-    """The paper's BibTeX entry, from the catalogue; without pydantic, which a base installation does not have."""
-    record = resources.files("mrs_datasets").joinpath("catalogue", "mrs.yaml").read_text(encoding="utf-8")
-    return str(yaml.safe_load(record)["citation"]).strip()

@@ -27,7 +27,13 @@ OF_A_RUN = {
     "setting", "languages", "sampling_alpha", "batches", "num_train_epochs", "max_steps", "output_dir",
 }  # fmt: skip
 PAPER = {  # Zhang et al. 2021, section 4.3
-    "retrieval": {"learning_rate": "1e-6", "warmup_steps": 0.01, "adam_beta2": 0.999, "freeze_layers": 2, "loss": "eq4"},
+    "retrieval": {
+        "learning_rate": "1e-6",
+        "warmup_steps": 0.01,
+        "adam_beta2": 0.999,
+        "freeze_layers": 2,
+        "loss": "eq4",
+    },
     "generation": {"learning_rate": "1e-5", "warmup_steps": 0.2, "label_smoothing_factor": 0.2, "beams": 5},
 }
 
