@@ -133,10 +133,10 @@ def hub_base(record: Record) -> str | None:
 
 
 def _on_hub(name: str) -> str | None:
-    if name in read_baselines():
-        return None  # its own base is in the chain
+    if name in FROM_SCRATCH or name in read_baselines():  # a baseline's own base is in the chain
+        return None
     old_name = "/" not in name and not name.startswith((".", "~"))  # without an organisation: bert-base-uncased
-    return name if name not in FROM_SCRATCH and (old_name or is_repo_id(name)) else None
+    return name if old_name or is_repo_id(name) else None
 
 
 def licence_front(record: Record) -> Record:

@@ -6,12 +6,12 @@ Zhang et al. 2021 (MRS), section 5.2, find it; each option here is a known remed
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import ClassVar
 
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.common.text.languages import find_language
-from mrs_suggest.training.options import RunArguments, added_options, is_given, require_least, trains_lora
+from mrs_suggest.training.options import RunArguments, added_options, is_given, option, require_least, trains_lora
 
 
 @dataclass
@@ -24,44 +24,30 @@ class RemedyArguments(RunArguments):
         "wrong_language_limit",
         "watch_languages",
     )
-    force_language_token: bool | None = field(
-        default=None,
-        metadata={
-            "help": "true: the decoder starts with the token of the language to write (mBART, 2.2), which is added "
-            "where the checkpoint has none; false: never; default: as the checkpoint was trained"
-        },
+    force_language_token: bool | None = option(
+        None,
+        "true: the decoder starts with the token of the language to write (mBART, 2.2), which is added "
+        "where the checkpoint has none; false: never; default: as the checkpoint was trained",
     )
-    freeze_decoder_layers: int = field(
-        default=0,
-        metadata={
-            "help": "freeze so many of the decoder's layers, the lowest first (after ZmBART, Maurya et al. 2021)"
-        },
+    freeze_decoder_layers: int = option(
+        0, "freeze so many of the decoder's layers, the lowest first (after ZmBART, Maurya et al. 2021)"
     )
-    denoising_share: float = field(
-        default=0.0,
-        metadata={"help": "of the steps, that are denoising (xDAE; XGLUE, 4.1) of --denoising_text"},
+    denoising_share: float = option(0.0, "of the steps, that are denoising (xDAE; XGLUE, 4.1) of --denoising_text")
+    denoising_text: list[str] = option(
+        [], "LANG=SOURCE ...: text in the languages to keep, as --text of `mrs train pretraining`"
     )
-    denoising_text: list[str] = field(
-        default_factory=list,
-        metadata={"help": "LANG=SOURCE ...: text in the languages to keep, as --text of `mrs train pretraining`"},
+    interpolate_start: list[float] = option(
+        [],
+        "after training: the share of the trained weights beside those at the start (Wortsman et al. "
+        "2022); of several, the best on validation is kept",
     )
-    interpolate_start: list[float] = field(
-        default_factory=list,
-        metadata={
-            "help": "after training: the share of the trained weights beside those at the start (Wortsman et al. "
-            "2022); of several, the best on validation is kept"
-        },
+    wrong_language_limit: float | None = option(
+        None,
+        "stop when more than this share of the replies to --watch_languages is in another language, and "
+        "keep a checkpoint from before; needs --language_model",
     )
-    wrong_language_limit: float | None = field(
-        default=None,
-        metadata={
-            "help": "stop when more than this share of the replies to --watch_languages is in another language, and "
-            "keep a checkpoint from before; needs --language_model"
-        },
-    )
-    watch_languages: list[str] = field(
-        default_factory=list,
-        metadata={"help": "of --wrong_language_limit: their validation messages are answered; no replies are needed"},
+    watch_languages: list[str] = option(
+        [], "of --wrong_language_limit: their validation messages are answered; no replies are needed"
     )
 
 

@@ -7,7 +7,7 @@ names of the configs that the data have into a `TrainingPlan`; nothing is loaded
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar, Literal, TypeVar
@@ -17,7 +17,7 @@ from mrs_suggest.common.errors import InputError
 from mrs_suggest.common.text.language_id import LanguageIdentifier
 from mrs_suggest.common.text.languages import KNOWN, is_made_up, require_known
 from mrs_suggest.models.retrieval.tiny import VOCABULARY
-from mrs_suggest.training.options import LoraArguments, require_least, require_one_of, sound, trains_lora
+from mrs_suggest.training.options import LoraArguments, option, require_least, require_one_of, sound, trains_lora
 from mrs_suggest.training.sampling import BATCHES, WINDOW, require_alpha
 
 if TYPE_CHECKING:
@@ -53,47 +53,30 @@ class ReplyArguments(LoraArguments):
         "length_window",
         "vocabulary",
     )
-    setting: str | None = field(
-        default=None,
-        metadata={
-            "help": "monolingual, zero_shot, mt or multilingual (paper, section 3.2): the data for training, "
-            "validation and test; default: --languages for all three"
-        },
+    setting: str | None = option(
+        None,
+        "monolingual, zero_shot, mt or multilingual (paper, section 3.2): the data for training, "
+        "validation and test; default: --languages for all three",
     )
-    languages: list[str] = field(
-        default_factory=lambda: ["all"], metadata={"help": "languages to test on, or `all` in the data"}
+    languages: list[str] = option(["all"], "languages to test on, or `all` in the data")
+    train: list[str] | None = option(None, "training sources in place of the setting's, such as `en mt-es`")
+    validation: list[str] | None = option(None, "languages that choose the checkpoint, in place of the setting's")
+    sampling_alpha: float | None = option(
+        None, "sources are drawn by n^alpha: 0 equal sizes (multilingual), .3 (XGLUE), 1 by size (others)"
     )
-    train: list[str] | None = field(
-        default=None, metadata={"help": "training sources in place of the setting's, such as `en mt-es`"}
+    batches: str = option(BATCHES[0], "language: one in each batch, as in the official code; or mixed")
+    length_window: int = option(WINDOW, "steps whose examples are sorted by length together; 0: not sorted")
+    language_model: str | None = option(
+        None,
+        "fastText's file (lid.176.ftz), for the share of suggestions in a wrong language; default: the "
+        "installed one, if there is one",
     )
-    validation: list[str] | None = field(
-        default=None, metadata={"help": "languages that choose the checkpoint, in place of the setting's"}
-    )
-    sampling_alpha: float | None = field(
-        default=None,
-        metadata={"help": "sources are drawn by n^alpha: 0 equal sizes (multilingual), .3 (XGLUE), 1 by size (others)"},
-    )
-    batches: str = field(
-        default=BATCHES[0], metadata={"help": "language: one in each batch, as in the official code; or mixed"}
-    )
-    length_window: int = field(
-        default=WINDOW, metadata={"help": "steps whose examples are sorted by length together; 0: not sorted"}
-    )
-    language_model: str | None = field(
-        default=None,
-        metadata={
-            "help": "fastText's file (lid.176.ftz), for the share of suggestions in a wrong language; default: the "
-            "installed one, if there is one"
-        },
-    )
-    vocabulary: int = field(default=VOCABULARY, metadata={"help": "largest vocabulary of `tiny`"})
-    freeze_embeddings: bool = field(default=False, metadata={"help": "freeze the embeddings (paper, 4.3: yes)"})
-    max_train_examples: int | None = field(default=None, metadata={"help": "limit per source; a seeded sample"})
-    max_validation_examples: int | None = field(
-        default=10_000, metadata={"help": "limit per language; a seeded sample"}
-    )
-    max_test_examples: int | None = field(
-        default=100_000, metadata={"help": "limit per language; a seeded sample (TF-IDF takes 10 ms per example)"}
+    vocabulary: int = option(VOCABULARY, "largest vocabulary of `tiny`")
+    freeze_embeddings: bool = option(False, "freeze the embeddings (paper, 4.3: yes)")
+    max_train_examples: int | None = option(None, "limit per source; a seeded sample")
+    max_validation_examples: int | None = option(10_000, "limit per language; a seeded sample")
+    max_test_examples: int | None = option(
+        100_000, "limit per language; a seeded sample (TF-IDF takes 10 ms per example)"
     )
 
 
