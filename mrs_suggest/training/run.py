@@ -37,7 +37,7 @@ from mrs_suggest.models.adapters import (
     read_lora_state,
     save_adapter,
 )
-from mrs_suggest.training.estimate import estimate, print_estimate
+from mrs_suggest.training.estimate import estimate
 from mrs_suggest.training.export.allowlist import ADAPTER_FOLDER, CURVE_POINTS, CURVES, RECORD
 from mrs_suggest.training.export.card import Record
 from mrs_suggest.training.export.families import Family, write_record
@@ -198,7 +198,7 @@ class Run:
         """Print what the run would take, from a few steps; nothing is written."""
         with explain_out_of_memory(lambda: f"in the trial; {self._advice(True)}"), loss_bar(trainer):
             seconds = time.time() - self._started
-            print_estimate(estimate(trainer, model, self._facts, seconds, tests=not self._options.skip_test))
+            estimate(trainer, model, self._facts, seconds, tests=not self._options.skip_test)
 
     def train(
         self,

@@ -73,7 +73,11 @@ def _table(path: Path, delimiter: str) -> Iterator[ResponseRow]:
         where = f"{path}, line {number}"
         if columns is None:
             columns = [cell.strip().lower() for cell in cells]
-            _require_columns(where, columns)
+            if "reply" not in columns or set(columns) - set(COLUMNS) or len(set(columns)) < len(columns):
+                raise InputError(
+                    f"{where}: expected a header with the columns reply and, if you like, weight and tags, found "
+                    f"{' '.join(columns)!r}."
+                )
         elif len(cells) > len(columns):
             raise InputError(
                 f"{where}: {len(cells)} cells, and the header has {len(columns)}; put a text with {delimiter!r} in "
@@ -114,38 +118,15 @@ def _row(where: str, number: int, reply: str, weight: str, tags: str) -> Respons
 
 def _cells(path: Path, delimiter: str) -> Iterator[tuple[int, list[str]]]:
     """(line on which a row begins, its cells)."""
-    last = 0
-
-    def lines() -> Iterator[str]:
-        nonlocal last
-        for number, line in read_lines(path, any_line_end=True):
-            last = number
-            yield line + "\n"
-
-    reader = csv.reader(
-        lines(),
-        delimiter=delimiter,
-        quoting=csv.QUOTE_MINIMAL if delimiter == "," else csv.QUOTE_NONE,
-        strict=True,
-    )
-    while True:
-        begin = last + 1
-        try:
-            cells = next(reader, None)
-        except csv.Error as error:
-            raise InputError(f"{path}, line {begin}: cannot be read as a table ({error}); check its quotes.") from None
-        if cells is None:
-            return
-        yield begin, cells
-
-
-def _require_columns(where: str, columns: list[str]) -> None:
-    unknown = [name for name in columns if name not in COLUMNS]
-    if "reply" not in columns or unknown or len(set(columns)) < len(columns):
-        found = " ".join(columns)
-        raise InputError(
-            f"{where}: expected a header with the columns reply and, if you like, weight and tags, found {found!r}."
-        )
+    quoting = csv.QUOTE_MINIMAL if delimiter == "," else csv.QUOTE_NONE
+    lines = (line + "\n" for _, line in read_lines(path, any_line_end=True))
+    reader, begin = csv.reader(lines, delimiter=delimiter, quoting=quoting, strict=True), 1
+    try:
+        for cells in reader:
+            yield begin, cells
+            begin = reader.line_num + 1
+    except csv.Error as error:
+        raise InputError(f"{path}, line {begin}: cannot be read as a table ({error}); check its quotes.") from None
 
 
 def _weight(where: str, text: str) -> float:
