@@ -23,13 +23,14 @@ from mrs_suggest.training.export.card import Record
 from mrs_suggest.training.generation import FAMILY as GENERATION
 from mrs_suggest.training.record import read_record
 from mrs_suggest.training.reply.exporting import (
+    Pairs,
     keep_export,
+    pairs_to_compare,
     partial_export,
     require_exportable,
     size_and_versions,
     speeds,
 )
-from mrs_suggest.training.retrieval.agreement import Pairs, pairs_to_compare
 
 LARGEST_LOSS = 0.01  # of weighted ROUGE, with 95 % confidence; the project's goal for a copy that ships
 EXACT = 1e-3  # ours: largest difference of an fp32 reply, in nats a token; float rounding stays below 1e-4

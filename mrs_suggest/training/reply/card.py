@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from importlib import resources
 from string import Template
 
@@ -108,26 +107,16 @@ LIMITS = {"sample": SAMPLE_LIMITS, "official": MRS_LIMITS}  # by the data's read
 OTHER_LIMITS = "The model reproduces its training pairs, including their biases and mistakes."
 
 
-@dataclass(frozen=True)
-class _Kind:
-    """What differs between the cards of the families."""
-
-    what: str
-    front: Record
-    task: str
-
-
+# What a model is, and the front of its card.
 KINDS = {
-    RETRIEVAL: _Kind(
+    RETRIEVAL: (
         "Reply retriever",
         {"library_name": "sentence-transformers", "pipeline_tag": "sentence-similarity"},
-        "sentence-similarity",
     ),
-    GENERATION: _Kind(
+    GENERATION: (
         "Reply generator",
         # Not text-generation: its pipeline would load only the decoder.
         {"library_name": "transformers", "pipeline_tag": "text2text-generation"},
-        "text2text-generation",
     ),
 }
 
@@ -141,7 +130,7 @@ def model_card(record: Record, repo_id: str | None = None, adapter: bool = False
         adapter: whether it is the card of the run's adapters only.
     """
     figures, arguments, data = record["metrics"], record["arguments"], record["data"]
-    family = KINDS[record["trainer"]]
+    what, own_front = KINDS[record["trainer"]]
     languages = list(figures["signatures"])
     language = "en" if "en" in languages else languages[0]
     message, reply = MESSAGES.get(language, MESSAGES["en"])  # of a made-up one nothing is known here
@@ -154,7 +143,7 @@ def model_card(record: Record, repo_id: str | None = None, adapter: bool = False
     # Read without pydantic, which a base installation does not have.
     catalogue = resources.files("mrs_datasets").joinpath("catalogue", "mrs.yaml").read_text(encoding="utf-8")
     values = {
-        "title": (repo_id or f"{family.what}, {which}, {data['title']}").rpartition("/")[2],
+        "title": (repo_id or f"{what}, {which}, {data['title']}").rpartition("/")[2],
         "encoders": ENCODERS[arguments.get("encoders", "two")],
         "languages": ", ".join(f"{require_any_language(code, 'the run').name} (`{code}`)" for code in languages),
         "base_model": _base_model(record),
@@ -185,7 +174,7 @@ def model_card(record: Record, repo_id: str | None = None, adapter: bool = False
         values["steps"] = f"{values['steps']} {remedies(record)}".strip()
         values["languages_table"] += f"\n\n{shares}" if (shares := wrong_languages(figures, languages)) else ""
     values["usage"] = _usage(record, values, adapter)
-    front = _front_matter(record, family, languages, values["title"], adapter)
+    front = _front_matter(record, own_front, languages, values["title"], adapter)
     return render_card(f"{record['trainer']}.md", front, values)
 
 
@@ -195,10 +184,10 @@ def _trained_on(plan: Record) -> str:
     return f"`{' '.join(plan['train'])}`{mixed}; {setting}"
 
 
-def _front_matter(record: Record, family: _Kind, languages: list[str], title: str, adapter: bool) -> Record:
+def _front_matter(record: Record, own: Record, languages: list[str], title: str, adapter: bool) -> Record:
     data = record["data"]
     front: Record = {"language": languages}
-    front |= licence_front(record) | family.front | ({"library_name": "peft"} if adapter else {})
+    front |= licence_front(record) | own | ({"library_name": "peft"} if adapter else {})
     front["tags"] = [front["library_name"], "reply-suggestion", "mrs", record["trainer"]]
     if adapter:
         front["tags"].append("lora")
@@ -207,11 +196,11 @@ def _front_matter(record: Record, family: _Kind, languages: list[str], title: st
     front["metrics"] = ["rouge"]
     if "revision" in data:  # results must name a data set on the hub
         front["datasets"] = [data["id"]]
-        front["model-index"] = eval_results_to_model_index(title, _eval_results(record, family, languages))
+        front["model-index"] = eval_results_to_model_index(title, _eval_results(record, own["pipeline_tag"], languages))
     return front
 
 
-def _eval_results(record: Record, family: _Kind, languages: list[str]) -> list[EvalResult]:
+def _eval_results(record: Record, task: str, languages: list[str]) -> list[EvalResult]:
     figures, data = record["metrics"], record["data"]
     shown = (
         ("mrs_rouge", "weighted ROUGE", "weighted", "mrs_rouge"),
@@ -219,7 +208,7 @@ def _eval_results(record: Record, family: _Kind, languages: list[str]) -> list[E
     )
     return [
         EvalResult(
-            task_type=family.task,
+            task_type=task,
             task_name="Reply suggestion",
             dataset_type=data["id"],
             dataset_name=data["title"],

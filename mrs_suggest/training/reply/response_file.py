@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.common.io.lines import read_lines
@@ -118,9 +118,10 @@ def _row(where: str, number: int, reply: str, weight: str, tags: str) -> Respons
 
 def _cells(path: Path, delimiter: str) -> Iterator[tuple[int, list[str]]]:
     """(line on which a row begins, its cells)."""
-    quoting = csv.QUOTE_MINIMAL if delimiter == "," else csv.QUOTE_NONE
     lines = (line + "\n" for _, line in read_lines(path, any_line_end=True))
-    reader, begin = csv.reader(lines, delimiter=delimiter, quoting=quoting, strict=True), 1
+    quoting: Literal[0, 3] = csv.QUOTE_MINIMAL if delimiter == "," else csv.QUOTE_NONE
+    reader = csv.reader(lines, delimiter=delimiter, quoting=quoting, strict=True)
+    begin = 1
     try:
         for cells in reader:
             yield begin, cells

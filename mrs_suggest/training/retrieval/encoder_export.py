@@ -19,14 +19,15 @@ from mrs_suggest.suggest.suggester import Suggester
 from mrs_suggest.training.export.card import Record
 from mrs_suggest.training.record import read_record
 from mrs_suggest.training.reply.exporting import (
+    agreement,
     keep_export,
+    messages_to_compare,
     partial_export,
     require_exportable,
     size_and_versions,
     speeds,
 )
 from mrs_suggest.training.retrieval import FAMILY as RETRIEVAL
-from mrs_suggest.training.retrieval.agreement import agreement, messages_to_compare
 
 LEAST = 0.98  # of the messages get the same three suggestions; the project's goal for a copy that ships
 EXACT = 1e-3  # ours: largest difference of fp32 vectors, relative to the longest; float rounding stays below 1e-5

@@ -10,7 +10,7 @@ from mrs_datasets.synthetic.grammar.surface import RULES
 from mrs_suggest.reproduce.cells import Setup, all_cells
 from mrs_suggest.reproduce.runner import prepare_data
 from mrs_suggest.reproduce.table import Table, at_scale, read_table
-from mrs_suggest.training.generation.remedies import RemedyArguments
+from mrs_suggest.training.generation.options import RemedyArguments
 
 TABLES = Path(__file__).resolve().parents[3] / "trainers" / "configs" / "reproduce"
 PLAIN = "zero-shot"

@@ -25,8 +25,7 @@ from mrs_suggest.training.generation import FAMILY as GENERATION
 from mrs_suggest.training.generation import generator_export
 from mrs_suggest.training.generation.generator_export import export_generator
 from mrs_suggest.training.record import read_record
-from mrs_suggest.training.reply.exporting import remove_export
-from mrs_suggest.training.retrieval.agreement import pairs_to_compare
+from mrs_suggest.training.reply.exporting import pairs_to_compare, remove_export
 from tests.mrs_suggest.models.generation.test_generator import PAIRS, TEXTS, build, learn
 
 pytest.importorskip("ctranslate2")

@@ -19,7 +19,7 @@ from mrs_suggest.models.retrieval.onnx_encoder import OnnxEncoder
 from mrs_suggest.suggest.suggester import Suggester
 from mrs_suggest.training.export.families import publication
 from mrs_suggest.training.record import read_record
-from mrs_suggest.training.retrieval.agreement import agreement, messages_to_compare
+from mrs_suggest.training.reply.exporting import agreement, messages_to_compare
 
 MESSAGES = {"en": ["Are you there?", "Thanks!", "See you tomorrow?"], "es": ["¿Vienes?", "Gracias"]}
 
