@@ -90,14 +90,8 @@ def test_the_last_checkpoint_has_the_highest_number(tmp_path: Path) -> None:
     assert last_checkpoint(tmp_path, "last") == str(tmp_path / "checkpoint-100")
     assert last_checkpoint(tmp_path, str(tmp_path / "checkpoint-20")) == str(tmp_path / "checkpoint-20")
     assert last_checkpoint(tmp_path, None) is None
-
-
-def test_a_checkpoint_that_was_cut_off_is_not_the_last(tmp_path: Path) -> None:
-    """A kill while a checkpoint is written leaves its folder without `trainer_state.json`."""
-    for step in (5, 20):
-        checkpoint(tmp_path, step)
-    checkpoint(tmp_path, 100, complete=False)
-    assert last_checkpoint(tmp_path, "last") == str(tmp_path / "checkpoint-20")
+    checkpoint(tmp_path, 200, complete=False)  # a kill while it was written
+    assert last_checkpoint(tmp_path, "last") == str(tmp_path / "checkpoint-100")
 
 
 def test_no_checkpoint_to_go_on_from_is_refused(tmp_path: Path) -> None:
@@ -123,13 +117,6 @@ def test_other_weights_than_the_best_checkpoints_are_an_error(tmp_path: Path, si
         encoders(model)[side].embeddings.word_embeddings.weight[3, 2] += 1e-4
     with pytest.raises(RuntimeError, match=rf"not those of the best checkpoint .*checkpoint-3 \({side}\..*word_emb"):
         require_best_weights(weights(model), stored_weights(best), str(best))
-
-
-def test_weights_that_the_best_checkpoint_lacks_are_an_error() -> None:
-    kept = {"a": torch.ones(2), "b": torch.ones(2)}
-    require_best_weights(kept, {**kept, "more": torch.ones(1)}, "x")
-    with pytest.raises(RuntimeError, match=r"\(b\)"):
-        require_best_weights(kept, {"a": torch.ones(2)}, "x")
 
 
 @pytest.mark.parametrize(
@@ -199,6 +186,7 @@ def test_the_record_is_json_without_secrets(tmp_path: Path) -> None:
     text = json.dumps(record)
     assert "hf_secret" not in text
     assert record["best_step"] == 40
+    assert record["arguments"]["message_tokens"] == 70, "not a secret: without it the run cannot be repeated"
     assert (record["steps"], record["epochs"], record["best_metric"]) == (60, 1.5, 0.25)
     assert record["seconds"] == 1.3
     assert (record["seed"], record["data"], record["metrics"]) == (7, {"id": "x"}, {"a": 1})
@@ -209,14 +197,6 @@ def test_the_record_is_json_without_secrets(tmp_path: Path) -> None:
     assert {"python", "torch", "transformers", "sentence-transformers"} <= record["versions"].keys()
     assert record["hardware"]["cores"] >= 1
     assert "commit" in record
-
-
-def test_the_record_keeps_lengths_in_tokens() -> None:
-    """`message_tokens` is no secret: without it the run cannot be repeated."""
-    record = recorded()
-    assert record["best_step"] is None
-    assert record["arguments"]["message_tokens"] == 70
-    assert "hub_token" not in record["arguments"]
 
 
 def test_the_record_has_no_folders_of_this_machine() -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import doctest
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -12,7 +10,6 @@ from hypothesis import strategies as st
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.common.hub.baselines import read_baselines
 from mrs_suggest.common.text.languages import LANGUAGES
-from mrs_suggest.training.reply import options
 from mrs_suggest.training.reply.options import SETTINGS, Source, TrainingPlan, make_plan
 from mrs_suggest.training.sampling import shares
 
@@ -23,12 +20,6 @@ WHOLE = (*TRANSLATED, *(f"{code}-responses" for code in TEN), *reversed(TEN))  #
 
 def trained_on(plan: TrainingPlan) -> list[str]:
     return [source.config for source in plan.sources]
-
-
-def test_examples_in_the_docstrings() -> None:
-    found = doctest.testmod(options)
-    assert found.attempted
-    assert not found.failed
 
 
 def test_the_settings_are_those_of_the_list_of_baselines() -> None:
@@ -194,27 +185,6 @@ def test_a_plan_can_be_fulfilled_or_is_refused(
         assert all(source.translated for source in plan.sources)
 
 
-@given(
-    setting=st.sampled_from([None, "zero_shot", "mt", "multilingual"]),
-    languages=st.lists(st.sampled_from(TEN[1:]), min_size=1, unique=True),
-    validation=st.none() | st.lists(st.sampled_from(TEN), min_size=1, unique=True),
-)
-def test_whole_data_fulfil_every_sound_wish(
-    setting: str | None, languages: list[str], validation: list[str] | None
-) -> None:
-    plan = make_plan(WHOLE, setting, languages, validation=validation)
-    assert list(plan.test) == languages
-    assert make_plan(WHOLE, "monolingual", languages[:1]).test == (languages[0],)
-
-
-@given(code=st.sampled_from(TEN), translated=st.booleans())
-def test_a_source_and_its_config_name_each_other(code: str, translated: bool) -> None:
-    if translated and code == "en":
-        return
-    source = Source(code, translated)
-    assert Source.parse(source.config) == source
-
-
 SIZES = st.lists(st.integers(1, 10**12), min_size=1, max_size=10)
 
 
@@ -233,10 +203,6 @@ def test_shares_are_probabilities_in_the_order_of_the_sizes(sizes: list[int], al
 def test_alpha_zero_is_equal_and_one_is_proportional(sizes: list[int]) -> None:
     assert shares(sizes, 0) == pytest.approx(np.full(len(sizes), 1 / len(sizes)))
     assert shares(sizes, 1) == pytest.approx(np.array(sizes) / sum(sizes))
-
-
-def test_shares_by_hand() -> None:  # Liang et al. 2020, section 3: 0.3
-    assert shares([1_000_000, 1000], 0.3) == pytest.approx([0.888, 0.112], abs=5e-4)
 
 
 @pytest.mark.parametrize(
