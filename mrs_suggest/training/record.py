@@ -111,7 +111,7 @@ class RunFolder:
 
 
 def last_checkpoint(folder: Path, resume: str | None) -> str | None:
-    """The checkpoint to go on from: `last` stands for the newest one of the folder.
+    """The checkpoint to continue from: `last` stands for the newest one of the folder.
 
     Raises:
         InputError: there is none.

@@ -246,7 +246,7 @@ class MixedSampler(StepSampler):
 
 
 class CountedSampler(StepSampler):
-    """Another sampler's steps, with numbers that also tell how often the epoch has used a row before.
+    """Another sampler's steps, with numbers that also encode how often the epoch has used a row before.
 
     `row + rows * uses`, so that what is drawn for a row, such as one of its targets, can differ at each use.
 
@@ -255,7 +255,7 @@ class CountedSampler(StepSampler):
         rows: that it numbers.
 
     >>> [[number % 2 for number in rows] for rows in CountedSampler(PairSampler([2], batch_size=2), 2)]
-    [[1, 0]]
+    [[0, 1]]
     >>> mixed = MixedSampler([PairSampler([1], batch_size=1), PairSampler([4], batch_size=1)], [1, 4], [0.5, 0.5])
     >>> sorted(number for numbers in CountedSampler(mixed, 5) for number in numbers)
     [0, 1, 2, 3, 4, 5, 10, 15]

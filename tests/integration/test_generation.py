@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -15,14 +12,16 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
+from mrs_suggest.common.errors import InputError
 from mrs_suggest.common.text.text import normalise_reply
+from mrs_suggest.models.adapters import Lora, add_lora, load_lora_state, read_lora_state
+from mrs_suggest.models.generation.decoding.settings import Decoding
+from mrs_suggest.models.generation.generator import Generator
+from tests.forked_runs import forked_runs
 from tests.run_files import record
 
 pytestmark = pytest.mark.integration
 
-ROOT = Path(__file__).resolve().parents[2]
-BIN = Path(sys.executable).parent
-TRAINER = ROOT / "trainers" / "generation.py"
 SYSTEMS = ["Model", "Random", "Most frequent", "TF-IDF"]
 THINGS = ("train", "dinner", "dog", "meeting", "sister", "weather", "trip", "match", "phone", "exam", "cake", "bike")
 QUESTIONS = {
@@ -49,15 +48,12 @@ LORA = ["--peft", "lora", "--lora_rank", 4, "--learning_rate", 0.02]
 SHORT = ["--max_steps", 2]
 
 
-def launch(*command: object, cwd: Path) -> subprocess.CompletedProcess[str]:
-    """Run a command as a user would, on one thread."""
-    environment = {**os.environ, "OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""}
-    done = subprocess.run(
-        [str(part) for part in command],
-        cwd=cwd, env=environment, capture_output=True, text=True, encoding="utf-8", timeout=240,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-4000:]
-    return done
+def in_forks(workplace: Path, options: list[Any], ranks: int = 1) -> str:
+    """Train in processes of their own, and return what they print."""
+    words = [str(part) for part in ("--data", "data", *options)]
+    codes, printed = forked_runs("mrs_trainers.generation", [(words, 0, ranks)], workplace, 240)
+    assert codes == [" ".join(["0"] * ranks)], "\n".join(printed)[-5000:]
+    return "\n".join(printed)
 
 
 def history(folder: Path) -> list[dict[str, Any]]:
@@ -132,8 +128,7 @@ def base(workplace: Path) -> Path:
 @pytest.fixture(scope="session")
 def trained(workplace: Path) -> tuple[Path, str]:
     """The folder of one run, and what it printed."""
-    command = [BIN / "accelerate", "launch", TRAINER, "--data", "data", "--output_dir", "base", *OPTIONS]
-    return workplace / "base", launch(*command, cwd=workplace).stdout
+    return workplace / "base", in_forks(workplace, ["--output_dir", "base", *OPTIONS])
 
 
 @pytest.fixture
@@ -255,15 +250,21 @@ def test_the_kept_weights_are_those_of_the_best_checkpoint(trained: tuple[Path, 
     assert largest_difference(kept, weights(folder, record(folder)["best_step"])) == 0
 
 
-def test_mrs_train_with_yaml_and_command_line(workplace: Path) -> None:
+@pytest.mark.usefixtures("_state")
+def test_mrs_train_with_yaml_and_command_line(
+    workplace: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from mrs_suggest.cli.main import main
+
+    monkeypatch.chdir(workplace)
     (workplace / "run.yaml").write_text(
         "data: data\nlanguages: [es]\nmax_steps: 50\nlabel_smoothing_factor: 0.2\nwarmup_steps: 1\n"
         "eval_strategy: steps\nsave_strategy: steps\neval_steps: 2\nsave_steps: 2\nvocabulary: 200\nbeams: 6\n"
         "groups: 2\ndiversity_penalty: 0.5\nno_repeat_ngram: 3\nblocked: [gracias, no hay]\nmax_train_examples: 20\n"
         "max_tokens: 6\noutput_dir: never\n"
     )
-    options = ["--config", "run.yaml", *SHORT, "--output_dir", "single"]
-    done = launch(BIN / "mrs", "train", "generation", *options, cwd=workplace)
+    options = ["--config", "run.yaml", *map(str, SHORT), "--output_dir", "single"]
+    assert main(["train", "generation", *options]) == 0
     folder = workplace / "single"
     assert not (workplace / "never").exists()
     run = record(folder)
@@ -271,7 +272,7 @@ def test_mrs_train_with_yaml_and_command_line(workplace: Path) -> None:
     assert {key: run["arguments"][key] for key in expected} == expected
     assert run["data"]["rows"]["es"]["train"] == 20
     assert list(predictions(folder)) == ["predictions.es.tsv"]
-    assert "predictions.es.tsv" in done.stdout
+    assert "predictions.es.tsv" in capsys.readouterr().out
     stored = json.loads((folder / "generator.json").read_text(encoding="utf-8"))["decoding"]
     assert (stored["groups"], stored["no_repeat_ngram"], stored["blocked"]) == (2, 3, ["gracias", "no hay"])
 
@@ -310,11 +311,10 @@ def test_accumulated_batches_equal_a_large_one(train: Callable[..., Path]) -> No
 def test_two_ranks_equal_one_and_one_writes(train: Callable[..., Path], workplace: Path) -> None:
     """Five validation examples a language on two ranks: one has three of them, the other two."""
     whole = train("plain", *PLAIN)
-    command = [BIN / "torchrun", "--standalone", "--nproc_per_node", 2, TRAINER, "--data", "data", *OPTIONS, *PLAIN]
-    options = ["--per_device_train_batch_size", 4, "--use_cpu", "true", "--output_dir", "ranks"]
-    done = launch(*command, *options, cwd=workplace)
-    assert done.stdout.count("wrote ranks") == 1
-    assert done.stdout.count("Test split, 2 languages pooled") == 1
+    half = ["--per_device_train_batch_size", 4, "--use_cpu", "true", "--output_dir", "ranks"]
+    printed = in_forks(workplace, [*OPTIONS, *PLAIN, *half], ranks=2)
+    assert printed.count("wrote ranks") == 1
+    assert printed.count("Test split, 2 languages pooled") == 1
     ranks = workplace / "ranks"
     assert record(whole)["data"]["rows"]["es"]["validation"] % 2 == 1
     assert losses(ranks) == pytest.approx(losses(whole), abs=1e-3)
@@ -405,6 +405,11 @@ def test_adapters_of_a_generator(
     assert (whole / "adapter" / "generator.json").read_bytes() == (whole / "generator.json").read_bytes()
     rows = predictions(whole)["predictions.es.tsv"]
     check_suggestions(main, capsys, whole, [row[0] for row in rows], [row[2:] for row in rows])
+
+    other = Generator.build(str(base), ["en"], 12, 9, Decoding(max_tokens=6)).model
+    add_lora(other, Lora(rank=3, alpha=8, dropout=0.1), seed=3)
+    with pytest.raises(InputError, match="pass the LoRA options that they were trained with"):
+        load_lora_state(other, read_lora_state(whole / "checkpoint-2"))
 
 
 @pytest.mark.usefixtures("_state")

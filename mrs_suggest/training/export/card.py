@@ -1,4 +1,4 @@
-"""The card of a trained model of any task, from its `run.json` and nothing else; a task may add sections of its own."""
+"""The card of a trained model of any task, from its `run.json` and nothing else; a task may add sections."""
 
 from __future__ import annotations
 

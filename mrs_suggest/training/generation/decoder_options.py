@@ -39,7 +39,7 @@ def with_decoder(options: Options) -> Options:
         for option in ("decoder", "decoder_layers"):
             if getattr(options, option) is not None:
                 raise InputError(
-                    f"--{option}: {name} is no encoder (BERT, XLM-R) and has its own decoder; leave it out."
+                    f"--{option}: {name} is not an encoder (BERT, XLM-R) and has its own decoder; leave it out."
                 )
         return options
     if trains_lora(options):

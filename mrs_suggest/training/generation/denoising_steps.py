@@ -58,7 +58,7 @@ class MixedCollator:
 class DenoisingSteps(Base):
     """Mixin, placed before the library's trainer: some steps denoise; `mix` prepares them.
 
-    The log has the mean loss of either kind of step beside that of all.
+    The log has the mean loss of either kind of step next to that of all.
     """
 
     _losses_of_kinds: Mapping[int, Any] | None = None

@@ -51,13 +51,13 @@ def export_generator(
         What `run.json` has of it, under `exports`.
 
     Raises:
-        InputError: it is no generator's run, or one that CTranslate2 cannot convert; its likelihoods differ, or its
+        InputError: it is not a generator's run, or one that CTranslate2 cannot convert; its likelihoods differ, or its
             replies are worse.
         MissingExtraError: the extra `ctranslate2` is not installed.
     """
     record = read_record(run)
     if record["trainer"] != GENERATION.name or not (run / GENERATOR).is_file():
-        raise InputError(f"{run}: is no generator; its message encoder is exported with --onnx.")
+        raise InputError(f"{run}: is not a generator; its message encoder is exported with --onnx.")
     require_ctranslate2()
     require_exportable(run)
     split, pairs = pairs_to_compare(run, record, data)

@@ -63,7 +63,7 @@ class RemedyArguments(RunArguments):
     )
     interpolate_start: list[float] = option(
         [],
-        "after training: the share of the trained weights beside those at the start (Wortsman et al. "
+        "after training: the share of the trained weights in a mix with those at the start (Wortsman et al. "
         "2022); of several, the best on validation is kept",
     )
     wrong_language_limit: float | None = option(
@@ -220,7 +220,7 @@ def resolved_search(options: GenerationArguments, texts: int) -> GenerationArgum
     if options.keep_pieces is not None:
         if options.decoder is None:
             raise InputError(
-                f"--keep_pieces: {options.model_name_or_path} is no encoder (BERT, XLM-R), and only an encoder's "
+                f"--keep_pieces: {options.model_name_or_path} is not an encoder (BERT, XLM-R), and only an encoder's "
                 "vocabulary is cut; leave it out."
             )
         require_least(options, "keep_pieces", LEAST_PIECES)

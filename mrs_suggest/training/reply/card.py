@@ -1,4 +1,4 @@
-"""The card of a reply model: what it is, its figures beside those of baselines and paper, and how to use it."""
+"""The card of a reply model: what it is, its figures next to those of baselines and paper, and how to use it."""
 
 from __future__ import annotations
 

@@ -53,7 +53,7 @@ class RunData:
 
     Attributes:
         origin: the id of the data, and their revision or content hash.
-        denoising: text that trains beside the pairs, without replies.
+        denoising: text that is trained on in addition to the pairs, without replies.
         watched: language -> validation messages that are answered while the model trains.
     """
 
@@ -73,7 +73,7 @@ class RunData:
         return found
 
     def texts(self) -> Iterator[str]:
-        """Messages and replies of the training sources, and the text that trains beside them."""
+        """Messages and replies of the training sources, and the text that is trained on with them."""
         for pairs in self.sources.values():
             for column in ("message", "reply"):
                 yield from pairs[column][:]

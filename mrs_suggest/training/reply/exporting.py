@@ -87,7 +87,7 @@ def remove_export(run: Path) -> None:
     """Take the exports out of a run's folder, its record and its card: its weights answer again.
 
     Raises:
-        InputError: it is no run, or has none.
+        InputError: it is not a run, or it has no export.
     """
     record = read_record(run)
     family = family_of(record, run / RECORD)

@@ -99,7 +99,7 @@ def read_sheet(path: Path) -> list[SheetRow]:
     of the embedded sample that are not everyday ones.
 
     Raises:
-        InputError: a row has not these columns, or an unknown half or class.
+        InputError: a row does not have these columns, or an unknown half or class.
     """
     try:
         with path.open(encoding="utf-8", newline="") as lines:
@@ -150,7 +150,7 @@ def update_guard(run: Path, lists: Path | None, sheet: Path | None, half: str = 
     """Write `guard/` of a run anew, and, with a sheet, the figures to its record and card.
 
     Args:
-        lists: a folder with word lists or example messages of one's own.
+        lists: a folder with custom word lists or example messages.
 
     Raises:
         InputError: `run` holds no finished run, or the folder or the sheet is damaged.

@@ -34,7 +34,7 @@ WITHOUT_EFFECT = {
     "predict_with_generate": "every evaluation generates",
     "generation_num_beams": "see --beams",
     "generation_max_length": "see --max_tokens",
-    "generation_config": "see --beams and the options beside it",
+    "generation_config": "see --beams and the search options",
     "prompts": "see --query_prompt and --reply_prompt",
     "batch_sampler": "see --batches and --sampling_alpha",
     "multi_dataset_batch_sampler": "see --batches and --sampling_alpha",

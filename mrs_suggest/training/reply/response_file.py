@@ -37,7 +37,7 @@ class ResponseRow:
 
 
 def read_response_file(path: Path) -> list[ResponseRow]:
-    """Read the replies of a file, blank ones too, so that they can be told.
+    """Read the replies of a file, blank ones too, so that they can be reported.
 
     A `.csv` (with quotes, as spreadsheets write it) or `.tsv` file (without) has a header with the column `reply` and
     perhaps `weight` and `tags`, several tags with spaces or `;` between them. A `.jsonl` file has an object with these
@@ -46,7 +46,7 @@ def read_response_file(path: Path) -> list[ResponseRow]:
 
     Raises:
         InputError: the file is missing or empty, a column is missing or unknown, or a row has too many cells, a weight
-            that is no number from 0 on, a tag with other characters than letters, digits and `_.:-`, or a line of
+            that is not a number from 0 on, a tag with other characters than letters, digits and `_.:-`, or a line of
             JSON is not an object with these keys.
     """
     kind = Path(path.name.removesuffix(".gz").removesuffix(".xz")).suffix.lower()

@@ -42,7 +42,7 @@ def sweep_alpha(encode: Encode, indexed: Sequence[tuple[LanguageData, ResponseIn
     The language-model score of Henderson et al. 2017 encourages frequent replies. The paper leaves it out (section
     4.1); the official training script sweeps around .5. Scores are unscaled dot products, as wide as a model makes
     them, so the grid is in units of their spread over that of the log-probabilities: `GRID` first, then twice the last
-    weight while that is the best, then both halves beside the best.
+    weight while that is the best, then both midpoints next to the best.
 
     Args:
         encode: messages -> (n, d) vectors.

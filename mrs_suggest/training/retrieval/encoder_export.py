@@ -46,14 +46,14 @@ def export_encoder(
         What `run.json` has of it, under `exports`.
 
     Raises:
-        InputError: it is no retriever's run, its vectors differ, or fewer answers stay the same.
+        InputError: it is not a retriever's run, its vectors differ, or fewer answers stay the same.
         MissingExtraError: the extra `onnx` is not installed.
     """
     from mrs_suggest.models.retrieval.dual_encoder import load_dual_encoder
 
     record = read_record(run)
     if record["trainer"] != RETRIEVAL.name or (run / GENERATOR).is_file():
-        raise InputError(f"{run}: is no retriever, so it has no message encoder to export.")
+        raise InputError(f"{run}: is not a retriever, so it has no message encoder to export.")
     require_onnx()
     require_exportable(run)
     split, messages = messages_to_compare(run, record, data, file)

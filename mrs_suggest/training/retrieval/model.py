@@ -67,12 +67,12 @@ class RetrievalTrainer(OurTrainer, SentenceTransformerTrainer):
         """The library's optimizer, its groups split by learning rate.
 
         Raises:
-            InputError: the optimizer makes groups of its own.
+            InputError: the optimizer makes its own groups.
         """
         kind, kwargs = super().get_optimizer_cls_and_kwargs(args, model)
         if self.rate_factors:
             if "optimizer_dict" not in kwargs or "params" in kwargs:
-                raise InputError(f"--layer_decay: --optim {args.optim} makes groups of its own; leave one of them out.")
+                raise InputError(f"--layer_decay: --optim {args.optim} makes its own groups; leave one of them out.")
             kwargs["optimizer_dict"] = split_groups(kwargs["optimizer_dict"], self.rate_factors, args.learning_rate)
         return kind, kwargs
 
@@ -81,7 +81,7 @@ class ReplyEvaluator(SentenceEvaluator):
     """Weighted ROUGE of the top three, MRR and P@1 in 1-of-100 pools, and the geometric mean of the first two, on
     validation, pooled over languages.
 
-    Each evaluation prints a line with the model beside the baselines, which are evaluated once. ROUGE and MRR of each
+    Each evaluation prints a line with the model next to the baselines, which are evaluated once. ROUGE and MRR of each
     language (`weighted_rouge_es`, `mrr_es`) go to the log only.
     """
 

@@ -52,7 +52,7 @@ def require_language_of(name: str, languages: Sequence[str]) -> None:
     """Refuse a generator that has none of the languages.
 
     Raises:
-        InputError: it has none of them, or does not tell which it has.
+        InputError: it has none of them, or does not name them.
     """
     path = generator_folder(name) / GENERATOR
     try:

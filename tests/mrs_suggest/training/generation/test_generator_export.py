@@ -141,7 +141,7 @@ def test_what_does_not_fit_is_one_sentence(plain: Path, capsys: pytest.CaptureFi
 
     retriever = str(read_baselines()["sample-retriever"].folder)
     for arguments, sentence in (
-        ([retriever, "--ctranslate2"], "is no generator; its message encoder is exported with --onnx"),
+        ([retriever, "--ctranslate2"], "is not a generator; its message encoder is exported with --onnx"),
         ([str(plain), "--ctranslate2", "--messages", "x"], "--messages: a generator's replies are compared with real"),
         ([str(plain), "--ctranslate2", "--least-agreement", "1"], "a generator's limit is --largest-loss"),
         ([str(plain), "--ctranslate2", "--largest-loss", "2"], "expected a difference from 0 to 1"),

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import doctest
+import importlib
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -20,6 +23,15 @@ WHOLE = (*TRANSLATED, *(f"{code}-responses" for code in TEN), *reversed(TEN))  #
 
 def trained_on(plan: TrainingPlan) -> list[str]:
     return [source.config for source in plan.sources]
+
+
+EXAMPLES = ("options", "sampling", "estimate", "trackers", "reply.options", "reply.response_sets", "retrieval.model")
+
+
+@pytest.mark.parametrize("module", EXAMPLES)
+def test_examples_in_the_docstrings(module: str) -> None:
+    found = doctest.testmod(importlib.import_module(f"mrs_suggest.training.{module}"))
+    assert not found.failed
 
 
 def test_the_settings_are_those_of_the_list_of_baselines() -> None:
