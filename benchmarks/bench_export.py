@@ -27,7 +27,7 @@ from mrs_suggest.models.retrieval.onnx_encoder import OnnxEncoder
 from mrs_suggest.models.retrieval.onnx_writer import write_onnx_encoder
 from mrs_suggest.suggest.retrieval_suggester import weights_encoder
 from mrs_suggest.suggest.suggester import Suggester
-from mrs_suggest.training.retrieval.agreement import agreement
+from mrs_suggest.training.reply.exporting import agreement
 
 MESSAGES = 200
 Encode = Callable[[list[str]], np.ndarray]

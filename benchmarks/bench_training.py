@@ -71,7 +71,7 @@ from mrs_suggest.training.generation.model import build_generator
 from mrs_suggest.training.generation.options import GenerationArguments, GenerationTrainingArguments
 from mrs_suggest.training.generation.run import make_trainer as make_generation_trainer
 from mrs_suggest.training.reply.data import RunData
-from mrs_suggest.training.reply.settings import make_plan
+from mrs_suggest.training.reply.options import make_plan
 from mrs_suggest.training.retrieval.model import build
 from mrs_suggest.training.retrieval.model import make_trainer as make_retrieval_trainer
 from mrs_suggest.training.retrieval.options import RetrievalArguments, RetrievalTrainingArguments, resolved

@@ -184,18 +184,20 @@ def open_prepared(data: str, revision: str | None = None, checked: bool = True) 
     from mrs_suggest.common.hub.hub import commit_of, is_repo_id, split_revision
 
     path = Path(data)
-    if is_url(data):
-        require_no_revision(masked(data), revision, "is a URL")
-        path = fetched(data)
-        opened = PreparedData(path.name, path, None)
-    elif data == SAMPLE_SOURCE and not path.exists():
-        require_no_revision(data, revision, "is in the package")
+    if data == SAMPLE_SOURCE and not path.exists():
+        if revision is not None:
+            require_no_revision(data, revision, "is in the package")
         return PreparedData(SAMPLE_SOURCE, SAMPLE, None)
-    elif path.is_dir():
-        require_no_revision(data, revision, "is a folder")
+    if path.is_dir():
+        if revision is not None:
+            require_no_revision(data, revision, "is a folder")
         if not (path / "data").is_dir():
             raise InputError(f"{data}: not a prepared folder (no data/ in it); make one with `mrs data prepare`.")
         opened = PreparedData(path.resolve().name, path, None)
+    elif is_url(data):
+        require_no_revision(masked(data), revision, "is a URL")
+        path = fetched(data)
+        opened = PreparedData(path.name, path, None)
     else:
         name, revision = split_revision(data, revision)
         if not is_repo_id(name) or path.exists():

@@ -110,7 +110,8 @@ def checkpoint_file(name: str, file: str, revision: str | None = None) -> Path |
     Args:
         name: a folder, a baseline, or a hub id, whose file is downloaded unless it is cached.
     """
-    name = starting_point(name)
+    if not Path(name).is_dir():
+        name = starting_point(name)
     if Path(name).is_dir():
         return path if (path := Path(name) / file).is_file() else None
     return hub.cached_file("model", name, file, revision)

@@ -81,7 +81,7 @@ def draw_curves_of_rows(rows: Mapping[str, Mapping[str, Sequence[Mapping[str, An
     """Training loss and validation over the steps: a line of charts for each row; one for all, if there are many.
 
     Args:
-        rows: row -> cell -> the curves of its runs, as `curve_points` gives them.
+        rows: row -> cell -> the curves of its runs, as `draw_curves` returns them.
     """
     if len(rows) > MOST_CHARTS:
         rows = {"all": {cell: runs for cells in rows.values() for cell, runs in cells.items()}}

@@ -237,9 +237,12 @@ class Retriever:
         self.name, self._model, self._indexes, self._ranker = name, model, indexes, ranker
 
     def suggest(self, messages: Sequence[str], language: str, k: int) -> list[list[Suggestion]]:
-        texts, count = require_messages(messages), require_count(k)
         return _suggest(
-            lambda some: encode_messages(self._model, some).numpy(), self._indexes[language], self._ranker, texts, count
+            lambda some: encode_messages(self._model, some).numpy(),
+            self._indexes[language],
+            self._ranker,
+            list(messages),
+            k,
         )
 
     def score_pools(self, messages: Sequence[str], candidates: Sequence[str], pools: np.ndarray) -> np.ndarray:

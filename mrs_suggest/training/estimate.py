@@ -9,15 +9,14 @@ import math
 import resource
 import sys
 import time
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, cast
 
 import torch
 from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 
 from mrs_suggest.common.report.console import make_console
-from mrs_suggest.training.callbacks.saved_tensors import SavedTensors
 from mrs_suggest.training.export.card import Record
 
 if TYPE_CHECKING:
@@ -29,64 +28,8 @@ LONG = 60.0  # seconds of a validation after which it is not measured a second t
 IGNORED = -100  # of labels
 
 
-@dataclass(frozen=True)
-class Estimate:
-    """What a run takes. Memory in bytes, times in seconds, all of one rank but for `examples`.
-
-    Attributes:
-        parameters, trained: numbers of them.
-        weights, gradients, optimizer, activations: memory on this device, in the precision of the trial.
-        peak: of the process (CPU), or what was allocated on the accelerator.
-        half: whether the trial's activations were in 16 bits.
-        examples, tokens: of a step, on all ranks, without padding.
-        step, start, save: seconds of a step, until the first one, and of a checkpoint.
-        validation: seconds of the first validation, which includes the baselines, and of each other.
-        test: seconds, as many for an example as the first validation took; 0 without a test.
-        steps, validations, saves: how many the run has.
-    """
-
-    device: str
-    parameters: int
-    trained: int
-    weights: int
-    gradients: int
-    optimizer: int
-    activations: int
-    peak: int
-    half: bool
-    examples: int
-    tokens: float
-    step: float
-    start: float
-    save: float
-    validation: tuple[float, float]
-    test: float
-    steps: int
-    validations: int
-    saves: int
-
-    @property
-    def seconds(self) -> float:
-        """Of the whole run, without early stopping; the model is written once more at its end."""
-        first, other = self.validation
-        validations = first + other * (self.validations - 1) if self.validations else 0.0
-        return self.start + self.steps * self.step + validations + (self.saves + 1) * self.save + self.test
-
-    @property
-    def memory(self) -> int:
-        """The sum of the four parts."""
-        return self.weights + self.gradients + self.optimizer + self.activations
-
-    @property
-    def memory_in_bf16(self) -> int:
-        """Predicted for mixed precision: weights, gradients and optimizer stay as they are, the weights are copied in
-        16 bits for the products, and activations need half."""
-        activations = self.activations if self.half else self.activations // 2
-        return self.weights + 2 * self.parameters + self.gradients + self.optimizer + activations
-
-
-def estimate(trainer: Trainer, model: nn.Module, facts: Record, start: float, tests: bool) -> Estimate | None:
-    """Try a run; None in a process that is not the first.
+def estimate(trainer: Trainer, model: nn.Module, facts: Record, start: float, tests: bool) -> None:
+    """Try a run, and print what it takes: memory of this device, times of one rank, examples and tokens of all ranks.
 
     Args:
         trainer: of the run, which has taken no step; its arguments are changed to those of the trial.
@@ -101,36 +44,130 @@ def estimate(trainer: Trainer, model: nn.Module, facts: Record, start: float, te
     training.load_best_model_at_end = False
     trial = _Trial(trainer)
     trainer.train()
-    peak = _peak()
-    validation = _validations(trainer) if validations or tests else (0.0, 0.0)
-    save = _seconds(lambda: _save(trainer)) if saves else 0.0
+    peak, first, other, save = _peak(), 0.0, 0.0, 0.0
+    if validations or tests:  # the first one includes the baselines
+        first = other = _seconds(trainer.evaluate)
+        other = first if first > LONG else _seconds(trainer.evaluate)
+    if saves:
+        save = _seconds(lambda: trainer._save_checkpoint(cast(Any, trainer.model), None))
     if not trainer.is_world_process_zero():
-        return None
+        return
+    half = training.bf16 or training.fp16
     every = list(model.parameters())
     trained = [one for one in every if one.requires_grad]
-    states: Any = trainer.optimizer
-    kept = [value for state in states.state.values() for value in state.values() if isinstance(value, torch.Tensor)]
-    return Estimate(
-        device=torch.cuda.get_device_name() if training.device.type == "cuda" else training.device.type.upper(),
-        parameters=sum(one.numel() for one in every),
-        trained=sum(one.numel() for one in trained),
-        weights=_bytes(every) + _bytes(list(model.buffers())),
-        gradients=_bytes(trained),
-        optimizer=_bytes(kept),
-        activations=trial.saved.peak,
-        peak=peak,
-        half=training.bf16 or training.fp16,
-        examples=training.train_batch_size * training.world_size * training.gradient_accumulation_steps,
-        tokens=trial.tokens * training.world_size / TIMED,
-        step=(trial.ends[-1] - trial.ends[-1 - TIMED]) / TIMED,
-        start=start,
-        save=save,
-        validation=validation,
-        test=validation[0] * _test_share(facts["data"]["rows"]) if tests else 0.0,
-        steps=steps,
-        validations=validations,
-        saves=saves,
+    parameters, states = sum(one.numel() for one in every), cast(Any, trainer.optimizer).state.values()
+    memory = {
+        "weights": _bytes(every) + _bytes(list(model.buffers())),
+        "gradients": _bytes(trained),
+        "optimizer": _bytes([one for state in states for one in state.values() if isinstance(one, torch.Tensor)]),
+        f"activations, in {'16' if half else '32'} bits, at their peak": trial.saved.peak,
+    }
+    # With mixed precision, weights are copied in 16 bits for the products, and activations need half.
+    in_bf16 = sum(memory.values()) + 2 * parameters - (0 if half else (trial.saved.peak + 1) // 2)
+    counts = facts["data"]["rows"].values()
+    validated, tested = (sum(rows.get(split, 0) for rows in counts) for split in ("validation", "test"))
+    step = (trial.ends[-1] - trial.ends[-1 - TIMED]) / TIMED
+    examples = training.train_batch_size * training.world_size * training.gradient_accumulation_steps
+    tokens = trial.tokens * training.world_size / TIMED
+    times = {
+        "until the first step": start,
+        f"{steps:,} steps": steps * step,
+        f"{validations} validations": first + other * (validations - 1) if validations else 0.0,
+        f"{saves} checkpoints and the model": (saves + 1) * save,
+        "test (an example as in the first validation)": first * tested / validated if tests and validated else 0.0,
+    }
+    _print(
+        torch.cuda.get_device_name() if training.device.type == "cuda" else training.device.type.upper(),
+        {
+            "parameters": f"{parameters:,}",
+            "of them trained": f"{sum(one.numel() for one in trained):,}",
+            **{f"memory: {name}": _megabytes(size) for name, size in memory.items()},
+            "memory: sum": _megabytes(sum(memory.values())),
+            "memory: of the whole process, or allocated on the GPU, at its peak": _megabytes(peak),
+            "predicted for bf16 on a GPU (weights also in 16 bits, half the activations)": _megabytes(in_bf16),
+            "examples a step": f"{examples:,}",
+            "seconds a step": f"{step:.3f}",
+            "examples a second": f"{examples / step:,.1f}",
+            "tokens a second, without padding": f"{tokens / step:,.0f}",
+            **{f"time: {name}": _duration(seconds) for name, seconds in times.items()},
+            "time of the run, unless it stops early": _duration(sum(times.values())),
+        },
     )
+
+
+def _print(device: str, rows: Mapping[str, str]) -> None:
+    from rich.table import Table
+
+    table = Table("", "estimate", title=f"From {WARM_UP + TIMED} steps on {device}", title_justify="left")
+    table.columns[1].justify = "right"
+    for row in rows.items():
+        table.add_row(*row)
+    make_console(100).print(table)
+
+
+class SavedTensors:
+    """Counts the bytes that autograd keeps at a time, each storage once, and not those of the parameters.
+
+    The count is that of the tensors themselves: it does not depend on the device or its allocator.
+
+    Args:
+        parameters: of the model.
+
+    Attributes:
+        peak: the most bytes at a time.
+
+    >>> weight = torch.ones(4, requires_grad=True)
+    >>> saved = SavedTensors([weight])
+    >>> with saved.counted():
+    ...     (torch.ones(4) * weight).exp().sum().backward()
+    >>> saved.peak  # the first factor and the result of exp, of 4 numbers each
+    32
+    """
+
+    def __init__(self, parameters: Iterable[Tensor]) -> None:
+        self._parameters = {one.untyped_storage().data_ptr() for one in parameters}
+        self._uses: dict[int, int] = {}
+        self._now = 0
+        self.peak = 0
+
+    @contextmanager
+    def counted(self) -> Iterator[None]:
+        """Count what is kept within the block."""
+        with torch.autograd.graph.saved_tensors_hooks(self._pack, lambda held: held.tensor):
+            yield
+
+    def _pack(self, tensor: Tensor) -> _Held:
+        try:
+            storage = tensor.untyped_storage()
+        except NotImplementedError:  # a sparse one
+            return _Held(self, tensor, 0, 0)
+        place, size = storage.data_ptr(), storage.nbytes()
+        if place in self._parameters:
+            size = 0
+        if size:
+            if not self._uses.get(place):
+                self._now += size
+                self.peak = max(self.peak, self._now)
+            self._uses[place] = self._uses.get(place, 0) + 1
+        return _Held(self, tensor, place, size)
+
+    def release(self, place: int, size: int) -> None:
+        """One use of a storage has ended."""
+        self._uses[place] -= 1
+        if not self._uses[place]:
+            del self._uses[place]
+            self._now -= size
+
+
+class _Held:
+    """A tensor that autograd keeps; it is gone when autograd forgets it."""
+
+    def __init__(self, of: SavedTensors, tensor: Tensor, place: int, size: int) -> None:
+        self.tensor, self._of, self._place, self._size = tensor.detach(), of, place, size
+
+    def __del__(self) -> None:
+        if self._size:
+            self._of.release(self._place, self._size)
 
 
 class _Trial(TrainerCallback):
@@ -191,22 +228,6 @@ def _plan(trainer: Trainer, training: TrainingArguments) -> tuple[int, int, int]
     return steps, times(training.eval_strategy, training.eval_steps), times(training.save_strategy, training.save_steps)
 
 
-def _validations(trainer: Trainer) -> tuple[float, float]:
-    first = _seconds(trainer.evaluate)
-    return first, (first if first > LONG else _seconds(trainer.evaluate))
-
-
-def _test_share(rows: Mapping[str, Mapping[str, int]]) -> float:
-    """Examples of the test splits for each of the validation splits."""
-    validation, test = (sum(counts.get(split, 0) for counts in rows.values()) for split in ("validation", "test"))
-    return test / validation if validation else 0.0
-
-
-def _save(trainer: Trainer) -> None:
-    model: Any = trainer.model
-    trainer._save_checkpoint(model, None)
-
-
 def _seconds(call: Callable[[], Any]) -> float:
     begin = time.perf_counter()
     call()
@@ -223,48 +244,6 @@ def _peak() -> int:
         return torch.cuda.max_memory_allocated()
     most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return most if sys.platform == "darwin" else most * 1024
-
-
-def print_estimate(found: Estimate | None) -> None:
-    """Print it; nothing for None."""
-    if found is None:
-        return
-    from rich.table import Table
-
-    table = Table("", "estimate", title=f"From {WARM_UP + TIMED} steps on {found.device}", title_justify="left")
-    table.columns[1].justify = "right"
-    for name, value in rows_of(found):
-        table.add_row(name, value)
-    make_console(100).print(table)
-
-
-def rows_of(found: Estimate) -> list[tuple[str, str]]:
-    """The lines of the table."""
-    of = "in 16 bits" if found.half else "in 32 bits"
-    first, other = found.validation
-    return [
-        ("parameters", f"{found.parameters:,}"),
-        ("of them trained", f"{found.trained:,}"),
-        ("memory: weights", _megabytes(found.weights)),
-        ("memory: gradients", _megabytes(found.gradients)),
-        ("memory: optimizer", _megabytes(found.optimizer)),
-        (f"memory: activations, {of}, at their peak", _megabytes(found.activations)),
-        ("memory: sum", _megabytes(found.memory)),
-        ("memory: of the whole process, or allocated on the GPU, at its peak", _megabytes(found.peak)),
-        ("predicted for bf16 on a GPU (weights also in 16 bits, half the activations)",
-         _megabytes(found.memory_in_bf16)),
-        ("examples a step", f"{found.examples:,}"),
-        ("seconds a step", f"{found.step:.3f}"),
-        ("examples a second", f"{found.examples / found.step:,.1f}"),
-        ("tokens a second, without padding", f"{found.tokens / found.step:,.0f}"),
-        ("time: until the first step", _duration(found.start)),
-        (f"time: {found.steps:,} steps", _duration(found.steps * found.step)),
-        (f"time: {found.validations} validations", _duration(first + other * max(0, found.validations - 1))
-         if found.validations else "0 s"),
-        (f"time: {found.saves} checkpoints and the model", _duration((found.saves + 1) * found.save)),
-        ("time: test (an example as in the first validation)", _duration(found.test)),
-        ("time of the run, unless it stops early", _duration(found.seconds)),
-    ]  # fmt: skip
 
 
 def _megabytes(size: int) -> str:

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import redirect_stderr
 from dataclasses import MISSING, dataclass, field, fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from mrs_suggest.common.errors import InputError, MissingExtraError, first_line
 from mrs_suggest.common.hub.baselines import require_no_revision
@@ -43,6 +43,13 @@ SHOWN = (
 TRACKERS = ("tensorboard", "wandb", "trackio", "mlflow")  # packages, each an extra of its name
 
 
+def option(default: Any, text: str) -> Any:
+    """An option: a field of a dataclass with its default, of which each object has a copy, and its help text."""
+    if isinstance(default, list):
+        return field(default_factory=lambda: list(default), metadata={"help": text})
+    return field(default=default, metadata={"help": text})
+
+
 @dataclass
 class RunArguments:
     """The options of every trainer.
@@ -57,25 +64,17 @@ class RunArguments:
     )
     scratch: ClassVar[tuple[str, ...]] = (TINY,)
 
-    data: str = field(
-        default="sample", metadata={"help": "a prepared folder, a hub id (also ORG/NAME@REVISION), or `sample`"}
+    data: str = option("sample", "a prepared folder, a hub id (also ORG/NAME@REVISION), or `sample`")
+    data_revision: str | None = option(None, "revision of a hub data set")
+    model_name_or_path: str = option(
+        TINY, "a hub id (also ORG/NAME@REVISION), a folder, or `tiny` (built and trained from scratch)"
     )
-    data_revision: str | None = field(default=None, metadata={"help": "revision of a hub data set"})
-    model_name_or_path: str = field(
-        default=TINY,
-        metadata={"help": "a hub id (also ORG/NAME@REVISION), a folder, or `tiny` (built and trained from scratch)"},
-    )
-    model_revision: str | None = field(default=None, metadata={"help": "revision of a hub model"})
-    patience: int = field(
-        default=0, metadata={"help": "stop after this many evaluations without improvement; 0: never (paper)"}
-    )
-    overwrite: bool = field(default=False, metadata={"help": "replace a finished run in --output_dir"})
-    skip_test: bool = field(
-        default=False, metadata={"help": "leave the test split out: the run ends with its figures on validation"}
-    )
-    estimate: bool = field(
-        default=False,
-        metadata={"help": "train a few steps, tell parameters, memory, speed and time of the run, and write nothing"},
+    model_revision: str | None = option(None, "revision of a hub model")
+    patience: int = option(0, "stop after this many evaluations without improvement; 0: never (paper)")
+    overwrite: bool = option(False, "replace a finished run in --output_dir")
+    skip_test: bool = option(False, "leave the test split out: the run ends with its figures on validation")
+    estimate: bool = option(
+        False, "train a few steps, tell parameters, memory, speed and time of the run, and write nothing"
     )
 
 
@@ -87,10 +86,10 @@ class LoraArguments(RunArguments):
         "lora_alpha",
         "lora_dropout",
     )
-    peft: str = field(default="none", metadata={"help": "none, or lora: train low-rank adapters (Hu et al. 2022)"})
-    lora_rank: int = field(default=16, metadata={"help": "rank of the adapters"})
-    lora_alpha: float = field(default=32.0, metadata={"help": "their scale is lora_alpha / lora_rank"})
-    lora_dropout: float = field(default=0.05, metadata={"help": "dropout before the adapters"})
+    peft: str = option("none", "none, or lora: train low-rank adapters (Hu et al. 2022)")
+    lora_rank: int = option(16, "rank of the adapters")
+    lora_alpha: float = option(32.0, "their scale is lora_alpha / lora_rank")
+    lora_dropout: float = option(0.05, "dropout before the adapters")
 
 
 class Bfloat16Anywhere:
@@ -112,13 +111,11 @@ class Bfloat16Anywhere:
 class TrainerDefaults(Bfloat16Anywhere):
     """Before the library's arguments: what every trainer of ours leaves otherwise than the library does."""
 
-    eval_strategy: str = field(default="steps", metadata={"help": "no, steps or epoch; must equal save_strategy"})
-    save_strategy: str = field(default="steps", metadata={"help": "no, steps or epoch"})
-    save_total_limit: int | None = field(default=2, metadata={"help": "checkpoints kept: the best and the last"})
-    load_best_model_at_end: bool = field(default=True, metadata={"help": "keep the best checkpoint"})
-    report_to: Names = field(
-        default_factory=lambda: ["none"], metadata={"help": "none, tensorboard, wandb, trackio, mlflow: one or several"}
-    )
+    eval_strategy: str = option("steps", "no, steps or epoch; must equal save_strategy")
+    save_strategy: str = option("steps", "no, steps or epoch")
+    save_total_limit: int | None = option(2, "checkpoints kept: the best and the last")
+    load_best_model_at_end: bool = option(True, "keep the best checkpoint")
+    report_to: Names = option(["none"], "none, tensorboard, wandb, trackio, mlflow: one or several")
 
 
 def added_options(kind: type) -> tuple[str, ...]:
@@ -148,7 +145,7 @@ def sound(
     for name in training.report_to or ():
         if name in TRACKERS and importlib.util.find_spec(name) is None:
             raise MissingExtraError(name, name, f"--report_to {name}")
-    training.load_best_model_at_end &= evaluates(training)  # without evaluations, no checkpoint is the best
+    training.load_best_model_at_end &= training.eval_strategy != "no"  # without evaluations, no checkpoint is the best
     if int(os.environ.get("WORLD_SIZE", 1)) > 1 and training.world_size == 1:
         raise InputError("several processes were launched, but they are not connected; on CPUs pass --use_cpu true.")
     require_least(training, "per_device_train_batch_size", 1)
@@ -184,11 +181,6 @@ def sound(
     if isinstance(options, LoraArguments):
         _require_sound_lora(options)
     return with_model_revision(options)
-
-
-def evaluates(training: TrainingArguments) -> bool:
-    """Whether the run validates while it trains."""
-    return training.eval_strategy != "no"
 
 
 def has_steps(training: TrainingArguments) -> bool:
@@ -242,7 +234,8 @@ def with_model_revision(options: Arguments) -> Arguments:
         raise InputError(f"--model_name_or_path {name}: a model of `mrs train generation` alone; pass another one.")
     built = name in FROM_SCRATCH
     if built or Path(name).exists():
-        require_no_revision(f"--model_name_or_path {name}", revision, "is built here" if built else "is a folder")
+        if revision is not None:
+            require_no_revision(f"--model_name_or_path {name}", revision, "is built here" if built else "is a folder")
         return options
     name, revision = split_revision(name, revision)
     return replace(options, model_name_or_path=name, model_revision=revision)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Mapping, Sequence
+from itertools import cycle
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +15,9 @@ from mrs_suggest.common.hub.provenance import commit, hardware, versions
 from mrs_suggest.common.io.files import atomic_write
 from mrs_suggest.common.io.manifest import KEY as FILES
 from mrs_suggest.common.io.remote_errors import masked
+from mrs_suggest.common.report.drawing import drawing
+from mrs_suggest.models.checkpoint_loading import stated_license
+from mrs_suggest.models.starting_points import checkpoint_file
 from mrs_suggest.training.export.allowlist import (
     ADAPTER_FOLDER,
     BEST,
@@ -35,6 +39,7 @@ if TYPE_CHECKING:
 
 IDENTITY = "resume.json"  # identifies the run of the checkpoints
 LAST = ("last", "true", "True")
+COLOURS = ("#3caea3", "#ed553b", "#f6d55c", "#173f5f")  # of the validation figures
 
 
 class RunFolder:
@@ -85,10 +90,6 @@ class RunFolder:
                 "the same, or start again with --overwrite true."
             )
 
-    def reopen(self) -> None:
-        """Mark the run as unfinished again."""
-        (self.folder / RECORD).unlink(missing_ok=True)
-
     def begin(self, identity: Record, model_files: Sequence[str] = ()) -> None:
         """Make the folder ready for the run, now that its input is known to be good.
 
@@ -110,7 +111,7 @@ class RunFolder:
 
 
 def last_checkpoint(folder: Path, resume: str | None) -> str | None:
-    """The checkpoint to go on from: `last` stands for the newest one of the folder.
+    """The checkpoint to continue from: `last` stands for the newest one of the folder.
 
     Raises:
         InputError: there is none.
@@ -148,8 +149,8 @@ def require_best_weights(kept: Mapping[str, Tensor], best: Mapping[str, Tensor],
 def run_record(
     *,
     trainer: str,
-    options: Sequence[RunArguments | TrainingArguments],
-    seed: int,
+    options: RunArguments,
+    training: TrainingArguments,
     facts: Record,
     state: TrainerState,
     figures: Record,
@@ -160,16 +161,16 @@ def run_record(
 
     Args:
         trainer: the family's name.
-        options: the trainer's own and the library's, each a dataclass.
         facts: of the task's data, `data` at least; each key becomes one of the record.
         figures: of the evaluation; empty without one.
         milliseconds: to answer, by system.
     """
-    best = state.best_model_checkpoint
+    best, base = state.best_model_checkpoint, (options.model_name_or_path, options.model_revision)
+    known = options.model_name_or_path not in FROM_SCRATCH
     return {
         "trainer": trainer,
-        "arguments": plain_arguments(options),
-        "seed": seed,
+        "arguments": plain_arguments([options, training]),
+        "seed": training.seed,
         "commit": commit(),
         "versions": versions(),
         "hardware": hardware(),
@@ -181,19 +182,18 @@ def run_record(
         "seconds": round(seconds, 1),
         "milliseconds": milliseconds,
         "metrics": figures,
+        "started_from": started_from(*base) if known else [],
+        "base_license": base_license(*base) if known else None,
     }
 
 
 def plain_arguments(options: Sequence[RunArguments | TrainingArguments]) -> Record:
-    """Options as the record has them: without tokens, and without the folders above local paths."""
-    return _without_places({key: value for part in options for key, value in as_plain(part).items()})
-
-
-def _without_places(arguments: Record) -> Record:
-    """Arguments without the folders above local paths: the record is published, and they name people or machines."""
+    """Options as the record, which is published, has them: without tokens, and without the folders above local paths,
+    which name people or machines."""
     plain = {
         key: [without_place(entry) for entry in value] if isinstance(value, list) else without_place(value)
-        for key, value in arguments.items()
+        for part in options
+        for key, value in as_plain(part).items()
     }
     base = str(plain.get("model_name_or_path", TINY))
     if base not in FROM_SCRATCH and not base.startswith(".") and Path(base).is_dir():
@@ -205,7 +205,7 @@ def without_place(value: Any) -> Any:
     """An absolute path, alone or after NAME=, without the folders above it; URLs without secrets; the rest as it is."""
     if not isinstance(value, str):
         return value
-    value = masked(value)
+    value = masked(value) if "://" in value else value
     named, equals, path = ("", "", value) if Path(value).is_absolute() else value.partition("=")
     return f"{named}{equals}.../{Path(path).name}" if Path(path).is_absolute() else value
 
@@ -249,3 +249,64 @@ def of_adapter(record: Record, others: Sequence[str]) -> Record:
     kept = {name.removeprefix(above): entry for name, entry in files.items() if name.startswith(above)}
     own = {key: value for key, value in record.items() if key != "exports"}  # they stay with the merged model
     return {**own, FILES: kept | {name: files[name] for name in others if name in files}}
+
+
+# --- the model that training started from
+
+
+def base_license(name: str, revision: str | None = None) -> str | None:
+    """The licence that the card of a checkpoint (a folder or a hub id) states, as the hub names it; None if none."""
+    path = checkpoint_file(name, CARD, revision)
+    found = stated_license(path) if path else None
+    return found if isinstance(found, str) and found.strip() else None
+
+
+def started_from(name: str, revision: str | None = None) -> list[str]:
+    """What a trained model (a folder or a hub id) started from by its `run.json`, the nearest first, as NAME or
+    NAME@REVISION."""
+    path = checkpoint_file(name, RECORD, revision)
+    try:
+        record: dict[str, Any] = json.loads(path.read_text(encoding="utf-8")) if path else {}
+        base, base_revision = record["arguments"]["model_name_or_path"], record["arguments"].get("model_revision")
+        before = record.get("started_from", [])
+    except (OSError, ValueError, LookupError, TypeError, AttributeError):  # not a record of a run
+        return []
+    nearest = f"{base}@{base_revision}" if base_revision else str(base)
+    return [nearest, *map(str, before if isinstance(before, list) else [])]
+
+
+# --- the curves
+
+
+def draw_curves(
+    log_history: Sequence[Mapping[str, float]], best_step: int | None, path: Path, shown: Mapping[str, str]
+) -> dict[str, Any]:
+    """Draw training loss (left) and validation figures (right) over the steps into a PNG.
+
+    Args:
+        log_history: `trainer.state.log_history`.
+        best_step: the kept checkpoint's step, marked by a line.
+        shown: figures on validation, such as `mrr` -> their labels.
+
+    Returns:
+        What is drawn, as data: `loss`, `validation` by label, each as (step, value), and `best_step`.
+    """
+    loss = [(entry["step"], entry["loss"]) for entry in log_history if "loss" in entry]
+    validation = {
+        label: [(entry["step"], entry[f"eval_{key}"]) for entry in log_history if f"eval_{key}" in entry]
+        for key, label in shown.items()
+    }
+    with drawing(path, 1, 2, figsize=(10, 3.8)) as (_, (left, right)):
+        left.plot(*zip(*loss, strict=True) if loss else ([], []), color="#20639b", marker=".", label="training loss")
+        left.set(xlabel="step", ylabel="loss", title="Training loss")
+        for (label, points), colour in zip(validation.items(), cycle(COLOURS), strict=False):
+            if points:
+                right.plot(*zip(*points, strict=True), marker=".", color=colour, label=label)
+        right.set(xlabel="step", ylim=(0, None), title="Validation")
+        for axis in (left, right):
+            axis.grid(alpha=0.3)
+            if best_step is not None:
+                axis.axvline(best_step, color="black", linestyle=":", linewidth=1, label=f"kept: step {best_step}")
+            if axis.get_legend_handles_labels()[0]:
+                axis.legend(frameon=False, fontsize=8)
+    return {"best_step": best_step, "loss": loss, "validation": validation}

@@ -7,6 +7,7 @@ A family's `run` function reads from top to bottom and calls the methods of `Run
 from __future__ import annotations
 
 import json
+import os
 import sys
 import tempfile
 import time
@@ -25,7 +26,7 @@ from mrs_suggest.common.errors import InputError
 from mrs_suggest.common.hub import hub
 from mrs_suggest.common.hub.publishing import Change, publish
 from mrs_suggest.common.io.files import atomic_write, umask
-from mrs_suggest.common.launcher import end_with_launcher
+from mrs_suggest.common.launcher import LAUNCHER, end_with_launcher
 from mrs_suggest.common.text.text import finite_json, visible
 from mrs_suggest.models.adapters import (
     Lora,
@@ -36,34 +37,29 @@ from mrs_suggest.models.adapters import (
     read_lora_state,
     save_adapter,
 )
-from mrs_suggest.training.callbacks.memory import explain_out_of_memory
-from mrs_suggest.training.callbacks.progress import close_bar, show_loss_bar
-from mrs_suggest.training.callbacks.stopping import Patience
-from mrs_suggest.training.callbacks.trackers import Trackers, inside, make_folder
-from mrs_suggest.training.estimate import estimate, print_estimate
-from mrs_suggest.training.export.allowlist import ADAPTER_FOLDER, CURVE_POINTS, CURVES
-from mrs_suggest.training.export.base_model import base_license, started_from
+from mrs_suggest.training.estimate import estimate
+from mrs_suggest.training.export.allowlist import ADAPTER_FOLDER, CURVE_POINTS, CURVES, RECORD
 from mrs_suggest.training.export.card import Record
-from mrs_suggest.training.export.curves import curve_points, draw_curves
 from mrs_suggest.training.export.families import Family, write_record
 from mrs_suggest.training.options import (
     LORA_OPTIONS,
     LoraArguments,
     RunArguments,
-    evaluates,
     has_steps,
     require_integrations,
     trains_lora,
 )
 from mrs_suggest.training.record import (
     RunFolder,
+    draw_curves,
     last_checkpoint,
     plain_arguments,
     require_best_weights,
     run_record,
 )
 from mrs_suggest.training.sweep import trial_of_sweep
-from mrs_suggest.training.trainer import require_finite_weights
+from mrs_suggest.training.trackers import Trackers, inside
+from mrs_suggest.training.trainer import Patience, explain_out_of_memory, loss_bar, require_finite_weights
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -115,13 +111,14 @@ class Run:
         lower_is_better: Sequence[str] = (),
         advice: Callable[[bool], str] | None = None,
     ) -> None:
-        end_with_launcher()
+        if LAUNCHER in os.environ:
+            end_with_launcher()
         disable_progress_bar()  # of loading and saving weights; the trainer's own bar stays
         self._family, self._options, self._training = family, options, training
         self._advice = advice or (lambda trains: lower_batch_size(training, trains))
         self._open, self._started = ExitStack(), time.time()
         self._trackers: Trackers | None = None
-        self._repo_id = None if options.estimate else _repository(options, training)
+        self._repo_id = _repository(options, training) if training.push_to_hub and not options.estimate else None
         if options.estimate:
             if not has_steps(training):
                 raise InputError("--estimate: tries steps of training, and --max_steps 0 has none; leave it out.")
@@ -138,9 +135,9 @@ class Run:
         self.writes = False
 
     def __enter__(self) -> Self:
-        trackers = list(self._training.report_to or ())
-        self._open.enter_context(inside(self.folder, trackers, self._training.project))
-        require_integrations(trackers)  # imports them, which read where to write
+        if trackers := self._training.report_to:
+            self._open.enter_context(inside(self.folder, trackers, self._training.project))
+            require_integrations(trackers)  # imports them, which read where to write
         return self
 
     def __exit__(
@@ -180,7 +177,8 @@ class Run:
             **{name: getattr(training, name) for name in SCHEDULE},
         }
         self._facts, self._identity = facts, json.loads(json.dumps(found, default=str))  # as read from the file
-        self._run_folder.require_same(self._identity)
+        if training.resume_from_checkpoint:
+            self._run_folder.require_same(self._identity)
 
     def build(self, make: Callable[[], Built]) -> Built:
         """Build the model, add adapters where they are trained, and move it to the run's device.
@@ -198,10 +196,9 @@ class Run:
 
     def estimate(self, trainer: Trainer, model: nn.Module) -> None:
         """Print what the run would take, from a few steps; nothing is written."""
-        show_loss_bar(trainer)
-        with explain_out_of_memory(lambda: f"in the trial; {self._advice(True)}"), close_bar(trainer):
+        with explain_out_of_memory(lambda: f"in the trial; {self._advice(True)}"), loss_bar(trainer):
             seconds = time.time() - self._started
-            print_estimate(estimate(trainer, model, self._facts, seconds, tests=not self._options.skip_test))
+            estimate(trainer, model, self._facts, seconds, tests=not self._options.skip_test)
 
     def train(
         self,
@@ -223,25 +220,26 @@ class Run:
         """
         options, training = self._options, self._training
         weights = weights or model.state_dict
-        show_loss_bar(trainer)
         if stopping is None and options.patience:
             stopping = Patience(options.patience)
-        if stopping and evaluates(training):
+        if stopping and training.eval_strategy != "no":
             trainer.add_callback(stopping)
         if trial := trial_of_sweep():
             trainer.add_callback(trial)
-        trackers = self._trackers = Trackers(trainer, plain_arguments([options]))
+        if training.report_to:
+            self._trackers = Trackers(trainer, plain_arguments([options]))
         with training.main_process_first(local=False):
             self._run_folder.begin(self._identity, self._family.files)
-            make_folder(self.folder, training.report_to or ())
-        if has_steps(training):
-            with explain_out_of_memory(lambda: self._memory_advice(trainer)), close_bar(trainer):
-                if self._checkpoint is None or not _finished(trainer, self._checkpoint):
-                    trainer.train(resume_from_checkpoint=self._checkpoint)
-            # Without the wrapper of mixed precision: the model is tested as it is loaded later.
-            trainer.accelerator.unwrap_model(model, keep_fp32_wrapper=False)
-        else:
-            trackers.open_without_training()
+            if self._trackers:
+                self._trackers.make_folder(self.folder)
+        with explain_out_of_memory(lambda: self._memory_advice(trainer)), loss_bar(trainer):
+            if not has_steps(training):
+                if self._trackers:
+                    self._trackers.open_without_training()
+            elif self._checkpoint is None or not _finished(trainer, self._checkpoint):
+                trainer.train(resume_from_checkpoint=self._checkpoint)
+        # Without the wrapper of mixed precision: the model is tested as it is loaded later.
+        trainer.accelerator.unwrap_model(model, keep_fp32_wrapper=False)
         if training.load_best_model_at_end:
             _require_best(trainer, model, weights, stored)
         require_finite_weights(weights())
@@ -265,7 +263,7 @@ class Run:
 
     def save(self, write: Callable[[Path], Any]) -> None:
         """Write the model into the folder, which is unfinished until its record is there."""
-        self._run_folder.reopen()
+        (self.folder / RECORD).unlink(missing_ok=True)
         write(self.folder)
 
     def evaluate(self, measure: Callable[[], Loaded]) -> Loaded:
@@ -297,32 +295,29 @@ class Run:
             show: prints the figures.
         """
         options, training, folder, state = self._options, self._training, self.folder, self._state
-        assert self._trackers
         for name, write in (files or {}).items():
             write(folder / name)
         record = run_record(
             trainer=self._family.name,
-            options=(options, training),
-            seed=training.seed,
+            options=options,
+            training=training,
             facts=self._facts,
             state=state,
             figures=figures,
             milliseconds=milliseconds or {},
             seconds=time.time() - self._started,
         )
-        record["started_from"] = started_from(options.model_name_or_path, options.model_revision)
-        record["base_license"] = base_license(options.model_name_or_path, options.model_revision)
         with suppress(OSError):
             (folder / "eval").rmdir()  # the trainer's, empty
         chosen = str(training.metric_for_best_model)
         shown = curves or {chosen: chosen.replace("_", " ")}
-        draw_curves(state.log_history, record["best_step"], folder / CURVES, shown)
-        points = curve_points(state.log_history, record["best_step"], shown)
+        points = draw_curves(state.log_history, record["best_step"], folder / CURVES, shown)
         atomic_write(folder / CURVE_POINTS, json.dumps(finite_json(points)) + "\n")
         for path in folder.rglob("*.safetensors"):  # written readable by their owner alone
             path.chmod(0o666 & ~umask())
         write_record(folder, record, self._family)
-        self._trackers.add_figures(record)
+        if self._trackers:
+            self._trackers.add_figures(record)
         if show:
             show(record)
         print(f"wrote {visible(folder)}: {', '.join(filter(None, ['model, run.json, curves.png', named]))}")
@@ -355,10 +350,8 @@ def lower_batch_size(training: TrainingArguments, trains: bool) -> str:
     return f"lower --{name} (now {getattr(training, name):,})"
 
 
-def _repository(options: RunArguments, training: TrainingArguments) -> str | None:
+def _repository(options: RunArguments, training: TrainingArguments) -> str:
     """The repository to publish to, checked before hours of training; the library's own push stays off."""
-    if not training.push_to_hub:
-        return None
     training.push_to_hub = False
     if not training.hub_model_id:
         raise InputError("--push_to_hub needs --hub_model_id ORG/NAME.")
@@ -367,7 +360,7 @@ def _repository(options: RunArguments, training: TrainingArguments) -> str | Non
         hub.require_token(training.hub_model_id, training.hub_token)
     if options.skip_test:
         raise InputError("--skip_test: leaves out the figures of a published model's card; leave --push_to_hub out.")
-    return training.hub_model_id
+    return str(training.hub_model_id)
 
 
 def _finished(trainer: Trainer, checkpoint: str) -> bool:

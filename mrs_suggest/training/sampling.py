@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 import numpy as np
-from torch.utils.data import DataLoader, Sampler
+from torch.utils.data import ConcatDataset, DataLoader, Dataset, Sampler
 
 from mrs_suggest.common.errors import InputError
 
 if TYPE_CHECKING:
     from transformers import TrainingArguments
 
+Key = TypeVar("Key")
 BATCHES = ("language", "mixed")  # one language per batch, as in the official code, or all languages in each
 RUN = 6  # steps of similar message lengths that are sorted by reply length: about the square root of a window
 WINDOW = 50  # batches that are sorted together: enough for near-equal lengths, few enough for random batches
@@ -244,7 +246,7 @@ class MixedSampler(StepSampler):
 
 
 class CountedSampler(StepSampler):
-    """Another sampler's steps, with numbers that also tell how often the epoch has used a row before.
+    """Another sampler's steps, with numbers that also encode how often the epoch has used a row before.
 
     `row + rows * uses`, so that what is drawn for a row, such as one of its targets, can differ at each use.
 
@@ -253,7 +255,7 @@ class CountedSampler(StepSampler):
         rows: that it numbers.
 
     >>> [[number % 2 for number in rows] for rows in CountedSampler(PairSampler([2], batch_size=2), 2)]
-    [[1, 0]]
+    [[0, 1]]
     >>> mixed = MixedSampler([PairSampler([1], batch_size=1), PairSampler([4], batch_size=1)], [1, 4], [0.5, 0.5])
     >>> sorted(number for numbers in CountedSampler(mixed, 5) for number in numbers)
     [0, 1, 2, 3, 4, 5, 10, 15]
@@ -300,6 +302,24 @@ class PairLoader(DataLoader[Any]):
     def set_epoch(self, epoch: int) -> None:
         assert isinstance(self.batch_sampler, StepSampler)
         self.batch_sampler.set_epoch(epoch)
+
+
+class KeyedRows(Dataset[tuple[Key, Any]], Generic[Key]):
+    """Rows as (key, row).
+
+    Args:
+        sources: key -> rows, which have a length and are read by their number.
+    """
+
+    def __init__(self, sources: Sequence[tuple[Key, Any]]) -> None:
+        self._keys = [key for key, _ in sources]
+        self._rows: ConcatDataset[Any] = ConcatDataset([rows for _, rows in sources])
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def __getitem__(self, number: int) -> tuple[Key, Any]:
+        return self._keys[bisect_right(self._rows.cumulative_sizes, number)], self._rows[number]
 
 
 class BatchOptions(Protocol):

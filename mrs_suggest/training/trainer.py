@@ -1,9 +1,14 @@
-"""What our trainers change in the library's: batches, validation, checkpoints of adapters, and the check for NaN."""
+"""What we change in the library's trainer: batches, validation, checkpoints of adapters, the check for NaN, the
+progress bar, patience across a resume, and the error when memory runs out."""
 
 from __future__ import annotations
 
+import errno
 import math
-from collections.abc import Callable, Mapping, Sequence
+import re
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
@@ -12,18 +17,32 @@ from accelerate.utils import gather_object
 from torch import Tensor
 from torch.utils.data import DataLoader
 from tqdm import tqdm
-from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
+from transformers import (
+    EarlyStoppingCallback,
+    ProgressCallback,
+    Trainer,
+    TrainerCallback,
+    TrainerControl,
+    TrainerState,
+    TrainingArguments,
+)
+from transformers.trainer_callback import PrinterCallback
 
-from mrs_suggest.common.errors import diverged
+from mrs_suggest.common.errors import InputError, diverged
 from mrs_suggest.models.adapters import has_lora, load_lora_state, read_lora_state, write_lora_state
 from mrs_suggest.training.sampling import PairLoader, StepSampler
 
 if TYPE_CHECKING:
     from torch import nn
     from transformers import Trainer as Base
+    from transformers import TrainerCallback as CallbackBase
 else:
-    Base = object
+    Base = CallbackBase = object
 
+SECONDS_BETWEEN_LINES = 20  # of the progress bar, in a log file
+# Parts of the libraries' RuntimeErrors for want of memory: CPU, MPS and XPU, cuBLAS, a mapped file.
+SIGNS = ("can't allocate memory", "cannot allocate memory", "not enough memory", "out of memory", "alloc_failed")
+AMOUNT = re.compile(r"tried to allocate ([\d.]+ ?[a-z]+)", re.IGNORECASE)
 Row = TypeVar("Row")
 Answer = TypeVar("Answer")
 
@@ -175,3 +194,93 @@ def require_finite_weights(weights: Mapping[str, Tensor]) -> None:
     for name, value in weights.items():
         if value.is_floating_point() and not bool(torch.isfinite(value).all()):
             raise diverged(f"the weights {name} are not finite at the end; nothing was saved")
+
+
+# --- callbacks
+
+
+class Resumable(CallbackBase):
+    """Mixin, placed before a callback that is an `ExportableState`: its attributes are those of the checkpoint.
+
+    The library does so only where it may build the callback anew.
+    """
+
+    def on_train_begin(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
+    ) -> None:
+        """Read the attributes that `state` of the callback gave when the checkpoint was written."""
+        super().on_train_begin(args, state, control, **kwargs)
+        stored: Any = state.stateful_callbacks or {}
+        for name, value in stored.get(type(self).__name__, {}).get("attributes", {}).items():
+            setattr(self, name, value)
+
+
+class Patience(Resumable, EarlyStoppingCallback):
+    """The library's, which alone would count from 0 again in a resumed run."""
+
+
+class LossBar(ProgressCallback):
+    """The library's bar; figures go into it instead of being printed as dictionaries between its updates."""
+
+    def on_train_begin(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
+    ) -> None:
+        if state.is_world_process_zero:
+            interval = 0.2 if sys.stderr.isatty() else SECONDS_BETWEEN_LINES
+            self.training_bar = tqdm(total=state.max_steps, desc="train", unit=" steps", mininterval=interval)
+        self.current_step = 0
+
+    def on_log(
+        self,
+        args: TrainingArguments,
+        state: TrainerState,
+        control: TrainerControl,
+        logs: dict[str, float] | None = None,
+        **kwargs: Any,
+    ) -> None:
+        if state.is_world_process_zero and self.training_bar is not None and logs and "loss" in logs:
+            self.training_bar.set_postfix_str(f"loss {float(logs['loss']):.3f}", refresh=False)
+
+
+@contextmanager
+def loss_bar(trainer: Trainer) -> Iterator[None]:
+    """Put our bar in place of the library's callbacks, and close it if training ends early, so that the next output
+    starts on a new line."""
+    for callback in (ProgressCallback, PrinterCallback):
+        trainer.remove_callback(callback)
+    bar = LossBar()
+    if not trainer.args.disable_tqdm:
+        trainer.add_callback(bar)
+    try:
+        yield
+    finally:
+        if bar.training_bar is not None:
+            bar.training_bar.close()
+
+
+# --- memory
+
+
+@contextmanager
+def explain_out_of_memory(advice: Callable[[], str]) -> Iterator[None]:
+    """Turn the libraries' out-of-memory errors into one sentence; others pass.
+
+    Args:
+        advice: gives what was being done and what helps, such as "in training; lower --mini_batch_size".
+
+    Raises:
+        InputError: the memory ran out.
+    """
+    try:
+        yield
+    except (RuntimeError, MemoryError, OSError) as error:
+        if isinstance(error, OSError):
+            ours = error.errno == errno.ENOMEM
+        else:
+            kinds = (torch.OutOfMemoryError, MemoryError)
+            ours = isinstance(error, kinds) or any(sign in str(error).lower() for sign in SIGNS)
+        if not ours:
+            raise
+        amount = AMOUNT.search(str(error))
+        tried = f" (tried to allocate {amount[1]})" if amount else ""
+        raise InputError(f"out of memory{tried} {advice()}.") from None

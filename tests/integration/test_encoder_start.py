@@ -57,13 +57,17 @@ def test_trained_pushed_and_answering(walk: Walk) -> None:
 @pytest.mark.parametrize(
     ("model", "options", "sentence"),
     [
-        ("tiny", ["--decoder", "fresh"], "--decoder: tiny is no encoder"),
-        ("seq2seq", ["--decoder_layers", "2"], "--decoder_layers: seq2seq is no encoder"),
+        ("tiny", ["--decoder", "fresh"], "--decoder: tiny is not an encoder"),
+        ("seq2seq", ["--decoder_layers", "2"], "--decoder_layers: seq2seq is not an encoder"),
         ("encoder", ["--decoder", "other"], "--decoder: expected one of copied, fresh, found 'other'"),
         ("encoder", ["--decoder_layers", "0"], "--decoder_layers: expected 1 or more, found 0."),
         ("encoder", ["--decoder_layers", "3"], "encoder has 1 layers to copy"),
         ("encoder", ["--peft", "lora"], "encoder has no decoder yet"),
-        ("tiny", ["--keep_pieces", "500"], "--keep_pieces: tiny is no encoder (BERT, XLM-R), and only an encoder's"),
+        (
+            "tiny",
+            ["--keep_pieces", "500"],
+            "--keep_pieces: tiny is not an encoder (BERT, XLM-R), and only an encoder's",
+        ),
         ("encoder", ["--keep_pieces", "5"], "--keep_pieces: expected 100 or more, found 5."),
         (
             "encoder",

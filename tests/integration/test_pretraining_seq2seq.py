@@ -181,7 +181,7 @@ def test_bad_input_is_refused_in_a_sentence(refused: Callable[..., str], output:
         ("--objective", "xdae", "--noise", "swap"): "--noise swap: expected names among shuffle, drop, mask, spans",
         ("--objective", "xdae", "--span_share", "1.5"): "--span_share 1.5: expected more than 0 and at most 1.",
         ("--objective", "xdae", "--span_length", "0"): "--span_length 0: expected a mean length above 0 tokens.",
-        ("--objective", "xdae", "--decoder", "fresh"): "--decoder: tiny is no encoder (BERT, XLM-R)",
+        ("--objective", "xdae", "--decoder", "fresh"): "--decoder: tiny is not an encoder (BERT, XLM-R)",
         ("--objective", "xdae", "--max_tokens", "900"): "--max_tokens 900: the model reads 128 tokens at most",
         ("--objective", "xfnp", "--model_name_or_path", "xdae_whole"): "--objective xfnp: xdae_whole is of type 'bart'",
         ("--objective", "xdae", "--model_name_or_path", "xdae_whole", "--text", "fr=en.txt"): "no token [fr] for the",

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from mrs_suggest.training.callbacks.trackers import TRACKERS, final_figures
 from mrs_suggest.training.export.families import publication
 from mrs_suggest.training.record import read_record
+from mrs_suggest.training.trackers import TRACKERS, final_figures
 from tests.integration.conftest import Train
 
 pytestmark = pytest.mark.integration

@@ -110,7 +110,7 @@ def _card(options: argparse.Namespace) -> None:
 
 
 def _guard(options: argparse.Namespace) -> None:
-    from mrs_suggest.training.reply.guard.guarding import update_guard
+    from mrs_suggest.training.reply.guarding import update_guard
 
     figures = update_guard(options.run_folder, options.lists, options.sheet, options.half)
     for language, found in figures.items():

@@ -72,7 +72,8 @@ def print_grid(grid: Grid, notes: Iterable[str] = ()) -> None:
     from rich.text import Text
 
     console = Console(highlight=False, markup=False, emoji=False)  # file names are not markup
-    for shown in (grid, transposed(grid)):
+    for turned in (False, True):
+        shown = transposed(grid) if turned else grid
         table = Table(title=shown.title.translate(SHOWN) or None, title_justify="left", show_header=any(shown.header))
         for number, name in enumerate(shown.header):
             justify: Literal["left", "right"] = "right" if number and not shown.texts else "left"

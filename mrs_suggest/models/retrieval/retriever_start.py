@@ -9,6 +9,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Mapping
 from functools import cached_property
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any, cast
 
@@ -62,7 +63,7 @@ class Start:
         self.kind = start_kind(name, revision)
         if self.kind == ENCODER and encoders == "static":
             self.kind = TOKENIZER
-        self.name, self.revision = starting_point(name), revision
+        self.name, self.revision = name if Path(name).is_dir() else starting_point(name), revision
 
     @cached_property
     def _model(self) -> SentenceTransformer | Transformer:

@@ -1,4 +1,4 @@
-"""The card of a trained model of any task, from its `run.json` and nothing else; a task may add sections of its own."""
+"""The card of a trained model of any task, from its `run.json` and nothing else; a task may add sections."""
 
 from __future__ import annotations
 
@@ -83,17 +83,30 @@ def shared_values(
         columns: of the table of rows.
     """
     arguments = record["arguments"]
-    settings = [key for key in shown if _has_effect(key, arguments)]
+    adapters = arguments.get("peft") == "lora"
+    settings = [
+        key for key in shown if arguments.get(key) not in (None, "") and (adapters or not key.startswith("lora_"))
+    ]
+    contact = "Whoever gave you this folder; for a model on the hub, the discussions of its repository."
+    if repo_id is not None:
+        contact = f"The [discussions of this repository](https://huggingface.co/{repo_id}/discussions)."
     return {
         "where": repo_id or "PATH",
         "settings_table": markdown_table(["setting", "value"], [[f"`{key}`", str(arguments[key])] for key in settings]),
-        "rows_table": _rows(record["data"]["rows"], columns),
+        "rows_table": markdown_table(
+            ["rows", *columns],
+            [
+                [config, *(f"{counts[column]:,}" if column in counts else "" for column in columns)]
+                for config, counts in record["data"]["rows"].items()
+            ],
+        ),
         "curves": CURVES,
         "environment": _environment(record),
         "sizes": sizes(record, adapter),
-        "footprint": _footprint(record),
+        "footprint": f"The run took {record['seconds']:,.0f} s of wall-clock time on this hardware, evaluation "
+        "included; energy and emissions were not measured.",
         "licence": licence_section(record),
-        "contact": _contact(repo_id),
+        "contact": contact,
     }
 
 
@@ -120,23 +133,6 @@ def _figures(record: Record) -> str:
     return markdown_table(["figure", "value"], [[name, f"{value:.4g}"] for name, value in rows.items()])
 
 
-def _has_effect(key: str, arguments: Record) -> bool:
-    """Whether the run has the setting, and it affected training."""
-    if key.startswith("lora_") and arguments.get("peft") != "lora":
-        return False
-    return arguments.get(key) not in (None, "")
-
-
-def _rows(rows: dict[str, dict[str, int]], columns: Sequence[str]) -> str:
-    return markdown_table(
-        ["rows", *columns],
-        [
-            [config, *(f"{counts[column]:,}" if column in counts else "" for column in columns)]
-            for config, counts in rows.items()
-        ],
-    )
-
-
 def data_of(data: Record) -> str:
     """The data with their revision, or the hash of their content."""
     if "revision" in data:
@@ -160,10 +156,10 @@ def hub_base(record: Record) -> str | None:
 
 
 def _on_hub(name: str) -> str | None:
-    if name in read_baselines():
-        return None  # its own base is in the chain
+    if name in FROM_SCRATCH or name in read_baselines():  # a baseline's own base is in the chain
+        return None
     old_name = "/" not in name and not name.startswith((".", "~"))  # without an organisation: bert-base-uncased
-    return name if name not in FROM_SCRATCH and (old_name or is_repo_id(name)) else None
+    return name if old_name or is_repo_id(name) else None
 
 
 def licence_front(record: Record) -> Record:
@@ -241,21 +237,6 @@ def sizes(record: Record, adapter: bool) -> str:
     above = f"{ADAPTER_FOLDER}/"
     size = sum(entry["bytes"] for name, entry in record.get("files", {}).items() if name.startswith(above) == adapter)
     return f"Files of the {'adapters' if adapter else 'model'}: {size:,} bytes." if size else ""
-
-
-def _footprint(record: Record) -> str:
-    """The measured resource use of the run."""
-    return (
-        f"The run took {record['seconds']:,.0f} s of wall-clock time on this hardware, evaluation included; energy and "
-        "emissions were not measured."
-    )
-
-
-def _contact(repo_id: str | None) -> str:
-    """Where questions go."""
-    if repo_id is None:
-        return "Whoever gave you this folder; for a model on the hub, the discussions of its repository."
-    return f"The [discussions of this repository](https://huggingface.co/{repo_id}/discussions)."
 
 
 def _environment(record: Record) -> str:

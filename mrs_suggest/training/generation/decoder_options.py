@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import ClassVar, TypeVar
 
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.models.generation.encoder_decoder import COPIED, DECODER_LAYERS, DECODERS, is_encoder
-from mrs_suggest.training.options import FROM_SCRATCH, LoraArguments, require_least, require_one_of, trains_lora
+from mrs_suggest.training.options import FROM_SCRATCH, LoraArguments, option, require_least, require_one_of, trains_lora
 
 
 @dataclass
@@ -15,16 +15,13 @@ class DecoderArguments(LoraArguments):
     """Which decoder an encoder gets."""
 
     advanced: ClassVar[tuple[str, ...]] = ("decoder_layers",)
-    decoder: str | None = field(
-        default=None,
-        metadata={
-            "help": f"of an encoder's checkpoint: {COPIED} from its layers (default; Rothe et al. 2020; XGLUE, "
-            "section 6.1), or fresh"
-        },
+    decoder: str | None = option(
+        None,
+        f"of an encoder's checkpoint: {COPIED} from its layers (default; Rothe et al. 2020; XGLUE, "
+        "section 6.1), or fresh",
     )
-    decoder_layers: int | None = field(
-        default=None,
-        metadata={"help": f"of an encoder's checkpoint: the decoder's layers (default {DECODER_LAYERS})"},
+    decoder_layers: int | None = option(
+        None, f"of an encoder's checkpoint: the decoder's layers (default {DECODER_LAYERS})"
     )
 
 
@@ -42,7 +39,7 @@ def with_decoder(options: Options) -> Options:
         for option in ("decoder", "decoder_layers"):
             if getattr(options, option) is not None:
                 raise InputError(
-                    f"--{option}: {name} is no encoder (BERT, XLM-R) and has its own decoder; leave it out."
+                    f"--{option}: {name} is not an encoder (BERT, XLM-R) and has its own decoder; leave it out."
                 )
         return options
     if trains_lora(options):

@@ -16,13 +16,12 @@ from mrs_suggest.common.errors import InputError
 from mrs_suggest.models.generation.generator import TextCoder
 from mrs_suggest.models.generation.language_tokens import TokenFrame
 from mrs_suggest.models.pretraining.denoising import NoisingCollator, next_token_loss
-from mrs_suggest.training.callbacks.keyed_rows import KeyedRows
 from mrs_suggest.training.pretraining.mixture import WHICH
 from mrs_suggest.training.pretraining.options import ALPHA
 from mrs_suggest.training.pretraining.rows import TokenRows, encode
 from mrs_suggest.training.pretraining.seq2seq import separators
 from mrs_suggest.training.pretraining.texts import TextData, read_texts
-from mrs_suggest.training.sampling import BatchOptions, MixedSampler, PairSampler, StepSampler, make_sampler
+from mrs_suggest.training.sampling import BatchOptions, KeyedRows, MixedSampler, PairSampler, StepSampler, make_sampler
 
 if TYPE_CHECKING:
     from transformers import Trainer as Base
@@ -59,7 +58,7 @@ class MixedCollator:
 class DenoisingSteps(Base):
     """Mixin, placed before the library's trainer: some steps denoise; `mix` prepares them.
 
-    The log has the mean loss of either kind of step beside that of all.
+    The log has the mean loss of either kind of step next to that of all.
     """
 
     _losses_of_kinds: Mapping[int, Any] | None = None

@@ -23,13 +23,14 @@ from mrs_suggest.training.export.card import Record
 from mrs_suggest.training.generation import FAMILY as GENERATION
 from mrs_suggest.training.record import read_record
 from mrs_suggest.training.reply.exporting import (
+    Pairs,
     keep_export,
+    pairs_to_compare,
     partial_export,
     require_exportable,
     size_and_versions,
     speeds,
 )
-from mrs_suggest.training.retrieval.agreement import Pairs, pairs_to_compare
 
 LARGEST_LOSS = 0.01  # of weighted ROUGE, with 95 % confidence; the project's goal for a copy that ships
 EXACT = 1e-3  # ours: largest difference of an fp32 reply, in nats a token; float rounding stays below 1e-4
@@ -50,13 +51,13 @@ def export_generator(
         What `run.json` has of it, under `exports`.
 
     Raises:
-        InputError: it is no generator's run, or one that CTranslate2 cannot convert; its likelihoods differ, or its
+        InputError: it is not a generator's run, or one that CTranslate2 cannot convert; its likelihoods differ, or its
             replies are worse.
         MissingExtraError: the extra `ctranslate2` is not installed.
     """
     record = read_record(run)
     if record["trainer"] != GENERATION.name or not (run / GENERATOR).is_file():
-        raise InputError(f"{run}: is no generator; its message encoder is exported with --onnx.")
+        raise InputError(f"{run}: is not a generator; its message encoder is exported with --onnx.")
     require_packages(CTRANSLATE2)
     require_exportable(run)
     split, pairs = pairs_to_compare(run, record, data)

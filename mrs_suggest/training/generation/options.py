@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import ClassVar
 
 from transformers import Seq2SeqTrainingArguments
 
 from mrs_suggest.common.errors import InputError
+from mrs_suggest.common.text.languages import find_language
 from mrs_suggest.models.generation.decoding.settings import Decoding
 from mrs_suggest.models.retrieval.pruned_vocabulary import LEAST_PIECES
 from mrs_suggest.training.generation.decoder_options import DecoderArguments, with_decoder
-from mrs_suggest.training.generation.remedies import OF_REPLIES, RemedyArguments, require_sound_remedies
 from mrs_suggest.training.generation.training import BEST_METRIC
-from mrs_suggest.training.options import FROM_SCRATCH, TrainerDefaults, added_options, is_given, require_least
+from mrs_suggest.training.options import (
+    FROM_SCRATCH,
+    RunArguments,
+    TrainerDefaults,
+    added_options,
+    is_given,
+    option,
+    require_least,
+    trains_lora,
+)
 from mrs_suggest.training.reply.options import ReplyArguments
 from mrs_suggest.training.staple.options import STAPLE, StapleArguments
 
@@ -24,6 +33,51 @@ XGLUE_OPTIONS = ("mode", "pivot")  # that other tasks do not have
 STAPLE_OPTIONS = added_options(StapleArguments)
 STEPS = 1000  # when neither epochs nor steps are given: minutes on two cores
 MESSAGE_TOKENS, REPLY_TOKENS = 70, 30  # ours: as the retrieval script; no source names lengths for generation
+
+
+@dataclass
+class RemedyArguments(RunArguments):
+    """Options against forgetting: a generator that is trained on some languages alone writes these to all others.
+
+    Zhang et al. 2021 (MRS), section 5.2, find it; each option is a known remedy, off by default, and names its source.
+    `docs/training.md` lists them.
+    """
+
+    advanced: ClassVar[tuple[str, ...]] = (
+        "freeze_decoder_layers",
+        "interpolate_start",
+        "wrong_language_limit",
+        "watch_languages",
+    )
+    force_language_token: bool | None = option(
+        None,
+        "true: the decoder starts with the token of the language to write (mBART, 2.2), which is added "
+        "where the checkpoint has none; false: never; default: as the checkpoint was trained",
+    )
+    freeze_decoder_layers: int = option(
+        0, "freeze so many of the decoder's layers, the lowest first (after ZmBART, Maurya et al. 2021)"
+    )
+    denoising_share: float = option(0.0, "of the steps, that are denoising (xDAE; XGLUE, 4.1) of --denoising_text")
+    denoising_text: list[str] = option(
+        [], "LANG=SOURCE ...: text in the languages to keep, as --text of `mrs train pretraining`"
+    )
+    interpolate_start: list[float] = option(
+        [],
+        "after training: the share of the trained weights in a mix with those at the start (Wortsman et al. "
+        "2022); of several, the best on validation is kept",
+    )
+    wrong_language_limit: float | None = option(
+        None,
+        "stop when more than this share of the replies to --watch_languages is in another language, and "
+        "keep a checkpoint from before; needs --language_model",
+    )
+    watch_languages: list[str] = option(
+        [], "of --wrong_language_limit: their validation messages are answered; no replies are needed"
+    )
+
+
+OF_REPLIES = ("denoising_share", "denoising_text", "interpolate_start", "wrong_language_limit", "watch_languages")
+REMEDIES = tuple(name for name in added_options(RemedyArguments) if name != "interpolate_start")
 
 
 @dataclass
@@ -38,69 +92,93 @@ class GenerationArguments(StapleArguments, RemedyArguments, ReplyArguments, Deco
         "length_penalty",
     )
     scratch: ClassVar[tuple[str, ...]] = FROM_SCRATCH
-    task: str = field(
-        default=REPLY,
-        metadata={
-            "help": f"{REPLY}; a task of XGLUE: qg (question generation), ntg (news title generation); or {STAPLE}: "
-            "all translations that learners would write"
-        },
+    task: str = option(
+        REPLY,
+        f"{REPLY}; a task of XGLUE: qg (question generation), ntg (news title generation); or {STAPLE}: "
+        "all translations that learners would write",
     )
-    mode: str | None = field(
-        default=None,
-        metadata={
-            "help": f"of an XGLUE task: {PIVOT}, trained on one language and tested on all (default), or "
-            f"{MULTILANGUAGE}, trained on all (XGLUE, 6.3)"
-        },
+    mode: str | None = option(
+        None,
+        f"of an XGLUE task: {PIVOT}, trained on one language and tested on all (default), or "
+        f"{MULTILANGUAGE}, trained on all (XGLUE, 6.3)",
     )
-    pivot: str | None = field(
-        default=None, metadata={"help": "of an XGLUE task: the language to train on (default en; XGLUE, 6.3.1)"}
+    pivot: str | None = option(None, "of an XGLUE task: the language to train on (default en; XGLUE, 6.3.1)")
+    keep_pieces: int | None = option(
+        None,
+        "of an encoder's checkpoint: cut its vocabulary to the N pieces that the training texts use most, "
+        "and their characters, so that the model is smaller and writes faster; default: keep it",
     )
-    keep_pieces: int | None = field(
-        default=None,
-        metadata={
-            "help": "of an encoder's checkpoint: cut its vocabulary to the N pieces that the training texts use most, "
-            "and their characters, so that the model is smaller and writes faster; default: keep it"
-        },
-    )
-    message_tokens: int = field(default=MESSAGE_TOKENS, metadata={"help": "longer messages, or source texts, are cut"})
-    reply_tokens: int = field(
-        default=REPLY_TOKENS,
-        metadata={"help": "longer replies, or texts, are cut, in the perplexity too"},
-    )
-    beams: int = field(default=5, metadata={"help": "beam size (official script)"})
-    groups: int = field(default=1, metadata={"help": "groups of a diverse beam search; 1: plain beams (paper)"})
-    diversity_penalty: float = field(default=0.0, metadata={"help": "Hamming penalty between groups"})
-    no_repeat_ngram: int = field(
-        default=0, metadata={"help": "forbid repeated n-grams of this length in a reply; 0: allowed"}
-    )
-    min_tokens: int = field(default=0, metadata={"help": "shortest reply, in tokens"})
-    max_tokens: int = field(default=REPLY_TOKENS, metadata={"help": "longest reply, in tokens"})
-    length_penalty: float = field(default=1.0, metadata={"help": "exponent of the length in a reply's score"})
-    blocked: list[str] = field(default_factory=list, metadata={"help": "words and phrases that are never suggested"})
-    decoding_batch_size: int = field(default=32, metadata={"help": "messages answered at a time; affects memory only"})
+    message_tokens: int = option(MESSAGE_TOKENS, "longer messages, or source texts, are cut")
+    reply_tokens: int = option(REPLY_TOKENS, "longer replies, or texts, are cut, in the perplexity too")
+    beams: int = option(5, "beam size (official script)")
+    groups: int = option(1, "groups of a diverse beam search; 1: plain beams (paper)")
+    diversity_penalty: float = option(0.0, "Hamming penalty between groups")
+    no_repeat_ngram: int = option(0, "forbid repeated n-grams of this length in a reply; 0: allowed")
+    min_tokens: int = option(0, "shortest reply, in tokens")
+    max_tokens: int = option(REPLY_TOKENS, "longest reply, in tokens")
+    length_penalty: float = option(1.0, "exponent of the length in a reply's score")
+    blocked: list[str] = option([], "words and phrases that are never suggested")
+    decoding_batch_size: int = option(32, "messages answered at a time; affects memory only")
 
 
 @dataclass
 class GenerationTrainingArguments(TrainerDefaults, Seq2SeqTrainingArguments):
     """The trainer's own arguments with other defaults, chosen for `tiny` on the sample's validation split."""
 
-    output_dir: str | None = field(default="build/generator", metadata={"help": "the folder of the run"})
-    per_device_train_batch_size: int = field(default=64, metadata={"help": "pairs per batch and device (paper: 1024)"})
-    num_train_epochs: float = field(
-        default=0.0,
-        metadata={"help": f"passes over the pairs (paper: 4 en, 1 mt); 0: train {STEPS:,} steps"},
-    )
-    learning_rate: float = field(default=3e-3, metadata={"help": "peak learning rate (paper: 1e-5)"})
-    warmup_steps: float = field(default=0.2, metadata={"help": "steps, or a share of them if below 1 (paper: .2)"})
-    lr_scheduler_type: str = field(default="linear", metadata={"help": "schedule (official script: inverse_sqrt)"})
-    label_smoothing_factor: float = field(default=0.1, metadata={"help": "label smoothing (official script: .2)"})
-    logging_steps: float = field(default=20, metadata={"help": "steps between two points of the loss curve"})
-    eval_steps: float | None = field(default=0.25, metadata={"help": "steps, or a share of the run if below 1"})
-    save_steps: float = field(default=0.25, metadata={"help": "steps, or a share of the run if below 1"})
-    metric_for_best_model: str | None = field(
-        default=BEST_METRIC, metadata={"help": "the validation metric that picks the checkpoint"}
-    )
-    remove_unused_columns: bool = field(default=False, metadata={"help": "keep false: the batches need `prompt`"})
+    output_dir: str | None = option("build/generator", "the folder of the run")
+    per_device_train_batch_size: int = option(64, "pairs per batch and device (paper: 1024)")
+    num_train_epochs: float = option(0.0, f"passes over the pairs (paper: 4 en, 1 mt); 0: train {STEPS:,} steps")
+    learning_rate: float = option(3e-3, "peak learning rate (paper: 1e-5)")
+    warmup_steps: float = option(0.2, "steps, or a share of them if below 1 (paper: .2)")
+    lr_scheduler_type: str = option("linear", "schedule (official script: inverse_sqrt)")
+    label_smoothing_factor: float = option(0.1, "label smoothing (official script: .2)")
+    logging_steps: float = option(20, "steps between two points of the loss curve")
+    eval_steps: float | None = option(0.25, "steps, or a share of the run if below 1")
+    save_steps: float = option(0.25, "steps, or a share of the run if below 1")
+    metric_for_best_model: str | None = option(BEST_METRIC, "the validation metric that picks the checkpoint")
+    remove_unused_columns: bool = option(False, "keep false: the batches need `prompt`")
+
+
+def require_sound_remedies(options: RemedyArguments, language_model: str | None) -> None:
+    """Refuse values out of their ranges, and options without their counterparts.
+
+    Raises:
+        InputError: it names the option.
+    """
+    require_least(options, "freeze_decoder_layers", 0)
+    if trains_lora(options):
+        for name in ("freeze_decoder_layers", "interpolate_start"):
+            if is_given(options, name):
+                raise InputError(f"--{name}: adapters leave the start weights as they are; leave --peft lora out.")
+    if not 0 <= options.denoising_share < 1:  # refuses NaN too
+        raise InputError(
+            f"--denoising_share {options.denoising_share:g}: expected 0 or more and less than 1, a share of the steps."
+        )
+    if bool(options.denoising_share) != bool(options.denoising_text):
+        raise InputError(
+            "--denoising_share and --denoising_text: need each other; pass the share of the steps, such as .2, and "
+            "LANG=SOURCE."
+        )
+    for share in options.interpolate_start:
+        if not 0 <= share <= 1:
+            raise InputError(f"--interpolate_start {share:g}: expected shares of the trained weights from 0 to 1.")
+    limit = options.wrong_language_limit
+    if (limit is None) != (not options.watch_languages):
+        raise InputError(
+            "--wrong_language_limit and --watch_languages: need each other; pass the share, such as .1, and the "
+            "languages to watch."
+        )
+    if limit is None:
+        return
+    if not 0 <= limit < 1:
+        raise InputError(f"--wrong_language_limit {limit:g}: expected 0 or more and less than 1.")
+    if language_model is None:
+        raise InputError(
+            "--wrong_language_limit: replies are identified by a fastText model; pass --language_model FILE."
+        )
+    for code in options.watch_languages:
+        if find_language(code) is None:
+            raise InputError(f"--watch_languages {code}: not the code of a language, such as de.")
 
 
 def require_own_options(options: GenerationArguments) -> None:
@@ -142,7 +220,7 @@ def resolved_search(options: GenerationArguments, texts: int) -> GenerationArgum
     if options.keep_pieces is not None:
         if options.decoder is None:
             raise InputError(
-                f"--keep_pieces: {options.model_name_or_path} is no encoder (BERT, XLM-R), and only an encoder's "
+                f"--keep_pieces: {options.model_name_or_path} is not an encoder (BERT, XLM-R), and only an encoder's "
                 "vocabulary is cut; leave it out."
             )
         require_least(options, "keep_pieces", LEAST_PIECES)

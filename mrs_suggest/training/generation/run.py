@@ -16,20 +16,25 @@ from mrs_suggest.suggest.generation_suggester import Writer
 from mrs_suggest.training.export.card import Record
 from mrs_suggest.training.generation import FAMILY as GENERATION
 from mrs_suggest.training.generation.denoising_steps import read_denoising_text
-from mrs_suggest.training.generation.interpolation import copied_weights, interpolate
 from mrs_suggest.training.generation.model import advice, build_generator, make_pair_trainer
 from mrs_suggest.training.generation.options import (
+    REMEDIES,
     STEPS,
     GenerationArguments,
     GenerationTrainingArguments,
     require_own_options,
     resolved_search,
 )
-from mrs_suggest.training.generation.remedies import RESUME_KEYS as REMEDIES
-from mrs_suggest.training.generation.training import METRICS, GenerationTrainer, encode_sources, perplexities
+from mrs_suggest.training.generation.training import (
+    METRICS,
+    GenerationTrainer,
+    copied_weights,
+    encode_sources,
+    interpolate,
+    perplexities,
+)
 from mrs_suggest.training.generation.watching import make_watch, watch_record, watched_messages
-from mrs_suggest.training.reply.data import RunData, load_reply_data
-from mrs_suggest.training.reply.evaluation import CURVES, compare_replies, reply_identity
+from mrs_suggest.training.reply.data import CURVES, RunData, compare_replies, load_reply_data, reply_identity
 from mrs_suggest.training.reply.options import sound_reply
 from mrs_suggest.training.run import Run
 from mrs_suggest.training.sampling import make_sampler

@@ -35,7 +35,7 @@ class Watch:
 
     Attributes:
         messages: language -> validation messages, each once.
-        limit: the largest share of wrong replies, of those whose language can be told.
+        limit: the largest share of wrong replies, of those whose language can be identified.
     """
 
     messages: Mapping[str, Sequence[str]]
@@ -89,7 +89,7 @@ class WatchesLanguages(Base):
 
     def watched_figures(self) -> dict[str, float]:
         """`wrong_language`, the share over all watched languages, and `wrong_language_LANG` of each; a share that
-        cannot be told, since no reply's language can, is left out."""
+        is unknown, since no reply's language can be identified, is left out."""
         if self.watch is None:
             return {}
         counts, totals = {}, [0, 0]

@@ -8,7 +8,6 @@ from types import MappingProxyType
 from typing import Any
 
 from mrs_suggest.common.errors import InputError
-from mrs_suggest.training.callbacks.keyed_rows import KeyedRows
 from mrs_suggest.training.options import require_one_of
 from mrs_suggest.training.pretraining.mlm import MaskedLanguageModelling, TranslationLanguageModelling
 from mrs_suggest.training.pretraining.objective import Batch, Collator, Objective, Pretrained
@@ -17,6 +16,7 @@ from mrs_suggest.training.pretraining.rows import TokenRows
 from mrs_suggest.training.pretraining.texts import Splits, TextData
 from mrs_suggest.training.pretraining.xdae import Denoising
 from mrs_suggest.training.pretraining.xfnp import FutureNgrams
+from mrs_suggest.training.sampling import KeyedRows
 
 OBJECTIVES: Mapping[str, Objective] = MappingProxyType(
     {

@@ -1,8 +1,7 @@
-"""The card of a reply model: what it is, its figures beside those of baselines and paper, and how to use it."""
+"""The card of a reply model: what it is, its figures next to those of baselines and paper, and how to use it."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from importlib import resources
 from string import Template
 
@@ -31,9 +30,13 @@ from mrs_suggest.training.export.card import (
     sizes,
     steps_of,
 )
-from mrs_suggest.training.generation.remedy_card import remedies, wrong_languages
-from mrs_suggest.training.reply.guard.guard_card import guard_paragraph
-from mrs_suggest.training.retrieval.ranking_card import ranking, response_sets
+from mrs_suggest.training.reply.card_sections import (
+    guard_paragraph,
+    ranking,
+    remedies,
+    response_sets,
+    wrong_languages,
+)
 
 MESSAGES = {
     "en": ("Are you coming to dinner tonight?", "Yes, see you then!"),
@@ -100,29 +103,20 @@ ENCODERS = {
 }
 STATIC = "scratch (two static tables of token vectors, no encoder), with {}"
 STORED = "Weights and response vectors are stored as {}; the figures above were measured before that."
+LIMITS = {"sample": SAMPLE_LIMITS, "official": MRS_LIMITS}  # by the data's reader
 OTHER_LIMITS = "The model reproduces its training pairs, including their biases and mistakes."
 
 
-@dataclass(frozen=True)
-class _Kind:
-    """What differs between the cards of the families."""
-
-    what: str
-    front: Record
-    task: str
-
-
+# What a model is, and the front of its card.
 KINDS = {
-    RETRIEVAL: _Kind(
+    RETRIEVAL: (
         "Reply retriever",
         {"library_name": "sentence-transformers", "pipeline_tag": "sentence-similarity"},
-        "sentence-similarity",
     ),
-    GENERATION: _Kind(
+    GENERATION: (
         "Reply generator",
         # Not text-generation: its pipeline would load only the decoder.
         {"library_name": "transformers", "pipeline_tag": "text2text-generation"},
-        "text2text-generation",
     ),
 }
 
@@ -136,17 +130,20 @@ def model_card(record: Record, repo_id: str | None = None, adapter: bool = False
         adapter: whether it is the card of the run's adapters only.
     """
     figures, arguments, data = record["metrics"], record["arguments"], record["data"]
-    family = KINDS[record["trainer"]]
+    what, own_front = KINDS[record["trainer"]]
     languages = list(figures["signatures"])
     language = "en" if "en" in languages else languages[0]
     message, reply = MESSAGES.get(language, MESSAGES["en"])  # of a made-up one nothing is known here
+    which = languages[0] if len(languages) == 1 else f"{len(languages)} languages"
     pooled = figures["systems"][MODEL][POOLED]
     static = arguments.get("encoders") == "static"
     without = {*(() if static else ("dimension",)), *(() if arguments.get("ranker") else RANKER_SETTINGS)}
     without |= {name for name in CANDIDATE_SETTINGS if not arguments.get(name)}
     shown = [key for key in SETTINGS_SHOWN if key not in without]
+    # Read without pydantic, which a base installation does not have.
+    catalogue = resources.files("mrs_datasets").joinpath("catalogue", "mrs.yaml").read_text(encoding="utf-8")
     values = {
-        "title": (repo_id or _name(family, data, languages)).rpartition("/")[2],
+        "title": (repo_id or f"{what}, {which}, {data['title']}").rpartition("/")[2],
         "encoders": ENCODERS[arguments.get("encoders", "two")],
         "languages": ", ".join(f"{require_any_language(code, 'the run').name} (`{code}`)" for code in languages),
         "base_model": _base_model(record),
@@ -164,11 +161,11 @@ def model_card(record: Record, repo_id: str | None = None, adapter: bool = False
         "message": message,
         "reply": reply,
         "steps": steps_of(record, " ".join(record["plan"]["validation"])),
-        "limits": _limits(data),
+        "limits": LIMITS.get(data.get("reader"), OTHER_LIMITS),
         "guard": guard_paragraph(record),
         "ranking": "\n\n".join([ranking(figures), *response_sets(record.get("response_sets", {}))]),
         "speeds": _speeds(record, sizes(record, adapter), adapter),
-        "citation": _citation(),
+        "citation": str(yaml.safe_load(catalogue)["citation"]).strip(),
         **shared_values(record, repo_id, adapter, shown, COLUMNS_OF_ROWS),
     }
     if "stored_as" in record:  # a copy without curves
@@ -177,7 +174,7 @@ def model_card(record: Record, repo_id: str | None = None, adapter: bool = False
         values["steps"] = f"{values['steps']} {remedies(record)}".strip()
         values["languages_table"] += f"\n\n{shares}" if (shares := wrong_languages(figures, languages)) else ""
     values["usage"] = _usage(record, values, adapter)
-    front = _front_matter(record, family, languages, values["title"], adapter)
+    front = _front_matter(record, own_front, languages, values["title"], adapter)
     return render_card(f"{record['trainer']}.md", front, values)
 
 
@@ -187,10 +184,10 @@ def _trained_on(plan: Record) -> str:
     return f"`{' '.join(plan['train'])}`{mixed}; {setting}"
 
 
-def _front_matter(record: Record, family: _Kind, languages: list[str], title: str, adapter: bool) -> Record:
+def _front_matter(record: Record, own: Record, languages: list[str], title: str, adapter: bool) -> Record:
     data = record["data"]
     front: Record = {"language": languages}
-    front |= licence_front(record) | family.front | ({"library_name": "peft"} if adapter else {})
+    front |= licence_front(record) | own | ({"library_name": "peft"} if adapter else {})
     front["tags"] = [front["library_name"], "reply-suggestion", "mrs", record["trainer"]]
     if adapter:
         front["tags"].append("lora")
@@ -199,11 +196,11 @@ def _front_matter(record: Record, family: _Kind, languages: list[str], title: st
     front["metrics"] = ["rouge"]
     if "revision" in data:  # results must name a data set on the hub
         front["datasets"] = [data["id"]]
-        front["model-index"] = eval_results_to_model_index(title, _eval_results(record, family, languages))
+        front["model-index"] = eval_results_to_model_index(title, _eval_results(record, own["pipeline_tag"], languages))
     return front
 
 
-def _eval_results(record: Record, family: _Kind, languages: list[str]) -> list[EvalResult]:
+def _eval_results(record: Record, task: str, languages: list[str]) -> list[EvalResult]:
     figures, data = record["metrics"], record["data"]
     shown = (
         ("mrs_rouge", "weighted ROUGE", "weighted", "mrs_rouge"),
@@ -211,7 +208,7 @@ def _eval_results(record: Record, family: _Kind, languages: list[str]) -> list[E
     )
     return [
         EvalResult(
-            task_type=family.task,
+            task_type=task,
             task_name="Reply suggestion",
             dataset_type=data["id"],
             dataset_name=data["title"],
@@ -297,10 +294,6 @@ def _with_interval(row: Record, key: str) -> str:
     return f"{row[key]:.4f} [{low:.4f}, {high:.4f}]"
 
 
-def _name(family: _Kind, data: Record, languages: list[str]) -> str:
-    return f"{family.what}, {languages[0] if len(languages) == 1 else f'{len(languages)} languages'}, {data['title']}"
-
-
 def _base_model(record: Record) -> str:
     if _untrained_vectors(record):
         base = base_model(record, "")
@@ -312,10 +305,6 @@ def _base_model(record: Record) -> str:
 def _untrained_vectors(record: Record) -> bool:
     """Whether it is a static retriever that used none of its checkpoint's weights."""
     return record["arguments"].get("encoders") == "static" and "start" not in record["metrics"]
-
-
-def _limits(data: Record) -> str:
-    return {"sample": SAMPLE_LIMITS, "official": MRS_LIMITS}.get(data.get("reader") or "", OTHER_LIMITS)
 
 
 def _usage(record: Record, values: dict[str, str], adapter: bool) -> str:
@@ -382,9 +371,3 @@ def _export(kind: str, facts: Record) -> str:
         f"suggestions for {facts['agreement']:.2%} of {facts['messages']:,} {facts['split']} messages, and "
         f"{times[kind]:.1f} ms to {work} one instead of {whose} {times[own]:.1f} ms."
     )
-
-
-def _citation() -> str:
-    """The paper's BibTeX entry, from the catalogue; without pydantic, which a base installation does not have."""
-    record = resources.files("mrs_datasets").joinpath("catalogue", "mrs.yaml").read_text(encoding="utf-8")
-    return str(yaml.safe_load(record)["citation"]).strip()

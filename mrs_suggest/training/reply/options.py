@@ -1,21 +1,30 @@
-"""The options of the message-reply task: setting and languages, batches, and how much is evaluated."""
+"""The options of the message-reply task, and the data that they choose: the four settings of the paper, or any mixture.
+
+`make_plan` turns the options `--setting`, `--languages`, `--train`, `--validation` and `--sampling_alpha` and the
+names of the configs that the data have into a `TrainingPlan`; nothing is loaded.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, TypeVar
+from types import MappingProxyType
+from typing import TYPE_CHECKING, ClassVar, Literal, TypeVar
 
+from mrs_datasets.prepared.schema import MT_PREFIX
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.common.text.language_id import LanguageIdentifier
+from mrs_suggest.common.text.languages import KNOWN, is_made_up, require_known
 from mrs_suggest.models.retrieval.tiny import VOCABULARY
-from mrs_suggest.training.options import LoraArguments, require_least, require_one_of, sound, trains_lora
-from mrs_suggest.training.sampling import BATCHES, WINDOW
+from mrs_suggest.training.options import LoraArguments, option, require_least, require_one_of, sound, trains_lora
+from mrs_suggest.training.sampling import BATCHES, WINDOW, require_alpha
 
 if TYPE_CHECKING:
     from transformers import TrainingArguments
 
+ALL_LANGUAGES = "all"
+ENGLISH = "en"  # what the machine-translated pairs are translated from
 # Options of the libraries' trainers that have no effect here, and why.
 WITHOUT_EFFECT = {
     "data_seed": "--seed draws the batches",
@@ -25,7 +34,7 @@ WITHOUT_EFFECT = {
     "predict_with_generate": "every evaluation generates",
     "generation_num_beams": "see --beams",
     "generation_max_length": "see --max_tokens",
-    "generation_config": "see --beams and the options beside it",
+    "generation_config": "see --beams and the search options",
     "prompts": "see --query_prompt and --reply_prompt",
     "batch_sampler": "see --batches and --sampling_alpha",
     "multi_dataset_batch_sampler": "see --batches and --sampling_alpha",
@@ -44,47 +53,30 @@ class ReplyArguments(LoraArguments):
         "length_window",
         "vocabulary",
     )
-    setting: str | None = field(
-        default=None,
-        metadata={
-            "help": "monolingual, zero_shot, mt or multilingual (paper, section 3.2): the data for training, "
-            "validation and test; default: --languages for all three"
-        },
+    setting: str | None = option(
+        None,
+        "monolingual, zero_shot, mt or multilingual (paper, section 3.2): the data for training, "
+        "validation and test; default: --languages for all three",
     )
-    languages: list[str] = field(
-        default_factory=lambda: ["all"], metadata={"help": "languages to test on, or `all` in the data"}
+    languages: list[str] = option(["all"], "languages to test on, or `all` in the data")
+    train: list[str] | None = option(None, "training sources in place of the setting's, such as `en mt-es`")
+    validation: list[str] | None = option(None, "languages that choose the checkpoint, in place of the setting's")
+    sampling_alpha: float | None = option(
+        None, "sources are drawn by n^alpha: 0 equal sizes (multilingual), .3 (XGLUE), 1 by size (others)"
     )
-    train: list[str] | None = field(
-        default=None, metadata={"help": "training sources in place of the setting's, such as `en mt-es`"}
+    batches: str = option(BATCHES[0], "language: one in each batch, as in the official code; or mixed")
+    length_window: int = option(WINDOW, "steps whose examples are sorted by length together; 0: not sorted")
+    language_model: str | None = option(
+        None,
+        "fastText's file (lid.176.ftz), for the share of suggestions in a wrong language; default: the "
+        "installed one, if there is one",
     )
-    validation: list[str] | None = field(
-        default=None, metadata={"help": "languages that choose the checkpoint, in place of the setting's"}
-    )
-    sampling_alpha: float | None = field(
-        default=None,
-        metadata={"help": "sources are drawn by n^alpha: 0 equal sizes (multilingual), .3 (XGLUE), 1 by size (others)"},
-    )
-    batches: str = field(
-        default=BATCHES[0], metadata={"help": "language: one in each batch, as in the official code; or mixed"}
-    )
-    length_window: int = field(
-        default=WINDOW, metadata={"help": "steps whose examples are sorted by length together; 0: not sorted"}
-    )
-    language_model: str | None = field(
-        default=None,
-        metadata={
-            "help": "fastText's file (lid.176.ftz), for the share of suggestions in a wrong language; default: the "
-            "installed one, if there is one"
-        },
-    )
-    vocabulary: int = field(default=VOCABULARY, metadata={"help": "largest vocabulary of `tiny`"})
-    freeze_embeddings: bool = field(default=False, metadata={"help": "freeze the embeddings (paper, 4.3: yes)"})
-    max_train_examples: int | None = field(default=None, metadata={"help": "limit per source; a seeded sample"})
-    max_validation_examples: int | None = field(
-        default=10_000, metadata={"help": "limit per language; a seeded sample"}
-    )
-    max_test_examples: int | None = field(
-        default=100_000, metadata={"help": "limit per language; a seeded sample (TF-IDF takes 10 ms per example)"}
+    vocabulary: int = option(VOCABULARY, "largest vocabulary of `tiny`")
+    freeze_embeddings: bool = option(False, "freeze the embeddings (paper, 4.3: yes)")
+    max_train_examples: int | None = option(None, "limit per source; a seeded sample")
+    max_validation_examples: int | None = option(10_000, "limit per language; a seeded sample")
+    max_test_examples: int | None = option(
+        100_000, "limit per language; a seeded sample (TF-IDF takes 10 ms per example)"
     )
 
 
@@ -114,3 +106,270 @@ def sound_reply(
             )
         LanguageIdentifier.open(options.language_model)  # refused now, not after hours of training
     return options
+
+
+# --- the data of a run
+
+
+@dataclass(frozen=True)
+class Source:
+    """Training pairs of one language.
+
+    Attributes:
+        language: a language of MRS, or a made-up one of generated data.
+        translated: the pairs are English ones, machine-translated to `language` (Zhang et al. 2021, section 3.2).
+
+    >>> Source.parse("mt-es")
+    Source(language='es', translated=True)
+    >>> Source("es").config
+    'es'
+    """
+
+    language: str
+    translated: bool = False
+
+    @property
+    def config(self) -> str:
+        """The config of the prepared data that holds the pairs: `es`, or `mt-es`."""
+        return MT_PREFIX + self.language if self.translated else self.language
+
+    @classmethod
+    def parse(cls, config: str, option: str = "--train") -> Source:
+        """The source that the config `LANG` or `mt-LANG` holds; `option` starts the sentence of an error.
+
+        Raises:
+            InputError: an unknown language, or English translated to English.
+        """
+        language = config.removeprefix(MT_PREFIX)
+        _require_trainable(language, f"{option} {config}")
+        if config == MT_PREFIX + ENGLISH:
+            raise InputError(
+                f"{option} {config}: expected {MT_PREFIX}LANG for another language, since the translated pairs are "
+                f"translated from English; name {ENGLISH} itself."
+            )
+        return cls(language, config != language)
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One setting of the paper.
+
+    Attributes:
+        train: config names, or what follows from `--languages`: the languages themselves, or their translated pairs.
+        validation: languages, or those asked for, or those that train.
+        sampling_alpha: see `mrs_suggest.training.sampling.shares`.
+        one_language: a model learns a single language.
+        source: where the paper describes it.
+    """
+
+    train: tuple[str, ...] | Literal["languages", "translated"]
+    validation: tuple[str, ...] | Literal["languages", "training"]
+    source: str
+    sampling_alpha: float = 1.0
+    one_language: bool = False
+
+
+@dataclass(frozen=True)
+class TrainingPlan:
+    """What one run trains, validates and tests on.
+
+    Attributes:
+        setting: the setting that was asked for; None for a free choice.
+        sources: training pairs, each named once.
+        sampling_alpha: how the sources are mixed, see `mrs_suggest.training.sampling.shares`.
+        validation: languages whose validation splits choose the checkpoint.
+        test: languages whose test splits are scored.
+    """
+
+    setting: str | None
+    sources: tuple[Source, ...]
+    sampling_alpha: float
+    validation: tuple[str, ...]
+    test: tuple[str, ...]
+
+    def facts(self) -> dict[str, str | float | list[str] | None]:
+        """Facts for the record of a run."""
+        return {
+            "setting": self.setting,
+            "train": [source.config for source in self.sources],
+            "sampling_alpha": self.sampling_alpha,
+            "validation": list(self.validation),
+            "test": list(self.test),
+        }
+
+
+SETTINGS: Mapping[str, Setting] = MappingProxyType(
+    {
+        "monolingual": Setting(
+            train="languages",
+            validation="languages",
+            one_language=True,
+            source='Zhang et al. 2021, section 3.2: "we simply train and test models in a single language"',
+        ),
+        "zero_shot": Setting(
+            train=(ENGLISH,),
+            validation=(ENGLISH,),  # section 4.3: hyperparameters are tuned on the English validation set
+            source='Zhang et al. 2021, section 3.2: "train the model on the English training set"',
+        ),
+        "mt": Setting(
+            train="translated",
+            validation="languages",
+            source='Zhang et al. 2021, section 3.2: "examples machine-translated to the target language"',
+        ),
+        "multilingual": Setting(
+            train=(ENGLISH, "es", "de", "pt", "fr"),
+            validation="training",
+            sampling_alpha=0.0,  # section 3.2: non-English data are oversampled to the same number of examples
+            source='Zhang et al. 2021, section 3.2: "the five languages with the most training data"',
+        ),
+    }
+)
+FREE = Setting(train="languages", validation="languages", source="ours: every language asked for, as its data are")
+
+
+def make_plan(
+    configs: Collection[str],
+    setting: str | None = None,
+    languages: Sequence[str] = (ALL_LANGUAGES,),
+    train: Sequence[str] | None = None,
+    validation: Sequence[str] | None = None,
+    sampling_alpha: float | None = None,
+) -> TrainingPlan:
+    """Decide what a run trains, validates and tests on.
+
+    Args:
+        configs: names of the configs that the data have (`en`, `es`, `mt-es`, `en-responses` ...).
+        setting: one of `SETTINGS`; None trains, validates and tests on `languages`.
+        languages: the languages to test on, and those that the setting derives its sources from; `all` alone stands
+            for those that the data have. English among the languages of `mt` is tested, but never trained on.
+        train: config names to train on instead.
+        validation: languages to validate on instead, or `all`.
+        sampling_alpha: how to mix the sources instead, 0 to 1.
+
+    Raises:
+        InputError: the data or the setting do not allow an option; the sentence names it.
+
+    >>> plan = make_plan(["en", "es", "mt-es"], "mt")
+    >>> [source.config for source in plan.sources], plan.validation, plan.test
+    (['mt-es'], ('es',), ('es',))
+    >>> make_plan(["en", "es", "mt-es"], train=["en", "mt-es"], languages=["es"]).validation
+    ('es',)
+    """
+    if setting is not None and setting not in SETTINGS:
+        raise InputError(f"--setting {setting}: expected one of {', '.join(SETTINGS)}, or no setting.")
+    kind = FREE if setting is None else SETTINGS[setting]
+    have = _Configs(configs)
+    tested = have.tested(languages, kind.train == "translated")
+    targets = tuple(code for code in tested if code != ENGLISH) if kind.train == "translated" else tested
+    if not targets:
+        raise InputError(
+            f"--languages {' '.join(languages)}: --setting {setting} trains on pairs translated from English, so "
+            f"it needs another language than {ENGLISH}; name one, or leave the setting out."
+        )
+    if kind.one_language and len(targets) > 1:
+        raise InputError(
+            f"--languages {' '.join(languages)}: --setting {setting} trains one model for one language, but these "
+            f"are {len(targets)} ({' '.join(targets)}); name one and start a run for each."
+        )
+    sources = have.derived(setting, kind, targets) if train is None else have.named(train)
+    if validation is not None:
+        checked = have.languages("--validation", validation)
+    else:
+        checked = have.validated(setting, kind, targets, sources)
+    alpha = kind.sampling_alpha if sampling_alpha is None else sampling_alpha
+    require_alpha(alpha)
+    return TrainingPlan(setting, sources, float(alpha), checked, tested)
+
+
+class _Configs:
+    """The configs that the data have, and the errors for those that they lack."""
+
+    def __init__(self, configs: Collection[str]) -> None:
+        known = (*KNOWN, *(config for config in configs if is_made_up(config)))
+        self.pairs = tuple(code for code in known if code in configs)
+        self.translated = tuple(code for code in known if MT_PREFIX + code in configs)
+        self.all = (*self.pairs, *(MT_PREFIX + code for code in self.translated))
+        self.listed = f"the data have {' '.join(self.all) or 'no known language'}"
+
+    def languages(self, option: str, asked: Sequence[str], every: tuple[str, ...] | None = None) -> tuple[str, ...]:
+        """The languages asked for; `all` stands for `every`, which is by default every language with pairs."""
+        every = self.pairs if every is None else every
+        _require_distinct(option, asked, "a language")
+        if ALL_LANGUAGES in asked:
+            if len(asked) > 1:
+                raise InputError(f"{option} {' '.join(asked)}: `all` cannot be combined; leave it or the others out.")
+            asked = every
+        if not asked:
+            raise InputError(f"{option} {ALL_LANGUAGES}: {self.listed}; prepare data with at least one language.")
+        for code in asked:
+            _require_trainable(code, option)
+            if code not in self.pairs:
+                raise InputError(
+                    f"{option}: {code} needs the config {code!r}, but {self.listed}; leave {code} out, or prepare it."
+                )
+        return tuple(asked)
+
+    def tested(self, asked: Sequence[str], translated: bool) -> tuple[str, ...]:
+        """The languages of `--languages`; where translated pairs train, `all` stands for those that have them."""
+        if translated and not self.translated:
+            raise InputError(
+                f"--setting mt: no {MT_PREFIX}LANG config, {self.listed}; prepare data with machine-translated pairs, "
+                "or choose another setting."
+            )
+        return self.languages("--languages", asked, self.translated if translated else None)
+
+    def derived(self, setting: str | None, kind: Setting, targets: tuple[str, ...]) -> tuple[Source, ...]:
+        """The sources that the setting names or derives from its languages."""
+        if isinstance(kind.train, tuple):
+            sources = tuple(Source(code) for code in kind.train)
+        else:
+            sources = tuple(Source(code, kind.train == "translated") for code in targets)
+        lacking = [source.config for source in sources if source.config not in self.all]
+        if lacking:
+            option = "" if setting is None else f"--setting {setting}: "
+            raise InputError(
+                f"{option}training needs {' '.join(lacking)}, but {self.listed}; prepare what is missing, or name "
+                "what to train on with --train."
+            )
+        return sources
+
+    def named(self, train: Sequence[str]) -> tuple[Source, ...]:
+        """The sources of `--train`."""
+        _require_distinct("--train", train, "a config")
+        sources = tuple(Source.parse(config) for config in train)
+        for source in sources:
+            if source.config not in self.all:
+                raise InputError(f"--train {source.config}: {self.listed}; name some of these, or prepare it.")
+        return sources
+
+    def validated(
+        self, setting: str | None, kind: Setting, targets: tuple[str, ...], sources: tuple[Source, ...]
+    ) -> tuple[str, ...]:
+        """The languages that the setting validates on."""
+        if kind.validation == "languages":
+            return targets
+        if kind.validation == "training":
+            checked = tuple(dict.fromkeys(source.language for source in sources))
+        else:
+            checked = kind.validation
+        lacking = [code for code in checked if code not in self.pairs]
+        if lacking:
+            raise InputError(
+                f"--setting {setting}: validates on {' '.join(checked)}, but {self.listed}, so {' '.join(lacking)} "
+                "cannot be; name the languages with --validation."
+            )
+        return checked
+
+
+def _require_trainable(code: str, where: str) -> None:
+    """Refuse what is neither in `languages.yaml` nor made up; `where` starts the sentence."""
+    if not is_made_up(code):
+        require_known(code, where)
+
+
+def _require_distinct(option: str, names: Sequence[str], what: str) -> None:
+    if not names:
+        raise InputError(f"{option}: expected {what} or more, found none; name one, or leave the option out.")
+    twice = [name for number, name in enumerate(names) if name in names[:number]]
+    if twice:
+        raise InputError(f"{option} {' '.join(names)}: {twice[0]} is named twice; name each once.")

@@ -43,7 +43,7 @@ def check_replies(
     known: Collection[str] = (),
     toxic: Unfit | None = None,
 ) -> Iterator[ResponseFinding]:
-    """Tell what is wrong with the rows, in their order; of a row that is empty or a duplicate nothing else is told.
+    """Report what is wrong with the rows, in their order; for an empty or duplicate row, only that.
 
     Args:
         language: in which the replies are to be.

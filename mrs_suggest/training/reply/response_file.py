@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.common.io.lines import read_lines
@@ -37,7 +37,7 @@ class ResponseRow:
 
 
 def read_response_file(path: Path) -> list[ResponseRow]:
-    """Read the replies of a file, blank ones too, so that they can be told.
+    """Read the replies of a file, blank ones too, so that they can be reported.
 
     A `.csv` (with quotes, as spreadsheets write it) or `.tsv` file (without) has a header with the column `reply` and
     perhaps `weight` and `tags`, several tags with spaces or `;` between them. A `.jsonl` file has an object with these
@@ -46,7 +46,7 @@ def read_response_file(path: Path) -> list[ResponseRow]:
 
     Raises:
         InputError: the file is missing or empty, a column is missing or unknown, or a row has too many cells, a weight
-            that is no number from 0 on, a tag with other characters than letters, digits and `_.:-`, or a line of
+            that is not a number from 0 on, a tag with other characters than letters, digits and `_.:-`, or a line of
             JSON is not an object with these keys.
     """
     kind = Path(path.name.removesuffix(".gz").removesuffix(".xz")).suffix.lower()
@@ -73,7 +73,11 @@ def _table(path: Path, delimiter: str) -> Iterator[ResponseRow]:
         where = f"{path}, line {number}"
         if columns is None:
             columns = [cell.strip().lower() for cell in cells]
-            _require_columns(where, columns)
+            if "reply" not in columns or set(columns) - set(COLUMNS) or len(set(columns)) < len(columns):
+                raise InputError(
+                    f"{where}: expected a header with the columns reply and, if you like, weight and tags, found "
+                    f"{' '.join(columns)!r}."
+                )
         elif len(cells) > len(columns):
             raise InputError(
                 f"{where}: {len(cells)} cells, and the header has {len(columns)}; put a text with {delimiter!r} in "
@@ -114,38 +118,16 @@ def _row(where: str, number: int, reply: str, weight: str, tags: str) -> Respons
 
 def _cells(path: Path, delimiter: str) -> Iterator[tuple[int, list[str]]]:
     """(line on which a row begins, its cells)."""
-    last = 0
-
-    def lines() -> Iterator[str]:
-        nonlocal last
-        for number, line in read_lines(path, any_line_end=True):
-            last = number
-            yield line + "\n"
-
-    reader = csv.reader(
-        lines(),
-        delimiter=delimiter,
-        quoting=csv.QUOTE_MINIMAL if delimiter == "," else csv.QUOTE_NONE,
-        strict=True,
-    )
-    while True:
-        begin = last + 1
-        try:
-            cells = next(reader, None)
-        except csv.Error as error:
-            raise InputError(f"{path}, line {begin}: cannot be read as a table ({error}); check its quotes.") from None
-        if cells is None:
-            return
-        yield begin, cells
-
-
-def _require_columns(where: str, columns: list[str]) -> None:
-    unknown = [name for name in columns if name not in COLUMNS]
-    if "reply" not in columns or unknown or len(set(columns)) < len(columns):
-        found = " ".join(columns)
-        raise InputError(
-            f"{where}: expected a header with the columns reply and, if you like, weight and tags, found {found!r}."
-        )
+    lines = (line + "\n" for _, line in read_lines(path, any_line_end=True))
+    quoting: Literal[0, 3] = csv.QUOTE_MINIMAL if delimiter == "," else csv.QUOTE_NONE
+    reader = csv.reader(lines, delimiter=delimiter, quoting=quoting, strict=True)
+    begin = 1
+    try:
+        for cells in reader:
+            yield begin, cells
+            begin = reader.line_num + 1
+    except csv.Error as error:
+        raise InputError(f"{path}, line {begin}: cannot be read as a table ({error}); check its quotes.") from None
 
 
 def _weight(where: str, text: str) -> float:

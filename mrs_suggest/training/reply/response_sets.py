@@ -118,7 +118,7 @@ class ResponseSets:
         """What is wrong with rows that are to become the set, or to be added or removed; see `check_replies`.
 
         Args:
-            lists: a folder with word lists of one's own, as for the guard; None: the package's.
+            lists: a folder with custom word lists, as for the guard; None: the package's.
         """
         if action == REMOVED:
             self._index(language)
@@ -146,7 +146,7 @@ class ResponseSets:
         overwrite: bool = False,
         keep_others: bool = False,
     ) -> Record:
-        """Write the run with another response set; return what its record tells of the change.
+        """Write the run with another response set; return the change as its record has it.
 
         Args:
             rows: without those that are left out for a finding; unusable ones may be among them and are left out.
@@ -154,8 +154,8 @@ class ResponseSets:
             file: where the rows come from, for the record.
             out: a folder for a copy of the model; None: the run itself is replaced.
             overwrite: replace `out`, if it holds a run.
-            keep_others: keep the languages whose replies nobody gave; default: what is built answers in the languages
-                of given replies only.
+            keep_others: keep the languages without given replies; default: what is built answers only in
+                the languages of given replies.
 
         Raises:
             InputError: no reply would be left, or the language's tokenizer or the disk space is missing. Then nothing

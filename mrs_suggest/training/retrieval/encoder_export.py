@@ -19,14 +19,15 @@ from mrs_suggest.suggest.suggester import Suggester
 from mrs_suggest.training.export.card import Record
 from mrs_suggest.training.record import read_record
 from mrs_suggest.training.reply.exporting import (
+    agreement,
     keep_export,
+    messages_to_compare,
     partial_export,
     require_exportable,
     size_and_versions,
     speeds,
 )
 from mrs_suggest.training.retrieval import FAMILY as RETRIEVAL
-from mrs_suggest.training.retrieval.agreement import agreement, messages_to_compare
 
 LEAST = 0.98  # of the messages get the same three suggestions; the project's goal for a copy that ships
 EXACT = 1e-3  # ours: largest difference of fp32 vectors, relative to the longest; float rounding stays below 1e-5
@@ -45,14 +46,14 @@ def export_encoder(
         What `run.json` has of it, under `exports`.
 
     Raises:
-        InputError: it is no retriever's run, its vectors differ, or fewer answers stay the same.
+        InputError: it is not a retriever's run, its vectors differ, or fewer answers stay the same.
         MissingExtraError: the extra `onnx` is not installed.
     """
     from mrs_suggest.models.retrieval.dual_encoder import load_dual_encoder
 
     record = read_record(run)
     if record["trainer"] != RETRIEVAL.name or (run / GENERATOR).is_file():
-        raise InputError(f"{run}: is no retriever, so it has no message encoder to export.")
+        raise InputError(f"{run}: is not a retriever, so it has no message encoder to export.")
     require_packages(ONNX)
     require_exportable(run)
     split, messages = messages_to_compare(run, record, data, file)

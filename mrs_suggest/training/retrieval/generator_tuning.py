@@ -14,8 +14,7 @@ from mrs_suggest.suggest.ranking.language_ranker import LanguageRanker
 from mrs_suggest.suggest.ranking.mixture import SHRINKAGE, Mixture, best_of_top
 from mrs_suggest.suggest.ranking.reranking import candidate_similarities, find_candidates, mixed
 from mrs_suggest.suggest.ranking.second_stage import GENERATOR_PART, SecondStage
-from mrs_suggest.training.retrieval.ranker_generator import RankerGenerator
-from mrs_suggest.training.retrieval.ranker_tuning import SET_TEMPERATURES, Asked, Finish
+from mrs_suggest.training.retrieval.ranker_tuning import SET_TEMPERATURES, Asked
 
 GRID = (0.0, 0.1, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0)  # beside weights that add up to 1; ours
 TUNED_ON = 300  # validation messages per language, each with some 40 replies to score; ours: enough for one weight
@@ -48,25 +47,6 @@ class _Example:
         order = np.argsort(-scores, kind="stable")
         table = self.similarities[np.ix_(order, order)]
         return float(self.gains[order[ranker.pick(scores[order], lambda: table, SUGGESTIONS)[0]]].max())
-
-
-def generator_step(
-    generator: RankerGenerator | None, encode_replies: Callable[[list[str]], Array], generated: int
-) -> Finish | None:
-    """What adds a generator to tuned rankers, in the languages that it has; None if there is none.
-
-    Args:
-        generated: see `SecondStage`.
-    """
-    if generator is None:
-        return None
-
-    def make_stage(language: str) -> SecondStage | None:
-        if language not in generator.languages:
-            return None
-        return SecondStage(generator, encode_replies, language, generated, generator.facts)
-
-    return lambda rankers, asked: add_generator(rankers, asked, make_stage)
 
 
 def add_generator(

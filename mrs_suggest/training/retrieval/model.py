@@ -1,7 +1,8 @@
-"""The dual encoder in a run: how it is built, trained and saved, and the systems that are compared with it."""
+"""The dual encoder in a run: how it is built, trained and validated, and the systems that are compared with it."""
 
 from __future__ import annotations
 
+import math
 import tempfile
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
@@ -11,10 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 from datasets import Dataset, concatenate_datasets
 from sentence_transformers import SentenceTransformerTrainer, SentenceTransformerTrainingArguments
+from sentence_transformers.sentence_transformer.evaluation import SentenceEvaluator
+from tqdm import tqdm
 
 from mrs_suggest.common.errors import InputError
-from mrs_suggest.evaluation.comparison import MakeSystem
-from mrs_suggest.evaluation.language_data import EVALUATION_SEED
+from mrs_suggest.evaluation.comparison import MakeSystem, ValidationLog
+from mrs_suggest.evaluation.language_data import EVALUATION_SEED, LanguageData
 from mrs_suggest.models.retrieval.distillation import DistilledReplyLoss, VectorLoss
 from mrs_suggest.models.retrieval.dual_encoder import build_dual_encoder, load_dual_encoder, prune_vocabulary
 from mrs_suggest.models.retrieval.encoder_layers import attend_in_bfloat16, freeze, rate_factors, set_dropout
@@ -23,17 +26,13 @@ from mrs_suggest.models.retrieval.routes import encoders, prompts_of
 from mrs_suggest.models.retrieval.tiny import build_tiny
 from mrs_suggest.models.starting_points import ENCODER, start_kind
 from mrs_suggest.suggest.answering import MODEL
-from mrs_suggest.suggest.index.response_index import ResponseIndexes
-from mrs_suggest.suggest.pipeline_config import save_config
-from mrs_suggest.suggest.ranking.rankers import save_rankers, settings_and_weights, with_settings
+from mrs_suggest.suggest.ranking.rankers import settings_and_weights, with_settings
 from mrs_suggest.suggest.retrieval_suggester import Retriever
 from mrs_suggest.training.export.card import Record
 from mrs_suggest.training.options import TINY
 from mrs_suggest.training.reply.data import RunData, byte_lengths, with_perturbed, with_reply_ids, with_rows
-from mrs_suggest.training.retrieval.derived_parts import coverage_on_test
-from mrs_suggest.training.retrieval.evaluation import ReplyEvaluator, RetrievalParts
-from mrs_suggest.training.retrieval.memory_candidates import response_sets
-from mrs_suggest.training.retrieval.options import RetrievalArguments, alpha_of, teacher_vectors
+from mrs_suggest.training.retrieval.options import BEST_METRIC, RetrievalArguments, alpha_of, teacher_vectors
+from mrs_suggest.training.retrieval.parts import RetrievalParts, build_index, coverage_on_test, response_sets
 from mrs_suggest.training.retrieval.ranker_generator import require_language_of
 from mrs_suggest.training.sampling import make_sampler
 from mrs_suggest.training.trainer import OurTrainer
@@ -68,26 +67,69 @@ class RetrievalTrainer(OurTrainer, SentenceTransformerTrainer):
         """The library's optimizer, its groups split by learning rate.
 
         Raises:
-            InputError: the optimizer makes groups of its own.
+            InputError: the optimizer makes its own groups.
         """
         kind, kwargs = super().get_optimizer_cls_and_kwargs(args, model)
         if self.rate_factors:
             if "optimizer_dict" not in kwargs or "params" in kwargs:
-                raise InputError(f"--layer_decay: --optim {args.optim} makes groups of its own; leave one of them out.")
+                raise InputError(f"--layer_decay: --optim {args.optim} makes its own groups; leave one of them out.")
             kwargs["optimizer_dict"] = split_groups(kwargs["optimizer_dict"], self.rate_factors, args.learning_rate)
         return kind, kwargs
+
+
+class ReplyEvaluator(SentenceEvaluator):
+    """Weighted ROUGE of the top three, MRR and P@1 in 1-of-100 pools, and the geometric mean of the first two, on
+    validation, pooled over languages.
+
+    Each evaluation prints a line with the model next to the baselines, which are evaluated once. ROUGE and MRR of each
+    language (`weighted_rouge_es`, `mrr_es`) go to the log only.
+    """
+
+    def __init__(self, parts: list[LanguageData], alpha: float, seed: int) -> None:
+        super().__init__()
+        self.primary_metric = BEST_METRIC
+        self._alpha = alpha
+        self._log = ValidationLog(parts, seed, ranking=True)
+
+    def __call__(
+        self, model: Any, output_path: str | None = None, epoch: float = -1, steps: int = -1
+    ) -> dict[str, float]:
+        figures, lines = self._log.evaluate(
+            lambda part: Retriever(model, {part.language: build_index(model, part, self._alpha)})
+        )
+        tqdm.write(f"validation, step {steps}: " + "; ".join(lines))
+        return {
+            "rouge_mrr": math.sqrt(figures["weighted"] * figures["mrr"]),  # a tenth more of either counts the same
+            "weighted_rouge": figures["weighted"],
+            "mrr": figures["mrr"],
+            "p_at_1": figures["p@1"],
+            **{f"weighted_rouge_{code}": own["weighted"] for code, own in self._log.by_language.items()},
+            **{f"mrr_{code}": own["mrr"] for code, own in self._log.by_language.items()},
+        }
 
 
 def build(options: RetrievalArguments, training: TrainingArguments, data: RunData) -> RetrievalParts:
     """The model to train; adapters are added afterwards."""
     if options.generator is not None:
         require_language_of(options.generator, [part.language for part in data.test])
-    if options.model_name_or_path == TINY:
-        with tempfile.TemporaryDirectory() as folder:
-            build_tiny(data.texts(), Path(folder), training.seed, options.vocabulary)
-            model = _built(options, folder, training.seed)
-    else:
-        model = _built(options, options.model_name_or_path, training.seed)
+    with tempfile.TemporaryDirectory() as folder:
+        name = options.model_name_or_path
+        if name == TINY:
+            name = str(build_tiny(data.texts(), Path(folder), training.seed, options.vocabulary))
+        model = build_dual_encoder(
+            name,
+            options.pooling,
+            options.message_tokens,
+            options.reply_tokens,
+            options.model_revision,
+            options.encoders,
+            options.dimension,
+            training.seed,
+            options.query_prompt,
+            options.reply_prompt,
+            options.normalize,
+            options.layers,
+        )
     if options.keep_pieces is not None:
         prune_vocabulary(model, data.texts(), options.keep_pieces)
     if options.freeze_embeddings or options.freeze_layers:
@@ -111,7 +153,9 @@ def make_trainer(
     texts = zip(training.router_mapping, prompts_of(parts.model), strict=True)
     training.prompts = {column: prompt for column, prompt in texts if prompt}
     with training.main_process_first(local=False):
-        sources = with_perturbed(data, options.perturbed or 0, training.seed)
+        sources = list(data.sources.values())
+        if options.perturbed:
+            sources = with_perturbed(data, options.perturbed, training.seed)
         pairs = concatenate_datasets([with_reply_ids(source) for source in sources])
     if options.teacher is not None:
         pairs = with_rows(pairs)
@@ -129,21 +173,6 @@ def make_trainer(
     lengths = byte_lengths(pairs) if options.length_window else None
     trainer.sampler = make_sampler(sizes, options, training, data.plan.sampling_alpha, lengths)
     return trainer
-
-
-def save(parts: RetrievalParts, folder: Path) -> None:
-    """Write everything that is needed to load the trained model."""
-    parts.model.save_pretrained(str(folder), create_model_card=False, safe_serialization=True)
-    save_config(folder)
-    for language, index in parts.indexes.items():
-        index.save(folder / ResponseIndexes.FOLDER / language)
-    save_rankers(parts.rankers, folder)
-    if parts.generator is not None and parts.rankers:
-        parts.generator.copy_to(folder)
-    if parts.detector:
-        parts.detector.save(folder)
-    if parts.guard:
-        parts.guard.save(folder)
 
 
 def systems(parts: RetrievalParts) -> list[MakeSystem]:
@@ -184,23 +213,6 @@ def weights(model: SentenceTransformer) -> dict[str, Tensor]:
 def stored_weights(checkpoint: Path) -> dict[str, Tensor]:
     """The weights of a checkpoint, named as by `weights`."""
     return weights(load_dual_encoder(checkpoint))
-
-
-def _built(options: RetrievalArguments, name: str, seed: int) -> SentenceTransformer:
-    return build_dual_encoder(
-        name,
-        options.pooling,
-        options.message_tokens,
-        options.reply_tokens,
-        options.model_revision,
-        options.encoders,
-        options.dimension,
-        seed,
-        options.query_prompt,
-        options.reply_prompt,
-        options.normalize,
-        options.layers,
-    )
 
 
 def _ranked(parts: RetrievalParts, name: str, changes: Mapping[str, Any]) -> MakeSystem:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -14,27 +14,35 @@ from sentence_transformers import SentenceTransformerTrainingArguments
 
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.common.hub.hub import split_revision
+from mrs_suggest.common.text.predictions import SUGGESTIONS
+from mrs_suggest.models.generation.generator import MOST_SUGGESTIONS
 from mrs_suggest.models.retrieval.distillation import TeacherVectors, load_teacher
 from mrs_suggest.models.retrieval.dual_encoder import ENCODERS
 from mrs_suggest.models.retrieval.losses import require_temperature
 from mrs_suggest.models.retrieval.pruned_vocabulary import LEAST_PIECES
 from mrs_suggest.models.retrieval.retriever_start import DEFAULTS, Start
 from mrs_suggest.models.starting_points import RETRIEVAL, require_start
+from mrs_suggest.suggest.ranking.choice import CHOICES
+from mrs_suggest.suggest.ranking.language_ranker import PARTS
+from mrs_suggest.suggest.ranking.memory import PROTOTYPES
 from mrs_suggest.training.options import (
     TINY,
     TrainerDefaults,
+    option,
     require_least,
     require_one_of,
     trains_lora,
 )
-from mrs_suggest.training.reply.options import sound_reply
-from mrs_suggest.training.retrieval.evaluation import BEST_METRIC, METRICS
+from mrs_suggest.training.reply.options import ReplyArguments, sound_reply
 from mrs_suggest.training.retrieval.ranker_generator import generator_folder, require_outside
-from mrs_suggest.training.retrieval.ranker_options import GENERATED, RankerArguments
+from mrs_suggest.training.retrieval.ranker_tuning import MOST_REMEMBERED, RankerOptions
 
 if TYPE_CHECKING:
     from transformers import TrainingArguments
 
+METRICS = ("rouge_mrr", "weighted_rouge", "mrr", "p_at_1")
+# Ours: on open chat ROUGE alone, the paper's main metric, kept checkpoints whose MRR had fallen (docs/training.md).
+BEST_METRIC = METRICS[0]
 STEPS = 1500  # when neither epochs nor steps are given: minutes on two cores, ten passes over the embedded sample
 SWEEP = "sweep"
 WITHOUT_EFFECT = {
@@ -45,9 +53,11 @@ DISTILL = ("similarities", "vectors")
 TEACHER_OPTIONS = ("teacher_prompt", "teacher_temperature", "distill_weight", "distill", "perturbed")
 PERTURBED = 20  # copies; ours: with --distill vectors on the sample, few epochs over many copies
 
+GENERATED = SUGGESTIONS  # the search keeps five beams in any case, so as many replies cost the same
+
 
 @dataclass
-class RetrievalArguments(RankerArguments):
+class RetrievalArguments(ReplyArguments):
     """Model, data and loss. Defaults marked (tiny) were chosen on the validation split of the embedded sample."""
 
     advanced: ClassVar[tuple[str, ...]] = (
@@ -60,143 +70,138 @@ class RetrievalArguments(RankerArguments):
         "gather_across_devices",
         "layer_decay",
         "dropout",
+        "ranker_parts",
+        "memory_dimension",
+        "memory_prototypes",
+        "memory_messages",
+        "generated",
     )
-    length_window: int = field(
-        default=0,
-        metadata={
-            "help": "steps whose pairs are sorted by length together; 0: not sorted (tiny), since negatives of similar "
-            "length teach less"
-        },
+    length_window: int = option(
+        0,
+        "steps whose pairs are sorted by length together; 0: not sorted (tiny), since negatives of similar "
+        "length teach less",
     )
-    encoders: str | None = field(
-        default=None,
-        metadata={
-            "help": "two, one for both sides, or static (embeddings, very fast); default: those of a trained "
-            "retriever, static for a sentence-transformers model of token vectors, else two (the paper's)"
-        },
+    encoders: str | None = option(
+        None,
+        "two, one for both sides, or static (embeddings, very fast); default: those of a trained "
+        "retriever, static for a sentence-transformers model of token vectors, else two (the paper's)",
     )
-    dimension: int | None = field(
-        default=None, metadata={"help": "dimension of untrained static embeddings; default: 256 (tiny)"}
+    dimension: int | None = option(None, "dimension of untrained static embeddings; default: 256 (tiny)")
+    pooling: str | None = option(
+        None,
+        "pooler, mean, cls or max; default: that of a trained retriever or of a sentence-transformers "
+        "checkpoint, else pooler as in the official code, mean for `tiny`",
     )
-    pooling: str | None = field(
-        default=None,
-        metadata={
-            "help": "pooler, mean, cls or max; default: that of a trained retriever or of a sentence-transformers "
-            "checkpoint, else pooler as in the official code, mean for `tiny`"
-        },
+    normalize: bool | None = option(
+        None,
+        "give vectors length 1, so that the score is the cosine (then pass --temperature .05); default: "
+        "as a trained retriever or a sentence-transformers checkpoint does, else no (paper: plain dot product)",
     )
-    normalize: bool | None = field(
-        default=None,
-        metadata={
-            "help": "give vectors length 1, so that the score is the cosine (then pass --temperature .05); default: "
-            "as a trained retriever or a sentence-transformers checkpoint does, else no (paper: plain dot product)"
-        },
+    query_prompt: str | None = option(
+        None,
+        "text put before messages, such as `query: `; saved with the model; default: the checkpoint's own "
+        "prompt for queries, if it is a sentence-transformers model or a trained retriever, else none",
     )
-    query_prompt: str | None = field(
-        default=None,
-        metadata={
-            "help": "text put before messages, such as `query: `; saved with the model; default: the checkpoint's own "
-            "prompt for queries, if it is a sentence-transformers model or a trained retriever, else none"
-        },
+    reply_prompt: str | None = option(
+        None,
+        "text put before replies; saved with the model; default: the checkpoint's own prompt for "
+        "documents, if it is a sentence-transformers model or a trained retriever, else none",
     )
-    reply_prompt: str | None = field(
-        default=None,
-        metadata={
-            "help": "text put before replies; saved with the model; default: the checkpoint's own prompt for "
-            "documents, if it is a sentence-transformers model or a trained retriever, else none"
-        },
+    message_tokens: int | None = option(
+        None, "longer messages are cut; default: as a trained retriever cuts, else 70 (official train.sh)"
     )
-    message_tokens: int | None = field(
-        default=None,
-        metadata={"help": "longer messages are cut; default: as a trained retriever cuts, else 70 (official train.sh)"},
+    reply_tokens: int | None = option(
+        None, "longer replies are cut; default: as a trained retriever cuts, else 30 (official train.sh)"
     )
-    reply_tokens: int | None = field(
-        default=None,
-        metadata={"help": "longer replies are cut; default: as a trained retriever cuts, else 30 (official train.sh)"},
+    loss: str = option("eq4", "eq4 (the paper's), symsm or sm (the official code's)")
+    temperature: float = option(
+        1.0,
+        "scores are divided by it in the loss (paper: 1, plain dot products); with --normalize true pass "
+        ".05, the default of sentence-transformers (scale 20)",
     )
-    loss: str = field(default="eq4", metadata={"help": "eq4 (the paper's), symsm or sm (the official code's)"})
-    temperature: float = field(
-        default=1.0,
-        metadata={
-            "help": "scores are divided by it in the loss (paper: 1, plain dot products); with --normalize true pass "
-            ".05, the default of sentence-transformers (scale 20)"
-        },
+    mask_duplicates: bool | None = option(None, "do not use equal replies as negatives; default: on for eq4 alone")
+    teacher: str | None = option(
+        None,
+        "a model whose similarities within a batch are learned, too: a trained retriever, a "
+        "sentence-transformers model or an encoder; a hub id (also ORG/NAME@REVISION) or a folder",
     )
-    mask_duplicates: bool | None = field(
-        default=None, metadata={"help": "do not use equal replies as negatives; default: on for eq4 alone"}
+    teacher_prompt: str | None = option(
+        None, "text put before the teacher's messages and replies; default: its own prompts"
     )
-    teacher: str | None = field(
-        default=None,
-        metadata={
-            "help": "a model whose similarities within a batch are learned, too: a trained retriever, a "
-            "sentence-transformers model or an encoder; a hub id (also ORG/NAME@REVISION) or a folder"
-        },
+    teacher_temperature: float | None = option(
+        None,
+        "the teacher's similarities are divided by it (the student's by --temperature); default: .05 for "
+        "cosines, as sentence-transformers' scale of 20, else 1",
     )
-    teacher_prompt: str | None = field(
-        default=None, metadata={"help": "text put before the teacher's messages and replies; default: its own prompts"}
+    distill_weight: float | None = option(
+        None, "weight of what is learned from the teacher; default: 1, as the replies (ours)"
     )
-    teacher_temperature: float | None = field(
-        default=None,
-        metadata={
-            "help": "the teacher's similarities are divided by it (the student's by --temperature); default: .05 for "
-            "cosines, as sentence-transformers' scale of 20, else 1"
-        },
+    distill: str | None = option(
+        None,
+        "similarities: learn replies, and the teacher's similarities within a batch; vectors: only copy "
+        "the teacher's vectors, from which a small student learns most; default: similarities",
     )
-    distill_weight: float | None = field(
-        default=None, metadata={"help": "weight of what is learned from the teacher; default: 1, as the replies (ours)"}
+    perturbed: int | None = option(
+        None,
+        "with --distill vectors: perturbed copies of each message that are learned, too; default: "
+        f"{PERTURBED} (chosen on the sample's validation split)",
     )
-    distill: str | None = field(
-        default=None,
-        metadata={
-            "help": "similarities: learn replies, and the teacher's similarities within a batch; vectors: only copy "
-            "the teacher's vectors, from which a small student learns most; default: similarities"
-        },
+    keep_pieces: int | None = option(
+        None,
+        "cut the vocabulary of the start to the N pieces that the training texts use most, and their "
+        "characters (a small multilingual model is mostly embeddings); default: keep it",
     )
-    perturbed: int | None = field(
-        default=None,
-        metadata={
-            "help": "with --distill vectors: perturbed copies of each message that are learned, too; default: "
-            f"{PERTURBED} (chosen on the sample's validation split)"
-        },
+    mini_batch_size: int = option(64, "pairs embedded at a time (GradCache); affects memory only")
+    gather_across_devices: bool = option(
+        True, "use the replies of all devices as negatives, so that the loss is that of one device"
     )
-    keep_pieces: int | None = field(
-        default=None,
-        metadata={
-            "help": "cut the vocabulary of the start to the N pieces that the training texts use most, and their "
-            "characters (a small multilingual model is mostly embeddings); default: keep it"
-        },
+    layers: int | None = option(None, "keep only the first N transformer layers of the checkpoint; default: all")
+    layer_decay: float = option(
+        1.0,
+        "a layer's learning rate over that of the layer above; the top layer has --learning_rate, the "
+        "embeddings the lowest; 1: one rate (paper)",
     )
-    mini_batch_size: int = field(
-        default=64, metadata={"help": "pairs embedded at a time (GradCache); affects memory only"}
+    dropout: float | None = option(
+        None,
+        "dropout of the encoders while they train (on a CPU it takes a third of the time); default: the "
+        "checkpoint's, in most .1",
     )
-    gather_across_devices: bool = field(
-        default=True,
-        metadata={"help": "use the replies of all devices as negatives, so that the loss is that of one device"},
+    freeze_layers: int = option(0, "freeze the lowest N layers (paper: 2)")
+    alpha: str = option(
+        "0",
+        "weight of the log-probability bonus in suggestions (paper, section 4.1: none), or `sweep`: the "
+        "best one on validation",
     )
-    layers: int | None = field(
-        default=None, metadata={"help": "keep only the first N transformer layers of the checkpoint; default: all"}
+    ranker: bool = option(
+        False,
+        "remember the training messages, mix several scores with weights from validation and choose three "
+        "suggestions that complement each other (ours; the paper suggests the three best direct scores)",
     )
-    layer_decay: float = field(
-        default=1.0,
-        metadata={
-            "help": "a layer's learning rate over that of the layer above; the top layer has --learning_rate, the "
-            "embeddings the lowest; 1: one rate (paper)"
-        },
+    ranker_parts: list[str] = option(list(PARTS), f"what the ranker mixes, of {', '.join(PARTS)} (default: all)")
+    choice: str = option(
+        CHOICES[0],
+        "how a ranker chooses suggestions: expected (largest expected similarity of the best one, Towle "
+        "and Zhou 2023) or top (best scores)",
     )
-    dropout: float | None = field(
-        default=None,
-        metadata={
-            "help": "dropout of the encoders while they train (on a CPU it takes a third of the time); default: the "
-            "checkpoint's, in most .1"
-        },
+    memory_dimension: int | None = option(
+        None, "dimension of the remembered vectors, on their principal axes (default: the encoder's)"
     )
-    freeze_layers: int = field(default=0, metadata={"help": "freeze the lowest N layers (paper: 2)"})
-    alpha: str = field(
-        default="0",
-        metadata={
-            "help": "weight of the log-probability bonus in suggestions (paper, section 4.1: none), or `sweep`: the "
-            "best one on validation"
-        },
+    memory_prototypes: int = option(PROTOTYPES, "messages that are remembered per reply, the most typical ones (ours)")
+    memory_messages: int = option(
+        MOST_REMEMBERED, "messages of a language that are remembered at most; search stays exact (ours)"
+    )
+    generator: str | None = option(
+        None,
+        "a trained generator (a folder, ORG/NAME or ORG/NAME@REVISION) that scores the ranker's best "
+        "candidates and adds its own; it is copied into the run (generate, then rerank: paper, section 6)",
+    )
+    generated: int | None = option(
+        None,
+        "replies of the generator that become candidates; 0: it only scores; default: "
+        f"{GENERATED}, as many as it would suggest alone",
+    )
+    memory_candidates: bool = option(
+        False, "suggest training replies that the response set lacks, too (rare ones, which can be personal)"
     )
 
 
@@ -204,21 +209,16 @@ class RetrievalArguments(RankerArguments):
 class RetrievalTrainingArguments(TrainerDefaults, SentenceTransformerTrainingArguments):
     """The trainer's own arguments with other defaults, chosen for `tiny` on the sample's validation split."""
 
-    output_dir: str | None = field(default="build/retriever", metadata={"help": "the folder of the run"})
-    per_device_train_batch_size: int = field(default=64, metadata={"help": "pairs per step and device (paper: 256)"})
-    num_train_epochs: float = field(
-        default=0.0,
-        metadata={"help": f"passes over the pairs (paper: 20 en, 50 others); 0: train {STEPS:,} steps"},
-    )
-    learning_rate: float = field(default=1e-3, metadata={"help": "peak learning rate (paper: 1e-6)"})
-    warmup_steps: float = field(default=0.05, metadata={"help": "steps, or a share of them if below 1 (paper: .01)"})
-    lr_scheduler_type: str = field(default="linear", metadata={"help": "schedule after the warm-up"})
-    logging_steps: float = field(default=50, metadata={"help": "steps between two points of the loss curve"})
-    eval_steps: float | None = field(default=0.1, metadata={"help": "steps, or a share of the run if below 1"})
-    save_steps: float = field(default=0.1, metadata={"help": "steps, or a share of the run if below 1"})
-    metric_for_best_model: str | None = field(
-        default=BEST_METRIC, metadata={"help": "the validation metric that picks the checkpoint"}
-    )
+    output_dir: str | None = option("build/retriever", "the folder of the run")
+    per_device_train_batch_size: int = option(64, "pairs per step and device (paper: 256)")
+    num_train_epochs: float = option(0.0, f"passes over the pairs (paper: 20 en, 50 others); 0: train {STEPS:,} steps")
+    learning_rate: float = option(1e-3, "peak learning rate (paper: 1e-6)")
+    warmup_steps: float = option(0.05, "steps, or a share of them if below 1 (paper: .01)")
+    lr_scheduler_type: str = option("linear", "schedule after the warm-up")
+    logging_steps: float = option(50, "steps between two points of the loss curve")
+    eval_steps: float | None = option(0.1, "steps, or a share of the run if below 1")
+    save_steps: float = option(0.1, "steps, or a share of the run if below 1")
+    metric_for_best_model: str | None = option(BEST_METRIC, "the validation metric that picks the checkpoint")
 
 
 def sound_retrieval(options: RetrievalArguments, training: TrainingArguments) -> RetrievalArguments:
@@ -254,7 +254,7 @@ def resolved(options: RetrievalArguments) -> RetrievalArguments:
     if not 0 < options.layer_decay <= 1:
         raise InputError(f"--layer_decay: expected more than 0 and at most 1, found {options.layer_decay:g}.")
     alpha_of(options.alpha)
-    options.ranker_options()
+    ranker_options(options)
     if options.generator is not None:
         generator_folder(options.generator)
     if options.encoders is not None:
@@ -290,6 +290,41 @@ def _own_settings(options: RetrievalArguments) -> dict[str, Any]:
         return {**DEFAULTS, "pooling": "mean"}
     require_start(name, RETRIEVAL, revision)
     return Start(name, revision, options.encoders).settings()
+
+
+def ranker_options(options: RetrievalArguments) -> RankerOptions:
+    """What a ranker is built with.
+
+    Raises:
+        InputError: an option is out of its range, or given without --ranker true.
+    """
+    for name in options.ranker_parts:
+        require_one_of("ranker_parts", name, tuple(PARTS))
+    require_one_of("choice", options.choice, CHOICES)
+    require_least(options, "memory_prototypes", 1)
+    require_least(options, "memory_messages", 1)
+    if options.memory_dimension is not None:
+        require_least(options, "memory_dimension", 1)
+    if not options.ranker_parts:
+        raise InputError(f"--ranker_parts: expected at least one of {', '.join(PARTS)}.")
+    wanted = RankerOptions(
+        tuple(name for name in PARTS if name in options.ranker_parts),
+        options.choice,
+        options.memory_dimension,
+        options.memory_prototypes,
+        options.memory_messages,
+    )
+    if options.generated is not None:
+        if options.generator is None:
+            raise InputError("--generated: has no effect without --generator; pass that too, or leave it out.")
+        require_least(options, "generated", 0)
+        if options.generated > MOST_SUGGESTIONS:
+            raise InputError(f"--generated {options.generated}: expected at most {MOST_SUGGESTIONS}; lower it.")
+    if not options.ranker and (wanted != RankerOptions() or options.generator is not None or options.memory_candidates):
+        raise InputError(
+            "--ranker_parts, --choice, --generator and --memory_...: apply only to a ranker; pass --ranker true, too."
+        )
+    return wanted
 
 
 def _require_sound_teacher(options: RetrievalArguments) -> None:

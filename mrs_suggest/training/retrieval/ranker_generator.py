@@ -21,7 +21,7 @@ from mrs_suggest.models.model_folder import open_model_folder
 from mrs_suggest.models.starting_points import GENERATOR, GENERATOR_FOLDER
 from mrs_suggest.suggest.ranking.second_stage import write_replies
 from mrs_suggest.training.export.allowlist import GENERATOR_FILES
-from mrs_suggest.training.export.base_model import base_license
+from mrs_suggest.training.record import base_license
 
 if TYPE_CHECKING:
     import torch
@@ -51,7 +51,7 @@ def require_language_of(name: str, languages: Sequence[str]) -> None:
     """Refuse a generator that has none of the languages.
 
     Raises:
-        InputError: it has none of them, or does not tell which it has.
+        InputError: it has none of them, or does not name them.
     """
     path = generator_folder(name) / GENERATOR
     try:

@@ -6,19 +6,9 @@ import logging
 
 from mrs_suggest.evaluation.tables import print_results
 from mrs_suggest.training.export.card import Record
-from mrs_suggest.training.reply.data import load_reply_data
-from mrs_suggest.training.reply.evaluation import CURVES, compare_replies, reply_identity
+from mrs_suggest.training.reply.data import CURVES, compare_replies, load_reply_data, reply_identity
 from mrs_suggest.training.retrieval import FAMILY as RETRIEVAL
-from mrs_suggest.training.retrieval.derived_parts import derived_parts
-from mrs_suggest.training.retrieval.model import (
-    build,
-    make_trainer,
-    own_figures,
-    save,
-    stored_weights,
-    systems,
-    weights,
-)
+from mrs_suggest.training.retrieval.model import build, make_trainer, own_figures, stored_weights, systems, weights
 from mrs_suggest.training.retrieval.options import (
     STEPS,
     RetrievalArguments,
@@ -26,6 +16,7 @@ from mrs_suggest.training.retrieval.options import (
     resolved,
     sound_retrieval,
 )
+from mrs_suggest.training.retrieval.parts import derived_parts, save
 from mrs_suggest.training.run import Run
 
 RESUME_KEYS = (

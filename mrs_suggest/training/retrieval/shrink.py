@@ -23,8 +23,8 @@ from mrs_suggest.training.export.allowlist import CURVES, EXPORTS
 from mrs_suggest.training.export.card import Record
 from mrs_suggest.training.export.families import write_record
 from mrs_suggest.training.record import read_record
+from mrs_suggest.training.reply.exporting import agreement, predicted_messages
 from mrs_suggest.training.retrieval import FAMILY as RETRIEVAL
-from mrs_suggest.training.retrieval.agreement import agreement, predicted_messages
 
 
 def shrink(run: Path, out: Path, base: str | None = None, base_license: str | None = None) -> None:

@@ -17,7 +17,7 @@ from mrs_suggest.training.generation.options import (
     require_own_options,
     resolved_search,
 )
-from mrs_suggest.training.options import FROM_SCRATCH, evaluates, is_given, require_least, require_one_of
+from mrs_suggest.training.options import FROM_SCRATCH, is_given, require_least, require_one_of
 from mrs_suggest.training.reply.options import sound_reply
 from mrs_suggest.training.run import Run
 from mrs_suggest.training.sampling import require_alpha
@@ -55,7 +55,7 @@ def run(options: GenerationArguments, training: GenerationTrainingArguments) -> 
         FAMILY, options, training, steps=STEPS, lower_is_better=METRICS[1:],
         advice=lambda trains: advice(options, training, trains),
     ) as run:  # fmt: skip
-        data = run.load(lambda: load_staple_data(options, training.seed, evaluates(training)))
+        data = run.load(lambda: load_staple_data(options, training.seed, training.eval_strategy != "no"))
         facts = data.facts()
         plan = facts["plan"]
         run.begin(

@@ -11,8 +11,7 @@ from transformers import Trainer
 from mrs_suggest.common.errors import diverged
 from mrs_suggest.models.understanding.text_rows import Row, RowCollator, Said, logits_of, say, understanding_loss
 from mrs_suggest.models.understanding.understanding_start import UnderstandingParts
-from mrs_suggest.training.callbacks.keyed_rows import KeyedRows
-from mrs_suggest.training.sampling import PairSampler
+from mrs_suggest.training.sampling import KeyedRows, PairSampler
 from mrs_suggest.training.trainer import OurTrainer
 from mrs_suggest.training.understanding.data import Part, Parts, UnderstandingData, each
 from mrs_suggest.training.understanding.figures import Predictions, predictions_of, rows_of, validation_figures

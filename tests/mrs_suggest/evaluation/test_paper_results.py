@@ -15,7 +15,7 @@ from mrs_suggest.common.text.languages import LANGUAGES
 from mrs_suggest.evaluation import paper_results
 from mrs_suggest.evaluation.choice.analysis import AVERAGES, XCOPA
 from mrs_suggest.evaluation.paper_results import paper_figure, paper_row, paper_rows
-from mrs_suggest.training.reply.settings import SETTINGS
+from mrs_suggest.training.reply.options import SETTINGS
 
 SETUPS = ("CO-ZS", "CO-TLV", "SI-ZS", "SI+CO-ZS", "SI+CO-TLV")
 FILE = resources.files("mrs_suggest.evaluation").joinpath("paper_results_xglue.yaml")

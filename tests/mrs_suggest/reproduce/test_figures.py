@@ -16,7 +16,7 @@ from mrs_suggest.reproduce.preference import read_sheets
 from mrs_suggest.reproduce.report import make_report, write_report
 from mrs_suggest.reproduce.runner import run_cells
 from mrs_suggest.reproduce.table import only_tables, parse_table
-from mrs_suggest.training.export.curves import curve_points
+from mrs_suggest.training.record import draw_curves
 from tests.mrs_suggest.reproduce.conftest import Ready
 from tests.mrs_suggest.reproduce.test_claims import with_scores
 
@@ -113,9 +113,9 @@ def test_sheets_about_other_suggestions_are_not_shown(done: Setup, tmp_path: Pat
     assert "figure 2" not in make_report(done, {}).people
 
 
-def test_curves_of_runs_by_row(done: Setup) -> None:
+def test_curves_of_runs_by_row(done: Setup, tmp_path: Path) -> None:
     log = [{"step": 1, "loss": 3.0}, {"step": 2, "eval_mrr": 0.5, "loss": 2.0}, {"step": 3, "eval_mrr": 0.4}]
-    points = curve_points(log, 2, {"mrr": "MRR"})
+    points = draw_curves(log, 2, tmp_path / "curves.png", {"mrr": "MRR"})
     assert points == {"best_step": 2, "loss": [(1, 3.0), (2, 2.0)], "validation": {"MRR": [(2, 0.5), (3, 0.4)]}}
     table = only_tables(parse_table("test", TABLE, "test.yaml"), ["3"])
     setup = Setup(table, done.output, done.configs)

@@ -8,7 +8,7 @@ import pytest
 
 from mrs_datasets.synthetic.grammar.surface import RULES
 from mrs_suggest.reproduce.table import Table, read_table
-from mrs_suggest.training.generation.remedies import RemedyArguments
+from mrs_suggest.training.generation.options import RemedyArguments
 
 TABLES = Path(__file__).resolve().parents[3] / "trainers" / "configs" / "reproduce"
 PLAIN = "zero-shot"

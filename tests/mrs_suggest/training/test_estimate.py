@@ -1,32 +1,11 @@
-"""The parts of `--estimate`: saved tensors, counted tokens, and the sums."""
+"""The parts of `--estimate`: saved tensors and counted tokens."""
 
 from __future__ import annotations
 
 import pytest
 import torch
 
-from mrs_suggest.training.callbacks.saved_tensors import SavedTensors
-from mrs_suggest.training.estimate import Estimate, tokens_of
-
-
-def estimate(**changes: object) -> Estimate:
-    values = {
-        "device": "CPU", "parameters": 10, "trained": 6, "weights": 40, "gradients": 24, "optimizer": 48,
-        "activations": 100, "peak": 500, "half": False, "examples": 8, "tokens": 64.0, "step": 0.5, "start": 3.0,
-        "save": 1.0, "validation": (4.0, 2.0), "test": 7.0, "steps": 100, "validations": 5, "saves": 2,
-    }  # fmt: skip
-    return Estimate(**{**values, **changes})  # type: ignore[arg-type]
-
-
-def test_the_time_of_a_run_is_the_sum_of_its_parts() -> None:
-    assert estimate().seconds == 3 + 50 + (4 + 4 * 2) + 3 * 1 + 7
-    assert estimate(validations=0).seconds == 3 + 50 + 3 + 7
-
-
-def test_mixed_precision_halves_the_activations_and_copies_the_weights() -> None:
-    assert estimate().memory == 212
-    assert estimate().memory_in_bf16 == 40 + 20 + 24 + 48 + 50
-    assert estimate(half=True).memory_in_bf16 == 40 + 20 + 24 + 48 + 100
+from mrs_suggest.training.estimate import SavedTensors, tokens_of
 
 
 def test_activations_of_a_network_are_those_that_its_backward_pass_reads() -> None:

@@ -10,6 +10,13 @@ from accelerate.commands.launch import launch_command_parser
 from accelerate.utils import DeepSpeedPlugin
 from accelerate.utils.launch import prepare_multi_gpu_env
 
+PLAIN = {  # processes, CPU, precision
+    "cpu": (1, True, "no"),
+    "cpu_two_ranks": (2, True, "no"),
+    "gpu": (1, False, "no"),
+    "gpu_bf16": (1, False, "bf16"),
+    "gpus_8": (8, False, "no"),
+}
 FOLDER = Path(__file__).parents[3] / "trainers" / "configs" / "accelerate"
 
 
@@ -22,6 +29,10 @@ def test_accelerate_takes_the_file(path: Path) -> None:
     assert kinds.get(path.stem, found.distributed_type) == found.distributed_type
     assert bool(found.fsdp_config) == (found.distributed_type == "FSDP")
     assert bool(found.deepspeed_config) == (found.distributed_type == "DEEPSPEED")
+    if path.stem in PLAIN:
+        processes, *others = PLAIN[path.stem]
+        assert (found.num_processes, found.use_cpu, found.mixed_precision) == (processes, *others)
+        assert found.distributed_type == ("MULTI_GPU" if processes > 1 else "NO")
 
 
 def test_the_options_of_sharding_are_valid(monkeypatch: pytest.MonkeyPatch) -> None:

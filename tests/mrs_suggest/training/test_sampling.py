@@ -188,18 +188,6 @@ def test_a_step_has_one_source(case: Case) -> None:
         assert len({case.source(row) for row in rows}) == 1
 
 
-def test_a_mixed_batch_has_several_sources() -> None:
-    case = Case((50, 50), 10, 1.0, True, 1, 1, 1, 0, None)
-    assert sum(len({case.source(row) for row in rows}) == 2 for rows in case.steps()) >= 9
-
-
-def test_the_sources_of_steps_come_in_no_fixed_order() -> None:
-    case = Case((40, 40), 4, 1.0, False, 1, 1, 1, 50, None)
-    order = [case.source(rows[0]) for rows in case.steps()]
-    assert order != sorted(order)
-    assert order != [case.source(rows[0]) for rows in case.steps(epoch=1)]
-
-
 @pytest.mark.parametrize("mixed", [False, True])
 def test_a_source_smaller_than_a_step(mixed: bool) -> None:
     case = Case((3, 40), 8, 0.0, mixed, 1, 1, 0, 0, None)
@@ -248,11 +236,6 @@ def test_both_sides_save_padding_where_their_sum_does_not() -> None:
     assert both < 0.75 * padded(np.zeros(2_000, np.int64))
     rows = [row for batch in PairSampler([2_000], 10, lengths=sides, window=50, seed=1) for row in batch]
     assert sorted(rows) == list(range(2_000))
-
-
-def test_without_lengths_nothing_is_sorted() -> None:
-    case = Case((60,), 5, 1.0, False, 1, 1, 0, 50, None)
-    assert case.steps() == case.steps(window=0)
 
 
 # --- epochs
@@ -327,28 +310,6 @@ def test_the_options_of_a_run_reach_its_sampler() -> None:
     assert list(made) == list(case.sampler(rank=1))
     mixed = make_sampler([60, 30], Options(batches="mixed", length_window=0), Training(process_index=0), 1.0, LENGTHS)
     assert list(mixed) == list(case.sampler(mixed=True, window=0, alpha=1.0))
-
-
-def test_a_trainer_loads_what_its_sampler_draws() -> None:
-    sampler = make_sampler([60, 30], Options(), Training(), 1.0, LENGTHS)
-    loader = PairLoader(range(90), batch_sampler=sampler, collate_fn=sorted)  # type: ignore[arg-type]
-    loader.set_epoch(2)
-    batches = list(loader)
-    again = make_sampler([60, 30], Options(), Training(), 1.0, LENGTHS)
-    again.set_epoch(2)
-    assert batches == [sorted(rows) for rows in again]
-
-
-@pytest.mark.parametrize(
-    ("options", "named"),
-    [
-        (Options(batches="random"), "--batches: expected one of language, mixed"),
-        (Options(length_window=-1), "found -1"),
-    ],
-)
-def test_bad_options_are_named(options: Options, named: str) -> None:
-    with pytest.raises(InputError, match=named):
-        make_sampler([60, 30], options, Training(), 1.0, LENGTHS)
 
 
 @pytest.mark.parametrize("sizes", [[], [5, 0]])

@@ -13,13 +13,13 @@ from transformers import TrainerControl, TrainerState
 
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.models.understanding.choice_inputs import Question
-from mrs_suggest.training.callbacks.stopping import Patience
 from mrs_suggest.training.choice.card import choice_card
 from mrs_suggest.training.choice.data import Part, read_questions
 from mrs_suggest.training.choice.figures import cross_entropy, figures_of, right_answers, write_answers
 from mrs_suggest.training.choice.prompts import TRANSLATIONS, prompts_for
 from mrs_suggest.training.choice.setups import SETUPS, require_stage, setup_of
 from mrs_suggest.training.choice.training import BestOfEachLanguage
+from mrs_suggest.training.trainer import Patience
 
 XCOPA: dict[str, list[Any]] = {
     "premise": ["It rained.", "He fell."], "choice1": ["A.", "C."], "choice2": ["B.", "D."],

@@ -25,8 +25,7 @@ from mrs_suggest.training.generation import FAMILY as GENERATION
 from mrs_suggest.training.generation import generator_export
 from mrs_suggest.training.generation.generator_export import export_generator
 from mrs_suggest.training.record import read_record
-from mrs_suggest.training.reply.exporting import remove_export
-from mrs_suggest.training.retrieval.agreement import pairs_to_compare
+from mrs_suggest.training.reply.exporting import pairs_to_compare, remove_export
 from tests.mrs_suggest.models.generation.test_generator import PAIRS, TEXTS, build, learn
 
 pytest.importorskip("ctranslate2")
@@ -142,7 +141,7 @@ def test_what_does_not_fit_is_one_sentence(plain: Path, capsys: pytest.CaptureFi
 
     retriever = str(read_baselines()["sample-retriever"].folder)
     for arguments, sentence in (
-        ([retriever, "--ctranslate2"], "is no generator; its message encoder is exported with --onnx"),
+        ([retriever, "--ctranslate2"], "is not a generator; its message encoder is exported with --onnx"),
         ([str(plain), "--ctranslate2", "--messages", "x"], "--messages: a generator's replies are compared with real"),
         ([str(plain), "--ctranslate2", "--least-agreement", "1"], "a generator's limit is --largest-loss"),
         ([str(plain), "--ctranslate2", "--largest-loss", "2"], "expected a difference from 0 to 1"),

@@ -18,9 +18,9 @@ from transformers import MT5Config, MT5ForConditionalGeneration
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.models.retrieval.tiny import train_tokenizer
 from mrs_suggest.training.generation.denoising_steps import noising_of
-from mrs_suggest.training.generation.interpolation import copied_weights, interpolate, set_between
 from mrs_suggest.training.generation.model import build_generator
 from mrs_suggest.training.generation.options import GenerationArguments, require_own_options, resolved_search
+from mrs_suggest.training.generation.training import copied_weights, interpolate, set_between
 from mrs_suggest.training.generation.watching import Watch, WatchesLanguages, make_watch, watch_record
 from mrs_suggest.training.sampling import MixedSampler, PairSampler
 

@@ -16,7 +16,7 @@ from mrs_datasets.prepared.prepared import PreparedData, open_prepared
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.common.text.text import normalise_reply
 from mrs_suggest.evaluation.language_data import LanguageData, examples_hash, load_language
-from mrs_suggest.training.reply.data import load_run_data, warn_about_small_sources, with_reply_ids
+from mrs_suggest.training.reply.data import load_run_data, published_figures, warn_about_small_sources, with_reply_ids
 from mrs_suggest.training.reply.options import ReplyArguments
 
 
@@ -40,6 +40,7 @@ def test_limits_are_seeded_samples_in_the_order_of_the_file(prepared: PreparedDa
     limits = {"train": 20, "validation": 3, "test": 10_000}
     one, again, other = (load_language(prepared, "en", limits, seed) for seed in (1, 1, 2))
     assert sizes_of(one) == {**sizes_of(whole), "train": 20, "validation": 3}
+    assert list(one.validation) == list(other.validation), "runs of several seeds are tested on the same examples"
     assert list(one.train) == list(again.train)
     assert list(one.train) != list(other.train)
     order = [row["message"] for row in whole.train]
@@ -57,14 +58,6 @@ def test_the_hash_of_the_test_examples_is_theirs_alone(prepared: PreparedData) -
     assert hash_of(1, "en", test=3) == hash_of(1, "en", test=3)
     others = [hash_of(1, "en"), hash_of(1, "ja"), hash_of(1, "en", "ja"), hash_of(1, "en", test=3)]
     assert len({*others, hash_of(1, "en", test=4)}) == 5
-
-
-def test_the_seed_of_the_training_draws_no_other_test(prepared: PreparedData) -> None:
-    """Else runs of several seeds would be tested on different samples, and would not compare."""
-    one, other = (load_language(prepared, "en", {"train": 20, "validation": 3, "test": 3}, seed) for seed in (1, 2))
-    assert list(one.train) != list(other.train)
-    assert list(one.validation) == list(other.validation)
-    assert list(one.test) == list(other.test)
 
 
 def test_a_run_without_a_setting_has_its_languages_three_times(prepared: PreparedData) -> None:
@@ -100,28 +93,6 @@ def test_english_alone_trains_and_validates_zero_shot(prepared: PreparedData) ->
     assert rows.keys() == {"en", "ja"}
     assert rows["en"].keys() == {"train", "validation"}
     assert rows["ja"].keys() == {"test", "responses"}
-
-
-def test_limits_hold_for_each_source_and_language(prepared: PreparedData) -> None:
-    options = ReplyArguments(
-        train=["en", "mt-ja"], languages=["ja"], max_train_examples=20, max_validation_examples=2, max_test_examples=3
-    )
-    data, again, other = (load_run_data(prepared, options, seed) for seed in (1, 1, 2))
-    assert data.rows() == {
-        "en": {"train": 20},
-        "mt-ja": {"train": 20},
-        "ja": {"validation": 2, "test": 3, "responses": 7},
-    }
-    for config in ("en", "mt-ja"):
-        assert list(data.sources[config]) == list(again.sources[config])
-        assert list(data.sources[config]) != list(other.sources[config])
-
-
-def test_the_texts_are_those_of_the_sources_alone(prepared: PreparedData) -> None:
-    """The tokenizer of a small model is trained on them."""
-    data = load_run_data(prepared, ReplyArguments(setting="mt"), 0)
-    expected = [f"translated message {n}" for n in range(30)] + [f"translated reply {n % 5}" for n in range(30)]
-    assert list(data.texts()) == expected
 
 
 @pytest.mark.parametrize(
@@ -192,21 +163,6 @@ def test_the_most_frequent_replies_stand_for_a_missing_response_set(without_resp
     assert part.responses.log_probs == [None, None, None]
 
 
-def test_data_prepared_again_in_the_same_place_are_read_again(tmp_path: Path) -> None:
-    (tmp_path / "source").mkdir()
-    seen = []
-    for word in ("old", "new"):  # the same sizes: only the contents differ
-        lines = "".join(f"message {n}\t{word} {n}\n" for n in range(60))
-        (tmp_path / "source" / "en.tsv").write_text(lines)
-        prepare_mrs(str(tmp_path / "source"), tmp_path / "data", overwrite=True)
-        data = open_prepared(str(tmp_path / "data"))
-        part = load_language(data, "en", {}, 0)
-        assert all(row["reply"].startswith(word) for row in part.train)
-        assert all(reply.startswith(word) for reply in part.responses.replies)
-        seen.append(data.identity(["en"])["content_hash"])
-    assert seen[0] != seen[1]
-
-
 def test_reply_ids_are_equal_for_equal_forms() -> None:
     replies = ["Thanks!", "thanks", " THANKS. ", "thank", "?!", "", "ありがとう。", "ありがとう"]
     pairs = Dataset.from_dict({"message": ["m"] * len(replies), "reply": replies})
@@ -219,3 +175,23 @@ def test_reply_ids_are_equal_for_equal_forms() -> None:
     assert len(set(ids)) == 5
     # The same on every machine and in every run, unlike `hash()`.
     assert list(with_reply_ids(pairs.select([1]))["label"]) == [ids[1]]
+
+
+def test_the_papers_rows_stand_beside_a_setting_alone() -> None:
+    rows = published_figures("retrieval", ReplyArguments(setting="monolingual"), ["es"])
+    assert [(row["model"], row["table"], row["setting"], row["language"]) for row in rows] == [
+        ("mbert", 3, "monolingual", "es"),
+        ("xlmr", 5, "monolingual", "es"),
+    ]
+    assert rows[0]["rouge"] == 0.0187
+    assert {row["language"] for row in published_figures("retrieval", ReplyArguments(setting="mt"), ["es", "ja"])} == {
+        "es",
+        "ja",
+    }
+    assert published_figures("retrieval", ReplyArguments(), ["es"]) == []
+    assert published_figures("retrieval", ReplyArguments(setting="mt", train=["en"]), ["es"]) == [], (
+        "other data than the paper's"
+    )
+    assert {row["model"] for row in published_figures("generation", ReplyArguments(setting="monolingual"), ["es"])} == {
+        "xdae"
+    }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -10,11 +10,9 @@ import pytest
 import torch
 
 from mrs_suggest.common.errors import InputError
-from mrs_suggest.training.options import require_integrations, require_least, with_model_revision
+from mrs_suggest.training.options import require_integrations, with_model_revision
 from mrs_suggest.training.reply.options import ReplyArguments, sound_reply
-from mrs_suggest.training.reply.settings import make_plan
 from mrs_suggest.training.retrieval.options import RetrievalTrainingArguments
-from mrs_suggest.training.sampling import BATCHES, WINDOW
 
 METRICS = ("weighted_rouge", "mrr")
 
@@ -61,6 +59,18 @@ def test_the_defaults_are_sound() -> None:
         (Training(save_steps=0.2), {}, r"--save_steps 0\.2: must equal --eval_steps, which is 0\.1"),
         (Training(n_gpu=2), {}, "one process sees 2 GPUs: start one for each"),
         (Training(seed=-1), {}, "--seed: expected 0 or more, found -1"),
+        (Training(per_device_train_batch_size=0), {}, "--per_device_train_batch_size: expected 1 or more, found 0"),
+        (Training(gradient_accumulation_steps=0), {}, "--gradient_accumulation_steps: expected 1 or more, found 0"),
+        (Training(metric_for_best_model="loss"), {}, "--metric_for_best_model: expected one of weighted_rouge, mrr, f"),
+        (Training(), {"vocabulary": 99}, "--vocabulary: expected 100 or more, found 99"),
+        (Training(), {"patience": -1}, "--patience: expected 0 or more, found -1"),
+        (Training(), {"length_window": -1}, "--length_window: expected 0 or more, found -1"),
+        (Training(), {"lora_rank": 0}, "--lora_rank: expected 1 or more, found 0"),
+        (Training(), {"batches": "random"}, "--batches: expected one of language, mixed, found 'random'"),
+        (Training(), {"peft": "prefix"}, "--peft: expected one of none, lora, found 'prefix'"),
+        (Training(load_best_model_at_end=False), {"patience": 1}, "--patience needs --load_best_model_at_end true"),
+        (Training(load_best_model_at_end=False, eval_strategy="no"), {"patience": 1}, "--patience: counts evaluations"),
+        (Training(), {"peft": "lora"}, "--peft lora adapts a trained model, and `tiny` is untrained"),
         (Training(predict_with_generate=True), {}, "--predict_with_generate: has no effect here"),
         (Training(batch_sampler="no_duplicates"), {}, "--batch_sampler: has no effect here: see --batches"),
         (Training(fp16=True), {}, "--fp16 true: needs a GPU, and this run is on the CPU; pass --fp16 false"),
@@ -92,57 +102,6 @@ def test_a_retriever_on_several_ranks_must_look_for_unused_parameters() -> None:
         sound_reply(ReplyArguments(), training, METRICS, WITHOUT_EFFECT)
 
 
-def test_the_defaults_are_a_plan_of_any_data() -> None:
-    options = ReplyArguments()
-    plan = make_plan(
-        ["en", "es"], options.setting, options.languages, options.train, options.validation, options.sampling_alpha
-    )
-    assert [source.config for source in plan.sources] == ["en", "es"]
-    assert (options.batches, options.length_window) == (BATCHES[0], WINDOW)
-
-
-def test_every_option_has_a_help() -> None:
-    assert [field.name for field in fields(ReplyArguments) if not field.metadata.get("help")] == []
-
-
-@pytest.mark.parametrize(
-    ("option", "value", "expected"),
-    [
-        ("vocabulary", 99, "expected 100 or more, found 99"),
-        ("patience", -1, "expected 0 or more, found -1"),
-        ("length_window", -1, "expected 0 or more, found -1"),
-        ("lora_rank", 0, "expected 1 or more, found 0"),
-        ("batches", "random", "expected one of language, mixed, found 'random'"),
-        ("peft", "prefix", "expected one of none, lora, found 'prefix'"),
-    ],
-)
-def test_a_bad_value_is_named(option: str, value: Any, expected: str) -> None:
-    with pytest.raises(InputError, match=f"--{option}: {expected}"):
-        check(**{option: value})
-
-
-@pytest.mark.parametrize(
-    ("option", "value", "expected"),
-    [
-        ("per_device_train_batch_size", 0, "expected 1 or more, found 0"),
-        ("gradient_accumulation_steps", 0, "expected 1 or more, found 0"),
-        ("metric_for_best_model", "loss", "expected one of weighted_rouge, mrr, found 'loss'"),
-    ],
-)
-def test_a_bad_value_of_the_library_is_named(option: str, value: Any, expected: str) -> None:
-    with pytest.raises(InputError, match=f"--{option}: {expected}"):
-        check(replace(Training(), **{option: value}))
-
-
-def test_what_does_not_go_together_is_refused() -> None:
-    with pytest.raises(InputError, match="--patience needs --load_best_model_at_end true"):
-        check(Training(load_best_model_at_end=False), patience=1)
-    with pytest.raises(InputError, match="--patience: counts evaluations, and --eval_strategy no has none"):
-        check(Training(load_best_model_at_end=False, eval_strategy="no"), patience=1)
-    with pytest.raises(InputError, match="--peft lora adapts a trained model, and `tiny` is untrained"):
-        check(peft="lora")
-
-
 def test_an_integration_without_its_package_is_refused(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -164,12 +123,6 @@ def test_processes_that_each_believe_they_are_alone_are_refused(monkeypatch: pyt
     with pytest.raises(InputError, match="on CPUs pass --use_cpu true"):
         check()
     check(Training(world_size=2))
-
-
-def test_the_least_value_is_allowed() -> None:
-    require_least(ReplyArguments(patience=3), "patience", 3)
-    with pytest.raises(InputError, match="--patience: expected 4 or more, found 3"):
-        require_least(ReplyArguments(patience=3), "patience", 4)
 
 
 def test_a_model_may_be_named_with_its_revision(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

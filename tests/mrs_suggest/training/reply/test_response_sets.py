@@ -16,7 +16,6 @@ from mrs_suggest.common.hub.baselines import read_baselines
 from mrs_suggest.common.io.manifest import require_undamaged
 from mrs_suggest.models.retrieval.dual_encoder import load_dual_encoder
 from mrs_suggest.models.retrieval.encode import encode_replies
-from mrs_suggest.suggest.index.response_index import ResponseIndex, ResponseIndexes
 from mrs_suggest.suggest.ranking.second_stage import SecondStage
 from mrs_suggest.suggest.reply_tags import ReplyTags
 from mrs_suggest.suggest.retrieval_suggester import RetrievalSuggester
@@ -292,9 +291,3 @@ def test_a_generator_has_no_response_set(tmp_path: Path) -> None:
     (tmp_path / "run.json").write_text(json.dumps({"trainer": "generation", "metrics": {}}))
     with pytest.raises(InputError, match="a generation model has no response set"):
         ResponseSets(tmp_path)
-
-
-def test_an_index_is_as_its_class_writes_it(run: Path) -> None:
-    changed(run, OWN)
-    index = ResponseIndex.load(run / ResponseIndexes.FOLDER / "en")
-    assert len(set(index.clusters.tolist())) == 6

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import doctest
+import importlib
 
 import numpy as np
 import pytest
@@ -12,8 +13,7 @@ from hypothesis import strategies as st
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.common.hub.baselines import read_baselines
 from mrs_suggest.common.text.languages import LANGUAGES
-from mrs_suggest.training.reply import settings
-from mrs_suggest.training.reply.settings import SETTINGS, Source, make_plan
+from mrs_suggest.training.reply.options import SETTINGS, Source, TrainingPlan, make_plan
 from mrs_suggest.training.sampling import shares
 
 TEN = tuple(LANGUAGES)
@@ -21,13 +21,16 @@ TRANSLATED = tuple(f"mt-{code}" for code in TEN if code != "en")
 WHOLE = (*TRANSLATED, *(f"{code}-responses" for code in TEN), *reversed(TEN))  # in no order
 
 
-def trained_on(plan: settings.TrainingPlan) -> list[str]:
+def trained_on(plan: TrainingPlan) -> list[str]:
     return [source.config for source in plan.sources]
 
 
-def test_examples_in_the_docstrings() -> None:
-    found = doctest.testmod(settings)
-    assert found.attempted
+EXAMPLES = ("options", "sampling", "estimate", "trackers", "reply.options", "reply.response_sets", "retrieval.model")
+
+
+@pytest.mark.parametrize("module", EXAMPLES)
+def test_examples_in_the_docstrings(module: str) -> None:
+    found = doctest.testmod(importlib.import_module(f"mrs_suggest.training.{module}"))
     assert not found.failed
 
 
@@ -194,27 +197,6 @@ def test_a_plan_can_be_fulfilled_or_is_refused(
         assert all(source.translated for source in plan.sources)
 
 
-@given(
-    setting=st.sampled_from([None, "zero_shot", "mt", "multilingual"]),
-    languages=st.lists(st.sampled_from(TEN[1:]), min_size=1, unique=True),
-    validation=st.none() | st.lists(st.sampled_from(TEN), min_size=1, unique=True),
-)
-def test_whole_data_fulfil_every_sound_wish(
-    setting: str | None, languages: list[str], validation: list[str] | None
-) -> None:
-    plan = make_plan(WHOLE, setting, languages, validation=validation)
-    assert list(plan.test) == languages
-    assert make_plan(WHOLE, "monolingual", languages[:1]).test == (languages[0],)
-
-
-@given(code=st.sampled_from(TEN), translated=st.booleans())
-def test_a_source_and_its_config_name_each_other(code: str, translated: bool) -> None:
-    if translated and code == "en":
-        return
-    source = Source(code, translated)
-    assert Source.parse(source.config) == source
-
-
 SIZES = st.lists(st.integers(1, 10**12), min_size=1, max_size=10)
 
 
@@ -233,10 +215,6 @@ def test_shares_are_probabilities_in_the_order_of_the_sizes(sizes: list[int], al
 def test_alpha_zero_is_equal_and_one_is_proportional(sizes: list[int]) -> None:
     assert shares(sizes, 0) == pytest.approx(np.full(len(sizes), 1 / len(sizes)))
     assert shares(sizes, 1) == pytest.approx(np.array(sizes) / sum(sizes))
-
-
-def test_shares_by_hand() -> None:  # Liang et al. 2020, section 3: 0.3
-    assert shares([1_000_000, 1000], 0.3) == pytest.approx([0.888, 0.112], abs=5e-4)
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ from mrs_suggest.models.retrieval.onnx_encoder import OnnxEncoder
 from mrs_suggest.suggest.suggester import Suggester
 from mrs_suggest.training.export.families import publication
 from mrs_suggest.training.record import read_record
-from mrs_suggest.training.retrieval.agreement import agreement, messages_to_compare
+from mrs_suggest.training.reply.exporting import agreement, messages_to_compare
 
 MESSAGES = {"en": ["Are you there?", "Thanks!", "See you tomorrow?"], "es": ["¿Vienes?", "Gracias"]}
 
@@ -145,7 +145,7 @@ def test_the_command_refuses_a_generator_and_a_share_that_is_none(
 
     (tmp_path / "run.json").write_text(json.dumps({"trainer": "generation", "metrics": {}}), encoding="utf-8")
     assert main(["models", "export", str(tmp_path), "--onnx"]) == 2
-    assert "is no retriever" in capsys.readouterr().err
+    assert "is not a retriever" in capsys.readouterr().err
     assert main(["models", "export", str(plain), "--onnx", "--least-agreement", "98"]) == 2
     assert "expected a share from 0 to 1" in capsys.readouterr().err
 

@@ -13,7 +13,7 @@ from mrs_suggest.evaluation.language_data import LanguageData, ResponseSet
 from mrs_suggest.suggest.ranking.language_ranker import LanguageRanker
 from mrs_suggest.suggest.ranking.second_stage import SecondStage
 from mrs_suggest.training.retrieval.generator_tuning import add_generator
-from mrs_suggest.training.retrieval.memory_candidates import response_sets, with_memory_candidates
+from mrs_suggest.training.retrieval.parts import response_sets, with_memory_candidates
 from mrs_suggest.training.retrieval.ranker_generator import RankerGenerator
 from mrs_suggest.training.retrieval.ranker_tuning import RankerOptions, build_rankers
 from tests.mrs_suggest.training.retrieval.test_ranker_tuning import REPLIES, data, encode, index

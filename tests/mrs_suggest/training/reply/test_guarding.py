@@ -11,8 +11,8 @@ from mrs_suggest.common.errors import InputError
 from mrs_suggest.suggest.answering import ServedModel, Suggestion
 from mrs_suggest.suggest.guard.guard import Guard
 from mrs_suggest.suggest.guard.lists import GuardData
-from mrs_suggest.training.reply.guard.guard_card import guard_paragraph
-from mrs_suggest.training.reply.guard.guarding import GuardFigures, SheetRow, measure, read_sheet
+from mrs_suggest.training.reply.card_sections import guard_paragraph
+from mrs_suggest.training.reply.guarding import GuardFigures, SheetRow, measure, read_sheet
 
 
 class Silent(ServedModel):

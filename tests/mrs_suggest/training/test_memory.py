@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from mrs_suggest.common.errors import InputError
-from mrs_suggest.training.callbacks.memory import explain_out_of_memory
+from mrs_suggest.training.trainer import explain_out_of_memory
 
 
 def told(error: BaseException) -> str:

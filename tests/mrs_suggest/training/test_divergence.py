@@ -99,12 +99,6 @@ def test_a_gradient_scaler_may_find_its_scale_by_overflowing(tmp_path: Path) -> 
         run.stop_if_diverged()
 
 
-def test_a_sound_run_ends_as_without(tmp_path: Path) -> None:
-    run = trainer(tmp_path, [1.0, 4.0], logging_steps=1)
-    run.train()
-    assert [entry["loss"] for entry in run.state.log_history if "loss" in entry] == pytest.approx([1, 2], abs=0.01)
-
-
 def test_a_model_with_spoiled_weights_is_not_kept() -> None:
     require_finite_weights({"a": torch.ones(2), "count": torch.tensor(3)})
     with pytest.raises(InputError, match="the weights b are not finite at the end; nothing was saved"):

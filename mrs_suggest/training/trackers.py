@@ -159,6 +159,11 @@ class Trackers:
         if self._found:
             trainer.add_callback(_TellOptions(self._found, values))
 
+    def make_folder(self, run: Path) -> None:
+        """The folder in which trackers that make none themselves write."""
+        if self._found:
+            (run / FOLDER).mkdir(parents=True, exist_ok=True)
+
     def open_without_training(self) -> None:
         """Open the trackers of a run that only tests."""
         trainer: Any = self._trainer
@@ -226,12 +231,6 @@ def inside(folder: Path, names: Sequence[str], project: str) -> Iterator[None]:
     finally:
         for key in ours:
             os.environ.pop(key, None)
-
-
-def make_folder(folder: Path, names: Sequence[str]) -> None:
-    """The folder in which trackers that make none themselves write."""
-    if any(name in TRACKERS for name in names):
-        (folder / FOLDER).mkdir(parents=True, exist_ok=True)
 
 
 def _logged_in() -> bool:

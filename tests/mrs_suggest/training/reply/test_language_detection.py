@@ -1,21 +1,17 @@
-"""The detector of a run: how good it is on the embedded sample, where its threshold comes from, and adding it."""
+"""The detector of a run: how good it is on the embedded sample, and where its threshold comes from."""
 
 from __future__ import annotations
 
-import json
-import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
 from mrs_datasets.prepared.prepared import open_prepared
-from mrs_suggest.common.errors import InputError
 from mrs_suggest.common.hub.baselines import read_baselines
-from mrs_suggest.common.io.manifest import require_undamaged
 from mrs_suggest.evaluation.language_data import LanguageData, load_language
 from mrs_suggest.suggest.language_detector import DETECTOR, SURE, LanguageDetector
-from mrs_suggest.training.reply.guard.language_detection import add_detector, measure, train_detector
+from mrs_suggest.training.retrieval.parts import train_detector
 
 Texts = dict[str, list[str]]
 
@@ -30,9 +26,24 @@ class Sample:
 def sample() -> Sample:
     source = open_prepared("sample")
     parts = [load_language(source, code, {}, 42) for code in source.languages()]
-    detector = train_detector(parts)
-    assert detector is not None
-    return Sample(parts, detector)
+    return Sample(parts, train_detector(parts))
+
+
+@dataclass(frozen=True)
+class Figures:
+    """How many different messages a detector is right on, and sure of."""
+
+    messages: int
+    right: int
+    sure: int
+    sure_right: int
+
+
+def measure(detector: LanguageDetector, messages: Texts, sure: float = SURE) -> Figures:
+    found = [(code, *detector.rank(message)[0]) for code, own in messages.items() for message in dict.fromkeys(own)]
+    right = [code == best for code, best, _ in found]
+    sure_right = [code == best for code, best, probability in found if probability >= sure]
+    return Figures(len(found), sum(right), len(sure_right), sum(sure_right))
 
 
 def pieces(part: LanguageData) -> list[str]:
@@ -71,35 +82,8 @@ def test_messages_of_another_domain(sample: Sample, shared_data: Path) -> None:
     assert found.sure_right / found.sure == pytest.approx(0.971, abs=0.005)
 
 
-def test_one_language_needs_none(sample: Sample) -> None:
-    assert train_detector(sample.parts[:1]) is None
-
-
 def test_the_shipped_one_is_what_a_run_writes(sample: Sample, tmp_path: Path) -> None:
     sample.detector.save(tmp_path)
     shipped = read_baselines()["sample-retriever"].folder / DETECTOR
     assert shipped.read_bytes() == (tmp_path / DETECTOR).read_bytes()
     assert shipped.stat().st_size < 300_000
-
-
-def test_adding_it_to_an_existing_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    whole, run = read_baselines()["sample-retriever"].folder, tmp_path / "run"
-    shutil.copytree(whole, run)
-    (run / DETECTOR).unlink()
-    record = json.loads((run / "run.json").read_text(encoding="utf-8"))
-    del record["files"][DETECTOR]
-    (run / "run.json").write_text(json.dumps(record))
-    add_detector(run)
-    assert "languages.safetensors; of 375 different test messages 3" in capsys.readouterr().out
-    for name in (DETECTOR, "run.json", "README.md"):
-        assert (run / name).read_bytes() == (whole / name).read_bytes()
-    assert require_undamaged(run, verify=True) == len(record["files"]) + 1
-
-
-def test_what_cannot_have_one_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"no run\.json"):
-        add_detector(tmp_path)
-    record = {"trainer": "retrieval", "metrics": {}, "plan": {"test": ["es"]}, "arguments": {}}
-    (tmp_path / "run.json").write_text(json.dumps(record))
-    with pytest.raises(InputError, match="answers only es, so there is nothing to detect"):
-        add_detector(tmp_path)

@@ -1,11 +1,12 @@
-"""The guard of a run: what its encoder makes of sensitive messages, and the figures on a sheet of hard messages."""
+"""The guard of a run: fitted to what its encoder makes of sensitive messages, and measured on a sheet of hard ones."""
 
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from mrs_datasets.prepared.prepared import open_prepared
@@ -13,15 +14,53 @@ from mrs_suggest.common.errors import InputError
 from mrs_suggest.common.io.files import file_sha256
 from mrs_suggest.suggest.guard import EVERYDAY, SENSITIVE
 from mrs_suggest.suggest.guard.guard import Guard
+from mrs_suggest.suggest.guard.guard_space import GuardSpace, Vectors
 from mrs_suggest.suggest.guard.lists import GuardData
 from mrs_suggest.suggest.suggester import Suggester
 from mrs_suggest.training.export.families import family_of, write_record
 from mrs_suggest.training.record import read_record
-from mrs_suggest.training.reply.guard.guard_fitting import DATA, TESTED, fit_guard
 
+DATA = "sample"  # whose messages are the everyday ones
+LEARNED, CALIBRATED, TESTED = "train", "validation", "test"  # its splits, and what each is for
 COLUMNS = ("language", "half", "class", "message")
 BUILD, HELD_OUT, EARLIER, SAMPLE = "build", "held_out", "earlier", "sample"
 HALVES = (BUILD, HELD_OUT, EARLIER)
+
+
+def fit_guard(
+    encode: Callable[[list[str]], Vectors],
+    data: GuardData,
+    languages: Collection[str],
+    own: Mapping[str, Sequence[str]] = MappingProxyType({}),
+) -> GuardSpace:
+    """Fit the linear model of a guard.
+
+    It learns from the examples and the sample's training messages; its threshold is set on the sample's validation
+    messages. Messages that the word lists find sensitive are left out: the sample has some.
+
+    Args:
+        encode: n texts -> (n, dimension) vectors.
+        data: word lists and example messages.
+        languages: those of the model; it learns from their messages, or from those of all languages, where there are
+            no examples in one of them.
+        own: language -> messages of the validation split of the model's data, which set the threshold, too.
+    """
+    examples = data.prototypes_for(languages)
+    everyday = {split: _everyday(data, split, examples) for split in (LEARNED, CALIBRATED)}
+    calm = [(code, text) for code, texts in own.items() for text in texts]
+    return GuardSpace.fit(encode, examples, everyday[LEARNED], everyday[CALIBRATED], _without_sensitive(data, calm))
+
+
+def _everyday(data: GuardData, split: str, languages: Collection[str]) -> list[str]:
+    sample = open_prepared(DATA)
+    own = [code for code in sample.languages() if code in languages]
+    texts = [(code, text) for code in own for text in sample.load(code, split)["message"]]
+    return _without_sensitive(data, texts)
+
+
+def _without_sensitive(data: GuardData, texts: Iterable[tuple[str, str]]) -> list[str]:
+    """The texts, each once, that their language's word lists do not find sensitive."""
+    return [text for code, text in dict.fromkeys(texts) if code not in data or data[code].sensitive(text) is None]
 
 
 @dataclass(frozen=True)
@@ -60,7 +99,7 @@ def read_sheet(path: Path) -> list[SheetRow]:
     of the embedded sample that are not everyday ones.
 
     Raises:
-        InputError: a row has not these columns, or an unknown half or class.
+        InputError: a row does not have these columns, or an unknown half or class.
     """
     try:
         with path.open(encoding="utf-8", newline="") as lines:
@@ -111,7 +150,7 @@ def update_guard(run: Path, lists: Path | None, sheet: Path | None, half: str = 
     """Write `guard/` of a run anew, and, with a sheet, the figures to its record and card.
 
     Args:
-        lists: a folder with word lists or example messages of one's own.
+        lists: a folder with custom word lists or example messages.
 
     Raises:
         InputError: `run` holds no finished run, or the folder or the sheet is damaged.

@@ -1,1 +1,0 @@
-"""What watches or changes a running training."""

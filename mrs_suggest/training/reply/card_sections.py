@@ -1,0 +1,216 @@
+"""Sections of a reply model's card: when it is silent, how replies are ranked, wrong languages and remedies."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from mrs_suggest.common.report.cards import markdown_table
+from mrs_suggest.models.generation.language_tokens import UNTOLD
+from mrs_suggest.models.starting_points import GENERATOR_FOLDER
+from mrs_suggest.suggest.answering import MODEL
+from mrs_suggest.suggest.ranking.choice import WIDTH
+from mrs_suggest.suggest.ranking.language_ranker import PARTS
+from mrs_suggest.suggest.ranking.second_stage import GENERATOR_PART, MEANING
+from mrs_suggest.training.export.card import Record
+
+# Of real chat; measured for the shipped model.
+REAL = (
+    "The sample's messages are tamer than what people write, and the shares below do not carry over to real chat: "
+    "the shipped model keeps silent at 0.5% of coffee orders, but at 11% of everyday English, French and Italian small "
+    "talk and 14% of Japanese (1,500 messages each), and, with earlier lists, at 15% of messages from Reddit, nearly "
+    "all of which could be answered."
+)
+WITHOUT = "All other figures of this card are measured without the guard."
+TOLD = (
+    "`mrs suggest` and `Suggester` say nothing, with a reason, where a message seems to be about self-harm, the "
+    "exploitation of minors, blackmail with intimate pictures, threats, abuse, illness, death, war, the law, or a loss "
+    "of work, home or partner, and never suggest slurs, private data, links, "
+    "or dates and places that the message does not name (docs/guard.md; `--guard off`)."
+)
+
+_HALVES = {
+    "held_out": "the half that it was not made from",
+    "earlier": "a half that it was not made from, whose figures had been read before",
+    "build": "the half that it was built on",
+}
+CHOICE_TOLD = {
+    "expected": "Three are chosen together, so that the best of them is expected to be nearest to the real reply.",
+    "top": "The three with the best scores are suggested.",
+}
+
+
+# --- the guard
+
+
+def guard_paragraph(record: Record) -> str:
+    """What the guard does, with its figures where `run.json` has them."""
+    guard = record.get("guard")
+    if guard is None:
+        return f"{TOLD} {WITHOUT} It has not been measured with this model."
+    rows = [_row(code, figures) for code, figures in guard["languages"].items()]
+    total = {key: sum(figures[key] for figures in guard["languages"].values()) for key in _keys(guard)}
+    table = markdown_table(
+        ["language", "sensitive", "recall", "right reason", "false alarms, sheet", "false alarms, sample"],
+        [*rows, _row("all", total)],
+    )
+    half = _HALVES[guard["half"]]
+    return (
+        f"{TOLD} {WITHOUT} {REAL} On a sheet of messages ({half}) it is silent for these shares of the sensitive "
+        "messages, of everyday ones, many of which only sound grave, and of the embedded sample's test messages:\n\n"
+        + table
+    )
+
+
+def _keys(guard: Record) -> list[str]:
+    return list(next(iter(guard["languages"].values())))
+
+
+def _row(name: str, figures: dict[str, int]) -> list[str]:
+    return [
+        name,
+        f"{figures['sensitive']}",
+        _share(figures["vetoed"], figures["sensitive"]),
+        _share(figures["named"], figures["sensitive"]),
+        _of(figures["lookalike_alarms"], figures["lookalikes"]),
+        _of(figures["alarms"], figures["everyday"]),
+    ]
+
+
+def _share(part: int, whole: int) -> str:
+    return f"{part / whole:.3f}" if whole else ""
+
+
+def _of(part: int, whole: int) -> str:
+    return f"{part} of {whole:,} ({part / whole:.1%})" if whole else ""
+
+
+# --- the ranker and the response sets
+
+
+def ranking(figures: Record) -> str:
+    """How suggestions come about: by a ranker with its weights, or by direct scores."""
+    ranker = figures.get("ranker")
+    if ranker is None:
+        return "Suggestions are the replies with the best direct scores: message vector . reply vector."
+    generator = ranker.get("generator")
+    parts = {name: PARTS[name] for name in ranker["names"]} | ({GENERATOR_PART: MEANING} if generator else {})
+    rows = [
+        [f"`{name}`", meaning, *(_weight(weights.get(name, 0)) for weights in ranker["weights"].values())]
+        for name, meaning in parts.items()
+    ]
+    table = markdown_table(["part", "meaning", *ranker["weights"]], rows)
+    return (
+        "Replies are ranked by a mixture of scores, each standardised per message; the weights were chosen on "
+        f"validation. {CHOICE_TOLD[ranker['choice']]} `mrs suggest --explain` shows the parts of each suggestion. The "
+        "memory, in `ranker/`, holds vectors (and hashed character n-grams) of training messages, not their texts."
+        f"{_further_candidates(ranker)}\n\n{table}{_silence(ranker, figures.get('coverage'))}"
+    )
+
+
+def _silence(ranker: Record, on_test: list[list[float]] | None) -> str:
+    """How often the suggestions are used when less likely ones are kept back."""
+    trigger = ranker.get("trigger")
+    if trigger is None:
+        return ""
+    rows = [[f"{at:.2f}", f"{share:.0%}", f"{reached:.0%}"] for at, share, reached in on_test or []]
+    return (
+        f"\n\nA suggestion counts as used if its weighted ROUGE against the real reply is {trigger['used']:g} or more. "
+        "How likely that is for the best of three was calibrated on validation. With `mrs suggest --precision P` (off "
+        "by default) nothing is suggested where fewer than a share P of the answers would be used. This holds for "
+        "messages like those of the model's own data only: on 1,800 real pairs the shipped model with a precision of "
+        "0.7 answered 11% of the messages, and 1.5% of these answers were used. Measure it on your own data first. "
+        "On the test split:\n\n" + markdown_table(["least probability", "messages answered", "of these used"], rows)
+    )
+
+
+def _further_candidates(ranker: Record) -> str:
+    """The generator of a ranker, and the replies that only its memory has; empty where it has neither."""
+    told = ""
+    if generator := ranker.get("generator"):
+        writes = f", and adds up to {generator['generated']} of its own" if generator["generated"] else ""
+        known = f" ({generator['license']})" if "license" in generator else ""
+        told += f" In {_codes(generator['languages'])}, the generator `{generator['id']}`{known}, a copy of which is "
+        told += f"in `{GENERATOR_FOLDER}/`, scores the {WIDTH} best replies once more{writes}."
+        if generator["ranked_without"]:
+            told += f" It lacks {_codes(generator['ranked_without'])}."
+    if "own_replies" in ranker:
+        told += " Training replies that the response set lacks are suggested, too."
+    return told
+
+
+def _codes(languages: list[str]) -> str:
+    return ", ".join(f"`{code}`" for code in languages)
+
+
+def _weight(value: float) -> str:
+    return f"{value:.2f}".removeprefix("0") if value else "0"
+
+
+def response_sets(changes: Mapping[str, list[Record]]) -> Iterator[str]:
+    """What became of the response sets after training: a sentence for each change."""
+    if not changes:
+        return
+    told = []
+    for language, own in changes.items():
+        for change in own:
+            ranked = "" if change["ranked"] else "; without a memory, so ranked by direct scores"
+            tags = ", ".join(f"`{tag}` {count:,}" for tag, count in change["tags"].items())
+            told.append(
+                f"- `{language}`: {change['change']} from `{change['file']}`, now {change['replies']:,} replies "
+                f"({change['new']:,} new, {change['gone']:,} gone{f'; tags: {tags}' if tags else ''}){ranked}."
+                + (f" It no longer answers in {_codes(change['dropped'])}." if change["dropped"] else "")
+            )
+    yield (
+        "The response set was changed after training (`mrs models index`); the figures above were measured before "
+        "that:\n\n" + "\n".join(told)
+    )
+
+
+# --- the languages of a generator
+
+
+def wrong_languages(figures: Record, languages: Sequence[str]) -> str:
+    """A table of each language's suggestions in another one; empty where they were not identified."""
+    own = figures["systems"][MODEL]
+    rows = []
+    for code in languages:
+        shares = [own[code].get(key) for key in ("wrong_language_first", "wrong_language")]
+        if any(share is not None for share in shares):
+            rows.append([code, *("" if share is None else f"{share:.3f}" for share in shares)])
+    if not rows:
+        return ""
+    head = "Share of the suggestions in another language than the message's, among those whose language can be told:"
+    return f"{head}\n\n{markdown_table(['language', 'first suggestion', 'all three'], rows)}"
+
+
+def remedies(record: Record) -> str:
+    """A sentence for each option against forgetting that the run had; empty without any."""
+    arguments, told = record["arguments"], []
+    tokens = str(record["metrics"].get("language_tokens", ""))
+    if tokens.endswith(UNTOLD):
+        told.append("The decoder is not given the token of the language.")
+    elif arguments.get("force_language_token"):
+        told.append("The decoder starts with the token of the language to write.")
+    if layers := arguments.get("freeze_decoder_layers"):
+        told.append(f"The decoder's lowest {layers} layer{'s' * (layers > 1)} stayed as they were.")
+    if text := record["data"].get("denoising"):
+        share = arguments["denoising_share"]
+        told.append(f"Of the steps {share:g} were denoising of {text['title']} (xDAE; XGLUE, section 4.1).")
+    if watched := record["metrics"].get("watched"):
+        told.append(_watched(watched))
+    if mixed := record["metrics"].get("interpolation"):
+        told.append(
+            f"The weights are {mixed['kept']:g} of the trained weights plus {1 - mixed['kept']:g} of those at the "
+            "start (Wortsman et al. 2022)."
+        )
+    return " ".join(told)
+
+
+def _watched(watched: Record) -> str:
+    where, limit = " ".join(watched["languages"]), f"{watched['limit']:g}"
+    if watched["stopped_at"] is None:
+        return f"Of the replies to {where} on validation at most {limit} were in another language at each evaluation."
+    return (
+        f"Training stopped at step {watched['stopped_at']:,}, when more than {limit} of the replies to {where} on "
+        "validation were in another language."
+    )

@@ -1,1 +1,0 @@
-"""Fitting the guard, the trigger and the language detector of a reply model."""

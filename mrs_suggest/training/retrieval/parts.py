@@ -1,0 +1,224 @@
+"""The parts of a retriever: its dual encoder, and the response indexes, rankers, language detector and guard that are
+derived from it after training."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from datasets import Dataset
+
+from mrs_suggest.common.text.text import is_blank, normalise_reply
+from mrs_suggest.evaluation.language_data import EVALUATION_SEED, LanguageData, ResponseSet, sample_rows
+from mrs_suggest.models.retrieval.encode import encode_messages, encode_replies
+from mrs_suggest.suggest.guard.guard_space import GuardSpace
+from mrs_suggest.suggest.guard.lists import GuardData
+from mrs_suggest.suggest.index.response_index import ResponseIndex, ResponseIndexes
+from mrs_suggest.suggest.index.vector_table import VectorTable
+from mrs_suggest.suggest.language_detector import LanguageDetector
+from mrs_suggest.suggest.pipeline_config import save_config
+from mrs_suggest.suggest.ranking.language_ranker import LanguageRanker
+from mrs_suggest.suggest.ranking.rankers import save_rankers
+from mrs_suggest.suggest.ranking.second_stage import SecondStage
+from mrs_suggest.training.reply.data import RunData
+from mrs_suggest.training.reply.guarding import fit_guard
+from mrs_suggest.training.retrieval.alpha_sweep import AlphaSweep, sweep_alpha
+from mrs_suggest.training.retrieval.generator_tuning import add_generator
+from mrs_suggest.training.retrieval.options import RetrievalArguments, alpha_of, ranker_options
+from mrs_suggest.training.retrieval.ranker_generator import RankerGenerator
+from mrs_suggest.training.retrieval.ranker_tuning import MOST_REMEMBERED, TUNED_ON, Asked, ask, build_rankers
+from mrs_suggest.training.retrieval.trigger_fitting import add_trigger, coverage
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+    from sentence_transformers import SentenceTransformer
+    from transformers import TrainingArguments
+
+MOST_PAIRS = 10_000  # of a language, for the detector; ours: more change nothing that short texts have
+
+
+@dataclass(frozen=True)
+class RetrievalParts:
+    """A dual encoder and what is derived from it after training.
+
+    Attributes:
+        indexes: language -> its response set, embedded.
+        sweep: how the weight of the bonus was found; None if it was given.
+        rankers: language -> its ranker; empty if none was asked for.
+        detector: of the languages; None if there is only one.
+        generator: that of the rankers; None if none was asked for.
+        guard: what the trained encoder makes of sensitive messages.
+    """
+
+    model: SentenceTransformer
+    indexes: Mapping[str, ResponseIndex] = field(default_factory=dict)
+    sweep: AlphaSweep | None = None
+    rankers: Mapping[str, LanguageRanker] = field(default_factory=dict)
+    detector: LanguageDetector | None = None
+    generator: RankerGenerator | None = None
+    guard: GuardSpace | None = None
+
+    def encode(self, messages: list[str]) -> NDArray[np.float32]:
+        """(n, d) vectors of messages."""
+        return encode_messages(self.model, messages).numpy()
+
+
+def build_index(model: SentenceTransformer, part: LanguageData, alpha: float = 0.0) -> ResponseIndex:
+    """Embed the response set of a language."""
+    responses = part.responses
+    return ResponseIndex.build(
+        lambda texts: encode_replies(model, texts).numpy(),
+        responses.replies,
+        responses.clusters,
+        responses.log_probs,
+        alpha,
+    )
+
+
+def derived_parts(
+    trained: RetrievalParts, options: RetrievalArguments, training: TrainingArguments, data: RunData
+) -> RetrievalParts:
+    """The parts of a retriever whose training has ended."""
+    model = trained.model
+    alpha, sweep = alpha_of(options.alpha), None
+    if alpha is None:
+        sweep = sweep_alpha(trained.encode, [(part, build_index(model, part)) for part in data.validation], 0)
+        alpha = sweep.alpha
+    tested, own = data.test, dict[str, int]()
+    if options.memory_candidates:
+        tested, own = with_memory_candidates(data.test, data.by_language())
+    parts = replace(trained, indexes={part.language: build_index(model, part, alpha) for part in tested}, sweep=sweep)
+    if options.ranker:
+        parts = _with_rankers(parts, options, training, data, own)
+    own_messages = {part.language: part.validation["message"][:] for part in data.validation}
+    guard = fit_guard(parts.encode, GuardData(), list(parts.indexes), own_messages)
+    return replace(parts, detector=train_detector(data.test) if data.test[1:] else None, guard=guard)
+
+
+def _with_rankers(
+    parts: RetrievalParts,
+    options: RetrievalArguments,
+    training: TrainingArguments,
+    data: RunData,
+    own: Mapping[str, int],
+) -> RetrievalParts:
+    generator = RankerGenerator.open(options.generator, training.device) if options.generator is not None else None
+
+    def make_stage(language: str) -> SecondStage | None:
+        if generator is None or language not in generator.languages:
+            return None
+        written = options.generated or 0
+        return SecondStage(
+            generator, lambda texts: encode_replies(parts.model, texts).numpy(), language, written, generator.facts
+        )
+
+    def finish(rankers: Mapping[str, LanguageRanker], asked: Mapping[str, Asked]) -> dict[str, LanguageRanker]:
+        tuned = rankers if generator is None else add_generator(rankers, asked, make_stage)
+        return add_trigger(tuned, asked, training.seed)
+
+    rankers = build_rankers(
+        parts.encode,
+        parts.indexes,
+        data.by_language(),
+        data.validation,
+        ranker_options(options),
+        training.seed,
+        finish,
+        own,
+    )
+    return replace(parts, rankers=rankers, generator=generator)
+
+
+def train_detector(parts: Sequence[LanguageData]) -> LanguageDetector:
+    """Learn to distinguish two or more languages by the messages and replies of their training splits."""
+    pairs = {part.language: sample_rows(part.train, MOST_PAIRS, EVALUATION_SEED) for part in parts}
+    return LanguageDetector.train(
+        {language: [*rows["message"][:], *rows["reply"][:]] for language, rows in pairs.items()}
+    )
+
+
+def with_memory_candidates(
+    parts: Sequence[LanguageData], pairs: Mapping[str, Sequence[Dataset]]
+) -> tuple[list[LanguageData], dict[str, int]]:
+    """The languages with longer response sets, and how many replies of each are the set's own.
+
+    A response set of frequent replies (`--min-reply-count`, or that of MRS) leaves most training replies out, and the
+    memory then forgets their messages. Here they follow the set's own, the most frequent first, without a
+    log-probability; none twice by its normalised form. A set that has every training reply stays as it is.
+
+    Args:
+        pairs: language -> data sets of pairs that the model was trained on.
+    """
+    found, own = [], {}
+    for part in parts:
+        responses = part.responses
+        known = {normalise_reply(reply) for reply in responses.replies if reply.strip()}
+        texts: dict[str, str] = {}
+        counts: Counter[str] = Counter()
+        for source in pairs.get(part.language, ()):
+            for batch in source.select_columns(["reply"]).iter(batch_size=10_000):
+                for reply in batch["reply"]:
+                    form = normalise_reply(reply)
+                    if form not in known and not is_blank(reply):
+                        texts.setdefault(form, reply)
+                        counts[form] += 1
+        more = [form for form, _ in counts.most_common(max(0, MOST_REMEMBERED - len(known)))]
+        if more:
+            own[part.language] = len(known)
+            longer = ResponseSet(
+                [*responses.replies, *(texts[form] for form in more)],
+                [*responses.clusters, *more],
+                [*responses.log_probs, *([None] * len(more))],
+            )
+            part = replace(part, responses=longer)
+        found.append(part)
+    return found, own
+
+
+def response_sets(
+    indexes: Mapping[str, ResponseIndex], rankers: Mapping[str, LanguageRanker]
+) -> dict[str, ResponseIndex]:
+    """The indexes without the replies that only the memory has: what direct scores choose from, as in the paper."""
+    found = dict(indexes)
+    for language, ranker in rankers.items():
+        if (own := ranker.own) is not None:
+            index = indexes[language]
+            found[language] = replace(
+                index,
+                replies=index.replies[:own],
+                table=VectorTable.build(index.vectors[:own]),
+                clusters=index.clusters[:own],
+                log_probs=index.log_probs[:own],
+            )
+    return found
+
+
+def save(parts: RetrievalParts, folder: Path) -> None:
+    """Write everything that is needed to load the trained model."""
+    parts.model.save_pretrained(str(folder), create_model_card=False, safe_serialization=True)
+    save_config(folder)
+    for language, index in parts.indexes.items():
+        index.save(folder / ResponseIndexes.FOLDER / language)
+    if parts.rankers:
+        save_rankers(parts.rankers, folder)
+        if parts.generator is not None:
+            parts.generator.copy_to(folder)
+    if parts.detector:
+        parts.detector.save(folder)
+    if parts.guard:
+        parts.guard.save(folder)
+
+
+def coverage_on_test(parts: RetrievalParts, data: RunData) -> list[tuple[float, float, float]]:
+    """The risk/coverage curve of the rankers' trigger on the test split; empty if they have none."""
+    rankers = parts.rankers
+    asked = {
+        part.language: ask(parts.encode, sample_rows(part.test, TUNED_ON, EVALUATION_SEED), part.language)
+        for part in data.test
+        if part.language in rankers
+    }
+    return coverage(rankers, asked)
