@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from mrs_datasets.catalogue import DatasetRecord, read_record
 from mrs_datasets.prepared.report import REPORT, PreparedReport, Report
@@ -15,7 +16,7 @@ from mrs_datasets.readers import Chunks
 from mrs_datasets.readers.archives import describe_nested, unpacked
 from mrs_datasets.readers.official import find_official_root, read_official
 from mrs_datasets.readers.pairs.own_pairs import PairOptions, is_pair_file, read_pair_files
-from mrs_datasets.readers.pairs.pair_sets import HUB_ID, is_saved_set, is_set_folder, read_set
+from mrs_datasets.readers.pairs.pair_sets import HUB_ID, is_saved_set, is_set_folder, read_loaded, read_set
 from mrs_datasets.readers.sample import BOOKS, SAMPLE_SOURCE, read_phrase_books
 from mrs_datasets.readers.siqa import read_siqa
 from mrs_datasets.readers.staple.staple import read_staple
@@ -25,6 +26,9 @@ from mrs_datasets.synthetic.generate import CHAT, GENERATED, read_synthetic, see
 from mrs_datasets.tasks.xcopa_views import with_views
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.common.io.files import atomic_folder, require_regular
+
+if TYPE_CHECKING:
+    from datasets import Dataset
 
 MARKER = REPORT  # every prepared folder has one
 Progress = Callable[[Chunks], Chunks]
@@ -98,6 +102,31 @@ def prepare_mrs(
                 "them out."
             )
         return write_prepared(partial, progress(chunks), report, MRS, source)
+
+
+def prepare_pairs(
+    splits: Mapping[str, Dataset],
+    out: Path,
+    *,
+    min_reply_count: int = 1,
+    max_responses: int = MAX_RESPONSES,
+    pairs: PairOptions | None = None,
+    overwrite: bool = False,
+) -> PreparedReport:
+    """Write the prepared folder `out` of pairs that are in memory, as `prepare_mrs` does of files; return its report.
+
+    Args:
+        splits: train, validation or test -> rows, with a `language` column or with `pairs.language`. Splits that are
+            missing are taken from train, by the message's hash.
+
+    Raises:
+        InputError: a column or a language is missing, or `out` exists; nothing is written then.
+    """
+    counted = {"min_reply_count": min_reply_count, "max_responses": max_responses}
+    report = Report("pairs", {"split": "80/10/10 by message", **counted, "languages": "by script alone"})
+    with atomic_folder(out, overwrite, MARKER) as partial:
+        chunks = read_loaded(splits, report, pairs or PairOptions(), **counted)
+        return write_prepared(partial, chunks, report, MRS, "a data set in memory")
 
 
 def prepare(

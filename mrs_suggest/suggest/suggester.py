@@ -6,6 +6,7 @@ import math
 from collections.abc import Collection, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
+from typing import Any, overload
 
 import numpy as np
 
@@ -46,8 +47,8 @@ class Suggester:
         InputError: the precision is not a share, or the model was not calibrated.
 
     Example:
-        >>> suggester = Suggester.load("build/retriever")           # doctest: +SKIP
-        >>> [s.reply for s in suggester.suggest(["¿Quedamos mañana?"], "es")[0]]  # doctest: +SKIP
+        >>> suggester = Suggester.from_pretrained("build/retriever")    # doctest: +SKIP
+        >>> suggester.suggest("¿Quedamos mañana?").replies              # doctest: +SKIP
         ['Sí, perfecto.', 'Vale, ¿a qué hora?', 'Mañana no puedo, lo siento.']
     """
 
@@ -66,7 +67,7 @@ class Suggester:
         self.guard = Guard(GuardData(None if guard is True else guard), model, folder) if guard else None
 
     @staticmethod
-    def load(
+    def from_pretrained(
         folder: str | Path,
         revision: str | None = None,
         verify: bool = False,
@@ -169,6 +170,25 @@ class Suggester:
         """The tags of the replies by language; languages without tags are left out."""
         return self.model.tag_names
 
+    def __repr__(self) -> str:
+        return f"Suggester({str(self.folder or type(self.model).__name__)!r}, languages={self.languages})"
+
+    def __call__(self, messages: str | Sequence[str], language: str | None = None, **options: Any) -> Any:
+        """As `suggest`."""
+        return self.suggest(messages, language, **options)
+
+    @overload
+    def suggest(
+        self,
+        messages: str,
+        language: str | None = None,
+        k: int = SUGGESTIONS,
+        allow: Collection[str] = (),
+        deny: Collection[str] = (),
+        prefer: Sequence[str] | None = None,
+    ) -> Answer: ...
+
+    @overload
     def suggest(
         self,
         messages: Sequence[str],
@@ -177,14 +197,24 @@ class Suggester:
         allow: Collection[str] = (),
         deny: Collection[str] = (),
         prefer: Sequence[str] | None = None,
-    ) -> list[Answer]:
-        """Up to k different suggestions for each message.
+    ) -> list[Answer]: ...
+
+    def suggest(
+        self,
+        messages: str | Sequence[str],
+        language: str | None = None,
+        k: int = SUGGESTIONS,
+        allow: Collection[str] = (),
+        deny: Collection[str] = (),
+        prefer: Sequence[str] | None = None,
+    ) -> Answer | list[Answer]:
+        """Up to k different suggestions for a message, or for each of a list of messages.
 
         Greetings, thanks, emojis and other short messages get only those replies of the set that fit them
         (`mrs_suggest.suggest.short_messages`); with `guard=False`, the model ranks all of its replies for them, too.
 
         Args:
-            messages: a list of texts. Blank texts (only white space) get an empty list.
+            messages: a text, or a list of texts. Blank texts (only white space) get an empty answer.
             language: one of `languages`; None: the one that `sure_language` finds for each message, and an empty list
                 if it finds none.
             k: number of suggestions, from 1.
@@ -194,7 +224,7 @@ class Suggester:
                 fits several; None: that of the locale. English comes next.
 
         Returns:
-            An answer for each message. If it is empty, its `reason` says why: `blank`, `language_unclear`, `unlikely`,
+            The answer, or an answer for each message of a list. If it is empty, its `reason` says why: `blank`, `language_unclear`, `unlikely`,
             `no_replies` (none in the language, or none that fits a short message), or a reason of the guard. The next
             best replies take the places of those that the guard removes.
 
@@ -203,6 +233,8 @@ class Suggester:
                 it, the messages are not a list of texts, one of them holds a lone surrogate, k is not a whole number
                 from 1, or no reply of the model has one of the tags.
         """
+        if isinstance(messages, str):
+            return self.suggest([messages], language, k, allow, deny, prefer)[0]
         tags = self.model.parse_tags(allow, deny)
         if language is not None and language not in self.silent_languages:
             self.model.require_language(language)
