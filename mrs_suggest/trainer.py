@@ -252,7 +252,11 @@ def _splits(
         if wrong := [our for our in names.values() if our not in COLUMNS]:
             raise InputError(f"column_mapping: expected {', '.join(COLUMNS)} on the right, found {wrong[0]!r}.")
         rows = rows.remove_columns([our for our in names.values() if our in rows.column_names and our not in names])
-        splits[name] = rows.rename_columns(dict(names))
+        rows = rows.rename_columns(dict(names))
+        if missing := [column for column in ("message", "reply") if column not in rows.column_names]:
+            found = ", ".join(rows.column_names)
+            raise InputError(f"{name}: expected the column {missing[0]!r}, found {found}; pass column_mapping.")
+        splits[name] = rows
     return splits
 
 

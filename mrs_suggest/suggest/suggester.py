@@ -224,9 +224,9 @@ class Suggester:
                 fits several; None: that of the locale. English comes next.
 
         Returns:
-            The answer, or an answer for each message of a list. If it is empty, its `reason` says why: `blank`, `language_unclear`, `unlikely`,
-            `no_replies` (none in the language, or none that fits a short message), or a reason of the guard. The next
-            best replies take the places of those that the guard removes.
+            The answer, or an answer for each message of a list. If it is empty, its `reason` says why: `blank`,
+            `language_unclear`, `unlikely`, `no_replies` (none in the language, or none that fits a short message), or a
+            reason of the guard. The next best replies take the places of those that the guard removes.
 
         Raises:
             ArgumentError: an InputError and a ValueError: the model does not answer in the language, or cannot detect
