@@ -257,6 +257,53 @@ class Suggester:
                 answers[number] = row
         return answers
 
+    def evaluate(self, dataset: Any, language: str | None = None) -> dict[str, dict[str, Any]]:
+        """Figures of three suggestions for each message of a data set, without the guard, as published ones.
+
+        Args:
+            dataset: rows with `message` and `reply`, and `language` if they are in several; of a `DatasetDict`, its
+                test split.
+            language: of rows without a `language` column; None: the model's only one.
+
+        Returns:
+            language -> `n` rows, `weighted` ROUGE of the best of three with its 95 % interval, `ceiling`, `dist1`,
+            `dist2`.
+
+        Raises:
+            InputError: a column is missing, or the model does not answer in a language.
+        """
+        from mrs_metrics.distinct import distinct_n
+        from mrs_metrics.rouge import aggregate, score_examples
+        from mrs_metrics.significance import bootstrap_interval
+
+        rows = dataset["test"] if isinstance(dataset, Mapping) and "test" in dataset else dataset
+        columns = list(getattr(rows, "column_names", rows))
+        if missing := [name for name in ("message", "reply") if name not in columns]:
+            raise InputError(f"dataset: expected the column {missing[0]!r}, found {', '.join(columns)}.")
+        own = language or (self.languages[0] if len(self.languages) == 1 else None)
+        if "language" not in columns and own is None:
+            raise InputError(f"dataset: has no `language` column; pass language, one of {' '.join(self.languages)}.")
+        codes = rows["language"][:] if "language" in columns else [own] * len(rows["message"])
+        pairs: dict[str, list[tuple[str, str]]] = {}
+        for code, message, reply in zip(codes, rows["message"][:], rows["reply"][:], strict=True):
+            pairs.setdefault(code, []).append((message, reply))
+        plain, figures = Suggester(self.model, self.folder, guard=False), {}
+        for code, some in pairs.items():
+            answers = plain.suggest([message for message, _ in some], code)
+            scores = score_examples([answer.replies for answer in answers], [reply for _, reply in some], language=code)
+            found = aggregate(scores)
+            tokens = scores.chosen_tokens
+            figures[code] = {
+                "n": len(some),
+                "weighted": found["weighted"],
+                "weighted_interval": list(bootstrap_interval(scores.weighted)),
+                "ceiling": float(scores.weighted_ceiling.mean()),
+                "dist1": distinct_n(tokens, 1),
+                "dist2": distinct_n(tokens, 2),
+                "signature": scores.signature,
+            }
+        return figures
+
     def _answer(
         self, messages: list[str], language: str, count: int, tags: tuple[Tags, Tags], given: bool
     ) -> list[Answer]:

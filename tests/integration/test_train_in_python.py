@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from datasets import Dataset, DatasetDict
+from datasets import Dataset, DatasetDict, load_dataset
 
 from mrs_suggest import GenerationTrainer, RetrievalTrainer, TrainingArguments
 from mrs_suggest.cli.main import main
@@ -134,3 +134,15 @@ def test_a_generator_is_trained_alike(tmp_path: Path, monkeypatch: pytest.Monkey
     trainer = GenerationTrainer("tiny", args, train_dataset=chats(), column_mapping=NAMES, language="en")
     assert trainer.train()["trainer"] == "generation"
     assert trainer.suggester().languages == ["en"]
+
+
+def test_other_rows_are_evaluated_as_the_test_split(trained: RetrievalTrainer) -> None:
+    test = load_dataset(trained.data, "en", split="test")
+    ours, own = trained.evaluate(test)["en"], trained.evaluate()["en"]
+    assert {name: value for name, value in ours.items() if name != "signature"} == {
+        name: own[name] for name in ("n", "weighted", "weighted_interval", "ceiling", "dist1", "dist2")
+    }
+    with pytest.raises(InputError, match="expected the column 'reply'"):
+        trained.evaluate(test.remove_columns("reply"))
+    with pytest.raises(InputError, match="the model answers en"):
+        trained.evaluate(test.add_column("language", ["de"] * len(test)))
