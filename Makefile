@@ -2,7 +2,11 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+# What has been installed: suggestions alone, what `make demo` uses, everything.
+BASE := $(VENV)/.base
+TRAIN := $(VENV)/.train
 STAMP := $(VENV)/.installed
+INSTALL := $(BIN)/python -m pip install --quiet --constraint constraints.txt
 DEMO := build/demo
 BUILT := build/demo-build
 CHOICE := build/demo-xcopa
@@ -18,15 +22,28 @@ PARALLEL := --numprocesses 2 --dist loadfile --max-worker-restart 0
 # accelerate's defaults, passed explicitly so that it prints no notice.
 ONE_DEVICE := --num_processes 1 --num_machines 1 --mixed_precision no --dynamo_backend no
 
-.PHONY: demo demo-build demo-xcopa demo-forgetting demo-staple page results test test-faults load test-properties test-floors test-harnesses quality release-check docs docs-serve bench sample baseline clean
+.PHONY: demo demo-first demo-build demo-xcopa demo-forgetting demo-staple page results test test-faults load test-properties test-floors test-harnesses quality release-check docs docs-serve bench sample baseline clean
 
-$(STAMP): setup.cfg pyproject.toml constraints.txt
+$(BASE): setup.cfg pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade pip setuptools wheel
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[all,ja,zh,th,test,bench,spaces,demo,analysis,bleu,onnx,ctranslate2,translate,langid,reddit,spark,s3,serve,tensorboard,wandb,trackio,mlflow,sweep,mteb,torchmetrics,release,docs]'
+	$(INSTALL) --editable .
 	touch $@
 
-demo: $(STAMP)  ## from message-reply pairs to suggestions, on the embedded sample
+# Without a GPU, `make demo TORCH="--index-url https://download.pytorch.org/whl/cpu"` saves some GB.
+$(TRAIN): $(BASE)
+	$(if $(TORCH),$(INSTALL) $(TORCH) torch)
+	$(INSTALL) --editable '.[train,ja]'
+	touch $@
+
+$(STAMP): $(TRAIN)
+	$(INSTALL) --editable '.[all,ja,zh,th,test,bench,spaces,demo,analysis,bleu,onnx,ctranslate2,translate,langid,reddit,spark,s3,serve,tensorboard,wandb,trackio,mlflow,sweep,mteb,torchmetrics,release,docs]'
+	touch $@
+
+demo-first: $(BASE)
+	$(BIN)/mrs suggest "¿Quedamos mañana?" "Are you coming to dinner tonight?" "明日の会議は何時からですか？"
+
+demo: demo-first $(TRAIN)  ## suggestions at once; then from message-reply pairs to trained models, on the embedded sample
 	$(BIN)/mrs data prepare mrs --source sample --out $(DEMO)/mrs --overwrite
 	$(BIN)/mrs data stats $(DEMO)/mrs
 	$(OFFLINE) $(BIN)/accelerate launch $(ONE_DEVICE) trainers/retrieval.py \

@@ -51,7 +51,7 @@ def one_by_one(encode: Encode, messages: list[str]) -> Callable[[], object]:
 def main() -> None:
     name = sys.argv[1] if len(sys.argv) > 1 else "sample-retriever"
     folder = resolve_model(name)
-    model: Any = Suggester.load(folder).model
+    model: Any = Suggester.from_pretrained(folder).model
     sample = open_prepared("sample")
     messages = {code: list(dict.fromkeys(sample.load(code, "test")["message"])) for code in model.languages}
     texts = [text for some in messages.values() for text in some]

@@ -31,7 +31,7 @@ from mrs_suggest.suggest.suggester import Suggester
 OURS = """
 import sys
 from mrs_suggest.suggest.suggester import Suggester
-print([s.reply for s in Suggester.load(sys.argv[1], guard=False).suggest([sys.argv[2]], "en")[0]])
+print([s.reply for s in Suggester.from_pretrained(sys.argv[1], guard=False).suggest([sys.argv[2]], "en")[0]])
 """
 RIVAL = """
 import sys
@@ -73,7 +73,7 @@ def measure(folder: Path) -> dict[str, Any]:
     from sentence_transformers import SentenceTransformer
 
     messages = list(dict.fromkeys(open_prepared("sample").load("en", "test")["message"]))[:200]
-    suggester, guarded = Suggester.load(folder, guard=False), Suggester.load(folder)
+    suggester, guarded = Suggester.from_pretrained(folder, guard=False), Suggester.from_pretrained(folder)
     ranker = Rankers(folder, ResponseIndexes(folder))["en"]
     model = SentenceTransformer(str(folder), device="cpu")
 

@@ -208,7 +208,7 @@ def suggestions(folder: Path) -> Iterator[tuple[str, object]]:
     from mrs_suggest import Suggester
 
     yield from mrs(folder, "data prepare mrs --source sample --out mrs --overwrite")
-    suggester = Suggester.load(BUNDLED)
+    suggester = Suggester.from_pretrained(BUNDLED)
     for path in sorted((folder / "mrs" / "data").iterdir()):
         language = path.name
         if language.endswith("-responses"):

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from mrs_suggest.common import __version__
 from mrs_suggest.common.lazy import lazy_names
+from mrs_suggest.common.on_import import after_import
 
 if TYPE_CHECKING:
     from mrs_suggest.models.generation.decoding.settings import Decoding
@@ -17,17 +18,35 @@ if TYPE_CHECKING:
     from mrs_suggest.suggest.answering import Ranker, Suggestion, System
     from mrs_suggest.suggest.index.response_index import ResponseIndex
     from mrs_suggest.suggest.suggester import Suggester
+    from mrs_suggest.trainer import GenerationTrainer, RetrievalTrainer, TrainingArguments
 
 __all__ = [
     "Decoding",
+    "GenerationTrainer",
     "Generator",
     "Ranker",
     "ResponseIndex",
+    "RetrievalTrainer",
     "Suggester",
     "Suggestion",
     "System",
+    "TrainingArguments",
     "__version__",
     "build_dual_encoder",
 ]
 if not TYPE_CHECKING:  # a type checker would accept every name of the package
     __getattr__, __dir__ = lazy_names(__name__)
+
+
+def _register_pipeline() -> None:
+    from mrs_suggest.suggest import pipelines  # noqa: F401  registers `pipeline("reply-suggestion")`
+
+
+def _register_config() -> None:
+    from mrs_suggest.suggest.pipeline_config import register_config
+
+    register_config()
+
+
+after_import("transformers.pipelines", _register_pipeline)
+after_import("transformers.models.auto.configuration_auto", _register_config)

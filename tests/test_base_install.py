@@ -43,7 +43,7 @@ def run(commands: list[list[str]], folder: Path) -> list[dict[str, Any]]:
 def test_messages_are_answered_as_with_all_extras(tmp_path: Path) -> None:
     found = run([["--version"], *ANSWERED, *SUGGEST], tmp_path)
     assert [(one["words"], one["code"]) for one in found if one["code"] != 0] == [], found
-    own = Suggester.load("sample-retriever")
+    own = Suggester.from_pretrained("sample-retriever")
     for one, (language, message) in zip(found[-len(SUGGEST) :], MESSAGES.items(), strict=True):
         answer = json.loads(one["out"])
         expected = own.suggest([message], language)[0]
@@ -73,14 +73,14 @@ def test_own_replies_are_indexed_and_suggested(tmp_path: Path) -> None:
     assert [one for one in found[:-1] if one["code"] != 0] == []
     assert (found[-1]["code"], "no reply would be left" in found[-1]["err"]) == (2, True)
     assert main([*index, str(tmp_path / "own.csv"), "--out", str(tmp_path / "whole")]) == 0
-    own = Suggester.load(tmp_path / "whole")
+    own = Suggester.from_pretrained(tmp_path / "whole")
     expected = own.suggest(["I have sent you the report."], "en")[0]
     assert expected[0].reply == "Thank you, I will look at it."
     for one in found[len(made) : -1]:
         answer = json.loads(one["out"])["suggestions"]
         assert [suggestion["reply"] for suggestion in answer] == [s.reply for s in expected]
         assert [s["score"] for s in answer] == pytest.approx([s.score for s in expected], abs=1e-5)
-    made_lean = Suggester.load(tmp_path / "made-own.csv", verify=True)
+    made_lean = Suggester.from_pretrained(tmp_path / "made-own.csv", verify=True)
     assert made_lean.tags == own.tags == {"en": ["no", "thanks", "yes"]}
     assert all("ranked with the memory" in one["out"] for one in found[: len(made)])
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from mrs_datasets.catalogue import DatasetRecord, read_record
 from mrs_datasets.prepared.report import REPORT, PreparedReport, Report
@@ -20,6 +21,7 @@ from mrs_datasets.readers.pairs.own_pairs import (
     is_pair_file,
     is_saved_set,
     is_set_folder,
+    read_loaded,
     read_pair_files,
     read_set,
 )
@@ -32,6 +34,9 @@ from mrs_datasets.synthetic.generate import CHAT, GENERATED, read_synthetic, see
 from mrs_datasets.tasks.xcopa_views import with_views
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.common.io.files import atomic_folder, require_regular
+
+if TYPE_CHECKING:
+    from datasets import Dataset
 
 Progress = Callable[[Chunks], Chunks]
 READERS: dict[str, Callable[[list[Path], Report], Chunks]] = {
@@ -104,6 +109,31 @@ def prepare_mrs(
                 "them out."
             )
         return write_prepared(partial, progress(chunks), report, MRS, source)
+
+
+def prepare_pairs(
+    splits: Mapping[str, Dataset],
+    out: Path,
+    *,
+    min_reply_count: int = 1,
+    max_responses: int = MAX_RESPONSES,
+    pairs: PairOptions | None = None,
+    overwrite: bool = False,
+) -> PreparedReport:
+    """Write the prepared folder `out` of pairs that are in memory, as `prepare_mrs` does of files; return its report.
+
+    Args:
+        splits: train, validation or test -> rows, with a `language` column or with `pairs.language`. Splits that are
+            missing are taken from train, by the message's hash.
+
+    Raises:
+        InputError: a column or a language is missing, or `out` exists; nothing is written then.
+    """
+    counted = {"min_reply_count": min_reply_count, "max_responses": max_responses}
+    report = Report("pairs", {"split": "80/10/10 by message", **counted, "languages": "by script alone"})
+    with atomic_folder(out, overwrite, REPORT) as partial:
+        chunks = read_loaded(splits, report, pairs or PairOptions(), **counted)
+        return write_prepared(partial, chunks, report, MRS, "a data set in memory")
 
 
 def prepare(

@@ -60,7 +60,7 @@ def _run(options: argparse.Namespace) -> None:
 
     guard = guard_of(options.guard, options.guard_lists)
     path = resolve_model(options.model, options.revision)
-    suggester = Suggester.load(path, verify=options.verify, guard=guard, precision=options.precision)
+    suggester = Suggester.from_pretrained(path, verify=options.verify, guard=guard, precision=options.precision)
     try:
         _answer(suggester, options)
     except ArgumentError as error:

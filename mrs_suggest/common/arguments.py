@@ -94,6 +94,15 @@ def parse_with_config(parser: HfArgumentParser, argv: Sequence[str] | None) -> t
     return tuple(objects)
 
 
+def parse_mapping(parser: HfArgumentParser, values: Mapping[str, Any]) -> tuple[Any, ...]:
+    """Parse options given as a mapping into the parser's dataclasses, with the checks of the command line.
+
+    Raises:
+        InputError: an unknown key, or a value of the wrong type.
+    """
+    return parse_with_config(parser, _words(parser, dict(values), ""))
+
+
 def _with_settings(parser: HfArgumentParser, arguments: Sequence[str]) -> list[str]:
     """The words, each `--set NAME=VALUE` replaced by the option of that name."""
     actions = {action.dest: action for action in parser._actions}
@@ -161,11 +170,16 @@ def _read_config(parser: HfArgumentParser, path: Path) -> list[str]:
         ) from None
     if not isinstance(values, dict):
         raise InputError(f"--config {path}: expected a mapping of options to values, found {type(values).__name__}.")
+    return _words(parser, values, f"--config {path}: ")
+
+
+def _words(parser: HfArgumentParser, values: dict[str, Any], source: str) -> list[str]:
+    """The words of a mapping of options; `source` begins the sentence about a wrong one."""
     others = values.pop(OTHERS, None) or {}
     if not isinstance(others, dict):
-        raise InputError(f"--config {path}: key {OTHERS!r}: expected a mapping of the library's settings to values.")
+        raise InputError(f"{source}key {OTHERS!r}: expected a mapping of the library's settings to values.")
     if twice := sorted(values.keys() & others.keys()):
-        raise InputError(f"--config {path}: {twice[0]!r} stands at the top and under {OTHERS!r}; leave one out.")
+        raise InputError(f"{source}{twice[0]!r} stands at the top and under {OTHERS!r}; leave one out.")
     _, *kinds = parser.dataclass_types
     library = {field.name for kind in kinds for field in dataclasses.fields(kind)}
     actions = {action.dest: action for action in parser._actions}
@@ -173,16 +187,16 @@ def _read_config(parser: HfArgumentParser, path: Path) -> list[str]:
     for key, value in {**values, **others}.items():
         if key not in actions or key in ("help", "config", SET) or (key in others and key not in library):
             where = f"{OTHERS}: " if key in others else ""
-            raise InputError(f"--config {path}: unknown key {where}{key!r}; `{parser.prog} --help` lists the options.")
+            raise InputError(f"{source}unknown key {where}{key!r}; `{parser.prog} --help` lists the options.")
         if isinstance(value, dict):
-            raise InputError(f"--config {path}: key {key!r}: expected a value, found a mapping.")
+            raise InputError(f"{source}key {key!r}: expected a value, found a mapping.")
         many = actions[key].nargs in ("+", "*")
         if value is None:
             if actions[key].default is not None and key not in _optional(parser):
-                raise InputError(f"--config {path}: key {key!r}: expected a value, found none.")
+                raise InputError(f"{source}key {key!r}: expected a value, found none.")
             parser.set_defaults(**{key: None})
         elif isinstance(value, list) and not many:
-            raise InputError(f"--config {path}: key {key!r}: expected one value, found a list.")
+            raise InputError(f"{source}key {key!r}: expected one value, found a list.")
         elif many:
             words += [f"--{key}", *map(str, value if isinstance(value, list) else [value])]
         else:

@@ -52,10 +52,12 @@ class ServedSuggester:
         """Load the model, and answer once in every language, so that no request waits for it.
 
         Raises:
-            InputError: as `Suggester.load`.
+            InputError: as `Suggester.from_pretrained`.
         """
         path = resolve_model(settings.model, settings.revision)
-        suggester = Suggester.load(path, verify=settings.verify, guard=settings.guard, precision=settings.precision)
+        suggester = Suggester.from_pretrained(
+            path, verify=settings.verify, guard=settings.guard, precision=settings.precision
+        )
         for language in suggester.languages:
             suggester.suggest(["?"], language, 1)
         served = cls(suggester, settings)

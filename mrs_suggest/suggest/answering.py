@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from html import escape
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 import numpy as np
@@ -18,6 +19,9 @@ if TYPE_CHECKING:
 
 MODEL = "Model"  # the name of the trained model among the systems compared
 Tags = frozenset[str]
+CHIP = (
+    '<span style="display:inline-block;border:1px solid #888;border-radius:1em;padding:.2em .8em;margin:.2em">{}</span>'
+)
 
 
 @dataclass(frozen=True)
@@ -55,6 +59,21 @@ class Answer(list[Suggestion]):
         self.reason, self.used = reason, used
         self.language: str | None = None
         self.among: list[str] = []
+
+    @property
+    def replies(self) -> list[str]:
+        """The texts of the suggestions."""
+        return [suggestion.reply for suggestion in self]
+
+    def __repr__(self) -> str:
+        facts = {"language": self.language, "reason": self.reason, "used": self.used}
+        told = "".join(f", {name}={value!r}" for name, value in facts.items() if value is not None)
+        return f"Answer({self.replies}{told})"
+
+    def _repr_html_(self) -> str:
+        """The suggestions as chips, for notebooks."""
+        chips = "".join(CHIP.format(escape(reply)) for reply in self.replies)
+        return chips or f"<em>no suggestion ({escape(self.reason or 'none fits')})</em>"
 
 
 class Answerer(Protocol):

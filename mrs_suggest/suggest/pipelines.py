@@ -1,6 +1,6 @@
-"""`pipeline("reply-suggestion", model=...)` of transformers, registered by importing this module.
+"""`pipeline("reply-suggestion", model=...)` of transformers after `import mrs_suggest`.
 
-No code from a repository is executed: the pipeline is this class, and `Suggester.load` loads the model.
+No code from a repository is executed: the pipeline is this class, and `Suggester.from_pretrained` loads the model.
 """
 
 from __future__ import annotations
@@ -11,24 +11,18 @@ from pathlib import Path
 from typing import Any, cast
 
 import torch
-from transformers import AutoConfig, Pipeline, PreTrainedConfig
+from transformers import Pipeline
 from transformers.pipelines import PIPELINE_REGISTRY
 
 from mrs_suggest.common.errors import ArgumentError, InputError
 from mrs_suggest.common.hub.baselines import resolve_model
 from mrs_suggest.common.suggest_arguments import require_messages
-from mrs_suggest.suggest.pipeline_config import MODEL_TYPE
+from mrs_suggest.suggest.pipeline_config import register_config
 from mrs_suggest.suggest.suggester import Suggester
 
 TASK = "reply-suggestion"
 SHIPPED = "sample-retriever"  # the default model
 BATCH = 64  # messages answered at a time, as many as the encoders take
-
-
-class RetrieverConfig(PreTrainedConfig):
-    """The `config.json` of a retriever; it only marks the folder."""
-
-    model_type = MODEL_TYPE
 
 
 class PipelineModel:
@@ -39,7 +33,7 @@ class PipelineModel:
 
     def __init__(self, suggester: Suggester) -> None:
         self.suggester = suggester
-        self.config = RetrieverConfig()
+        self.config = register_config()()
 
     @classmethod
     def from_pretrained(
@@ -50,8 +44,8 @@ class PipelineModel:
         precision: float | None = None,
         **_: object,
     ) -> PipelineModel:
-        """Load a model as `Suggester.load` does; transformers' other arguments, such as `dtype`, are ignored."""
-        return cls(Suggester.load(name, revision, guard=guard, precision=precision))
+        """Load a model as `Suggester.from_pretrained` does; transformers' other arguments are ignored."""
+        return cls(Suggester.from_pretrained(name, revision, guard=guard, precision=precision))
 
     def can_generate(self) -> bool:
         """False: the pipeline does not call `generate`."""
@@ -75,7 +69,7 @@ class ReplySuggestionPipeline(Pipeline):
 
     Example:
         >>> from transformers import pipeline
-        >>> import mrs_suggest.suggest.pipelines
+        >>> import mrs_suggest
         >>> suggest = pipeline("reply-suggestion", model="build/first/retriever")  # doctest: +SKIP
         >>> suggest("¿Quedamos mañana?", k=1)  # doctest: +SKIP
         [{'reply': 'Sí, ¿a qué hora te viene bien?', 'score': 0.41, 'source': 'memory'}]
@@ -162,7 +156,7 @@ class ReplySuggestionPipeline(Pipeline):
 
 def register() -> None:
     """Make the task known to `transformers.pipeline`; importing this module does."""
-    AutoConfig.register(MODEL_TYPE, RetrieverConfig, exist_ok=True)
+    register_config()
     if TASK not in PIPELINE_REGISTRY.supported_tasks:
         PIPELINE_REGISTRY.register_pipeline(
             TASK,

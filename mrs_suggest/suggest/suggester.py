@@ -6,6 +6,7 @@ import math
 from collections.abc import Collection, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
+from typing import Any, overload
 
 import numpy as np
 
@@ -46,8 +47,8 @@ class Suggester:
         InputError: the precision is not a share, or the model was not calibrated.
 
     Example:
-        >>> suggester = Suggester.load("build/retriever")           # doctest: +SKIP
-        >>> [s.reply for s in suggester.suggest(["¿Quedamos mañana?"], "es")[0]]  # doctest: +SKIP
+        >>> suggester = Suggester.from_pretrained("build/retriever")    # doctest: +SKIP
+        >>> suggester.suggest("¿Quedamos mañana?").replies              # doctest: +SKIP
         ['Sí, perfecto.', 'Vale, ¿a qué hora?', 'Mañana no puedo, lo siento.']
     """
 
@@ -62,7 +63,7 @@ class Suggester:
         self.guard = Guard(GuardData(None if guard is True else guard), model, folder) if guard else None
 
     @staticmethod
-    def load(
+    def from_pretrained(
         folder: str | Path,
         revision: str | None = None,
         verify: bool = False,
@@ -165,6 +166,25 @@ class Suggester:
         """The tags of the replies by language; languages without tags are left out."""
         return self.model.tag_names
 
+    def __repr__(self) -> str:
+        return f"Suggester({str(self.folder or type(self.model).__name__)!r}, languages={self.languages})"
+
+    def __call__(self, messages: str | Sequence[str], language: str | None = None, **options: Any) -> Any:
+        """As `suggest`."""
+        return self.suggest(messages, language, **options)
+
+    @overload
+    def suggest(  # type: ignore[overload-overlap]  # a text is a sequence of texts, too
+        self,
+        messages: str,
+        language: str | None = None,
+        k: int = SUGGESTIONS,
+        allow: Collection[str] = (),
+        deny: Collection[str] = (),
+        prefer: Sequence[str] | None = None,
+    ) -> Answer: ...
+
+    @overload
     def suggest(
         self,
         messages: Sequence[str],
@@ -173,14 +193,24 @@ class Suggester:
         allow: Collection[str] = (),
         deny: Collection[str] = (),
         prefer: Sequence[str] | None = None,
-    ) -> list[Answer]:
-        """Up to k different suggestions for each message.
+    ) -> list[Answer]: ...
+
+    def suggest(
+        self,
+        messages: str | Sequence[str],
+        language: str | None = None,
+        k: int = SUGGESTIONS,
+        allow: Collection[str] = (),
+        deny: Collection[str] = (),
+        prefer: Sequence[str] | None = None,
+    ) -> Answer | list[Answer]:
+        """Up to k different suggestions for a message, or for each of a list of messages.
 
         Greetings, thanks, emojis and other short messages get only those replies of the set that fit them
         (`mrs_suggest.suggest.short_messages`); with `guard=False`, the model ranks all of its replies for them, too.
 
         Args:
-            messages: a list of texts. Blank texts (only white space) get an empty list.
+            messages: a text, or a list of texts. Blank texts (only white space) get an empty answer.
             language: one of `languages`; None: the one that `sure_language` finds for each message, and an empty list
                 if it finds none.
             k: number of suggestions, from 1.
@@ -190,15 +220,17 @@ class Suggester:
                 fits several; None: that of the locale. English comes next.
 
         Returns:
-            An answer for each message. If it is empty, its `reason` says why: `blank`, `language_unclear`, `unlikely`,
-            `no_replies` (none in the language, or none that fits a short message), or a reason of the guard. The next
-            best replies take the places of those that the guard removes.
+            The answer, or an answer for each message of a list. If it is empty, its `reason` says why: `blank`,
+            `language_unclear`, `unlikely`, `no_replies` (none in the language, or none that fits a short message), or a
+            reason of the guard. The next best replies take the places of those that the guard removes.
 
         Raises:
             ArgumentError: an InputError and a ValueError: the model does not answer in the language, or cannot detect
                 it, the messages are not a list of texts, one of them holds a lone surrogate, k is not a whole number
                 from 1, or no reply of the model has one of the tags.
         """
+        if isinstance(messages, str):
+            return self.suggest([messages], language, k, allow, deny, prefer)[0]
         tags = self.model.parse_tags(allow, deny)
         if language is not None and language not in self.silent_languages:
             self.model.require_language(language)
@@ -220,6 +252,53 @@ class Suggester:
                 row.language, row.among = answers[number].language, answers[number].among
                 answers[number] = row
         return answers
+
+    def evaluate(self, dataset: Any, language: str | None = None) -> dict[str, dict[str, Any]]:
+        """Figures of three suggestions for each message of a data set, without the guard, as published ones.
+
+        Args:
+            dataset: rows with `message` and `reply`, and `language` if they are in several; of a `DatasetDict`, its
+                test split.
+            language: of rows without a `language` column; None: the model's only one.
+
+        Returns:
+            language -> `n` rows, `weighted` ROUGE of the best of three with its 95 % interval, `ceiling`, `dist1`,
+            `dist2`.
+
+        Raises:
+            InputError: a column is missing, or the model does not answer in a language.
+        """
+        from mrs_metrics.distinct import distinct_n
+        from mrs_metrics.rouge import aggregate, score_examples
+        from mrs_metrics.significance import bootstrap_interval
+
+        rows = dataset["test"] if isinstance(dataset, Mapping) and "test" in dataset else dataset
+        columns = list(getattr(rows, "column_names", None) or rows)
+        if missing := [name for name in ("message", "reply") if name not in columns]:
+            raise InputError(f"dataset: expected the column {missing[0]!r}, found {', '.join(columns)}.")
+        own = language or (self.languages[0] if len(self.languages) == 1 else None)
+        if "language" not in columns and own is None:
+            raise InputError(f"dataset: has no `language` column; pass language, one of {' '.join(self.languages)}.")
+        codes = rows["language"][:] if "language" in columns else [own] * len(rows["message"])
+        pairs: dict[str, list[tuple[str, str]]] = {}
+        for code, message, reply in zip(codes, rows["message"][:], rows["reply"][:], strict=True):
+            pairs.setdefault(code, []).append((message, reply))
+        plain, figures = Suggester(self.model, self.folder, guard=False), {}
+        for code, some in pairs.items():
+            answers = plain.suggest([message for message, _ in some], code)
+            scores = score_examples([answer.replies for answer in answers], [reply for _, reply in some], language=code)
+            found = aggregate(scores)
+            tokens = scores.chosen_tokens
+            figures[code] = {
+                "n": len(some),
+                "weighted": found["weighted"],
+                "weighted_interval": list(bootstrap_interval(scores.weighted)),
+                "ceiling": float(scores.weighted_ceiling.mean()),
+                "dist1": distinct_n(tokens, 1),
+                "dist2": distinct_n(tokens, 2),
+                "signature": scores.signature,
+            }
+        return figures
 
     def _answer(
         self, messages: list[str], language: str, count: int, tags: tuple[Tags, Tags], given: bool

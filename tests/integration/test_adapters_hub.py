@@ -113,7 +113,7 @@ def test_merged_model_and_adapters_answer_alike(name: str, walk: Walk) -> None:
     assert sizes[0] < sizes[1] / 4
     for files in (merged, adapter):
         assert not [path for path, content in files.items() if str(walk.folder).encode() in content]
-    assert b'Suggester.load("org/adapter")' in adapter["README.md"]
+    assert b'Suggester.from_pretrained("org/adapter")' in adapter["README.md"]
     for path in ("adapter/adapter.json", *(f"adapter/{encoder}adapter_config.json" for encoder in family["encoders"])):
         assert path in merged, "the merged model's repository has them, too"
     for files in (merged, adapter):

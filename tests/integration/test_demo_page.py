@@ -47,7 +47,7 @@ def photograph(browser: Browser, name: str) -> None:
 
 
 def replies(folder: Path | str, message: str, language: str) -> list[str]:
-    return [suggestion.reply for suggestion in Suggester.load(folder).suggest([message], language)[0]]
+    return [suggestion.reply for suggestion in Suggester.from_pretrained(folder).suggest([message], language)[0]]
 
 
 def shown(browser: Browser, column: int) -> list[str]:

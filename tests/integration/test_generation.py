@@ -215,7 +215,7 @@ def test_the_card_renders_and_renders_again(trained: tuple[Path, str], capsys: p
     path = trained[0] / "README.md"
     card = ModelCard.load(path)
     assert card.data.language == ["en", "es"]
-    assert 'Suggester.load("' in card.text
+    assert 'Suggester.from_pretrained("' in card.text
     assert not card.data.eval_results, "the data are on no hub"
     systems = record(trained[0])["metrics"]["systems"]["Model"]
     for language in ("en", "es"):
@@ -372,7 +372,7 @@ def test_a_setting_of_the_paper_from_data_to_suggestions(setting: str, train: Ca
     assert {name: len(found) for name, found in predictions(folder).items()} == {
         name: rows[code]["test"] for name, code in zip(names, tested, strict=True)
     }
-    assert set(tested) <= set(Suggester.load(folder).languages)
+    assert set(tested) <= set(Suggester.from_pretrained(folder).languages)
     vocabulary = Tokenizer.from_file(str(folder / "tokenizer.json")).get_vocab()
     assert {word for word in ("thanks", "gracias") if f"▁{word}" in vocabulary} == words
     paper = [(row["model"], row["language"]) for row in run["metrics"]["paper"]]

@@ -145,7 +145,8 @@ def test_two_ranks_train_as_one_and_one_writes(folder: Callable[[str], Path], ou
 def test_the_result_writes(folder: Callable[[str], Path]) -> None:
     from mrs_suggest.suggest.suggester import Suggester
 
-    ((found,),) = Suggester.load(str(folder("whole"))).suggest(["Karl lives in Paris. Nobody knows."], "en", 1)
+    suggester = Suggester.from_pretrained(str(folder("whole")))
+    (found,) = suggester.suggest("Karl lives in Paris. Nobody knows.", "en", 1)
     assert found.reply.lower() == "where does karl live?"
 
 

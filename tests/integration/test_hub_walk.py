@@ -145,7 +145,7 @@ def test_from_pairs_to_the_same_score(walk: Walk) -> None:
 
     results, datasets, languages, base, text = walk.answer(CARD)
     assert (datasets, languages, base) == (["org/mrs"], ["en", "es"], None)
-    assert 'Suggester.load("org/m")' in text
+    assert 'Suggester.from_pretrained("org/m")' in text
     rouge = {result["config"]: result for result in results if result["metric"] == "mrs_rouge"}
     assert rouge.keys() == {"en", "es"}
     for code, result in rouge.items():
@@ -189,7 +189,7 @@ def test_a_push_that_fails_after_training_says_how_to_go_on(walk: Walk) -> None:
     walk.run(*MRS, "models", "publish", folder / "run", "--repo", "org/m")
     for path, content in published(hub, "model", "org/m").items():
         assert str(folder).encode() not in content, f"{path} tells where the run or the data lay"
-    assert b'Suggester.load("org/m")' in hub.repo("model", "org/m").read("README.md")
+    assert b'Suggester.from_pretrained("org/m")' in hub.repo("model", "org/m").read("README.md")
     walk.run(*MRS, "models", "card", folder / "run", token=False)
     assert (folder / "run" / "README.md").read_bytes() == local
 

@@ -246,7 +246,7 @@ def test_the_command_suggests_from_a_trained_folder(trained: tuple[Path, str], w
 def test_the_suggestions_of_a_message_are_those_in_its_predictions(trained: tuple[Path, str]) -> None:
     from mrs_suggest.suggest.suggester import Suggester
 
-    suggester = Suggester.load(trained[0])
+    suggester = Suggester.from_pretrained(trained[0])
     for language in ("en", "es"):
         lines = (trained[0] / f"predictions.{language}.tsv").read_text(encoding="utf-8").splitlines()
         rows = [line.split("\t") for line in lines]
@@ -422,7 +422,7 @@ def test_a_setting_of_the_paper_from_data_to_suggestions(
     }
     assert list(run["metrics"]["signatures"]) == tested
     assert sorted(path.name for path in (folder / "response_index").iterdir()) == tested
-    assert len(Suggester.load(folder).suggest(["hola"], tested[-1])[0]) == 3
+    assert len(Suggester.from_pretrained(folder).suggest(["hola"], tested[-1])[0]) == 3
     printed = capsys.readouterr().out
     vocabulary = Tokenizer.from_file(str(folder / "query_0_Transformer" / "tokenizer.json")).get_vocab()
     assert {word for word in ("dinner", "cena", "gracias") if f"▁{word}" in vocabulary} == words
@@ -465,7 +465,7 @@ def test_a_swept_bonus_is_stored_and_shown_beside_the_model_without_it(
     assert "│ Model, no bonus" in capsys.readouterr().out
     lines = (folder / "predictions.en.tsv").read_text(encoding="utf-8").splitlines()
     rows = [line.split("\t") for line in lines]
-    again = Suggester.load(folder).suggest([row[0] for row in rows], "en")
+    again = Suggester.from_pretrained(folder).suggest([row[0] for row in rows], "en")
     assert [[s.reply for s in answer] for answer in again] == [row[2:] for row in rows]
     assert sum("See you there" in row[2:] for row in rows) > 0.5 * len(rows), len(rows)
 

@@ -44,7 +44,7 @@ def test_a_run_with_a_generator_is_one_model_served_as_it_was_scored(
     folder = train("ranked", *BOTH, "--generator", writer, "--generated", 2, "--ranker_parts", "log_prob", "direct")
     moved = tmp_path / "elsewhere"
     shutil.copytree(folder, moved, ignore=shutil.ignore_patterns("checkpoint-*"))
-    suggester = Suggester.load(moved, verify=True)
+    suggester = Suggester.from_pretrained(moved, verify=True)
     assert isinstance(suggester.model, RetrievalSuggester)
     assert suggester.model.rankers
     sources = set()
@@ -94,13 +94,13 @@ def test_a_run_with_a_generator_is_one_model_served_as_it_was_scored(
     weights_file = moved / "generator" / "model.safetensors"
     weights_file.write_bytes(weights_file.read_bytes()[:-1] + b"!")
     with pytest.raises(InputError, match=r"generator/model\.safetensors: damaged"):
-        Suggester.load(moved, verify=True)
+        Suggester.from_pretrained(moved, verify=True)
     shutil.rmtree(moved / "generator")
     with pytest.raises(InputError, match=r"generator/\S+: missing"):
-        Suggester.load(moved)
+        Suggester.from_pretrained(moved)
     (moved / "run.json").unlink()
     with pytest.raises(InputError, match=r"generator/generator\.json: missing, and the ranker needs it"):
-        Suggester.load(moved)
+        Suggester.from_pretrained(moved)
 
 
 def test_a_run_over_it_without_a_generator_leaves_none_behind(train: Train, writer: Path) -> None:

@@ -23,7 +23,7 @@ BOTH = ("--languages", "en", "ja", "--ranker", "true", "--max_test_examples", 40
 
 def test_a_run_with_a_ranker_serves_what_it_was_scored_by(train: Train) -> None:
     folder = train("ranked", *BOTH)
-    suggester = Suggester.load(folder)
+    suggester = Suggester.from_pretrained(folder)
     assert isinstance(suggester.model, RetrievalSuggester)
     assert suggester.model.rankers
     for language in ("en", "ja"):
@@ -51,7 +51,7 @@ def test_a_model_is_ranked_without_training_and_a_run_starts_from_it(train: Trai
 def test_zero_shot_languages_have_no_memory_and_are_answered_by_direct_scores(train: Train) -> None:
     folder = train("zero", *BOTH, "--train", "en", "--validation", "en")
     assert [path.name for path in sorted((folder / "ranker").glob("*.safetensors"))] == ["en.safetensors"]
-    suggester = Suggester.load(folder)
+    suggester = Suggester.from_pretrained(folder)
     assert suggester.suggest(["ja message 3"], "ja")[0][0].parts == {}
     assert suggester.suggest(["en message 3"], "en")[0][0].parts
 
@@ -74,7 +74,7 @@ def test_a_damaged_ranker_is_told_when_the_model_is_loaded(train: Train, tmp_pat
     shutil.copytree(folder, broken)
     (broken / "ranker" / "ranker.json").write_text("{}")
     with pytest.raises(InputError, match=r"ranker\.json"):
-        Suggester.load(broken)
+        Suggester.from_pretrained(broken)
 
 
 @pytest.mark.parametrize(

@@ -5,12 +5,13 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pyarrow as pa
 
 from mrs_datasets.prepared.prepared import bars_for_long_work
@@ -47,6 +48,7 @@ SAVED = ("dataset_dict.json", "state.json")  # written by save_to_disk
 LOADABLE = (".parquet", ".arrow", ".jsonl", ".json", ".csv", ".tsv")
 # Usual names of splits on the hub -> ours.
 SPLIT_NAMES = {"train": "train", **dict.fromkeys(["validation", "valid", "val", "dev"], "validation"), "test": "test"}
+LANGUAGE = "language"  # the column of a data set in memory with the code of each row's language
 HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*")
 
 
@@ -184,6 +186,31 @@ def read_set(source: str, report: Report, options: PairOptions, min_reply_count:
     for language, splits in _load(source, options, report).items():
         rows = _placed(source, language, splits, report, options)
         yield from placed_pairs(language, rows, report, min_reply_count, max_responses)
+
+
+def read_loaded(
+    splits: Mapping[str, Dataset], report: Report, options: PairOptions, min_reply_count: int, max_responses: int
+) -> Chunks:
+    """Read the pairs of a data set that is in memory: split -> rows. As `read_set`; `options.language` is that of rows
+    without a `language` column.
+
+    Raises:
+        InputError: a column is missing, a code is not that of a language, or there is no usable split.
+    """
+    source = "the data set"
+    by_language: dict[str, dict[str, Dataset]] = {}
+    for name, rows in splits.items():
+        if LANGUAGE in rows.column_names:
+            codes = pa.array(rows[LANGUAGE][:], pa.string())
+            for code in dict.fromkeys(codes.to_pylist()):
+                known = require_any_language(str(code), f"{source}, column {LANGUAGE!r}").code
+                chosen = rows.select(np.flatnonzero(np.asarray(codes) == code))
+                by_language.setdefault(known, {})[name] = chosen
+        else:
+            by_language.setdefault(_language(source, options), {})[name] = rows
+    for language, own in by_language.items():
+        placed = _placed(source, language, own, report, options)
+        yield from placed_pairs(language, placed, report, min_reply_count, max_responses)
 
 
 def _placed(

@@ -64,7 +64,7 @@ def load_models(names: Sequence[str], verify: bool = False) -> dict[str, Suggest
     """
     models = {}
     for name in dict.fromkeys(names):
-        suggester = Suggester.load(name, verify=verify)
+        suggester = Suggester.from_pretrained(name, verify=verify)
         suggester.suggest(["?"], suggester.languages[0])  # the first answer loads the lazy parts
         models[name] = suggester
     return models

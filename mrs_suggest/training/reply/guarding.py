@@ -159,7 +159,7 @@ def update_guard(run: Path, lists: Path | None, sheet: Path | None, half: str = 
     family = family_of(record, run)
     rows = read_sheet(sheet) if sheet else []
     data = GuardData(lists)
-    suggester = Suggester.load(run, guard=False)
+    suggester = Suggester.from_pretrained(run, guard=False)
     if suggester.model.message_vectors(["?"]) is not None:
 
         def encode(texts: list[str]) -> Any:

@@ -66,7 +66,7 @@ def export_encoder(
         exported = OnnxEncoder.load(run, place)
         assert exported is not None  # the extra is there
         facts |= _difference(run, reference(texts), exported.encode(texts), int8)
-        model = Suggester.load(run, guard=False).model
+        model = Suggester.from_pretrained(run, guard=False).model
         assert isinstance(model, RetrievalSuggester)
         systems = (model.with_encoder(reference), model.with_encoder(exported.encode))
         same, total = agreement(*systems, messages)

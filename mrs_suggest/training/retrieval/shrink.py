@@ -58,7 +58,8 @@ def shrink(run: Path, out: Path, base: str | None = None, base_license: str | No
         if base_license is not None:
             record["base_license"] = base_license
         write_record(partial, record, RETRIEVAL)
-        same, total = agreement(Suggester.load(run).model, Suggester.load(partial).model, messages)
+        old, new = (Suggester.from_pretrained(folder).model for folder in (run, partial))
+        same, total = agreement(old, new, messages)
     size = sum(path.stat().st_size for path in out.rglob("*") if path.is_file())
     print(f"wrote {out} ({size:,} bytes); the same three suggestions for {same:,} of {total:,} test messages")
 

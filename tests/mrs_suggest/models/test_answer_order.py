@@ -12,7 +12,7 @@ from mrs_suggest.suggest.suggester import Suggester
 
 def test_every_answer_of_the_sample_has_descending_scores_or_names_its_order() -> None:
     messages = list(dict.fromkeys(open_prepared("sample").load("en", "test")["message"]))
-    suggester = Suggester.load("sample-retriever")
+    suggester = Suggester.from_pretrained("sample-retriever")
     orders = set()
     for message, answer in zip(messages, suggester.suggest(messages, "en"), strict=True):
         shown = answer_json(message, "en", "sample-retriever", answer)

@@ -176,7 +176,7 @@ def test_a_damaged_model_gets_one_sentence(name: str, model: Path, mrs: Mrs) -> 
         sentence = refused((done.returncode, done.stdout, done.stderr))
     else:
         with pytest.raises(InputError) as caught:
-            Suggester.load(model).suggest([message], "en")
+            Suggester.from_pretrained(model).suggest([message], "en")
         sentence = str(caught.value)
     assert all(part in sentence for part in parts), sentence
     assert len(sentence) < 500
@@ -240,19 +240,19 @@ def test_models_of_transformers_are_refused_too(
         assert part in refused((done.returncode, done.stdout, done.stderr))
     else:
         with pytest.raises(InputError, match=part):
-            Suggester.load(model)
+            Suggester.from_pretrained(model)
 
 
 def test_a_search_that_would_fill_the_memory_is_refused(others: Path, tmp_path: Path) -> None:
     model = shutil.copytree(others / "generator", tmp_path / "model")
     json_with("generator.json", "decoding", "beams", value=10**9)(model)
     with pytest.raises(InputError, match=r"generator\.json: beams is 1,000,000,000, expected at most 1,000"):
-        Suggester.load(model)
+        Suggester.from_pretrained(model)
 
 
 @pytest.mark.parametrize("kind", ["retriever", "generator"])
 def test_sound_models_of_transformers_answer(kind: str, others: Path) -> None:
-    assert Suggester.load(others / kind, guard=False).suggest(["see you"], "en")[0]
+    assert Suggester.from_pretrained(others / kind, guard=False).suggest(["see you"], "en")[0]
 
 
 def _last_tensor_with_nan(place: Path) -> None:

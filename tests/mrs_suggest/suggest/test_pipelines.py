@@ -54,7 +54,7 @@ def assert_same(found: list[dict[str, Any]], expected: list[dict[str, Any]]) -> 
 
 
 def test_a_list_is_answered_as_the_suggester_answers_it(suggest: Pipeline, retriever: Path) -> None:
-    expected = as_dictionaries(Suggester.load(retriever), MESSAGES, language="en", k=2)
+    expected = as_dictionaries(Suggester.from_pretrained(retriever), MESSAGES, language="en", k=2)
     assert expected[1] == [{"reply": None, "score": None, "reason": "blank"}]
     assert suggest(MESSAGES, language="en", k=2) == expected
     assert_same(suggest(MESSAGES[0], language="en", k=2), expected[0])
@@ -94,7 +94,7 @@ def test_tags_choose_among_the_replies(suggest: Pipeline) -> None:
 
 def test_a_generator_answers(tmp_path: Path) -> None:
     folder = make_run(tmp_path / "run", seed=3)
-    expected = as_dictionaries(Suggester.load(folder), ["he drinks water", ""], language="pt", k=2)
+    expected = as_dictionaries(Suggester.from_pretrained(folder), ["he drinks water", ""], language="pt", k=2)
     assert expected[0][0]["reply"]
     found = pipeline("reply-suggestion", model=str(folder))(["he drinks water", ""], language="pt", k=2)
     assert_same(found[0], expected[0])
@@ -109,7 +109,7 @@ def test_without_a_model_the_shipped_one_answers_with_its_guard() -> None:
     folder = str(read_baselines()["sample-retriever"].folder)
     answered = pipeline("reply-suggestion", model=folder, model_kwargs={"guard": False})
     assert answered("My mother died yesterday.", language="en")[0]["reply"]
-    again = pipeline("reply-suggestion", model=Suggester.load(folder, guard=False))
+    again = pipeline("reply-suggestion", model=Suggester.from_pretrained(folder, guard=False))
     message = "My mother died yesterday."
     assert_same(again(message, language="en"), answered(message, language="en"))
 
@@ -150,7 +150,7 @@ def test_it_is_registered_once_and_never_saved_as_code(suggest: Pipeline, tmp_pa
 
 def test_a_revision_is_passed_on(retriever: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[tuple[object, ...]] = []
-    load = Suggester.load
-    monkeypatch.setattr(Suggester, "load", lambda *given, **more: (asked.append(given), load(given[0]))[1])
+    load = Suggester.from_pretrained
+    monkeypatch.setattr(Suggester, "from_pretrained", lambda *given, **more: (asked.append(given), load(given[0]))[1])
     pipeline("reply-suggestion", model=str(retriever), revision="v1")
     assert asked == [(str(retriever), "v1")]

@@ -28,7 +28,7 @@ ENGLISH = ()  # no preferred language, whatever the locale
 
 @cache
 def suggester() -> Suggester:
-    return Suggester.load("sample-retriever")
+    return Suggester.from_pretrained("sample-retriever")
 
 
 def sheet(half: str) -> list[dict[str, str]]:

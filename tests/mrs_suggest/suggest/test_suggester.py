@@ -66,7 +66,7 @@ def folder(checkpoint: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def suggester(folder: Path) -> Suggester:
-    return Suggester.load(folder)
+    return Suggester.from_pretrained(folder)
 
 
 @pytest.fixture(scope="module")
@@ -149,13 +149,13 @@ def test_the_system_of_the_tables_has_the_same_checks(retriever: Retriever) -> N
 def test_a_folder_without_a_model_is_refused(tmp_path: Path, checkpoint: Path) -> None:
     for path in (tmp_path / "nothing", tmp_path, checkpoint):
         with pytest.raises(InputError, match=r"no trained model|no such folder"):
-            Suggester.load(path)
+            Suggester.from_pretrained(path)
 
 
 def test_a_model_without_response_set_is_refused(tmp_path: Path, checkpoint: Path) -> None:
     build_dual_encoder(str(checkpoint), "mean").save_pretrained(str(tmp_path))
     with pytest.raises(InputError, match="no response_index/ folder"):
-        Suggester.load(tmp_path)
+        Suggester.from_pretrained(tmp_path)
 
 
 def test_the_retriever_suggests_the_same_and_ranks_pools(

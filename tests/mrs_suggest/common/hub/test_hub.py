@@ -310,7 +310,7 @@ def test_a_model_answers_as_it_did_at_a_revision(client: Mrs, hub: LoopbackHub) 
     refused(client(*ask, "org/m"), "response_index/es/replies.json", "bytes, found 2")
     card = client("models", "card", "org/m@v1")
     assert card.returncode == 0, card.stderr
-    assert 'Suggester.load("org/m")' in card.stdout
+    assert 'Suggester.from_pretrained("org/m")' in card.stdout
 
 
 def test_revisions_of_a_data_set(client: Mrs, hub: LoopbackHub, data: Path) -> None:

@@ -163,7 +163,7 @@ def test_the_export_in_the_folder_answers_without_the_weights_of_torch(
     folder: Path, trained: Generator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Generator, "load", lambda _: pytest.fail("torch's weights are read"))
-    suggester = Suggester.load(folder)
+    suggester = Suggester.from_pretrained(folder)
     assert isinstance(suggester.model, GenerationSuggester)
     assert isinstance(suggester.model.generator, ExportedGenerator)
     found = suggester.suggest(["How are you?", " "], "en")

@@ -165,7 +165,7 @@ def test_it_learns_is_saved_and_answers_in_the_language_asked_for(encoder: Path,
         optimizer.step()
     generator.model.eval()
     generator.save(tmp_path / "saved")
-    suggester = Suggester.load(tmp_path / "saved")
+    suggester = Suggester.from_pretrained(tmp_path / "saved")
     assert suggester.languages == ["en", "es"]
     for code, pairs in PAIRS.items():
         for message, reply in pairs:

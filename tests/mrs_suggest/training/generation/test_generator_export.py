@@ -80,7 +80,7 @@ def test_an_export_is_recorded_listed_told_and_published(run: Path) -> None:
     assert "`ctranslate2/` holds the generator for CTranslate2 (int8, " in card
     assert "95 % interval of the difference [" in card
     assert set(CTRANSLATE2_FILES) <= set(publication(run, record, "org/model", card).files())
-    model = Suggester.load(run).model
+    model = Suggester.from_pretrained(run).model
     assert isinstance(model, GenerationSuggester)
     assert isinstance(model.generator, ExportedGenerator)
     assert not list(run.glob(".ctranslate2*"))

@@ -449,7 +449,7 @@ def test_a_dry_run_prints_files_and_card(run: Path, capsys: pytest.CaptureFixtur
         "model.safetensors",
         "run.json",
     ]
-    assert 'Suggester.load("org/m")' in card
+    assert 'Suggester.from_pretrained("org/m")' in card
 
 
 def test_a_card_of_a_made_up_language(record: Record) -> None:

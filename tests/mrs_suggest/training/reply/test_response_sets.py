@@ -60,7 +60,7 @@ def changed(
 
 
 def ranked(folder: Path) -> RetrievalSuggester:
-    model = Suggester.load(folder, verify=True).model
+    model = Suggester.from_pretrained(folder, verify=True).model
     assert isinstance(model, RetrievalSuggester)
     assert model.rankers
     return model
@@ -79,7 +79,7 @@ def test_a_set_of_one_s_own_is_suggested_from(run: Path, tmp_path: Path) -> None
     vectors = encode_replies(load_dual_encoder(run), index.replies)
     assert np.allclose(index.vectors, vectors, atol=1e-5)
     assert np.allclose(np.exp(index.log_probs), (np.array([40, 60, 25, 30, 5, 8]) + 1) / (168 + 6))
-    answers = Suggester.load(tmp_path / "out").suggest(["Are you coming to dinner tonight?"], "en")[0]
+    answers = Suggester.from_pretrained(tmp_path / "out").suggest(["Are you coming to dinner tonight?"], "en")[0]
     assert answers[0].reply == "Yes, see you then!"
     assert {answer.reply for answer in answers} <= set(index.replies)
     assert not (tmp_path / "out" / "checkpoint-3").exists()
@@ -109,7 +109,7 @@ def test_the_memory_of_a_known_reply_stays_and_a_new_one_has_a_share(run: Path) 
 
 def test_replies_are_added_and_removed_again(run: Path) -> None:
     messages = ["Are you coming to dinner tonight?", "Thank you for your help!", "I lost my keys"]
-    first = Suggester.load(run).suggest(messages, "en", 5)
+    first = Suggester.from_pretrained(run).suggest(messages, "en", 5)
     old = ranked(run).rankers["en"]
     extra = "Your parcel is on its way.\nI am looking into that refund.\n"
     file = run.parent / "extra.txt"
@@ -123,7 +123,7 @@ def test_replies_are_added_and_removed_again(run: Path) -> None:
     assert np.array_equal(more.share[:-2], old.share)
     assert (more.share[-2:] < 1).all()
     assert ResponseSets(run).change(rows, "en", REMOVED, file)["gone"] == 2
-    again = Suggester.load(run).suggest(messages, "en", 5)
+    again = Suggester.from_pretrained(run).suggest(messages, "en", 5)
     assert [[s.reply for s in row] for row in again] == [[s.reply for s in row] for row in first]
     for row, other in zip(again, first, strict=True):
         assert [s.score for s in row] == pytest.approx([s.score for s in other], rel=1e-4)
@@ -158,9 +158,9 @@ def test_added_replies_stand_before_those_that_only_the_memory_has(run: Path) ->
 
 def test_a_removed_reply_is_never_suggested(run: Path) -> None:
     messages = ["Are you coming to dinner tonight?", "See you at eight?"]
-    gone = [s.reply for row in Suggester.load(run).suggest(messages, "en") for s in row]
+    gone = [s.reply for row in Suggester.from_pretrained(run).suggest(messages, "en") for s in row]
     changed(run, "reply\n" + "".join(f'"{reply.upper()}"\n' for reply in dict.fromkeys(gone)), REMOVED)
-    found = [s.reply for row in Suggester.load(run).suggest(messages, "en", 50) for s in row]
+    found = [s.reply for row in Suggester.from_pretrained(run).suggest(messages, "en", 50) for s in row]
     assert len(found) == 100
     assert not set(found) & set(gone)
 
@@ -202,7 +202,7 @@ def test_a_change_that_fails_leaves_the_run_as_it_was(run: Path, monkeypatch: py
 def test_a_language_without_memory_is_ranked_by_direct_scores(run: Path) -> None:
     told = changed(run, 'reply\n"Ja, gerne!"\n"Nein, leider nicht."\n', language="de-AT")
     assert told["ranked"] is False
-    suggester = Suggester.load(run)
+    suggester = Suggester.from_pretrained(run)
     (answers,) = suggester.suggest(["Kommst du?"], "de-AT")
     assert {answer.reply for answer in answers} == {"Ja, gerne!", "Nein, leider nicht."}
     assert answers[0].parts == {}
@@ -227,7 +227,7 @@ def test_a_set_of_one_s_own_is_answered_from_in_its_language_and_no_other(run: P
     assert replies_of(run) == {"en": approved}
     assert not list(run.glob("response_index/de/*"))
     assert not list(run.glob("ranker/de.*"))
-    suggester = Suggester.load(run)
+    suggester = Suggester.from_pretrained(run)
     others = ["Kommst du heute Abend zum Essen?", "¿Quedamos mañana?", "hola", "Danke!"]
     for answers in (suggester.suggest(others), [suggester.suggest([text], "de")[0] for text in others]):
         assert [(list(answer), answer.reason) for answer in answers] == [([], "no_replies")] * 4
@@ -278,7 +278,7 @@ def test_other_languages_are_kept_where_that_is_wished(run: Path) -> None:
 
 def test_a_new_language_alone_leaves_no_ranker(run: Path) -> None:
     changed(run, 'reply\n"Ja, gerne!"\n"Nein, leider nicht."\n', language="de-AT")
-    suggester = Suggester.load(run, verify=True)
+    suggester = Suggester.from_pretrained(run, verify=True)
     assert suggester.languages == ["de-AT"]
     assert isinstance(suggester.model, RetrievalSuggester)
     assert not suggester.model.rankers

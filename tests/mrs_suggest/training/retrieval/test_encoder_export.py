@@ -74,7 +74,7 @@ def test_an_export_is_recorded_listed_told_and_published(plain: Path, run: Path)
     assert "message encoder for ONNX Runtime (fp32, " in card
     assert "the same three suggestions for 100.00% of 5 given messages" in card
     assert set(ONNX_FILES) <= set(publication(run, record, "org/model", card).files())
-    before, after = Suggester.load(plain), Suggester.load(run)
+    before, after = Suggester.from_pretrained(plain), Suggester.from_pretrained(run)
     assert isinstance(encoder_of(after), OnnxEncoder)
     assert agreement(before.model, after.model, MESSAGES) == (5, 5)
     assert not list(run.glob(".onnx*"))

@@ -64,7 +64,7 @@ def test_a_small_copy_answers_alike(run: Path, tmp_path: Path, capsys: pytest.Ca
             assert tensor.dtype == (torch.float16 if old[name].is_floating_point() else old[name].dtype)
         assert path.stat().st_mode & 0o777 == 0o644
     ask = (["¿Quedamos mañana?"], "es")
-    one, other = (Suggester.load(folder).suggest(*ask)[0] for folder in (run, out))
+    one, other = (Suggester.from_pretrained(folder).suggest(*ask)[0] for folder in (run, out))
     assert [s.reply for s in one] == [s.reply for s in other]
 
 
