@@ -151,7 +151,7 @@ def digest(files: Sequence[Path], masked: bool) -> dict[str, Any]:
     """The number of pairs, and a digest of them, masked, in any order."""
     import pyarrow.parquet as pq
 
-    from mrs_datasets.builders.reddit.masks import mask
+    from mrs_suggest.common.text.masks import mask
 
     keys = []
     for path in files:
@@ -180,8 +180,8 @@ def texts(pairs: list[tuple[str, str]]) -> dict[str, Any]:
     import pyarrow as pa
 
     from mrs_datasets.builders.reddit.clean import ALL, MAX_PASSES, _steps, clean_pairs
-    from mrs_datasets.builders.reddit.masks import mask
     from mrs_datasets.builders.reddit.pairs import mask_pairs
+    from mrs_suggest.common.text.masks import mask
 
     _load_libraries()
     messages, replies = zip(*pairs, strict=True)

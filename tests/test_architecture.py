@@ -39,7 +39,7 @@ LAYERS: dict[str, set[str]] = {
         *_TRAINED, "mrs_suggest/services", "mrs_suggest/staple", "mrs_suggest/reproduce", "mrs_suggest/serving",
         "trainers", "model_cards",
     },
-    "mrs_suggest": {COMMON, MODELS, SUGGEST},
+    "mrs_suggest": {COMMON, MODELS, SUGGEST, "mrs_suggest/training"},
     "trainers": _TRAINED,
     "model_cards": set(),
 }  # fmt: skip

@@ -15,7 +15,6 @@ import pyarrow as pa
 
 from mrs_datasets.builders.passes import OF_WRITING, Rows, cached_answers, ranges
 from mrs_datasets.builders.pipeline.stages import Advance, Shard, ShardCounts, damaged, read_array, write_array
-from mrs_datasets.builders.reddit.masks import mask
 from mrs_datasets.prepared.prepared import PreparedData
 from mrs_datasets.prepared.report import REJECTS, PassEntry, PreparedReport
 from mrs_datasets.prepared.schema import MRS, SPLITS, responses_config
@@ -23,6 +22,7 @@ from mrs_datasets.prepared.writer import rewrite
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.common.io.storage import Location
 from mrs_suggest.common.io.text_cache import TextCache
+from mrs_suggest.common.text.masks import mask
 from mrs_suggest.common.text.text_services import Scorer
 
 THRESHOLD, ENGLISH_THRESHOLD = 0.9, 0.5  # Zhang et al. 2021, section 2.2

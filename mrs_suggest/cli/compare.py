@@ -115,7 +115,7 @@ def _folder_and_record(name: str) -> tuple[Path | None, dict[str, Any]]:
     """The folder of a run's predictions (None for a model from the hub), and its record."""
     from mrs_suggest.common.hub.baselines import read_baselines
     from mrs_suggest.common.hub.hub import download, is_repo_id, split_revision
-    from mrs_suggest.training.record import read_record
+    from mrs_suggest.models.saved.record import read_record
 
     if Path(name).is_dir():
         return Path(name), read_record(Path(name))

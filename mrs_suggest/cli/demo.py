@@ -53,10 +53,10 @@ def _publish(options: argparse.Namespace) -> None:
     from mrs_suggest.common.hub.hub import is_repo_id, require_repo_id, split_revision
     from mrs_suggest.common.hub.publication import Publication
     from mrs_suggest.models.model_folder import open_model_folder
+    from mrs_suggest.models.saved.families import publication
+    from mrs_suggest.models.saved.record import read_record
     from mrs_suggest.serving.page.page_space import space_files
-    from mrs_suggest.training.export.checked_card import checked_card
-    from mrs_suggest.training.export.families import publication
-    from mrs_suggest.training.record import read_record
+    from mrs_suggest.training.checked_card import checked_card
 
     require_repo_id(options.repo)
     change_of(options, options.repo)

@@ -21,7 +21,13 @@ RETRIEVER, STATIC, ENCODER = "retriever", "static", "encoder"  # kinds of checkp
 ROUTER = "router_config.json"  # marks the folder of a retriever: a route for messages, and one for replies
 RANKER_FOLDER = "ranker"  # in the folder of a retriever: memory, weights and settings of its ranker
 GENERATOR_FOLDER = "generator"  # in the folder of a retriever: the generator of its ranker
+INDEXES_FOLDER = "response_index"  # in the folder of a retriever: a folder for each language
+TAGS = "tags.json"  # in the folder of a response index
+DETECTOR = "languages.safetensors"  # in the folder of a model: its language detector
 GUARD_FOLDER = "guard"  # in the folder of a retriever: the detector of sensitive messages
+TINY = "tiny"
+CONVOLUTIONAL = "convolutional"
+FROM_SCRATCH = (TINY, CONVOLUTIONAL)  # names of models that are built here; all trainers have `tiny`
 ADAPTER_RECORD = "adapter.json"  # marks the folder of adapters, whose base model is elsewhere
 # Of adapters: our record, peft's settings, and a checkpoint's weights.
 ADAPTERS = (ADAPTER_RECORD, "adapter_config.json", "adapter_state.safetensors")

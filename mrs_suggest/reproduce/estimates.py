@@ -9,8 +9,8 @@ from statistics import median
 from typing import Any
 
 from mrs_suggest.common.errors import InputError
+from mrs_suggest.models.saved.record import Record
 from mrs_suggest.reproduce.cells import Cell, Setup, read_state
-from mrs_suggest.training.export.card import Record
 
 # Runs that agree in these options, and in the trainer, take the same time for a step.
 SAME = ("model_name_or_path", "per_device_train_batch_size", "gradient_accumulation_steps", "mini_batch_size")

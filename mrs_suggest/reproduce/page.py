@@ -9,14 +9,14 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from mrs_suggest.common.report.pages import Block, Bullets, Entry, Grid, Heading, Paragraph
+from mrs_suggest.models.saved.allowlist import CURVE_POINTS, CURVES, RECORD
+from mrs_suggest.models.saved.record import Record
 from mrs_suggest.reproduce.cells import all_cells, place_of, read_state, run_of
 from mrs_suggest.reproduce.claims import ClaimResult, Verdict
 from mrs_suggest.reproduce.comparisons import Comparisons
 from mrs_suggest.reproduce.preference import Preference
 from mrs_suggest.reproduce.results import NO_EXPERIMENT, Figure, Lead, Results, short
 from mrs_suggest.reproduce.table import CLOSE, TableSpec
-from mrs_suggest.training.export.allowlist import CURVE_POINTS, CURVES, RECORD
-from mrs_suggest.training.export.card import Record
 from mrs_suggest.training.record import without_place
 
 LEADING = {"weighted": "ROUGE", "mrr": "MRR"}  # the metrics of leads

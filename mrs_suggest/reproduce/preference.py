@@ -13,10 +13,10 @@ from mrs_suggest.common.io.files import file_sha256
 from mrs_suggest.common.text.predictions import predictions_name
 from mrs_suggest.evaluation.annotation import OUTCOMES, summarize
 from mrs_suggest.evaluation.annotation_files import read_annotation_files, read_key
+from mrs_suggest.models.saved.record import Record
 from mrs_suggest.reproduce.cells import run_of
 from mrs_suggest.reproduce.results import Results
 from mrs_suggest.reproduce.table import TableSpec
-from mrs_suggest.training.export.card import Record
 
 TIE = "tie"
 Share = tuple[float, float, float]  # with its 95 % interval

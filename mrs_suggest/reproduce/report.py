@@ -11,6 +11,7 @@ from pathlib import Path
 from mrs_suggest.common.io.files import atomic_write
 from mrs_suggest.common.report.pages import Block, Grid, Picture, as_html, as_markdown
 from mrs_suggest.common.text.text import finite_json
+from mrs_suggest.models.saved.record import Record
 from mrs_suggest.reproduce.cells import Setup
 from mrs_suggest.reproduce.claims import ClaimResult, check_claims
 from mrs_suggest.reproduce.comparisons import Comparisons, compare
@@ -29,7 +30,6 @@ from mrs_suggest.reproduce.pictures import draw_bars, draw_curves_of_rows, draw_
 from mrs_suggest.reproduce.preference import Preference, preference
 from mrs_suggest.reproduce.results import Figure, Lead, Results
 from mrs_suggest.reproduce.table import TableSpec
-from mrs_suggest.training.export.card import Record
 
 
 @dataclass(frozen=True)

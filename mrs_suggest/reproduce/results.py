@@ -16,13 +16,12 @@ from mrs_suggest.evaluation.language_data import EVALUATION_SEED
 from mrs_suggest.evaluation.pairing import scored_run
 from mrs_suggest.evaluation.paper_results import paper_figure
 from mrs_suggest.evaluation.tables import short_number
+from mrs_suggest.models.saved.record import Record, read_record
 from mrs_suggest.models.starting_points import MULTIPLE_CHOICE
 from mrs_suggest.reproduce.cells import Setup, States, all_cells, run_of
 from mrs_suggest.reproduce.table import FULL, Place, TableSpec
 from mrs_suggest.suggest.answering import MODEL
 from mrs_suggest.suggest.baselines import BASELINES
-from mrs_suggest.training.export.card import Record
-from mrs_suggest.training.record import read_record
 
 Scores = NDArray[np.float64]
 WEIGHTED, ACCURACY = "weighted", "accuracy"  # the figures that are means over examples

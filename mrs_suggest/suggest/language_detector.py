@@ -22,8 +22,8 @@ from safetensors.numpy import load_file, save_file
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.common.io.manifest import again
 from mrs_suggest.common.text.language_id import UNDETERMINED
+from mrs_suggest.models.starting_points import DETECTOR
 
-DETECTOR = "languages.safetensors"  # its file in a model's folder
 # The probability from which a detected language is used: the lowest multiple of .05 with which 97 % of the detected
 # languages are right, for two-word pieces of messages of the embedded sample's validation split (whole messages are all
 # right). docs/training.md has the figures.

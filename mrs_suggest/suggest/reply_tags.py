@@ -15,9 +15,8 @@ from numpy.typing import NDArray
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.common.io.files import atomic_write
 from mrs_suggest.common.io.manifest import again
+from mrs_suggest.models.starting_points import TAGS
 from mrs_suggest.suggest.index.response_index import ByLanguage, ResponseIndex
-
-TAGS = "tags.json"  # in the folder of a response index
 
 
 @dataclass(frozen=True)

@@ -2,26 +2,33 @@
 
 from __future__ import annotations
 
+import json
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, overload
 
 import numpy as np
 
 from mrs_suggest.common.errors import ArgumentError, InputError
 from mrs_suggest.common.hub.baselines import resolve_model
+from mrs_suggest.common.hub.publishing import Change, publish
+from mrs_suggest.common.io.files import atomic_folder
 from mrs_suggest.common.io.manifest import again
 from mrs_suggest.common.suggest_arguments import require_count, require_messages
 from mrs_suggest.common.text.predictions import SUGGESTIONS
 from mrs_suggest.models.model_folder import open_model_folder
-from mrs_suggest.models.starting_points import ADAPTER_RECORD, GENERATOR
+from mrs_suggest.models.saved.allowlist import CARD, RECORD
+from mrs_suggest.models.saved.families import family_of
+from mrs_suggest.models.saved.record import read_record
+from mrs_suggest.models.starting_points import ADAPTER_RECORD, DETECTOR, GENERATOR
 from mrs_suggest.suggest.answering import Answer, ServedModel, Suggestion, Tags
 from mrs_suggest.suggest.guard import BLANK, NO_REPLIES, UNCLEAR, UNLIKELY
 from mrs_suggest.suggest.guard.guard import Guard
 from mrs_suggest.suggest.guard.lists import GuardData
-from mrs_suggest.suggest.language_detector import DETECTOR, SURE, LanguageDetector
+from mrs_suggest.suggest.language_detector import SURE, LanguageDetector
 from mrs_suggest.suggest.ranking.trigger import choose_threshold
 from mrs_suggest.suggest.short_messages import fitting_languages, has_table, kind_of, preferred_language
 
@@ -55,7 +62,7 @@ class Suggester:
     def __init__(
         self, model: ServedModel, folder: Path | None = None, guard: bool | Path = True, precision: float | None = None
     ) -> None:
-        self.model, self.folder, self._precision = model, folder, precision
+        self.model, self.folder, self._guarded_by, self._precision = model, folder, guard, precision
         try:
             self._least = choose_threshold(model.trigger, precision) if precision is not None else 0.0
         except ValueError as error:
@@ -252,6 +259,80 @@ class Suggester:
                 row.language, row.among = answers[number].language, answers[number].among
                 answers[number] = row
         return answers
+
+    def set_replies(
+        self,
+        replies: Iterable[str | Mapping[str, Any]] | Path,
+        language: str | None = None,
+        keep_other_languages: bool = False,
+    ) -> Suggester:
+        """Suggest these replies and no others from now on, without training, as `mrs models index` does.
+
+        Args:
+            replies: texts; or rows with `reply`, and perhaps `weight` and `tags`, such as a `datasets.Dataset`; or the
+                path of a file that `mrs models index --responses` takes.
+            language: of the replies; None: the model's only one.
+            keep_other_languages: keep the model's own replies in other languages, too.
+
+        Returns:
+            This suggester.
+
+        Raises:
+            InputError: the model is not a retriever's, or a reply is empty, given twice, in another language or toxic.
+        """
+        from mrs_suggest.suggest.own_replies.file import read_response_file
+        from mrs_suggest.suggest.own_replies.sets import BUILT, ResponseSets  # which take a suggester's parts
+
+        sets = ResponseSets(self._saved())
+        code = sets.language(language)
+        place = TemporaryDirectory(prefix="mrs-replies-")
+        file = replies if isinstance(replies, Path) else Path(place.name) / "replies.jsonl"
+        if not isinstance(replies, Path):
+            rows = [dict(row) if isinstance(row, Mapping) else {"reply": row} for row in replies]
+            file.write_text("".join(f"{json.dumps(row)}\n" for row in rows), encoding="utf-8")
+        read = read_response_file(file)
+        for finding in sets.check(read, code):
+            raise InputError(f"replies: row {finding.row}, {finding.reply!r}: {finding.kind} ({finding.told}).")
+        sets.change(read, code, BUILT, file, Path(place.name) / "model", keep_others=keep_other_languages)
+        changed = Suggester.from_pretrained(
+            Path(place.name) / "model", guard=self._guarded_by, precision=self._precision
+        )
+        self.__dict__ = {**vars(changed), "_place": place}  # the folder is removed with this object
+        return self
+
+    def save_pretrained(self, folder: str | Path, overwrite: bool = False) -> None:
+        """Write the model with its card and `run.json` into a folder that `from_pretrained` reads.
+
+        Raises:
+            InputError: the folder is not empty, or the model was not trained here.
+        """
+        source = self._saved()
+        family = family_of(read_record(source))
+        card = (source / CARD).read_bytes()
+        with atomic_folder(Path(folder), overwrite, RECORD) as partial:
+            for name, content in family.publication(source, source.name, "").files().items():
+                (partial / name).parent.mkdir(parents=True, exist_ok=True)
+                found = card if name == CARD else content
+                (partial / name).write_bytes(found if isinstance(found, bytes) else found.read_bytes())
+
+    def push_to_hub(
+        self, repo_id: str, private: bool | None = None, commit_message: str | None = None, token: str | None = None
+    ) -> str:
+        """Publish the model with its card in one commit, as `mrs models publish` does; return the commit.
+
+        Raises:
+            InputError: no permission, no hub, the repository holds something else, or the model was not trained here.
+        """
+        source = self._saved()
+        record = read_record(source)
+        family = family_of(record)
+        what = family.publication(source, repo_id, family.render(record, repo_id))
+        return publish(what, Change(commit_message or f"A model ({family.name})", private), token).commit
+
+    def _saved(self) -> Path:
+        if self.folder is None:
+            raise InputError("this suggester has no folder; load it with Suggester.from_pretrained.")
+        return self.folder
 
     def evaluate(self, dataset: Any, language: str | None = None) -> dict[str, dict[str, Any]]:
         """Figures of three suggestions for each message of a data set, without the guard, as published ones.

@@ -17,7 +17,7 @@ import torch
 from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 
 from mrs_suggest.common.report.console import make_console
-from mrs_suggest.training.export.card import Record
+from mrs_suggest.models.saved.record import Record
 
 if TYPE_CHECKING:
     from torch import Tensor, nn

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 from mrs_suggest.common.errors import InputError, MissingExtraError, first_line
 from mrs_suggest.common.hub.baselines import require_no_revision
 from mrs_suggest.common.hub.hub import split_revision
+from mrs_suggest.models.starting_points import FROM_SCRATCH, TINY
 
 if TYPE_CHECKING:
     from transformers import TrainingArguments
@@ -22,9 +23,6 @@ if TYPE_CHECKING:
 else:
     Names = list[str]
 
-TINY = "tiny"
-CONVOLUTIONAL = "convolutional"
-FROM_SCRATCH = (TINY, CONVOLUTIONAL)  # names of models that are built here; all trainers have `tiny`
 # Options of the library's trainer that have no effect here, and why.
 WITHOUT_EFFECT = {
     "auto_find_batch_size": "the size of a batch is fixed by --per_device_train_batch_size",

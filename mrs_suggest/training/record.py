@@ -13,13 +13,10 @@ from mrs_suggest.common.arguments import as_plain
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.common.hub.provenance import commit, hardware, versions
 from mrs_suggest.common.io.files import atomic_write
-from mrs_suggest.common.io.manifest import KEY as FILES
 from mrs_suggest.common.io.remote_errors import masked
 from mrs_suggest.common.report.drawing import drawing
 from mrs_suggest.models.checkpoint_loading import stated_license
-from mrs_suggest.models.starting_points import checkpoint_file
-from mrs_suggest.training.export.allowlist import (
-    ADAPTER_FOLDER,
+from mrs_suggest.models.saved.allowlist import (
     BEST,
     CARD,
     CURVE_POINTS,
@@ -30,8 +27,9 @@ from mrs_suggest.training.export.allowlist import (
     TRACKERS,
     TRAINING_ARGUMENTS,
 )
-from mrs_suggest.training.export.card import Record
-from mrs_suggest.training.options import FROM_SCRATCH, TINY, RunArguments
+from mrs_suggest.models.saved.record import Record, as_json
+from mrs_suggest.models.starting_points import FROM_SCRATCH, TINY, checkpoint_file
+from mrs_suggest.training.options import RunArguments
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -208,47 +206,6 @@ def without_place(value: Any) -> Any:
     value = masked(value) if "://" in value else value
     named, equals, path = ("", "", value) if Path(value).is_absolute() else value.partition("=")
     return f"{named}{equals}.../{Path(path).name}" if Path(path).is_absolute() else value
-
-
-def as_json(record: Record) -> str:
-    """The text of a JSON file of the run."""
-    return json.dumps(record, indent=2, ensure_ascii=False) + "\n"
-
-
-def read_record(folder: Path) -> Record:
-    """The `run.json` of a finished run.
-
-    Raises:
-        InputError: it is missing, or not a JSON object with a trainer's name and figures.
-    """
-    path = folder / RECORD
-    try:
-        if path.exists() and not path.is_file():  # such as a pipe, for which reading would wait
-            raise ValueError("no file")
-        record = json.loads(path.read_text(encoding="utf-8"))
-        record["trainer"], record["metrics"]
-    except OSError:
-        raise InputError(
-            f"{folder}: no {RECORD}, so not a finished run; pass the folder that a training run wrote."
-        ) from None
-    except (ValueError, KeyError, TypeError, RecursionError):
-        raise InputError(f"{path}: damaged or not written by a trainer; train the model again.") from None
-    return dict(record)
-
-
-def of_adapter(record: Record, others: Sequence[str]) -> Record:
-    """A run's record for the repository of its adapters, where they are at the top level.
-
-    Args:
-        others: the run's other files that are published there.
-    """
-    files = record.get(FILES)
-    if files is None:  # of an older run
-        return record
-    above = f"{ADAPTER_FOLDER}/"
-    kept = {name.removeprefix(above): entry for name, entry in files.items() if name.startswith(above)}
-    own = {key: value for key, value in record.items() if key != "exports"}  # they stay with the merged model
-    return {**own, FILES: kept | {name: files[name] for name in others if name in files}}
 
 
 # --- the model that training started from

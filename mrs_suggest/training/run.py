@@ -37,10 +37,10 @@ from mrs_suggest.models.adapters import (
     read_lora_state,
     save_adapter,
 )
+from mrs_suggest.models.saved.allowlist import ADAPTER_FOLDER, CURVE_POINTS, CURVES, RECORD
+from mrs_suggest.models.saved.families import Family, write_record
+from mrs_suggest.models.saved.record import Record
 from mrs_suggest.training.estimate import estimate
-from mrs_suggest.training.export.allowlist import ADAPTER_FOLDER, CURVE_POINTS, CURVES, RECORD
-from mrs_suggest.training.export.card import Record
-from mrs_suggest.training.export.families import Family, write_record
 from mrs_suggest.training.options import (
     LORA_OPTIONS,
     LoraArguments,

@@ -39,8 +39,8 @@ from transformers import TrainerCallback, TrainerControl, TrainerState, Training
 from mrs_suggest.common.arguments import words_of
 from mrs_suggest.common.errors import InputError, MissingExtraError, first_problem
 from mrs_suggest.common.io.files import atomic_write
-from mrs_suggest.training.export.card import Record
-from mrs_suggest.training.record import as_json, read_record, whole_checkpoints
+from mrs_suggest.models.saved.record import Record, as_json, read_record
+from mrs_suggest.training.record import whole_checkpoints
 
 if TYPE_CHECKING:
     import optuna

@@ -21,8 +21,8 @@ from urllib.parse import urlsplit
 from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 from transformers.integrations import MLflowCallback, TensorBoardCallback, TrackioCallback, WandbCallback
 
-from mrs_suggest.training.export.allowlist import TRACKERS as FOLDER
-from mrs_suggest.training.export.card import Record
+from mrs_suggest.models.saved.allowlist import TRACKERS as FOLDER
+from mrs_suggest.models.saved.record import Record
 
 if TYPE_CHECKING:
     from transformers import Trainer

@@ -109,7 +109,7 @@ def test_the_n_best_are_likely_as_learners_write_them(folder: Callable[[str], Pa
 
 
 def test_record_and_card_say_what_was_trained(folder: Callable[[str], Path]) -> None:
-    from mrs_suggest.training.export.families import model_card
+    from mrs_suggest.models.saved.families import model_card
 
     whole, first, tuned, english = (record(folder(name)) for name in ("whole", "first", "tuned", "english"))
     assert (whole["trainer"], whole["plan"]["draw"], whole["plan"]["train"]) == (

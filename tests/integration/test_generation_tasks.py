@@ -106,7 +106,7 @@ def test_official_files_score_as_the_run_says(folder: Callable[[str], Path], wor
 
 
 def test_record_and_card_say_what_was_trained(folder: Callable[[str], Path]) -> None:
-    from mrs_suggest.training.export.families import model_card
+    from mrs_suggest.models.saved.families import model_card
 
     whole, every, german = (record(folder(name)) for name in ("whole", "all", "german"))
     assert (whole["trainer"], whole["plan"]["task"], whole["plan"]["mode"]) == ("text_generation", "QG", "pivot")

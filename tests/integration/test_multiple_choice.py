@@ -15,7 +15,7 @@ from safetensors.torch import load_file
 
 from mrs_datasets.prepared.prepare import prepare
 from mrs_suggest.models.understanding.choice_start import load_choice_model
-from mrs_suggest.training.export.checked_card import checked_card
+from mrs_suggest.training.checked_card import checked_card
 from tests.forked_runs import forked_runs
 from tests.run_files import log, record
 

@@ -20,7 +20,7 @@ from datasets import Dataset
 from transformers import AutoModelForSequenceClassification, AutoTokenizer, Trainer, TrainingArguments
 from mrs_suggest.common.arguments import make_dataclass_parser, parse_with_config
 from mrs_suggest.common.errors import run_with_sentence
-from mrs_suggest.training.export.families import Family
+from mrs_suggest.models.saved.families import Family
 from mrs_suggest.training.options import RunArguments, sound
 from mrs_suggest.training.run import Run
 from mrs_suggest.training.sampling import PairSampler

@@ -15,10 +15,10 @@ from mrs_suggest.common.text.predictions import read_predictions
 from mrs_suggest.models.generation.decoding.settings import Decoding
 from mrs_suggest.models.generation.generator import Generator
 from mrs_suggest.models.generation.tiny_generator import build_tiny_generator
+from mrs_suggest.models.saved.families import publication
+from mrs_suggest.models.saved.record import read_record
 from mrs_suggest.suggest.retrieval_suggester import RetrievalSuggester
 from mrs_suggest.suggest.suggester import Suggester
-from mrs_suggest.training.export.families import publication
-from mrs_suggest.training.record import read_record
 from tests.integration.conftest import Train
 
 pytestmark = pytest.mark.integration

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from mrs_suggest.training.export.families import publication
-from mrs_suggest.training.record import read_record
+from mrs_suggest.models.saved.families import publication
+from mrs_suggest.models.saved.record import read_record
 from mrs_suggest.training.trackers import TRACKERS, final_figures
 from tests.integration.conftest import Train
 

@@ -20,18 +20,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from mrs_datasets.builders.reddit.masks import (
-    LETTERS,
-    MASK_PATTERN,
-    MASKS,
-    URL,
-    USER,
-    Step,
-    change_in_turn,
-    with_rows,
-)
+from mrs_datasets.builders.reddit.columns import change_in_turn, with_rows
 from mrs_datasets.builders.reddit.plan import KEPT, Outcomes
 from mrs_suggest.common.errors import MissingExtraError
+from mrs_suggest.common.text.masks import LETTERS, MASK_PATTERN, MASKS, URL, USER, Step
 
 MAX_PASSES = 12  # over a text, until nothing changes; real texts need two or three
 BATCH_ROWS = 1 << 16  # of texts that are cleaned together

@@ -36,7 +36,7 @@ from mrs_datasets.builders.pipeline.stages import (
     write_array,
 )
 from mrs_datasets.builders.pipeline.work_folder import writing
-from mrs_datasets.builders.reddit.masks import BATCH_TEXTS
+from mrs_datasets.builders.reddit.columns import BATCH_TEXTS
 from mrs_datasets.builders.reddit.partition import mix, stable_hashes
 from mrs_datasets.builders.reddit.plan import KEPT, Build, Outcomes, languages_with
 from mrs_suggest.common.io.storage import Location, local_file

@@ -16,13 +16,13 @@ import pyarrow.compute as pc
 
 from mrs_datasets.builders.pipeline.stages import Advance, Engine, Shard, ShardCounts, name_and_bytes, run_stage, summed
 from mrs_datasets.builders.pipeline.work_folder import RESUME
-from mrs_datasets.builders.reddit.masks import mask
 from mrs_datasets.builders.reddit.partition import partition
 from mrs_datasets.builders.reddit.plan import FROM_PAIRS, Build, Settings
 from mrs_datasets.builders.reddit.read import ReadCounts, dump_sha256, read_comments
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.common.io.storage import Location, size, stamp
 from mrs_suggest.common.io.streams import AlteredError
+from mrs_suggest.common.text.masks import mask
 
 STAGE = "months"
 

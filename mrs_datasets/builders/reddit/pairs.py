@@ -28,15 +28,8 @@ from mrs_datasets.builders.pipeline.stages import (
     write_batches,
 )
 from mrs_datasets.builders.reddit.clean import clean_pairs
+from mrs_datasets.builders.reddit.columns import BATCH_TEXTS, change_in_turn, found_rows, with_rows
 from mrs_datasets.builders.reddit.duplicates import keyed_pairs, signature_file
-from mrs_datasets.builders.reddit.masks import (
-    BATCH_TEXTS,
-    MASK_PATTERN,
-    MASKS,
-    change_in_turn,
-    found_rows,
-    with_rows,
-)
 from mrs_datasets.builders.reddit.partition import read_bucket, stable_hashes
 from mrs_datasets.builders.reddit.plan import KEPT, LOW_SCORE, UNKNOWN_LANGUAGE, Build, Outcomes, Settings
 from mrs_datasets.builders.reddit.read import COMMENT_PREFIX, POST_PREFIX
@@ -44,6 +37,7 @@ from mrs_suggest.common.errors import MissingExtraError
 from mrs_suggest.common.io.storage import Location
 from mrs_suggest.common.text.language_id import UNDETERMINED, LanguageIdentifier
 from mrs_suggest.common.text.languages import LANGUAGES
+from mrs_suggest.common.text.masks import MASK_PATTERN, MASKS
 
 STAGE = "pairs"
 NOT_IN_MRS = "not a language of MRS"

@@ -147,7 +147,8 @@ def _identifier(model: str | None) -> IdentifierFile | None:
         return None
     path = None if model is None else Path(model)
     if path is not None and (path.is_dir() or path.suffix == ".safetensors"):
-        from mrs_suggest.suggest.language_detector import DETECTOR, LanguageDetector
+        from mrs_suggest.models.starting_points import DETECTOR
+        from mrs_suggest.suggest.language_detector import LanguageDetector
 
         path = path / DETECTOR if path.is_dir() else path
         if not path.is_file():

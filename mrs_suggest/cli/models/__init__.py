@@ -95,7 +95,7 @@ def _card(options: argparse.Namespace) -> None:
     from mrs_suggest.common.hub.baselines import require_no_revision
     from mrs_suggest.common.hub.hub import download, is_repo_id, split_revision
     from mrs_suggest.common.io.files import atomic_write
-    from mrs_suggest.training.export.checked_card import checked_card
+    from mrs_suggest.training.checked_card import checked_card
 
     folder = Path(options.run_folder)
     name = options.run_folder
@@ -160,9 +160,9 @@ def _publish(options: argparse.Namespace) -> None:
     from mrs_suggest.common.hub import hub
     from mrs_suggest.common.io.manifest import has_hashes
     from mrs_suggest.models.model_folder import open_model_folder
-    from mrs_suggest.training.export.checked_card import checked_card
-    from mrs_suggest.training.export.families import adapter_publication, publication
-    from mrs_suggest.training.record import read_record
+    from mrs_suggest.models.saved.families import adapter_publication, publication
+    from mrs_suggest.models.saved.record import read_record
+    from mrs_suggest.training.checked_card import checked_card
 
     hub.require_repo_id(options.repo)
     change_of(options, options.repo)

@@ -15,8 +15,8 @@ from mrs_suggest.common.report.console import make_console, make_table
 from mrs_suggest.common.text.text import visible, visible_json
 
 if TYPE_CHECKING:
-    from mrs_suggest.training.reply.response_checks import ResponseFinding
-    from mrs_suggest.training.reply.response_sets import ResponseSets
+    from mrs_suggest.suggest.own_replies.checks import ResponseFinding
+    from mrs_suggest.suggest.own_replies.sets import ResponseSets
 
 STOP, SKIP, KEEP = "stop", "skip", "keep"
 
@@ -86,8 +86,8 @@ def _index(options: argparse.Namespace) -> int:
             f"{options.run_folder}: not a folder, and only the folder of a run can be changed; pass --out."
         )
     from mrs_suggest.common.hub.baselines import resolve_model
-    from mrs_suggest.training.reply.response_file import read_response_file
-    from mrs_suggest.training.reply.response_sets import ADDED, BUILT, REMOVED, ResponseSets
+    from mrs_suggest.suggest.own_replies.file import read_response_file
+    from mrs_suggest.suggest.own_replies.sets import ADDED, BUILT, REMOVED, ResponseSets
 
     rows = None if options.responses is None else read_response_file(options.responses)
     sets = ResponseSets(resolve_model(options.run_folder))

@@ -19,6 +19,7 @@ from mrs_suggest.common.io.files import atomic_write
 from mrs_suggest.common.io.manifest import again
 from mrs_suggest.common.text.text import normalise_reply
 from mrs_suggest.models.array_files import load_arrays, save_arrays
+from mrs_suggest.models.starting_points import INDEXES_FOLDER
 from mrs_suggest.suggest.answering import Suggestion
 from mrs_suggest.suggest.index.vector_table import VectorTable
 
@@ -260,7 +261,7 @@ class ResponseIndexes(ByLanguage[ResponseIndex]):
         width: of the message vectors, once it is known.
     """
 
-    FOLDER = "response_index"
+    FOLDER = INDEXES_FOLDER
 
     def __init__(self, model_folder: Path) -> None:
         self._folder = model_folder / self.FOLDER

@@ -6,7 +6,8 @@ from string import Template
 
 from mrs_suggest.common.report.cards import markdown_table, read_template
 from mrs_suggest.common.report.console import print_table
-from mrs_suggest.training.export.card import SHOWN, Record, base_model, data_of, run_card
+from mrs_suggest.models.saved.card import SHOWN, base_model, data_of, run_card
+from mrs_suggest.models.saved.record import Record
 
 TEMPLATE = "multiple_choice.md"
 XCOPA = "xcopa"  # the reader of its files
@@ -33,7 +34,7 @@ QUESTIONS = {
 
 
 def choice_card(record: Record, repo_id: str | None = None, adapter: bool = False) -> str:
-    """README.md of a multiple-choice model; see `mrs_suggest.training.export.card.model_card`."""
+    """README.md of a multiple-choice model; see `mrs_suggest.models.saved.card.model_card`."""
     data, plan = record["data"], record["plan"]
     where = repo_id or "PATH"
     usage = Template(read_template(f"use_multiple_choice{'_adapter' if adapter else ''}.md")).substitute(where=where)

@@ -14,11 +14,11 @@ from mrs_datasets.prepared.prepared import PreparedData, open_prepared
 from mrs_datasets.tasks.xcopa_views import TRANSLATION as TRANSLATION_PREFIX
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.evaluation.language_data import EVALUATION_SEED, sample_rows
+from mrs_suggest.models.saved.record import Record
 from mrs_suggest.models.understanding.choice_inputs import Question
 from mrs_suggest.training.choice.options import FULL, QUESTIONS, TRANSLATION, ChoiceArguments, validates_on
 from mrs_suggest.training.choice.prompts import prompts_for
 from mrs_suggest.training.choice.setups import SOURCE, Setup, setup_of
-from mrs_suggest.training.export.card import Record
 
 PREMISES = ("premise", "context")  # XCOPA's column, and SIQA's
 CHOICES = (("choice1", "choice2", "choice3"), ("answerA", "answerB", "answerC"))

@@ -10,9 +10,9 @@ import numpy as np
 
 from mrs_metrics.accuracy import wilson_interval
 from mrs_suggest.common.io.files import atomic_write
+from mrs_suggest.models.saved.record import Record
 from mrs_suggest.training.choice.card import MACRO
 from mrs_suggest.training.choice.data import Part
-from mrs_suggest.training.export.card import Record
 
 Scores = dict[str, list[list[float]]]  # config -> of each question, those of its choices
 

@@ -13,6 +13,8 @@ from torch import nn
 
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.models.retrieval.tiny import build_tiny
+from mrs_suggest.models.saved.record import Record
+from mrs_suggest.models.starting_points import TINY
 from mrs_suggest.models.understanding.choice_inputs import choice_scores
 from mrs_suggest.models.understanding.choice_start import ChoiceParts, build_choice_model, load_choice_model
 from mrs_suggest.models.understanding.multiple_choice import ChoiceModel
@@ -30,8 +32,6 @@ from mrs_suggest.training.choice.options import (
 )
 from mrs_suggest.training.choice.setups import TARGET, require_stage, setup_of
 from mrs_suggest.training.choice.training import BestOfEachLanguage, ChoiceTrainer, EncodedQuestions, choice_loss
-from mrs_suggest.training.export.card import Record
-from mrs_suggest.training.options import TINY
 from mrs_suggest.training.run import Run
 from mrs_suggest.training.sampling import PairSampler
 

@@ -15,11 +15,11 @@ from transformers.trainer_callback import ExportableState
 
 from mrs_suggest.common.errors import diverged
 from mrs_suggest.models.adapters import has_lora, merge_lora
+from mrs_suggest.models.saved.allowlist import BEST
 from mrs_suggest.models.understanding.choice_inputs import Encoded, choice_scores
 from mrs_suggest.models.understanding.choice_start import ChoiceParts
 from mrs_suggest.training.choice.data import Part
 from mrs_suggest.training.choice.figures import cross_entropy, right_answers
-from mrs_suggest.training.export.allowlist import BEST
 from mrs_suggest.training.trainer import OurTrainer, Resumable
 
 

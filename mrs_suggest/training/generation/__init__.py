@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from mrs_suggest.models.exports import CTRANSLATE2_FILES
-from mrs_suggest.suggest.language_detector import DETECTOR
-from mrs_suggest.training.export.allowlist import ADAPTER_OF_RUN, GENERATOR_FILES
-from mrs_suggest.training.export.families import Family, register
+from mrs_suggest.models.saved.allowlist import ADAPTER_OF_RUN, GENERATOR_FILES
+from mrs_suggest.models.saved.families import Family, register
+from mrs_suggest.models.starting_points import DETECTOR
 
 FAMILY = register(
     Family(

@@ -7,7 +7,8 @@ from typing import ClassVar, TypeVar
 
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.models.generation.encoder_decoder import COPIED, DECODER_LAYERS, DECODERS, is_encoder
-from mrs_suggest.training.options import FROM_SCRATCH, LoraArguments, option, require_least, require_one_of, trains_lora
+from mrs_suggest.models.starting_points import FROM_SCRATCH
+from mrs_suggest.training.options import LoraArguments, option, require_least, require_one_of, trains_lora
 
 
 @dataclass

@@ -17,11 +17,10 @@ from mrs_suggest.models.exports import CTRANSLATE2, require_packages
 from mrs_suggest.models.generation.ctranslate2_generator import ExportedGenerator
 from mrs_suggest.models.generation.ctranslate2_writer import write_ctranslate2
 from mrs_suggest.models.generation.generator import Generator, ReplyWriter
+from mrs_suggest.models.saved.record import Record, read_record
 from mrs_suggest.models.starting_points import GENERATOR
 from mrs_suggest.suggest.generation_suggester import Writer
-from mrs_suggest.training.export.card import Record
 from mrs_suggest.training.generation import FAMILY as GENERATION
-from mrs_suggest.training.record import read_record
 from mrs_suggest.training.reply.exporting import (
     Pairs,
     keep_export,

@@ -14,9 +14,10 @@ from mrs_suggest.models.generation.decoder_freezing import freeze_decoder_layers
 from mrs_suggest.models.generation.encoder_decoder import build_from_encoder
 from mrs_suggest.models.generation.generator import Direction, Generator, PairCollator
 from mrs_suggest.models.generation.tiny_generator import build_convolutional, build_tiny_generator
+from mrs_suggest.models.starting_points import CONVOLUTIONAL, TINY
 from mrs_suggest.training.generation.options import GenerationArguments, decoding_of
 from mrs_suggest.training.generation.training import PairTrainer, SmoothedLoss
-from mrs_suggest.training.options import CONVOLUTIONAL, TINY, trains_lora
+from mrs_suggest.training.options import trains_lora
 from mrs_suggest.training.sampling import StepSampler
 
 if TYPE_CHECKING:

@@ -11,10 +11,10 @@ from mrs_suggest.common.errors import InputError
 from mrs_suggest.common.text.languages import find_language
 from mrs_suggest.models.generation.decoding.settings import Decoding
 from mrs_suggest.models.retrieval.pruned_vocabulary import LEAST_PIECES
+from mrs_suggest.models.starting_points import FROM_SCRATCH
 from mrs_suggest.training.generation.decoder_options import DecoderArguments, with_decoder
 from mrs_suggest.training.generation.training import BEST_METRIC
 from mrs_suggest.training.options import (
-    FROM_SCRATCH,
     RunArguments,
     TrainerDefaults,
     added_options,

@@ -11,9 +11,9 @@ from mrs_suggest.common.text.predictions import SUGGESTIONS
 from mrs_suggest.evaluation.comparison import MakeSystem
 from mrs_suggest.evaluation.tables import print_results
 from mrs_suggest.models.generation.generator import Generator
+from mrs_suggest.models.saved.record import Record
 from mrs_suggest.suggest.answering import MODEL
 from mrs_suggest.suggest.generation_suggester import Writer
-from mrs_suggest.training.export.card import Record
 from mrs_suggest.training.generation import FAMILY as GENERATION
 from mrs_suggest.training.generation.denoising_steps import read_denoising_text
 from mrs_suggest.training.generation.model import advice, build_generator, make_pair_trainer

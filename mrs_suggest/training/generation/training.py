@@ -26,9 +26,9 @@ from mrs_suggest.evaluation.comparison import POOLED, ValidationLog
 from mrs_suggest.evaluation.language_data import EVALUATION_SEED, LanguageData
 from mrs_suggest.models.generation.generator import Generator, TextCoder
 from mrs_suggest.models.generation.padding import IGNORED
+from mrs_suggest.models.saved.record import Record
 from mrs_suggest.suggest.answering import MODEL, Suggestion
 from mrs_suggest.suggest.generation_suggester import Writer
-from mrs_suggest.training.export.card import Record
 from mrs_suggest.training.generation.denoising_steps import DenoisingSteps
 from mrs_suggest.training.generation.watching import SHARE, WatchesLanguages
 from mrs_suggest.training.reply.data import LONG_WORK, RunData

@@ -17,7 +17,7 @@ from mrs_suggest.common.text.predictions import SUGGESTIONS
 from mrs_suggest.evaluation.language_data import EVALUATION_SEED, sample_rows
 from mrs_suggest.evaluation.results import wrong_and_decided
 from mrs_suggest.models.generation.generator import Generator
-from mrs_suggest.training.export.card import Record
+from mrs_suggest.models.saved.record import Record
 
 if TYPE_CHECKING:
     from transformers import TrainerState

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from mrs_suggest.training.export.allowlist import ADAPTER_OF_RUN, TRANSFORMERS
-from mrs_suggest.training.export.families import Family, register
+from mrs_suggest.models.saved.allowlist import ADAPTER_OF_RUN, TRANSFORMERS
+from mrs_suggest.models.saved.families import Family, register
 
 FAMILY = register(
     Family("pretraining", (*TRANSFORMERS, *ADAPTER_OF_RUN), "mrs_suggest.training.pretraining.card:pretraining_card")

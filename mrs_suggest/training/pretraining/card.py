@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from mrs_datasets.texts.text_sources import languages_of
 from mrs_suggest.common.report.cards import markdown_table
-from mrs_suggest.training.export.card import SHOWN as SHARED
-from mrs_suggest.training.export.card import Record, base_model, run_card
+from mrs_suggest.models.saved.card import SHOWN as SHARED
+from mrs_suggest.models.saved.card import base_model, run_card
+from mrs_suggest.models.saved.record import Record
 
 TEMPLATE, SEQ2SEQ_TEMPLATE = "pretraining.md", "pretraining_seq2seq.md"
 SHOWN = (

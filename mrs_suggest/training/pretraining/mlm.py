@@ -22,7 +22,8 @@ from mrs_suggest.models.generation.padding import IGNORED
 from mrs_suggest.models.pretraining.masked_lm import HeadAt, freeze_encoder, load_masked_lm, masked_loss, token_losses
 from mrs_suggest.models.pretraining.masking import SHARE, MaskingCollator, Vocabulary, vocabulary_of
 from mrs_suggest.models.retrieval.tiny import build_tiny
-from mrs_suggest.training.options import TINY, trains_lora
+from mrs_suggest.models.starting_points import TINY
+from mrs_suggest.training.options import trains_lora
 from mrs_suggest.training.pretraining.objective import Objective, Pretrained
 from mrs_suggest.training.pretraining.options import PretrainingArguments
 from mrs_suggest.training.pretraining.rows import Encoded, encode, encode_pairs

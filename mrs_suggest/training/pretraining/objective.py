@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from torch import Tensor
 
-from mrs_suggest.training.export.card import Record
+from mrs_suggest.models.saved.record import Record
 from mrs_suggest.training.pretraining.options import PretrainingArguments
 from mrs_suggest.training.pretraining.rows import Encoded
 from mrs_suggest.training.pretraining.texts import TextData

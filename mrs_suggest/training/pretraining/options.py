@@ -16,16 +16,9 @@ from mrs_suggest.models.pretraining.future_ngrams import STREAMS
 from mrs_suggest.models.pretraining.masking import SHARE
 from mrs_suggest.models.pretraining.noising import SPAN_LENGTH, SPAN_SHARE, parse_noises
 from mrs_suggest.models.retrieval.tiny import VOCABULARY
+from mrs_suggest.models.starting_points import TINY
 from mrs_suggest.training.generation.decoder_options import DecoderArguments, with_decoder
-from mrs_suggest.training.options import (
-    TINY,
-    TrainerDefaults,
-    is_given,
-    require_least,
-    require_one_of,
-    sound,
-    trains_lora,
-)
+from mrs_suggest.training.options import TrainerDefaults, is_given, require_least, require_one_of, sound, trains_lora
 from mrs_suggest.training.pretraining.texts import TextData, read_texts
 from mrs_suggest.training.sampling import BATCHES, WINDOW, require_alpha
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mrs_suggest.training.export.card import Record
+from mrs_suggest.models.saved.record import Record
 from mrs_suggest.training.pretraining import FAMILY
 from mrs_suggest.training.pretraining.mixture import OBJECTIVES, mixture, require_sound_mixture
 from mrs_suggest.training.pretraining.objective import Pretrained

@@ -21,9 +21,8 @@ from mrs_suggest.models.generation.language_tokens import LanguageTokens, TokenF
 from mrs_suggest.models.generation.padding import IGNORED
 from mrs_suggest.models.pretraining.denoising import next_token_losses
 from mrs_suggest.models.pretraining.masking import Vocabulary, vocabulary_of
-from mrs_suggest.models.starting_points import GENERATION, require_start
-from mrs_suggest.training.export.card import Record
-from mrs_suggest.training.options import TINY
+from mrs_suggest.models.saved.record import Record
+from mrs_suggest.models.starting_points import GENERATION, TINY, require_start
 from mrs_suggest.training.pretraining.objective import Objective, Pretrained
 from mrs_suggest.training.pretraining.options import PretrainingArguments
 from mrs_suggest.training.pretraining.rows import Encoded, encode

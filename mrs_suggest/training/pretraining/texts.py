@@ -12,7 +12,7 @@ import numpy as np
 from mrs_datasets.texts.text_sources import Item, Pair, PairSource, Reading, Source, TextSource, languages_of
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.evaluation.language_data import EVALUATION_SEED
-from mrs_suggest.training.export.card import Record
+from mrs_suggest.models.saved.record import Record
 
 MOST_HELD_OUT = 10  # at most one sentence in this many is held out of a text (ours: a small text must still teach)
 NO_SOURCES: tuple[Sequence[Any], Sequence[Any], Sequence[Any]] = ((), (), ())

@@ -15,12 +15,9 @@ from mrs_suggest.common.text.languages import require_any_language
 from mrs_suggest.evaluation.comparison import POOLED, grouped_signatures
 from mrs_suggest.models.exports import CTRANSLATE2
 from mrs_suggest.models.generation.language_tokens import LANGUAGE, row_named
-from mrs_suggest.models.starting_points import GENERATION, RETRIEVAL
-from mrs_suggest.suggest.answering import MODEL
-from mrs_suggest.training.export.card import (
+from mrs_suggest.models.saved.card import (
     SHOWN,
     SPLITS,
-    Record,
     base_front,
     base_model,
     data_of,
@@ -30,6 +27,9 @@ from mrs_suggest.training.export.card import (
     sizes,
     steps_of,
 )
+from mrs_suggest.models.saved.record import Record
+from mrs_suggest.models.starting_points import GENERATION, RETRIEVAL
+from mrs_suggest.suggest.answering import MODEL
 from mrs_suggest.training.reply.card_sections import (
     guard_paragraph,
     ranking,

@@ -6,12 +6,12 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from mrs_suggest.common.report.cards import markdown_table
 from mrs_suggest.models.generation.language_tokens import UNTOLD
+from mrs_suggest.models.saved.record import Record
 from mrs_suggest.models.starting_points import GENERATOR_FOLDER
 from mrs_suggest.suggest.answering import MODEL
 from mrs_suggest.suggest.ranking.choice import WIDTH
 from mrs_suggest.suggest.ranking.language_ranker import PARTS
 from mrs_suggest.suggest.ranking.second_stage import GENERATOR_PART, MEANING
-from mrs_suggest.training.export.card import Record
 
 # Of real chat; measured for the shipped model.
 REAL = (

@@ -30,8 +30,8 @@ from mrs_suggest.evaluation.language_data import (
 from mrs_suggest.evaluation.paper_results import paper_rows
 from mrs_suggest.evaluation.results import EvaluationConfig
 from mrs_suggest.models.retrieval.perturbed_texts import perturbed
-from mrs_suggest.training.export.card import Record
-from mrs_suggest.training.options import FROM_SCRATCH
+from mrs_suggest.models.saved.record import Record
+from mrs_suggest.models.starting_points import FROM_SCRATCH
 from mrs_suggest.training.pretraining.texts import TextData
 from mrs_suggest.training.reply.options import ReplyArguments, TrainingPlan, make_plan
 

@@ -12,13 +12,13 @@ from typing import Any
 from mrs_datasets.prepared.prepared import open_prepared
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.common.io.files import file_sha256
+from mrs_suggest.models.saved.families import family_of, write_record
+from mrs_suggest.models.saved.record import read_record
 from mrs_suggest.suggest.guard import EVERYDAY, SENSITIVE
 from mrs_suggest.suggest.guard.guard import Guard
 from mrs_suggest.suggest.guard.guard_space import GuardSpace, Vectors
 from mrs_suggest.suggest.guard.lists import GuardData
 from mrs_suggest.suggest.suggester import Suggester
-from mrs_suggest.training.export.families import family_of, write_record
-from mrs_suggest.training.record import read_record
 
 DATA = "sample"  # whose messages are the everyday ones
 LEARNED, CALIBRATED, TESTED = "train", "validation", "test"  # its splits, and what each is for

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from mrs_suggest.models.exports import ONNX_FILES
-from mrs_suggest.suggest.language_detector import DETECTOR
-from mrs_suggest.training.export.allowlist import (
+from mrs_suggest.models.saved.allowlist import (
     ADAPTER_OF_RUN,
     GUARD,
     INDEXES,
@@ -12,7 +11,8 @@ from mrs_suggest.training.export.allowlist import (
     RANKER_GENERATOR,
     SENTENCE_TRANSFORMERS,
 )
-from mrs_suggest.training.export.families import Family, register
+from mrs_suggest.models.saved.families import Family, register
+from mrs_suggest.models.starting_points import DETECTOR
 
 FAMILY = register(
     Family(

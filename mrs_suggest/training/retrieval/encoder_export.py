@@ -12,12 +12,11 @@ from mrs_suggest.common.io.files import writing
 from mrs_suggest.models.exports import ONNX, require_packages
 from mrs_suggest.models.retrieval.onnx_encoder import OnnxEncoder
 from mrs_suggest.models.retrieval.onnx_writer import write_onnx_encoder
+from mrs_suggest.models.saved.record import Record, read_record
 from mrs_suggest.models.starting_points import GENERATOR
 from mrs_suggest.suggest.index.response_index import Array, Encode
 from mrs_suggest.suggest.retrieval_suggester import RetrievalSuggester, weights_encoder
 from mrs_suggest.suggest.suggester import Suggester
-from mrs_suggest.training.export.card import Record
-from mrs_suggest.training.record import read_record
 from mrs_suggest.training.reply.exporting import (
     agreement,
     keep_export,

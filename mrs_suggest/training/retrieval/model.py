@@ -24,12 +24,11 @@ from mrs_suggest.models.retrieval.encoder_layers import attend_in_bfloat16, free
 from mrs_suggest.models.retrieval.losses import ReplyLoss
 from mrs_suggest.models.retrieval.routes import encoders, prompts_of
 from mrs_suggest.models.retrieval.tiny import build_tiny
-from mrs_suggest.models.starting_points import ENCODER, start_kind
+from mrs_suggest.models.saved.record import Record
+from mrs_suggest.models.starting_points import ENCODER, TINY, start_kind
 from mrs_suggest.suggest.answering import MODEL
 from mrs_suggest.suggest.ranking.rankers import settings_and_weights, with_settings
 from mrs_suggest.suggest.retrieval_suggester import Retriever
-from mrs_suggest.training.export.card import Record
-from mrs_suggest.training.options import TINY
 from mrs_suggest.training.reply.data import RunData, byte_lengths, with_perturbed, with_reply_ids, with_rows
 from mrs_suggest.training.retrieval.options import BEST_METRIC, RetrievalArguments, alpha_of, teacher_vectors
 from mrs_suggest.training.retrieval.parts import RetrievalParts, build_index, coverage_on_test, response_sets

@@ -21,18 +21,11 @@ from mrs_suggest.models.retrieval.dual_encoder import ENCODERS
 from mrs_suggest.models.retrieval.losses import require_temperature
 from mrs_suggest.models.retrieval.pruned_vocabulary import LEAST_PIECES
 from mrs_suggest.models.retrieval.retriever_start import DEFAULTS, Start
-from mrs_suggest.models.starting_points import RETRIEVAL, require_start
+from mrs_suggest.models.starting_points import RETRIEVAL, TINY, require_start
 from mrs_suggest.suggest.ranking.choice import CHOICES
 from mrs_suggest.suggest.ranking.language_ranker import PARTS
 from mrs_suggest.suggest.ranking.memory import PROTOTYPES
-from mrs_suggest.training.options import (
-    TINY,
-    TrainerDefaults,
-    option,
-    require_least,
-    require_one_of,
-    trains_lora,
-)
+from mrs_suggest.training.options import TrainerDefaults, option, require_least, require_one_of, trains_lora
 from mrs_suggest.training.reply.options import ReplyArguments, sound_reply
 from mrs_suggest.training.retrieval.ranker_generator import generator_folder, require_outside
 from mrs_suggest.training.retrieval.ranker_tuning import MOST_REMEMBERED, RankerOptions

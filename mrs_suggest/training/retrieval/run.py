@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 
 from mrs_suggest.evaluation.tables import print_results
-from mrs_suggest.training.export.card import Record
+from mrs_suggest.models.saved.record import Record
 from mrs_suggest.training.reply.data import CURVES, compare_replies, load_reply_data, reply_identity
 from mrs_suggest.training.retrieval import FAMILY as RETRIEVAL
 from mrs_suggest.training.retrieval.model import build, make_trainer, own_figures, stored_weights, systems, weights

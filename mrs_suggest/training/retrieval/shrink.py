@@ -18,11 +18,10 @@ from safetensors.torch import load_file, save_file
 
 from mrs_suggest.common.errors import run_with_sentence
 from mrs_suggest.common.io.files import atomic_folder
+from mrs_suggest.models.saved.allowlist import CURVES, EXPORTS
+from mrs_suggest.models.saved.families import write_record
+from mrs_suggest.models.saved.record import Record, read_record
 from mrs_suggest.suggest.suggester import Suggester
-from mrs_suggest.training.export.allowlist import CURVES, EXPORTS
-from mrs_suggest.training.export.card import Record
-from mrs_suggest.training.export.families import write_record
-from mrs_suggest.training.record import read_record
 from mrs_suggest.training.reply.exporting import agreement, predicted_messages
 from mrs_suggest.training.retrieval import FAMILY as RETRIEVAL
 

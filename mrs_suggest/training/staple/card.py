@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from mrs_suggest.common.report.cards import markdown_table
 from mrs_suggest.common.report.console import print_table
-from mrs_suggest.training.export.card import SHOWN, Record, licence_section, run_card
+from mrs_suggest.models.saved.card import SHOWN, licence_section, run_card
+from mrs_suggest.models.saved.record import Record
 
 TEMPLATE = "staple.md"
 OF_PARALLEL = ("parallel_mode", "parallel_share")
@@ -23,7 +24,7 @@ DRAWN = {
 
 
 def staple_card(record: Record, repo_id: str | None = None, adapter: bool = False) -> str:
-    """README.md of a generator of STAPLE; see `mrs_suggest.training.export.card.model_card`."""
+    """README.md of a generator of STAPLE; see `mrs_suggest.models.saved.card.model_card`."""
     plan = record["plan"]
     languages = list(dict.fromkeys([*plan["train"], *plan["validation"], *plan["test"]]))
     english = plan["direction"] == "to_english"

@@ -15,7 +15,7 @@ from mrs_datasets.prepared.prepared import PreparedData, open_prepared
 from mrs_datasets.texts.text_sources import PairSource, Reading, languages_of
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.evaluation.language_data import EVALUATION_SEED, sample_rows
-from mrs_suggest.training.export.card import Record
+from mrs_suggest.models.saved.record import Record
 from mrs_suggest.training.generation.options import GenerationArguments
 from mrs_suggest.training.staple.draws import Pairs, fixed, pairs_of
 from mrs_suggest.training.staple.options import COPIES, FIRST, TO_ENGLISH, TOP

@@ -7,8 +7,8 @@ from dataclasses import replace
 
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.models.generation.generator import Direction
-from mrs_suggest.models.starting_points import GENERATOR, checkpoint_file
-from mrs_suggest.training.export.card import Record
+from mrs_suggest.models.saved.record import Record
+from mrs_suggest.models.starting_points import FROM_SCRATCH, GENERATOR, checkpoint_file
 from mrs_suggest.training.generation.model import advice, build_generator
 from mrs_suggest.training.generation.options import (
     STEPS,
@@ -17,7 +17,7 @@ from mrs_suggest.training.generation.options import (
     require_own_options,
     resolved_search,
 )
-from mrs_suggest.training.options import FROM_SCRATCH, is_given, require_least, require_one_of
+from mrs_suggest.training.options import is_given, require_least, require_one_of
 from mrs_suggest.training.reply.options import sound_reply
 from mrs_suggest.training.run import Run
 from mrs_suggest.training.sampling import require_alpha

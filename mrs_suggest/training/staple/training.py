@@ -24,7 +24,7 @@ from mrs_suggest.evaluation.paper_results import paper_table
 from mrs_suggest.evaluation.scores.score_staple import Accepted
 from mrs_suggest.models.generation.decoding.nbest import n_best
 from mrs_suggest.models.generation.generator import Generator
-from mrs_suggest.training.export.card import Record
+from mrs_suggest.models.saved.record import Record
 from mrs_suggest.training.generation.model import make_pair_trainer
 from mrs_suggest.training.generation.options import GenerationArguments
 from mrs_suggest.training.generation.training import PairTrainer, encode_pairs

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from mrs_suggest.common.report.cards import markdown_table
 from mrs_suggest.common.report.console import print_table
-from mrs_suggest.training.export.card import SHOWN, Record, run_card
+from mrs_suggest.models.saved.card import SHOWN, run_card
+from mrs_suggest.models.saved.record import Record
 
 TEMPLATE = "text_generation.md"
 SETTINGS = (
@@ -19,7 +20,7 @@ NOT_ZERO_SHOT = (
 
 
 def task_card(record: Record, repo_id: str | None = None, adapter: bool = False) -> str:
-    """README.md of a generator of a task; see `mrs_suggest.training.export.card.model_card`."""
+    """README.md of a generator of a task; see `mrs_suggest.models.saved.card.model_card`."""
     plan = record["plan"]
     foreign = set(plan["test"]) - set(plan["train"])
     values = {

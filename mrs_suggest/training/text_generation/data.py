@@ -15,7 +15,7 @@ from mrs_datasets.tasks.task_files import read_task_file
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.common.io.files import content_hash
 from mrs_suggest.evaluation.language_data import EVALUATION_SEED, sample_rows
-from mrs_suggest.training.export.card import Record
+from mrs_suggest.models.saved.record import Record
 from mrs_suggest.training.generation.options import MULTILANGUAGE, PIVOT, GenerationArguments
 from mrs_suggest.training.text_generation.tasks import TextTask
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from mrs_suggest.common.errors import InputError
-from mrs_suggest.training.export.card import Record
+from mrs_suggest.models.saved.record import Record
+from mrs_suggest.models.starting_points import FROM_SCRATCH
 from mrs_suggest.training.generation.model import advice, build_generator, make_pair_trainer
 from mrs_suggest.training.generation.options import (
     MODES,
@@ -15,7 +16,7 @@ from mrs_suggest.training.generation.options import (
     resolved_search,
 )
 from mrs_suggest.training.generation.training import encode_pairs
-from mrs_suggest.training.options import FROM_SCRATCH, require_one_of
+from mrs_suggest.training.options import require_one_of
 from mrs_suggest.training.reply.options import sound_reply
 from mrs_suggest.training.run import Run
 from mrs_suggest.training.sampling import make_sampler, require_alpha

@@ -15,7 +15,7 @@ from mrs_metrics.xglue import aggregate, score_interval, score_task, xglue_signa
 from mrs_metrics.xglue_tasks import TASKS as XGLUE
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.common.metric_errors import metric_errors
-from mrs_suggest.training.export.card import Record
+from mrs_suggest.models.saved.record import Record
 
 PREDICTIONS = "predictions"  # a folder of the run: a submission, as `mrs score --metric xglue_score` reads it
 INPUT = "Lead"  # the baseline's name: the beginning of the source

@@ -15,7 +15,7 @@ from tqdm import tqdm
 from mrs_metrics.perplexity import aggregate, score_losses
 from mrs_suggest.common.io.files import atomic_write
 from mrs_suggest.models.generation.generator import Generator
-from mrs_suggest.training.export.card import Record
+from mrs_suggest.models.saved.record import Record
 from mrs_suggest.training.generation.training import PairTrainer, by_language
 from mrs_suggest.training.text_generation.data import COLUMNS, TextData
 from mrs_suggest.training.text_generation.tasks import INPUT, TextTask, one_line

@@ -7,7 +7,8 @@ from string import Template
 from mrs_metrics.xglue_tasks import TASKS
 from mrs_suggest.common.report.cards import markdown_table, read_template
 from mrs_suggest.common.report.console import print_table
-from mrs_suggest.training.export.card import SHOWN, Record, base_model, run_card
+from mrs_suggest.models.saved.card import SHOWN, base_model, run_card
+from mrs_suggest.models.saved.record import Record
 
 TEMPLATE = "understanding.md"
 SETTINGS = ("mode", "max_tokens", "window_overlap", "sampling_alpha", *SHOWN, "num_train_epochs")
@@ -27,7 +28,7 @@ TERMS = (
 
 
 def understanding_card(record: Record, repo_id: str | None = None, adapter: bool = False) -> str:
-    """README.md of such a model; see `mrs_suggest.training.export.card.model_card`."""
+    """README.md of such a model; see `mrs_suggest.models.saved.card.model_card`."""
     data, plan = record["data"], record["plan"]
     tasks = plan["tasks"]
     kind = SEVERAL if plan["mode"] == "multitask" else TASKS[tasks[0]].kind

@@ -19,8 +19,8 @@ from mrs_suggest.common.errors import InputError
 from mrs_suggest.common.io.files import content_hash
 from mrs_suggest.common.metric_errors import metric_errors
 from mrs_suggest.evaluation.language_data import EVALUATION_SEED, sample_rows
+from mrs_suggest.models.saved.record import Record
 from mrs_suggest.models.understanding.text_rows import ANSWER, TAGS
-from mrs_suggest.training.export.card import Record
 from mrs_suggest.training.understanding.options import ALL, MULTILANGUAGE, MULTITASK, UnderstandingArguments
 from mrs_suggest.training.understanding.tasks import Understanding
 

@@ -13,10 +13,11 @@ from torch import nn
 from mrs_datasets.readers.xglue_files import predictions_path
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.models.retrieval.tiny import build_tiny
+from mrs_suggest.models.saved.record import Record
+from mrs_suggest.models.starting_points import TINY
 from mrs_suggest.models.understanding.text_rows import say
 from mrs_suggest.models.understanding.understanding_start import UnderstandingParts, build_understanding, has_head
-from mrs_suggest.training.export.card import Record
-from mrs_suggest.training.options import TINY, has_steps
+from mrs_suggest.training.options import has_steps
 from mrs_suggest.training.run import Run, lower_batch_size
 from mrs_suggest.training.understanding import FAMILY
 from mrs_suggest.training.understanding.card import print_scores

@@ -23,7 +23,8 @@ from mrs_datasets.corpus.settings import Corpus, CorpusSettings, IdentifierFile,
 from mrs_datasets.corpus.shards import clean_shard, duplicates_shard, reference_lines
 from mrs_datasets.corpus.write import thirds
 from mrs_suggest.common.errors import InputError
-from mrs_suggest.suggest.language_detector import DETECTOR, LanguageDetector
+from mrs_suggest.models.starting_points import DETECTOR
+from mrs_suggest.suggest.language_detector import LanguageDetector
 from tests.corpus_texts import GOOD, contents, lines_of, write_texts
 from tests.dumps import leftovers
 

@@ -10,9 +10,9 @@ import pytest
 from mrs_metrics.significance import paired_bootstrap_interval
 from mrs_suggest.evaluation.choice.analysis import average
 from mrs_suggest.evaluation.choice.answers import read_run_answers
+from mrs_suggest.models.saved.record import read_record
 from mrs_suggest.reproduce.report import write_report
 from mrs_suggest.reproduce.runner import prepare_data, run_cells
-from mrs_suggest.training.record import read_record
 from tests.mrs_suggest.reproduce.conftest import Ready
 
 

@@ -9,13 +9,14 @@ import pytest
 
 from mrs_metrics.tokenize import get_tokenizer
 from mrs_suggest.common.errors import ArgumentError, InputError
+from mrs_suggest.models.starting_points import TAGS
 from mrs_suggest.suggest.answering import ServedModel, Suggestion
 from mrs_suggest.suggest.index.response_index import ResponseIndex, ResponseIndexes
 from mrs_suggest.suggest.ranking.language_ranker import LanguageRanker, RankerSettings
 from mrs_suggest.suggest.ranking.memory import MessageMemory
 from mrs_suggest.suggest.ranking.mixture import Mixture
 from mrs_suggest.suggest.ranking.reply_ngrams import ReplyNgrams
-from mrs_suggest.suggest.reply_tags import TAGS, ReplyTags, TagsByLanguage
+from mrs_suggest.suggest.reply_tags import ReplyTags, TagsByLanguage
 from mrs_suggest.suggest.retrieval_suggester import RetrievalSuggester
 from mrs_suggest.suggest.suggester import Suggester
 

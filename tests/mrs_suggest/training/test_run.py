@@ -15,7 +15,7 @@ from mrs_suggest.common.errors import InputError
 from mrs_suggest.models.retrieval.dual_encoder import build_dual_encoder
 from mrs_suggest.models.retrieval.routes import encoders
 from mrs_suggest.models.retrieval.tiny import train_tokenizer
-from mrs_suggest.training.export.families import adapter_publication, publication
+from mrs_suggest.models.saved.families import adapter_publication, publication
 from mrs_suggest.training.record import RunFolder, draw_curves, last_checkpoint, require_best_weights, run_record
 from mrs_suggest.training.reply.options import Source, TrainingPlan
 from mrs_suggest.training.retrieval.model import stored_weights, weights

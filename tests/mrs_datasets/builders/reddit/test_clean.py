@@ -16,7 +16,6 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from mrs_datasets.builders.reddit import clean as clean_module
-from mrs_datasets.builders.reddit import masks as masks_module
 from mrs_datasets.builders.reddit.clean import (
     EMPTY_MESSAGE,
     EMPTY_REPLY,
@@ -35,8 +34,10 @@ from mrs_datasets.builders.reddit.clean import (
     without_mojibake,
     without_tags,
 )
-from mrs_datasets.builders.reddit.masks import MASKS, Step, change_in_turn, mask
+from mrs_datasets.builders.reddit.columns import change_in_turn
 from mrs_datasets.builders.reddit.plan import KEPT
+from mrs_suggest.common.text import masks as masks_module
+from mrs_suggest.common.text.masks import MASKS, Step, mask
 
 VISIBLE = r"""
 a b Wort слово 日本 ü 1 & &amp; &amp;amp; &gt; &lt; &#42; &#x200B; &nbsp; \ \* \_ * ** *** _ __ ~~ `

@@ -136,7 +136,7 @@ def test_the_snippets_of_its_card_run_as_printed(folder: Path, tmp_path: Path) -
 
 def test_its_card_shows_nothing_that_is_not_there(folder: Path) -> None:
     """A picture that was left behind, for one."""
-    from mrs_suggest.training.export.families import model_card
+    from mrs_suggest.models.saved.families import model_card
 
     card = (folder / "README.md").read_text(encoding="utf-8")
     assert "curves.png" not in card

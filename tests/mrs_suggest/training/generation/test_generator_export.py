@@ -18,13 +18,13 @@ from mrs_suggest.models.generation.ctranslate2_generator import ExportedGenerato
 from mrs_suggest.models.generation.ctranslate2_writer import write_ctranslate2
 from mrs_suggest.models.generation.generator import Generator
 from mrs_suggest.models.generation.tiny_generator import build_tiny_generator
+from mrs_suggest.models.saved.families import publication, write_record
+from mrs_suggest.models.saved.record import read_record
 from mrs_suggest.suggest.generation_suggester import GenerationSuggester
 from mrs_suggest.suggest.suggester import Suggester
-from mrs_suggest.training.export.families import publication, write_record
 from mrs_suggest.training.generation import FAMILY as GENERATION
 from mrs_suggest.training.generation import generator_export
 from mrs_suggest.training.generation.generator_export import export_generator
-from mrs_suggest.training.record import read_record
 from mrs_suggest.training.reply.exporting import pairs_to_compare, remove_export
 from tests.mrs_suggest.models.generation.test_generator import PAIRS, TEXTS, build, learn
 

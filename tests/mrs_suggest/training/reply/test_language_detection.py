@@ -10,7 +10,8 @@ import pytest
 from mrs_datasets.prepared.prepared import open_prepared
 from mrs_suggest.common.hub.baselines import read_baselines
 from mrs_suggest.evaluation.language_data import LanguageData, load_language
-from mrs_suggest.suggest.language_detector import DETECTOR, SURE, LanguageDetector
+from mrs_suggest.models.starting_points import DETECTOR
+from mrs_suggest.suggest.language_detector import SURE, LanguageDetector
 from mrs_suggest.training.retrieval.parts import train_detector
 
 Texts = dict[str, list[str]]

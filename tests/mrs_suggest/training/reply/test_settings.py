@@ -25,7 +25,7 @@ def trained_on(plan: TrainingPlan) -> list[str]:
     return [source.config for source in plan.sources]
 
 
-EXAMPLES = ("options", "sampling", "estimate", "trackers", "reply.options", "reply.response_sets", "retrieval.model")
+EXAMPLES = ("options", "sampling", "estimate", "trackers", "reply.options", "retrieval.model")
 
 
 @pytest.mark.parametrize("module", EXAMPLES)

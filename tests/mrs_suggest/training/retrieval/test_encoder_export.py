@@ -16,9 +16,9 @@ from mrs_suggest.common.io.manifest import require_undamaged
 from mrs_suggest.common.text.predictions import Prediction, write_predictions
 from mrs_suggest.models.exports import GRAPH, ONNX, ONNX_FILES
 from mrs_suggest.models.retrieval.onnx_encoder import OnnxEncoder
+from mrs_suggest.models.saved.families import publication
+from mrs_suggest.models.saved.record import read_record
 from mrs_suggest.suggest.suggester import Suggester
-from mrs_suggest.training.export.families import publication
-from mrs_suggest.training.record import read_record
 from mrs_suggest.training.reply.exporting import agreement, messages_to_compare
 
 MESSAGES = {"en": ["Are you there?", "Thanks!", "See you tomorrow?"], "es": ["¿Vienes?", "Gracias"]}

@@ -13,8 +13,8 @@ from safetensors.torch import load_file, save_file
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.common.hub.baselines import read_baselines
 from mrs_suggest.common.text.predictions import Prediction, write_predictions
+from mrs_suggest.models.saved.families import model_card
 from mrs_suggest.suggest.suggester import Suggester
-from mrs_suggest.training.export.families import model_card
 from mrs_suggest.training.retrieval.shrink import shrink
 
 

@@ -11,7 +11,7 @@ import pytest
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.common.text.text import normalise_reply
 from mrs_suggest.suggest.language_detector import LanguageDetector
-from mrs_suggest.training.reply.response_checks import (
+from mrs_suggest.suggest.own_replies.checks import (
     CONTROL,
     DUPLICATE,
     EMPTY,
@@ -23,8 +23,8 @@ from mrs_suggest.training.reply.response_checks import (
     check_removed,
     check_replies,
 )
-from mrs_suggest.training.reply.response_file import ResponseRow, read_response_file
-from mrs_suggest.training.reply.response_sets import log_probs
+from mrs_suggest.suggest.own_replies.file import ResponseRow, read_response_file
+from mrs_suggest.suggest.own_replies.sets import log_probs
 
 
 def written(tmp_path: Path, name: str, text: str) -> Path:
@@ -129,8 +129,8 @@ def test_what_is_in_the_index_or_toxic_is_told() -> None:
 def test_the_model_that_ships_has_hardly_a_finding(language: str) -> None:
     """Its replies were written by hand: what is told of them is a false alarm."""
     from mrs_suggest.common.hub.baselines import read_baselines
+    from mrs_suggest.models.starting_points import DETECTOR
     from mrs_suggest.suggest.index.response_index import ResponseIndexes
-    from mrs_suggest.suggest.language_detector import DETECTOR
 
     folder = read_baselines()["sample-retriever"].folder
     replies = ResponseIndexes(folder)[language].replies

@@ -11,10 +11,15 @@ from __future__ import annotations
 from types import MappingProxyType
 
 from mrs_suggest.models.exports import CTRANSLATE2_FILES, ONNX_FILES
-from mrs_suggest.models.starting_points import GENERATOR, GENERATOR_FOLDER, GUARD_FOLDER, RANKER_FOLDER
-from mrs_suggest.suggest.index.response_index import ResponseIndexes
-from mrs_suggest.suggest.language_detector import DETECTOR
-from mrs_suggest.suggest.reply_tags import TAGS
+from mrs_suggest.models.starting_points import (
+    DETECTOR,
+    GENERATOR,
+    GENERATOR_FOLDER,
+    GUARD_FOLDER,
+    INDEXES_FOLDER,
+    RANKER_FOLDER,
+    TAGS,
+)
 
 WEIGHTS = ("model.safetensors", "model-*-of-*.safetensors", "model.safetensors.index.json")
 TOKENIZER = (
@@ -28,7 +33,7 @@ TRACKERS = "trackers"  # folder of a run: what `--report_to` wrote
 CURVE_POINTS = "curves.json"  # what the curves are drawn from
 BEST = "best"  # folder of a run: the checkpoints that were the best of one language
 EVERY_RUN = (CARD, RECORD, CURVES)
-INDEXES = tuple(f"{ResponseIndexes.FOLDER}/*/{name}" for name in ("replies.json", "vectors.safetensors", TAGS))
+INDEXES = tuple(f"{INDEXES_FOLDER}/*/{name}" for name in ("replies.json", "vectors.safetensors", TAGS))
 RANKER = tuple(f"{RANKER_FOLDER}/{name}" for name in ("ranker.json", "*.safetensors"))
 GUARD = tuple(f"{GUARD_FOLDER}/{name}" for name in ("guard.json", "space.safetensors"))
 PEFT = ("adapter_config.json", "adapter_model.safetensors")

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 from mrs_suggest.common.hub.baselines import read_baselines
 from mrs_suggest.common.hub.hub import is_repo_id
 from mrs_suggest.common.report.cards import markdown_table, render_card
-from mrs_suggest.training.export.allowlist import ADAPTER_FOLDER
-from mrs_suggest.training.options import FROM_SCRATCH
+from mrs_suggest.models.saved.allowlist import ADAPTER_FOLDER
+from mrs_suggest.models.saved.record import Record
+from mrs_suggest.models.starting_points import FROM_SCRATCH
 
-Record = dict[str, Any]  # the JSON of `run.json`
 TEMPLATE = "model.md"
 SHOWN = (
     "peft", "lora_rank", "lora_alpha", "patience", "per_device_train_batch_size", "gradient_accumulation_steps",

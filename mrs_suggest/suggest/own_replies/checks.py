@@ -6,13 +6,13 @@ import unicodedata
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 
-from mrs_datasets.builders.reddit.masks import URL, mask
 from mrs_suggest.common.text.languages import find_language
+from mrs_suggest.common.text.masks import URL, mask
 from mrs_suggest.common.text.scripts import in_other_script, knows_script
 from mrs_suggest.common.text.text import is_blank, normalise_reply
 from mrs_suggest.suggest.guard.lists import GuardData
 from mrs_suggest.suggest.language_detector import SURE, LanguageDetector
-from mrs_suggest.training.reply.response_file import ResponseRow
+from mrs_suggest.suggest.own_replies.file import ResponseRow
 
 EMPTY, DUPLICATE, CONTROL, UNKNOWN = "empty", "duplicate", "line break or control character", "not in the index"
 LINK, PRIVATE, LANGUAGE, TOXIC = "link", "private data", "wrong language", "toxic"

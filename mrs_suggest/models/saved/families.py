@@ -14,15 +14,13 @@ from pkgutil import iter_modules
 from types import MappingProxyType
 from typing import Any
 
-import mrs_suggest.training
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.common.hub.hub import is_repo_id
 from mrs_suggest.common.hub.publication import Publication
 from mrs_suggest.common.io.files import atomic_write
 from mrs_suggest.common.io.manifest import KEY as FILES
 from mrs_suggest.common.io.manifest import list_files
-from mrs_suggest.suggest.language_detector import DETECTOR
-from mrs_suggest.training.export.allowlist import (
+from mrs_suggest.models.saved.allowlist import (
     ADAPTER_FILES,
     ADAPTER_FOLDER,
     CARD,
@@ -34,9 +32,10 @@ from mrs_suggest.training.export.allowlist import (
     STAYS,
     TRANSFORMERS,
 )
-from mrs_suggest.training.export.card import Record
-from mrs_suggest.training.record import as_json, of_adapter, read_record
+from mrs_suggest.models.saved.record import Record, as_json, of_adapter, read_record
+from mrs_suggest.models.starting_points import DETECTOR
 
+REGISTERING = "mrs_suggest.training"  # the package whose folders register themselves when they are imported
 _REGISTERED: dict[str, Family] = {}
 
 
@@ -46,13 +45,13 @@ class Family:
 
     Attributes:
         name: `trainer` in `run.json`.
-        files: patterns of the files that make up the model; see `mrs_suggest.training.export.allowlist`.
+        files: patterns of the files that make up the model; see `mrs_suggest.models.saved.allowlist`.
         card: MODULE:FUNCTION, which renders the card of a model, or of a run's adapters only, from `run.json` alone.
     """
 
     name: str
     files: tuple[str, ...] = TRANSFORMERS
-    card: str = "mrs_suggest.training.export.card:model_card"
+    card: str = "mrs_suggest.models.saved.card:model_card"
 
     def render(self, record: dict[str, Any], repo_id: str | None = None, adapter: bool = False) -> str:
         """The card of a run: the family's, or without the test's figures (`--skip_test`) the one of any task."""
@@ -97,9 +96,9 @@ def register(family: Family) -> Family:
 @cache
 def families() -> Mapping[str, Family]:
     """All families by name: those of the folders below `mrs_suggest/training/`."""
-    for module in iter_modules(mrs_suggest.training.__path__):
+    for module in iter_modules(importlib.import_module(REGISTERING).__path__):
         if module.ispkg:
-            importlib.import_module(f"mrs_suggest.training.{module.name}")
+            importlib.import_module(f"{REGISTERING}.{module.name}")
     return MappingProxyType(dict(sorted(_REGISTERED.items())))
 
 

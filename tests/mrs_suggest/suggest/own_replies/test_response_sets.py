@@ -16,14 +16,14 @@ from mrs_suggest.common.hub.baselines import read_baselines
 from mrs_suggest.common.io.manifest import require_undamaged
 from mrs_suggest.models.retrieval.dual_encoder import load_dual_encoder
 from mrs_suggest.models.retrieval.encode import encode_replies
+from mrs_suggest.models.saved.families import model_card, write_record
+from mrs_suggest.models.saved.record import read_record
+from mrs_suggest.suggest.own_replies.file import read_response_file
+from mrs_suggest.suggest.own_replies.sets import ADDED, BUILT, REMOVED, ResponseSets
 from mrs_suggest.suggest.ranking.second_stage import SecondStage
 from mrs_suggest.suggest.reply_tags import ReplyTags
 from mrs_suggest.suggest.retrieval_suggester import RetrievalSuggester
 from mrs_suggest.suggest.suggester import Suggester
-from mrs_suggest.training.export.families import model_card, write_record
-from mrs_suggest.training.record import read_record
-from mrs_suggest.training.reply.response_file import read_response_file
-from mrs_suggest.training.reply.response_sets import ADDED, BUILT, REMOVED, ResponseSets
 from mrs_suggest.training.retrieval import FAMILY as RETRIEVAL
 
 OWN = """reply,weight,tags

@@ -8,11 +8,10 @@ from mrs_suggest.common.errors import InputError
 from mrs_suggest.common.text.predictions import predictions_name
 from mrs_suggest.evaluation.choice.answers import read_run_answers
 from mrs_suggest.evaluation.scores.metrics import score_file
+from mrs_suggest.models.saved.families import model_card
+from mrs_suggest.models.saved.record import Record, read_record
 from mrs_suggest.models.starting_points import MULTIPLE_CHOICE
 from mrs_suggest.suggest.answering import MODEL
-from mrs_suggest.training.export.card import Record
-from mrs_suggest.training.export.families import model_card
-from mrs_suggest.training.record import read_record
 
 
 def checked_card(folder: Path, repo_id: str | None, adapter: bool = False) -> str:

@@ -14,17 +14,10 @@ from __future__ import annotations
 
 import ipaddress
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 from re import Match
 from typing import NamedTuple
-
-import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
-from numpy.typing import NDArray
-
-BATCH_TEXTS = 16_384  # Python texts in memory at once
 
 
 class Step(NamedTuple):
@@ -351,59 +344,3 @@ MASKS = (
     Step(_mask_ipv4, r"[0-9]\.[0-9]+\.[0-9]+\.[0-9]"),
     Step(_mask_ipv6, "[0-9a-fA-F]::?[0-9a-fA-F]{1,4}::?[0-9a-fA-F]"),
 )
-
-
-# --- Columns of texts -------------------------------------------------------------------------------------------------
-
-
-def change_in_turn(texts: pa.Array, steps: Sequence[Step]) -> tuple[pa.Array, NDArray[np.int64]]:
-    """Apply steps to each text, one after the other.
-
-    A text that no step's pattern finds is not changed by the first step, so not by the second, and so on.
-
-    Args:
-        texts: strings without nulls.
-
-    Returns:
-        The texts, and the rows of those that changed, in their order.
-    """
-    found = found_rows(texts, "|".join(step.may_change for step in steps))
-    if not len(found):
-        return texts, found
-    before = after = texts.take(pa.array(found))
-    for step in steps:
-        after = _change(after, step)
-    other = _booleans(pc.not_equal(after, before))
-    return with_rows(texts, found[other], after.filter(pa.array(other))), found[other]
-
-
-def _change(texts: pa.Array, step: Step) -> pa.Array:
-    found = found_rows(texts, step.may_change)
-    rows: list[int] = []
-    changed: list[str] = []
-    for start in range(0, len(found), BATCH_TEXTS):
-        part = found[start : start + BATCH_TEXTS]
-        for row, text in zip(part.tolist(), texts.take(pa.array(part)).to_pylist(), strict=True):
-            other = step.change(text)
-            if other != text:
-                rows.append(row)
-                changed.append(other)
-    return with_rows(texts, np.array(rows, np.int64), pa.array(changed, texts.type))
-
-
-def with_rows(texts: pa.Array, rows: NDArray[np.int64], others: pa.Array) -> pa.Array:
-    """The texts with those of ascending `rows` replaced by `others`."""
-    if not len(rows):
-        return texts
-    replaced = np.zeros(len(texts), bool)
-    replaced[rows] = True
-    return pc.replace_with_mask(texts, pa.array(replaced), others)
-
-
-def found_rows(texts: pa.Array, pattern: str) -> NDArray[np.int64]:
-    """The rows of the texts that have a match of a pattern in RE2's syntax."""
-    return np.flatnonzero(_booleans(pc.match_substring_regex(texts, pattern)))
-
-
-def _booleans(values: pa.Array) -> NDArray[np.bool_]:
-    return np.asarray(values.to_numpy(zero_copy_only=False), bool)

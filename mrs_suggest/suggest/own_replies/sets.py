@@ -23,29 +23,27 @@ from mrs_suggest.common.metric_errors import metric_errors
 from mrs_suggest.common.text.languages import find_language
 from mrs_suggest.common.text.text import normalise_reply
 from mrs_suggest.models.model_folder import open_model_folder
-from mrs_suggest.models.starting_points import RANKER_FOLDER, RETRIEVAL
+from mrs_suggest.models.saved.allowlist import CARD, CURVES, RECORD
+from mrs_suggest.models.saved.families import family_of, write_record
+from mrs_suggest.models.saved.record import Record, read_record
+from mrs_suggest.models.starting_points import DETECTOR, RANKER_FOLDER, RETRIEVAL
 from mrs_suggest.suggest.guard.lists import GuardData
 from mrs_suggest.suggest.index.response_index import ResponseIndex, ResponseIndexes
-from mrs_suggest.suggest.language_detector import DETECTOR, LanguageDetector
-from mrs_suggest.suggest.ranking.changed_replies import with_replies
-from mrs_suggest.suggest.ranking.language_ranker import LanguageRanker
-from mrs_suggest.suggest.ranking.rankers import SETTINGS, Rankers, save_rankers, settings_and_weights
-from mrs_suggest.suggest.ranking.reply_ngrams import ReplyNgrams
-from mrs_suggest.suggest.reply_tags import ReplyTags
-from mrs_suggest.suggest.retrieval_suggester import reply_encoder
-from mrs_suggest.training.export.allowlist import CARD, CURVES, RECORD
-from mrs_suggest.training.export.card import Record
-from mrs_suggest.training.export.families import write_record
-from mrs_suggest.training.record import read_record
-from mrs_suggest.training.reply.response_checks import (
+from mrs_suggest.suggest.language_detector import LanguageDetector
+from mrs_suggest.suggest.own_replies.checks import (
     UNUSABLE,
     ResponseFinding,
     check_removed,
     check_replies,
     toxic_by_lists,
 )
-from mrs_suggest.training.reply.response_file import ResponseRow
-from mrs_suggest.training.retrieval import FAMILY
+from mrs_suggest.suggest.own_replies.file import ResponseRow
+from mrs_suggest.suggest.ranking.changed_replies import with_replies
+from mrs_suggest.suggest.ranking.language_ranker import LanguageRanker
+from mrs_suggest.suggest.ranking.rankers import SETTINGS, Rankers, save_rankers, settings_and_weights
+from mrs_suggest.suggest.ranking.reply_ngrams import ReplyNgrams
+from mrs_suggest.suggest.reply_tags import ReplyTags
+from mrs_suggest.suggest.retrieval_suggester import reply_encoder
 
 KEY = "response_sets"  # of run.json: language -> its changes, the oldest first
 BUILT, ADDED, REMOVED = "built", "added", "removed"
@@ -180,7 +178,7 @@ class ResponseSets:
             index.save(place)
             ReplyTags.of(replies.tags).save(place)
             self._save_ranker(index, replies.own, language, partial, dropped, approved=action == BUILT)
-            write_record(partial, record, FAMILY)
+            write_record(partial, record, family_of(record))
         return told
 
     def _is_own(self, language: str) -> bool:
@@ -338,7 +336,10 @@ def _copied(run: Path, languages: Sequence[str], out: Path | None, overwrite: bo
         if out is None:
             shutil.copytree(run, partial, symlinks=True, dirs_exist_ok=True, copy_function=_link, ignore=ignored)
         else:
-            for source in (*FAMILY.model_files(run), *run.glob(CURVES)):  # in the hub's cache, they are links
+            for source in (
+                *family_of(read_record(run)).model_files(run),
+                *run.glob(CURVES),
+            ):  # links in the hub's cache
                 name = source.relative_to(run)
                 if not changed & {name.as_posix(), name.parent.as_posix()}:
                     (partial / name).parent.mkdir(parents=True, exist_ok=True)

@@ -285,7 +285,8 @@ def _detected(splits: list[Dataset]) -> str:
     import numpy as np
 
     from mrs_suggest.common.hub.baselines import resolve_model
-    from mrs_suggest.suggest.language_detector import DETECTOR, SURE, LanguageDetector
+    from mrs_suggest.models.starting_points import DETECTOR
+    from mrs_suggest.suggest.language_detector import SURE, LanguageDetector
 
     detector = LanguageDetector.load(resolve_model("sample-retriever") / DETECTOR)
     texts = [text for rows in splits for column in ("message", "reply") for text in rows[:200].get(column, ())]

@@ -1,0 +1,1 @@
+"""A user's own replies in place of those that a retriever was trained with."""

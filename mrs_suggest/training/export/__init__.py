@@ -1,1 +1,0 @@
-"""What a finished run leaves: model files, card, curves, families and starting points."""
