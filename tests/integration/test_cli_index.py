@@ -9,8 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from mrs_suggest.cli.main import main
+from mrs_suggest.common.errors import InputError
 from mrs_suggest.common.hub.baselines import read_baselines
 from mrs_suggest.suggest.index.response_index import ResponseIndexes
+from mrs_suggest.suggest.suggester import Suggester
 from tests.command import Result, refused
 
 pytestmark = pytest.mark.integration
@@ -134,3 +137,25 @@ def test_tags_allow_and_deny_suggestions(index: Run, mrs_here: Run, tmp_path: Pa
     assert "--deny-tag sale: no reply has this tag; the tags are casual formal sales." in refused(
         asked("--deny-tag", "sale")
     )
+
+
+def test_replies_set_from_python_are_those_of_the_command(tmp_path: Path) -> None:
+    rows = [{"reply": "Yes, I will be there.", "tags": ["yes"]}, {"reply": "Sorry, I cannot come.", "tags": ["no"]}]
+    (tmp_path / "own.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows), encoding="utf-8")
+    command = ["models", "index", "sample-retriever", "--lang", "en", "--responses", str(tmp_path / "own.jsonl")]
+    assert main([*command, "--out", str(tmp_path / "made")]) == 0
+    suggester = Suggester.from_pretrained("sample-retriever")
+    assert suggester.set_replies(rows, "en") is suggester
+    made, message = Suggester.from_pretrained(tmp_path / "made"), "Are you coming to the party?"
+    assert suggester(message) == made(message) == Suggester.from_pretrained("sample-retriever").set_replies(
+        tmp_path / "own.jsonl", "en"
+    )(message)  # fmt: skip
+    assert (suggester.languages, suggester.tags) == (["en"], {"en": ["no", "yes"]})
+    suggester.save_pretrained(tmp_path / "saved")
+    assert Suggester.from_pretrained(tmp_path / "saved", verify=True)(message) == made(message)
+    with pytest.raises(InputError, match="saved"):
+        suggester.save_pretrained(tmp_path / "saved")
+    for wrong, told in ((["Yes.", "Yes."], "row 2, 'Yes.': duplicate"), ([" "], "empty"), ([], "has no reply")):
+        with pytest.raises(InputError, match=told):
+            suggester.set_replies(wrong, "en")
+    assert suggester(message) == made(message)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -218,3 +219,21 @@ def test_what_cannot_be_pushed_is_refused_before_training(walk: Walk) -> None:
         assert len(done.stderr.strip().splitlines()) == 1, done.stderr
         assert (run / "run.json").exists(), f"{options}: the finished run was removed, and nothing was trained"
     assert not walk.hub.requests("POST")
+
+
+PUSH = """
+from mrs_suggest import Suggester
+suggester = Suggester.from_pretrained("sample-retriever").set_replies(["On my way!", "Not today, sorry."], "en")
+print(suggester.push_to_hub("org/own", commit_message="Own replies"))
+"""
+
+
+def test_a_suggester_is_pushed_and_loaded(hub: LoopbackHub, hub_client: Callable[..., Any]) -> None:
+    commit = hub_client(PUSH).stdout.strip()
+    files = published(hub, "model", "org/own")
+    assert {"README.md", "run.json", "modules.json", "response_index/en/replies.json"} <= set(files)
+    assert commit in {one.sha for one in hub.repo("model", "org/own").commits()}
+    load = 'from mrs_suggest import Suggester; print(Suggester.from_pretrained("org/own")("Are you coming?").replies)'
+    assert sorted(json.loads(hub_client(load, home="other").stdout.replace("'", '"'))) == [
+        "Not today, sorry.", "On my way!",
+    ]  # fmt: skip
