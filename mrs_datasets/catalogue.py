@@ -189,6 +189,7 @@ class DatasetRecord:
         restricted: why publishing a copy is restricted and where to ask for one; empty for a free data set.
         archive_gib: archives that unpack to more GiB are refused.
         open_languages: whether a folder may have configs of other languages too (see `covering`).
+        annotations_creators, source_datasets: as the hub names them: who labelled the rows, and what they derive from.
         like: the record whose columns and kinds (in this one's languages) are reused.
     """
 
@@ -206,6 +207,8 @@ class DatasetRecord:
     restricted: str = ""
     archive_gib: int = 1  # XCOPA is 5 MB, SIQA 8 MB, all of STAPLE 300 MB
     open_languages: bool = False
+    annotations_creators: tuple[str, ...] = ("no-annotation",)
+    source_datasets: tuple[str, ...] = ("original",)
     like: str = ""
 
     def covering(self, configs: Iterable[str]) -> DatasetRecord:

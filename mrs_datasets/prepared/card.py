@@ -4,6 +4,7 @@ page for people."""
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 from mrs_datasets.catalogue import LANGUAGE, DatasetRecord, Kind
@@ -20,6 +21,9 @@ from mrs_suggest.common.report.cards import markdown_table, render_card
 
 MANY_KINDS = 8  # chosen: more columns than that are not read
 UNKNOWN = "unknown"  # the licence is not stated
+_LIMITS = ["1K", "10K", "100K", "1M", "10M", "100M", "1B", "10B", "100B", "1T"]
+# The least number of rows -> the hub's name.
+SIZES = [(10 ** (number + 3), f"{low}<n<{high}") for number, (low, high) in enumerate(pairwise(_LIMITS))]
 HERE = "PATH"  # stands for the folder; publishing puts the repository there
 
 
@@ -120,6 +124,9 @@ def _front_matter(record: DatasetRecord, report: PreparedReport) -> dict[str, ob
         "license": variant.licence,
         "language": [code for code in record.languages if code in present],
         "task_categories": list(record.task_categories),
+        "size_categories": [_size_category(sum(facts["rows"] for of in configs.values() for facts in of.values()))],
+        "annotations_creators": list(record.annotations_creators),
+        "source_datasets": list(record.source_datasets),
         "tags": list(record.tags),
         "configs": [
             {
@@ -131,6 +138,15 @@ def _front_matter(record: DatasetRecord, report: PreparedReport) -> dict[str, ob
         ],
         "dataset_info": [_info_entry(record, config, splits) for config, splits in configs.items()],
     }
+
+
+def _size_category(rows: int) -> str:
+    """The hub's name for a number of rows.
+
+    >>> _size_category(999), _size_category(1000), _size_category(2_500_000)
+    ('n<1K', '1K<n<10K', '1M<n<10M')
+    """
+    return next((name for least, name in reversed(SIZES) if rows >= least), "n<1K")
 
 
 def _info_entry(record: DatasetRecord, config: str, splits: dict[str, SplitEntry]) -> dict[str, object]:

@@ -79,7 +79,7 @@ def check_card(walk: Walk, files: dict[str, bytes], relation: str, library: str)
     data = yaml.safe_load(text.split("---\n")[1])
     assert (data["base_model"], data["base_model_relation"], data["license"]) == ("org/base", relation, "mit")
     assert data["library_name"] == library
-    assert "model-index" not in data, "the data are on no hub"
+    assert "datasets" not in data, "the data are on no hub"
     said = walk.run(sys.executable, "-c", snippet(files["README.md"])).stdout.strip()
     assert said
     return said

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from importlib import resources
 from string import Template
 
@@ -194,9 +195,9 @@ def _front_matter(record: Record, own: Record, languages: list[str], title: str,
     if not _untrained_vectors(record):
         front |= base_front(record, adapter)
     front["metrics"] = ["rouge"]
-    if "revision" in data:  # results must name a data set on the hub
+    if "revision" in data:  # a data set on the hub
         front["datasets"] = [data["id"]]
-        front["model-index"] = eval_results_to_model_index(title, _eval_results(record, own["pipeline_tag"], languages))
+    front["model-index"] = eval_results_to_model_index(title, _eval_results(record, own["pipeline_tag"], languages))
     return front
 
 
@@ -210,11 +211,11 @@ def _eval_results(record: Record, task: str, languages: list[str]) -> list[EvalR
         EvalResult(
             task_type=task,
             task_name="Reply suggestion",
-            dataset_type=data["id"],
+            dataset_type=data["id"] if "revision" in data else re.sub(r"[^a-z0-9]+", "-", data["title"].lower()),
             dataset_name=data["title"],
             dataset_config=code,
             dataset_split="test",
-            dataset_revision=data["revision"],
+            dataset_revision=data.get("revision"),
             metric_type=kind,
             metric_name=name,
             metric_value=round(figures["systems"][MODEL][code][key], 6),
