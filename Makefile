@@ -51,12 +51,12 @@ demo: demo-first $(TRAIN)  ## suggestions at once; then from message-reply pairs
 	$(OFFLINE) $(BIN)/accelerate launch $(ONE_DEVICE) trainers/generation.py --data $(DEMO)/mrs \
 		--output_dir $(DEMO)/generator --overwrite true
 	$(OFFLINE) $(BIN)/mrs compare $(DEMO)/retriever $(DEMO)/generator
-	$(OFFLINE) $(BIN)/mrs score $(DEMO)/retriever/predictions.es.tsv --lang es
+	$(OFFLINE) $(BIN)/mrs score $(DEMO)/retriever/predictions.es.tsv --language es
 	$(OFFLINE) $(BIN)/mrs suggest --model $(DEMO)/retriever "¿Quedamos mañana?"
 	$(OFFLINE) $(BIN)/mrs suggest --model $(DEMO)/retriever "Are you coming to dinner tonight?"
 	$(OFFLINE) $(BIN)/mrs suggest --model $(DEMO)/retriever "明日の会議は何時からですか？"
 	$(OFFLINE) $(BIN)/mrs suggest --model $(DEMO)/retriever "Danke für deine Hilfe gestern!"
-	$(OFFLINE) $(BIN)/mrs suggest --model $(DEMO)/generator --lang en "Are you coming to dinner tonight?"
+	$(OFFLINE) $(BIN)/mrs suggest --model $(DEMO)/generator --language en "Are you coming to dinner tonight?"
 
 demo-build: $(STAMP)  ## from two months of synthetic dumps to the data set, and a model trained on it
 	$(BIN)/mrs data synth --out $(BUILT)/dumps --months 2018-01 2018-02 --comments 100000 --overwrite \

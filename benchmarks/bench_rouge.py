@@ -166,7 +166,7 @@ def race_whole_processes(predictions: list[list[str]], references: list[str], pu
                 "mrs_suggest.cli.main",
                 "score",
                 str(path),
-                "--lang",
+                "--language",
                 "en",
                 "--json",
                 *sentences,

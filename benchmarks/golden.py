@@ -240,7 +240,7 @@ def scores(folder: Path) -> Iterator[tuple[str, object]]:
         path.write_text("".join(lines), encoding="utf-8")
         metrics = ("mrs_rouge", "dist_n", "self_rouge", "reply_bleu") if language == "en" else ("mrs_rouge",)
         for metric in metrics:
-            words = ["score", path.name, "--lang", language, "--metric", metric, "--json"]
+            words = ["score", path.name, "--language", language, "--metric", metric, "--json"]
             done = command(folder, "-m", "mrs_suggest.cli.main", *words)
             yield f"{language}.{metric}", json.loads(done.stdout) if not done.returncode else {"failed": done.stderr}
 

@@ -37,8 +37,8 @@ COMMANDS = {
     "train": ("mrs_trainers.retrieval", "--data data --languages en --max_steps 4 --eval_steps 2 --save_steps 2 "
               "--max_train_examples 200 --max_validation_examples 20 --max_test_examples 20 --output_dir run"),
     "build": (MRS, f"{BUILD} --min-reply-count 2 --workers 1"),
-    "score": (MRS, "score scored.tsv --lang en"),
-    "suggest": (MRS, "suggest --lang en Hello!"),
+    "score": (MRS, "score scored.tsv --language en"),
+    "suggest": (MRS, "suggest --language en Hello!"),
 }  # fmt: skip
 LIMITS = {"train": {"files": 35, "functions": 200}, "build": {"files": 25}, "score": {"files": 12}}
 Figures = dict[str, Any]

@@ -24,7 +24,7 @@ def main(folder: Path) -> None:
     run = next(folder.rglob(f"{CELL}-42/run/run.json"))
     record = json.loads(run.read_text(encoding="utf-8"))
     print(f"{CELL}: {record['steps']} steps, seed {record['seed']}, version {record['versions']['mrs-suggest']}")
-    print(f"score it again: mrs score {run.parent / 'predictions.es.tsv'} --lang es")
+    print(f"score it again: mrs score {run.parent / 'predictions.es.tsv'} --language es")
 
 
 if __name__ == "__main__":

@@ -47,7 +47,7 @@ def test_messages_are_answered_as_with_all_extras(tmp_path: Path) -> None:
     for one, (language, message) in zip(found[-len(SUGGEST) :], MESSAGES.items(), strict=True):
         answer = json.loads(one["out"])
         expected = own.suggest([message], language)[0]
-        assert answer["lang"] == language
+        assert answer["language"] == language
         assert [suggestion["reply"] for suggestion in answer["suggestions"]] == [s.reply for s in expected]
         assert [s["score"] for s in answer["suggestions"]] == pytest.approx([s.score for s in expected], abs=1e-6)
     assert "sample-retriever" in found[1]["out"]
@@ -65,10 +65,10 @@ def test_own_replies_are_indexed_and_suggested(tmp_path: Path) -> None:
     }
     for name, text in files.items():
         (tmp_path / name).write_text(text, encoding="utf-8")
-    index = ["models", "index", "sample-retriever", "--lang", "en", "--responses"]
+    index = ["models", "index", "sample-retriever", "--language", "en", "--responses"]
     made = [[*index, name, "--out", f"made-{name}"] for name in files]
     asked = [["suggest", "--json", "--model", f"made-{name}", "I have sent you the report."] for name in files]
-    changed = ["models", "index", "made-own.txt", "--lang", "en", "--responses", "own.csv", "--remove"]
+    changed = ["models", "index", "made-own.txt", "--language", "en", "--responses", "own.csv", "--remove"]
     found = run([*made, *asked, changed], tmp_path)
     assert [one for one in found[:-1] if one["code"] != 0] == []
     assert (found[-1]["code"], "no reply would be left" in found[-1]["err"]) == (2, True)
@@ -116,7 +116,7 @@ def test_a_model_that_needs_torch_says_so(tmp_path: Path) -> None:
     (tmp_path / "generator").mkdir()
     (tmp_path / "generator" / "generator.json").write_text("{}")
     (tmp_path / "own.txt").write_text("Yes, sure.\n")
-    index = ["models", "index", str(folder), "--lang", "en", "--responses", "own.txt", "--out", "made"]
+    index = ["models", "index", str(folder), "--language", "en", "--responses", "own.txt", "--out", "made"]
     asked = [["suggest", "--model", str(tmp_path / name), "Hi"] for name in ("retriever", "generator")]
     shutil.copy(resolve_model("sample-retriever") / "run.json", tmp_path)
     record = json.loads((tmp_path / "run.json").read_text(encoding="utf-8"))

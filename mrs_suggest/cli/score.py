@@ -97,7 +97,7 @@ OPTIONS: Mapping[str, Option] = {
 
 def flag_of(option: str) -> str:
     """The name of an option on the command line."""
-    return "--lang" if option == "language" else f"--{option.replace('_', '-')}"
+    return f"--{option.replace('_', '-')}"
 
 
 def make_parser() -> argparse.ArgumentParser:
@@ -118,7 +118,7 @@ def make_parser() -> argparse.ArgumentParser:
     group = parser.add_argument_group("options of metrics")
     for name, option in OPTIONS.items():
         group.add_argument(
-            flag_of(name),
+            *(flag_of(name), *(["--lang"] if name == "language" else [])),
             dest=name,
             type=option.type,
             nargs="+" if option.several else None,

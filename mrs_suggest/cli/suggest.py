@@ -26,7 +26,9 @@ if TYPE_CHECKING:
 def make_parser() -> argparse.ArgumentParser:
     parser = CommandParser(prog="mrs suggest", description=__doc__)
     add_model_options(parser)
-    parser.add_argument("--lang", help="the language of the messages (default: detected, message by message)")
+    parser.add_argument(
+        "--language", "--lang", help="the language of the messages (default: detected, message by message)"
+    )
     parser.add_argument("--interactive", action="store_true", help="read messages from standard input, one per line")
     parser.add_argument("--json", action="store_true", help="print one JSON object per message")
     parser.add_argument(
@@ -64,16 +66,16 @@ def _run(options: argparse.Namespace) -> None:
     try:
         _answer(suggester, options)
     except ArgumentError as error:
-        options_of = {"language": "--lang", "k": "--count", "allow": "--allow-tag", "deny": "--deny-tag"}
+        options_of = {"language": "--language", "k": "--count", "allow": "--allow-tag", "deny": "--deny-tag"}
         raise error.as_option(options_of) from None
 
 
 def _answer(suggester: Suggester, options: argparse.Namespace) -> None:
     tags = options.allow_tag, options.deny_tag
-    suggester.suggest([], options.lang, options.count, *tags)  # refuses wrong options before a message is read
-    if options.lang is None and len(options.message) != 1:
+    suggester.suggest([], options.language, options.count, *tags)  # refuses wrong options before a message is read
+    if options.language is None and len(options.message) != 1:
         suggester.detect("")  # refuses a model without a detector
-    elif options.lang is None and suggester.sure_language(message := _as_text(options.message[0])) is None:
+    elif options.language is None and suggester.sure_language(message := _as_text(options.message[0])) is None:
         raise InputError(_unsure(suggester, message))
     named = options.json  # there, every object names the model
     if not named and options.interactive:
@@ -82,7 +84,7 @@ def _answer(suggester: Suggester, options: argparse.Namespace) -> None:
     for message in map(_as_text, messages):
         if not message.strip() and not options.json:
             continue
-        (answer,) = suggester.suggest([message], options.lang, options.count, *tags)
+        (answer,) = suggester.suggest([message], options.language, options.count, *tags)
         named = named or _name_model(options)  # a model that cannot answer gets its one sentence alone
         if options.json:
             line = answer_json(message, answer.language, str(options.model), answer, options.explain)
@@ -92,7 +94,7 @@ def _answer(suggester: Suggester, options: argparse.Namespace) -> None:
         else:
             if answer.among:
                 print(f"note: {visible(message)}: {assumed_language(answer)}", file=sys.stderr)
-            print(f"> {visible(message)}" + ("" if options.lang else f"  [{answer.language}]"))
+            print(f"> {visible(message)}" + ("" if options.language else f"  [{answer.language}]"))
             if answer.reason:
                 print(f"  {_silence(answer, suggester)}", flush=True)
             for number, suggestion in enumerate(answer, start=1):
@@ -128,7 +130,7 @@ def _told(suggestion: Suggestion) -> str:
 
 def _unsure(suggester: Suggester, message: str) -> str:
     """A sentence about a message whose language is not clear."""
-    return f"{visible(message)}: {unclear_language(suggester, message, '--lang')}"
+    return f"{visible(message)}: {unclear_language(suggester, message, '--language')}"
 
 
 def _as_text(message: str) -> str:

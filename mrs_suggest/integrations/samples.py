@@ -1,7 +1,7 @@
 """From the samples that a harness logged to files for `mrs score`: intervals, other metrics, several systems.
 
     python -m mrs_suggest.integrations.samples SAMPLES --out predictions.es.tsv
-    mrs score predictions.es.tsv --lang es
+    mrs score predictions.es.tsv --language es
 
 SAMPLES is the file of one task of MRS: `samples_mrs_es_*.jsonl` (lm_eval, `--log_samples`) or
 `details_mrs:es|0_*.parquet` (lighteval, `--save-details`).

@@ -97,7 +97,9 @@ class Worker:
         answers = [item for item in items if item is not None]
         known = set(self.served.languages)
         for item in answers:
-            language = item["lang"] if item["lang"] in known else ""  # invented languages would become permanent labels
+            language = (
+                item["language"] if item["language"] in known else ""
+            )  # invented languages would become permanent labels
             outcome = item["error"]["code"] if "error" in item else "answered" if item["suggestions"] else "nothing"
             self.metrics.messages.labels(language, outcome).inc()
         return answers

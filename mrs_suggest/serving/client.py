@@ -300,7 +300,7 @@ def _answer(item: Mapping[str, Any]) -> ReceivedAnswer:
     error = item.get("error")
     return ReceivedAnswer(
         message=item["message"],
-        language=item["lang"],
+        language=item["language"],
         model=item["model"],
         suggestions=tuple(
             Suggestion(row["reply"], float(row["score"]), row.get("parts") or {}, row.get("source") or "")

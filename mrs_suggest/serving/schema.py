@@ -23,14 +23,14 @@ MOST_TAGS = 32  # of a request; ours: more than a person tells apart
 _SUGGESTION: dict[str, Any] = {"reply": "¿A qué hora?", "score": 0.21}
 _ANSWER: dict[str, Any] = {
     "message": "¿Quedamos mañana?",
-    "lang": "es",
+    "language": "es",
     "model": "sample-retriever",
     "suggestions": [_SUGGESTION],
 }
 _UNKNOWN: dict[str, Any] = {"code": UNKNOWN, "message": "the model answers de en es; pass one of these."}
 _UNANSWERED: dict[str, Any] = {
     "message": "Tere!",
-    "lang": "et",
+    "language": "et",
     "model": "sample-retriever",
     "suggestions": [],
     "error": _UNKNOWN,
@@ -87,7 +87,7 @@ class AnswerItem(BaseModel):
     """The answer to one message, with the fields of `mrs suggest --json`."""
 
     message: str
-    lang: Annotated[str | None, Field(description="given or detected; null where it is not clear")]
+    language: Annotated[str | None, Field(description="given or detected; null where it is not clear")]
     model: str
     suggestions: Annotated[list[SuggestionItem], Field(description="in the order in which to show them")]
     order: Annotated[

@@ -14,7 +14,7 @@ LIKELY = 0.1  # the probability from which a language is named if none is clear
 def answer_json(
     message: str, language: str | None, model: str, answer: Answer, explain: bool = False
 ) -> dict[str, Any]:
-    """The fields of one answer: `message`, `lang`, `model` and `suggestions`, and, if they apply, `reason` (of an
+    """The fields of one answer: `message`, `language`, `model` and `suggestions`, and, if they apply, `reason` (of an
     empty answer), `note` (several languages fit equally), `used` (a probability) and `order`.
 
     `"order": "choice"` marks suggestions chosen together as a set: each adds most to those before it, so their scores
@@ -26,7 +26,7 @@ def answer_json(
         explain: include the parts of each score.
     """
     shown = [_suggestion_json(suggestion, explain) for suggestion in answer]
-    found: dict[str, Any] = {"message": message, "lang": language, "model": model, "suggestions": shown}
+    found: dict[str, Any] = {"message": message, "language": language, "model": model, "suggestions": shown}
     scores = [suggestion["score"] for suggestion in shown]
     if scores != sorted(scores, reverse=True):
         found["order"] = "choice"

@@ -15,7 +15,7 @@ from tests import warm_python
 from tests.hub.server import LoopbackHub
 
 PAGE = "<!DOCTYPE html><html><body>Please log in.</body></html>"
-ASK = ("suggest", "--model", "org/m", "--lang", "es", "Hola")
+ASK = ("suggest", "--model", "org/m", "--language", "es", "Hola")
 WEIGHTS = "query_0_Transformer/model.safetensors"
 WITH_ROOM = """
 import resource, sys

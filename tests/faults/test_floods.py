@@ -59,7 +59,7 @@ def test_a_flood_of_messages_one_answer_each(model: Path, bin_folder: Path) -> N
     lines += ODD + BLANK
     rng.shuffle(lines)
     done = subprocess.run(
-        [str(bin_folder / "mrs"), "suggest", "--model", str(model), "--lang", "en", "--interactive", "--json"],
+        [str(bin_folder / "mrs"), "suggest", "--model", str(model), "--language", "en", "--interactive", "--json"],
         input="".join(line + "\n" for line in lines).encode("utf-8"),
         env={**os.environ, "OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": "", "LC_ALL": "C.UTF-8"},
         capture_output=True,
@@ -82,7 +82,7 @@ def test_a_flood_of_predictions(tmp_path: Path, bin_folder: Path) -> None:
     rows = 200_000
     path.write_text("".join(kinds[n % 3] for n in range(rows)), encoding="utf-8")
     done = subprocess.run(
-        [str(bin_folder / "mrs"), "score", str(path), "--lang", "en", "--json"], capture_output=True, timeout=300
+        [str(bin_folder / "mrs"), "score", str(path), "--language", "en", "--json"], capture_output=True, timeout=300
     )
     assert done.returncode == 0, done.stderr[-2000:]
     figures = json.loads(done.stdout)
@@ -99,7 +99,7 @@ def test_long_lines_of_predictions(tmp_path: Path, bin_folder: Path) -> None:
     lines = [f"{long}\tyes\t{long}\tyes\t{text}" for text in odd] + [f"m\t{text}\tyes\t\t" for text in odd]
     path.write_text("".join(line + "\n" for line in lines), encoding="utf-8", newline="\n")
     done = subprocess.run(
-        [str(bin_folder / "mrs"), "score", str(path), "--lang", "en", "--json"], capture_output=True, timeout=300
+        [str(bin_folder / "mrs"), "score", str(path), "--language", "en", "--json"], capture_output=True, timeout=300
     )
     assert done.returncode == 0, done.stderr[-2000:]
     figures = json.loads(done.stdout)

@@ -128,7 +128,7 @@ def test_merged_model_and_adapters_answer_alike(name: str, walk: Walk) -> None:
         assert said[0] == said[1], "base and adapter by peft write what the merged model does"
 
     rows = read_predictions(run / "predictions.es.tsv")
-    ask = ["--lang", "es", "--json", *(row.message for row in rows)]
+    ask = ["--language", "es", "--json", *(row.message for row in rows)]
     expected = [list(row.suggestions) for row in rows]
     assert expected
     scores = []

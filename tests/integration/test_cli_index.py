@@ -38,24 +38,24 @@ def file(tmp_path: Path) -> Path:
 
 
 def test_check_prints_the_findings_with_their_rows(index: Run, file: Path, tmp_path: Path) -> None:
-    code, out, err = index(SAMPLE, "--check", "--lang", "en", "--responses", file)
+    code, out, err = index(SAMPLE, "--check", "--language", "en", "--responses", file)
     assert (code, err) == (1, "")
     cells = [[cell.strip() for cell in line.strip("│").split("│")] for line in out.splitlines() if "│" in line]
     assert [row[:2] for row in cells] == [["2", "empty"], ["3", "duplicate"], ["4", "link"], ["5", "wrong language"]]
     assert out.splitlines()[-1] == f"{file}, en: 6 rows, 4 findings"
-    code, out, _ = index(SAMPLE, "--check", "--lang", "en", "--responses", file, "--json")
+    code, out, _ = index(SAMPLE, "--check", "--language", "en", "--responses", file, "--json")
     found = json.loads(out)
     assert (code, found["rows"], [one["row"] for one in found["findings"]]) == (1, 6, [2, 3, 4, 5])
     file.write_text("Let me look into it.\n", encoding="utf-8")
-    assert index(SAMPLE, "--check", "--lang", "en", "--responses", file)[0] == 0
-    code, out, _ = index(SAMPLE, "--check", "--lang", "sv")
+    assert index(SAMPLE, "--check", "--language", "en", "--responses", file)[0] == 0
+    code, out, _ = index(SAMPLE, "--check", "--language", "sv")
     assert (code, out.splitlines()[-1]) == (0, f"{SAMPLE}, sv: 151 rows, 0 findings")
 
 
 def test_toxic_replies_are_found_by_the_guard_s_lists_or_by_one_s_own(index: Run, tmp_path: Path) -> None:
     file = tmp_path / "toxic.txt"
     file.write_text("Sure thing.\nShut up, you idiot.\nYou muppet!\n", encoding="utf-8")
-    rows = [SAMPLE, "--check", "--lang", "en", "--responses", file, "--json"]
+    rows = [SAMPLE, "--check", "--language", "en", "--responses", file, "--json"]
 
     def toxic(*options: object) -> list[tuple[int, str]]:
         found = json.loads(index(*rows, *options)[1])["findings"]
@@ -74,14 +74,14 @@ def test_findings_stop_a_change_or_are_left_out(index: Run, file: Path, tmp_path
     run, out = tmp_path / "run", tmp_path / "out"
     shutil.copytree(read_baselines()[SAMPLE].folder, run)
     before = {path: path.read_bytes() for path in run.rglob("*") if path.is_file()}
-    code, printed, err = index(run, "--lang", "en", "--responses", file)
+    code, printed, err = index(run, "--language", "en", "--responses", file)
     assert (code, printed) == (2, "")
     assert "4 findings in 6 rows; correct them, or pass --on-finding skip" in err
     assert "wrong language" in err
     assert {path: path.read_bytes() for path in run.rglob("*") if path.is_file()} == before
     for action, kept in (("skip", ["Let me look into it.", "OK"]), ("keep", None)):
         where = ("--out", out, "--overwrite", "--keep-other-languages")
-        code, printed, err = index(run, "--lang", "en", "--responses", file, "--on-finding", action, *where)
+        code, printed, err = index(run, "--language", "en", "--responses", file, "--on-finding", action, *where)
         assert (code, err) == (0, "")
         own = [line for line in dict.fromkeys(MIXED.splitlines()) if line and line != "Let me look into it!"]
         assert ResponseIndexes(out)["en"].replies == (kept or own)
@@ -93,19 +93,28 @@ def test_findings_stop_a_change_or_are_left_out(index: Run, file: Path, tmp_path
     ("arguments", "sentence"),
     [
         ([SAMPLE], "--responses: pass the file with the replies."),
-        ([SAMPLE, "--lang", "en", "--responses", "FILE"], "only the folder of a run can be changed; pass --out."),
-        ([SAMPLE, "--responses", "FILE", "--out", "OUT"], "--lang: name the language of the replies; the model has de"),
-        ([SAMPLE, "--check", "--out", "OUT"], "--check: changes nothing"),
-        ([SAMPLE, "--check", "--lang", "pl"], "--lang pl: the model has replies in de en"),
+        ([SAMPLE, "--language", "en", "--responses", "FILE"], "only the folder of a run can be changed; pass --out."),
         (
-            [SAMPLE, "--lang", "pl", "--responses", "FILE", "--remove", "--out", "OUT"],
-            "--lang pl: the model has replies",
+            [SAMPLE, "--responses", "FILE", "--out", "OUT"],
+            "--language: name the language of the replies; the model has de",
         ),
-        ([SAMPLE, "--lang", "../en", "--responses", "FILE", "--out", "OUT"], "--lang ../en: not a language code"),
-        ([SAMPLE, "--lang", "en", "--responses", "NONE", "--check"], "cannot read the file"),
-        ([SAMPLE, "--lang", "en", "--responses", "FILE", "--overwrite"], "--overwrite: needs --out"),
-        ([SAMPLE, "--lang", "en", "--responses", "FILE", "--out", "OUT", "--json"], "--json: needs --check"),
-        (["no-such-model", "--lang", "en", "--responses", "FILE", "--out", "OUT"], "no such folder, and no baseline"),
+        ([SAMPLE, "--check", "--out", "OUT"], "--check: changes nothing"),
+        ([SAMPLE, "--check", "--language", "pl"], "--language pl: the model has replies in de en"),
+        (
+            [SAMPLE, "--language", "pl", "--responses", "FILE", "--remove", "--out", "OUT"],
+            "--language pl: the model has replies",
+        ),
+        (
+            [SAMPLE, "--language", "../en", "--responses", "FILE", "--out", "OUT"],
+            "--language ../en: not a language code",
+        ),
+        ([SAMPLE, "--language", "en", "--responses", "NONE", "--check"], "cannot read the file"),
+        ([SAMPLE, "--language", "en", "--responses", "FILE", "--overwrite"], "--overwrite: needs --out"),
+        ([SAMPLE, "--language", "en", "--responses", "FILE", "--out", "OUT", "--json"], "--json: needs --check"),
+        (
+            ["no-such-model", "--language", "en", "--responses", "FILE", "--out", "OUT"],
+            "no such folder, and no baseline",
+        ),
     ],
 )
 def test_what_cannot_be_done_is_refused_in_one_sentence(
@@ -121,10 +130,10 @@ def test_tags_allow_and_deny_suggestions(index: Run, mrs_here: Run, tmp_path: Pa
     file.write_text(
         "reply,tags\nSure thing!,casual\nGladly.,formal\nBuy now!,formal sales\nLater.,\n", encoding="utf-8"
     )
-    assert index(SAMPLE, "--lang", "en", "--responses", file, "--out", out)[0] == 0
+    assert index(SAMPLE, "--language", "en", "--responses", file, "--out", out)[0] == 0
 
     def asked(*options: str) -> Result:
-        return mrs_here("suggest", "--model", out, "--json", "--lang", "en", *options, "Can you help me?")
+        return mrs_here("suggest", "--model", out, "--json", "--language", "en", *options, "Can you help me?")
 
     for options, expected in [
         (["--allow-tag", "formal"], ["Buy now!", "Gladly."]),
@@ -142,7 +151,7 @@ def test_tags_allow_and_deny_suggestions(index: Run, mrs_here: Run, tmp_path: Pa
 def test_replies_set_from_python_are_those_of_the_command(tmp_path: Path) -> None:
     rows = [{"reply": "Yes, I will be there.", "tags": ["yes"]}, {"reply": "Sorry, I cannot come.", "tags": ["no"]}]
     (tmp_path / "own.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows), encoding="utf-8")
-    command = ["models", "index", "sample-retriever", "--lang", "en", "--responses", str(tmp_path / "own.jsonl")]
+    command = ["models", "index", "sample-retriever", "--language", "en", "--responses", str(tmp_path / "own.jsonl")]
     assert main([*command, "--out", str(tmp_path / "made")]) == 0
     suggester = Suggester.from_pretrained("sample-retriever")
     assert suggester.set_replies(rows, "en") is suggester

@@ -40,7 +40,7 @@ def parameters(tmp_path: Path) -> Path:
 
 
 def scored(capsys: pytest.CaptureFixture[str], *arguments: object) -> Any:
-    assert run_verb("score", [*map(str, arguments), "--lang", "en", "--json"]) == 0
+    assert run_verb("score", [*map(str, arguments), "--language", "en", "--json"]) == 0
     return json.loads(capsys.readouterr().out)
 
 
@@ -70,7 +70,7 @@ def test_broken_standard_input_is_refused_by_its_name(
 ) -> None:
     piped(text)
     with pytest.raises(InputError, match=sentence):
-        run_verb("score", [*arguments, "--lang", "en"])
+        run_verb("score", [*arguments, "--language", "en"])
 
 
 @pytest.mark.parametrize("metric", ["mrs_rouge", "dist_n", "self_rouge"])
@@ -90,13 +90,13 @@ def test_sentences_are_split_on_request(
         (["--punkt", "x"], "--punkt: applies only to --sentences punkt"),
         (["--sentences", "punkt", "--punkt", "x"], "--sentences punkt: x/collocations.tab: cannot read"),
         (["--sentences", "punkt", "--metric", "reply_bleu"], "--sentences does not apply to reply_bleu"),
-        (["--lang", "xx"], "--lang: unknown language 'xx'; MRS has en es"),
+        (["--language", "xx"], "--language: unknown language 'xx'; MRS has en es"),
     ],
 )
 def test_what_cannot_be_used_is_refused(arguments: list[str], sentence: str, piped: Put) -> None:
     piped(ROWS)
     with pytest.raises(InputError, match=sentence):
-        run_verb("score", ["-", "--lang", "en", *arguments])
+        run_verb("score", ["-", "--language", "en", *arguments])
 
 
 @pytest.mark.parametrize("metric", ["mrs_rouge", "dist_n", "self_rouge", "reply_bleu"])
@@ -108,7 +108,7 @@ def test_a_header_line_does_not_move_the_figures(
     plain = scored(capsys, tmp_path / "plain.tsv", "--metric", metric)
     assert scored(capsys, tmp_path / "headed.tsv", "--metric", metric) == plain
     piped((tmp_path / "headed.tsv").read_text(encoding="utf-8"))
-    assert run_verb("score", ["-", str(tmp_path / "plain.tsv"), "--metric", metric, "--lang", "en", "--json"]) == 0
+    assert run_verb("score", ["-", str(tmp_path / "plain.tsv"), "--metric", metric, "--language", "en", "--json"]) == 0
     printed = capsys.readouterr()
     first, second = json.loads(printed.out)
     assert first["n"] == second["n"] == plain["n"]

@@ -40,7 +40,7 @@ def test_golden_files(run: Command, shared_data: Path, language: str) -> None:
         pytest.importorskip("unidic_lite", reason="needs unidic-lite, of the extra [ja]")
     folder = shared_data / "golden" / "rouge"
     expected = json.loads((folder / "expected.json").read_text(encoding="utf-8"))[language]
-    code, out, err = run("score", folder / f"{language}.tsv", "--lang", language, "--json")
+    code, out, err = run("score", folder / f"{language}.tsv", "--language", language, "--json")
     assert code == 0
     assert all(line.startswith("warning: ") for line in err.splitlines())
     got = json.loads(out)
@@ -54,8 +54,8 @@ def test_golden_files(run: Command, shared_data: Path, language: str) -> None:
 
 def test_the_table_shows_the_same_figures(run: Command, shared_data: Path) -> None:
     path = shared_data / "golden" / "rouge" / "es.tsv"
-    figures = json.loads(run("score", path, "--lang", "es", "--json")[1])
-    code, printed, _ = run("score", path, "--lang", "es")
+    figures = json.loads(run("score", path, "--language", "es", "--json")[1])
+    code, printed, _ = run("score", path, "--language", "es")
     assert code == 0
     for key in ("rouge1", "rouge2", "rouge3", "weighted", "dist1", "dist2"):
         assert f"{figures[key]:.4f}" in printed
@@ -67,7 +67,7 @@ def test_the_table_shows_the_same_figures(run: Command, shared_data: Path) -> No
 
 def scored(run: Command, path: Path, text: str | bytes, *options: object) -> dict[str, Any]:
     path.write_bytes(text.encode("utf-8") if isinstance(text, str) else text)
-    code, out, err = run("score", path, "--lang", "en", "--json", *options)
+    code, out, err = run("score", path, "--language", "en", "--json", *options)
     assert code == 0
     assert all(line.startswith("warning: ") for line in err.splitlines())
     return json.loads(out)
@@ -92,7 +92,7 @@ def test_skipped_examples_are_counted(run: Command, tmp_path: Path) -> None:
     assert got["n"] == 1
     assert got["weighted"] == pytest.approx(1 / 6, abs=1e-6)
     assert sum(got["skipped"].values()) == 3
-    printed = run("score", tmp_path / "p.tsv", "--lang", "en")[1]
+    printed = run("score", tmp_path / "p.tsv", "--language", "en")[1]
     assert "skipped" in printed
     assert "1 reference too long" in printed
 
@@ -100,15 +100,15 @@ def test_skipped_examples_are_counted(run: Command, tmp_path: Path) -> None:
 def test_all_references_skipped_is_refused(run: Command, tmp_path: Path) -> None:
     path = tmp_path / "p.tsv"
     path.write_text("a\t...\tyes\t\t\nb\t\tno\t\t\n")
-    assert str(path) in refused(run("score", path, "--lang", "en"))
-    assert refused(run("score", path, "--lang", "en", "--json"))
+    assert str(path) in refused(run("score", path, "--language", "en"))
+    assert refused(run("score", path, "--language", "en", "--json"))
 
 
 def test_more_or_fewer_suggestions(run: Command, tmp_path: Path) -> None:
     path = tmp_path / "p.tsv"
     assert "nbest:1" in scored(run, path, "a\tyes\tyes\n", "--nbest", 1)["dist_signature"]
     assert scored(run, path, "a\tyes\tno\tno\tno\tyes\n", "--nbest", 4)["weighted"] == pytest.approx(1 / 6, abs=1e-6)
-    assert "1 to 2 suggestions" in refused(run("score", path, "--lang", "en", "--nbest", 2))
+    assert "1 to 2 suggestions" in refused(run("score", path, "--language", "en", "--nbest", 2))
 
 
 # --- mrs suggest
@@ -131,7 +131,7 @@ def command(*arguments: object, stdin: str | bytes = "") -> subprocess.Completed
 
 
 def test_three_suggestions_to_each_message(run: Command, model: Path) -> None:
-    code, out, _ = run("suggest", "--model", model, "--lang", "en", "Are you coming?", "¿Qué?")
+    code, out, _ = run("suggest", "--model", model, "--language", "en", "Are you coming?", "¿Qué?")
     assert code == 0
     lines = out.splitlines()
     assert [line for line in lines if line.startswith("> ")] == ["> Are you coming?", "> ¿Qué?"]
@@ -144,37 +144,37 @@ def test_three_suggestions_to_each_message(run: Command, model: Path) -> None:
 
 def test_json_lines(run: Command, model: Path) -> None:
     messages = ["first", 'with "quotes"', "はい\tそう"]
-    code, out, _ = run("suggest", "--model", model, "--lang", "es", "--json", "--count", 2, *messages)
+    code, out, _ = run("suggest", "--model", model, "--language", "es", "--json", "--count", 2, *messages)
     assert code == 0
     records = [json.loads(line) for line in out.splitlines()]
     assert [record["message"] for record in records] == messages
     for record in records:
-        assert (record["lang"], record["model"], len(record["suggestions"])) == ("es", str(model), 2)
+        assert (record["language"], record["model"], len(record["suggestions"])) == ("es", str(model), 2)
         assert record["suggestions"][0]["score"] >= record["suggestions"][1]["score"]
     assert "はい" in out  # readable, not escaped
 
 
 def test_interactive_from_a_pipe(model: Path) -> None:
     typed = "hello\n\n   \nare you there?\r\n\nlast without a line end"
-    done = command("suggest", "--model", model, "--lang", "en", "--interactive", "--json", stdin=typed)
+    done = command("suggest", "--model", model, "--language", "en", "--interactive", "--json", stdin=typed)
     assert done.returncode == 0
     assert done.stderr == b""  # no prompt, no progress bars, no warnings
     messages = [json.loads(line)["message"] for line in done.stdout.decode().splitlines()]
     assert messages == ["hello", "", "   ", "are you there?", "", "last without a line end"]  # a line, an object
-    plain = command("suggest", "--model", model, "--lang", "en", "--interactive", stdin="hello\n")
+    plain = command("suggest", "--model", model, "--language", "en", "--interactive", stdin="hello\n")
     assert plain.stdout.startswith(b"> hello\n  1. ")
     assert plain.stdout.count(b"\n") == 4
 
 
 def test_no_line_no_answer(run: Command, model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stdin", io.StringIO("\n \n"))
-    assert run("suggest", "--model", model, "--lang", "en", "--interactive")[:2] == (0, "")
+    assert run("suggest", "--model", model, "--language", "en", "--interactive")[:2] == (0, "")
 
 
 def test_bytes_that_are_no_text_end_in_no_traceback(model: Path) -> None:
     """A pipe may carry another encoding: the bad line is answered or refused in a sentence, the others are answered."""
     typed = b"hello\nni\xf1o \xff\xfe\nbye\n"
-    done = command("suggest", "--model", model, "--lang", "en", "--interactive", "--json", stdin=typed)
+    done = command("suggest", "--model", model, "--language", "en", "--interactive", "--json", stdin=typed)
     assert b"Traceback" not in done.stderr
     assert done.returncode in (0, 2)
     assert done.returncode == 0 or done.stderr.count(b"\n") == 1
@@ -183,7 +183,7 @@ def test_bytes_that_are_no_text_end_in_no_traceback(model: Path) -> None:
 
 def test_an_argument_that_is_no_text_ends_in_no_traceback(model: Path) -> None:
     done = subprocess.run(
-        [str(BIN / "mrs").encode(), b"suggest", b"--model", str(model).encode(), b"--lang", b"en", b"ni\xf1o"],
+        [str(BIN / "mrs").encode(), b"suggest", b"--model", str(model).encode(), b"--language", b"en", b"ni\xf1o"],
         capture_output=True,
         timeout=120,
     )
@@ -192,7 +192,7 @@ def test_an_argument_that_is_no_text_ends_in_no_traceback(model: Path) -> None:
 
 
 def test_a_reader_that_leaves_is_no_error(model: Path) -> None:
-    script = f"yes hello | head -200 | {BIN / 'mrs'} suggest --model {model} --lang en --interactive | head -1"
+    script = f"yes hello | head -200 | {BIN / 'mrs'} suggest --model {model} --language en --interactive | head -1"
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, env=environment, timeout=120)
     assert done.stdout == "> hello\n"
@@ -208,12 +208,12 @@ def test_what_a_reply_sends_to_a_terminal_is_shown(run: Command, monkeypatch: py
             return [Answer([Suggestion("Sí\x1b]0;owned\x07\x9b2J\u202e", 1.0)]) for _ in messages]
 
     monkeypatch.setattr(Suggester, "from_pretrained", staticmethod(lambda folder, **options: Evil()))
-    code, out, err = run("suggest", "--lang", "es", "hola\x1b[2J")
+    code, out, err = run("suggest", "--language", "es", "hola\x1b[2J")
     assert (code, out) == (0, "> hola\\x1b[2J\n  1. Sí\\x1b]0;owned\\x07\\x9b2J\\u202e\n")
-    code, out, err = run("suggest", "--lang", "es", "--json", "hola")
+    code, out, err = run("suggest", "--language", "es", "--json", "hola")
     assert "\x9b" not in out
     assert json.loads(out)["suggestions"][0]["reply"] == "Sí\x1b]0;owned\x07\x9b2J\u202e"
-    code, _, err = run("suggest", "--lang", "es", "--model", "folder\x1b[2J", "hola")
+    code, _, err = run("suggest", "--language", "es", "--model", "folder\x1b[2J", "hola")
     assert code == 2
     assert "folder\\x1b[2J: no such folder" in err
 
@@ -242,13 +242,13 @@ def test_the_language_is_detected_message_by_message(run: Command, detecting: Pa
     assert code == 0
     shown = [line for line in out.splitlines() if line.startswith(">")]
     assert shown == ["> Are you there?  [en]", "> ¿Vienes?  [es]", "> Yes!\\x1b[2J  [en]"]
-    assert err.splitlines()[1:] == ["mrs suggest: 日本: the language is not clear; pass --lang with one of en es."]
+    assert err.splitlines()[1:] == ["mrs suggest: 日本: the language is not clear; pass --language with one of en es."]
     code, out, err = run("suggest", "--model", detecting, "--json", "Are you there?", "日本")
     first, second = map(json.loads, out.splitlines())
-    assert (code, err, first["lang"], len(first["suggestions"])) == (0, "", "en", 3)
+    assert (code, err, first["language"], len(first["suggestions"])) == (0, "", "en", 3)
     assert second == {
         "message": "日本",
-        "lang": None,
+        "language": None,
         "model": str(detecting),
         "suggestions": [],
         "reason": "language_unclear",
@@ -264,20 +264,18 @@ def test_typed_messages_are_detected_each(run: Command, detecting: Path, monkeyp
     assert "mrs suggest: 123: the language is not clear" in err
     monkeypatch.setattr("sys.stdin", io.StringIO("¿Vienes?\n\n"))
     code, out, err = run("suggest", "--model", detecting, "--interactive", "--json")
-    assert (code, err, [json.loads(line)["lang"] for line in out.splitlines()]) == (0, "", ["es", None])
+    assert (code, err, [json.loads(line)["language"] for line in out.splitlines()]) == (0, "", ["es", None])
 
 
 def test_one_message_of_an_unclear_language_is_refused(run: Command, detecting: Path) -> None:
     for more in ((), ("--json",)):
         sentence = refused(run("suggest", "--model", detecting, *more, "日本"))
-        assert sentence == "mrs suggest: 日本: the language is not clear; pass --lang with one of en es."
+        assert sentence == "mrs suggest: 日本: the language is not clear; pass --language with one of en es."
     sentence = refused(run("suggest", "--model", detecting, "there hasta"))
     language = r"(es|en) \(\d\d%\)"
-    pattern = (
-        rf"mrs suggest: there hasta: the language is not clear; it may be {language} or {language}; pass --lang with .*"
-    )
+    pattern = rf"mrs suggest: there hasta: the language is not clear; it may be {language} or {language}; pass .*"
     assert re.fullmatch(pattern, sentence)
-    assert run("suggest", "--model", detecting, "--lang", "en", "日本")[0] == 0
+    assert run("suggest", "--model", detecting, "--language", "en", "日本")[0] == 0
 
 
 def test_a_model_of_one_language_needs_no_detector(run: Command, model: Path, tmp_path: Path) -> None:
@@ -292,39 +290,39 @@ def test_refusals_without_a_language(run: Command, model: Path, detecting: Path,
     for arguments in (["hi"], ["hi", "hola"], ["--interactive"]):
         sentence = refused(run("suggest", "--model", model, *arguments))
         assert sentence == (
-            "mrs suggest: --lang: the model has no languages.safetensors to detect it; it answers en es, pass one of "
-            "these."
+            "mrs suggest: --language: the model has no languages.safetensors to detect it; it answers en es, pass one "
+            "of these."
         )
     folder = tmp_path / "model"
     shutil.copytree(detecting, folder)
     (folder / "languages.safetensors").write_bytes(b"\0" * 100)
     assert "languages.safetensors: damaged" in refused(run("suggest", "--model", folder, "hi"))
-    assert "languages.safetensors: damaged" in refused(run("suggest", "--model", folder, "--lang", "en", "hi"))
+    assert "languages.safetensors: damaged" in refused(run("suggest", "--model", folder, "--language", "en", "hi"))
     shutil.copy(detecting / "languages.safetensors", folder)
     (folder / "response_index" / "es").rename(folder / "response_index" / "it")
     code, out, _ = run("suggest", "--model", folder, "--json", "hola", "hi")
     spanish, english = map(json.loads, out.splitlines())
-    assert (code, spanish["lang"], spanish["suggestions"], spanish["reason"]) == (0, "es", [], "no_replies")
-    assert english["lang"] == "en"
+    assert (code, spanish["language"], spanish["suggestions"], spanish["reason"]) == (0, "es", [], "no_replies")
+    assert english["language"] == "en"
     assert english["suggestions"]
 
 
 def test_refusals_of_suggest(run: Command, model: Path, tmp_path: Path) -> None:
-    sentence = refused(run("suggest", "--model", model, "--lang", "ja", "hi"))
-    assert sentence == "mrs suggest: --lang ja: the model answers en es; pass one of these."
-    assert "no trained model" in refused(run("suggest", "--model", tmp_path, "--lang", "en", "hi"))
-    assert "no such folder" in refused(run("suggest", "--model", tmp_path / "no", "--lang", "en", "hi"))
-    assert "a message is empty" in refused(run("suggest", "--model", model, "--lang", "en", " "))
-    assert "either messages" in refused(run("suggest", "--model", model, "--lang", "en"))
-    assert "either messages" in refused(run("suggest", "--model", model, "--lang", "en", "--interactive", "hi"))
-    assert "--count 0" in refused(run("suggest", "--model", model, "--lang", "en", "--count", 0, "hi"))
+    sentence = refused(run("suggest", "--model", model, "--language", "ja", "hi"))
+    assert sentence == "mrs suggest: --language ja: the model answers en es; pass one of these."
+    assert "no trained model" in refused(run("suggest", "--model", tmp_path, "--language", "en", "hi"))
+    assert "no such folder" in refused(run("suggest", "--model", tmp_path / "no", "--language", "en", "hi"))
+    assert "a message is empty" in refused(run("suggest", "--model", model, "--language", "en", " "))
+    assert "either messages" in refused(run("suggest", "--model", model, "--language", "en"))
+    assert "either messages" in refused(run("suggest", "--model", model, "--language", "en", "--interactive", "hi"))
+    assert "--count 0" in refused(run("suggest", "--model", model, "--language", "en", "--count", 0, "hi"))
 
 
 def test_a_damaged_index_is_refused(run: Command, model: Path, tmp_path: Path) -> None:
     broken = tmp_path / "model"
     shutil.copytree(model, broken)
     (broken / "response_index" / "en" / "replies.json").write_text('{"alpha": 0.0, "replies": [')
-    assert "replies.json: damaged, not JSON" in refused(run("suggest", "--model", broken, "--lang", "en", "hi"))
+    assert "replies.json: damaged, not JSON" in refused(run("suggest", "--model", broken, "--language", "en", "hi"))
 
 
 def test_a_damaged_model_is_refused(run: Command, model: Path, tmp_path: Path) -> None:
@@ -333,7 +331,7 @@ def test_a_damaged_model_is_refused(run: Command, model: Path, tmp_path: Path) -
     shutil.copytree(model, broken)
     weights = next(broken.glob("query_*/model.safetensors"))
     weights.write_bytes(weights.read_bytes()[:1000])
-    code, out, err = run("suggest", "--model", broken, "--lang", "en", "hi")
+    code, out, err = run("suggest", "--model", broken, "--language", "en", "hi")
     assert (code, out) == (2, "")
     assert "Traceback" not in err
     assert str(broken) in err

@@ -51,20 +51,20 @@ def refusal(mrs_here: Callable[..., Result]) -> Callable[..., str]:
 
 
 def test_systems_are_ordered_and_the_best_group_is_marked(systems: list[str], shown: Ask, score: Ask) -> None:
-    records = score(*reversed(systems), "--lang", "en")
+    records = score(*reversed(systems), "--language", "en")
     assert [(record["system"], record["rank"]) for record in records] == [
         ("same.tsv", 1), ("good.tsv", 1), ("bad_1.tsv", 2),
     ]  # fmt: skip
     assert all({"n", "weighted", "interval", "signature"} <= record.keys() for record in records)
-    printed = shown(*systems, "--lang", "en")
+    printed = shown(*systems, "--language", "en")
     assert [line.count("]*") for line in printed.splitlines() if ".tsv" in line] == [1, 1, 0]
     assert "mrs_rouge|rules:official" in printed
 
 
 def test_markdown_and_latex_carry_the_same_figures(systems: list[str], shown: Ask, score: Ask) -> None:
-    record = score(systems[2], "--lang", "en")
-    markdown = shown(*systems, "--lang", "en", "--markdown")
-    latex = shown(*systems, "--lang", "en", "--latex")
+    record = score(systems[2], "--language", "en")
+    markdown = shown(*systems, "--language", "en", "--markdown")
+    latex = shown(*systems, "--language", "en", "--latex")
     for text in (markdown, latex):
         assert f"{record['rouge1']:.4f}" in text
         assert record["signature"] in text
@@ -79,10 +79,10 @@ def test_markdown_and_latex_carry_the_same_figures(systems: list[str], shown: As
 def test_other_metrics_of_the_same_file(systems: list[str], metric: str, key: str, shown: Ask, score: Ask) -> None:
     if metric == "reply_bleu":
         pytest.importorskip("sacrebleu")
-    record = score(systems[0], "--lang", "en", "--metric", metric)
+    record = score(systems[0], "--language", "en", "--metric", metric)
     assert record["interval"][0] - 1e-9 <= record[key] <= record["interval"][1] + 1e-9
     assert record["signature"].startswith(metric)
-    assert f"{record[key]:.2f}" in shown(systems[0], "--lang", "en", "--metric", metric)
+    assert f"{record[key]:.2f}" in shown(systems[0], "--language", "en", "--metric", metric)
 
 
 def test_perplexity_of_losses(tmp_path: Path, score: Ask) -> None:
@@ -99,7 +99,15 @@ def test_xglue_by_task_and_language(tmp_path: Path, shown: Ask, score: Ask, refu
     ):
         (tmp_path / name).parent.mkdir(parents=True)
         (tmp_path / name).write_text(lines)
-    arguments = [str(tmp_path / "pred"), "--metric", "xglue_score", "--gold", str(tmp_path / "data"), "--lang", "en"]
+    arguments = [
+        str(tmp_path / "pred"),
+        "--metric",
+        "xglue_score",
+        "--gold",
+        str(tmp_path / "data"),
+        "--language",
+        "en",
+    ]
     record = score(*arguments)
     assert record["POS"] == record["all"] == pytest.approx(2 / 3)
     assert record["languages"]["POS"]["en"]["chunk_precision"] == pytest.approx(2 / 3)
@@ -133,39 +141,39 @@ def test_comparing_tests_neighbours_also_from_saved_scores(
     systems: list[str], tmp_path: Path, shown: Ask, score: Ask
 ) -> None:
     saved = str(tmp_path / "good.json")
-    shown(systems[0], "--lang", "en", "--save-scores", saved)
-    content = score("--compare", systems[2], saved, "--lang", "en")
+    shown(systems[0], "--language", "en", "--save-scores", saved)
+    content = score("--compare", systems[2], saved, "--language", "en")
     (test,) = content["tests"]
     assert (test["a"], test["b"]) == ("good.json", "bad_1.tsv")
     assert test["p"] < 0.001
     assert test["interval"][0] <= test["difference"] <= test["interval"][1]
     assert content["systems"][0]["weighted"] - content["systems"][1]["weighted"] == pytest.approx(test["difference"])
-    same = score("--compare", *systems, "--lang", "en", "--holm")["tests"]
+    same = score("--compare", *systems, "--language", "en", "--holm")["tests"]
     assert [test["p"] < 0.05 for test in same] == [False, True]
     assert same[1]["p_holm"] == pytest.approx(2 * same[1]["p"])
-    assert "permutation test" in shown("--compare", *systems, "--lang", "en")
+    assert "permutation test" in shown("--compare", *systems, "--language", "en")
 
 
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["--lang", "en"], "pass the prediction file"),
-        (["{0}"], "--lang"),
-        (["--compare", "{0}", "--lang", "en"], "two files or more"),
+        (["--language", "en"], "pass the prediction file"),
+        (["{0}"], "--language"),
+        (["--compare", "{0}", "--language", "en"], "two files or more"),
         (
-            ["--compare", "{0}", "{short}", "--lang", "en"],
+            ["--compare", "{0}", "{short}", "--language", "en"],
             "short.tsv is about other examples than good.tsv (number 1 is the first to differ)",
         ),
-        (["--compare", "{0}", "{junk}", "--lang", "en"], "not scores that"),
-        (["{0}", "--compare", "{0}", "{2}", "--lang", "en"], "takes all files itself"),
+        (["--compare", "{0}", "{junk}", "--language", "en"], "not scores that"),
+        (["{0}", "--compare", "{0}", "{2}", "--language", "en"], "takes all files itself"),
         (["{0}", "--metric", "reply_perplexity"], "line 1: expected sum of token losses in nats, tokens"),
-        (["{0}", "{2}", "--lang", "en", "--save-scores", "x.json"], "takes one system"),
-        (["--compare", "{0}", "{2}", "--lang", "en", "--save-scores", "x.json"], "and saves no scores"),
-        (["--compare", "{0}", "{one}", "--lang", "en"], "were computed differently"),
-        (["{0}", "--lang", "en", "--metric", "dist_n", "--rules", "paper"], "--rules does not apply to dist_n"),
-        (["{0}", "--lang", "en", "--sample-size", "3"], "--sample-size does not apply to mrs_rouge"),
-        (["{one}", "--lang", "en", "--metric", "self_rouge"], "no example with two suggestions"),
-        (["{one}", "{one}", "--lang", "en", "--nbest", "0"], "--nbest 0: expected 1 or more"),
+        (["{0}", "{2}", "--language", "en", "--save-scores", "x.json"], "takes one system"),
+        (["--compare", "{0}", "{2}", "--language", "en", "--save-scores", "x.json"], "and saves no scores"),
+        (["--compare", "{0}", "{one}", "--language", "en"], "were computed differently"),
+        (["{0}", "--language", "en", "--metric", "dist_n", "--rules", "paper"], "--rules does not apply to dist_n"),
+        (["{0}", "--language", "en", "--sample-size", "3"], "--sample-size does not apply to mrs_rouge"),
+        (["{one}", "--language", "en", "--metric", "self_rouge"], "no example with two suggestions"),
+        (["{one}", "{one}", "--language", "en", "--nbest", "0"], "--nbest 0: expected 1 or more"),
     ],
 )
 def test_what_cannot_be_scored_is_one_sentence(
@@ -187,13 +195,13 @@ def test_systems_of_other_examples_are_neither_ordered_nor_tested(
     lines = Path(systems[0]).read_text(encoding="utf-8").splitlines(keepends=True)
     (tmp_path / "shuffled.tsv").write_text("".join([*lines[1:], lines[0]]), encoding="utf-8")
     files = [systems[2], systems[0], str(tmp_path / "shuffled.tsv")]
-    records = score(*files, "--lang", "en")
+    records = score(*files, "--language", "en")
     assert [record["system"] for record in records] == ["bad_1.tsv", "good.tsv", "shuffled.tsv"]
     assert not any("rank" in record for record in records)
-    assert "not ordered: shuffled.tsv is about other examples" in shown(*files, "--lang", "en")
+    assert "not ordered: shuffled.tsv is about other examples" in shown(*files, "--language", "en")
     saved = str(tmp_path / "good.json")
-    shown(systems[0], "--lang", "en", "--save-scores", saved)
-    assert "other examples" in refusal("--compare", saved, files[2], "--lang", "en")
+    shown(systems[0], "--language", "en", "--save-scores", saved)
+    assert "other examples" in refusal("--compare", saved, files[2], "--language", "en")
 
 
 def test_systems_that_skip_examples_are_ordered_by_those_of_all(tmp_path: Path, shown: Ask, score: Ask) -> None:
@@ -201,7 +209,7 @@ def test_systems_that_skip_examples_are_ordered_by_those_of_all(tmp_path: Path, 
     far, near = ("Yes", "No way at all"), ("See you there then", "See you there then")
     half = [("Yes", "Yes I will"), ("Yes",)] * 12
     files = [predictions(tmp_path / "half.tsv", half), predictions(tmp_path / "all.tsv", [far, near] * 12)]
-    arguments = [*map(str, files), "--lang", "en", "--metric", "self_rouge"]
+    arguments = [*map(str, files), "--language", "en", "--metric", "self_rouge"]
     best, other = score(*arguments)
     assert (best["system"], best["rank"], other["rank"]) == ("all.tsv", 1, 2)
     assert best["self_rouge"] > other["self_rouge"]
@@ -216,7 +224,7 @@ def test_holm_s_correction_reaches_the_groups(tmp_path: Path, shown: Ask) -> Non
         predictions(tmp_path / f"{number}.tsv", [best, ("Hm",), ("Hm",)] * 6 + [("Hm",)] * 6)
         for number, best in enumerate((good, middle, bad))
     ]
-    arguments = [*map(str, files), "--lang", "en", "--json"]
+    arguments = [*map(str, files), "--language", "en", "--json"]
     assert [record["rank"] for record in json.loads(shown(*arguments))] == [1, 2, 3]
     assert [record["rank"] for record in json.loads(shown(*arguments, "--holm"))] == [1, 1, 1]
 
@@ -227,7 +235,7 @@ def test_names_are_no_markup_and_tables_are_whole_in_a_pipe(systems: list[str], 
     (tmp_path / "r[" / "x]").mkdir()
     for name in names:
         (tmp_path / name).write_bytes(Path(systems[0]).read_bytes())
-    printed = shown(*(str(tmp_path / name) for name in names), "--lang", "en")
+    printed = shown(*(str(tmp_path / name) for name in names), "--language", "en")
     assert all(str(tmp_path / name) in printed for name in names)  # two are called a.tsv
     assert "…" not in printed
 
@@ -235,13 +243,13 @@ def test_names_are_no_markup_and_tables_are_whole_in_a_pipe(systems: list[str], 
 def test_what_was_counted_is_shown(tmp_path: Path, shown: Ask) -> None:
     file = str(predictions(tmp_path / "dots.tsv", [("...", "Yes")] * len(REPLIES)))
     for metric in ("mrs_rouge", "self_rouge", "dist_n"):
-        assert "dots.tsv: 24 empty suggestions" in shown(file, "--lang", "en", "--metric", metric)
-    assert "bootstrap" not in shown(file, "--lang", "en", "--metric", "dist_n")
+        assert "dots.tsv: 24 empty suggestions" in shown(file, "--language", "en", "--metric", metric)
+    assert "bootstrap" not in shown(file, "--language", "en", "--metric", "dist_n")
 
 
 def test_dist_n_that_corrects_for_length(tmp_path: Path, score: Ask, refusal: Ask) -> None:
     file = str(predictions(tmp_path / "p.tsv", [("i do", "i do not")] * len(REPLIES)))
-    metric = [file, "--lang", "en", "--metric", "dist_n"]
+    metric = [file, "--language", "en", "--metric", "dist_n"]
     record = score(*metric, "--vocabulary", "10", "--sample-size", "4", "--seed", "1")
     assert record["ead"] == pytest.approx(3 / (10 * (1 - 0.9**120)))
     assert record["dist1_sampled"] > record["dist1"] == 3 / 120
@@ -334,9 +342,9 @@ def test_official_staple_rules_warn_on_stderr_and_score(tmp_path: Path, mrs_here
 def test_repeated_messages_are_warned_of(systems: list[str], tmp_path: Path, shown: Ask, mrs_here: Ask) -> None:
     warning = "warning: 24 examples have only 1 distinct message,"
     saved = str(tmp_path / "saved.json")
-    assert warning in shown(systems[0], "--lang", "en", "--save-scores", saved)
-    assert warning in shown(*systems[:2], "--lang", "en")
-    assert warning in shown("--compare", saved, systems[2], "--lang", "en")
-    code, out, err = mrs_here("score", systems[0], "--lang", "en", "--json")
+    assert warning in shown(systems[0], "--language", "en", "--save-scores", saved)
+    assert warning in shown(*systems[:2], "--language", "en")
+    assert warning in shown("--compare", saved, systems[2], "--language", "en")
+    code, out, err = mrs_here("score", systems[0], "--language", "en", "--json")
     assert (code, json.loads(out)["n"]) == (0, 24)
     assert err.startswith(warning)

@@ -90,7 +90,7 @@ def test_two_models_side_by_side(tmp_path: Path, outside: tuple[str, list[str]])
     (tmp_path / "own.txt").write_text(
         "Certainly, see you tonight!\nSorry, not tonight.\nLet me check.\n", encoding="utf-8"
     )
-    index = ["models", "index", SAMPLE, "--lang", "en", "--responses", "own.txt", "--out", str(own)]
+    index = ["models", "index", SAMPLE, "--language", "en", "--responses", "own.txt", "--out", str(own)]
     done = warm_python.run([sys.executable, "-m", "mrs_suggest.cli.main", *index], cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     message = "Are you coming to dinner tonight?"

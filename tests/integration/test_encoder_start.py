@@ -47,7 +47,7 @@ def test_trained_pushed_and_answering(walk: Walk) -> None:
     files = published(walk.hub, "model", "org/made")
     assert set(record["files"]) <= set(files)
     assert b"<2en>" in files["README.md"]
-    ask = ("--lang", "es", "--json", "¿Qué tal dog?")
+    ask = ("--language", "es", "--json", "¿Qué tal dog?")
     here, there = (
         json.loads(walk.run(*MRS, "suggest", "--model", place, *ask).stdout) for place in ("run", "org/made")
     )

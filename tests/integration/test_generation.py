@@ -235,12 +235,12 @@ def test_the_command_suggests_what_is_in_the_predictions(
 
     rows = predictions(trained[0])["predictions.es.tsv"]
     messages = [row[0] for row in rows]
-    assert main(["suggest", "--model", str(trained[0]), "--lang", "es", "--json", *messages]) == 0
+    assert main(["suggest", "--model", str(trained[0]), "--language", "es", "--json", *messages]) == 0
     answers = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert [[s["reply"] for s in answer["suggestions"]] for answer in answers] == [row[2:] for row in rows]
     for row in rows:
         assert len({normalise_reply(reply) for reply in row[2:]}) == len(row[2:]) <= 3
-    assert main(["suggest", "--model", str(trained[0]), "--lang", "ja", "hola"]) == 2
+    assert main(["suggest", "--model", str(trained[0]), "--language", "ja", "hola"]) == 2
 
 
 def test_the_kept_weights_are_those_of_the_best_checkpoint(trained: tuple[Path, str]) -> None:
@@ -476,7 +476,7 @@ def check_suggestions(
     """The merged model and the adapters on their base answer alike."""
     capsys.readouterr()
     for model in (folder, folder / "adapter"):
-        assert main(["suggest", "--model", str(model), "--lang", "es", "--json", *messages]) == 0
+        assert main(["suggest", "--model", str(model), "--language", "es", "--json", *messages]) == 0
         answers = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
         assert [[s["reply"] for s in answer["suggestions"]] for answer in answers] == expected
 

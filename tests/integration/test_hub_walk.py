@@ -155,7 +155,7 @@ def test_from_pairs_to_the_same_score(walk: Walk) -> None:
         assert f"lang:{code}" in result["signature"]
         assert result["value"] == pytest.approx(record["metrics"]["systems"]["Model"][code]["weighted"], abs=1e-6)
 
-    ask = ["--lang", "es", "--json", "¿Qué tal el viaje?"]
+    ask = ["--language", "es", "--json", "¿Qué tal el viaje?"]
     answers = [json.loads(walk.run(*MRS, "suggest", "--model", name, *ask).stdout) for name in ("org/m", run)]
     assert len(answers[0]["suggestions"]) == 3
     assert answers[0]["suggestions"] == answers[1]["suggestions"]
@@ -167,7 +167,9 @@ def test_from_pairs_to_the_same_score(walk: Walk) -> None:
     rows = read_predictions(run / "predictions.es.tsv")
     given = [[list(row.suggestions) for row in rows], [row.reference for row in rows]]
     scored = walk.answer(SCORE, json.dumps(given))
-    here = json.loads(walk.run(*MRS, "score", run / "predictions.es.tsv", "--lang", "es", "--json", token=False).stdout)
+    here = json.loads(
+        walk.run(*MRS, "score", run / "predictions.es.tsv", "--language", "es", "--json", token=False).stdout
+    )
     assert scored["weighted"] == here["weighted"] == record["metrics"]["systems"]["Model"]["es"]["weighted"]
     assert scored["signature"] == here["signature"]
     assert len(hub.requests("POST", "/commit/")) == 4, "one commit each"

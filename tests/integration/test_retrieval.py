@@ -202,7 +202,7 @@ def test_predictions_score_to_the_figures_of_the_record(
     from mrs_suggest.cli.main import main
 
     folder = trained[0]
-    assert main(["score", str(folder / f"predictions.{language}.tsv"), "--lang", language, "--json"]) == 0
+    assert main(["score", str(folder / f"predictions.{language}.tsv"), "--language", language, "--json"]) == 0
     scored = json.loads(capsys.readouterr().out)
     metrics = record(folder)["metrics"]
     own = metrics["systems"]["Model"][language]
@@ -231,7 +231,7 @@ def test_the_kept_weights_are_those_of_the_best_checkpoint(trained: tuple[Path, 
 
 
 def test_the_command_suggests_from_a_trained_folder(trained: tuple[Path, str], workplace: Path) -> None:
-    command = [BIN / "mrs", "suggest", "--model", "base", "--lang", "es", "--json", "¿Qué tal el pastel?", "hola"]
+    command = [BIN / "mrs", "suggest", "--model", "base", "--language", "es", "--json", "¿Qué tal el pastel?", "hola"]
     done = checked(launch(*command, cwd=workplace))
     answers = [json.loads(line) for line in done.stdout.splitlines()]
     responses = {reply for answers in QUESTIONS["es"].values() for reply in answers}
@@ -478,9 +478,9 @@ def test_a_run_with_fewer_languages_over_an_old_one_answers_only_those(
 
     shutil.copytree(overwritten, overwritten.parent / "fewer")
     folder = train("fewer", "--languages", "es", "--overwrite", "true", *SHORT)
-    assert main(["suggest", "--model", str(folder), "--lang", "es", "hola"]) == 0
+    assert main(["suggest", "--model", str(folder), "--language", "es", "hola"]) == 0
     capsys.readouterr()
-    assert main(["suggest", "--model", str(folder), "--lang", "en", "hello"]) == 2
+    assert main(["suggest", "--model", str(folder), "--language", "en", "hello"]) == 2
     assert list(predictions(folder)) == ["predictions.es.tsv"]
 
 

@@ -82,13 +82,15 @@ def test_a_run_with_a_generator_is_one_model_served_as_it_was_scored(
     message = read_predictions(folder / "predictions.en.tsv")[0].message
     capsys.readouterr()
     assert (
-        run_verb("suggest", ["--model", str(folder), "--lang", "en", "--explain", "--json", "--count", "20", message])
+        run_verb(
+            "suggest", ["--model", str(folder), "--language", "en", "--explain", "--json", "--count", "20", message]
+        )
         == 0
     )
     shown = json.loads(capsys.readouterr().out)["suggestions"]
     assert set(shown[0]["parts"]) == {"direct", "log_prob", "generator"}
     assert {one["source"] for one in shown} == {"set", "generated"}
-    assert run_verb("suggest", ["--model", str(folder), "--lang", "en", "--explain", message]) == 0
+    assert run_verb("suggest", ["--model", str(folder), "--language", "en", "--explain", message]) == 0
     assert "; source " in capsys.readouterr().out
 
     weights_file = moved / "generator" / "model.safetensors"

@@ -58,13 +58,13 @@ def test_zero_shot_languages_have_no_memory_and_are_answered_by_direct_scores(tr
 
 def test_explained_suggestions(train: Train, mrs: Mrs, tmp_path: Path) -> None:
     folder = train("told", *BOTH)
-    shown = mrs("suggest", "--model", folder, "--lang", "en", "--explain", "en message 3", cwd=tmp_path)
+    shown = mrs("suggest", "--model", folder, "--language", "en", "--explain", "en message 3", cwd=tmp_path)
     assert shown.returncode == 0, shown.stderr
     assert shown.stdout.splitlines()[1].startswith("  1. en reply ")
     parts = json.loads((folder / "run.json").read_text())["metrics"]["ranker"]["names"]
     told = shown.stdout.splitlines()[1].partition("(score ")[2]
     assert any(f"; {name} " in told for name in parts)
-    found = mrs("suggest", "--model", folder, "--lang", "en", "--explain", "--json", "en message 3", cwd=tmp_path)
+    found = mrs("suggest", "--model", folder, "--language", "en", "--explain", "--json", "en message 3", cwd=tmp_path)
     assert set(json.loads(found.stdout)["suggestions"][0]["parts"]) == set(parts)
 
 

@@ -87,7 +87,7 @@ def test_it_answers_prepares_and_imports_from_an_empty_folder(site: Path, tmp_pa
     )
     assert all(str(site) in path for path in where.split())
     mrs = ("-m", "mrs_suggest.cli.main")
-    answer = json.loads(run(site, tmp_path, *mrs, "suggest", "--lang", "es", "--json", "¿quedamos mañana?"))
+    answer = json.loads(run(site, tmp_path, *mrs, "suggest", "--language", "es", "--json", "¿quedamos mañana?"))
     assert len({suggestion["reply"] for suggestion in answer["suggestions"]}) == 3
     run(site, tmp_path, *mrs, "data", "prepare", "mrs", "--source", "sample", "--out", "data")
     assert (tmp_path / "data" / "data" / "ja" / "test-00000-of-00001.parquet").is_file()

@@ -38,7 +38,9 @@ def add_index(verbs: argparse._SubParsersAction[CommandParser]) -> None:
         help="a reply on each line; or a .csv, .tsv or .jsonl file with the columns or keys reply, weight (how often "
         "it is given) and tags (with spaces or ; between them), of which the last two may be missing",
     )
-    parser.add_argument("--lang", metavar="CODE", help="the language of the replies (default: the model's only one)")
+    parser.add_argument(
+        "--language", "--lang", metavar="CODE", help="the language of the replies (default: the model's only one)"
+    )
     action = parser.add_mutually_exclusive_group()
     action.add_argument("--add", action="store_true", help="add the replies to the set")
     action.add_argument("--remove", action="store_true", help="remove the replies from the set")
@@ -94,7 +96,7 @@ def _index(options: argparse.Namespace) -> int:
     if rows is None:
         return _checked_model(sets, options)
     action = ADDED if options.add else REMOVED if options.remove else BUILT
-    language = sets.language(options.lang)
+    language = sets.language(options.language)
     findings = sets.check(rows, language, action, options.guard_lists)
     if options.check:
         return _print(findings, options.json, visible(options.responses), len(rows), language)
@@ -127,7 +129,7 @@ def _index(options: argparse.Namespace) -> int:
 def _checked_model(sets: ResponseSets, options: argparse.Namespace) -> int:
     """Check the model's replies, in one language or all."""
     exit_code = 0
-    for code in [options.lang] if options.lang else list(sets.indexes):
+    for code in [options.language] if options.language else list(sets.indexes):
         rows = sets.rows(code)
         findings = sets.check(rows, code, lists=options.guard_lists)
         exit_code |= _print(findings, options.json, options.run_folder, len(rows), code)
@@ -140,7 +142,9 @@ def _print(
     """Print the findings; return the exit code of a check."""
     if as_json:
         print(
-            visible_json({"replies": where, "lang": language, "rows": rows, "findings": [asdict(f) for f in findings]})
+            visible_json(
+                {"replies": where, "language": language, "rows": rows, "findings": [asdict(f) for f in findings]}
+            )
         )
         return 1 if findings else 0
     from rich.markup import escape

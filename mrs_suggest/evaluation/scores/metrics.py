@@ -168,7 +168,7 @@ KNOWN_LANGUAGES = f"MRS has {' '.join(LANGUAGES)}, known are {' '.join(sorted(KN
 def read_texts(path: Path, language: str, nbest: int) -> tuple[list[tuple[str, ...]], list[str], list[str]]:
     """The suggestions and references of a prediction file, and what identifies the examples."""
     if language not in KNOWN:
-        raise InputError(f"--lang: unknown language {language!r}; {KNOWN_LANGUAGES}.")
+        raise InputError(f"--language: unknown language {language!r}; {KNOWN_LANGUAGES}.")
     if nbest < 1:
         raise InputError(f"--nbest {nbest}: expected 1 or more.")
     rows = read_predictions(path, nbest)

@@ -91,9 +91,9 @@ class ResponseSets:
             InputError: none is given, and the model has several; or it is not a language code.
         """
         if given is None and len(self.indexes) != 1:
-            raise InputError(f"--lang: name the language of the replies; the model has {' '.join(self.indexes)}.")
+            raise InputError(f"--language: name the language of the replies; the model has {' '.join(self.indexes)}.")
         if given is not None and find_language(given) is None:
-            raise InputError(f"--lang {given}: not a language code; pass one such as en or pt-BR.")
+            raise InputError(f"--language {given}: not a language code; pass one such as en or pt-BR.")
         return given or next(iter(self.indexes))
 
     def known(self, language: str) -> dict[str, int]:
@@ -129,7 +129,7 @@ class ResponseSets:
 
     def _index(self, language: str) -> ResponseIndex:
         if language not in self.indexes:
-            raise InputError(f"--lang {language}: the model has replies in {' '.join(self.indexes)}.")
+            raise InputError(f"--language {language}: the model has replies in {' '.join(self.indexes)}.")
         return self.indexes[language]
 
     # --- changes
@@ -262,7 +262,7 @@ class ResponseSets:
             atomic_write(settings, json.dumps(settings_and_weights(rankers), indent=2, sort_keys=True) + "\n")
 
     def _save_own_ranker(self, index: ResponseIndex, own: int | None, language: str, folder: Path) -> LanguageRanker:
-        with metric_errors(f"--lang {language}"):
+        with metric_errors(f"--language {language}"):
             tokenizer = get_tokenizer(language)
         ranker = with_replies(self.rankers[language], index, ReplyNgrams.build(index.replies, tokenizer), own)
         with tempfile.TemporaryDirectory(dir=folder) as scratch:

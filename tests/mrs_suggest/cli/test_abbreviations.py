@@ -1,4 +1,4 @@
-"""No command reads an abbreviated option: `--lang` would silently be another one."""
+"""No command reads an abbreviated option: `--language` would silently be another one."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ LINES = [
     ("dat", ["data"]),
     ("data pre", ["prepare"]),
     ("data prepare xc", ["xcopa"]),
-    ("suggest --lang e", ["el", "en", "es", "et"]),
+    ("suggest --language e", ["el", "en", "es", "et"]),
     ("suggest --count 2 --guard-l", ["--guard-lists"]),
     ("train retr", ["retrieval"]),
     ("train retrieval --sampling_a", ["--sampling_alpha"]),

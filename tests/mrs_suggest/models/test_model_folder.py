@@ -161,7 +161,7 @@ def model(sound: Path, tmp_path: Path) -> Path:
 
 
 def test_a_sound_copy_of_links_answers(model: Path, mrs: Mrs) -> None:
-    done = mrs("suggest", "--model", model, "--lang", "en", "Are you coming to dinner tonight?", cwd=model)
+    done = mrs("suggest", "--model", model, "--language", "en", "Are you coming to dinner tonight?", cwd=model)
     assert (done.returncode, done.stdout.count("\n")) == (0, 4)
 
 
@@ -172,7 +172,7 @@ def test_a_damaged_model_gets_one_sentence(name: str, model: Path, mrs: Mrs) -> 
     damage(model)
     message = "Are you coming to dinner tonight?"
     if "regular file" in parts or "retry" in parts:
-        done = mrs("suggest", "--model", model, "--lang", "en", message, cwd=model)
+        done = mrs("suggest", "--model", model, "--language", "en", message, cwd=model)
         sentence = refused((done.returncode, done.stdout, done.stderr))
     else:
         with pytest.raises(InputError) as caught:
@@ -236,7 +236,7 @@ def test_models_of_transformers_are_refused_too(
     assert callable(damage)
     damage(place)
     if part in ("tokenizer", "regular file"):  # which could hang or abort
-        done = mrs("suggest", "--model", model, "--lang", "en", "see you", cwd=model)
+        done = mrs("suggest", "--model", model, "--language", "en", "see you", cwd=model)
         assert part in refused((done.returncode, done.stdout, done.stderr))
     else:
         with pytest.raises(InputError, match=part):
@@ -301,5 +301,5 @@ def test_scores_that_overflow_are_refused(model: Path, mrs: Mrs) -> None:
     arrays["vectors"] = signs.astype(np.float32)
     (model / VECTORS).unlink()
     save_file(arrays, model / VECTORS)
-    done = mrs("suggest", "--model", model, "--lang", "en", "Are you coming to dinner tonight?", cwd=model)
+    done = mrs("suggest", "--model", model, "--language", "en", "Are you coming to dinner tonight?", cwd=model)
     assert "not finite" in refused((done.returncode, done.stdout, done.stderr))

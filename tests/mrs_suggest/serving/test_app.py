@@ -73,10 +73,10 @@ def test_each_message_has_its_own_error() -> None:
     answers = post({"messages": ["hello", " ", "x" * 51]}).json()["answers"]
     assert [answer.get("error", {}).get("code") for answer in answers] == [None, "empty_message", "too_long"]
     assert answers[0] == {
-        "message": "hello", "lang": "xx", "model": "some-model", "suggestions": [{"reply": "HELLO", "score": 0.5}],
+        "message": "hello", "language": "xx", "model": "some-model", "suggestions": [{"reply": "HELLO", "score": 0.5}],
     }  # fmt: skip
     (answer,) = post({"messages": ["hello"], "language": "fr"}).json()["answers"]
-    assert answer["lang"] == "fr"
+    assert answer["language"] == "fr"
     assert answer["error"] == {"code": "unknown_language", "message": "the model answers xx; pass one of these."}
     assert "parts" in post({"messages": ["hello"], "explain": True}).json()["answers"][0]["suggestions"][0]
 

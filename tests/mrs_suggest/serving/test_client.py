@@ -19,7 +19,7 @@ import pytest
 from mrs_suggest.serving.client import AsyncClient, Client, ReceivedAnswer, ServerError
 
 RESET = b"RESET"
-ITEM = {"message": "hi", "lang": "en", "model": "m", "suggestions": [{"reply": "Hello!", "score": 0.5}]}
+ITEM = {"message": "hi", "language": "en", "model": "m", "suggestions": [{"reply": "Hello!", "score": 0.5}]}
 
 
 def page(body: object, status: str = "200 OK", *headers: str) -> bytes:

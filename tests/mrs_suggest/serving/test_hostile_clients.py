@@ -65,7 +65,7 @@ def test_without_a_language_unclear_ones_are_told(server: ServerProcess) -> None
     body = {"messages": ["ok", "Thanks!", "Bonjour"]}
     header = {"accept-language": "fr;q=0.5, de-CH, en;q=0"}
     found = httpx.post(f"{server.url}/v1/suggest", json=body, headers=header).json()["answers"]
-    assert [one["lang"] for one in found] == ["de", "en", "fr"]
+    assert [one["language"] for one in found] == ["de", "en", "fr"]
     assert found[0]["note"].endswith("answered in de.")
 
 

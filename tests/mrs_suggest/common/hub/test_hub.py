@@ -301,7 +301,7 @@ def test_a_model_answers_as_it_did_at_a_revision(client: Mrs, hub: LoopbackHub) 
     repo.write_folder(folder)
     repo.tags["v1"] = repo.sha()
     repo.write("response_index/es/replies.json", "{}")
-    ask = ("suggest", "--lang", "es", "--json", "¿Quedamos mañana?", "--model")
+    ask = ("suggest", "--language", "es", "--json", "¿Quedamos mañana?", "--model")
     here, there = client(*ask, "sample-retriever"), client(*ask, "org/m@v1")
     assert there.returncode == 0, there.stderr
     answers = [json.loads(done.stdout)["suggestions"] for done in (here, there)]

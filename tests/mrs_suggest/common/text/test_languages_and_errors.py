@@ -20,8 +20,8 @@ def test_the_languages_are_those_of_table_1_in_its_order() -> None:
 
 @pytest.mark.parametrize("code", ["xx", "EN", "en-US", "", "zh"])
 def test_an_unknown_language_is_named_with_the_known_ones(code: str) -> None:
-    with pytest.raises(InputError, match=rf"^--lang: unknown language '{code}'; .*en es de pt fr ja sv it nl ru"):
-        require_language(code, "--lang")
+    with pytest.raises(InputError, match=rf"^--language: unknown language '{code}'; .*en es de pt fr ja sv it nl ru"):
+        require_language(code, "--language")
 
 
 @pytest.mark.parametrize(
@@ -65,7 +65,7 @@ def test_an_argument_is_named_as_the_caller_knows_it() -> None:
     error = ArgumentError("k", "expected a whole number from 1.", "0")
     assert str(error) == "k='0': expected a whole number from 1."
     assert str(error.as_option({"k": "--count"})) == "--count 0: expected a whole number from 1."
-    assert error.as_option({"language": "--lang"}) is error
+    assert error.as_option({"language": "--language"}) is error
     assert str(ArgumentError("messages", "found none.")) == "messages: found none."
     assert str(pickle.loads(pickle.dumps(ArgumentError("messages", "found none.")))) == "messages: found none."
 
