@@ -1,4 +1,6 @@
-"""Runs commands of `mrs` in one process that has no package of any extra: `python -m tests.lean_process COMMANDS`.
+"""Runs commands of `mrs` in one process that has only the packages of some extras, by default of none:
+
+    python -m tests.lean_process COMMANDS [EXTRA ...]
 
 COMMANDS is a JSON list of lists of words; what is printed is JSON: exit code, output and errors of each.
 """
@@ -11,9 +13,8 @@ import json
 import sys
 import traceback
 from collections.abc import Sequence
-from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec
-from types import ModuleType
+from typing import Any
 
 from mrs_suggest.common.extras import modules_by_extra
 
@@ -22,15 +23,23 @@ BLOCKED = {"multiprocess", "dill", "xxhash", "nltk", "joblib", "aiohttp", "pydan
 BLOCKED |= set().union(*modules_by_extra().values()) - {"httpx"}
 
 
-class Blocker(MetaPathFinder):
-    """Finds none of the packages that a base installation lacks."""
+class Hiding:
+    """A finder that finds none of the packages that an installation with these extras lacks."""
 
-    def find_spec(
-        self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
-    ) -> ModuleSpec | None:
-        if fullname.partition(".")[0] in BLOCKED:
-            raise ModuleNotFoundError(f"No module named {fullname!r}", name=fullname)
-        return None
+    def __init__(self, finder: Any, extras: Sequence[str]) -> None:
+        brought = modules_by_extra()
+        own = set().union(*(brought[extra] for extra in extras))
+        self._finder = finder
+        self._hidden = set().union(*brought.values()) - {"httpx"} - own if extras else BLOCKED
+
+    def find_spec(self, name: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
+        if name.partition(".")[0] in self._hidden or not hasattr(self._finder, "find_spec"):
+            return None
+        found: ModuleSpec | None = self._finder.find_spec(name, path, target)
+        return found
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._finder, name)
 
 
 def run(words: list[str]) -> dict[str, object]:
@@ -50,5 +59,5 @@ def run(words: list[str]) -> dict[str, object]:
 
 
 if __name__ == "__main__":
-    sys.meta_path.insert(0, Blocker())
+    sys.meta_path[:] = [Hiding(finder, sys.argv[2:]) for finder in sys.meta_path]  # type: ignore[misc]
     print(json.dumps([run(words) for words in json.loads(sys.argv[1])]))

@@ -29,7 +29,7 @@ class _Finder:
             return None
         from importlib.util import find_spec  # here: it costs as much as the rest of the package
 
-        sys.meta_path.remove(self)
+        self._name = ""  # once; another finder may wrap this one, so that it cannot be removed
         spec = find_spec(name)
         if spec is not None and spec.loader is not None:
             spec.loader = _Loader(spec.loader, self._call)  # type: ignore[assignment]  # not derived from the class

@@ -7,8 +7,12 @@ The folder has what the pages name as the reader's own: prediction files, pairs,
 from __future__ import annotations
 
 import importlib
+import json
+import os
+import re
 import shlex
 import shutil
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -70,7 +74,30 @@ def fresh_state() -> Iterator[None]:
     AcceleratorState._reset_state(reset_partial_state=True)
 
 
-@pytest.mark.parametrize("page", PAGES)
+def extras_of(page: str) -> list[str] | None:
+    """The extras of the first installation that a page names; None where it names none."""
+    found = re.search(r"pip install '?\.(?:\[([\w,]+)\])?", (ROOT / page).read_text(encoding="utf-8"))
+    return None if found is None else (found[1] or "").split(",") if found[1] else []
+
+
+SHORT = [page for page in PAGES if page == "README.md" or page.startswith("docs/how_to/")]
+
+
+@pytest.mark.parametrize("page", SHORT)
+def test_a_page_needs_no_more_than_it_installs_first(page: str, folder: Path) -> None:
+    extras = extras_of(page)
+    assert extras is not None
+    commands = [words_of(entry)[1:] for entry in LEDGER[page]]
+    env = {**os.environ, "PYTHONPATH": str(ROOT)}
+    words = [sys.executable, "-m", "tests.lean_process", json.dumps(commands), *extras]
+    done = subprocess.run(words, cwd=folder, capture_output=True, text=True, env=env)
+    assert done.returncode == 0, done.stderr[-2000:]
+    expected = [entry["run"].get("code", 0) if isinstance(entry["run"], dict) else 0 for entry in LEDGER[page]]
+    for one, code in zip(json.loads(done.stdout.splitlines()[-1]), expected, strict=True):
+        assert one["code"] == code, f"{one['words']}\n{one['out'][-1500:]}{one['err'][-1500:]}"
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if page not in SHORT])
 def test_the_commands_of_a_page_run(page: str, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for entry in LEDGER[page]:
         code = run(words_of(entry))

@@ -16,6 +16,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from mrs_datasets.builders.reddit import clean as clean_module
+from mrs_datasets.builders.reddit import columns as columns_module
 from mrs_datasets.builders.reddit.clean import (
     EMPTY_MESSAGE,
     EMPTY_REPLY,
@@ -36,7 +37,6 @@ from mrs_datasets.builders.reddit.clean import (
 )
 from mrs_datasets.builders.reddit.columns import change_in_turn
 from mrs_datasets.builders.reddit.plan import KEPT
-from mrs_suggest.common.text import masks as masks_module
 from mrs_suggest.common.text.masks import MASKS, Step, mask
 
 VISIBLE = r"""
@@ -435,7 +435,7 @@ def test_a_column_is_cleaned_as_its_texts_are(texts: list[str], rules: CleanRule
 def test_rows_stay_in_their_places(texts: list[str], batch: int, start: int) -> None:
     column = pa.array(texts, pa.string())[start:]  # also one that does not begin at the start of its memory
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(masks_module, "BATCH_TEXTS", batch)
+        patch.setattr(columns_module, "BATCH_TEXTS", batch)
         changed, rows = change_in_turn(column, [Step(lambda text: text.replace("a", "xyz"), "[ab]")])
     assert changed.to_pylist() == [text.replace("a", "xyz") for text in texts[start:]]
     assert rows.tolist() == np.flatnonzero([text == "a" for text in texts[start:]]).tolist()
