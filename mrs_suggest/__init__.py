@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from mrs_suggest.suggest.answering import Ranker, Suggestion, System
     from mrs_suggest.suggest.index.response_index import ResponseIndex
     from mrs_suggest.suggest.suggester import Suggester
-    from mrs_suggest.training.api import GenerationTrainer, RetrievalTrainer, TrainingArguments
+    from mrs_suggest.training.api import GenerationTrainer, RetrievalTrainer, Trainer, TrainingArguments
 
 __all__ = [
     "Decoding",
@@ -30,6 +30,7 @@ __all__ = [
     "Suggester",
     "Suggestion",
     "System",
+    "Trainer",
     "TrainingArguments",
     "__version__",
     "build_dual_encoder",

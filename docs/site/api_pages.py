@@ -6,13 +6,13 @@ import ast
 from pathlib import Path
 
 PACKAGES = (
-    "mrs_suggest.common",
+    "mrs_suggest",
     "mrs_metrics",
     "mrs_datasets",
-    "mrs_suggest",
-    "mrs_suggest.evaluation",
     "mrs_suggest.serving",
 )
+# What most people import.
+FIRST = ("Suggester", "RetrievalTrainer", "GenerationTrainer", "Trainer", "TrainingArguments")
 
 
 def api_pages(root: Path) -> dict[str, str]:
@@ -32,10 +32,13 @@ def _page(root: Path, package: str) -> str:
 
 def public_names(tree: ast.Module, package: str) -> dict[str, str]:
     """Each name that a package offers, with the module that defines it."""
+    lists = [
+        node.value for node in tree.body if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__"
+    ]
+    offered = {name for value in lists for name in ast.literal_eval(value) if not name.startswith("_")}
     found = {}
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith(f"{package}."):
-            for alias in node.names:
-                if alias.name != "lazy_names":
-                    found[alias.name] = node.module
-    return dict(sorted(found.items(), key=lambda pair: (pair[1], pair[0])))
+            found |= {alias.name: node.module for alias in node.names if alias.name in offered}
+    place = {name: number for number, name in enumerate(FIRST)}
+    return dict(sorted(found.items(), key=lambda pair: (place.get(pair[0], len(FIRST)), pair[1], pair[0])))

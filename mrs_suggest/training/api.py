@@ -187,7 +187,8 @@ class Trainer:
 
 
 class RetrievalTrainer(Trainer):
-    """Trains a retriever: an encoder, response sets, a ranker, a language detector and a guard.
+    """Trains a retriever: an encoder, response sets, a ranker, a language detector and a guard. Arguments and methods
+    are those of `Trainer`.
 
     Example:
         >>> from datasets import load_dataset                                          # doctest: +SKIP
