@@ -115,6 +115,7 @@ def test_a_space_has_all_that_its_files_import(repository: Path) -> None:
         name.removesuffix(".py").removesuffix("/__init__").replace("/", ".") for name in files if name[-3:] == ".py"
     }
     ours = {"mrs_metrics", "mrs_suggest"}
+    modules.add("mrs_suggest.training.api")  # whose names `mrs_suggest` imports on first use; a Space trains nothing
     for name, content in files.items():
         if not name.endswith(".py"):
             continue
