@@ -1,4 +1,4 @@
-"""Run one cell of the paper's Table 3 in miniature and put it beside the paper's: `python examples/reproduce_a_row.py`.
+"""Run a cell of the paper's Table 3 in miniature, and compare the figures: `python examples/reproduce_a_row.py`.
 
 The same as `mrs reproduce mrs --table 3 --scale tiny --only retrieval-monolingual-es`: a retriever from scratch, 150
 steps on the Spanish pairs of the embedded sample, half a minute of one core. The figures show that the cell runs and

@@ -1,4 +1,4 @@
-"""Suggest replies of your own over HTTP: `python examples/serve.py [FOLDER]`.
+"""Suggest your own replies over HTTP: `python examples/serve.py [FOLDER]`.
 
 Gives the model that ships a response set of five replies, starts `mrs serve` with it on a free port, asks it, and stops
 it. Needs `pip install '.[all]'`.

@@ -18,7 +18,7 @@ CHATS = {  # what a shop is asked, and what it answers
     "Where is my {}?": "It is on its way, I will send you the tracking number.",
     "Has the {} been sent yet?": "It leaves our warehouse today.",
     "I would like to return the {}.": "Of course, the label is in your account.",
-    "My {} arrived broken.": "I am sorry! We will send you a new one at once.",
+    "My {} arrived broken.": "I am sorry! We will send you a new one today.",
     "Can I still change the colour of the {}?": "Yes, which colour would you like?",
     "How long is the guarantee for the {}?": "Two years from the day you bought it.",
 }

@@ -1,4 +1,4 @@
-"""A word dictionary from a multilingual encoder, where no translation system is at hand.
+"""A word dictionary from a multilingual encoder, where no translation system is available.
 
     python examples/word_dictionary.py intfloat/multilingual-e5-small build/persona fr --out build/words.en-fr.tsv
     mrs data translate build/persona --to fr --translator fr=dictionary:build/words.en-fr.tsv --out build/persona-mt

@@ -103,5 +103,5 @@ def with_reasons(text: str, entries: dict[str, dict[str, Any]]) -> str:
 
 
 def _short(command: str) -> str:
-    """A command's first words, which tell it from its neighbours well enough."""
+    """A command's first words, which identify it well enough."""
     return " ".join(word for word in command.split()[:4] if not word.startswith("'"))

@@ -13,7 +13,7 @@ from mrs_suggest.cli.main import VERBS
 HEAD = """# Command line
 
 Every verb of `mrs` with its options, written from the parsers of version {version} when this site is built. `mrs VERB
---help` prints the same. The options of `mrs train` are on [a page of their own](trainers.md). Exit codes: 0 done, 1
+--help` prints the same. The options of `mrs train` are on [a separate page](trainers.md). Exit codes: 0 done, 1
 where a check found something, 2 an error of the input, which one sentence on standard error tells, 130 interrupted.
 
 """
@@ -48,7 +48,7 @@ def cli_page(version: str) -> str:
 
 
 def trainers_page() -> str:
-    """What all trainers have in common, and what each has of its own."""
+    """What all trainers have in common, and what is special to each."""
     parsers = {name.split()[2]: one for name, one in commands().items() if name.startswith("mrs train ")}
     rows = {name: {_flags(one): (one, parser) for one in options_of(parser)} for name, parser in parsers.items()}
     texts = {name: {flags: _row(*row) for flags, row in own.items()} for name, own in rows.items()}
@@ -65,7 +65,7 @@ def trainers_page() -> str:
 
 
 def table(options: list[argparse.Action], parser: argparse.ArgumentParser) -> str:
-    """The options as a table; a sentence where there are none."""
+    """The options as a table; a sentence if there are no options."""
     if not options:
         return "It has no options.\n"
     return _head() + "".join(_row(one, parser) for one in options)

@@ -1,4 +1,4 @@
-"""The site's fonts: Inter, which lies beside this file, and a part of DejaVu Sans Mono, which matplotlib brings.
+"""The site's fonts: Inter, which lies next to this file, and a part of DejaVu Sans Mono, which matplotlib brings.
 
 The second is for code, because it has the characters that tables in a terminal are drawn with. Both licences go with
 the fonts.

@@ -17,7 +17,7 @@ HEAD = """# Results
 ## Tables of the papers
 
 `mrs reproduce` writes each table as a JSON file, with the commands and versions that made it; those in `docs/results`
-are shown here as they stand. [Reproduce the tables](reproduce.md) tells how to run them, and what the scales mean:
+are shown here as they stand. [Reproduce the tables](reproduce.md) says how to run them, and what the scales mean:
 figures of the scales `tiny` and `small` are no reproduction of a paper.
 
 """

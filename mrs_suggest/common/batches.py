@@ -11,7 +11,7 @@ def by_length(texts: Sequence[Sized | int], size: int, tokens: int | None = None
     Args:
         texts: the texts or token lists, or their lengths; texts of equal length keep their order.
         size: texts in a batch at most.
-        tokens: tokens in a batch at most, padding included; a longer text gets a batch of its own. None: no limit.
+        tokens: tokens in a batch at most, padding included; a longer text gets its own batch. None: no limit.
 
     >>> list(by_length(["a", "ccc", "bb"], 2))
     [[1, 2], [0]]

@@ -11,7 +11,7 @@ from typing import Any
 
 
 def after_import(name: str, call: Callable[[], object]) -> None:
-    """Call `call` once, when the module `name` has been imported; at once if it is there already."""
+    """Call `call` once, when the module `name` has been imported; immediately if it is there already."""
     if name in sys.modules:
         call()
     else:

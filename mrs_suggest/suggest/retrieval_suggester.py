@@ -145,7 +145,7 @@ class RetrievalSuggester(ServedModel):
         """The model with only those replies that may be suggested; None if no reply remains.
 
         A short message gets the replies of the set that fit its kind. If no reply fits, a set made for conversations
-        (it answers at least `LEAST_KINDS` of the kinds) says nothing; another set, such as five replies of your own, is
+        (it answers at least `LEAST_KINDS` of the kinds) says nothing; another set, such as your own five replies, is
         ranked as for any message. Parts are kept for the last `MOST_TAGGED` combinations of tags.
         """
         parts = self._parts.pop((allow, deny), {})

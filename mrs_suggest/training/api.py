@@ -37,7 +37,7 @@ class TrainingArguments:
         eval_steps, save_steps: steps between two evaluations (equal, so that the best one can be kept), or below 1 a
             share of the run.
         seed: of weights, batches and samples.
-        resume_from_checkpoint: go on from the last checkpoint in `output_dir`.
+        resume_from_checkpoint: continue from the last checkpoint in `output_dir`.
         overwrite: replace a finished run in `output_dir`.
         hub_model_id: `ORG/NAME` to push the trained model to, with `push_to_hub`.
         settings: any other option of the trainer or of the library's trainer by its name, such as
@@ -182,7 +182,7 @@ class Trainer:
 
     def _trained(self) -> Record:
         if self.record is None:
-            raise InputError(f"{type(self).__name__}: has not trained yet; call train() first.")
+            raise InputError(f"{type(self).__name__}: is not trained; call train() first.")
         return self.record
 
 

@@ -1,1 +1,1 @@
-"""What a trained model leaves in its folder: files by family, `run.json`, and the card."""
+"""The folder of a trained model: its files by family, `run.json`, and the card."""

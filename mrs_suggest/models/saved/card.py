@@ -23,7 +23,7 @@ NO_NAMES = ("other", "unknown")  # the hub's values for a licence without a name
 
 
 def model_card(record: Record, repo_id: str | None = None, adapter: bool = False) -> str:
-    """README.md of a trained model of a task that has no template of its own.
+    """README.md of a trained model of a task without its own template.
 
     Args:
         record: the content of `run.json`.
@@ -200,7 +200,7 @@ def _data_terms(record: Record) -> str | None:
 
 
 def licence_section(record: Record) -> str:
-    """What is known about the licence, in words."""
+    """The section on the licence."""
     base, known, stated = hub_base(record), licence_of(record), record.get("base_license")
     if terms := _data_terms(record):
         began = record["arguments"]["model_name_or_path"] not in FROM_SCRATCH

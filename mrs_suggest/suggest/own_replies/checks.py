@@ -22,7 +22,7 @@ Unfit = Callable[[str], str | None]  # a reply -> why it is toxic, by the word l
 
 @dataclass(frozen=True)
 class ResponseFinding:
-    """What is wrong with one row.
+    """A problem of one row.
 
     Attributes:
         row: the line in the file, or the row of the index, from 1.

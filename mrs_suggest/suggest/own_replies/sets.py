@@ -322,7 +322,7 @@ def log_probs(before: Sequence[float], weights: Sequence[float | None]) -> list[
 def _copied(run: Path, languages: Sequence[str], out: Path | None, overwrite: bool) -> Iterator[Path]:
     """A copy of a run that becomes `out`, or replaces the run, when the block ends; without the files to be changed.
 
-    The copy that replaces the run has all its files, as hard links if the disk supports them; one beside it has what
+    The copy that replaces the run has all its files, as hard links if the disk supports them; another has what
     would be published of it.
     """
     changed = {RECORD, CARD}
