@@ -13,6 +13,7 @@ from mrs_datasets.prepared.schema import MRS
 from mrs_datasets.prepared.writer import write_prepared
 from mrs_datasets.readers import Chunks
 from mrs_datasets.readers.archives import describe_nested, unpacked
+from mrs_datasets.readers.everyday import EMBEDDED, EVERYDAY, TEXTS, read_everyday
 from mrs_datasets.readers.official import find_official_root, read_official
 from mrs_datasets.readers.pairs.own_pairs import PairOptions, is_pair_file, read_pair_files
 from mrs_datasets.readers.pairs.pair_sets import HUB_ID, is_saved_set, is_set_folder, read_set
@@ -33,6 +34,7 @@ READERS: dict[str, Callable[[list[Path], Report], Chunks]] = {
     "siqa": read_siqa,
     "staple": read_staple,
     "xglue": read_xglue,
+    EVERYDAY: read_everyday,
 }
 
 
@@ -141,6 +143,8 @@ def prepare(
             if name == CHAT:
                 write_chat_model(partial, seed)
             return written
+    if name == EVERYDAY and sources == [EMBEDDED] and not Path(EMBEDDED).exists():
+        sources = [str(TEXTS)]
     for source in sources:
         _require_source(Path(source), out, record)
     with atomic_folder(out, overwrite, MARKER) as partial, ExitStack() as archives:
