@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import csv
 import hashlib
+import json
 import re
 from collections import Counter
 from collections.abc import Iterator
@@ -38,6 +39,7 @@ EVERYDAY = "mrs-everyday"
 EMBEDDED = "embedded"  # the source that ships with the package
 TEXTS = Path(__file__).resolve().parent.parent / "everyday"
 PLAN = "situations.tsv"
+REVIEWS = "reviews.json"  # language -> what a second reader changed: lines by reason
 UNSEEN = "unseen"
 ONE_IN = 10  # situations that are held out
 COLUMNS = ["id", "topic", "register", "messages", "replies"]
@@ -73,6 +75,7 @@ def read_everyday(folders: list[Path], report: Report) -> Chunks:
         InputError: a file is missing, or a line breaks the layout; the sentence names both.
     """
     (folder,) = folders
+    reviews = json.loads((folder / REVIEWS).read_text(encoding="utf-8")) if (folder / REVIEWS).is_file() else {}
     for language in read_record(EVERYDAY).languages:
         path = folder / f"{language}.txt"
         if not path.is_file():
@@ -82,10 +85,14 @@ def read_everyday(folders: list[Path], report: Report) -> Chunks:
         for chunk in (_pairs(language, split, situations) for split in (*SPLITS, UNSEEN)):
             if chunk[2].num_rows:
                 yield chunk
+        if review := reviews.get(language):
+            changed = sum(review["changed_lines"].values())
+            lines = sum(len(one.messages) + len(one.replies) for one in situations)
+            report.notes.append(f"{language}: read by a second reader, who changed {changed:,} of {lines:,} lines.")
         replies = Counter(text for one in situations for m in one.messages if one.split(m) == SPLITS[0]
                           for _, text in one.replies)  # fmt: skip
         yield responses_config(language), SPLITS[0], count_responses(replies, 1, MAX_RESPONSES)
-    if len(report.notes) == len(read_record(EVERYDAY).languages):
+    if not any((folder / f"{language}.txt").is_file() for language in read_record(EVERYDAY).languages):
         raise InputError(
             f"{folder}: has no LANG.txt in a language of the data set; pass `{EMBEDDED}` or such a folder."
         )
