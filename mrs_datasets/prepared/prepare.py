@@ -14,6 +14,7 @@ from mrs_datasets.prepared.schema import MRS
 from mrs_datasets.prepared.writer import write_prepared
 from mrs_datasets.readers import Chunks
 from mrs_datasets.readers.archives import describe_nested, unpacked
+from mrs_datasets.readers.everyday import EMBEDDED, EVERYDAY, TEXTS, read_everyday
 from mrs_datasets.readers.official import find_official_root, read_official
 from mrs_datasets.readers.pairs.own_pairs import (
     HUB_ID,
@@ -44,6 +45,7 @@ READERS: dict[str, Callable[[list[Path], Report], Chunks]] = {
     "siqa": read_siqa,
     "staple": read_staple,
     "xglue": read_xglue,
+    EVERYDAY: read_everyday,
 }
 
 
@@ -177,6 +179,8 @@ def prepare(
             if name == CHAT:
                 write_chat_model(partial, seed)
             return written
+    if name == EVERYDAY and sources == [EMBEDDED] and not Path(EMBEDDED).exists():
+        sources = [str(TEXTS)]
     for source in sources:
         _require_source(Path(source), out, record)
     with atomic_folder(out, overwrite, REPORT) as partial, ExitStack() as archives:
