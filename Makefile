@@ -19,8 +19,9 @@ ENCODER ?= intfloat/multilingual-e5-small
 OFFLINE := HF_HUB_OFFLINE=1 HF_EVALUATE_OFFLINE=1 TOKENIZERS_PARALLELISM=false
 # A process that crashes ends the tests: with a new one in its place, pytest-xdist may wait for ever.
 PARALLEL := --numprocesses 2 --dist loadfile --max-worker-restart 0
-# accelerate's defaults, passed explicitly so that it prints no notice.
-ONE_DEVICE := --num_processes 1 --num_machines 1 --mixed_precision no --dynamo_backend no
+# accelerate's defaults, passed explicitly so that it prints no notice; and all cores, where it takes one.
+ONE_DEVICE := --num_processes 1 --num_machines 1 --mixed_precision no --dynamo_backend no \
+	--num_cpu_threads_per_process $(shell $(PYTHON) -c 'import os; print(os.cpu_count())')
 
 .PHONY: demo demo-first demo-build demo-xcopa demo-forgetting demo-staple page results test test-faults load test-properties test-floors test-harnesses quality release-check docs docs-serve bench sample baseline clean
 
