@@ -23,14 +23,18 @@ BLOCKED = {"multiprocess", "dill", "xxhash", "nltk", "joblib", "aiohttp", "pydan
 BLOCKED |= set().union(*modules_by_extra().values()) - {"httpx"}
 
 
-class Hiding:
-    """A finder that finds none of the packages that an installation with these extras lacks."""
+def lacking(extras: Sequence[str]) -> set[str]:
+    """The modules that an installation with these extras lacks."""
+    brought = modules_by_extra()
+    own = set().union(*(brought[extra] for extra in extras))
+    return set().union(*brought.values()) - {"httpx"} - own if extras else BLOCKED
 
-    def __init__(self, finder: Any, extras: Sequence[str]) -> None:
-        brought = modules_by_extra()
-        own = set().union(*(brought[extra] for extra in extras))
-        self._finder = finder
-        self._hidden = set().union(*brought.values()) - {"httpx"} - own if extras else BLOCKED
+
+class Hiding:
+    """A finder that does not find the packages that are hidden."""
+
+    def __init__(self, finder: Any, hidden: set[str]) -> None:
+        self._finder, self._hidden = finder, hidden
 
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
         if name.partition(".")[0] in self._hidden or not hasattr(self._finder, "find_spec"):
@@ -59,5 +63,6 @@ def run(words: list[str]) -> dict[str, object]:
 
 
 if __name__ == "__main__":
-    sys.meta_path[:] = [Hiding(finder, sys.argv[2:]) for finder in sys.meta_path]  # type: ignore[misc]
+    hidden = lacking(sys.argv[2:])
+    sys.meta_path[:] = [Hiding(finder, hidden) for finder in sys.meta_path]  # type: ignore[misc]
     print(json.dumps([run(words) for words in json.loads(sys.argv[1])]))

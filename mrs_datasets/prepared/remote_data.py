@@ -82,11 +82,15 @@ def fetched_texts(url: str) -> Path:
     return copy
 
 
-def _copy_of(place: RemotePath, facts: str) -> Path:
+def cache_folder(kind: str, digest: str) -> Path:
+    """Where something is kept with the caches of the hub's libraries, by a hexadecimal digest of what it is made of."""
     from huggingface_hub.constants import HF_HOME
 
-    key = hashlib.sha256(f"{place}\n{facts}".encode()).hexdigest()[:16]
-    return Path(HF_HOME) / "mrs-suggest" / "data" / key / place.name
+    return Path(HF_HOME) / "mrs-suggest" / kind / digest[:16]
+
+
+def _copy_of(place: RemotePath, facts: str) -> Path:
+    return cache_folder("data", hashlib.sha256(f"{place}\n{facts}".encode()).hexdigest()) / place.name
 
 
 def _report_text(folder: RemotePath) -> str:

@@ -15,12 +15,10 @@ those of a user's own pairs.
 
 from __future__ import annotations
 
-import csv
 import hashlib
 import json
 import re
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -30,7 +28,7 @@ from mrs_datasets.catalogue import read_record
 from mrs_datasets.prepared.report import Report
 from mrs_datasets.prepared.responses import MAX_RESPONSES, count_responses
 from mrs_datasets.prepared.schema import SPLITS, responses_config
-from mrs_datasets.readers import Chunk, Chunks
+from mrs_datasets.readers import Chunks
 from mrs_datasets.readers.pairs.pairs import split_of
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.common.io.lines import read_lines
@@ -76,26 +74,30 @@ def read_everyday(folders: list[Path], report: Report) -> Chunks:
     """
     (folder,) = folders
     reviews = json.loads((folder / REVIEWS).read_text(encoding="utf-8")) if (folder / REVIEWS).is_file() else {}
-    for language in read_record(EVERYDAY).languages:
-        path = folder / f"{language}.txt"
+    record = read_record(EVERYDAY)
+    paths = {language: folder / f"{language}.txt" for language in record.languages}
+    if not any(path.is_file() for path in paths.values()):
+        raise InputError(
+            f"{folder}: has no LANG.txt in a language of the data set; pass `{EMBEDDED}` or such a folder."
+        )
+    for language, path in paths.items():
         if not path.is_file():
             report.notes.append(f"{language}: no {path.name} in the source.")
             continue
-        situations = read_situations(path)
-        for chunk in (_pairs(language, split, situations) for split in (*SPLITS, UNSEEN)):
-            if chunk[2].num_rows:
-                yield chunk
+        situations, schema = read_situations(path), record.schema(language)
+        splits = _rows_by_split(situations)
+        for split, rows in splits.items():
+            if rows:
+                columns = [
+                    pa.array(column, kind.type) for column, kind in zip(zip(*rows, strict=True), schema, strict=True)
+                ]
+                yield language, split, pa.table(columns, schema)
         if review := reviews.get(language):
             changed = sum(review["changed_lines"].values())
             lines = sum(len(one.messages) + len(one.replies) for one in situations)
             report.notes.append(f"{language}: read by a second reader, who changed {changed:,} of {lines:,} lines.")
-        replies = Counter(text for one in situations for m in one.messages if one.split(m) == SPLITS[0]
-                          for _, text in one.replies)  # fmt: skip
+        replies = Counter(row[1] for row in splits[SPLITS[0]])
         yield responses_config(language), SPLITS[0], count_responses(replies, 1, MAX_RESPONSES)
-    if not any((folder / f"{language}.txt").is_file() for language in read_record(EVERYDAY).languages):
-        raise InputError(
-            f"{folder}: has no LANG.txt in a language of the data set; pass `{EMBEDDED}` or such a folder."
-        )
 
 
 def read_plan(path: Path) -> dict[str, Situation]:
@@ -107,19 +109,17 @@ def read_plan(path: Path) -> dict[str, Situation]:
     found: dict[str, Situation] = {}
     if not path.is_file():
         raise InputError(f"{path}: no such file; expected the list of situations.")
-    with path.open(encoding="utf-8", newline="") as file:
-        rows = csv.reader(file, delimiter="\t", quoting=csv.QUOTE_NONE)
-        for number, row in enumerate(rows, start=1):
-            where = f"{path}, line {number}"
-            if len(row) != len(COLUMNS) or (number == 1 and row != COLUMNS):
-                raise InputError(f"{where}: expected the columns {', '.join(COLUMNS)}, found {row}.")
-            if number == 1:
-                continue
-            name, topic, register, _, stances = row
-            counts = [part.split(" ") for part in stances.split(", ")]
-            if name in found or not all(len(part) == 2 and part[1].isdigit() for part in counts):
-                raise InputError(f"{where}: expected a new id, and replies such as `yes 4, no 3, ask 1`, found {row}.")
-            found[name] = Situation(name, topic, register, {stance: int(count) for stance, count in counts})
+    for number, line in read_lines(path):
+        where, row = f"{path}, line {number}", line.split("\t")
+        if len(row) != len(COLUMNS) or (number == 1 and row != COLUMNS):
+            raise InputError(f"{where}: expected the columns {', '.join(COLUMNS)}, found {row}.")
+        if number == 1:
+            continue
+        name, topic, register, _, stances = row
+        counts = [part.split(" ") for part in stances.split(", ")]
+        if name in found or not all(len(part) == 2 and part[1].isdigit() for part in counts):
+            raise InputError(f"{where}: expected a new id, and replies such as `yes 4, no 3, ask 1`, found {row}.")
+        found[name] = Situation(name, topic, register, {stance: int(count) for stance, count in counts})
     return found
 
 
@@ -160,16 +160,11 @@ def read_situations(path: Path) -> list[Situation]:
     return found
 
 
-def _pairs(language: str, split: str, situations: list[Situation]) -> Chunk:
-    rows = list(_rows(split, situations))
-    schema = read_record(EVERYDAY).schema(language)
-    columns = [pa.array([row[place] for row in rows], kind.type) for place, kind in enumerate(schema)]
-    return language, split, pa.table(columns, schema)
-
-
-def _rows(split: str, situations: list[Situation]) -> Iterator[tuple[str, ...]]:
+def _rows_by_split(situations: list[Situation]) -> dict[str, list[tuple[str, ...]]]:
+    """split -> rows in the order of the columns."""
+    splits: dict[str, list[tuple[str, ...]]] = {split: [] for split in (*SPLITS, UNSEEN)}
     for one in situations:
         for message in one.messages:
-            if one.split(message) == split:
-                for stance, reply in one.replies:
-                    yield message, reply, stance, one.name, one.topic, one.register
+            rows = splits[one.split(message)]
+            rows += [(message, reply, stance, one.name, one.topic, one.register) for stance, reply in one.replies]
+    return splits

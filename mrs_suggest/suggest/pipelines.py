@@ -15,13 +15,12 @@ from transformers import Pipeline
 from transformers.pipelines import PIPELINE_REGISTRY
 
 from mrs_suggest.common.errors import ArgumentError, InputError
-from mrs_suggest.common.hub.baselines import resolve_model
+from mrs_suggest.common.hub.baselines import SHIPPED, resolve_model
 from mrs_suggest.common.suggest_arguments import require_messages
 from mrs_suggest.suggest.pipeline_config import register_config
 from mrs_suggest.suggest.suggester import Suggester
 
 TASK = "reply-suggestion"
-SHIPPED = "sample-retriever"  # the default model
 BATCH = 64  # messages answered at a time, as many as the encoders take
 
 

@@ -14,15 +14,10 @@ import numpy as np
 
 from mrs_suggest.common.errors import ArgumentError, InputError
 from mrs_suggest.common.hub.baselines import resolve_model
-from mrs_suggest.common.hub.publishing import Change, publish
-from mrs_suggest.common.io.files import atomic_folder
 from mrs_suggest.common.io.manifest import again
 from mrs_suggest.common.suggest_arguments import require_count, require_messages
 from mrs_suggest.common.text.predictions import SUGGESTIONS
 from mrs_suggest.models.model_folder import open_model_folder
-from mrs_suggest.models.saved.allowlist import CARD, RECORD
-from mrs_suggest.models.saved.families import family_of
-from mrs_suggest.models.saved.record import read_record
 from mrs_suggest.models.starting_points import ADAPTER_RECORD, DETECTOR, GENERATOR
 from mrs_suggest.suggest.answering import Answer, ServedModel, Suggestion, Tags
 from mrs_suggest.suggest.guard import BLANK, NO_REPLIES, UNCLEAR, UNLIKELY
@@ -306,14 +301,14 @@ class Suggester:
         Raises:
             InputError: the folder is not empty, or the model was not trained here.
         """
+        from mrs_suggest.models.saved.families import family_of, write_record
+        from mrs_suggest.models.saved.record import read_record
+        from mrs_suggest.suggest.own_replies.sets import copied
+
         source = self._saved()
-        family = family_of(read_record(source))
-        card = (source / CARD).read_bytes()
-        with atomic_folder(Path(folder), overwrite, RECORD) as partial:
-            for name, content in family.publication(source, source.name, "").files().items():
-                (partial / name).parent.mkdir(parents=True, exist_ok=True)
-                found = card if name == CARD else content
-                (partial / name).write_bytes(found if isinstance(found, bytes) else found.read_bytes())
+        record = read_record(source)
+        with copied(source, (), Path(folder), overwrite) as partial:
+            write_record(partial, record, family_of(record))
 
     def push_to_hub(
         self, repo_id: str, private: bool | None = None, commit_message: str | None = None, token: str | None = None
@@ -323,11 +318,16 @@ class Suggester:
         Raises:
             InputError: no permission, no hub, the repository holds something else, or the model was not trained here.
         """
-        source = self._saved()
-        record = read_record(source)
-        family = family_of(record)
-        what = family.publication(source, repo_id, family.render(record, repo_id))
-        return publish(what, Change(commit_message or f"A model ({family.name})", private), token).commit
+        from mrs_suggest.common.hub.publishing import Change, publish
+        from mrs_suggest.models.saved.families import model_card, publication
+        from mrs_suggest.models.saved.record import read_record
+
+        record = read_record(self._saved())
+        change = Change(commit_message or f"A model ({record['trainer']})", private)
+        with TemporaryDirectory() as place:  # a copy: the files of a model in the hub's cache are links
+            folder = Path(place) / "model"
+            self.save_pretrained(folder)
+            return publish(publication(folder, record, repo_id, model_card(record, repo_id)), change, token).commit
 
     def _saved(self) -> Path:
         if self.folder is None:

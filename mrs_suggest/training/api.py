@@ -13,15 +13,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mrs_suggest.common.errors import InputError
+from mrs_suggest.models.saved.record import Record, read_record
 
 if TYPE_CHECKING:
     from datasets import Dataset, DatasetDict
-    from transformers import HfArgumentParser
 
     from mrs_suggest.suggest.suggester import Suggester
 
-COLUMNS = {"message": "message", "reply": "reply", "language": "language"}
-Record = dict[str, Any]
+COLUMNS = ("message", "reply", "language")
+Run = Callable[[Any, Any], Record | None]  # a family's `run`
 
 
 @dataclass
@@ -98,8 +98,6 @@ class Trainer:
         InputError: a setting, a column or a language is missing or wrong; the sentence names it.
     """
 
-    family = ""
-
     def __init__(
         self,
         model: str | Path = "tiny",
@@ -124,17 +122,17 @@ class Trainer:
         else:
             splits = _splits(train_dataset, eval_dataset, test_dataset, column_mapping or {})
             self.data = str(_prepared(splits, language))
-        from mrs_suggest.common.arguments import parse_mapping
+        from mrs_suggest.common.arguments import make_dataclass_parser, parse_mapping
+        from mrs_suggest.training.options import SHOWN
 
+        name, types, self._run = self._family()
         values = {**given, "model_name_or_path": str(model), "data": self.data}
-        self._options, self._training = parse_mapping(self._parser(), values)
+        self._options, self._training = parse_mapping(make_dataclass_parser(types, name, "", SHOWN), values)
         self.record: Record | None = None
 
-    @classmethod
-    def _parser(cls) -> HfArgumentParser:
-        raise NotImplementedError
-
-    def _run(self) -> Callable[[Any, Any], Record | None]:
+    @staticmethod
+    def _family() -> tuple[str, tuple[type, type], Run]:
+        """The name of the command line's trainer, the classes of its options, and its run."""
         raise NotImplementedError
 
     @property
@@ -149,8 +147,8 @@ class Trainer:
             InputError: the options contradict each other, `output_dir` holds another run, the loss is not finite, or
                 the memory ran out.
         """
-        self._run()(self._options, self._training)
-        self.record = json.loads((self.folder / "run.json").read_text(encoding="utf-8"))
+        self._run(self._options, self._training)
+        self.record = read_record(self.folder)
         return self.record
 
     def evaluate(self, dataset: Dataset | DatasetDict | None = None) -> dict[str, Any]:
@@ -200,39 +198,23 @@ class RetrievalTrainer(Trainer):
         ['Sí, perfecto.', 'Vale, ¿a qué hora?', 'Mañana no puedo, lo siento.']
     """
 
-    family = "retrieval"
-
-    @classmethod
-    def _parser(cls) -> HfArgumentParser:
-        from mrs_suggest.common.arguments import make_dataclass_parser
-        from mrs_suggest.training.options import SHOWN
+    @staticmethod
+    def _family() -> tuple[str, tuple[type, type], Run]:
         from mrs_suggest.training.retrieval.options import RetrievalArguments, RetrievalTrainingArguments
-
-        return make_dataclass_parser((RetrievalArguments, RetrievalTrainingArguments), cls.family, "", SHOWN)
-
-    def _run(self) -> Callable[[Any, Any], Record | None]:
         from mrs_suggest.training.retrieval.run import run
 
-        return run
+        return "retrieval", (RetrievalArguments, RetrievalTrainingArguments), run
 
 
 class GenerationTrainer(Trainer):
     """Trains a sequence-to-sequence model that writes the replies; used as `RetrievalTrainer`."""
 
-    family = "generation"
-
-    @classmethod
-    def _parser(cls) -> HfArgumentParser:
-        from mrs_suggest.common.arguments import make_dataclass_parser
+    @staticmethod
+    def _family() -> tuple[str, tuple[type, type], Run]:
         from mrs_suggest.training.generation.options import GenerationArguments, GenerationTrainingArguments
-        from mrs_suggest.training.options import SHOWN
-
-        return make_dataclass_parser((GenerationArguments, GenerationTrainingArguments), cls.family, "", SHOWN)
-
-    def _run(self) -> Callable[[Any, Any], Record | None]:
         from mrs_suggest.training.generation.run import run
 
-        return run
+        return "generation", (GenerationArguments, GenerationTrainingArguments), run
 
 
 def _splits(
@@ -241,6 +223,8 @@ def _splits(
     """split -> rows with our names for the columns."""
     from datasets import DatasetDict
 
+    if wrong := [our for our in names.values() if our not in COLUMNS]:
+        raise InputError(f"column_mapping: expected {', '.join(COLUMNS)} on the right, found {wrong[0]!r}.")
     splits = dict(train) if isinstance(train, DatasetDict) else {"train": train}
     for name, rows in (("validation", validation), ("test", test)):
         if rows is not None:
@@ -249,8 +233,6 @@ def _splits(
         if wrong := [their for their in names if their not in rows.column_names]:
             found = ", ".join(rows.column_names)
             raise InputError(f"column_mapping: {name} has no column {wrong[0]!r}; it has {found}.")
-        if wrong := [our for our in names.values() if our not in COLUMNS]:
-            raise InputError(f"column_mapping: expected {', '.join(COLUMNS)} on the right, found {wrong[0]!r}.")
         rows = rows.remove_columns([our for our in names.values() if our in rows.column_names and our not in names])
         rows = rows.rename_columns(dict(names))
         if missing := [column for column in ("message", "reply") if column not in rows.column_names]:
@@ -262,9 +244,9 @@ def _splits(
 
 def _prepared(splits: Mapping[str, Dataset], language: str | None) -> Path:
     """The prepared folder of the rows, in the cache of the hub's libraries; made once for the same rows."""
-    from huggingface_hub.constants import HF_HOME
-
     from mrs_datasets.prepared.prepare import prepare_pairs
+    from mrs_datasets.prepared.remote_data import cache_folder
+    from mrs_datasets.prepared.report import REPORT
     from mrs_datasets.readers.pairs.own_pairs import PairOptions
 
     missing = [rows for rows in splits.values() if "language" not in rows.column_names]
@@ -275,8 +257,8 @@ def _prepared(splits: Mapping[str, Dataset], language: str | None) -> Path:
         digest.update(name.encode())
         for column in (column for column in COLUMNS if column in rows.column_names):
             digest.update(json.dumps([column, rows[column][:]]).encode())
-    folder = Path(HF_HOME) / "mrs-suggest" / "pairs" / digest.hexdigest()[:16]
-    if not (folder / "report.json").is_file():
+    folder = cache_folder("pairs", digest.hexdigest())
+    if not (folder / REPORT).is_file():
         prepare_pairs(splits, folder, pairs=PairOptions(language=language), overwrite=True)
     return folder
 
@@ -285,11 +267,11 @@ def _detected(splits: list[Dataset]) -> str:
     """The language of all rows together, by the detector of the model that ships."""
     import numpy as np
 
-    from mrs_suggest.common.hub.baselines import resolve_model
+    from mrs_suggest.common.hub.baselines import SHIPPED, resolve_model
     from mrs_suggest.models.starting_points import DETECTOR
     from mrs_suggest.suggest.language_detector import SURE, LanguageDetector
 
-    detector = LanguageDetector.load(resolve_model("sample-retriever") / DETECTOR)
+    detector = LanguageDetector.load(resolve_model(SHIPPED) / DETECTOR)
     texts = [text for rows in splits for column in ("message", "reply") for text in rows[:200].get(column, ())]
     ranked = [dict(detector.rank(text)) for text in texts if isinstance(text, str)]
     shares = {code: float(np.mean([row[code] for row in ranked])) for code in detector.languages} if ranked else {}

@@ -77,7 +77,7 @@ def fresh_state() -> Iterator[None]:
 def extras_of(page: str) -> list[str] | None:
     """The extras of the first installation that a page names; None where it names none."""
     found = re.search(r"pip install '?\.(?:\[([\w,]+)\])?", (ROOT / page).read_text(encoding="utf-8"))
-    return None if found is None else (found[1] or "").split(",") if found[1] else []
+    return None if found is None else found[1].split(",") if found[1] else []
 
 
 SHORT = [page for page in PAGES if page == "README.md" or page.startswith("docs/how_to/")]

@@ -223,6 +223,13 @@ def test_what_cannot_be_pushed_is_refused_before_training(walk: Walk) -> None:
     assert not walk.hub.requests("POST")
 
 
+SAVE = """
+from mrs_suggest import Suggester
+suggester = Suggester.from_pretrained("org/own")
+suggester.save_pretrained("saved")
+assert Suggester.from_pretrained("saved", verify=True)("Are you coming?") == suggester("Are you coming?")
+print(suggester.push_to_hub("org/again"))
+"""
 PUSH = """
 from mrs_suggest import Suggester
 suggester = Suggester.from_pretrained("sample-retriever").set_replies(["On my way!", "Not today, sorry."], "en")
@@ -239,3 +246,7 @@ def test_a_suggester_is_pushed_and_loaded(hub: LoopbackHub, hub_client: Callable
     assert sorted(json.loads(hub_client(load, home="other").stdout.replace("'", '"'))) == [
         "Not today, sorry.", "On my way!",
     ]  # fmt: skip
+    assert hub_client(SAVE, home="other").stdout
+    again = published(hub, "model", "org/again")
+    assert {name for name in files if files[name] != again.get(name)} == {"README.md"}, "which names the repository"
+    assert again.keys() == files.keys()

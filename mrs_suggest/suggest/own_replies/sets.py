@@ -173,7 +173,7 @@ class ResponseSets:
         told = {**self._told(language, action, file, index, replies), "dropped": dropped}
         changes = {code: rows for code, rows in self.record.get(KEY, {}).items() if code not in dropped}
         record = {**self.record, KEY: {**changes, language: [*changes.get(language, []), told]}}
-        with _copied(self.folder, [language, *dropped], out, overwrite) as partial:
+        with copied(self.folder, [language, *dropped], out, overwrite) as partial:
             place = partial / ResponseIndexes.FOLDER / language
             index.save(place)
             ReplyTags.of(replies.tags).save(place)
@@ -319,7 +319,7 @@ def log_probs(before: Sequence[float], weights: Sequence[float | None]) -> list[
 
 
 @contextmanager
-def _copied(run: Path, languages: Sequence[str], out: Path | None, overwrite: bool) -> Iterator[Path]:
+def copied(run: Path, languages: Sequence[str], out: Path | None, overwrite: bool) -> Iterator[Path]:
     """A copy of a run that becomes `out`, or replaces the run, when the block ends; without the files to be changed.
 
     The copy that replaces the run has all its files, as hard links if the disk supports them; another has what
@@ -336,10 +336,8 @@ def _copied(run: Path, languages: Sequence[str], out: Path | None, overwrite: bo
         if out is None:
             shutil.copytree(run, partial, symlinks=True, dirs_exist_ok=True, copy_function=_link, ignore=ignored)
         else:
-            for source in (
-                *family_of(read_record(run)).model_files(run),
-                *run.glob(CURVES),
-            ):  # links in the hub's cache
+            published = (*family_of(read_record(run)).model_files(run), *run.glob(CURVES))
+            for source in published:  # links in the hub's cache
                 name = source.relative_to(run)
                 if not changed & {name.as_posix(), name.parent.as_posix()}:
                     (partial / name).parent.mkdir(parents=True, exist_ok=True)
