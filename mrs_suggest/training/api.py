@@ -127,7 +127,9 @@ class Trainer:
 
         name, types, self._run = self._family()
         values = {**given, "model_name_or_path": str(model), "data": self.data}
-        self._options, self._training = parse_mapping(make_dataclass_parser(types, name, "", SHOWN), values)
+        self._options, self._training = parse_mapping(
+            make_dataclass_parser(types, f"mrs train {name}", "", SHOWN), values
+        )
         self.record: Record | None = None
 
     @staticmethod
