@@ -20,11 +20,26 @@ from safetensors.numpy import save_file
 from mrs_suggest.common.io.files import atomic_file
 
 AnyArray = NDArray[Any]
-# Types of the format; bfloat16, which NumPy lacks, is read as float32.
+# Types of the format; bfloat16 and 8-bit floats, which NumPy lacks, are read as float32.
 _TYPES = {
     "F64": "<f8", "F32": "<f4", "F16": "<f2", "I64": "<i8", "I32": "<i4", "I16": "<i2", "I8": "<i1",
-    "U64": "<u8", "U32": "<u4", "U16": "<u2", "U8": "<u1", "BOOL": "?", "BF16": "<u2",
+    "U64": "<u8", "U32": "<u4", "U16": "<u2", "U8": "<u1", "BOOL": "?", "BF16": "<u2", "F8_E4M3": "<u1",
 }  # fmt: skip
+
+
+def _eight_bit_floats() -> NDArray[np.float32]:
+    """(256,) the values of the codes: a sign, four bits of exponent and three of mantissa; the largest is not a number.
+
+    Micikevicius et al. 2022, "FP8 Formats for Deep Learning", table 1.
+
+    >>> [float(_eight_bit_floats()[code]) for code in (0x01, 0x38, 0xB9, 0x7E)]
+    [0.001953125, 1.0, -1.125, 448.0]
+    """
+    codes = np.arange(256)
+    exponents, mantissas = (codes >> 3) & 15, codes & 7
+    sizes = np.where(exponents > 0, np.ldexp(8.0 + mantissas, exponents - 10), np.ldexp(mantissas * 1.0, -9))
+    sizes[(codes & 127) == 127] = np.nan
+    return np.asarray(np.where(codes < 128, sizes, -sizes), np.float32)
 
 
 def load_arrays(path: Path) -> dict[str, AnyArray]:
@@ -53,7 +68,10 @@ def iter_arrays(path: Path) -> Iterator[tuple[str, AnyArray]]:
             raise ValueError(f"the array {name!r} is of the type {kind}, which is not read here")
         count = int(np.prod(shape, dtype=np.int64))
         found = np.frombuffer(content, _TYPES[kind], count, 8 + size + facts["data_offsets"][0]).reshape(shape)
-        yield name, (found.astype(np.uint32) << 16).view(np.float32) if kind == "BF16" else found
+        if kind == "BF16":
+            yield name, (found.astype(np.uint32) << 16).view(np.float32)
+        else:
+            yield name, _eight_bit_floats()[found] if kind == "F8_E4M3" else found
 
 
 def save_arrays(arrays: Mapping[str, AnyArray], path: Path) -> None:

@@ -26,7 +26,8 @@ from mrs_suggest.suggest.index.vector_table import VectorTable
 Array = NDArray[np.float32]
 Encode = Callable[[list[str]], Array]
 Part = TypeVar("Part")
-_VECTORS, _REPLIES = "vectors.safetensors", "replies.json"
+VECTORS, _REPLIES = "vectors.safetensors", "replies.json"
+AXES = "axes"  # (d, q): stored vectors are projections on these
 _SCORES_AT_A_TIME = 1 << 25  # 128 MiB of float32; each chunk converts the set from float16 once
 _FEW = 16  # messages up to which a large set is searched one by one; more are faster in one float32 product
 
@@ -183,7 +184,7 @@ class ResponseIndex:
         """Write vectors as safetensors, and texts and settings as JSON."""
         folder.mkdir(parents=True, exist_ok=True)
         arrays = {**self.table.arrays(), "clusters": self.clusters, "log_probs": self.log_probs}
-        save_arrays(arrays, folder / _VECTORS)
+        save_arrays(arrays, folder / VECTORS)
         text = json.dumps({"alpha": self.alpha, "replies": self.replies}, ensure_ascii=False, indent=0)
         atomic_write(folder / _REPLIES, text + "\n")
 
@@ -191,11 +192,15 @@ class ResponseIndex:
     def load(cls, folder: Path) -> ResponseIndex:
         """Read an index that `save` wrote; InputError if it is damaged."""
         try:
-            arrays = load_arrays(folder / _VECTORS)
+            arrays = load_arrays(folder / VECTORS)
             facts: dict[str, Any] = json.loads((folder / _REPLIES).read_text(encoding="utf-8"))
+            if AXES in arrays:  # a small copy has fewer dimensions
+                vectors = np.asarray(arrays["vectors"], np.float32) @ np.asarray(arrays[AXES], np.float32).T
+                arrays = {**arrays, "vectors": vectors}
             table = VectorTable.from_arrays(arrays)
             log_probs = np.asarray(arrays["log_probs"], np.float32)  # a small copy has fp16
-            index = cls(facts["replies"], table, arrays["clusters"], log_probs, float(facts["alpha"]))
+            clusters = np.asarray(arrays["clusters"], np.int64)
+            index = cls(facts["replies"], table, clusters, log_probs, float(facts["alpha"]))
             if not isinstance(index.replies, list) or not all(isinstance(reply, str) for reply in index.replies):
                 raise ValueError("expected replies to be a list of texts")
             if not np.abs(index.alpha * log_probs.astype(np.float64)).max(initial=0) <= np.finfo(np.float32).max:
@@ -203,7 +208,7 @@ class ResponseIndex:
         except (OSError, KeyError, TypeError, ValueError, OverflowError, RecursionError, SafetensorError) as error:
             raise InputError(f"{folder}: no usable response index ({error}); {again(folder)}.") from None
         if not len(index.replies) == len(index.table) == len(index.clusters) == len(index.log_probs):
-            raise InputError(f"{folder}: {_REPLIES} and {_VECTORS} differ in length; {again(folder)}.")
+            raise InputError(f"{folder}: {_REPLIES} and {VECTORS} differ in length; {again(folder)}.")
         return index
 
 

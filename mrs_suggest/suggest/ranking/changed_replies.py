@@ -46,14 +46,15 @@ def with_replies(
 
 
 def _needed(memory: MessageMemory, places: Rows, share: NDArray[np.float32]) -> tuple[MessageMemory, Rows]:
-    """The memory of the groups to which replies point, each named by the reply with the largest share in it; and the
-    new place of each old group."""
+    """The memory of the remembered replies to which replies point, each named by the reply with the largest share in
+    it; and the new place of each old one."""
     by_share = np.lexsort((np.arange(len(places)), -share))  # the first of equal ones
     used, first = np.unique(places[by_share], return_index=True)
     owners = by_share[first]
-    groups = used[np.argsort(owners)]  # a memory names its replies in ascending order
+    by_owner = np.argsort(owners)  # a memory names its replies in ascending order
     order = np.full(len(memory.replies), -1, np.int64)
-    order[groups] = np.arange(len(groups))
+    order[used[by_owner]] = np.arange(len(used))
+    groups, of_replies = np.unique(memory.groups[used[by_owner]], return_inverse=True)
     stored = memory.arrays()
     ends = np.append(memory.starts[1:], len(stored["vectors"]))
     lengths = (ends - memory.starts)[groups]
@@ -61,6 +62,7 @@ def _needed(memory: MessageMemory, places: Rows, share: NDArray[np.float32]) -> 
     arrays = {
         "vectors": stored["vectors"][kept],
         "replies": np.sort(owners).astype(np.int64),
+        "groups": of_replies.astype(np.int64),
         "starts": (np.cumsum(lengths) - lengths).astype(np.int64),
     }
     if memory.axes is not None:

@@ -167,8 +167,8 @@ class LanguageRanker:
 
     def _by_messages(self, cosines: Array, temperature: float) -> tuple[Array, Array]:
         """(N,) nearest and votes; a reply without messages has a share of the nearest one's."""
-        of_replies = self.memory.nearest(cosines), self.memory.votes(cosines, temperature)
-        nearest, votes = (_shared(values[self.remembered], self.share, values.min()) for values in of_replies)
+        of_groups = self.memory.nearest(cosines), self.memory.votes(cosines, temperature)
+        nearest, votes = (_shared(values[self._groups], self.share, values.min()) for values in of_groups)
         return nearest, votes
 
     def mixed(self, raw: Array, vector: Array, width: int = 0) -> tuple[Array, Array]:
@@ -206,7 +206,7 @@ class LanguageRanker:
         if "direct" in weighed:
             exact[:, names.index("direct")] = self.index.table.products_of(rows, vector)
         if weighed.intersection(DENSE):
-            places, back = np.unique(self.remembered[rows], return_inverse=True)
+            places, back = np.unique(self._groups[rows], return_inverse=True)
             cosines, starts = self.memory.some_cosines(vector, places)
             nearest = self.memory.nearest(cosines, starts)
             votes = self.memory.votes(cosines, self.settings.vote_temperature, starts)
@@ -309,6 +309,11 @@ class LanguageRanker:
         cosines = self._reply_texts.cosines(reply)
         place = int(cosines.argmax())
         return place, min(float(cosines[place]), 1.0)
+
+    @cached_property
+    def _groups(self) -> Rows:
+        """(N,) the group of messages of each reply."""
+        return self.memory.groups[self.remembered]
 
     @cached_property
     def _rows(self) -> Mapping[str, int]:

@@ -19,18 +19,22 @@ ArrayOfInts = Sequence[int] | NDArray[np.int64]
 
 @dataclass(frozen=True)
 class MessageMemory:
-    """M messages with the reply that each received; create it with `build`.
+    """Groups of messages, and the replies that they received; create it with `build`.
+
+    Replies that received the same messages share a group.
 
     Attributes:
-        table: (M, q) vectors of norm 1, rounded to float16 as they are saved, grouped by reply.
+        table: (M, q) vectors of norm 1, rounded to float16 as they are saved, group by group.
         replies: (R,) int64 numbers of the replies that have messages, ascending.
-        starts: (R,) int64; the messages of `replies[i]` begin at `starts[i]`.
+        groups: (R,) int64 the group of each.
+        starts: (G,) int64; the messages of group g begin at `starts[g]`.
         ngrams: character TF-IDF of the same M messages, optional.
         axes: (d, q) principal axes on which vectors are projected; None: no projection, q = d.
     """
 
     table: VectorTable
     replies: NDArray[np.int64]
+    groups: NDArray[np.int64]
     starts: NDArray[np.int64]
     ngrams: CharTfidf | None = None
     axes: NDArray[np.float32] | None = None
@@ -67,13 +71,18 @@ class MessageMemory:
             unit = _unit(unit @ axes)
         order = np.argsort(numbers, kind="stable")
         found, begins = np.unique(numbers[order], return_index=True)
-        groups = np.split(order, begins[1:])
-        kept = [group if len(group) <= limit else group[prototypes(unit[group], limit)] for group in groups]
-        starts = np.concatenate([[0], np.cumsum([len(group) for group in kept])[:-1]]).astype(np.int64)
-        places = np.concatenate(kept)
-        texts = [messages[place] for place in places]
+        received = np.split(order, begins[1:])
+        kept = [group if len(group) <= limit else group[prototypes(unit[group], limit)] for group in received]
+        same = [hash((text, vector.tobytes())) for text, vector in zip(messages, unit, strict=True)]
+        keys = [tuple(sorted(same[place] for place in group)) for group in kept]
+        different = {key: number for number, key in enumerate(dict.fromkeys(keys))}
+        by_key = dict(zip(reversed(keys), reversed(kept), strict=True))  # the first of equal ones stays
+        shared = [by_key[key] for key in different]
+        starts = np.concatenate([[0], np.cumsum([len(group) for group in shared])[:-1]]).astype(np.int64)
+        places = np.concatenate(shared)
         table = VectorTable.build(unit[places].astype(np.float16))
-        return cls(table, found, starts, CharTfidf.build(texts) if ngrams else None, axes)
+        texts = CharTfidf.build([messages[place] for place in places]) if ngrams else None
+        return cls(table, found, np.array([different[key] for key in keys], np.int64), starts, texts, axes)
 
     @property
     def vectors(self) -> NDArray[np.float32]:
@@ -89,7 +98,7 @@ class MessageMemory:
         return self.table.slack(self._asked(message))
 
     def some_cosines(self, message: NDArray[np.float32], places: NDArray[np.int64]) -> tuple[Array, NDArray[np.int64]]:
-        """True cosines with the messages of the replies at some places (r,), and (r,) the starts of their groups."""
+        """True cosines with the messages of some groups (r,), and (r,) their starts among these."""
         begins, ends = self.starts[places], np.append(self.starts[1:], len(self.table))[places]
         counts = ends - begins
         starts = np.cumsum(counts) - counts
@@ -100,11 +109,11 @@ class MessageMemory:
         return _unit(message if self.axes is None else message @ self.axes).astype(np.float32)
 
     def nearest(self, cosines: Array, starts: NDArray[np.int64] | None = None) -> Array:
-        """(R,) the largest cosine of each reply; `starts` of the groups, default those of the memory."""
+        """(G,) the largest cosine of each group; `starts` of the groups, default those of the memory."""
         return np.asarray(np.maximum.reduceat(cosines, self.starts if starts is None else starts))
 
     def votes(self, cosines: Array, temperature: float, starts: NDArray[np.int64] | None = None) -> Array:
-        """(R,) `temperature * ln(sum of exp(cosine / temperature))` of each reply: many near messages count more than
+        """(G,) `temperature * ln(sum of exp(cosine / temperature))` of each group: many near messages count more than
         one; as the temperature approaches 0, only the nearest counts."""
         starts = self.starts if starts is None else starts
         top = self.nearest(cosines, starts)
@@ -115,7 +124,7 @@ class MessageMemory:
     def arrays(self) -> dict[str, np.ndarray]:
         """The arrays for `from_arrays`."""
         own: dict[str, np.ndarray] = {**self.table.arrays(), "vectors": self.table.rows.astype(np.float16)}
-        own |= {"replies": self.replies, "starts": self.starts}
+        own |= {"replies": self.replies, "groups": self.groups, "starts": self.starts}
         if self.axes is not None:
             own["axes"] = self.axes
         return {**own, **{f"ngrams.{name}": a for name, a in self.ngrams.arrays().items()}} if self.ngrams else own
@@ -127,9 +136,10 @@ class MessageMemory:
         axes = arrays["axes"].astype(np.float32) if "axes" in arrays else None
         texts = CharTfidf.from_arrays(ngrams) if ngrams else None
         table = VectorTable.from_arrays({name: arrays[name] for name in TABLE_ARRAYS if name in arrays})
-        memory = cls(table, arrays["replies"], arrays["starts"], texts, axes)
-        starts, size, shape = memory.starts, len(table), table.rows.shape
-        fits = len(starts) == len(memory.replies) > 0 and starts[0] == 0 and np.all(np.diff(starts) > 0)
+        replies, groups, starts = (np.asarray(arrays[name], np.int64) for name in ("replies", "groups", "starts"))
+        memory, size, shape = cls(table, replies, groups, starts, texts, axes), len(table), table.rows.shape
+        fits = len(replies) == len(groups) > 0 and len(starts) > 0 and 0 <= groups.min() <= groups.max() < len(starts)
+        fits = fits and starts[0] == 0 and np.all(np.diff(starts) > 0)
         fits = fits and (axes is None or axes.shape[1:] == shape[1:])
         if not fits or starts[-1] >= size or (texts is not None and texts.size != size):
             raise ValueError("the arrays of the message memory do not match")

@@ -123,7 +123,7 @@ class Rankers(ByLanguage[LanguageRanker]):
                 {name.removeprefix(start): array for name, array in arrays.items() if name.startswith(start)}
                 for start in (_MEMORY, _REPLIES)
             )
-            remembered, share = arrays["remembered"], arrays["share"].astype(np.float32)
+            remembered, share = arrays["remembered"].astype(np.int64), arrays["share"].astype(np.float32)
             parts = MessageMemory.from_arrays(memory), remembered, share, ReplyNgrams.from_arrays(ngrams)
             second, own = self._stages.get(language), self._own.get(language)
             ranker = LanguageRanker(index, *parts, self._settings, self._weights[language], second, own)

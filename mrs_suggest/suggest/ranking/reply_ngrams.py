@@ -73,7 +73,7 @@ class ReplyNgrams:
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, np.ndarray]) -> ReplyNgrams:
         """The n-grams that `arrays` wrote; KeyError or ValueError if they are damaged."""
-        ngrams = cls(arrays["numbers"], arrays["starts"])
+        ngrams = cls(np.asarray(arrays["numbers"], np.int32), np.asarray(arrays["starts"], np.int64))
         starts = ngrams.starts
         if len(starts) % MAX_ORDER != 1 or starts[-1] != len(ngrams.numbers) or np.any(np.diff(starts) < 0):
             raise ValueError("the arrays of the replies' n-grams do not match")

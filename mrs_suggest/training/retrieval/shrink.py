@@ -1,9 +1,10 @@
 """Makes a small copy of a trained retriever: `python -m mrs_suggest.training.retrieval.shrink RUN OUT`
 (`make baseline`).
 
-Weights and response vectors are stored as fp16, half their size; curves, exports and unpublished files are
-left out. Both ways of loading compute in fp32. The command prints for how many test messages the suggestions stay the
-same.
+Weights are stored as fp16. Word vectors, and those of replies and remembered messages, are stored as 8-bit floats,
+whole numbers in as few bits as they need, and replies' vectors along their `DIMENSION` principal axes. Curves, exports
+and unpublished files are left out. Both ways of loading compute in fp32. The command prints for how many test messages
+the suggestions stay the same.
 """
 
 from __future__ import annotations
@@ -21,9 +22,18 @@ from mrs_suggest.common.io.files import atomic_folder
 from mrs_suggest.models.saved.allowlist import CURVES, EXPORTS
 from mrs_suggest.models.saved.families import write_record
 from mrs_suggest.models.saved.record import Record, read_record
+from mrs_suggest.suggest.index.response_index import AXES, VECTORS
+from mrs_suggest.suggest.ranking.memory import principal_axes
 from mrs_suggest.suggest.suggester import Suggester
 from mrs_suggest.training.reply.exporting import agreement, predicted_messages
 from mrs_suggest.training.retrieval import FAMILY as RETRIEVAL
+
+DIMENSION = 64  # of replies' vectors
+EIGHT_BITS = ("word_embeddings.weight", "vectors")  # ends of the names of what 8-bit floats store
+# Whole numbers that are stored in as few bits as they need.
+WHOLE = (
+    "clusters", "remembered", "memory.replies", "memory.groups", "memory.starts", "replies.numbers", "replies.starts",
+)  # fmt: skip
 
 
 def shrink(run: Path, out: Path, base: str | None = None, base_license: str | None = None) -> None:
@@ -47,11 +57,11 @@ def shrink(run: Path, out: Path, base: str | None = None, base_license: str | No
                 shutil.copy2(file, partial / name)
         for path in partial.rglob("*.safetensors"):
             tensors = load_file(path)
-            if any(tensor.dtype == torch.float32 for tensor in tensors.values()):
-                halved = {name: _half(tensor) for name, tensor in tensors.items()}
-                save_file(halved, path, metadata={"format": "pt"})
+            if path.name == VECTORS:
+                tensors |= _narrowed(tensors["vectors"])
+            save_file({name: _small(name, tensor) for name, tensor in tensors.items()}, path, metadata={"format": "pt"})
             path.chmod(0o644)
-        record["stored_as"] = "fp16"
+        record["stored_as"] = "fp16, and word and reply vectors as 8-bit floats"
         if base is not None:
             _name_root(record, base)
         if base_license is not None:
@@ -71,8 +81,17 @@ def _name_root(record: Record, base: str) -> None:
         record["arguments"]["model_name_or_path"] = base
 
 
-def _half(tensor: torch.Tensor) -> torch.Tensor:
-    return tensor.half() if tensor.is_floating_point() else tensor
+def _narrowed(vectors: torch.Tensor) -> dict[str, torch.Tensor]:
+    """(N, d) vectors of replies along their principal axes."""
+    axes = principal_axes(vectors.float().numpy(), min(DIMENSION, vectors.shape[1]))
+    return {"vectors": vectors.float() @ torch.from_numpy(axes), AXES: torch.from_numpy(axes)}
+
+
+def _small(name: str, tensor: torch.Tensor) -> torch.Tensor:
+    if tensor.is_floating_point():
+        return tensor.to(torch.float8_e4m3fn if name.endswith(EIGHT_BITS) else torch.float16)
+    few = name in WHOLE and 0 <= tensor.min() and tensor.max() <= torch.iinfo(torch.uint16).max
+    return tensor.to(torch.uint16) if few else tensor
 
 
 def main() -> None:

@@ -38,12 +38,20 @@ def test_bfloat16_is_read_as_float32(tmp_path: Path) -> None:
     assert np.array_equal(found, values.float().numpy())
 
 
+def test_eight_bit_floats_are_read_as_float32(tmp_path: Path) -> None:
+    values = torch.arange(256, dtype=torch.uint8).view(torch.float8_e4m3fn)  # all that there are
+    save_file({"weight": values}, tmp_path / "x.safetensors")
+    found = load_arrays(tmp_path / "x.safetensors")["weight"]
+    assert found.dtype == np.float32
+    assert np.array_equal(found, values.float().numpy(), equal_nan=True)
+
+
 def test_what_is_cut_off_or_of_another_type_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "x.safetensors"
     save_arrays({"a": np.arange(100)}, path)
     path.write_bytes(path.read_bytes()[:-8])
     with pytest.raises(SafetensorError):
         load_arrays(path)
-    save_file({"a": torch.zeros(4, dtype=torch.float8_e4m3fn)}, path)
-    with pytest.raises(ValueError, match="'a' is of the type F8_E4M3"):
+    save_file({"a": torch.zeros(4, dtype=torch.float8_e5m2)}, path)
+    with pytest.raises(ValueError, match="'a' is of the type F8_E5M2"):
         load_arrays(path)

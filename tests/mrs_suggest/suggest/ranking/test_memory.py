@@ -28,8 +28,9 @@ def test_search_is_exact(seed: int, messages: int) -> None:
     assert memory.replies.tolist() == sorted(set(numbers.tolist()))
     for place, reply in enumerate(memory.replies):
         own = cosines[numbers == reply].astype(np.float64)
-        assert nearest[place] == pytest.approx(own.max(), abs=2e-3)  # vectors are stored in float16
-        assert votes[place] == pytest.approx(0.1 * np.log(np.exp(own / 0.1).sum()), abs=2e-3)
+        group = memory.groups[place]
+        assert nearest[group] == pytest.approx(own.max(), abs=2e-3)  # vectors are stored in float16
+        assert votes[group] == pytest.approx(0.1 * np.log(np.exp(own / 0.1).sum()), abs=2e-3)
 
 
 def test_a_memory_keeps_at_most_its_limit_of_each_reply() -> None:
@@ -38,6 +39,17 @@ def test_a_memory_keeps_at_most_its_limit_of_each_reply() -> None:
     assert counts.max() == 4
     assert memory.ngrams.size == len(memory.vectors) == counts.sum()
     assert set(memory.replies) == set(numbers)
+
+
+def test_replies_to_the_same_messages_share_them() -> None:
+    vectors = np.random.default_rng(5).normal(size=(3, 6)).astype(np.float32)
+    texts, rows = ["a", "b", "c", "b", "a", "a"], [0, 1, 2, 1, 0, 0]
+    memory = MessageMemory.build(texts, vectors[rows], [4, 4, 7, 9, 9, 8])  # 4 and 9 both received a and b
+    assert memory.replies.tolist() == [4, 7, 8, 9]
+    assert memory.groups.tolist() == [0, 1, 2, 0]
+    assert len(memory.vectors) == 4
+    assert memory.ngrams is not None
+    assert memory.ngrams.size == 4
 
 
 def test_prototypes_stand_for_all_groups() -> None:
