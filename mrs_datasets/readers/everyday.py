@@ -97,7 +97,10 @@ def read_everyday(folders: list[Path], report: Report) -> Chunks:
             lines = sum(len(one.messages) + len(one.replies) for one in situations)
             report.notes.append(f"{language}: read by a second reader, who changed {changed:,} of {lines:,} lines.")
         replies = Counter(row[1] for row in splits[SPLITS[0]])
-        yield responses_config(language), SPLITS[0], count_responses(replies, 1, MAX_RESPONSES)
+        stances = {row[1]: row[2] for row in splits[SPLITS[0]]}
+        counted = count_responses(replies, 1, MAX_RESPONSES)
+        of_replies = pa.array([stances[reply] for reply in counted["reply"].to_pylist()], pa.string())
+        yield responses_config(language), SPLITS[0], counted.append_column("stance", of_replies)
 
 
 def read_plan(path: Path) -> dict[str, Situation]:
