@@ -15,7 +15,7 @@ from mrs_datasets.prepared.schema import MRS
 from mrs_datasets.prepared.writer import write_prepared
 from mrs_datasets.readers import Chunks
 from mrs_datasets.readers.archives import describe_nested, unpacked
-from mrs_datasets.readers.everyday import EMBEDDED, EVERYDAY, TEXTS, read_everyday
+from mrs_datasets.readers.everyday import EMBEDDED, EVERYDAY, RECORD, TEXTS, read_everyday
 from mrs_datasets.readers.official import find_official_root, read_official
 from mrs_datasets.readers.pairs.own_pairs import (
     HUB_ID,
@@ -197,7 +197,8 @@ def prepare(
 
 def prepared_everyday() -> Path:
     """The prepared folder of the embedded mrs-everyday, which is made in the cache on first use."""
-    folder = cache_folder(EVERYDAY, content_hash(path for path in TEXTS.iterdir() if path.is_file()))
+    made_of = [*(path for path in TEXTS.iterdir() if path.is_file()), RECORD]
+    folder = cache_folder(EVERYDAY, content_hash(made_of))
     if not (folder / REPORT).is_file():
         prepare(EVERYDAY, [EMBEDDED], folder, overwrite=True)
     return folder

@@ -36,6 +36,7 @@ from mrs_suggest.common.io.lines import read_lines
 EVERYDAY = "mrs-everyday"
 EMBEDDED = "embedded"  # the source that ships with the package
 TEXTS = Path(__file__).resolve().parent.parent / "everyday"
+RECORD = TEXTS.parent / "catalogue" / f"{EVERYDAY}.yaml"
 PLAN = "situations.tsv"
 REVIEWS = "reviews.json"  # language -> what a second reader changed: lines by reason
 UNSEEN = "unseen"
