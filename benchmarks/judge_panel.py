@@ -1,0 +1,110 @@
+"""Judges models on 200 messages, 20 in each language, written for this and for nothing else (`panel/messages.tsv`).
+
+    python benchmarks/judge_panel.py answers MODEL FILE           # what a model suggests, with its guard
+    python benchmarks/judge_panel.py sheet FOLDER NAME=FILE ...   # a blind sheet, the systems in a random order
+    python benchmarks/judge_panel.py count FOLDER READER.tsv ...  # counts and agreement, results/panel.json
+
+A reader gives each set one grade: `good` (a person would click one of the three as it stands), `ok` (one of them could
+be sent, but nobody would choose it gladly), `bad` (none can be sent), or for a silent answer `silent` (it should have
+been answered) or `rightly` (silence is right). Where two readers differ, the worse grade counts.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import random
+import sys
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from mrs_metrics.agreement import fleiss_kappa
+from mrs_suggest import Suggester
+
+HERE = Path(__file__).resolve().parent
+MESSAGES, RESULT = HERE / "panel" / "messages.tsv", HERE / "results" / "panel.json"
+GRADES = ("good", "rightly", "ok", "bad", "silent")  # from the best to the worst
+SEED, SHOWN = 42, " | "
+
+
+def rows(path: Path) -> list[dict[str, str]]:
+    """The rows of a tab-separated file with a header."""
+    with path.open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE))
+
+
+def write(path: Path, columns: list[str], lines: list[list[str]]) -> None:
+    """Write such a file."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("".join("\t".join(line) + "\n" for line in [columns, *lines]), encoding="utf-8")
+
+
+def answers(model: str, out: str) -> None:
+    """Write what a model suggests; an empty cell where it says nothing."""
+    messages = [row["message"] for row in rows(MESSAGES)]
+    suggester = Suggester.from_pretrained(model)
+    found = [suggester.suggest([message])[0] for message in messages]
+    lines = [[m, SHOWN.join(one.reply for one in a), a.reason or ""] for m, a in zip(messages, found, strict=True)]
+    write(Path(out), ["message", "replies", "reason"], lines)
+
+
+def sheet(folder: str, *systems: str) -> None:
+    """Write `sheet.tsv` for the readers, and `key.json` with what stands where."""
+    named = {name: rows(Path(file)) for name, _, file in (system.partition("=") for system in systems)}
+    rng, lines, key = random.Random(SEED), [], []
+    for number, row in enumerate(rows(MESSAGES)):
+        order = rng.sample(list(named), len(named))
+        key.append(order)
+        shown = [named[name][number]["replies"] or "(nothing)" for name in order]
+        lines.append([str(number + 1), row["language"], row["message"], *shown])
+    columns = ["number", "language", "message", *(f"set {n + 1}" for n in range(len(named)))]
+    write(Path(folder) / "sheet.tsv", columns, lines)
+    (Path(folder) / "key.json").write_text(json.dumps(key) + "\n", encoding="utf-8")
+
+
+def count(folder: str, *readers: str) -> None:
+    """Count the grades of the readers' files: the column `number`, and one grade in each `set N`."""
+    key = json.loads((Path(folder) / "key.json").read_text(encoding="utf-8"))
+    languages = [row["language"] for row in rows(MESSAGES)]
+    given: dict[str, list[list[str]]] = {}
+    for reader in readers:
+        for row in rows(Path(reader)):
+            number = int(row["number"]) - 1
+            for place, name in enumerate(key[number]):
+                grade = row[f"set {place + 1}"].strip()
+                if grade not in GRADES:
+                    sys.exit(
+                        f"{reader}, message {number + 1}, set {place + 1}: expected one of {GRADES}, found {grade!r}."
+                    )
+                given.setdefault(name, [[] for _ in key])[number].append(grade)
+    tables = [[both.count(grade) for grade in GRADES] for grades in given.values() for both in grades]
+    record: dict[str, Any] = {
+        "messages": len(key),
+        "readers": len(readers),
+        "kappa": fleiss_kappa(np.array(tables)),
+        "equal": float(np.mean([len(set(both)) == 1 for grades in given.values() for both in grades])),
+        "systems": {},
+    }
+    for name, grades in given.items():
+        worst = [max(both, key=GRADES.index) for both in grades]
+        by_language = {
+            code: Counter(g for g, c in zip(worst, languages, strict=True) if c == code)
+            for code in dict.fromkeys(languages)
+        }
+        readers_good = [sum(both[n] == "good" for both in grades) for n in range(len(readers))]
+        record["systems"][name] = {
+            "worse_of_both": Counter(worst),
+            "good_by_reader": readers_good,
+            "by_language": by_language,
+        }
+    RESULT.write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
+    print(json.dumps(record, indent=2))
+
+
+if __name__ == "__main__":
+    verbs: dict[str, Callable[..., None]] = {"answers": answers, "sheet": sheet, "count": count}
+    verbs[sys.argv[1]](*sys.argv[2:])
