@@ -236,20 +236,14 @@ def _headers(key: str | None) -> dict[str, str]:
 
 
 def _question(
-    messages: Sequence[str | Chat],
-    language: str | None,
-    k: int,
-    explain: bool,
-    allow: Sequence[str],
-    deny: Sequence[str],
+    messages: Sequence[Any], language: str | None, k: int, explain: bool, allow: Sequence[str], deny: Sequence[str]
 ) -> dict[str, Any]:
     for name, given in (("messages", messages), ("allow", allow), ("deny", deny)):
         if isinstance(given, str):
             raise TypeError(f"{name}: expected a list of texts, found one str; pass [text].")
-    asked: list[Any] = list(messages)
+    name, asked = "messages", list(messages)
     if any(isinstance(one, Mapping) for one in asked):
         raise TypeError("messages: expected a list of texts or conversations, found one conversation; pass [turns].")
-    name = "messages"
     if not all(isinstance(one, str) for one in asked):
         name, asked = "conversations", [[{"from": THEM, "text": one}] if isinstance(one, str) else one for one in asked]
     return {

@@ -1,14 +1,13 @@
-"""Conversations: which message is answered, and what the turns before it say.
+"""Conversations: the message to answer, and the turns before it.
 
-A conversation is a list of turns, oldest first: `{"from": "them", "text": "Are you coming?"}`, or `"from": "me"`. Its
-last `TURNS` turns count:
+A conversation is a list of turns, oldest first: `{"from": "them", "text": "Are you coming?"}`, or `"from": "me"` for a
+turn of the person who replies. Its last `TURNS` turns count:
 
-- The last turns of the others are answered as one message, joined by spaces; nothing is suggested if the last one is
-  mine.
-- If that message is too short to tell its language, it has the language of the turns before it, mine and theirs.
+- Their last turns up to mine are one message, joined by spaces; nothing is suggested if the last turn is mine.
+- If the language of that message is not clear, it is that of the turns before it, mine and theirs.
 - Replies that are among my turns are not suggested again.
-- The guard reads all of their turns: each reason of `GRAVE` silences the whole conversation, any other one the next
-  `RECENT` turns.
+- The guard reads all of their turns: nothing is suggested if one has a reason of `GRAVE`, or one of the last `RECENT`
+  turns has any other reason.
 """
 
 from __future__ import annotations
@@ -22,8 +21,8 @@ from mrs_suggest.common.errors import ArgumentError
 from mrs_suggest.common.suggest_arguments import is_valid, require_list, require_messages
 from mrs_suggest.common.text.text import normalise_reply, visible
 
-TURNS = 10  # the last ones of a conversation, which count
-RECENT = 4  # the last turns, in which every reason counts: usually the answered message and the one before
+TURNS = 10  # ours
+RECENT = 4  # ours: with one turn at a time, the answered message and the one before it
 GRAVE = frozenset({"self_harm", "exploitation", "extortion", "threat", "abuse"})
 THEM, ME = "them", "me"
 Chat = Sequence[Mapping[str, str]]  # the turns of a conversation as callers pass them
@@ -64,7 +63,7 @@ class Conversation:
 
     @cached_property
     def message(self) -> str:
-        """What is answered; empty if the last turn is mine."""
+        """The message to answer; empty if the last turn is mine."""
         texts = [turn.text for turn in self.turns[self._start :]]
         return texts[0] if len(texts) == 1 else " ".join(filter(str.strip, texts))
 
@@ -78,7 +77,7 @@ class Conversation:
         return frozenset(normalise_reply(turn.text) for turn in self.turns if turn.mine)
 
     def repeats(self, reply: str) -> bool:
-        """Whether I have sent a reply before, apart from its case and punctuation."""
+        """Whether a reply is among my turns, apart from its case and punctuation."""
         return bool(self._sent) and normalise_reply(reply) in self._sent
 
     @property
@@ -100,10 +99,10 @@ def read_conversation(turns: Iterable[Any], where: str = "") -> Conversation:
     """Check the turns of a conversation.
 
     Args:
-        where: the conversation is, for errors, such as " of the conversation at index 2".
+        where: names the conversation in errors, such as " of the conversation at index 2".
 
     Raises:
-        ArgumentError: there are no turns, or one of them is not as in this module's description.
+        ArgumentError: there are no turns, or one has other keys, another sender or no valid text.
     """
     read = []
     for number, turn in enumerate(turns, start=1):

@@ -231,8 +231,8 @@ class Suggester:
         """Up to k different suggestions for a message, or for each of a list of messages.
 
         A conversation may stand for a message: `[{"from": "them", "text": "Lunch at noon?"}, ...]`, oldest turn first,
-        with `"from": "me"` for what the user wrote. Of its last ten turns, the last ones of the others are answered
-        together; replies that the user already sent are left out; and the guard reads what the others wrote
+        with `"from": "me"` for the user's own. Of its last ten turns, the last ones of the others are answered as one
+        message, replies that the user already sent are left out, and the guard reads all turns of the others
         (`mrs_suggest.suggest.conversation`).
 
         Greetings, thanks, emojis and other short messages get only those replies of the set that fit them
