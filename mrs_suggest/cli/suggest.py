@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import argparse
 import io
+import json
 import os
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mrs_suggest.cli.options import add_model_options, add_silence_options, guard_of
@@ -16,7 +18,8 @@ from mrs_suggest.common.hub.baselines import resolve_model
 from mrs_suggest.common.text.predictions import SUGGESTIONS
 from mrs_suggest.common.text.text import visible, visible_json
 from mrs_suggest.suggest.answer_json import answer_json, assumed_language, unclear_language
-from mrs_suggest.suggest.guard import NO_REPLIES, REASONS, UNCLEAR, UNLIKELY
+from mrs_suggest.suggest.conversation import Conversation, read_conversation
+from mrs_suggest.suggest.guard import NO_REPLIES, OWN_MESSAGE, REASONS, UNCLEAR, UNLIKELY
 
 if TYPE_CHECKING:
     from mrs_suggest.suggest.answering import Answer, Suggestion
@@ -30,6 +33,12 @@ def make_parser() -> argparse.ArgumentParser:
         "--language", "--lang", help="the language of the messages (default: detected, message by message)"
     )
     parser.add_argument("--interactive", action="store_true", help="read messages from standard input, one per line")
+    parser.add_argument(
+        "--conversation",
+        metavar="FILE",
+        help='a JSON list of turns, oldest first, to answer: [{"from": "them" or "me", "text": ...}, ...]; '
+        "-: standard input",
+    )
     parser.add_argument("--json", action="store_true", help="print one JSON object per message")
     parser.add_argument(
         "--count", type=int, default=SUGGESTIONS, help=f"suggestions per message (default {SUGGESTIONS}, section 3.3)"
@@ -52,25 +61,44 @@ def make_parser() -> argparse.ArgumentParser:
 
 
 def _run(options: argparse.Namespace) -> None:
-    if bool(options.message) == options.interactive:
-        raise InputError("pass either messages to answer or --interactive.")
+    if bool(options.message) + options.interactive + (options.conversation is not None) != 1:
+        raise InputError("pass either messages to answer, --conversation or --interactive.")
     if any(not message.strip() for message in options.message):
         raise InputError("a message is empty; there is nothing to answer.")
     if options.count < 1:
         raise InputError(f"--count {options.count}: expected 1 or more.")
+    conversation = _read_conversation(options.conversation) if options.conversation is not None else None
     from mrs_suggest.suggest.suggester import Suggester
 
     guard = guard_of(options.guard, options.guard_lists)
     path = resolve_model(options.model, options.revision)
     suggester = Suggester.from_pretrained(path, verify=options.verify, guard=guard, precision=options.precision)
     try:
-        _answer(suggester, options)
+        _answer(suggester, options, conversation)
     except ArgumentError as error:
         options_of = {"language": "--language", "k": "--count", "allow": "--allow-tag", "deny": "--deny-tag"}
         raise error.as_option(options_of) from None
 
 
-def _answer(suggester: Suggester, options: argparse.Namespace) -> None:
+def _read_conversation(name: str) -> Conversation:
+    where = "--conversation" if name == "-" else f"--conversation {visible(name)}"
+    try:
+        content = sys.stdin.buffer.read() if name == "-" else Path(name).read_bytes()
+        turns = json.loads(content.decode("utf-8-sig"))
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"{where}: cannot be read as JSON ({error}); expected a list of turns in UTF-8.") from None
+    if not isinstance(turns, list):
+        raise InputError(f"{where}: expected a JSON list of turns, found {type(turns).__name__}.")
+    try:
+        conversation = read_conversation(turns)
+    except ArgumentError as error:
+        raise error.as_option({"messages": where}) from None
+    if not conversation.mine and not conversation.message.strip():
+        raise InputError(f"{where}: their last message is empty; there is nothing to answer.")
+    return conversation
+
+
+def _answer(suggester: Suggester, options: argparse.Namespace, conversation: Conversation | None) -> None:
     tags = options.allow_tag, options.deny_tag
     suggester.suggest([], options.language, options.count, *tags)  # refuses wrong options before a message is read
     if options.language is None and len(options.message) != 1:
@@ -80,15 +108,20 @@ def _answer(suggester: Suggester, options: argparse.Namespace) -> None:
     named = options.json  # there, every object names the model
     if not named and options.interactive:
         named = _name_model(options)
-    messages = _typed_messages() if options.interactive else iter(options.message)
-    for message in map(_as_text, messages):
-        if not message.strip() and not options.json:
+    texts = map(_as_text, _typed_messages() if options.interactive else options.message)
+    for asked in [conversation] if conversation is not None else texts:
+        message = asked if isinstance(asked, str) else asked.message
+        if isinstance(asked, str) and not message.strip() and not options.json:
             continue
-        (answer,) = suggester.suggest([message], options.language, options.count, *tags)
+        (answer,) = suggester.suggest([asked], options.language, options.count, *tags)
+        if answer.reason == UNCLEAR and conversation is not None:
+            raise InputError(_unsure(suggester, message))
         named = named or _name_model(options)  # a model that cannot answer gets its one sentence alone
         if options.json:
             line = answer_json(message, answer.language, str(options.model), answer, options.explain)
             print(visible_json(line), flush=True)
+        elif answer.reason == OWN_MESSAGE:
+            print("(nothing is suggested: the last message is yours)")
         elif answer.reason == UNCLEAR:
             print(f"mrs suggest: {_unsure(suggester, message)}", file=sys.stderr)
         else:
@@ -96,7 +129,7 @@ def _answer(suggester: Suggester, options: argparse.Namespace) -> None:
                 print(f"note: {visible(message)}: {assumed_language(answer)}", file=sys.stderr)
             print(f"> {visible(message)}" + ("" if options.language else f"  [{answer.language}]"))
             if answer.reason:
-                print(f"  {_silence(answer, suggester)}", flush=True)
+                print(f"  {_silence(answer, suggester, conversation is not None)}", flush=True)
             for number, suggestion in enumerate(answer, start=1):
                 told = f"   ({_told(suggestion)})" if options.explain else ""
                 print(f"  {number}. {visible(suggestion.reply)}{told}", flush=True)
@@ -107,17 +140,19 @@ def _name_model(options: argparse.Namespace) -> bool:
     return True
 
 
-def _silence(answer: Answer, suggester: Suggester) -> str:
-    """Why a message is not answered, or only with a neutral set."""
+def _silence(answer: Answer, suggester: Suggester, conversation: bool) -> str:
+    """Why a message or a conversation is not answered, or only with a neutral set."""
     if answer.reason == UNLIKELY:
         return f"(nothing is suggested: a suggestion would be used with a probability of {answer.used or 0:.2f})"
     if answer.reason == NO_REPLIES:
         if answer.language not in suggester.languages:
             return f"(nothing is suggested: the model has no replies in {answer.language})"
-        return "(nothing is suggested: no reply of the model fits a short message like this one)"
+        fit = "fits and was not sent before" if conversation else "fits a short message like this one"
+        return f"(nothing is suggested: no reply of the model {fit})"
     about = REASONS.get(answer.reason or "", answer.reason)
     what = "only the neutral set of your lists is shown" if answer else "nothing is suggested"
-    return f"({what}: the message seems to be about {about}; --guard off answers it)"
+    which = "conversation" if conversation else "message"
+    return f"({what}: the {which} seems to be about {about}; --guard off answers it)"
 
 
 def _told(suggestion: Suggestion) -> str:

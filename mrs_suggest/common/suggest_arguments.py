@@ -4,13 +4,26 @@ from __future__ import annotations
 
 import operator
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import TypeVar
 
 from mrs_suggest.common.errors import ArgumentError
 
 Answer = TypeVar("Answer")
+Message = TypeVar("Message")
 _SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+def require_list(messages: Iterable[Message]) -> list[Message]:
+    """The messages as a list.
+
+    Raises:
+        ArgumentError: they are a single text, a single turn or None.
+    """
+    if isinstance(messages, (str, bytes, Mapping)) or not isinstance(messages, Iterable):
+        kind = "None" if messages is None else f"one {type(messages).__name__}"
+        raise ArgumentError("messages", f"expected a list of texts, found {kind}; pass [message].")
+    return list(messages)
 
 
 def require_messages(messages: Iterable[str]) -> list[str]:
@@ -19,21 +32,23 @@ def require_messages(messages: Iterable[str]) -> list[str]:
     Raises:
         ArgumentError: they are a single text or None, or one of them is not a text.
     """
-    if isinstance(messages, (str, bytes)) or not isinstance(messages, Iterable):
-        kind = "None" if messages is None else f"one {type(messages).__name__}"
-        raise ArgumentError("messages", f"expected a list of texts, found {kind}; pass [message].")
-    texts = list(messages)
+    texts = require_list(messages)
     for number, message in enumerate(texts):
         if not isinstance(message, str):
             kind = type(message).__name__
             raise ArgumentError("messages", f"expected texts, found {kind} at index {number}; pass str.")
-        if not message.isascii() and _SURROGATE.search(message):
+        if not is_valid(message):
             raise ArgumentError(
                 "messages",
                 f"the one at index {number} holds a lone surrogate, which is not valid text; decode it again from its "
                 'bytes, with errors="replace" where they are damaged.',
             )
     return texts
+
+
+def is_valid(text: str) -> bool:
+    """Whether a text can be encoded: it holds no lone surrogate."""
+    return text.isascii() or not _SURROGATE.search(text)
 
 
 def require_count(k: int, most: int | None = None) -> int:

@@ -37,6 +37,7 @@ from mrs_suggest.serving.schema import (
 )
 from mrs_suggest.serving.served import Item, Question, ServedSuggester
 from mrs_suggest.serving.settings import ADMIN_KEYS, API_KEYS, MOST_SUGGESTIONS, Keys, Settings
+from mrs_suggest.suggest.conversation import read_conversations
 
 # Keys in the schema; `Gate` checks them. Either header is accepted.
 KEYS = [
@@ -74,7 +75,8 @@ class Worker:
     async def suggest(self, asked: SuggestRequest, prefer: tuple[str, ...] | None = None) -> list[Item]:
         """The items of a request; Refusal if the queue is full, or the answer takes too long."""
         rest = asked.language, asked.k, asked.explain, tuple(asked.allow), tuple(asked.deny), prefer
-        questions = [Question(text, *rest) for text in asked.messages]
+        turns = [[turn.model_dump(by_alias=True) for turn in turns] for turns in asked.conversations]
+        questions = [Question(one, *rest) for one in read_conversations([*asked.messages, *turns])]
         items = [self.served.refusal(question) for question in questions]
         open_ones = [number for number, item in enumerate(items) if item is None]
         try:
@@ -224,7 +226,7 @@ def _add_suggest(app: FastAPI, worker: Worker, keys: list[Any]) -> None:
 
     @app.post("/v1/suggest", responses=responses, openapi_extra=extra, dependencies=keys, summary="Suggest replies")
     async def suggest(request: Request) -> Response:
-        """Up to `k` replies to each message. A message that cannot be answered has an `error`; the others are."""
+        """Up to `k` replies to each message or conversation. One that cannot be answered has an `error`."""
         asked = _parse(await request.body(), settings)
         languages = _accepted(request.headers.get("accept-language", ""))
         answers = await _unless_gone(request, worker.suggest(asked, languages))
@@ -273,8 +275,9 @@ def _parse(body: bytes, settings: Settings) -> SuggestRequest:
         sentence = f"{place or 'the body'}: {first['msg'][:1].lower()}{first['msg'][1:]}"
         status, code = (400, "invalid_json") if broken else (422, "invalid_request")
         raise Refusal(status, code, f"{sentence}; the schema is at /docs.") from None
-    if len(asked.messages) > settings.max_messages:
-        sentence = f"{len(asked.messages)} messages; a request may have {settings.max_messages}."
+    if (count := len(asked.messages) + len(asked.conversations)) > settings.max_messages:
+        what = "messages" if asked.messages else "conversations"
+        sentence = f"{count} {what}; a request may have {settings.max_messages}."
         raise Refusal(422, "too_many_messages", sentence)
     if asked.k > MOST_SUGGESTIONS:
         raise Refusal(422, "invalid_request", f"k={asked.k}: expected 1 to {MOST_SUGGESTIONS}.")

@@ -17,6 +17,7 @@ import httpx
 from mrs_suggest.common.errors import MrsError
 from mrs_suggest.common.text.predictions import SUGGESTIONS
 from mrs_suggest.suggest.answering import Suggestion
+from mrs_suggest.suggest.conversation import THEM, Chat
 
 SECONDS = 15.0  # for a whole request; ours: slightly above the server's own limit
 AGAIN = (429, 502, 503, 504)  # statuses that may pass
@@ -105,7 +106,7 @@ class Client:
 
     def suggest(
         self,
-        messages: Sequence[str],
+        messages: Sequence[str | Chat],
         language: str | None = None,
         k: int = SUGGESTIONS,
         explain: bool = False,
@@ -115,6 +116,7 @@ class Client:
         """An answer for each message.
 
         Args:
+            messages: texts or conversations, such as `[[{"from": "them", "text": "Lunch?"}]]`, oldest turn first.
             language: of all messages; None: the server detects it for each message.
             k: suggestions per message.
             explain: include the parts of each score.
@@ -181,7 +183,7 @@ class AsyncClient:
 
     async def suggest(
         self,
-        messages: Sequence[str],
+        messages: Sequence[str | Chat],
         language: str | None = None,
         k: int = SUGGESTIONS,
         explain: bool = False,
@@ -234,13 +236,18 @@ def _headers(key: str | None) -> dict[str, str]:
 
 
 def _question(
-    messages: Sequence[str], language: str | None, k: int, explain: bool, allow: Sequence[str], deny: Sequence[str]
+    messages: Sequence[Any], language: str | None, k: int, explain: bool, allow: Sequence[str], deny: Sequence[str]
 ) -> dict[str, Any]:
     for name, given in (("messages", messages), ("allow", allow), ("deny", deny)):
         if isinstance(given, str):
             raise TypeError(f"{name}: expected a list of texts, found one str; pass [text].")
+    name, asked = "messages", list(messages)
+    if any(isinstance(one, Mapping) for one in asked):
+        raise TypeError("messages: expected a list of texts or conversations, found one conversation; pass [turns].")
+    if not all(isinstance(one, str) for one in asked):
+        name, asked = "conversations", [[{"from": THEM, "text": one}] if isinstance(one, str) else one for one in asked]
     return {
-        "messages": list(messages), "language": language, "k": k, "explain": explain, "allow": list(allow),
+        name: asked, "language": language, "k": k, "explain": explain, "allow": list(allow),
         "deny": list(deny),
     }  # fmt: skip
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictInt, StrictStr
+from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictInt, StrictStr, model_validator
+from pydantic_core import PydanticCustomError
 
 from mrs_suggest.common.text.predictions import SUGGESTIONS
 
@@ -19,6 +20,7 @@ ITEM_CODES = {
     UNKNOWN: "the model does not answer in the language that was given",
     MISSING: "no language was given, and the model cannot detect it",
 }
+MOST_TURNS = 100  # of a conversation; ours: more than are read, so that callers need not count
 MOST_TAGS = 32  # of a request; ours: more than a person tells apart
 _SUGGESTION: dict[str, Any] = {"reply": "¿A qué hora?", "score": 0.21}
 _ANSWER: dict[str, Any] = {
@@ -37,8 +39,16 @@ _UNANSWERED: dict[str, Any] = {
 }
 
 
+class TurnItem(BaseModel):
+    """A text of a conversation."""
+
+    model_config = ConfigDict(extra="forbid")
+    sender: Annotated[Literal["them", "me"], Field(alias="from", description="who wrote it; `me`: who replies")]
+    text: StrictStr
+
+
 class SuggestRequest(BaseModel):
-    """Messages to answer."""
+    """Messages or conversations to answer."""
 
     model_config = ConfigDict(
         extra="forbid",
@@ -46,10 +56,19 @@ class SuggestRequest(BaseModel):
             "examples": [
                 {"messages": ["¿Quedamos mañana?"], "language": "es", "k": 3},
                 {"messages": ["Danke für deine Hilfe gestern!", "See you tomorrow?"]},
+                {"conversations": [[{"from": "me", "text": "Lunch?"}, {"from": "them", "text": "Sure, when?"}]]},
             ]
         },
     )
-    messages: Annotated[list[StrictStr], Field(min_length=1, description="what to answer, each on its own")]
+    messages: Annotated[list[StrictStr], Field(min_length=1, description="what to answer, each on its own")] = []
+    conversations: Annotated[
+        list[Annotated[list[TurnItem], Field(min_length=1, max_length=MOST_TURNS)]],
+        Field(
+            min_length=1,
+            description="in place of `messages`: what to answer with the turns before it, oldest first; the last ten "
+            "turns of each count",
+        ),
+    ] = []
     language: Annotated[
         StrictStr | None, Field(description="the language of all of them, a code of `GET /v1/models`; null: detected")
     ] = None
@@ -63,6 +82,12 @@ class SuggestRequest(BaseModel):
     deny: Annotated[
         list[StrictStr], Field(max_length=MOST_TAGS, description="no reply with one of these tags, even an allowed one")
     ] = []
+
+    @model_validator(mode="after")
+    def _one_of(self) -> SuggestRequest:
+        if bool(self.messages) == bool(self.conversations):
+            raise PydanticCustomError("one_of", "pass either messages or conversations")
+        return self
 
 
 class SuggestionItem(BaseModel):
@@ -86,7 +111,7 @@ class ItemError(BaseModel):
 class AnswerItem(BaseModel):
     """The answer to one message, with the fields of `mrs suggest --json`."""
 
-    message: str
+    message: Annotated[str, Field(description="of a conversation: the last texts of the others, joined by spaces")]
     language: Annotated[str | None, Field(description="given or detected; null where it is not clear")]
     model: str
     suggestions: Annotated[list[SuggestionItem], Field(description="in the order in which to show them")]
@@ -98,7 +123,7 @@ class AnswerItem(BaseModel):
         str | None,
         Field(
             description="a code for an empty answer, such as `no_replies`: the model lacks replies in the language, or "
-            "replies that fit a short message"
+            "replies that fit a short message; `own_message`: the last turn of the conversation is from `me`"
         ),
     ] = None
     note: Annotated[
@@ -169,8 +194,11 @@ def request_schema(max_messages: int, max_characters: int, max_k: int) -> dict[s
     """The JSON schema of `SuggestRequest`, with the limits of a server."""
     schema = SuggestRequest.model_json_schema()
     fields = schema["properties"]
-    fields["messages"]["maxItems"] = max_messages
-    fields["messages"]["items"]["maxLength"] = max_characters
-    fields["messages"]["items"]["description"] = f"a longer message has the error `{TOO_LONG}` in its item"
+    turn = schema.pop("$defs")["TurnItem"]  # in its place: such a reference would not be one of the OpenAPI page
+    fields["conversations"]["items"]["items"] = turn
+    for name, text in (("messages", fields["messages"]["items"]), ("conversations", turn["properties"]["text"])):
+        fields[name]["maxItems"] = max_messages
+        text["maxLength"] = max_characters
+        text["description"] = f"a longer one gives the error `{TOO_LONG}` in the item of the answer"
     fields["k"]["maximum"] = max_k
     return schema

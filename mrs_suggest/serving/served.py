@@ -14,6 +14,8 @@ from mrs_suggest.serving.schema import EMPTY, MISSING, TOO_LONG, UNCLEAR, UNKNOW
 from mrs_suggest.serving.settings import Settings
 from mrs_suggest.suggest.answer_json import answer_json, unclear_language
 from mrs_suggest.suggest.answering import Answer
+from mrs_suggest.suggest.conversation import Conversation
+from mrs_suggest.suggest.guard import OWN_MESSAGE
 from mrs_suggest.suggest.suggester import Suggester
 
 Item = dict[str, Any]
@@ -22,9 +24,9 @@ INVALID = "invalid_argument"  # the model refuses, as a generator does for too m
 
 @dataclass(frozen=True)
 class Question:
-    """A message to answer with the options of its request."""
+    """A message or a conversation to answer with the options of its request."""
 
-    message: str
+    asked: Conversation
     language: str | None
     k: int
     explain: bool
@@ -66,13 +68,11 @@ class ServedSuggester:
 
     def refusal(self, question: Question) -> Item | None:
         """The item of a message that is refused without asking the model."""
-        text, language, most = question.message, question.language, self._settings.max_characters
-        if not text.strip():
+        asked, language = question.asked, question.language
+        if not asked.mine and not asked.message.strip():
             return self._error(question, EMPTY, "the message is empty; there is nothing to answer.")
-        if len(text) > most:
-            return self._error(
-                question, TOO_LONG, f"the message has {len(text)} characters; the server accepts {most}, shorten it."
-            )
+        if problem := asked.too_long(self._settings.max_characters):
+            return self._error(question, TOO_LONG, problem)
         known = " ".join(self.languages)
         if language is not None and language not in self._known:
             return self._error(question, UNKNOWN, f"the model answers {known}; pass one of these.")
@@ -91,7 +91,7 @@ class ServedSuggester:
         for options, numbers in groups.items():
             some = [questions[number] for number in numbers]
             try:
-                rows = self._suggester.suggest([question.message for question in some], *options)
+                rows = self._suggester.suggest([question.asked for question in some], *options)
             except ArgumentError as error:
                 found = [self._error(question, INVALID, str(error)) for question in some]
             else:
@@ -101,12 +101,13 @@ class ServedSuggester:
         return [item for item in items if item is not None]
 
     def _item(self, question: Question, answer: Answer) -> Item:
-        if answer.language is None:
-            return self._error(question, UNCLEAR, unclear_language(self._suggester, question.message, "language"))
-        return answer_json(question.message, answer.language, self._settings.shown_name, answer, question.explain)
+        message = question.asked.message
+        if answer.language is None and answer.reason != OWN_MESSAGE:
+            return self._error(question, UNCLEAR, unclear_language(self._suggester, message, "language"))
+        return answer_json(message, answer.language, self._settings.shown_name, answer, question.explain)
 
     def _error(self, question: Question, code: str, sentence: str) -> Item:
-        item = answer_json(question.message, question.language, self._settings.shown_name, Answer())
+        item = answer_json(question.asked.message, question.language, self._settings.shown_name, Answer())
         return {**item, "error": {"code": code, "message": sentence}}
 
     def described(self) -> Item:

@@ -16,7 +16,7 @@ from transformers.pipelines import PIPELINE_REGISTRY
 
 from mrs_suggest.common.errors import ArgumentError, InputError
 from mrs_suggest.common.hub.baselines import SHIPPED, resolve_model
-from mrs_suggest.common.suggest_arguments import require_messages
+from mrs_suggest.suggest.conversation import read_conversations, read_single
 from mrs_suggest.suggest.pipeline_config import register_config
 from mrs_suggest.suggest.suggester import Suggester
 
@@ -60,7 +60,8 @@ class ReplySuggestionPipeline(Pipeline):
         batch_size: messages answered at a time.
 
     Call it with a message, a list of messages, a column or torch data set, or any iterable of messages, and with the
-    arguments `language`, `k`, `allow` and `deny` of `Suggester.suggest`.
+    arguments `language`, `k`, `allow` and `deny` of `Suggester.suggest`. A conversation may stand for a message, as
+    there.
 
     It returns for each message a list of `{"reply": ..., "score": ...}`, in display order, with `source` if there are
     several. A message without suggestions has one entry, `{"reply": None, "score": None, "reason": ...}`; the reasons
@@ -96,12 +97,11 @@ class ReplySuggestionPipeline(Pipeline):
         """Suggest replies; see the class. `num_workers` is ignored, and errors are those of `Suggester.suggest`."""
         if args:
             raise ArgumentError("args", "name the arguments after the messages, such as k=3.", args)
-        if isinstance(inputs, str):
-            return self._answered([inputs], **kwargs)[0]
+        if (single := read_single(inputs)) is not None:
+            return self._answered([single], **kwargs)[0]
         size = batch_size or self._batch_size or BATCH
         if isinstance(inputs, Sequence):
-            texts = require_messages(inputs)
-            return list(self._stream(texts, size, kwargs))
+            return list(self._stream(read_conversations(inputs), size, kwargs))
         if not isinstance(inputs, Iterable | torch.utils.data.Dataset) or isinstance(inputs, bytes | dict):
             raise ArgumentError(
                 "inputs", f"expected a message, or a list or an iterable of messages, found {type(inputs).__name__}."
@@ -114,7 +114,7 @@ class ReplySuggestionPipeline(Pipeline):
         while batch := list(islice(messages, size)):
             yield from self._answered(batch, **arguments)
 
-    def _answered(self, messages: list[str], **arguments: Any) -> list[list[dict[str, Any]]]:
+    def _answered(self, messages: list[Any], **arguments: Any) -> list[list[dict[str, Any]]]:
         prepare, forward, finish = self._sanitize_parameters(**arguments)
         prepare, forward = {**self._preprocess_params, **prepare}, {**self._forward_params, **forward}
         # `forward` would convert the answers to plain lists, without their reasons.
@@ -131,7 +131,7 @@ class ReplySuggestionPipeline(Pipeline):
 
     def preprocess(self, input_: Any, **_: Any) -> dict[str, Any]:
         """Check a batch of messages."""
-        return {"messages": require_messages(input_)}
+        return {"messages": read_conversations(input_)}
 
     def _forward(self, input_tensors: dict[str, Any], **forward_parameters: Any) -> Any:
         suggester = cast(PipelineModel, self.model).suggester

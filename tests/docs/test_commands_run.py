@@ -54,6 +54,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         "reply,tags\nOn its way!,polite\nLet me check.,polite\nNo idea.,\nBuy two!,sales\nTen minutes late.,late\n",
         encoding="utf-8",
     )
+    turns = [{"from": "them", "text": "¿Quedamos mañana?"}, {"from": "me", "text": "Vale"}]
+    (tmp_path / "chat.json").write_text(json.dumps([*turns, {"from": "them", "text": "ok"}]), encoding="utf-8")
     (tmp_path / "chats").mkdir()
     pairs = [f"{n} Where is my parcel?\tIt is on its way, number {n % 7}." for n in range(120)]
     (tmp_path / "chats" / "en.tsv").write_text("\n".join(pairs) + "\n", encoding="utf-8")

@@ -29,3 +29,4 @@ SENSITIVE = tuple(REASONS)
 EVERYDAY = "everyday"
 # Other reasons for an empty answer.
 BLANK, UNCLEAR, UNLIKELY, NO_REPLIES = "blank", "language_unclear", "unlikely", "no_replies"
+OWN_MESSAGE = "own_message"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
 
@@ -94,24 +94,9 @@ class Guard:
         lists = self.data.get(language)
         return Answer([Suggestion(reply, 0.0) for reply in (lists.neutral.get(reason, []) if lists else [])], reason)
 
-    def fit(
-        self, message: str, language: str, found: list[Suggestion], count: int, more: Callable[[int], list[Suggestion]]
-    ) -> Answer:
-        """The fit ones among a model's suggestions.
-
-        Args:
-            found: the first `count` suggestions.
-            more: asks the model for more suggestions while too few are left; it may give fewer.
-        """
-        lists, wide = self.data.get(language), count
-        while True:
-            fit = [suggestion for suggestion in found if unfit(suggestion.reply, message, lists) is None]
-            if len(fit) >= count or len(found) < wide:  # enough, or the model has no more
-                return Answer(fit[:count])
-            wide = self._model.most(4 * wide)
-            if wide <= len(found):
-                return Answer(fit[:count])
-            found = more(wide)
+    def fits(self, reply: str, message: str, language: str) -> bool:
+        """Whether a reply may be suggested to a message."""
+        return unfit(reply, message, self.data.get(language)) is None
 
     @cached_property
     def space(self) -> GuardSpace | None:

@@ -14,6 +14,7 @@ from mrs_suggest.serving import AsyncClient, Client
 from mrs_suggest.serving.app import create_app
 from mrs_suggest.serving.served import Question, ServedSuggester
 from mrs_suggest.serving.settings import Settings
+from mrs_suggest.suggest.conversation import read_conversations
 from mrs_suggest.suggest.index.response_index import ResponseIndex, ResponseIndexes
 from mrs_suggest.suggest.reply_tags import ReplyTags, TagsByLanguage
 from mrs_suggest.suggest.retrieval_suggester import RetrievalSuggester
@@ -38,7 +39,7 @@ def served(tmp_path: Path) -> ServedSuggester:
 
 def test_requests_of_one_batch_get_what_each_allows(served: ServedSuggester) -> None:
     questions = [
-        Question("Tea?", "en", 3, False, *tags)
+        Question(*read_conversations(["Tea?"]), "en", 3, False, *tags)
         for tags in [((), ()), (("formal",), ()), ((), ("sales",)), (("spam",), ()), (("formal",), ())]
     ]
     answers = served.answer(questions)

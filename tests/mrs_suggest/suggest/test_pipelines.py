@@ -37,7 +37,7 @@ def suggest(retriever: Path) -> Pipeline:
     return pipeline("reply-suggestion", model=str(retriever))
 
 
-def as_dictionaries(suggester: Suggester, messages: list[str], **arguments: Any) -> list[list[dict[str, Any]]]:
+def as_dictionaries(suggester: Suggester, messages: list[Any], **arguments: Any) -> list[list[dict[str, Any]]]:
     """What the pipeline should give, from the suggester itself."""
     return [
         [{"reply": one.reply, "score": one.score} for one in answer]
@@ -51,6 +51,16 @@ def assert_same(found: list[dict[str, Any]], expected: list[dict[str, Any]]) -> 
     assert [one["reply"] for one in found] == [one["reply"] for one in expected]
     assert [one["score"] for one in found] == pytest.approx([one["score"] for one in expected])
     assert [one.keys() for one in found] == [one.keys() for one in expected]
+
+
+def test_conversations_are_answered_as_the_suggester_answers_them(suggest: Pipeline, retriever: Path) -> None:
+    chat = [{"from": "them", "text": text} for text in MESSAGES[2:4]]
+    own = [*chat, {"from": "me", "text": "Hi!"}]
+    expected = as_dictionaries(Suggester.from_pretrained(retriever), [MESSAGES[0], chat, own], language="en", k=2)
+    assert expected[2] == [{"reply": None, "score": None, "reason": "own_message"}]
+    assert suggest([MESSAGES[0], chat, own], language="en", k=2) == expected
+    assert list(suggest(iter([MESSAGES[0], chat, own]), language="en", k=2)) == expected
+    assert_same(suggest(chat, language="en", k=2), expected[1])
 
 
 def test_a_list_is_answered_as_the_suggester_answers_it(suggest: Pipeline, retriever: Path) -> None:

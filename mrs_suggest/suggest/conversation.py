@@ -1,0 +1,151 @@
+"""Conversations: the message to answer, and the turns before it.
+
+A conversation is a list of turns, oldest first: `{"from": "them", "text": "Are you coming?"}`, or `"from": "me"` for a
+turn of the person who replies. Its last `TURNS` turns count:
+
+- Their last turns up to mine are one message, joined by spaces; nothing is suggested if the last turn is mine.
+- If the language of that message is not clear, it is that of the turns before it, mine and theirs.
+- Replies that are among my turns are not suggested again.
+- The guard reads all of their turns: nothing is suggested if one has a reason of `GRAVE`, or one of the last `RECENT`
+  turns has any other reason.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+from mrs_suggest.common.errors import ArgumentError
+from mrs_suggest.common.suggest_arguments import is_valid, require_list, require_messages
+from mrs_suggest.common.text.text import normalise_reply, visible
+
+TURNS = 10  # ours
+RECENT = 4  # ours: with one turn at a time, the answered message and the one before it
+GRAVE = frozenset({"self_harm", "exploitation", "extortion", "threat", "abuse"})
+THEM, ME = "them", "me"
+Chat = Sequence[Mapping[str, str]]  # the turns of a conversation as callers pass them
+_FORM = f'expected {{"from": "{THEM}" or "{ME}", "text": ...}}'
+
+
+class Turn(NamedTuple):
+    """One text of a conversation.
+
+    Attributes:
+        number: its place in the whole conversation, from 1.
+    """
+
+    number: int
+    mine: bool
+    text: str
+
+
+@dataclass(frozen=True)
+class Conversation:
+    """The turns that count; `read_conversation` checks and selects them.
+
+    Attributes:
+        turns: 1 to `TURNS`, oldest first.
+    """
+
+    turns: tuple[Turn, ...]
+
+    @cached_property
+    def _start(self) -> int:
+        """The index of the first turn of the answered message."""
+        return next((place for place in range(len(self.turns), 0, -1) if self.turns[place - 1].mine), 0)
+
+    @property
+    def mine(self) -> bool:
+        """Whether the last turn is mine."""
+        return self.turns[-1].mine
+
+    @cached_property
+    def message(self) -> str:
+        """The message to answer; empty if the last turn is mine."""
+        texts = [turn.text for turn in self.turns[self._start :]]
+        return texts[0] if len(texts) == 1 else " ".join(filter(str.strip, texts))
+
+    @property
+    def before(self) -> str:
+        """The texts before the answered message, latest first."""
+        return " ".join(turn.text for turn in reversed(self.turns[: self._start]))
+
+    @cached_property
+    def _sent(self) -> frozenset[str]:
+        return frozenset(normalise_reply(turn.text) for turn in self.turns if turn.mine)
+
+    def repeats(self, reply: str) -> bool:
+        """Whether a reply is among my turns, apart from its case and punctuation."""
+        return bool(self._sent) and normalise_reply(reply) in self._sent
+
+    @property
+    def watched(self) -> list[tuple[str, bool]]:
+        """Their texts, in addition to `message`, latest first, and whether only the reasons of `GRAVE` count."""
+        several = len(self.turns) - self._start > 1
+        theirs = [place for place, turn in enumerate(self.turns) if not turn.mine and (place < self._start or several)]
+        recent = min(self._start, len(self.turns) - RECENT)
+        return [(text, place < recent) for place in reversed(theirs) if (text := self.turns[place].text).strip()]
+
+    def too_long(self, most: int) -> str | None:
+        """A sentence about a text of more than `most` characters; None if there is none."""
+        texts = [("the message", self.message), *((f"turn {turn.number}", turn.text) for turn in self.turns)]
+        long = next(((name, len(text)) for name, text in texts if len(text) > most), None)
+        return long and f"{long[0]} has {long[1]} characters; the server accepts {most}, shorten it."
+
+
+def read_conversation(turns: Iterable[Any], where: str = "") -> Conversation:
+    """Check the turns of a conversation.
+
+    Args:
+        where: names the conversation in errors, such as " of the conversation at index 2".
+
+    Raises:
+        ArgumentError: there are no turns, or one has other keys, another sender or no valid text.
+    """
+    read = []
+    for number, turn in enumerate(turns, start=1):
+        problem = _problem(turn)
+        if problem:
+            raise ArgumentError("messages", f"turn {number}{where}: {problem}")
+        read.append(Turn(number, turn["from"] == ME, turn["text"]))
+    if not read:
+        raise ArgumentError("messages", f"expected turns{where}, found none.")
+    return Conversation(tuple(read[-TURNS:]))
+
+
+def _problem(turn: Any) -> str | None:
+    if not isinstance(turn, Mapping):
+        return f"{_FORM}, found {type(turn).__name__}."
+    if set(turn) != {"from", "text"}:
+        return f"{_FORM}, found the keys {visible(' '.join(map(str, turn)))[:60] or '(none)'}."
+    if not isinstance(turn["from"], str) or turn["from"] not in (THEM, ME):
+        return f"{_FORM}, found from={visible(repr(turn['from']))[:60]}."
+    if not isinstance(turn["text"], str):
+        return f"{_FORM}, found a text of type {type(turn['text']).__name__}."
+    if not is_valid(turn["text"]):
+        return "its text holds a lone surrogate, which is not valid text; decode it again from its bytes."
+    return None
+
+
+def read_conversations(messages: Iterable[Any]) -> list[Conversation]:
+    """Texts and conversations, all as conversations; a text is one of a single turn.
+
+    Raises:
+        ArgumentError: this is not a list, or an item is neither a text nor a conversation.
+    """
+    rows = [
+        read_conversation(row, f" of the conversation at index {number}") if isinstance(row, list | tuple) else row
+        for number, row in enumerate(require_list(messages))
+    ]
+    require_messages(["" if isinstance(row, Conversation) else row for row in rows])
+    return [row if isinstance(row, Conversation) else Conversation((Turn(1, False, row),)) for row in rows]
+
+
+def read_single(messages: Any) -> Conversation | None:
+    """A text or one conversation, as a conversation; None for a list of these; errors as `read_conversations`."""
+    if isinstance(messages, str | Conversation):
+        return read_conversations([messages])[0]
+    one = isinstance(messages, list | tuple) and messages and isinstance(messages[0], Mapping)
+    return read_conversation(messages) if one else None
