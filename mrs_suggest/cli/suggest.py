@@ -45,6 +45,13 @@ def make_parser() -> argparse.ArgumentParser:
             f"--{verb}-tag", action="append", default=[], metavar="TAG", help=f"{what}; may be repeated"
         )
     add_silence_options(parser)
+    parser.add_argument(
+        "--min-score",
+        type=float,
+        metavar="S",
+        help="leave out suggestions with a score below S, 0 to 1 (docs/response_sets.md); default: no limit for the "
+        "replies that a model was trained with, and a low one for your own",
+    )
     parser.add_argument("--verify", action="store_true", help="also verify the SHA-256 of large model files")
     parser.add_argument("message", nargs="*", help="the messages to answer")
     parser.set_defaults(run=_run)
@@ -67,12 +74,14 @@ def _run(options: argparse.Namespace) -> None:
         _answer(suggester, options)
     except ArgumentError as error:
         options_of = {"language": "--language", "k": "--count", "allow": "--allow-tag", "deny": "--deny-tag"}
+        options_of["min_score"] = "--min-score"
         raise error.as_option(options_of) from None
 
 
 def _answer(suggester: Suggester, options: argparse.Namespace) -> None:
-    tags = options.allow_tag, options.deny_tag
-    suggester.suggest([], options.language, options.count, *tags)  # refuses wrong options before a message is read
+    tags, least = (options.allow_tag, options.deny_tag), options.min_score
+    # Refuses wrong options before a message is read.
+    suggester.suggest([], options.language, options.count, *tags, min_score=least)
     if options.language is None and len(options.message) != 1:
         suggester.detect("")  # refuses a model without a detector
     elif options.language is None and suggester.sure_language(message := _as_text(options.message[0])) is None:
@@ -84,7 +93,7 @@ def _answer(suggester: Suggester, options: argparse.Namespace) -> None:
     for message in map(_as_text, messages):
         if not message.strip() and not options.json:
             continue
-        (answer,) = suggester.suggest([message], options.language, options.count, *tags)
+        (answer,) = suggester.suggest([message], options.language, options.count, *tags, min_score=least)
         named = named or _name_model(options)  # a model that cannot answer gets its one sentence alone
         if options.json:
             line = answer_json(message, answer.language, str(options.model), answer, options.explain)
@@ -114,7 +123,7 @@ def _silence(answer: Answer, suggester: Suggester) -> str:
     if answer.reason == NO_REPLIES:
         if answer.language not in suggester.languages:
             return f"(nothing is suggested: the model has no replies in {answer.language})"
-        return "(nothing is suggested: no reply of the model fits a short message like this one)"
+        return "(nothing is suggested: no reply of the model fits a message like this one)"
     about = REASONS.get(answer.reason or "", answer.reason)
     what = "only the neutral set of your lists is shown" if answer else "nothing is suggested"
     return f"({what}: the message seems to be about {about}; --guard off answers it)"

@@ -73,7 +73,7 @@ class Worker:
 
     async def suggest(self, asked: SuggestRequest, prefer: tuple[str, ...] | None = None) -> list[Item]:
         """The items of a request; Refusal if the queue is full, or the answer takes too long."""
-        rest = asked.language, asked.k, asked.explain, tuple(asked.allow), tuple(asked.deny), prefer
+        rest = asked.language, asked.k, asked.explain, tuple(asked.allow), tuple(asked.deny), prefer, asked.min_score
         questions = [Question(text, *rest) for text in asked.messages]
         items = [self.served.refusal(question) for question in questions]
         open_ones = [number for number, item in enumerate(items) if item is None]
