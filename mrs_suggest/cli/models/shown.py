@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from pathlib import Path
 
-from mrs_datasets.readers.everyday import TEXTS, read_situations
+import mrs_datasets
+from mrs_suggest.common.io.lines import read_lines
 from mrs_suggest.common.text.text import visible
 from mrs_suggest.suggest.index.response_index import ResponseIndexes
 from mrs_suggest.suggest.suggester import Suggester
 
 MESSAGES = 200  # of mrs-everyday
-ALWAYS = 0.5  # share of the messages for which a reply is among the best three
+ALWAYS, LEAD = 0.5, 1.5  # shares of the messages: at least the first, and so much more than the average reply's
 NAMED = 3  # replies that are named in a line
 
 
@@ -20,16 +21,17 @@ def shown_for_everyday(model: Path, language: str) -> list[str]:
 
     Empty if mrs-everyday lacks the language.
     """
-    path = TEXTS / f"{language.partition('-')[0]}.txt"
+    path = Path(mrs_datasets.__file__).parent / "everyday" / f"{language.partition('-')[0]}.txt"
     if not path.is_file():
         return []
-    texts = [message for situation in read_situations(path) for message in situation.messages]
+    texts = [line.removeprefix("> ") for _, line in read_lines(path) if line.startswith("> ")]
     asked = texts[:: len(texts) // MESSAGES][:MESSAGES]
     suggester = Suggester.from_pretrained(model, guard=False)
     answers = suggester.suggest(asked, language, min_score=0)
     shown = Counter(reply for answer in answers for reply in answer.replies)
     replies = ResponseIndexes(model)[language].replies
-    always = [reply for reply in replies if shown[reply] > ALWAYS * len(asked)]
+    often = max(ALWAYS, LEAD * shown.total() / len(asked) / len(replies)) * len(asked)
+    always = [reply for reply in replies if shown[reply] > often]
     never = [reply for reply in replies if not shown[reply]]
     least = suggester.model.min_score(language) or 0.0
     answered = sum(any(one.score >= least for one in answer) for answer in answers)

@@ -47,7 +47,7 @@ from mrs_suggest.suggest.ranking.reply_ngrams import ReplyNgrams
 from mrs_suggest.suggest.reply_tags import ReplyTags
 from mrs_suggest.suggest.retrieval_suggester import reply_encoder, weights_encoder
 
-MOST_FOREIGN = 600  # messages on which a user's own replies are measured; each of the ten languages has about 470
+MOST_FOREIGN = 600  # messages on which a user's own replies are measured; each of the ten languages has about 500
 KEY = "response_sets"  # of run.json: language -> its changes, the oldest first
 OWN, REMEMBERED, DIRECT = "texts and examples", "remembered messages", "direct scores"  # what ranks the replies
 BUILT, ADDED, REMOVED = "built", "added", "removed"

@@ -140,7 +140,7 @@ class OwnRanker:
 
     def save(self, folder: Path) -> None:
         """Write it into the folder of its index."""
-        arrays = {"vectors": self.vectors.astype(np.float16), "owners": self.owners}
+        arrays: dict[str, np.ndarray] = {"vectors": self.vectors.astype(np.float16), "owners": self.owners}
         arrays |= {"means": self.means, "scales": self.scales, "levels": self.levels}
         ngrams = {f"ngrams.{name}": array for name, array in self.ngrams.arrays().items()}
         save_arrays({**arrays, **ngrams}, folder / OWN_RANKER)
@@ -158,8 +158,8 @@ class OwnRanker:
             texts, owners = CharTfidf.from_arrays(ngrams), np.asarray(arrays["owners"], np.int64)
             vectors = np.asarray(arrays["vectors"], np.float32)
             rows = np.arange(len(index.replies))
-            measured = (np.asarray(arrays[name], np.float32) for name in ("means", "scales", "levels"))
-            ranker = cls(index, rows, vectors, texts, owners, *measured)
+            means, scales, levels = (np.asarray(arrays[name], np.float32) for name in ("means", "scales", "levels"))
+            ranker = cls(index, rows, vectors, texts, owners, means, scales, levels)
         except (OSError, ValueError, KeyError, SafetensorError) as error:
             raise InputError(f"{folder / OWN_RANKER}: damaged ({error}); {again(folder)}.") from None
         shape, size = (len(rows), len(WEIGHTS)), len(rows) + len(owners)
