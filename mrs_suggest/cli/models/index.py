@@ -124,8 +124,8 @@ def _index(options: argparse.Namespace) -> int:
             "--keep-other-languages keeps them.",
             file=sys.stderr,
         )
-    print(f"wrote {visible(options.out or options.run_folder)}")
     _print_shown(options.out or local, language)
+    print(f"wrote {visible(options.out or options.run_folder)}")
     return 0
 
 
@@ -135,9 +135,9 @@ def _checked_model(sets: ResponseSets, options: argparse.Namespace) -> int:
     for code in [options.language] if options.language else list(sets.indexes):
         rows = sets.rows(code)
         findings = sets.check(rows, code, lists=options.guard_lists)
-        exit_code |= _print(findings, options.json, options.run_folder, len(rows), code)
         if not options.json:
             _print_shown(sets.folder, code)
+        exit_code |= _print(findings, options.json, options.run_folder, len(rows), code)
     return exit_code
 
 

@@ -229,7 +229,7 @@ class ResponseSets:
         known = log_probs(old.log_probs[kept].tolist(), weights)
         if known is not None:
             known = [*known[: len(first)], *known[len(kept) :], *known[len(first) : len(kept)]]
-        texts, clusters, tags, examples, origin = (list(column) for column in zip(*parts, strict=True))
+        texts, clusters, tags, examples, origin = ([part[place] for part in parts] for place in range(5))
         return Replies(texts, clusters, known, tags, examples, len(first) + len(new) if last else None), origin
 
     def _needs_own_ranker(self, replies: Replies, language: str, action: str) -> bool:
