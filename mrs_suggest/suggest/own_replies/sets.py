@@ -220,7 +220,7 @@ class ResponseSets:
         limit = self.rankers[language].own if language in self.rankers else None
         first = [row for row in kept if limit is None or row < limit]
         last = kept[len(first) :]
-        new = [(text, "", own, messages, -1) for text, own, messages in zip(texts, tags, examples, strict=True)]
+        new = [(text, "", own, some, -1) for text, own, some in zip(texts, tags, examples, strict=True)]
         before, behind = (
             [(old.replies[row], f"#{int(old.clusters[row])}", stored[row], given[row], row) for row in rows_kept]
             for rows_kept in (first, last)
@@ -229,8 +229,9 @@ class ResponseSets:
         known = log_probs(old.log_probs[kept].tolist(), weights)
         if known is not None:
             known = [*known[: len(first)], *known[len(kept) :], *known[len(first) : len(kept)]]
-        texts, clusters, tags, examples, origin = ([part[place] for part in parts] for place in range(5))
-        return Replies(texts, clusters, known, tags, examples, len(first) + len(new) if last else None), origin
+        columns = [part[0] for part in parts], [part[1] for part in parts], known, [part[2] for part in parts]
+        messages = [part[3] for part in parts]
+        return Replies(*columns, messages, len(first) + len(new) if last else None), [part[4] for part in parts]
 
     def _needs_own_ranker(self, replies: Replies, language: str, action: str) -> bool:
         """Whether the replies are ranked as a user's own: most are not among those that training remembers."""

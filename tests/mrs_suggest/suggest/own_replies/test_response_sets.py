@@ -110,8 +110,9 @@ def test_where_most_replies_are_known_they_keep_their_memory_and_a_new_one_has_a
     fresh = new.index.replies.index("Could you send me your order number?")
     place, cosine = old.nearest_remembered("Could you send me your order number?")
     assert 0 < new.share[fresh] == pytest.approx(cosine)
-    begin = new.memory.starts[new.remembered[fresh]]
-    assert np.array_equal(new.memory.table.rows[begin], old.memory.table.rows[old.memory.starts[place]])
+    begin = new.memory.starts[new.memory.groups[new.remembered[fresh]]]
+    before = old.memory.starts[old.memory.groups[place]]
+    assert np.array_equal(new.memory.table.rows[begin], old.memory.table.rows[before])
     assert len(new.memory.table) < len(old.memory.table)  # what no reply needs is forgotten
 
 
