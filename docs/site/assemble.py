@@ -18,6 +18,7 @@ from api_pages import api_pages
 from blocks import read_ledger, with_reasons
 from cli_pages import cli_page, trainers_page
 from config_page import anchor, config_page
+from everyday_page import everyday_page
 from fonts import write_fonts
 from result_page import result_page
 
@@ -54,6 +55,7 @@ def generated() -> dict[str, str]:
         "reference/trainers.md": trainers_page(),
         "reference/configs.md": config_page(ROOT),
         "results.md": result_page(ROOT),
+        "mrs_everyday.md": everyday_page(),
         **{f"reference/api/{name}": text for name, text in api_pages(ROOT).items()},
     }
 

@@ -37,12 +37,15 @@ class Installation(NamedTuple):
     removed: list[Path]  # folders of an earlier install
 
 
-def install(source: Path) -> Installation:
-    """Install a prepared folder and every metric; an earlier install of the same data set is replaced."""
+def install(source: str) -> Installation:
+    """Install what `open_prepared` opens as a folder, and every metric; an earlier install of the same data set is
+    replaced."""
     earlier = installed_folders()
-    data = open_prepared(str(source))
+    data = open_prepared(source)
+    if data.folder is None:
+        raise InputError(f"--source {source}: not a folder; the hub's data sets are loaded by their id.")
     name = data.data_set()
-    configs = install_dataset(source, name)
+    configs = install_dataset(data.folder, name)
     cache = configs[0].parents[2]
     others = [folder for folder in earlier if folder.parents[2] != cache and folder.parents[2].parent == cache.parent]
     record_installed([*others, *configs])  # now, so that they can be uninstalled whatever happens to the metrics

@@ -1,4 +1,4 @@
-"""Opens prepared data: a prepared folder, here or at a URL, a hub id, or the embedded sample."""
+"""Opens prepared data: a prepared folder, here or at a URL, a hub id, or what is embedded."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from mrs_datasets.prepared.remote_data import fetched
 from mrs_datasets.prepared.report import REPORT, PreparedReport, parse_report
 from mrs_datasets.prepared.schema import responses_config
 from mrs_datasets.prepared.soundness import Place, place_in, require_columns, require_values, required_columns, row_of
+from mrs_datasets.readers.everyday import EVERYDAY
 from mrs_datasets.readers.sample import SAMPLE, SAMPLE_SOURCE
 from mrs_suggest.common.errors import InputError, first_line
 from mrs_suggest.common.hub.baselines import require_no_revision
@@ -170,7 +171,8 @@ class PreparedData:
 
 
 def open_prepared(data: str, revision: str | None = None, checked: bool = True) -> PreparedData:
-    """Open `sample`, a prepared folder, its URL, or a hub id (`namespace/name`, also `namespace/name@REVISION`).
+    """Open `sample` or `mrs-everyday` (both are in the package), a prepared folder, its URL, or a hub id
+    (`namespace/name`, also `namespace/name@REVISION`).
 
     A folder at a URL (any storage of fsspec: s3, gs, http ...) is copied into the cache first (see `fetched`).
 
@@ -184,10 +186,10 @@ def open_prepared(data: str, revision: str | None = None, checked: bool = True) 
     from mrs_suggest.common.hub.hub import commit_of, is_repo_id, split_revision
 
     path = Path(data)
-    if data == SAMPLE_SOURCE and not path.exists():
+    if data in (SAMPLE_SOURCE, EVERYDAY) and not path.exists():
         if revision is not None:
             require_no_revision(data, revision, "is in the package")
-        return PreparedData(SAMPLE_SOURCE, SAMPLE, None)
+        return PreparedData(data, SAMPLE if data == SAMPLE_SOURCE else _everyday(), None)
     if path.is_dir():
         if revision is not None:
             require_no_revision(data, revision, "is a folder")
@@ -202,7 +204,8 @@ def open_prepared(data: str, revision: str | None = None, checked: bool = True) 
         name, revision = split_revision(data, revision)
         if not is_repo_id(name) or path.exists():
             raise InputError(
-                f"{data}: no such folder; pass a prepared folder, its URL, a hub id such as ORG/mrs, or `sample`."
+                f"{data}: no such folder; pass a prepared folder, its URL, a hub id such as ORG/mrs, `sample` or "
+                "`mrs-everyday`."
             )
         # All configs from one commit; without the hub, the cache may still have them.
         return PreparedData(name, None, commit_of("dataset", name, revision) or revision)
@@ -217,6 +220,12 @@ def open_prepared(data: str, revision: str | None = None, checked: bool = True) 
                         f"{file}: cannot be read as Parquet ({first_line(error)}); prepare the folder again."
                     ) from None
     return opened
+
+
+def _everyday() -> Path:
+    from mrs_datasets.prepared.prepare import prepared_everyday
+
+    return prepared_everyday()
 
 
 def downloaded(data: PreparedData) -> PreparedData:

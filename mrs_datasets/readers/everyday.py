@@ -36,6 +36,7 @@ from mrs_suggest.common.io.lines import read_lines
 EVERYDAY = "mrs-everyday"
 EMBEDDED = "embedded"  # the source that ships with the package
 TEXTS = Path(__file__).resolve().parent.parent / "everyday"
+RECORD = TEXTS.parent / "catalogue" / f"{EVERYDAY}.yaml"
 PLAN = "situations.tsv"
 REVIEWS = "reviews.json"  # language -> what a second reader changed: lines by reason
 UNSEEN = "unseen"
@@ -97,7 +98,10 @@ def read_everyday(folders: list[Path], report: Report) -> Chunks:
             lines = sum(len(one.messages) + len(one.replies) for one in situations)
             report.notes.append(f"{language}: read by a second reader, who changed {changed:,} of {lines:,} lines.")
         replies = Counter(row[1] for row in splits[SPLITS[0]])
-        yield responses_config(language), SPLITS[0], count_responses(replies, 1, MAX_RESPONSES)
+        stances = {row[1]: row[2] for row in splits[SPLITS[0]]}
+        counted = count_responses(replies, 1, MAX_RESPONSES)
+        of_replies = pa.array([stances[reply] for reply in counted["reply"].to_pylist()], pa.string())
+        yield responses_config(language), SPLITS[0], counted.append_column("stance", of_replies)
 
 
 def read_plan(path: Path) -> dict[str, Situation]:

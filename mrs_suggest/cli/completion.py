@@ -20,6 +20,7 @@ from mrs_suggest.common.errors import MrsError, first_line
 
 SHELLS = ("bash", "zsh", "fish")
 LANGUAGE_OPTIONS = ("lang", "language", "languages")
+MODEL_OPTIONS = ("model", "run_folder", "model_name_or_path")  # a folder, or a baseline
 ZSH_HEAD = "autoload -U +X bashcompinit && bashcompinit\n"
 # `at` is the subcommand so far, such as " data prepare". Where nothing fits, the shell completes file names.
 BASH = """_mrs() {{
@@ -94,11 +95,13 @@ def _with_subcommands(path: str, parser: argparse.ArgumentParser) -> dict[str, a
 
 def _options(parser: argparse.ArgumentParser) -> Iterator[tuple[list[str], list[str], argparse.Action]]:
     """The long names of each option (none for an argument), and the values that it may have, where they are known."""
+    from mrs_suggest.common.hub.baselines import read_baselines
     from mrs_suggest.common.text.languages import KNOWN
 
+    named = {**dict.fromkeys(LANGUAGE_OPTIONS, KNOWN), **dict.fromkeys(MODEL_OPTIONS, read_baselines())}
     for action in parser._actions:
         if action.help != argparse.SUPPRESS or isinstance(action, argparse._SubParsersAction):
-            known = KNOWN if action.dest in LANGUAGE_OPTIONS else action.choices or ()
+            known = named.get(action.dest) or action.choices or ()
             values = [str(value.value if isinstance(value, Enum) else value) for value in known]
             yield [name for name in action.option_strings if name.startswith("--")], values, action
 
@@ -123,7 +126,8 @@ def _fish(parsers: dict[str, argparse.ArgumentParser]) -> str:
     for path, parser in parsers.items():
         start = f"complete -c mrs -n '__mrs_at \"{path}\"'"
         for names, known, action in _options(parser):
-            offered = f" -f -a '{' '.join(known)}'" if known else ""
+            files = "" if action.dest in MODEL_OPTIONS else " -f"
+            offered = f"{files} -a '{' '.join(known)}'" if known else ""
             needed = "" if action.nargs == 0 else " -r"
             lines += [f"{start} -l {name[2:]}{needed}{offered}" for name in names]
             if known and not action.option_strings:

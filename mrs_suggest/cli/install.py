@@ -8,17 +8,20 @@ A data set replaces an earlier install of the same one, and leaves the others wh
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 
 from mrs_suggest.common.command_parser import CommandParser
 from mrs_suggest.common.text.text import visible
+
+SAMPLE = "sample"
 
 
 def make_parser() -> argparse.ArgumentParser:
     parser = CommandParser(
         prog="mrs install", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--source", type=Path, help="a prepared folder (default: the embedded sample)")
+    parser.add_argument(
+        "--source", default=SAMPLE, help="a prepared folder, or `sample` (default) or `mrs-everyday` of the package"
+    )
     parser.add_argument("--remove", action="store_true", help="remove exactly what earlier installs put there")
     parser.add_argument(
         "--language-model",
@@ -37,10 +40,9 @@ def _run(options: argparse.Namespace) -> None:
     import datasets
 
     from mrs_datasets.prepared.install import install
-    from mrs_datasets.readers.sample import SAMPLE
 
     datasets.disable_progress_bars()
-    done = install(options.source or SAMPLE)
+    done = install(options.source)
     report = done.report
     first = next(iter(report["configs"]))
     title, where = visible(report["name"]), visible(done.cache)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import argparse
 import importlib
-import os
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
@@ -42,13 +41,10 @@ def main(argv: Sequence[str]) -> int:
     if sweep is not None:
         return _sweep(options.trainer, Path(sweep), rest)
     module = f"mrs_trainers.{options.trainer}"
-    here = not config_file().is_file()
-    if here:
-        os.environ.setdefault("OMP_NUM_THREADS", "1")  # accelerate's default; read when torch is first imported
     trainer = importlib.import_module(module)
     parse_with_config(trainer.make_parser(), rest)  # a wrong option is refused before anything is launched
     # In this process, whatever ends the command ends the training.
-    return int(trainer.main(rest)) if here else _launch(module, rest)
+    return _launch(module, rest) if config_file().is_file() else int(trainer.main(rest))
 
 
 def _with_shipped_config(arguments: list[str]) -> list[str]:

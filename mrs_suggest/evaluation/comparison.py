@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
+from tqdm import tqdm
+
 from mrs_metrics.significance import STUDENTISED
 from mrs_metrics.tokenize import get_tokenizer
 from mrs_suggest.evaluation.language_data import LanguageData, sample_rows
@@ -53,7 +55,7 @@ def compare_on_test(
         seed: of pools, baselines and intervals; in a run always `EVALUATION_SEED`, whatever seed it trains with.
     """
     results: dict[str, list[SystemResult]] = {}
-    for part in parts:
+    for part in tqdm(parts, desc="test", unit=" languages", disable=len(parts) == 1):
         for system in (*(make(part) for make in make_systems), *baselines(part, seed)):
             results.setdefault(system.name, []).append(evaluate_part(system, part, part.test, seed, config))
     own = results[MODEL]

@@ -28,11 +28,16 @@ MOST_RESPONSES = 50_000  # the paper keeps this many of the most frequent replie
 
 @dataclass(frozen=True)
 class ResponseSet:
-    """The columns of a `LANG-responses` config that a response index needs."""
+    """The columns of a `LANG-responses` config that a response index needs.
+
+    Attributes:
+        tags: of each reply, from the column `stance`; None without one.
+    """
 
     replies: list[str]
     clusters: list[str]
     log_probs: list[float | None]
+    tags: list[str] | None = None
 
 
 @dataclass(frozen=True)
@@ -86,7 +91,8 @@ def load_language(
         rows = data.load(responses_config(language), "train")
         if not len(rows):
             raise InputError(f"{data.name}: the response set of {language} is empty.")
-        responses = ResponseSet(rows["reply"][:], rows["cluster"][:], rows["log_prob"][:])
+        tags = rows["stance"][:] if "stance" in rows.column_names else None
+        responses = ResponseSet(rows["reply"][:], rows["cluster"][:], rows["log_prob"][:], tags)
     except InputError as error:
         if need_responses:
             raise InputError(f"{error} A retriever needs a response set: prepare from a source that has one.") from None

@@ -223,6 +223,25 @@ def test_what_cannot_be_pushed_is_refused_before_training(walk: Walk) -> None:
     assert not walk.hub.requests("POST")
 
 
+EVERYDAY = """
+import json
+from datasets import load_dataset
+from huggingface_hub import DatasetCard
+card = DatasetCard.load("org/everyday")
+card.validate()
+rows = load_dataset("org/everyday", "ja", split="test")
+print(json.dumps([card.data.license, card.data.size_categories, rows.column_names, len(rows) > 2_000]))
+"""
+
+
+def test_the_everyday_exchanges_are_published_and_loaded(walk: Walk) -> None:
+    source = ["prepare", "mrs-everyday", "--source", "embedded", "--out", walk.folder / "data"]
+    walk.run(*MRS, "data", *source, token=False)
+    walk.run(*MRS, "data", "publish", "data", "--repo", "org/everyday")
+    columns = ["message", "reply", "stance", "situation", "topic", "register"]
+    assert walk.answer(EVERYDAY) == ["apache-2.0", ["100K<n<1M"], columns, True]
+
+
 SAVE = """
 from mrs_suggest import Suggester
 suggester = Suggester.from_pretrained("org/own")

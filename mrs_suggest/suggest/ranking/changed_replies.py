@@ -42,7 +42,8 @@ def with_replies(
             places[row], share[row] = ranker.remembered[old], ranker.share[old]
     memory, order = _needed(ranker.memory, places, share)
     remembered = order[places]
-    return replace(ranker, index=index, memory=memory, remembered=remembered, share=share, ngrams=ngrams, own=own)
+    ranker = replace(ranker, index=index, memory=memory, remembered=remembered, share=share, ngrams=ngrams, own=own)
+    return replace(ranker, kinds=None)  # tags are read with the model
 
 
 def _needed(memory: MessageMemory, places: Rows, share: NDArray[np.float32]) -> tuple[MessageMemory, Rows]:

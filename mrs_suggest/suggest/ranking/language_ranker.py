@@ -20,6 +20,7 @@ from mrs_suggest.suggest.ranking.mixture import Mixture, mean_and_deviation, sta
 from mrs_suggest.suggest.ranking.reply_ngrams import ReplyNgrams
 from mrs_suggest.suggest.ranking.second_stage import SecondStage
 from mrs_suggest.suggest.ranking.trigger import Trigger
+from mrs_suggest.suggest.reply_tags import ReplyTags
 
 PARTS = {
     "direct": "message vector . reply vector, as in the paper",
@@ -31,6 +32,9 @@ PARTS = {
 }
 RESPONSE_SET, MEMORY, GENERATED = "set", "memory", "generated"  # sources of suggestions
 DENSE, LEXICAL = ("nearest", "votes"), ("tfidf_nearest", "tfidf_votes")
+# Tags of replies that answer a message in one way (the stances of mrs-everyday, without those that say anything).
+KINDS = ("yes", "no", "ask", "later", "thanks", "sorry", "greet", "bye", "agree", "wish", "comfort", "congratulate")
+SAME_KIND = 0.3  # ours, chosen on validation messages of mrs-everyday
 Array = NDArray[np.float32]
 Rows = NDArray[np.int64]
 
@@ -70,6 +74,7 @@ class LanguageRanker:
         mixture: the weights of the parts.
         second: the generator of the second stage (`mrs_suggest.suggest.ranking.reranking`), if there is one.
         own: the first `own` replies belong to the response set, the others only to the memory; None: all to the set.
+        kinds: (N,) int64 the kind of answer that each reply is, -1 if none is known (`kinds_of`); None: no kinds.
     """
 
     index: ResponseIndex
@@ -81,6 +86,7 @@ class LanguageRanker:
     mixture: Mixture
     second: SecondStage | None = None
     own: int | None = None
+    kinds: Rows | None = None
 
     @classmethod
     def build(
@@ -123,6 +129,7 @@ class LanguageRanker:
             ngrams=self.ngrams.part(rows),
             second=None if self.second is None else replace(self.second, generated=0),
             own=None if self.own is None else int(np.count_nonzero(rows < self.own)),
+            kinds=None if self.kinds is None else self.kinds[rows],
         )
 
     def rank(self, message: str, vector: Array) -> Array:
@@ -234,8 +241,17 @@ class LanguageRanker:
     def choose(self, scores: Array, k: int) -> tuple[Rows, NDArray[np.float64]]:
         """Rows of up to k replies in the order of choice, and their probabilities, from (N,) mixed scores."""
         rows = self.best(scores, max(self.settings.width, k))
-        places, probabilities = self.pick(scores[rows], lambda: self.ngrams.similarities(rows), k)
+        places, probabilities = self.pick(scores[rows], lambda: self.similarities(rows), k)
         return rows[places], probabilities
+
+    def similarities(self, rows: Rows) -> NDArray[np.float64]:
+        """(n, n) how well one reply stands for another: their weighted ROUGE, and at least `SAME_KIND` for replies of
+        one kind, so that a question gets yes, no and a question back rather than three ways to say yes."""
+        table = self.ngrams.similarities(rows)
+        if self.kinds is None:
+            return table
+        kinds = self.kinds[rows]
+        return np.maximum(table, SAME_KIND * ((kinds[:, None] == kinds) & (kinds >= 0)))
 
     def pick(
         self, scores: Array, similarities: Callable[[], NDArray[np.float64]], k: int
@@ -322,6 +338,16 @@ class LanguageRanker:
     @cached_property
     def _reply_texts(self) -> CharTfidf:
         return CharTfidf.build([self.index.replies[row] for row in self.memory.replies])
+
+
+def kinds_of(tags: ReplyTags | None) -> Rows | None:
+    """(N,) the place in `KINDS` of each reply's tag, -1 if it has none of these; None if no reply has one."""
+    if tags is None or not tags.rows.keys() & set(KINDS):
+        return None
+    kinds = np.full(tags.size, -1, np.int64)
+    for number, kind in enumerate(KINDS):
+        kinds[tags.rows.get(kind, [])] = number
+    return kinds
 
 
 @dataclass(frozen=True)

@@ -14,15 +14,16 @@ from safetensors import SafetensorError
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.common.io.manifest import again
 from mrs_suggest.models.array_files import load_arrays, save_arrays
-from mrs_suggest.models.starting_points import GENERATOR_FOLDER, RANKER_FOLDER
+from mrs_suggest.models.starting_points import GENERATOR_FOLDER, INDEXES_FOLDER, RANKER_FOLDER
 from mrs_suggest.suggest.index.response_index import ByLanguage, ResponseIndex
 from mrs_suggest.suggest.ranking.choice import CHOICES
-from mrs_suggest.suggest.ranking.language_ranker import PARTS, LanguageRanker, RankerSettings
+from mrs_suggest.suggest.ranking.language_ranker import PARTS, LanguageRanker, RankerSettings, kinds_of
 from mrs_suggest.suggest.ranking.memory import MessageMemory
 from mrs_suggest.suggest.ranking.mixture import Mixture
 from mrs_suggest.suggest.ranking.reply_ngrams import ReplyNgrams
 from mrs_suggest.suggest.ranking.second_stage import SecondStage, StoredGenerator, StoredReplyEncoder
 from mrs_suggest.suggest.ranking.trigger import Trigger
+from mrs_suggest.suggest.reply_tags import ReplyTags
 
 SETTINGS = "ranker.json"
 LEAST_TEMPERATURE = 1e-6  # below, and above its inverse, exponentials leave the range of float32
@@ -126,7 +127,8 @@ class Rankers(ByLanguage[LanguageRanker]):
             remembered, share = arrays["remembered"].astype(np.int64), arrays["share"].astype(np.float32)
             parts = MessageMemory.from_arrays(memory), remembered, share, ReplyNgrams.from_arrays(ngrams)
             second, own = self._stages.get(language), self._own.get(language)
-            ranker = LanguageRanker(index, *parts, self._settings, self._weights[language], second, own)
+            kinds = kinds_of(ReplyTags.load(model / INDEXES_FOLDER / language, len(index.replies)))
+            ranker = LanguageRanker(index, *parts, self._settings, self._weights[language], second, own, kinds)
         except (OSError, ValueError, KeyError, SafetensorError) as error:
             raise InputError(f"{path}: no usable ranker ({error}); {again(model)}.") from None
         size, replies = len(index.replies), ranker.memory.replies

@@ -185,14 +185,15 @@ def with_reply_ids(pairs: Dataset) -> Dataset:
 
 
 def with_perturbed(data: RunData, copies: int, seed: int) -> list[Dataset]:
-    """The training sources, each followed by `copies` perturbed versions of its messages with their replies."""
+    """The training sources, each followed by `copies` perturbed versions of its different messages with a reply."""
     if not copies:
         return list(data.sources.values())
     extended = []
     for source in data.plan.sources:
         pairs = data.sources[source.config].select_columns(["message", "reply"])
-        messages = perturbed(pairs["message"][:], source.language, copies, seed)
-        replies = [reply for reply in pairs["reply"][:] for _ in range(copies)]
+        answered = dict(zip(pairs["message"][:], pairs["reply"][:], strict=True))
+        messages = perturbed(list(answered), source.language, copies, seed)
+        replies = [reply for reply in answered.values() for _ in range(copies)]
         more = Dataset.from_dict({"message": messages, "reply": replies}, features=pairs.features)
         extended.append(concatenate_datasets([pairs, more]))
     return extended

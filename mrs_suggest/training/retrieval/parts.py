@@ -20,9 +20,10 @@ from mrs_suggest.suggest.index.response_index import ResponseIndex, ResponseInde
 from mrs_suggest.suggest.index.vector_table import VectorTable
 from mrs_suggest.suggest.language_detector import LanguageDetector
 from mrs_suggest.suggest.pipeline_config import save_config
-from mrs_suggest.suggest.ranking.language_ranker import LanguageRanker
+from mrs_suggest.suggest.ranking.language_ranker import LanguageRanker, kinds_of
 from mrs_suggest.suggest.ranking.rankers import save_rankers
 from mrs_suggest.suggest.ranking.second_stage import SecondStage
+from mrs_suggest.suggest.reply_tags import ReplyTags
 from mrs_suggest.training.reply.data import RunData
 from mrs_suggest.training.reply.guarding import fit_guard
 from mrs_suggest.training.retrieval.alpha_sweep import AlphaSweep, sweep_alpha
@@ -52,6 +53,7 @@ class RetrievalParts:
         detector: of the languages; None if there is only one.
         generator: that of the rankers; None if none was asked for.
         guard: what the trained encoder makes of sensitive messages.
+        tags: language -> those of the replies of its index.
     """
 
     model: SentenceTransformer
@@ -61,6 +63,7 @@ class RetrievalParts:
     detector: LanguageDetector | None = None
     generator: RankerGenerator | None = None
     guard: GuardSpace | None = None
+    tags: Mapping[str, ReplyTags] = field(default_factory=dict)
 
     def encode(self, messages: list[str]) -> NDArray[np.float32]:
         """(n, d) vectors of messages."""
@@ -91,7 +94,9 @@ def derived_parts(
     tested, own = data.test, dict[str, int]()
     if options.memory_candidates:
         tested, own = with_memory_candidates(data.test, data.by_language())
-    parts = replace(trained, indexes={part.language: build_index(model, part, alpha) for part in tested}, sweep=sweep)
+    indexes = {part.language: build_index(model, part, alpha) for part in tested}
+    tags = {part.language: _tags(part.responses, indexes[part.language]) for part in data.test if part.responses.tags}
+    parts = replace(trained, indexes=indexes, sweep=sweep, tags=tags)
     if options.ranker:
         parts = _with_rankers(parts, options, training, data, own)
     own_messages = {part.language: part.validation["message"][:] for part in data.validation}
@@ -130,7 +135,13 @@ def _with_rankers(
         finish,
         own,
     )
+    rankers = {code: replace(ranker, kinds=kinds_of(parts.tags.get(code))) for code, ranker in rankers.items()}
     return replace(parts, rankers=rankers, generator=generator)
+
+
+def _tags(responses: ResponseSet, index: ResponseIndex) -> ReplyTags:
+    of_replies = dict(zip(responses.replies, responses.tags or [], strict=True))
+    return ReplyTags.of([[of_replies[reply]] if reply in of_replies else [] for reply in index.replies])
 
 
 def train_detector(parts: Sequence[LanguageData]) -> LanguageDetector:
@@ -203,6 +214,8 @@ def save(parts: RetrievalParts, folder: Path) -> None:
     save_config(folder)
     for language, index in parts.indexes.items():
         index.save(folder / ResponseIndexes.FOLDER / language)
+        if language in parts.tags:
+            parts.tags[language].save(folder / ResponseIndexes.FOLDER / language)
     if parts.rankers:
         save_rankers(parts.rankers, folder)
         if parts.generator is not None:

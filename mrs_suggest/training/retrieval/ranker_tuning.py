@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
+from tqdm import tqdm
 
 from mrs_metrics.rouge import WEIGHTS, Prepared, f1_by_order, prepare_official
 from mrs_metrics.tokenize import Tokenizer, get_tokenizer
@@ -30,7 +31,7 @@ MOST_REMEMBERED = 200_000  # messages per language, unless more are asked for: e
 TUNED_ON = 1_000  # validation examples per language; the sample has up to 381
 VOTE_TEMPERATURES = (0.01, 0.02, 0.05, 0.1)  # of cosines; ours, as the grids below
 TFIDF_TEMPERATURES = (0.02, 0.05, 0.1, 0.2)
-SET_TEMPERATURES = (0.1, 0.2, 0.3, 0.5, 0.7, 1.0)  # of mixed scores, whose deviation is about 1
+SET_TEMPERATURES = (0.1, 0.2, 0.3, 0.5, 0.7, 1.0, 1.5, 2.0)  # of mixed scores, whose deviation is about 1
 EncodeMessages = Callable[[list[str]], NDArray[np.float32]]
 
 
@@ -109,7 +110,7 @@ def build_rankers(
         own: language -> how many replies of its index are the response set's, where it has others.
     """
     rankers = {}
-    for language, index in indexes.items():
+    for language, index in tqdm(indexes.items(), desc="memory", unit=" languages", disable=len(indexes) == 1):
         memory = _remember(encode, index, pairs.get(language, ()), options, seed)
         if memory is not None:
             ngrams = ReplyNgrams.build(index.replies, get_tokenizer(language))
@@ -164,7 +165,10 @@ def tune_rankers(rankers: Mapping[str, LanguageRanker], asked: Mapping[str, Aske
     )
     tuned = {language: replace(ranker, settings=settings) for language, ranker in rankers.items()}
     none = Examples(np.zeros((0, 1, len(settings.names)), np.float32), np.zeros((0, 1), np.float32))
-    examples = {lang: _examples(tuned[lang], asked[lang]) if lang in asked else none for lang in tuned}
+    examples = {
+        lang: _examples(tuned[lang], asked[lang]) if lang in asked else none
+        for lang in tqdm(tuned, desc="weights", unit=" languages", disable=len(tuned) == 1)
+    }
     mixtures = tune(examples, settings.names)
     tuned = {language: replace(ranker, mixture=mixtures[language]) for language, ranker in tuned.items()}
     if settings.choice == "expected":

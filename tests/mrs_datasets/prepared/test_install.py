@@ -194,6 +194,19 @@ def test_a_folder_replaces_the_sample_and_a_broken_one_replaces_nothing(
 
 
 @pytest.mark.integration
+def test_the_everyday_exchanges_load_by_name(client: Client) -> None:
+    assert 'load_dataset("mrs-everyday", "en")' in client("install", "--source", "mrs-everyday").stdout
+    load = """
+from datasets import load_dataset
+rows = load_dataset("mrs-everyday", "sv", split="unseen")
+print(sorted(rows.features), len(set(rows["situation"])) > 20)
+"""
+    expected = ["message", "register", "reply", "situation", "stance", "topic"]
+    assert client(source=load).stdout == f"{expected} True\n"
+    client("install", "--remove")
+
+
+@pytest.mark.integration
 def test_the_literal_calls_online(client: Client, prepared: Path, home: Path, hub: LoopbackHub) -> None:
     """A hub that answers, and knows no such names."""
     env = {name: value for name, value in hub.env(home, token=False).items() if name.startswith("HF_")}
