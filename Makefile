@@ -23,7 +23,7 @@ PARALLEL := --numprocesses 2 --dist loadfile --max-worker-restart 0
 ONE_DEVICE := --num_processes 1 --num_machines 1 --mixed_precision no --dynamo_backend no \
 	--num_cpu_threads_per_process $(shell $(PYTHON) -c 'import os; print(os.cpu_count())')
 
-.PHONY: demo demo-first demo-build demo-xcopa demo-forgetting demo-staple page results test test-faults load test-properties test-floors test-harnesses quality release-check docs docs-serve bench sample baseline clean
+.PHONY: demo demo-first demo-build demo-xcopa demo-forgetting demo-staple page results test test-faults load test-properties test-floors test-harnesses quality release-check docs docs-serve bench bench-desk sample baseline clean
 
 $(BASE): setup.cfg pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -143,6 +143,9 @@ docs-serve: docs  ## the site at http://127.0.0.1:8000, as it is now
 
 bench: $(STAMP)  ## every script prints a ratio against a named alternative and writes benchmarks/results/
 	set -e; for script in benchmarks/bench_*.py; do $(OFFLINE) $(BIN)/python $$script; done
+
+bench-desk: $(STAMP)  ## a help desk's own replies, without and with example messages, against plain similarity
+	$(OFFLINE) $(BIN)/python benchmarks/bench_desk.py
 
 sample: $(STAMP)  ## rebuild the embedded sample from the phrase books
 	$(BIN)/mrs data prepare mrs --source sample --out mrs_datasets/sample --overwrite

@@ -82,7 +82,7 @@ def test_own_replies_are_indexed_and_suggested(tmp_path: Path) -> None:
         assert [s["score"] for s in answer] == pytest.approx([s.score for s in expected], abs=1e-5)
     made_lean = Suggester.from_pretrained(tmp_path / "made-own.csv", verify=True)
     assert made_lean.tags == own.tags == {"en": ["no", "thanks", "yes"]}
-    assert all("ranked with the memory" in one["out"] for one in found[: len(made)])
+    assert all("ranked by texts and examples" in one["out"] for one in found[: len(made)])
 
 
 def test_every_command_works_or_names_the_extra_that_it_lacks(tmp_path: Path) -> None:

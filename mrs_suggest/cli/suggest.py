@@ -54,6 +54,13 @@ def make_parser() -> argparse.ArgumentParser:
             f"--{verb}-tag", action="append", default=[], metavar="TAG", help=f"{what}; may be repeated"
         )
     add_silence_options(parser)
+    parser.add_argument(
+        "--min-score",
+        type=float,
+        metavar="S",
+        help="leave out suggestions with a score below S, 0 to 1 (docs/response_sets.md); default: no limit for the "
+        "replies that a model was trained with, and a low one for your own",
+    )
     parser.add_argument("--verify", action="store_true", help="also verify the SHA-256 of large model files")
     parser.add_argument("message", nargs="*", help="the messages to answer")
     parser.set_defaults(run=_run)
@@ -77,6 +84,7 @@ def _run(options: argparse.Namespace) -> None:
         _answer(suggester, options, conversation)
     except ArgumentError as error:
         options_of = {"language": "--language", "k": "--count", "allow": "--allow-tag", "deny": "--deny-tag"}
+        options_of["min_score"] = "--min-score"
         raise error.as_option(options_of) from None
 
 
@@ -99,8 +107,9 @@ def _read_conversation(name: str) -> Conversation:
 
 
 def _answer(suggester: Suggester, options: argparse.Namespace, conversation: Conversation | None) -> None:
-    tags = options.allow_tag, options.deny_tag
-    suggester.suggest([], options.language, options.count, *tags)  # refuses wrong options before a message is read
+    tags, least = (options.allow_tag, options.deny_tag), options.min_score
+    # Refuses wrong options before a message is read.
+    suggester.suggest([], options.language, options.count, *tags, min_score=least)
     if options.language is None and len(options.message) != 1:
         suggester.detect("")  # refuses a model without a detector
     elif options.language is None and suggester.sure_language(message := _as_text(options.message[0])) is None:
@@ -113,7 +122,7 @@ def _answer(suggester: Suggester, options: argparse.Namespace, conversation: Con
         message = asked if isinstance(asked, str) else asked.message
         if isinstance(asked, str) and not message.strip() and not options.json:
             continue
-        (answer,) = suggester.suggest([asked], options.language, options.count, *tags)
+        (answer,) = suggester.suggest([asked], options.language, options.count, *tags, min_score=least)
         if answer.reason == UNCLEAR and conversation is not None:
             raise InputError(_unsure(suggester, message))
         named = named or _name_model(options)  # a model that cannot answer gets its one sentence alone
@@ -147,7 +156,7 @@ def _silence(answer: Answer, suggester: Suggester, conversation: bool) -> str:
     if answer.reason == NO_REPLIES:
         if answer.language not in suggester.languages:
             return f"(nothing is suggested: the model has no replies in {answer.language})"
-        fit = "fits and was not sent before" if conversation else "fits a short message like this one"
+        fit = "fits and was not sent before" if conversation else "fits a message like this one"
         return f"(nothing is suggested: no reply of the model {fit})"
     about = REASONS.get(answer.reason or "", answer.reason)
     what = "only the neutral set of your lists is shown" if answer else "nothing is suggested"

@@ -67,6 +67,13 @@ def require_count(k: int, most: int | None = None) -> int:
     return count
 
 
+def require_score(min_score: float | None) -> None:
+    """Raise ArgumentError if a least score is not a number from 0 to 1, or None."""
+    number = isinstance(min_score, (int, float)) and not isinstance(min_score, bool)
+    if min_score is not None and not (number and 0 <= min_score <= 1):
+        raise ArgumentError("min_score", "expected a number from 0 to 1.", min_score)
+
+
 def answer_all(messages: list[str], answer: Callable[[list[str]], list[list[Answer]]]) -> list[list[Answer]]:
     """The answers to all messages in their order; `answer` gets those that are not blank."""
     asked = [message for message in messages if message.strip()]

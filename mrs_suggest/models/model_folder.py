@@ -36,6 +36,7 @@ REPLIES_BYTES = 1 << 30
 LARGEST = (  # pattern of names, bytes; the first that fits counts
     ("replies.json", REPLIES_BYTES),
     ("tags.json", REPLIES_BYTES),
+    ("examples.json", REPLIES_BYTES),
     ("run.json", 64 << 20),
     *((name, VOCABULARY_BYTES) for name in ("tokenizer.json", "*vocab*", "merges.txt", "*.model", "*.spm", "*.codes")),
     ("*.json", SETTINGS_BYTES),

@@ -23,6 +23,7 @@ RANKER_FOLDER = "ranker"  # in the folder of a retriever: memory, weights and se
 GENERATOR_FOLDER = "generator"  # in the folder of a retriever: the generator of its ranker
 INDEXES_FOLDER = "response_index"  # in the folder of a retriever: a folder for each language
 TAGS = "tags.json"  # in the folder of a response index
+OWN_RANKER, EXAMPLES = "own.safetensors", "examples.json"  # there too, if the replies are a user's own
 DETECTOR = "languages.safetensors"  # in the folder of a model: its language detector
 GUARD_FOLDER = "guard"  # in the folder of a retriever: the detector of sensitive messages
 TINY = "tiny"

@@ -74,7 +74,7 @@ class Worker:
 
     async def suggest(self, asked: SuggestRequest, prefer: tuple[str, ...] | None = None) -> list[Item]:
         """The items of a request; Refusal if the queue is full, or the answer takes too long."""
-        rest = asked.language, asked.k, asked.explain, tuple(asked.allow), tuple(asked.deny), prefer
+        rest = asked.language, asked.k, asked.explain, tuple(asked.allow), tuple(asked.deny), prefer, asked.min_score
         turns = [[turn.model_dump(by_alias=True) for turn in turns] for turns in asked.conversations]
         questions = [Question(one, *rest) for one in read_conversations([*asked.messages, *turns])]
         items = [self.served.refusal(question) for question in questions]

@@ -112,6 +112,7 @@ class Client:
         explain: bool = False,
         allow: Sequence[str] = (),
         deny: Sequence[str] = (),
+        min_score: float | None = None,
     ) -> list[ReceivedAnswer]:
         """An answer for each message.
 
@@ -122,12 +123,13 @@ class Client:
             explain: include the parts of each score.
             allow: suggest only replies with one of these tags; empty: all replies.
             deny: suggest no reply with one of these tags, not even an allowed one.
+            min_score: leave out suggestions with a lower score, 0 to 1; None: the default of the replies.
 
         Raises:
             ServerError: the request is refused as a whole.
             httpx.HTTPError: the server cannot be reached, or does not answer in time.
         """
-        question = _question(messages, language, k, explain, allow, deny)
+        question = _question(messages, language, k, explain, allow, deny, min_score)
         return _read(self._send("POST", "/v1/suggest", self._tries, question), _answers)
 
     def models(self) -> list[dict[str, Any]]:
@@ -189,9 +191,10 @@ class AsyncClient:
         explain: bool = False,
         allow: Sequence[str] = (),
         deny: Sequence[str] = (),
+        min_score: float | None = None,
     ) -> list[ReceivedAnswer]:
         """As `Client.suggest`."""
-        question = _question(messages, language, k, explain, allow, deny)
+        question = _question(messages, language, k, explain, allow, deny, min_score)
         return _read(await self._send("POST", "/v1/suggest", self._tries, question), _answers)
 
     async def models(self) -> list[dict[str, Any]]:
@@ -236,7 +239,13 @@ def _headers(key: str | None) -> dict[str, str]:
 
 
 def _question(
-    messages: Sequence[Any], language: str | None, k: int, explain: bool, allow: Sequence[str], deny: Sequence[str]
+    messages: Sequence[Any],
+    language: str | None,
+    k: int,
+    explain: bool,
+    allow: Sequence[str],
+    deny: Sequence[str],
+    min_score: float | None,
 ) -> dict[str, Any]:
     for name, given in (("messages", messages), ("allow", allow), ("deny", deny)):
         if isinstance(given, str):
@@ -248,7 +257,7 @@ def _question(
         name, asked = "conversations", [[{"from": THEM, "text": one}] if isinstance(one, str) else one for one in asked]
     return {
         name: asked, "language": language, "k": k, "explain": explain, "allow": list(allow),
-        "deny": list(deny),
+        "deny": list(deny), **({} if min_score is None else {"min_score": min_score}),
     }  # fmt: skip
 
 

@@ -82,6 +82,10 @@ class SuggestRequest(BaseModel):
     deny: Annotated[
         list[StrictStr], Field(max_length=MOST_TAGS, description="no reply with one of these tags, even an allowed one")
     ] = []
+    min_score: Annotated[
+        float | None,
+        Field(ge=0, le=1, description="leave out suggestions with a lower score; null: the default of the replies"),
+    ] = None
 
     @model_validator(mode="after")
     def _one_of(self) -> SuggestRequest:

@@ -33,6 +33,7 @@ class Question:
     allow: tuple[str, ...] = ()
     deny: tuple[str, ...] = ()
     prefer: tuple[str, ...] | None = None
+    min_score: float | None = None
 
 
 class ServedSuggester:
@@ -86,7 +87,8 @@ class ServedSuggester:
         groups: dict[Any, list[int]] = {}
         for number, question in enumerate(questions):
             if items[number] is None:
-                options = question.language, question.k, question.allow, question.deny, question.prefer
+                tags = question.allow, question.deny
+                options = question.language, question.k, *tags, question.prefer, question.min_score
                 groups.setdefault(options, []).append(number)
         for options, numbers in groups.items():
             some = [questions[number] for number in numbers]

@@ -26,7 +26,8 @@ CHIP = (
 
 @dataclass(frozen=True)
 class Suggestion:
-    """One reply to click; scores are comparable only among the suggestions for one message.
+    """One reply to click; scores are comparable only among the suggestions for one message, or among those from replies
+    of the user's own (`mrs_suggest.suggest.ranking.own_ranker`).
 
     Attributes:
         parts: the weighted parts of a ranker's score, which add up to it.
@@ -137,6 +138,10 @@ class ServedModel(ABC):
 
     def used(self, messages: Sequence[str], language: str) -> list[float] | None:
         """The probability that one of three suggestions is used, for each message; None without calibration."""
+        return None
+
+    def min_score(self, language: str) -> float | None:
+        """The score below which a reply is not suggested unless the caller gives another; None: no limit."""
         return None
 
     def message_vectors(self, messages: Sequence[str]) -> NDArray[np.float32] | None:

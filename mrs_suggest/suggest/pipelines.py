@@ -60,8 +60,8 @@ class ReplySuggestionPipeline(Pipeline):
         batch_size: messages answered at a time.
 
     Call it with a message, a list of messages, a column or torch data set, or any iterable of messages, and with the
-    arguments `language`, `k`, `allow` and `deny` of `Suggester.suggest`. A conversation may stand for a message, as
-    there.
+    arguments `language`, `k`, `allow`, `deny` and `min_score` of `Suggester.suggest`. A conversation may stand for a
+    message, as there.
 
     It returns for each message a list of `{"reply": ..., "score": ...}`, in display order, with `source` if there are
     several. A message without suggestions has one entry, `{"reply": None, "score": None, "reason": ...}`; the reasons
@@ -123,7 +123,7 @@ class ReplySuggestionPipeline(Pipeline):
         return [self.postprocess(answer, **{**self._postprocess_params, **finish}) for answer in found["answers"]]
 
     def _sanitize_parameters(self, **parameters: Any) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
-        known = {"language", "k", "allow", "deny"}
+        known = {"language", "k", "allow", "deny", "min_score"}
         unknown = sorted(parameters.keys() - known)
         if unknown:
             raise ArgumentError(unknown[0], f"not an argument of {TASK}; it takes {', '.join(sorted(known))}.")

@@ -21,6 +21,7 @@ from mrs_suggest.models.starting_points import ADAPTER_RECORD, GENERATOR
 from mrs_suggest.suggest.answering import MODEL, ServedModel, Suggestion, Tags
 from mrs_suggest.suggest.index.response_index import Array, Encode, ResponseIndex, ResponseIndexes
 from mrs_suggest.suggest.ranking.language_ranker import LanguageRanker
+from mrs_suggest.suggest.ranking.own_ranker import MIN_SCORE, OwnRanker, OwnRankers
 from mrs_suggest.suggest.ranking.rankers import Rankers
 from mrs_suggest.suggest.ranking.reranking import rerank, rerank_pool
 from mrs_suggest.suggest.ranking.trigger import Trigger, as_features
@@ -45,6 +46,8 @@ class RetrievalSuggester(ServedModel):
         indexes: language -> its response index.
         tags: language -> the tags of its replies; default: no tags.
         rankers: language -> the ranker over its index; with one, a score is the probability among the best candidates.
+        own: language -> the ranker of a user's own replies, which comes first; with one, a score is the share
+            of foreign messages whose best reply fits worse.
     """
 
     def __init__(
@@ -53,10 +56,12 @@ class RetrievalSuggester(ServedModel):
         indexes: Mapping[str, ResponseIndex],
         tags: TagsByLanguage | None = None,
         rankers: Mapping[str, LanguageRanker] | None = None,
+        own: Mapping[str, OwnRanker] | None = None,
     ) -> None:
         self._encode, self.indexes = encode, indexes
         self.tags = TagsByLanguage(indexes=indexes) if tags is None else tags
         self.rankers = {} if rankers is None else rankers
+        self.own = {} if own is None else own
         self._parts: dict[tuple[Tags, Tags], dict[tuple[str, str | None], RetrievalSuggester | None]] = {}
 
     @classmethod
@@ -96,11 +101,11 @@ class RetrievalSuggester(ServedModel):
                 return raw(texts)
 
         tags = TagsByLanguage(place / ResponseIndexes.FOLDER, indexes)
-        return cls(remembering(encode), indexes, tags, Rankers(path, indexes))
+        return cls(remembering(encode), indexes, tags, Rankers(path, indexes), OwnRankers(place, indexes))
 
     def with_encoder(self, encode: Encode) -> RetrievalSuggester:
         """The same suggester with another form of its message encoder."""
-        return RetrievalSuggester(encode, self.indexes, self.tags, self.rankers)
+        return RetrievalSuggester(encode, self.indexes, self.tags, self.rankers, self.own)
 
     @property
     def languages(self) -> list[str]:
@@ -111,7 +116,8 @@ class RetrievalSuggester(ServedModel):
 
     def suggest(self, messages: Sequence[str], language: str, k: int = SUGGESTIONS) -> list[list[Suggestion]]:
         self.require_language(language)
-        texts, count, ranker = require_messages(messages), require_count(k), self.rankers.get(language)
+        texts, count = require_messages(messages), require_count(k)
+        ranker = self.own.get(language) or self.rankers.get(language)
         return answer_all(texts, lambda asked: _suggest(self._encode, self.indexes[language], ranker, asked, count))
 
     @property
@@ -125,6 +131,9 @@ class RetrievalSuggester(ServedModel):
         ranker, vectors = self.rankers[language], self._encode(list(messages))
         features = [ranker.certainty(*row) for row in zip(messages, vectors, strict=True)]
         return list(map(float, trigger.probability(as_features(features))))
+
+    def min_score(self, language: str) -> float | None:
+        return MIN_SCORE if language in self.own else None
 
     @property
     def tag_names(self) -> Mapping[str, list[str]]:
@@ -169,17 +178,23 @@ class RetrievalSuggester(ServedModel):
         for row in rows:
             for kind in fitting_kinds(replies[row], language):
                 fitting[kind].append(int(row))
-        found = {kind: self.restricted(language, np.array(some)) for kind, some in fitting.items() if some}
+        found = {kind: self.restricted(language, np.array(some), True) for kind, some in fitting.items() if some}
         rest = None if len(found) >= LEAST_KINDS * len(kinds) else whole
         return {(language, kind): found.get(kind, rest) for kind in all_kinds()}
 
-    def restricted(self, language: str, rows: NDArray[np.int64]) -> RetrievalSuggester | None:
+    def restricted(self, language: str, rows: NDArray[np.int64], fitting: bool = False) -> RetrievalSuggester | None:
         """The same model with the replies `rows` of one language, and no other language; None without replies.
 
         The whole memory of a ranker still counts for these replies.
+
+        Args:
+            fitting: as for `OwnRanker.part`.
         """
         if not len(rows):
             return None
+        if language in self.own:
+            own = self.own[language].part(rows, fitting)
+            return RetrievalSuggester(self._encode, {language: own.index}, own={language: own})
         if language not in self.rankers:
             return RetrievalSuggester(self._encode, {language: self.indexes[language].part(rows)})
         ranker = self.rankers[language].part(rows)
@@ -187,7 +202,7 @@ class RetrievalSuggester(ServedModel):
 
 
 def _suggest(
-    encode: Encode, index: ResponseIndex, ranker: LanguageRanker | None, messages: list[str], k: int
+    encode: Encode, index: ResponseIndex, ranker: LanguageRanker | OwnRanker | None, messages: list[str], k: int
 ) -> list[list[Suggestion]]:
     if ranker is None:
         return index.suggest(encode(messages), k)
@@ -195,7 +210,7 @@ def _suggest(
     for begin in range(0, len(messages), CHUNK):
         some = messages[begin : begin + CHUNK]
         vectors = encode(some)
-        if ranker.second is not None:
+        if isinstance(ranker, LanguageRanker) and ranker.second is not None:
             answers += rerank(ranker, some, vectors, k)
         else:
             answers += [ranker.suggest(message, vector, k) for message, vector in zip(some, vectors, strict=True)]

@@ -15,7 +15,7 @@ import numpy as np
 from mrs_suggest.common.errors import ArgumentError, InputError
 from mrs_suggest.common.hub.baselines import resolve_model
 from mrs_suggest.common.io.manifest import again
-from mrs_suggest.common.suggest_arguments import require_count, require_messages
+from mrs_suggest.common.suggest_arguments import require_count, require_messages, require_score
 from mrs_suggest.common.text.predictions import SUGGESTIONS
 from mrs_suggest.models.model_folder import open_model_folder
 from mrs_suggest.models.starting_points import ADAPTER_RECORD, DETECTOR, GENERATOR
@@ -206,6 +206,7 @@ class Suggester:
         allow: Collection[str] = (),
         deny: Collection[str] = (),
         prefer: Sequence[str] | None = None,
+        min_score: float | None = None,
     ) -> Answer: ...
 
     @overload
@@ -217,6 +218,7 @@ class Suggester:
         allow: Collection[str] = (),
         deny: Collection[str] = (),
         prefer: Sequence[str] | None = None,
+        min_score: float | None = None,
     ) -> list[Answer]: ...
 
     def suggest(
@@ -227,6 +229,7 @@ class Suggester:
         allow: Collection[str] = (),
         deny: Collection[str] = (),
         prefer: Sequence[str] | None = None,
+        min_score: float | None = None,
     ) -> Answer | list[Answer]:
         """Up to k different suggestions for a message, or for each of a list of messages.
 
@@ -247,12 +250,15 @@ class Suggester:
             deny: suggest no reply with one of these tags, not even an allowed one.
             prefer: languages that the caller reads, best first: the one to answer in if a short message, such as "ok",
                 fits several; None: that of the locale. English comes next.
+            min_score: leave out suggestions with a lower score, 0 to 1; None: `own_ranker.MIN_SCORE` for replies of
+                your own, and no limit for those that a model was trained with. The score of a reply of your own is the
+                share of foreign messages whose best reply fits worse.
 
         Returns:
             The answer, or an answer for each message of a list. If it is empty, its `reason` says why: `blank`,
             `own_message` (the last turn is the user's), `language_unclear`, `unlikely`, `no_replies` (none in the
-            language, none that fits a short message, or none that was not sent), or a reason of the guard. The next
-            best replies take the places of those that the guard removes.
+            language, none that fits, or none that was not sent), or a reason of the guard. The next best replies take
+            the places of those that the guard removes.
 
         Raises:
             ArgumentError: an InputError and a ValueError: the model does not answer in the language, or cannot detect
@@ -260,11 +266,12 @@ class Suggester:
                 is not as above, k is not a whole number from 1, or no reply of the model has one of the tags.
         """
         if (single := read_single(messages)) is not None:
-            return self.suggest([single], language, k, allow, deny, prefer)[0]
+            return self.suggest([single], language, k, allow, deny, prefer, min_score)[0]
         tags = self.model.parse_tags(allow, deny)
         if language is not None and language not in self.silent_languages:
             self.model.require_language(language)
         asked, count = read_conversations(cast(Iterable[Any], messages)), require_count(k)
+        require_score(min_score)
         answers = []
         for one in asked:
             answer = Answer(reason=OWN_MESSAGE if one.mine else UNCLEAR if one.message.strip() else BLANK)
@@ -277,7 +284,9 @@ class Suggester:
         for code in dict.fromkeys(code for code in codes if code) or ([language] if language else []):
             numbers = [number for number, other in enumerate(codes) if other == code]
             rows = self._answer([asked[number] for number in numbers], code, count, tags, given=language is not None)
+            least = self.model.min_score(code) if min_score is None else min_score
             for number, row in zip(numbers, rows, strict=True):
+                _leave_out(row, least)
                 row.language, row.among = answers[number].language, answers[number].among
                 answers[number] = row
         return answers
@@ -291,8 +300,8 @@ class Suggester:
         """Suggest these replies and no others from now on, without training, as `mrs models index` does.
 
         Args:
-            replies: texts; or rows with `reply`, and perhaps `weight` and `tags`, such as a `datasets.Dataset`; or the
-                path of a file that `mrs models index --responses` takes.
+            replies: texts; or rows with `reply`, and perhaps `weight`, `tags` and `examples`, such as a
+                `datasets.Dataset`; or the path of a file that `mrs models index --responses` takes.
             language: of the replies; None: the model's only one.
             keep_other_languages: keep the model's own replies in other languages, too.
 
@@ -493,3 +502,12 @@ class Suggester:
         if self._least is None or chance < self._least:
             return Answer(reason=UNLIKELY, used=chance)
         return Answer(answer, used=chance)
+
+
+def _leave_out(answer: Answer, least: float | None) -> None:
+    """Leave out suggestions whose score is below `least`; None, or an answer of the guard: none."""
+    if least is None or answer.reason is not None:
+        return
+    answer[:] = [suggestion for suggestion in answer if suggestion.score >= least]
+    if not answer:
+        answer.reason = NO_REPLIES

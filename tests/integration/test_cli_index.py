@@ -133,7 +133,8 @@ def test_tags_allow_and_deny_suggestions(index: Run, mrs_here: Run, tmp_path: Pa
     assert index(SAMPLE, "--language", "en", "--responses", file, "--out", out)[0] == 0
 
     def asked(*options: str) -> Result:
-        return mrs_here("suggest", "--model", out, "--json", "--language", "en", *options, "Can you help me?")
+        common = "--model", out, "--json", "--language", "en", "--min-score", "0"
+        return mrs_here("suggest", *common, *options, "Can you help me?")
 
     for options, expected in [
         (["--allow-tag", "formal"], ["Buy now!", "Gladly."]),

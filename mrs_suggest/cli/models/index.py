@@ -36,7 +36,8 @@ def add_index(verbs: argparse._SubParsersAction[CommandParser]) -> None:
         type=Path,
         metavar="FILE",
         help="a reply on each line; or a .csv, .tsv or .jsonl file with the columns or keys reply, weight (how often "
-        "it is given) and tags (with spaces or ; between them), of which the last two may be missing",
+        "it is given), tags (with spaces or ; between them) and examples (messages that it answers, with | between "
+        "them), of which all but reply may be missing",
     )
     parser.add_argument(
         "--language", "--lang", metavar="CODE", help="the language of the replies (default: the model's only one)"
@@ -47,7 +48,8 @@ def add_index(verbs: argparse._SubParsersAction[CommandParser]) -> None:
     action.add_argument(
         "--check",
         action="store_true",
-        help="change nothing: print problems of the replies in FILE, or of the model's; exit code 1 if there are any",
+        help="change nothing: print problems of the replies in FILE, or of the model's and how these do on everyday "
+        "messages; exit code 1 if there are problems",
     )
     parser.add_argument("--out", type=Path, metavar="DIR", help="write a copy of the model there instead")
     parser.add_argument("--overwrite", action="store_true", help="replace --out if it holds a run")
@@ -114,7 +116,7 @@ def _index(options: argparse.Namespace) -> int:
     )
     print(
         f"{language}: {told['replies']:,} replies ({told['new']:,} new, {told['gone']:,} gone), "
-        f"{'ranked with the memory' if told['ranked'] else 'ranked by direct scores'}"
+        f"ranked by {told['ranked']}"
     )
     if told["dropped"]:
         print(
@@ -122,6 +124,7 @@ def _index(options: argparse.Namespace) -> int:
             "--keep-other-languages keeps them.",
             file=sys.stderr,
         )
+    _print_shown(options.out or local, language)
     print(f"wrote {visible(options.out or options.run_folder)}")
     return 0
 
@@ -132,8 +135,17 @@ def _checked_model(sets: ResponseSets, options: argparse.Namespace) -> int:
     for code in [options.language] if options.language else list(sets.indexes):
         rows = sets.rows(code)
         findings = sets.check(rows, code, lists=options.guard_lists)
+        if not options.json:
+            _print_shown(sets.folder, code)
         exit_code |= _print(findings, options.json, options.run_folder, len(rows), code)
     return exit_code
+
+
+def _print_shown(model: Path, language: str) -> None:
+    from mrs_suggest.cli.models.shown import shown_for_everyday
+
+    for line in shown_for_everyday(model, language):
+        print(line)
 
 
 def _print(

@@ -13,10 +13,12 @@ from types import MappingProxyType
 from mrs_suggest.models.exports import CTRANSLATE2_FILES, ONNX_FILES
 from mrs_suggest.models.starting_points import (
     DETECTOR,
+    EXAMPLES,
     GENERATOR,
     GENERATOR_FOLDER,
     GUARD_FOLDER,
     INDEXES_FOLDER,
+    OWN_RANKER,
     RANKER_FOLDER,
     TAGS,
 )
@@ -33,7 +35,9 @@ TRACKERS = "trackers"  # folder of a run: what `--report_to` wrote
 CURVE_POINTS = "curves.json"  # what the curves are drawn from
 BEST = "best"  # folder of a run: the checkpoints that were the best of one language
 EVERY_RUN = (CARD, RECORD, CURVES)
-INDEXES = tuple(f"{INDEXES_FOLDER}/*/{name}" for name in ("replies.json", "vectors.safetensors", TAGS))
+INDEXES = tuple(
+    f"{INDEXES_FOLDER}/*/{name}" for name in ("replies.json", "vectors.safetensors", TAGS, OWN_RANKER, EXAMPLES)
+)
 RANKER = tuple(f"{RANKER_FOLDER}/{name}" for name in ("ranker.json", "*.safetensors"))
 GUARD = tuple(f"{GUARD_FOLDER}/{name}" for name in ("guard.json", "space.safetensors"))
 PEFT = ("adapter_config.json", "adapter_model.safetensors")

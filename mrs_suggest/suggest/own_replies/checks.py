@@ -100,5 +100,8 @@ def _of_text(
         found, probability = detector.rank(text)[0]
         if found != language and probability >= SURE:
             yield ResponseFinding(row.number, LANGUAGE, text, f"{found} ({probability:.0%})")
+    for example in row.examples:
+        if (masked := mask(example)) != example:
+            yield ResponseFinding(row.number, PRIVATE, text, f"in an example: {masked}")
     if toxic is not None and (why := toxic(text)):
         yield ResponseFinding(row.number, TOXIC, text, why)

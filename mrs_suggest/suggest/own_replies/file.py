@@ -1,4 +1,4 @@
-"""A response set as a person writes it: lines, or a table or JSON lines with replies, weights and tags."""
+"""A response set as a person writes it: lines, or a table or JSON lines with replies, weights, tags and examples."""
 
 from __future__ import annotations
 
@@ -14,10 +14,11 @@ from typing import Any, Literal
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.common.io.lines import read_lines
 
-COLUMNS = ("reply", "weight", "tags")
-EXAMPLE = '{"reply": "Yes, please.", "weight": 3, "tags": ["yes"]}'
+COLUMNS = ("reply", "weight", "tags", "examples")
+EXAMPLE = '{"reply": "Yes, please.", "weight": 3, "tags": ["yes"], "examples": ["Coffee?"]}'
 TAG = re.compile(r"[\w.:-]{1,64}")
 _BETWEEN_TAGS = re.compile(r"[;,|\s]+")
+_BETWEEN_EXAMPLES = re.compile(r"[|\r\n]+")
 
 
 @dataclass(frozen=True)
@@ -28,21 +29,23 @@ class ResponseRow:
         number: of its line, from 1.
         weight: how often it is given, in any unit; None: not stated.
         tags: by which requests allow or deny it.
+        examples: messages that it answers.
     """
 
     number: int
     reply: str
     weight: float | None = None
     tags: tuple[str, ...] = ()
+    examples: tuple[str, ...] = ()
 
 
 def read_response_file(path: Path) -> list[ResponseRow]:
     """Read the replies of a file, blank ones too, so that they can be reported.
 
     A `.csv` (with quotes, as spreadsheets write it) or `.tsv` file (without) has a header with the column `reply` and
-    perhaps `weight` and `tags`, several tags with spaces or `;` between them. A `.jsonl` file has an object with these
-    keys on each line, the tags as a list or a text. Any other file has a reply on each line. Each may be packed (`.gz`,
-    `.xz`).
+    perhaps `weight`, `tags` (several with spaces or `;` between them) and `examples` (several with `|` or a line break
+    between them). A `.jsonl` file has an object with these keys on each line, tags and examples as a list or a text.
+    Any other file has a reply on each line. Each may be packed (`.gz`, `.xz`).
 
     Raises:
         InputError: the file is missing or empty, a column is missing or unknown, or a row has too many cells, a weight
@@ -75,8 +78,8 @@ def _table(path: Path, delimiter: str) -> Iterator[ResponseRow]:
             columns = [cell.strip().lower() for cell in cells]
             if "reply" not in columns or set(columns) - set(COLUMNS) or len(set(columns)) < len(columns):
                 raise InputError(
-                    f"{where}: expected a header with the columns reply and, if you like, weight and tags, found "
-                    f"{' '.join(columns)!r}."
+                    f"{where}: expected a header with the columns reply and, if you like, weight, tags and examples, "
+                    f"found {' '.join(columns)!r}."
                 )
         elif len(cells) > len(columns):
             raise InputError(
@@ -87,7 +90,8 @@ def _table(path: Path, delimiter: str) -> Iterator[ResponseRow]:
             )
         else:
             row = dict(zip(columns, cells, strict=False))
-            yield _row(where, number, row.get("reply", ""), row.get("weight", ""), row.get("tags", ""))
+            examples = _BETWEEN_EXAMPLES.split(row.get("examples", ""))
+            yield _row(where, number, row.get("reply", ""), row.get("weight", ""), row.get("tags", ""), examples)
 
 
 def _objects(path: Path) -> Iterator[ResponseRow]:
@@ -100,7 +104,11 @@ def _objects(path: Path) -> Iterator[ResponseRow]:
             raise InputError(f"{where}: not JSON ({error}); expected an object such as {EXAMPLE}.") from None
         if not isinstance(row, dict) or not isinstance(row.get("reply"), str) or set(row) - set(COLUMNS):
             raise InputError(f"{where}: expected an object such as {EXAMPLE}, found {line[:60]}.")
-        yield _row(where, number, row["reply"], _as_text(row.get("weight")), _as_text(row.get("tags")))
+        examples = row.get("examples") or []
+        texts = _BETWEEN_EXAMPLES.split(examples) if isinstance(examples, str) else examples
+        if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
+            raise InputError(f"{where}: expected examples to be a list of texts.")
+        yield _row(where, number, row["reply"], _as_text(row.get("weight")), _as_text(row.get("tags")), texts)
 
 
 def _as_text(value: Any) -> str:
@@ -108,12 +116,13 @@ def _as_text(value: Any) -> str:
     return "" if value is None else ";".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
-def _row(where: str, number: int, reply: str, weight: str, tags: str) -> ResponseRow:
+def _row(where: str, number: int, reply: str, weight: str, tags: str, examples: list[str]) -> ResponseRow:
     names = [tag for tag in _BETWEEN_TAGS.split(tags) if tag]
     if wrong := next((tag for tag in names if not TAG.fullmatch(tag)), None):
         raise InputError(f"{where}: the tag {wrong!r} has other characters than letters, digits and _ . : -")
-    weight = weight.strip()
-    return ResponseRow(number, reply.strip(), _weight(where, weight) if weight else None, tuple(dict.fromkeys(names)))
+    value = _weight(where, weight.strip()) if weight.strip() else None
+    messages = tuple(dict.fromkeys(text.strip() for text in examples if text.strip()))
+    return ResponseRow(number, reply.strip(), value, tuple(dict.fromkeys(names)), messages)
 
 
 def _cells(path: Path, delimiter: str) -> Iterator[tuple[int, list[str]]]:

@@ -19,6 +19,7 @@ from mrs_metrics.tokenize import get_tokenizer
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.common.hub.provenance import versions
 from mrs_suggest.common.io.files import atomic_folder, atomic_write, file_sha256
+from mrs_suggest.common.io.manifest import again
 from mrs_suggest.common.metric_errors import metric_errors
 from mrs_suggest.common.text.languages import find_language
 from mrs_suggest.common.text.text import normalise_reply
@@ -26,7 +27,7 @@ from mrs_suggest.models.model_folder import open_model_folder
 from mrs_suggest.models.saved.allowlist import CARD, CURVES, RECORD
 from mrs_suggest.models.saved.families import family_of, write_record
 from mrs_suggest.models.saved.record import Record, read_record
-from mrs_suggest.models.starting_points import DETECTOR, RANKER_FOLDER, RETRIEVAL
+from mrs_suggest.models.starting_points import DETECTOR, EXAMPLES, RANKER_FOLDER, RETRIEVAL
 from mrs_suggest.suggest.guard.lists import GuardData
 from mrs_suggest.suggest.index.response_index import ResponseIndex, ResponseIndexes
 from mrs_suggest.suggest.language_detector import LanguageDetector
@@ -40,12 +41,15 @@ from mrs_suggest.suggest.own_replies.checks import (
 from mrs_suggest.suggest.own_replies.file import ResponseRow
 from mrs_suggest.suggest.ranking.changed_replies import with_replies
 from mrs_suggest.suggest.ranking.language_ranker import LanguageRanker
+from mrs_suggest.suggest.ranking.own_ranker import OwnRanker, OwnRankers
 from mrs_suggest.suggest.ranking.rankers import SETTINGS, Rankers, save_rankers, settings_and_weights
 from mrs_suggest.suggest.ranking.reply_ngrams import ReplyNgrams
 from mrs_suggest.suggest.reply_tags import ReplyTags
-from mrs_suggest.suggest.retrieval_suggester import reply_encoder
+from mrs_suggest.suggest.retrieval_suggester import reply_encoder, weights_encoder
 
+MOST_FOREIGN = 600  # messages on which a user's own replies are measured; each of the ten languages has about 500
 KEY = "response_sets"  # of run.json: language -> its changes, the oldest first
+OWN, REMEMBERED, DIRECT = "texts and examples", "remembered messages", "direct scores"  # what ranks the replies
 BUILT, ADDED, REMOVED = "built", "added", "removed"
 
 
@@ -56,6 +60,7 @@ class Replies:
     Attributes:
         clusters: names.
         log_probs: None where nothing is known of any.
+        examples: messages that each answers, as the user gave them.
         own: the first so many are the response set's, the others only the memory's; None: all are the set's.
     """
 
@@ -63,6 +68,7 @@ class Replies:
     clusters: list[str]
     log_probs: list[float] | None
     tags: list[list[str]]
+    examples: list[list[str]]
     own: int | None = None
 
 
@@ -83,6 +89,7 @@ class ResponseSets:
         open_model_folder(folder)
         self.indexes = ResponseIndexes(folder)
         self.rankers = Rankers(folder, self.indexes)
+        self._own = OwnRankers(folder, self.indexes)
 
     def language(self, given: str | None) -> str:
         """The language that is meant.
@@ -156,8 +163,8 @@ class ResponseSets:
                 the languages of given replies.
 
         Raises:
-            InputError: no reply would be left, or the language's tokenizer or the disk space is missing. Then nothing
-                has changed.
+            InputError: no reply would be left, added replies have examples and the others are the model's own, or the
+                language's tokenizer or the disk space is missing. Then nothing has changed.
         """
         if out is not None and self.folder.resolve() in (out.resolve(), *out.resolve().parents):
             raise InputError(f"--out {out}: is in {self.folder}; choose another folder, or leave it out.")
@@ -167,16 +174,26 @@ class ResponseSets:
         replies, origin = self._changed(usable, language, action)
         if not replies.texts:
             raise InputError(f"{file}: no reply would be left in {language}; nothing has been changed.")
+        own_ranker = self._needs_own_ranker(replies, language, action)
+        if not own_ranker and any(replies.examples):
+            raise InputError(
+                f"{file}: examples count only in a set of your own, and --add would mix them with the model's replies; "
+                "leave out --add, or the examples."
+            )
         index = self._built(language, replies, origin)
         others = [code for code in self.indexes if code != language and not self._is_own(code)]
         dropped = others if action == BUILT and not keep_others else []
-        told = {**self._told(language, action, file, index, replies), "dropped": dropped}
+        ranked = OWN if own_ranker else REMEMBERED if language in self.rankers else DIRECT
+        told = {**self._told(language, action, file, index, replies), "ranked": ranked, "dropped": dropped}
         changes = {code: rows for code, rows in self.record.get(KEY, {}).items() if code not in dropped}
         record = {**self.record, KEY: {**changes, language: [*changes.get(language, []), told]}}
         with copied(self.folder, [language, *dropped], out, overwrite) as partial:
             place = partial / ResponseIndexes.FOLDER / language
             index.save(place)
             ReplyTags.of(replies.tags).save(place)
+            if own_ranker:
+                self._save_own_ranker(index, replies.examples, language, place)
+                dropped = [*dropped, language]
             self._save_ranker(index, replies.own, language, partial, dropped, approved=action == BUILT)
             write_record(partial, record, family_of(record))
         return told
@@ -190,21 +207,22 @@ class ResponseSets:
         """The replies of the new index, and for each the row of the old one, or -1."""
         old = self.indexes.get(language)
         texts, weights = [row.reply for row in rows], [row.weight for row in rows]
-        tags = [list(row.tags) for row in rows]
+        tags, examples = [list(row.tags) for row in rows], [list(row.examples) for row in rows]
         if action == BUILT or old is None:
-            return Replies(texts, [""] * len(rows), log_probs([], weights), tags), [-1] * len(rows)
+            return Replies(texts, [""] * len(rows), log_probs([], weights), tags, examples), [-1] * len(rows)
         gone = {normalise_reply(text) for text in texts} if action == REMOVED else set()
         kept = [row for form, row in self.known(language).items() if form not in gone]
         if action == REMOVED:
-            texts, weights, tags = [], [], []
-        stored = ReplyTags.load(self.folder / ResponseIndexes.FOLDER / language, len(old.replies)).by_reply()
+            texts, weights, tags, examples = [], [], [], []
+        place = self.folder / ResponseIndexes.FOLDER / language
+        stored, given = ReplyTags.load(place, len(old.replies)).by_reply(), _examples(place, len(old.replies))
         # Replies that only the memory has stay behind those of the set.
         limit = self.rankers[language].own if language in self.rankers else None
         first = [row for row in kept if limit is None or row < limit]
         last = kept[len(first) :]
-        new = [(text, "", own, -1) for text, own in zip(texts, tags, strict=True)]
+        new = [(text, "", own, some, -1) for text, own, some in zip(texts, tags, examples, strict=True)]
         before, behind = (
-            [(old.replies[row], f"#{int(old.clusters[row])}", stored[row], row) for row in rows_kept]
+            [(old.replies[row], f"#{int(old.clusters[row])}", stored[row], given[row], row) for row in rows_kept]
             for rows_kept in (first, last)
         )
         parts = [*before, *new, *behind]
@@ -212,7 +230,31 @@ class ResponseSets:
         if known is not None:
             known = [*known[: len(first)], *known[len(kept) :], *known[len(first) : len(kept)]]
         columns = [part[0] for part in parts], [part[1] for part in parts], known, [part[2] for part in parts]
-        return Replies(*columns, len(first) + len(new) if last else None), [part[3] for part in parts]
+        messages = [part[3] for part in parts]
+        return Replies(*columns, messages, len(first) + len(new) if last else None), [part[4] for part in parts]
+
+    def _needs_own_ranker(self, replies: Replies, language: str, action: str) -> bool:
+        """Whether the replies are ranked as a user's own: most are not among those that training remembers."""
+        if language in self._own:
+            return True
+        if action != BUILT and language in self.indexes:
+            return False
+        if language not in self.rankers or any(replies.examples):
+            return True
+        ranker, known = self.rankers[language], self.known(language)
+        rows = [known.get(normalise_reply(text), -1) for text in replies.texts]
+        return 2 * sum(row >= 0 and bool(ranker.share[row] == 1) for row in rows) < len(rows)
+
+    def _save_own_ranker(
+        self, index: ResponseIndex, examples: Sequence[Sequence[str]], language: str, place: Path
+    ) -> None:
+        prototypes = GuardData().prototypes_for([language.partition("-")[0]])
+        foreign = [text for of_reason in prototypes.values() for texts in of_reason.values() for text in texts]
+        step = -(-len(foreign) // MOST_FOREIGN)
+        OwnRanker.build(index, examples, weights_encoder(self.folder), foreign[::step]).save(place)
+        if any(examples):
+            text = json.dumps({"examples": examples}, ensure_ascii=False)
+            atomic_write(place / EXAMPLES, text + "\n")
 
     def _built(self, language: str, replies: Replies, origin: list[int]) -> ResponseIndex:
         old = self.indexes.get(language)
@@ -250,7 +292,7 @@ class ResponseSets:
         rankers = {code: self.rankers[code] for code in self.rankers if code not in dropped}
         changed = bool(dropped)
         if language in rankers:
-            old, ranker = rankers[language], self._save_own_ranker(index, own, language, folder)
+            old, ranker = rankers[language], self._save_changed_ranker(index, own, language, folder)
             if approved and ranker.second is not None and ranker.second.generated:
                 ranker = replace(ranker, second=None)
             rankers[language] = ranker
@@ -261,7 +303,9 @@ class ResponseSets:
         elif changed:
             atomic_write(settings, json.dumps(settings_and_weights(rankers), indent=2, sort_keys=True) + "\n")
 
-    def _save_own_ranker(self, index: ResponseIndex, own: int | None, language: str, folder: Path) -> LanguageRanker:
+    def _save_changed_ranker(
+        self, index: ResponseIndex, own: int | None, language: str, folder: Path
+    ) -> LanguageRanker:
         with metric_errors(f"--language {language}"):
             tokenizer = get_tokenizer(language)
         ranker = with_replies(self.rankers[language], index, ReplyNgrams.build(index.replies, tokenizer), own)
@@ -283,9 +327,28 @@ class ResponseSets:
             "gone": len(before - now),
             "weights": bool(np.ptp(index.log_probs)),
             "tags": {tag: len(rows) for tag, rows in tags.items()},
-            "ranked": (self.folder / RANKER_FOLDER / f"{language}.safetensors").is_file(),
+            "examples": sum(map(len, replies.examples)),
             "version": versions()["mrs-suggest"],
         }
+
+
+def _examples(place: Path, size: int) -> list[list[str]]:
+    """The example messages of each of the `size` replies of an index; none without a file.
+
+    Raises:
+        InputError: the file is damaged, or belongs to another index.
+    """
+    path = place / EXAMPLES
+    if not path.is_file():
+        return [[] for _ in range(size)]
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))["examples"]
+        fits = len(found) == size and all(isinstance(text, str) for row in found for text in row)
+    except (OSError, ValueError, TypeError, KeyError, RecursionError):
+        fits = False
+    if not fits:
+        raise InputError(f"{path}: made for another response index; {again(place)}.")
+    return list(map(list, found))
 
 
 def log_probs(before: Sequence[float], weights: Sequence[float | None]) -> list[float] | None:

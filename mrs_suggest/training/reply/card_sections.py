@@ -153,7 +153,7 @@ def response_sets(changes: Mapping[str, list[Record]]) -> Iterator[str]:
     told = []
     for language, own in changes.items():
         for change in own:
-            ranked = "" if change["ranked"] else "; without a memory, so ranked by direct scores"
+            ranked = f"; ranked by {change['ranked']}"
             tags = ", ".join(f"`{tag}` {count:,}" for tag, count in change["tags"].items())
             told.append(
                 f"- `{language}`: {change['change']} from `{change['file']}`, now {change['replies']:,} replies "

@@ -50,6 +50,14 @@ def test_lines_and_tables_are_read_with_their_line_numbers(tmp_path: Path) -> No
     assert read_response_file(written(tmp_path, "a.jsonl", lines)) == [
         ResponseRow(1, "Yes, please!", 3.0, ("yes", "polite")), ResponseRow(2, "", 0.5),
     ]  # fmt: skip
+    table = 'reply,examples\n"Yes, please.","Coffee?| Tea? |"\nNo,"One\ntwo"\n'
+    assert [row.examples for row in read_response_file(written(tmp_path, "c.csv", table))] == [
+        ("Coffee?", "Tea?"), ("One", "two"),
+    ]  # fmt: skip
+    lines = '{"reply": "Yes", "examples": ["Tea | milk?"]}\n{"reply": "No", "examples": "One|two"}\n'
+    assert [row.examples for row in read_response_file(written(tmp_path, "c.jsonl", lines))] == [
+        ("Tea | milk?",), ("One", "two"),
+    ]  # fmt: skip
     packed = tmp_path / "b.csv.gz"
     packed.write_bytes(gzip.compress(b"reply\nYes\n"))
     assert read_response_file(packed) == [ResponseRow(2, "Yes")]
@@ -77,6 +85,7 @@ def test_lines_and_tables_are_read_with_their_line_numbers(tmp_path: Path) -> No
         ("a.jsonl", '{"reply": ["Yes"]}\n', "line 1: expected an object such as"),
         ("a.jsonl", '{"reply": "Yes", "count": 1}\n', "line 1: expected an object such as"),
         ("a.jsonl", '{"reply": "Yes", "weight": true}\n', "line 1: the weight is 'True'"),
+        ("a.jsonl", '{"reply": "Yes", "examples": 3}\n', "line 1: expected examples to be a list of texts"),
         ("a.jsonl", '{"reply": "Yes", "tags": ["a/b"]}\n', "line 1: the tag 'a/b' has other characters"),
     ],
 )

@@ -11,7 +11,7 @@ from unittest.mock import Mock
 import numpy as np
 import pytest
 
-from mrs_suggest.common.errors import InputError
+from mrs_suggest.common.errors import ArgumentError, InputError
 from mrs_suggest.common.hub.baselines import read_baselines
 from mrs_suggest.common.io.manifest import require_undamaged
 from mrs_suggest.models.retrieval.dual_encoder import load_dual_encoder
@@ -19,13 +19,20 @@ from mrs_suggest.models.retrieval.encode import encode_replies
 from mrs_suggest.models.saved.families import model_card, write_record
 from mrs_suggest.models.saved.record import read_record
 from mrs_suggest.suggest.own_replies.file import read_response_file
-from mrs_suggest.suggest.own_replies.sets import ADDED, BUILT, REMOVED, ResponseSets
+from mrs_suggest.suggest.own_replies.sets import ADDED, BUILT, REMEMBERED, REMOVED, ResponseSets
+from mrs_suggest.suggest.own_replies.sets import OWN as OWN_TEXTS
+from mrs_suggest.suggest.ranking.own_ranker import WEIGHTS
 from mrs_suggest.suggest.ranking.second_stage import SecondStage
 from mrs_suggest.suggest.reply_tags import ReplyTags
 from mrs_suggest.suggest.retrieval_suggester import RetrievalSuggester
 from mrs_suggest.suggest.suggester import Suggester
 from mrs_suggest.training.retrieval import FAMILY as RETRIEVAL
 
+KNOWN = """reply
+"Yes, see you then!"
+You're welcome!
+Could you send me your order number?
+"""
 OWN = """reply,weight,tags
 "Your order ships today, promise.",40,shipping
 Thank you for your patience!,60,polite
@@ -37,8 +44,9 @@ No problem at all.,8,casual
 
 
 @pytest.fixture
-def run(tmp_path: Path) -> Path:
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A finished run, with a file that is not published."""
+    monkeypatch.setattr("mrs_suggest.suggest.own_replies.sets.MOST_FOREIGN", 100)  # for speed
     folder = tmp_path / "run"
     shutil.copytree(read_baselines()["sample-retriever"].folder, folder)
     (folder / "checkpoint-3").mkdir()
@@ -62,7 +70,7 @@ def changed(
 def ranked(folder: Path) -> RetrievalSuggester:
     model = Suggester.from_pretrained(folder, verify=True).model
     assert isinstance(model, RetrievalSuggester)
-    assert model.rankers
+    assert model.rankers or model.own
     return model
 
 
@@ -79,15 +87,16 @@ def test_a_set_of_one_s_own_is_suggested_from(run: Path, tmp_path: Path) -> None
     vectors = encode_replies(load_dual_encoder(run), index.replies)
     assert np.allclose(index.vectors, vectors, atol=1e-5)
     assert np.allclose(np.exp(index.log_probs), (np.array([40, 60, 25, 30, 5, 8]) + 1) / (168 + 6))
+    assert (list(model.own), list(model.rankers), told["ranked"]) == (["en"], [], OWN_TEXTS)
     answers = Suggester.from_pretrained(tmp_path / "out").suggest(["Are you coming to dinner tonight?"], "en")[0]
     assert answers[0].reply == "Yes, see you then!"
     assert {answer.reply for answer in answers} <= set(index.replies)
     assert not (tmp_path / "out" / "checkpoint-3").exists()
 
 
-def test_the_memory_of_a_known_reply_stays_and_a_new_one_has_a_share(run: Path) -> None:
+def test_where_most_replies_are_known_they_keep_their_memory_and_a_new_one_has_a_share(run: Path) -> None:
     old = ranked(run).rankers["en"]
-    changed(run, OWN)
+    assert changed(run, KNOWN)["ranked"] == REMEMBERED
     new = ranked(run).rankers["en"]
     row = new.index.replies.index("Yes, see you then!")
     before = old.index.replies.index("Yes, see you then!")
@@ -102,8 +111,9 @@ def test_the_memory_of_a_known_reply_stays_and_a_new_one_has_a_share(run: Path) 
     fresh = new.index.replies.index("Could you send me your order number?")
     place, cosine = old.nearest_remembered("Could you send me your order number?")
     assert 0 < new.share[fresh] == pytest.approx(cosine)
-    begin = new.memory.starts[new.remembered[fresh]]
-    assert np.array_equal(new.memory.table.rows[begin], old.memory.table.rows[old.memory.starts[place]])
+    begin = new.memory.starts[new.memory.groups[new.remembered[fresh]]]
+    before = old.memory.starts[old.memory.groups[place]]
+    assert np.array_equal(new.memory.table.rows[begin], old.memory.table.rows[before])
     assert len(new.memory.table) < len(old.memory.table)  # what no reply needs is forgotten
 
 
@@ -151,8 +161,11 @@ def test_added_replies_stand_before_those_that_only_the_memory_has(run: Path) ->
     part = model.restricted("en", np.array([0, 401, 402]))
     assert part is not None
     assert part.rankers["en"].own == 2
-    changed(run, OWN, keep_others=True)
+    changed(run, KNOWN, keep_others=True)
     stored = {**facts, "own_replies": {"es": 100}, "width": 40}
+    assert json.loads(settings.read_text(encoding="utf-8")) == stored
+    changed(run, OWN, keep_others=True)
+    del stored["weights"]["en"]
     assert json.loads(settings.read_text(encoding="utf-8")) == stored
 
 
@@ -170,7 +183,7 @@ def test_the_run_in_place_keeps_its_files_and_tells_of_the_change(run: Path) -> 
     files = {path.relative_to(run).as_posix(): path.read_bytes() for path in run.rglob("*") if path.is_file()}
     changed(run, OWN, keep_others=True)
     require_undamaged(run, verify=True)
-    others = {name: content for name, content in files.items() if not name.startswith(own)}
+    others = {name: content for name, content in files.items() if not name.startswith((*own, "ranker/ranker.json"))}
     assert "checkpoint-3/optimizer.pt" in others
     assert {name: (run / name).read_bytes() for name in others} == others
     record = json.loads((run / "run.json").read_text(encoding="utf-8"))
@@ -199,13 +212,13 @@ def test_a_change_that_fails_leaves_the_run_as_it_was(run: Path, monkeypatch: py
     assert [path for path in sorted(run.parent.iterdir()) if path.name != "own.csv"] == beside
 
 
-def test_a_language_without_memory_is_ranked_by_direct_scores(run: Path) -> None:
+def test_a_new_language_is_ranked_by_texts(run: Path) -> None:
     told = changed(run, 'reply\n"Ja, gerne!"\n"Nein, leider nicht."\n', language="de-AT")
-    assert told["ranked"] is False
+    assert told["ranked"] == OWN_TEXTS
     suggester = Suggester.from_pretrained(run)
-    (answers,) = suggester.suggest(["Kommst du?"], "de-AT")
+    (answers,) = suggester.suggest(["Kommst du?"], "de-AT", min_score=0)
     assert {answer.reply for answer in answers} == {"Ja, gerne!", "Nein, leider nicht."}
-    assert answers[0].parts == {}
+    assert set(answers[0].parts) == set(WEIGHTS)
     assert (
         suggester.detect("Kommst du heute Abend zum Essen?")[0] == "de"
     )  # the detector does not know the new language
@@ -216,7 +229,7 @@ GERMAN = "reply\nDas sehe ich mir gleich an.\nDazu melde ich mich morgen.\n"
 
 def replies_of(folder: Path) -> dict[str, set[str]]:
     model = ranked(folder)
-    assert set(model.rankers) <= set(model.indexes)
+    assert {*model.rankers, *model.own} <= set(model.indexes)
     return {code: set(index.replies) for code, index in model.indexes.items()}
 
 
@@ -232,8 +245,9 @@ def test_a_set_of_one_s_own_is_answered_from_in_its_language_and_no_other(run: P
     for answers in (suggester.suggest(others), [suggester.suggest([text], "de")[0] for text in others]):
         assert [(list(answer), answer.reason) for answer in answers] == [([], "no_replies")] * 4
     for message in ("Where is my order?", "hi", "ok", "😂", "Thanks!"):
-        (answer,) = suggester.suggest([message], k=50, prefer=["de"])
+        (answer,) = suggester.suggest([message], k=50, prefer=["de"], min_score=0)
         assert answer.language == "en"
+        assert answer
         assert {one.reply for one in answer} <= approved
     with pytest.raises(InputError, match="the model answers en"):
         suggester.suggest(["Tere!"], "et")
@@ -258,7 +272,7 @@ def test_added_replies_make_no_set_of_one_s_own(run: Path) -> None:
 
 def test_a_generator_writes_no_replies_to_a_set_of_one_s_own(run: Path) -> None:
     file = run.parent / "own.csv"
-    file.write_text(OWN, encoding="utf-8")
+    file.write_text(KNOWN, encoding="utf-8")
     for generated, kept in ((0, True), (3, False)):
         sets = ResponseSets(run)
         stage = SecondStage(Mock(), Mock(), "en", generated, {"model": "some"})
@@ -282,9 +296,63 @@ def test_a_new_language_alone_leaves_no_ranker(run: Path) -> None:
     assert suggester.languages == ["de-AT"]
     assert isinstance(suggester.model, RetrievalSuggester)
     assert not suggester.model.rankers
-    assert {one.reply for one in suggester.suggest(["Kommst du heute Abend zum Essen?"])[0]} == {
+    assert {one.reply for one in suggester.suggest(["Kommst du heute Abend zum Essen?"], min_score=0)[0]} == {
         "Ja, gerne!", "Nein, leider nicht.",
     }  # fmt: skip
+
+
+DESK = """reply,examples
+"I have cancelled it for you.","please don't send it|I changed my mind about the lamp"
+The refund takes five working days.,"when do I get my money back
+nothing on my card yet"
+We deliver to all of Europe.,
+"""
+
+
+def test_examples_decide_and_stay_when_replies_are_added_and_removed(run: Path) -> None:
+    told = changed(run, DESK)
+    assert (told["examples"], told["ranked"]) == (4, OWN_TEXTS)
+    suggester = Suggester.from_pretrained(run, verify=True)
+    asked = {"Pls do not send the lamp": "I have cancelled it for you.", "my card shows nothing": "The refund"}
+    for message, reply in asked.items():
+        assert suggester(message, "en").replies[0].startswith(reply)
+    before = suggester.suggest(list(asked), "en", min_score=0)
+    changed(run, 'reply,examples\n"It is a known bug.","the app crashes|app is broken"\n', ADDED)
+    added = Suggester.from_pretrained(run)
+    assert added("The app keeps crashing", "en").replies[0] == "It is a known bug."
+    assert json.loads((run / "response_index/en/examples.json").read_text())["examples"][2:] == [
+        [], ["the app crashes", "app is broken"],
+    ]  # fmt: skip
+    changed(run, "reply\nIt is a known bug.\n", REMOVED)
+    again = Suggester.from_pretrained(run).suggest(list(asked), "en", min_score=0)
+    assert [row.replies for row in again] == [row.replies for row in before]
+
+
+def test_examples_of_replies_that_join_the_model_s_own_are_refused(run: Path) -> None:
+    with pytest.raises(InputError, match="examples count only in a set of your own"):
+        changed(run, DESK, ADDED)
+
+
+def test_damaged_examples_are_refused(run: Path) -> None:
+    changed(run, DESK)
+    (run / "response_index/en/examples.json").write_text('{"examples": [[]]}')
+    write_record(run, read_record(run), RETRIEVAL)
+    with pytest.raises(InputError, match=r"examples\.json: made for another response index"):
+        changed(run, "reply\nYes.\n", ADDED)
+
+
+def test_a_least_score_leaves_out_what_fits_worse(run: Path) -> None:
+    changed(run, DESK)
+    suggester, message = Suggester.from_pretrained(run, guard=False), "when do I get my money back?"
+    everything = suggester(message, "en", min_score=0)
+    assert len(everything) == 3
+    assert everything[0].score > 0.9 > everything[2].score
+    assert suggester(message, "en", min_score=0.9).replies == everything.replies[:1]
+    silent = suggester("My grandmother sings in a choir.", "en", min_score=1)
+    assert (list(silent), silent.reason) == ([], "no_replies")
+    for wrong in (2, -0.5, True, "0.5"):
+        with pytest.raises(ArgumentError, match="min_score.*from 0 to 1"):
+            suggester(message, "en", min_score=wrong)  # type: ignore[call-overload]
 
 
 def test_a_generator_has_no_response_set(tmp_path: Path) -> None:
