@@ -12,7 +12,7 @@ from __future__ import annotations
 import argparse
 import importlib
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from enum import Enum
 
 from mrs_suggest.common.command_parser import CommandParser
@@ -98,7 +98,7 @@ def _options(parser: argparse.ArgumentParser) -> Iterator[tuple[list[str], list[
     from mrs_suggest.common.hub.baselines import read_baselines
     from mrs_suggest.common.text.languages import KNOWN
 
-    named = {**dict.fromkeys(LANGUAGE_OPTIONS, KNOWN), **dict.fromkeys(MODEL_OPTIONS, read_baselines())}
+    named: dict[str, Iterable[str]] = {**dict.fromkeys(LANGUAGE_OPTIONS, KNOWN), **dict.fromkeys(MODEL_OPTIONS, read_baselines())}
     for action in parser._actions:
         if action.help != argparse.SUPPRESS or isinstance(action, argparse._SubParsersAction):
             known = named.get(action.dest) or action.choices or ()
