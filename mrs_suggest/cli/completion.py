@@ -98,7 +98,8 @@ def _options(parser: argparse.ArgumentParser) -> Iterator[tuple[list[str], list[
     from mrs_suggest.common.hub.baselines import read_baselines
     from mrs_suggest.common.text.languages import KNOWN
 
-    named: dict[str, Iterable[str]] = {**dict.fromkeys(LANGUAGE_OPTIONS, KNOWN), **dict.fromkeys(MODEL_OPTIONS, read_baselines())}
+    named: dict[str, Iterable[str]] = dict.fromkeys(LANGUAGE_OPTIONS, KNOWN)
+    named |= dict.fromkeys(MODEL_OPTIONS, read_baselines())
     for action in parser._actions:
         if action.help != argparse.SUPPRESS or isinstance(action, argparse._SubParsersAction):
             known = named.get(action.dest) or action.choices or ()
