@@ -184,7 +184,9 @@ def test_what_was_sent_is_not_suggested_again(guard: bool) -> None:
     assert suggester.suggest(chat(*sent, INVITED)).replies == [ranked[1], ranked[3], ranked[4]]
     assert suggester.suggest(chat(*sent, *"abcdefghi", INVITED)).replies  # too long ago
     own = suggester.set_replies(["¡Claro!", "No puedo.", "Quizás."], "es")
-    assert facts(own.suggest(chat(">claro", INVITED, ">no puedo", INVITED))) == (["Quizás."], None, "es")
+    again = chat(">claro", INVITED, ">no puedo", INVITED)
+    assert facts(own.suggest(again, min_score=0)) == (["Quizás."], None, "es")
+    assert facts(own.suggest(again)) == ([], "no_replies", "es")  # the score of the rest is too low
     assert facts(own.suggest(chat(">claro", ">Quizás", ">no puedo", INVITED))) == ([], "no_replies", "es")
 
 
