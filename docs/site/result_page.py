@@ -18,8 +18,8 @@ HEAD = """# Results
 ## Tables of the papers
 
 `mrs reproduce` writes each table as a JSON file, with the commands and versions that made it; those in `docs/results`
-are shown here as they stand. [Reproduce the tables](reproduce.md) says how to run them, and what the scales mean:
-figures of the scales `tiny` and `small` are no reproduction of a paper.
+are shown here as they stand. [Reproduce the tables](reproduce.md) explains how to run them and what the scales mean:
+figures of the scales `tiny` and `small` cannot be compared with those of a paper.
 
 """
 NONE = """No table is in `docs/results` yet. Figures of single experiments are on the pages about
