@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import yaml
 from cli_pages import cell
 
 from mrs_suggest.reproduce.quotes import END, quoted
@@ -17,13 +18,13 @@ HEAD = """# Results
 ## Tables of the papers
 
 `mrs reproduce` writes each table as a JSON file, with the commands and versions that made it; those in `docs/results`
-are shown here as they stand. [Reproduce the tables](reproduce.md) says how to run them, and what the scales mean:
-figures of the scales `tiny` and `small` are no reproduction of a paper.
+are shown here as they stand. [Reproduce the tables](reproduce.md) explains how to run them and what the scales mean:
+figures of the scales `tiny` and `small` cannot be compared with those of a paper.
 
 """
 NONE = """No table is in `docs/results` yet. Figures of single experiments are on the pages about
-[retrieval](retrieval.md#figures), [forgetting](forgetting.md#results), [XCOPA](xcopa.md#figures),
-[XGLUE](xglue.md#the-benchmarks-table) and [STAPLE](staple.md#what-each-part-gives).
+[forgetting](forgetting.md#results), [XCOPA](xcopa.md#figures), [XGLUE](xglue.md#the-benchmarks-table) and
+[STAPLE](staple.md#what-each-part-gives).
 
 """
 SPEED = """## Speed
@@ -35,6 +36,7 @@ workload and rival in full, and the JSON files in `benchmarks/results` have the 
 | script | what it compares | ratios |
 |---|---|---|
 """
+TABLES = Path("trainers/configs/reproduce")
 RATIO = ("ratio", "times_the_rival")
 LEFT_OUT = ("check", "comparison", "goals")  # ratios to a line through other sizes, of parts, to aim at
 OTHERS = {"all": "", "claims": "the paper's claims", "leads": "leads in"}  # printed, and no metrics
@@ -49,13 +51,17 @@ def result_page(root: Path) -> str:
 
 def _blocks(root: Path, path: Path) -> Iterator[str]:
     record = json.loads(path.read_text(encoding="utf-8"))
-    yield f"### {record['title']}, scale {record['scale']}\n\nThe base model is `{record['base_model']}`.\n\n"
+    about = yaml.safe_load((root / TABLES / f"{record['table']}.yaml").read_text(encoding="utf-8"))
+    used = {run["data"]["id"] for run in record["runs"].values()}
+    data = [f"`{name}`: {one['about']}." for name, one in about.get("data", {}).items() if name in used]
+    yield f"### {record['title']}, scale {record['scale']} {{: #{record['table']} }}\n\n"
+    yield " ".join([about["about"], *data, f"The base model is `{record['base_model']}`."]) + "\n\n"
     for table, parts in record["printed"].items():
         titles = record["titles"][table]
         for part in parts:
             name = table.replace("figure ", "figure-")
             what, _, column = part.partition("-")
-            told = titles.get(part) or f"{OTHERS[what]} {column}".strip()
+            told = titles.get(part) or f"{OTHERS[what]} {column}".strip().removesuffix(" in")
             yield f"#### {titles['']}{told and ': '}{told}\n\n"
             yield f"<!-- results: {path.relative_to(root)} {name} {part} -->\n\n{END}\n\n"
 
