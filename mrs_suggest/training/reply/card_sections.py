@@ -63,8 +63,7 @@ def guard_paragraph(record: Record) -> str:
     return (
         f"{TOLD} {WITHOUT} {REAL} On a sheet of messages ({half}) it is silent for these shares of the sensitive "
         "messages and of everyday ones, many of which only sound grave; then, of the embedded sample's test messages "
-        "and of mrs-everyday's test and unseen ones:\n\n"
-        + table
+        "and of mrs-everyday's test and unseen ones:\n\n" + table
     )
 
 
