@@ -3,8 +3,8 @@
 Logistic regression (L2-regularised, classes balanced) on the example messages of all languages and on further everyday
 ones. The features are the message's vector from the model's encoder and its hashed character n-grams and pairs of
 words, as in the hashing vectorizers of Weinberger et al. (2009): a small encoder alone knows too few words. At most
-`ALARMS` of unseen everyday messages exceed the threshold. If too few held-out sensitive examples are found
-(`LEAST_RECALL`), the model is not used. Training writes it to `guard/` in the model's folder.
+`ALARMS` of unseen everyday messages exceed the threshold; that of self-harm is lower. If too few held-out sensitive
+examples are found (`LEAST_RECALL`), the model is not used. Training writes it to `guard/` in the model's folder.
 """
 
 from __future__ import annotations
@@ -36,8 +36,10 @@ if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
 
 SETTINGS, ARRAYS = "guard.json", "space.safetensors"
-ALARMS = 0.015  # ours: below the 2 % false alarms that are allowed, since other messages differ from these
-LEAST_RECALL = 0.3  # of held-out examples; ours: a space with a lower recall is unreliable
+SELF_HARM = "self_harm"
+ALARMS = 0.001  # ours: real chat differs from these messages, so that about ten times as many of its messages exceed it
+SELF_HARM_ALARMS = 0.002  # as ALARMS, for messages that seem to be about self-harm; ours: silence is safer there
+LEAST_RECALL = 0.1  # of held-out examples; ours: a space with a lower recall is unreliable
 BUCKETS = 2**14  # of n-grams; ours: twice as many find no more, and the file stays at 270 KB
 LENGTHS = (3, 4, 5)  # of n-grams, in characters, with a space at both ends of a word
 MOST_CHARACTERS = 1000  # of a message that are read; ours: in longer ones each n-gram has almost no weight
@@ -59,13 +61,15 @@ class GuardSpace:
             others each reason against the others.
         bias: (1 + reasons,).
         threshold: of the first column's score, from which a message is sensitive.
+        self_harm: the same, if its likeliest reason is self-harm; at most `threshold`.
         examples: `fingerprint` of the example messages.
-        recall: the share of held-out sensitive examples above the threshold.
+        recall: the share of held-out sensitive examples above `threshold`.
     """
 
     weights: NDArray[np.float32]
     bias: NDArray[np.float32]
     threshold: float
+    self_harm: float
     examples: str
     recall: float
 
@@ -111,7 +115,10 @@ class GuardSpace:
             others = (np.asarray(encode(calm), np.float32) - mean) * scale
             scores = dict(zip(calm, _scores(fitted, _features(calm, others)).tolist(), strict=True))
         groups = [[scores[text] for text in unseen] or held[~grave[left_out]], [scores[text] for text in own]]
-        threshold = max(float(np.quantile(group, 1 - ALARMS, method="higher")) for group in groups if len(group))
+        threshold, self_harm = (
+            max(float(np.quantile(group, 1 - share, method="higher")) for group in groups if len(group))
+            for share in (ALARMS, SELF_HARM_ALARMS)
+        )
         recall = float((held[grave[left_out]] > threshold).mean())
         named = _logistic(features[grave], kinds[grave])
         weights, bias = np.concatenate([fitted[0], named[0]], axis=1), np.concatenate([fitted[1], named[1]])
@@ -119,7 +126,7 @@ class GuardSpace:
         bias -= mean @ weights[BUCKETS:]
         # Stored as they will be read.
         weights = weights.astype(np.float16).astype(np.float32)
-        return cls(weights, bias.astype(np.float32), threshold, fingerprint(examples), recall)
+        return cls(weights, bias.astype(np.float32), threshold, self_harm, fingerprint(examples), recall)
 
     def reasons(self, messages: Sequence[str], vectors: Vectors) -> list[str | None]:
         """The reason of each message, or None; `vectors` (n, dimension) are those of the n messages.
@@ -136,15 +143,16 @@ class GuardSpace:
                 grams = self.weights[buckets].sum(axis=0) / np.sqrt(len(buckets))
                 rows[number] += grams
                 known[number] = grams[0] > 0
-        best = rows[:, 1:].argmax(axis=1)
+        best = [SENSITIVE[number] for number in rows[:, 1:].argmax(axis=1)]
         return [
-            SENSITIVE[number] if is_known and score > self.threshold else None
-            for score, number, is_known in zip(rows[:, 0], best, known, strict=True)
+            reason if is_known and score > (self.self_harm if reason == SELF_HARM else self.threshold) else None
+            for score, reason, is_known in zip(rows[:, 0], best, known, strict=True)
         ]
 
     def save(self, folder: Path) -> None:
         """Write `guard/` to a model's folder."""
-        facts = {"reasons": list(SENSITIVE), "buckets": BUCKETS, "threshold": self.threshold}
+        facts = {"reasons": list(SENSITIVE), "buckets": BUCKETS}
+        facts |= {"threshold": self.threshold, SELF_HARM: self.self_harm}
         text = json.dumps({**facts, "examples": self.examples, "recall": self.recall}, indent=2)
         with atomic_folder(folder / GUARD_FOLDER, overwrite=True, marker=SETTINGS) as place:
             (place / SETTINGS).write_text(text + "\n", encoding="utf-8")
@@ -161,9 +169,8 @@ class GuardSpace:
         try:
             facts = json.loads((place / SETTINGS).read_text(encoding="utf-8"))
             arrays = {name: array.astype(np.float32) for name, array in load_file(place / ARRAYS).items()}
-            space = cls(
-                arrays["weights"], arrays["bias"], float(facts["threshold"]), facts["examples"], float(facts["recall"])
-            )
+            thresholds = float(facts["threshold"]), float(facts.get(SELF_HARM, facts["threshold"]))
+            space = cls(arrays["weights"], arrays["bias"], *thresholds, facts["examples"], float(facts["recall"]))
             if tuple(facts["reasons"]) != SENSITIVE or facts["buckets"] != BUCKETS or len(space.weights) < BUCKETS:
                 raise ValueError("made for other reasons")
             if space.weights.shape[1:] != (1 + len(SENSITIVE),) or space.bias.shape != (1 + len(SENSITIVE),):

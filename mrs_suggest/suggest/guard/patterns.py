@@ -22,6 +22,10 @@ _WORD = re.compile(r"\w+")
 _BETWEEN = r"[^\w.!?\n]+"
 _NEAR = r"[^.!?。！？\n]{0,80}?"  # bounded, so that long messages take linear time
 _STRETCHED = re.compile(r"([^\W\d_])\1{2,}")
+# Signs in place of letters, and letters with something between: k!ll, su1cide, s u i c i d e.
+_DISGUISED = re.compile(r"(?<=[^\W\d_])[!|1*$@0345]+(?=[^\W\d_])")
+_MEANT = str.maketrans("!|1*$@0345", "iiiisaoeas")
+_SPACED_OUT = re.compile(r"(?<!\w)[^\W\d_](?:[ ._*-][^\W\d_]){3,}(?!\w)")
 MOST_SIDES = 3  # of a `&`: each order of them is an expression of its own
 _QUOTES = str.maketrans({"’": "'", "‘": "'", "ʼ": "'", "´": "'", "`": "'"})
 _INVISIBLE = re.compile("[\u00ad\u200b-\u200f\u2060\ufeff]")
@@ -45,14 +49,17 @@ def fold(text: str, accents: bool = True) -> str:
 
 
 def spellings(folded: str) -> list[str]:
-    """A folded text, and, if it stretches letters for emphasis, also with two and with one of each.
+    """A folded text, and, if it hides letters or stretches them for emphasis, also what it stands for.
 
-    >>> spellings("my dad diiied"), spellings("he called")
-    (['my dad diiied', 'my dad diied', 'my dad died'], ['he called'])
+    >>> spellings("my dad diiied"), spellings("he called"), spellings("k!ll me")
+    (['my dad diiied', 'my dad diied', 'my dad died'], ['he called'], ['k!ll me', 'kill me'])
     """
-    if not _STRETCHED.search(folded):
-        return [folded]
-    return [folded, _STRETCHED.sub(r"\1\1", folded), _STRETCHED.sub(r"\1", folded)]
+    meant = _SPACED_OUT.sub(lambda found: "".join(_WORD.findall(found[0].replace("_", " "))), folded)
+    meant = _DISGUISED.sub(lambda found: found[0].translate(_MEANT), meant)
+    found = [folded] if meant == folded else [folded, meant]
+    if _STRETCHED.search(meant):
+        found += [_STRETCHED.sub(r"\1\1", meant), _STRETCHED.sub(r"\1", meant)]
+    return found
 
 
 class Phrases:

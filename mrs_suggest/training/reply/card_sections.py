@@ -33,6 +33,12 @@ _HALVES = {
     "earlier": "a half that it was not made from, whose figures had been read before",
     "build": "the half that it was built on",
 }
+# Everyday messages -> the keys of those that are not answered, and of all.
+_CORPORA = {
+    "sheet": ("lookalike_alarms", "lookalikes"),
+    "sample": ("alarms", "everyday"),
+    "mrs-everyday": ("situation_alarms", "situations"),
+}
 CHOICE_TOLD = {
     "expected": "Three are chosen together, so that the best of them is expected to be nearest to the real reply.",
     "top": "The three with the best scores are suggested.",
@@ -50,14 +56,14 @@ def guard_paragraph(record: Record) -> str:
     rows = [_row(code, figures) for code, figures in guard["languages"].items()]
     total = {key: sum(figures[key] for figures in guard["languages"].values()) for key in _keys(guard)}
     table = markdown_table(
-        ["language", "sensitive", "recall", "right reason", "false alarms, sheet", "false alarms, sample"],
+        ["language", "sensitive", "recall", "right reason", *(f"false silence, {name}" for name in _CORPORA)],
         [*rows, _row("all", total)],
     )
     half = _HALVES[guard["half"]]
     return (
         f"{TOLD} {WITHOUT} {REAL} On a sheet of messages ({half}) it is silent for these shares of the sensitive "
-        "messages, of everyday ones, many of which only sound grave, and of the embedded sample's test messages:\n\n"
-        + table
+        "messages and of everyday ones, many of which only sound grave; then, of the embedded sample's test messages "
+        "and of mrs-everyday's test and unseen ones:\n\n" + table
     )
 
 
@@ -71,8 +77,7 @@ def _row(name: str, figures: dict[str, int]) -> list[str]:
         f"{figures['sensitive']}",
         _share(figures["vetoed"], figures["sensitive"]),
         _share(figures["named"], figures["sensitive"]),
-        _of(figures["lookalike_alarms"], figures["lookalikes"]),
-        _of(figures["alarms"], figures["everyday"]),
+        *(_of(figures.get(alarms, 0), figures.get(messages, 0)) for alarms, messages in _CORPORA.values()),
     ]
 
 

@@ -10,6 +10,7 @@ from types import MappingProxyType
 from typing import Any
 
 from mrs_datasets.prepared.prepared import open_prepared
+from mrs_datasets.readers.everyday import TEXTS, UNSEEN, read_situations
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.common.io.files import file_sha256
 from mrs_suggest.models.saved.families import family_of, write_record
@@ -20,8 +21,9 @@ from mrs_suggest.suggest.guard.guard_space import GuardSpace, Vectors
 from mrs_suggest.suggest.guard.lists import GuardData
 from mrs_suggest.suggest.suggester import Suggester
 
-DATA = "sample"  # whose messages are the everyday ones
-LEARNED, CALIBRATED, TESTED = "train", "validation", "test"  # its splits, and what each is for
+DATA = "sample"  # the everyday messages are its, and mrs-everyday's
+LEARNED, CALIBRATED, TESTED = "train", "validation", "test"  # their splits, and what each is for
+EACH = 3  # of mrs-everyday's training messages, one in so many; ours: all of them find no more
 COLUMNS = ("language", "half", "class", "message")
 BUILD, HELD_OUT, EARLIER, SAMPLE = "build", "held_out", "earlier", "sample"
 HALVES = (BUILD, HELD_OUT, EARLIER)
@@ -35,15 +37,15 @@ def fit_guard(
 ) -> GuardSpace:
     """Fit the linear model of a guard.
 
-    It learns from the examples and the sample's training messages; its threshold is set on the sample's validation
-    messages. Messages that the word lists find sensitive are left out: the sample has some.
+    It learns from the examples and training messages of the sample and mrs-everyday; its thresholds are set on their
+    validation messages. Messages that the word lists find sensitive are left out: both have some.
 
     Args:
         encode: n texts -> (n, dimension) vectors.
         data: word lists and example messages.
         languages: those of the model; it learns from their messages, or from those of all languages, where there are
             no examples in one of them.
-        own: language -> messages of the validation split of the model's data, which set the threshold, too.
+        own: language -> messages of the validation split of the model's data, which set the thresholds, too.
     """
     examples = data.prototypes_for(languages)
     everyday = {split: _everyday(data, split, examples) for split in (LEARNED, CALIBRATED)}
@@ -55,7 +57,16 @@ def _everyday(data: GuardData, split: str, languages: Collection[str]) -> list[s
     sample = open_prepared(DATA)
     own = [code for code in sample.languages() if code in languages]
     texts = [(code, text) for code in own for text in sample.load(code, split)["message"]]
+    each = EACH if split == LEARNED else 1
+    texts += [(code, text) for code in own for text in situation_messages(code, [split])[::each]]
     return _without_sensitive(data, texts)
+
+
+def situation_messages(language: str, splits: Sequence[str]) -> list[str]:
+    """The messages of mrs-everyday in a language, those of some of its splits."""
+    path = TEXTS / f"{language}.txt"
+    found = read_situations(path) if path.is_file() else []
+    return [text for one in found for text in one.messages if one.split(text) in splits]
 
 
 def _without_sensitive(data: GuardData, texts: Iterable[tuple[str, str]]) -> list[str]:
@@ -81,6 +92,7 @@ class GuardFigures:
         sensitive: messages of the sheet that should not be answered; `vetoed` are not, `named` with the wished reason.
         lookalikes: everyday messages of the sheet that only sound grave; `lookalike_alarms` are not answered.
         everyday: different messages of the sample's test split without the annotated ones; `alarms` are not answered.
+        situations: messages of mrs-everyday's test and unseen splits; `situation_alarms` are not answered.
     """
 
     sensitive: int
@@ -90,6 +102,8 @@ class GuardFigures:
     lookalike_alarms: int
     everyday: int
     alarms: int
+    situations: int = 0
+    situation_alarms: int = 0
 
 
 def read_sheet(path: Path) -> list[SheetRow]:
@@ -119,7 +133,7 @@ def read_sheet(path: Path) -> list[SheetRow]:
 
 
 def measure(guard: Guard, sheet: Sequence[SheetRow], half: str, languages: Iterable[str]) -> dict[str, GuardFigures]:
-    """Language -> the figures of a guard, on a half of the sheet and on the embedded sample's test messages."""
+    """Language -> the figures of a guard, on a half of the sheet and on test messages."""
     data = open_prepared(DATA)
     found = {}
     for language in languages:
@@ -132,6 +146,7 @@ def measure(guard: Guard, sheet: Sequence[SheetRow], half: str, languages: Itera
         light = [reason for wished, reason in pairs if wished == EVERYDAY]
         annotated = {row.message for row in sheet if row.language == language and row.half == SAMPLE}
         everyday = [text for text in dict.fromkeys(data.load(language, TESTED)["message"]) if text not in annotated]
+        situations = situation_messages(language, [TESTED, UNSEEN])
         found[language] = GuardFigures(
             sensitive=len(grave),
             vetoed=sum(reason is not None for _, reason in grave),
@@ -140,6 +155,8 @@ def measure(guard: Guard, sheet: Sequence[SheetRow], half: str, languages: Itera
             lookalike_alarms=sum(reason is not None for reason in light),
             everyday=len(everyday),
             alarms=sum(reason is not None for reason in guard.reasons(everyday, language)),
+            situations=len(situations),
+            situation_alarms=sum(reason is not None for reason in guard.reasons(situations, language)),
         )
     if not found:
         raise InputError(f"the sheet has no {half} rows in a language of the model and of the embedded sample.")

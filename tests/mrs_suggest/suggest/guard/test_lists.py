@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from mrs_datasets.prepared.prepared import open_prepared
+from mrs_datasets.readers.everyday import TEXTS, read_situations
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.suggest.guard import EVERYDAY, REASONS, SENSITIVE
 from mrs_suggest.suggest.guard.guard import unfit
@@ -23,7 +24,8 @@ from mrs_suggest.suggest.guard.patterns import fold, spellings
 TESTS = Path(__file__).parents[3]
 LANGUAGES = ("de", "en", "es", "fr", "it", "ja", "nl", "pt", "ru", "sv")
 LEAST = 30  # everyday phrases of each language
-MOST_SILENCED = 0.03  # of the different lines of real chat, some of which are about a death, an illness or a divorce
+MOST_SILENCED = 0.02  # of the different lines of real chat, some of which are about a death, an illness or a divorce
+MOST_EVERYDAY = 0.002  # of the lines of mrs-everyday, nearly all of which are harmless
 HARMS = {"self_harm", "exploitation", "extortion", "war"}
 
 every_language = pytest.mark.parametrize("language", LANGUAGES)
@@ -108,6 +110,19 @@ def test_the_lists_silence_few_lines_of_real_chat(data: GuardData, shared_data: 
 
 
 @every_language
+def test_the_lists_silence_hardly_any_everyday_line_and_find_no_slurs_in_them(data: GuardData, language: str) -> None:
+    situations = read_situations(TEXTS / f"{language}.txt")
+    texts = list(
+        dict.fromkeys(text for one in situations for text in (*one.messages, *(row[1] for row in one.replies)))
+    )
+    assert len(texts) > 5000
+    found = silenced(data, language, texts)
+    assert len(found) <= MOST_EVERYDAY * len(texts), found
+    slurs = [text for text in texts if data[language].holds("slurs", text)]
+    assert len(slurs) <= 1, slurs  # people call themselves names
+
+
+@every_language
 def test_any_text_is_read(data: GuardData, language: str) -> None:
     generator = random.Random(language)
     letters = "aаあéßİ\u0301\u200b\ud800'’`´()[]{}*&|\\.!?\n\t ＫkKﬁ👍🏽𝕜０9" + "".join(map(chr, range(32)))
@@ -125,6 +140,21 @@ def test_any_text_is_read(data: GuardData, language: str) -> None:
         ("en", "My phone died", None),
         ("en", "My phone died when my dad died", "grief"),  # a harmless phrase hides only itself
         ("en", "my dad diiiied", "grief"),
+        *(
+            ("en", text, "self_harm")
+            for text in ("k!ll myself", "su1cide", "s u i c i d e", "k.i.l.l myself", "k*ll yourself")
+        ),
+        ("en", "Email me at k.i@example.org or b4 5!", None),
+        ("de", "Ich wünschte, ich würde nicht mehr aufwachen", "self_harm"),
+        ("es", "nadie me va a extrañar", "self_harm"),
+        ("pt", "todos ficariam melhor sem mim", "self_harm"),
+        ("fr", "j'aimerais m'endormir pour toujours", "self_harm"),
+        ("it", "vorrei addormentarmi e non svegliarmi", "self_harm"),
+        ("nl", "ik wil nooit meer wakker worden", "self_harm"),
+        ("sv", "jag vill aldrig vakna igen", "self_harm"),
+        ("ru", "всем будет легче без меня", "self_harm"),
+        ("ja", "このまま目が覚めなければいいのに", "self_harm"),
+        ("ja", "お忙しいところすみません", None),
         ("en", "coooool, byeee", None),
         ("es", "mi papá murió", "grief"),
         ("es", "mi papa murio", "grief"),
@@ -149,6 +179,11 @@ def test_messages(data: GuardData, language: str, message: str, reason: str | No
         ("en", "You pricks", "slur"),
         ("en", "The hedge is prickly.", None),
         ("fr", "Je connais un bon plombier.", None),
+        ("fr", "Un pique-nique au parc ?", None),
+        ("es", "Conozco un buen sitio.", None),
+        ("sv", "Så fantastiskt!", None),
+        ("ja", "サブスクを解約したよ", None),
+        ("ru", "Чмоки, жидкость вытекла!", None),
         ("es", "A las nueve y media.", "date"),
         ("ru", "В пятницу.", "date"),
         ("ja", "三時に行くね", "date"),
