@@ -8,14 +8,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mrs_datasets.catalogue import DatasetRecord, read_record
-from mrs_datasets.prepared.remote_data import cache_folder
 from mrs_datasets.prepared.report import REPORT, PreparedReport, Report
 from mrs_datasets.prepared.responses import MAX_RESPONSES
 from mrs_datasets.prepared.schema import MRS
 from mrs_datasets.prepared.writer import write_prepared
 from mrs_datasets.readers import Chunks
 from mrs_datasets.readers.archives import describe_nested, unpacked
-from mrs_datasets.readers.everyday import EMBEDDED, EVERYDAY, RECORD, TEXTS, read_everyday
+from mrs_datasets.readers.everyday import EMBEDDED, EVERYDAY, TEXTS, read_everyday
 from mrs_datasets.readers.official import find_official_root, read_official
 from mrs_datasets.readers.pairs.own_pairs import (
     HUB_ID,
@@ -35,7 +34,7 @@ from mrs_datasets.readers.xglue import read_xglue
 from mrs_datasets.synthetic.generate import CHAT, GENERATED, read_synthetic, seed_of, write_chat_model
 from mrs_datasets.tasks.xcopa_views import with_views
 from mrs_suggest.common.errors import InputError
-from mrs_suggest.common.io.files import atomic_folder, content_hash, require_regular
+from mrs_suggest.common.io.files import atomic_folder, require_regular
 
 if TYPE_CHECKING:
     from datasets import Dataset
@@ -193,15 +192,6 @@ def prepare(
         if views:  # which need all tables in memory
             chunks = with_views(chunks, views, record)
         return write_prepared(partial, progress(chunks), report, record, " ".join(sources))
-
-
-def prepared_everyday() -> Path:
-    """The prepared folder of the embedded mrs-everyday, which is made in the cache on first use."""
-    made_of = [*(path for path in TEXTS.iterdir() if path.is_file()), RECORD]
-    folder = cache_folder(EVERYDAY, content_hash(made_of))
-    if not (folder / REPORT).is_file():
-        prepare(EVERYDAY, [EMBEDDED], folder, overwrite=True)
-    return folder
 
 
 @contextmanager

@@ -13,15 +13,16 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from mrs_datasets.catalogue import DatasetRecord, catalogued, read_record
-from mrs_datasets.prepared.remote_data import fetched
-from mrs_datasets.prepared.report import REPORT, PreparedReport, parse_report
+from mrs_datasets.prepared.remote_data import cache_folder, fetched
+from mrs_datasets.prepared.report import REPORT, PreparedReport, Report, parse_report
 from mrs_datasets.prepared.schema import responses_config
 from mrs_datasets.prepared.soundness import Place, place_in, require_columns, require_values, required_columns, row_of
-from mrs_datasets.readers.everyday import EVERYDAY
+from mrs_datasets.prepared.writer import write_prepared
+from mrs_datasets.readers.everyday import EMBEDDED, EVERYDAY, RECORD, TEXTS, read_everyday
 from mrs_datasets.readers.sample import SAMPLE, SAMPLE_SOURCE
 from mrs_suggest.common.errors import InputError, first_line
 from mrs_suggest.common.hub.baselines import require_no_revision
-from mrs_suggest.common.io.files import content_hash
+from mrs_suggest.common.io.files import atomic_folder, content_hash
 from mrs_suggest.common.io.remote_errors import masked
 from mrs_suggest.common.io.storage import is_url
 
@@ -223,9 +224,14 @@ def open_prepared(data: str, revision: str | None = None, checked: bool = True) 
 
 
 def _everyday() -> Path:
-    from mrs_datasets.prepared.prepare import prepared_everyday
-
-    return prepared_everyday()
+    """The prepared folder of the embedded mrs-everyday, which is made in the cache on first use."""
+    made_of = [*(path for path in TEXTS.iterdir() if path.is_file()), RECORD]
+    folder = cache_folder(EVERYDAY, content_hash(made_of))
+    if not (folder / REPORT).is_file():
+        report = Report(EVERYDAY, {}, partial=True)
+        with atomic_folder(folder, overwrite=True, marker=REPORT) as partial:
+            write_prepared(partial, read_everyday([TEXTS], report), report, read_record(EVERYDAY), EMBEDDED)
+    return folder
 
 
 def downloaded(data: PreparedData) -> PreparedData:
