@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 
-from mrs_datasets.readers.everyday import TEXTS, read_situations
+from mrs_datasets.everyday.situations import TEXTS, read_situations
 from mrs_suggest.common.text.languages import LANGUAGES
 
 HEAD = """# mrs-everyday

@@ -8,13 +8,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mrs_datasets.catalogue import DatasetRecord, read_record
+from mrs_datasets.everyday.situations import EMBEDDED, EVERYDAY, TEXTS
 from mrs_datasets.prepared.report import REPORT, PreparedReport, Report
 from mrs_datasets.prepared.responses import MAX_RESPONSES
 from mrs_datasets.prepared.schema import MRS
 from mrs_datasets.prepared.writer import write_prepared
 from mrs_datasets.readers import Chunks
 from mrs_datasets.readers.archives import describe_nested, unpacked
-from mrs_datasets.readers.everyday import EMBEDDED, EVERYDAY, TEXTS, read_everyday
+from mrs_datasets.readers.everyday import read_everyday
 from mrs_datasets.readers.official import find_official_root, read_official
 from mrs_datasets.readers.pairs.own_pairs import (
     HUB_ID,

@@ -13,12 +13,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from mrs_datasets.catalogue import DatasetRecord, catalogued, read_record
+from mrs_datasets.everyday.situations import EMBEDDED, EVERYDAY, RECORD, TEXTS
 from mrs_datasets.prepared.remote_data import cache_folder, fetched
 from mrs_datasets.prepared.report import REPORT, PreparedReport, Report, parse_report
 from mrs_datasets.prepared.schema import responses_config
 from mrs_datasets.prepared.soundness import Place, place_in, require_columns, require_values, required_columns, row_of
 from mrs_datasets.prepared.writer import write_prepared
-from mrs_datasets.readers.everyday import EMBEDDED, EVERYDAY, RECORD, TEXTS, read_everyday
+from mrs_datasets.readers.everyday import read_everyday
 from mrs_datasets.readers.sample import SAMPLE, SAMPLE_SOURCE
 from mrs_suggest.common.errors import InputError, first_line
 from mrs_suggest.common.hub.baselines import require_no_revision

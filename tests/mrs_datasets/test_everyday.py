@@ -8,8 +8,8 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
+from mrs_datasets.everyday.situations import EMBEDDED, EVERYDAY, TEXTS, UNSEEN, read_plan, read_situations
 from mrs_datasets.prepared.prepare import prepare
-from mrs_datasets.readers.everyday import EMBEDDED, EVERYDAY, TEXTS, UNSEEN, read_plan, read_situations
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.common.text.text import normalise_reply
 

@@ -9,8 +9,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from mrs_datasets.everyday.situations import TEXTS, UNSEEN, read_situations
 from mrs_datasets.prepared.prepared import open_prepared
-from mrs_datasets.readers.everyday import TEXTS, UNSEEN, read_situations
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.common.io.files import file_sha256
 from mrs_suggest.models.saved.families import family_of, write_record

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from mrs_datasets.everyday.situations import TEXTS, read_situations
 from mrs_datasets.prepared.prepared import open_prepared
-from mrs_datasets.readers.everyday import TEXTS, read_situations
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.suggest.guard import EVERYDAY, REASONS, SENSITIVE
 from mrs_suggest.suggest.guard.guard import unfit

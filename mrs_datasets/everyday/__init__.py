@@ -1,0 +1,1 @@
+"""The everyday exchanges that ship with the package, and what reads them."""
