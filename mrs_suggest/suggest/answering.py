@@ -66,6 +66,16 @@ class Answer(list[Suggestion]):
         """The texts of the suggestions."""
         return [suggestion.reply for suggestion in self]
 
+    def keep(self, least: float | None, reason: str) -> None:
+        """Leave out suggestions whose score is below `least`, and give the reason if none is left.
+
+        None, or an answer that has a reason: nothing changes.
+        """
+        if least is None or self.reason is not None:
+            return
+        self[:] = [suggestion for suggestion in self if suggestion.score >= least]
+        self.reason = None if self else reason
+
     def __repr__(self) -> str:
         facts = {"language": self.language, "reason": self.reason, "used": self.used}
         told = "".join(f", {name}={value!r}" for name, value in facts.items() if value is not None)

@@ -12,14 +12,18 @@ turn of the person who replies. Its last `TURNS` turns count:
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mrs_suggest.common.errors import ArgumentError
 from mrs_suggest.common.suggest_arguments import is_valid, require_list, require_messages
 from mrs_suggest.common.text.text import normalise_reply, visible
+from mrs_suggest.suggest.answering import Answer, ServedModel, Suggestion
+
+if TYPE_CHECKING:
+    from mrs_suggest.suggest.guard.guard import Guard
 
 TURNS = 10  # ours
 RECENT = 4  # ours: with one turn at a time, the answered message and the one before it
@@ -149,3 +153,46 @@ def read_single(messages: Any) -> Conversation | None:
         return read_conversations([messages])[0]
     one = isinstance(messages, list | tuple) and messages and isinstance(messages[0], Mapping)
     return read_conversation(messages) if one else None
+
+
+def fitting(
+    model: ServedModel | None,
+    guard: Guard | None,
+    asked: Conversation,
+    language: str,
+    found: list[Suggestion],
+    count: int,
+) -> Answer:
+    """The suggestions that were not sent and that the guard lets through; the next best ones take their places."""
+    wide = count
+    while True:
+        fit = [
+            one for one in found
+            if not asked.repeats(one.reply) and (guard is None or guard.fits(one.reply, asked.message, language))
+        ]  # fmt: skip
+        if model is None or len(fit) >= count or len(found) < wide:  # enough, or the model has no more
+            return Answer(fit[:count])
+        wide = model.most(4 * wide)
+        if wide <= len(found):
+            return Answer(fit[:count])
+        found = model.suggest([asked.message], language, wide)[0]
+
+
+def guard_reasons(
+    guard: Guard, asked: Sequence[Conversation], language: str, other: Callable[[Conversation, str], str | None]
+) -> list[str | None]:
+    """The guard's reason not to answer each conversation, or None.
+
+    Args:
+        other: the language that a text of a conversation is surely in, if it is not `language`.
+    """
+    read = [
+        (number, text, grave)
+        for number, one in enumerate(asked) for text, grave in ((one.message, False), *one.watched)
+    ]  # fmt: skip
+    reasons: list[str | None] = [None] * len(asked)
+    found = guard.reasons([text for _, text, _ in read], language, [other(asked[n], text) for n, text, _ in read])
+    for (number, _, grave), reason in zip(read, found, strict=True):
+        if reason is not None and reasons[number] is None and (reason in GRAVE or not grave):
+            reasons[number] = reason
+    return reasons

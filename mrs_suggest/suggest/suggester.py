@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, cast, overload
@@ -19,8 +19,8 @@ from mrs_suggest.common.suggest_arguments import require_count, require_messages
 from mrs_suggest.common.text.predictions import SUGGESTIONS
 from mrs_suggest.models.model_folder import open_model_folder
 from mrs_suggest.models.starting_points import ADAPTER_RECORD, DETECTOR, GENERATOR
-from mrs_suggest.suggest.answering import Answer, ServedModel, Suggestion, Tags
-from mrs_suggest.suggest.conversation import GRAVE, Chat, Conversation, read_conversations, read_single
+from mrs_suggest.suggest.answering import Answer, ServedModel, Tags
+from mrs_suggest.suggest.conversation import Chat, Conversation, fitting, guard_reasons, read_conversations, read_single
 from mrs_suggest.suggest.guard import BLANK, NO_REPLIES, OWN_MESSAGE, UNCLEAR, UNLIKELY
 from mrs_suggest.suggest.guard.guard import Guard
 from mrs_suggest.suggest.guard.lists import GuardData
@@ -28,9 +28,8 @@ from mrs_suggest.suggest.language_detector import SURE, LanguageDetector
 from mrs_suggest.suggest.ranking.trigger import choose_threshold
 from mrs_suggest.suggest.short_messages import fitting_languages, has_table, kind_of, preferred_language
 
-# The probability from which an unclear message may be in the language of the turns before it; ours, chosen among 0,
-# .01, .03 and .05 on one to three words of the sample's messages: it avoids half of the errors after a change of
-# language, and leaves at most one in a hundred of the other messages unanswered.
+# The probability from which an unclear message may be in the language of the turns before it; ours, chosen on one to
+# three words of the sample's messages: it avoids half of the errors after a change of language.
 POSSIBLE = 0.01
 
 
@@ -286,7 +285,7 @@ class Suggester:
             rows = self._answer([asked[number] for number in numbers], code, count, tags, given=language is not None)
             least = self.model.min_score(code) if min_score is None else min_score
             for number, row in zip(numbers, rows, strict=True):
-                _leave_out(row, least)
+                row.keep(least, NO_REPLIES)
                 row.language, row.among = answers[number].language, answers[number].among
                 answers[number] = row
         return answers
@@ -385,37 +384,9 @@ class Suggester:
         Raises:
             InputError: a column is missing, or the model does not answer in a language.
         """
-        from mrs_metrics.distinct import distinct_n
-        from mrs_metrics.rouge import aggregate, score_examples
-        from mrs_metrics.significance import bootstrap_interval
+        from mrs_suggest.suggest.figures import figures_of
 
-        rows = dataset["test"] if isinstance(dataset, Mapping) and "test" in dataset else dataset
-        columns = list(getattr(rows, "column_names", None) or rows)
-        if missing := [name for name in ("message", "reply") if name not in columns]:
-            raise InputError(f"dataset: expected the column {missing[0]!r}, found {', '.join(columns)}.")
-        own = language or (self.languages[0] if len(self.languages) == 1 else None)
-        if "language" not in columns and own is None:
-            raise InputError(f"dataset: has no `language` column; pass language, one of {' '.join(self.languages)}.")
-        codes = rows["language"][:] if "language" in columns else [own] * len(rows["message"])
-        pairs: dict[str, list[tuple[str, str]]] = {}
-        for code, message, reply in zip(codes, rows["message"][:], rows["reply"][:], strict=True):
-            pairs.setdefault(code, []).append((message, reply))
-        plain, figures = Suggester(self.model, self.folder, guard=False), {}
-        for code, some in pairs.items():
-            answers = plain.suggest([message for message, _ in some], code)
-            scores = score_examples([answer.replies for answer in answers], [reply for _, reply in some], language=code)
-            found = aggregate(scores)
-            tokens = scores.chosen_tokens
-            figures[code] = {
-                "n": len(some),
-                "weighted": found["weighted"],
-                "weighted_interval": list(bootstrap_interval(scores.weighted)),
-                "ceiling": float(scores.weighted_ceiling.mean()),
-                "dist1": distinct_n(tokens, 1),
-                "dist2": distinct_n(tokens, 2),
-                "signature": scores.signature,
-            }
-        return figures
+        return figures_of(Suggester(self.model, self.folder, guard=False), dataset, language)
 
     def _answer(
         self, asked: list[Conversation], language: str, count: int, tags: tuple[Tags, Tags], given: bool
@@ -426,7 +397,7 @@ class Suggester:
         reasons: list[str | None] = [None] * len(messages)
         kinds, answers = list(reasons), [Answer() for _ in messages]
         if (guard := self.guard) is not None:
-            reasons = self._reasons(guard, asked, language, given)
+            reasons = guard_reasons(guard, asked, language, partial(self._other_language, language, given))
             kinds = [kind_of(message, language) if has_table(language) else None for message in messages]
             answers = [Answer() if reason is None else guard.silent(reason, language) for reason in reasons]
             for one, answer in zip(asked, answers, strict=True):
@@ -438,7 +409,7 @@ class Suggester:
             with np.errstate(over="ignore", invalid="ignore"):  # scores that are not finite are refused below
                 rows = model.suggest(some, language, count) if model else [[] for _ in some]
                 for number, row in zip(numbers, rows, strict=True):
-                    answers[number] = self._fit(model, asked[number], language, row, count)
+                    answers[number] = fitting(model, self.guard, asked[number], language, row, count)
                     if not answers[number] and (kind is not None or len(asked[number].turns) > 1):
                         answers[number].reason = NO_REPLIES
         if not all(math.isfinite(suggestion.score) for answer in answers for suggestion in answer):
@@ -447,46 +418,10 @@ class Suggester:
         chances = self.model.used(messages, language) if self._precision is not None else None
         return answers if chances is None else list(map(self._likely, answers, chances))
 
-    def _reasons(self, guard: Guard, asked: list[Conversation], language: str, given: bool) -> list[str | None]:
-        """The guard's reason not to answer each conversation, or None."""
-        read = [
-            (number, text, grave)
-            for number, one in enumerate(asked) for text, grave in ((one.message, False), *one.watched)
-        ]  # fmt: skip
-        others = [
-            self._other_language(text, language) if given or asked[number].watched else None for number, text, _ in read
-        ]
-        reasons: list[str | None] = [None] * len(asked)
-        found = guard.reasons([text for _, text, _ in read], language, others)
-        for (number, _, grave), reason in zip(read, found, strict=True):
-            if reason is not None and reasons[number] is None and (reason in GRAVE or not grave):
-                reasons[number] = reason
-        return reasons
-
-    def _fit(
-        self, model: ServedModel | None, asked: Conversation, language: str, found: list[Suggestion], count: int
-    ) -> Answer:
-        """The suggestions that were not sent and that the guard lets through; the next best ones take their places."""
-        wide = count
-        while True:
-            fit = [
-                one for one in found
-                if not asked.repeats(one.reply)
-                and (self.guard is None or self.guard.fits(one.reply, asked.message, language))
-            ]  # fmt: skip
-            if model is None or len(fit) >= count or len(found) < wide:  # enough, or the model has no more
-                return Answer(fit[:count])
-            wide = model.most(4 * wide)
-            if wide <= len(found):
-                return Answer(fit[:count])
-            found = model.suggest([asked.message], language, wide)[0]
-
-    def _other_language(self, message: str, language: str) -> str | None:
-        """The language that a message is surely in, if it is not the one that the caller gave."""
-        if self._may_detect:
-            found = self.sure_language(message)
-            return found if found != language else None
-        return None
+    def _other_language(self, language: str, given: bool, asked: Conversation, text: str) -> str | None:
+        """The language that a text is surely in, if it is not the one that the caller gave, or the conversation has."""
+        found = self.sure_language(text) if (given or asked.watched) and self._may_detect else language
+        return found if found != language else None
 
     @cached_property
     def _may_detect(self) -> bool:
@@ -502,12 +437,3 @@ class Suggester:
         if self._least is None or chance < self._least:
             return Answer(reason=UNLIKELY, used=chance)
         return Answer(answer, used=chance)
-
-
-def _leave_out(answer: Answer, least: float | None) -> None:
-    """Leave out suggestions whose score is below `least`; None, or an answer of the guard: none."""
-    if least is None or answer.reason is not None:
-        return
-    answer[:] = [suggestion for suggestion in answer if suggestion.score >= least]
-    if not answer:
-        answer.reason = NO_REPLIES

@@ -90,7 +90,7 @@ def _narrowed(vectors: torch.Tensor) -> dict[str, torch.Tensor]:
 def _small(name: str, tensor: torch.Tensor) -> torch.Tensor:
     if tensor.is_floating_point():
         return tensor.to(torch.float8_e4m3fn if name.endswith(EIGHT_BITS) else torch.float16)
-    few = name in WHOLE and tensor.min() >= 0 and tensor.max() <= torch.iinfo(torch.uint16).max
+    few = name in WHOLE and 0 <= tensor.long().min() <= tensor.long().max() < 1 << 16
     return tensor.to(torch.uint16) if few else tensor
 
 

@@ -26,7 +26,7 @@ LINES = [
     ("train retrieval --languages en --sampling_a", ["--sampling_alpha"]),
     ("score --metric mrs_r", ["mrs_rouge"]),
     ("demo --mod", ["--model"]),
-    ("suggest --model sam", ["sample-retriever"]),
+    ("suggest --model samp", ["sample-retriever"]),
     ("models index sam", ["sample-retriever"]),
     ("score chats-f", []),
     ("nothing x", []),

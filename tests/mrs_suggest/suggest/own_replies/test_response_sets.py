@@ -315,7 +315,7 @@ def test_examples_decide_and_stay_when_replies_are_added_and_removed(run: Path) 
     suggester = Suggester.from_pretrained(run, verify=True)
     asked = {"Pls do not send the lamp": "I have cancelled it for you.", "my card shows nothing": "The refund"}
     for message, reply in asked.items():
-        assert suggester(message, "en").replies[0].startswith(reply)
+        assert suggester(message, "en", min_score=0).replies[0].startswith(reply)
     before = suggester.suggest(list(asked), "en", min_score=0)
     changed(run, 'reply,examples\n"It is a known bug.","the app crashes|app is broken"\n', ADDED)
     added = Suggester.from_pretrained(run)
