@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from mrs_metrics.distinct import distinct_n
 from mrs_metrics.rouge import aggregate, score_examples
 from mrs_metrics.significance import bootstrap_interval
 from mrs_suggest.common.errors import InputError
 
-if TYPE_CHECKING:
-    from mrs_suggest.suggest.suggester import Suggester
 
-
-def figures_of(suggester: Suggester, dataset: Any, language: str | None) -> dict[str, dict[str, Any]]:
-    """As `Suggester.evaluate`, of a suggester as it is."""
+def figures_of(suggester: Any, dataset: Any, language: str | None) -> dict[str, dict[str, Any]]:
+    """As `Suggester.evaluate`, of a `Suggester` as it is."""
     rows = dataset["test"] if isinstance(dataset, Mapping) and "test" in dataset else dataset
     columns = list(getattr(rows, "column_names", None) or rows)
     if missing := [name for name in ("message", "reply") if name not in columns]:
