@@ -312,19 +312,19 @@ We deliver to all of Europe.,
 def test_examples_decide_and_stay_when_replies_are_added_and_removed(run: Path) -> None:
     told = changed(run, DESK)
     assert (told["examples"], told["ranked"]) == (4, OWN_TEXTS)
-    suggester = Suggester.from_pretrained(run, verify=True)
+    suggester = Suggester.from_pretrained(run, verify=True, guard=False)
     asked = {"Pls do not send the lamp": "I have cancelled it for you.", "my card shows nothing": "The refund"}
     for message, reply in asked.items():
         assert suggester(message, "en", min_score=0).replies[0].startswith(reply)
     before = suggester.suggest(list(asked), "en", min_score=0)
     changed(run, 'reply,examples\n"It is a known bug.","the app crashes|app is broken"\n', ADDED)
-    added = Suggester.from_pretrained(run)
+    added = Suggester.from_pretrained(run, guard=False)
     assert added("The app keeps crashing", "en", min_score=0).replies[0] == "It is a known bug."
     assert json.loads((run / "response_index/en/examples.json").read_text())["examples"][2:] == [
         [], ["the app crashes", "app is broken"],
     ]  # fmt: skip
     changed(run, "reply\nIt is a known bug.\n", REMOVED)
-    again = Suggester.from_pretrained(run).suggest(list(asked), "en", min_score=0)
+    again = Suggester.from_pretrained(run, guard=False).suggest(list(asked), "en", min_score=0)
     assert [row.replies for row in again] == [row.replies for row in before]
 
 
