@@ -111,7 +111,7 @@ def test_an_engineer_gets_suggestions_of_an_own_response_set_over_http(tmp_path:
     replies = [suggestion["reply"] for suggestion in answer["suggestions"]]
     with open(tmp_path / "replies.csv", encoding="utf-8", newline="") as file:
         own = {row["reply"] for row in csv.DictReader(file)}
-    assert len(set(replies) & own) == 3
+    assert set(replies) <= own  # those that fit too badly are left out
     assert replies[0] == "Thank you, I'll look at it."
     assert [line.rpartition(" ")[0] for line in walk.said["python"].splitlines()] == replies
 
