@@ -12,8 +12,9 @@ from __future__ import annotations
 import argparse
 import importlib
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from enum import Enum
+from functools import cache
 
 from mrs_suggest.common.command_parser import CommandParser
 from mrs_suggest.common.errors import MrsError, first_line
@@ -95,16 +96,21 @@ def _with_subcommands(path: str, parser: argparse.ArgumentParser) -> dict[str, a
 
 def _options(parser: argparse.ArgumentParser) -> Iterator[tuple[list[str], list[str], argparse.Action]]:
     """The long names of each option (none for an argument), and the values that it may have, where they are known."""
-    from mrs_suggest.common.hub.baselines import read_baselines
-    from mrs_suggest.common.text.languages import KNOWN
-
-    named: dict[str, Iterable[str]] = dict.fromkeys(LANGUAGE_OPTIONS, KNOWN)
-    named |= dict.fromkeys(MODEL_OPTIONS, read_baselines())
+    named = _named()
     for action in parser._actions:
         if action.help != argparse.SUPPRESS or isinstance(action, argparse._SubParsersAction):
             known = named.get(action.dest) or action.choices or ()
             values = [str(value.value if isinstance(value, Enum) else value) for value in known]
             yield [name for name in action.option_strings if name.startswith("--")], values, action
+
+
+@cache
+def _named() -> dict[str, tuple[str, ...]]:
+    """The values of options that have the same ones in every command."""
+    from mrs_suggest.common.hub.baselines import read_baselines
+    from mrs_suggest.common.text.languages import KNOWN
+
+    return {**dict.fromkeys(LANGUAGE_OPTIONS, tuple(KNOWN)), **dict.fromkeys(MODEL_OPTIONS, tuple(read_baselines()))}
 
 
 def _bash(parsers: dict[str, argparse.ArgumentParser]) -> str:

@@ -12,15 +12,13 @@ import argparse
 from mrs_suggest.common.command_parser import CommandParser
 from mrs_suggest.common.text.text import visible
 
-SAMPLE = "sample"
-
 
 def make_parser() -> argparse.ArgumentParser:
     parser = CommandParser(
         prog="mrs install", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument(
-        "--source", default=SAMPLE, help="a prepared folder, or `sample` (default) or `mrs-everyday` of the package"
+        "--source", default="sample", help="a prepared folder, or `sample` (default) or `mrs-everyday` of the package"
     )
     parser.add_argument("--remove", action="store_true", help="remove exactly what earlier installs put there")
     parser.add_argument(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
@@ -124,28 +124,36 @@ def _index(options: argparse.Namespace) -> int:
             "--keep-other-languages keeps them.",
             file=sys.stderr,
         )
-    _print_shown(options.out or local, language)
+    _everyday_report(options.out or local)(language)
     print(f"wrote {visible(options.out or options.run_folder)}")
     return 0
 
 
 def _checked_model(sets: ResponseSets, options: argparse.Namespace) -> int:
     """Check the model's replies, in one language or all."""
-    exit_code = 0
+    exit_code, report = 0, None if options.json else _everyday_report(sets.folder)
     for code in [options.language] if options.language else list(sets.indexes):
         rows = sets.rows(code)
         findings = sets.check(rows, code, lists=options.guard_lists)
-        if not options.json:
-            _print_shown(sets.folder, code)
+        if report is not None:
+            report(code)
         exit_code |= _print(findings, options.json, options.run_folder, len(rows), code)
     return exit_code
 
 
-def _print_shown(model: Path, language: str) -> None:
+def _everyday_report(model: Path) -> Callable[[str], None]:
+    """Prints how the replies of a model in a language do on everyday messages."""
     from mrs_suggest.cli.models.shown import shown_for_everyday
+    from mrs_suggest.suggest.index.response_index import ResponseIndexes
+    from mrs_suggest.suggest.suggester import Suggester
 
-    for line in shown_for_everyday(model, language):
-        print(line)
+    suggester, indexes = Suggester.from_pretrained(model, guard=False), ResponseIndexes(model)
+
+    def report(language: str) -> None:
+        for line in shown_for_everyday(suggester, indexes[language].replies, language):
+            print(line)
+
+    return report
 
 
 def _print(

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from pathlib import Path
 
-import mrs_datasets
-from mrs_suggest.common.io.lines import read_lines
+from mrs_datasets.everyday.situations import TEXTS, read_situations
 from mrs_suggest.common.text.text import visible
-from mrs_suggest.suggest.index.response_index import ResponseIndexes
 from mrs_suggest.suggest.suggester import Suggester
 
 MESSAGES = 200  # of mrs-everyday
@@ -16,20 +13,22 @@ ALWAYS, LEAD = 0.5, 1.5  # shares of the messages: at least the first, and so mu
 NAMED = 3  # replies that are named in a line
 
 
-def shown_for_everyday(model: Path, language: str) -> list[str]:
+def shown_for_everyday(suggester: Suggester, replies: list[str], language: str) -> list[str]:
     """Lines about the replies that are among the best three for most of the messages, or for none.
 
     Empty if mrs-everyday lacks the language.
+
+    Args:
+        suggester: without a guard.
+        replies: all that it has in the language.
     """
-    path = Path(mrs_datasets.__file__).parent / "everyday" / f"{language.partition('-')[0]}.txt"
+    path = TEXTS / f"{language.partition('-')[0]}.txt"
     if not path.is_file():
         return []
-    texts = [line.removeprefix("> ") for _, line in read_lines(path) if line.startswith("> ")]
+    texts = [message for situation in read_situations(path) for message in situation.messages]
     asked = texts[:: len(texts) // MESSAGES][:MESSAGES]
-    suggester = Suggester.from_pretrained(model, guard=False)
     answers = suggester.suggest(asked, language, min_score=0)
     shown = Counter(reply for answer in answers for reply in answer.replies)
-    replies = ResponseIndexes(model)[language].replies
     often = max(ALWAYS, LEAD * shown.total() / len(asked) / len(replies)) * len(asked)
     always = [reply for reply in replies if shown[reply] > often]
     never = [reply for reply in replies if not shown[reply]]

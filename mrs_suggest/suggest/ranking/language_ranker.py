@@ -34,7 +34,7 @@ RESPONSE_SET, MEMORY, GENERATED = "set", "memory", "generated"  # sources of sug
 DENSE, LEXICAL = ("nearest", "votes"), ("tfidf_nearest", "tfidf_votes")
 # Tags of replies that answer a message in one way (the stances of mrs-everyday, without those that say anything).
 KINDS = ("yes", "no", "ask", "later", "thanks", "sorry", "greet", "bye", "agree", "wish", "comfort", "congratulate")
-SAME_KIND = 0.3  # ours, chosen on validation messages of mrs-everyday
+SAME_KIND = 0.3  # ours, not tuned
 Array = NDArray[np.float32]
 Rows = NDArray[np.int64]
 

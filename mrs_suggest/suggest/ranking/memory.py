@@ -65,10 +65,10 @@ class MessageMemory:
         numbers = np.asarray(replies, np.int64)
         if not len(messages) == len(vectors) == len(numbers) or not len(messages):
             raise ValueError(f"Expected one vector and one reply per message, and a message; found {len(messages)}.")
-        unit, axes = _unit(vectors), None
+        unit, axes = unit_length(vectors), None
         if dimension is not None and dimension < vectors.shape[1]:
             axes = principal_axes(unit, dimension)
-            unit = _unit(unit @ axes)
+            unit = unit_length(unit @ axes)
         order = np.argsort(numbers, kind="stable")
         found, begins = np.unique(numbers[order], return_index=True)
         received = np.split(order, begins[1:])
@@ -106,7 +106,7 @@ class MessageMemory:
         return self.table.products_of(messages, self._asked(message)), starts
 
     def _asked(self, message: Array) -> Array:
-        return _unit(message if self.axes is None else message @ self.axes).astype(np.float32)
+        return unit_length(message if self.axes is None else message @ self.axes)
 
     def nearest(self, cosines: Array, starts: NDArray[np.int64] | None = None) -> Array:
         """(G,) the largest cosine of each group; `starts` of the groups, default those of the memory."""
@@ -152,8 +152,9 @@ def principal_axes(vectors: NDArray[np.float32], dimension: int) -> NDArray[np.f
     return np.ascontiguousarray(axes[:, ::-1][:, :dimension], np.float32)
 
 
-def _unit(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
-    return np.asarray(vectors / np.maximum(np.linalg.norm(vectors, axis=-1, keepdims=True), 1e-12))
+def unit_length(vectors: NDArray[np.floating]) -> NDArray[np.float32]:
+    """(..., d) vectors scaled to norm 1."""
+    return np.asarray(vectors / np.maximum(np.linalg.norm(vectors, axis=-1, keepdims=True), 1e-12), np.float32)
 
 
 def prototypes(vectors: NDArray[np.float32], limit: int) -> NDArray[np.int64]:

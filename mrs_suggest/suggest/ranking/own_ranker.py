@@ -24,6 +24,7 @@ from mrs_suggest.models.starting_points import OWN_RANKER
 from mrs_suggest.suggest.answering import Suggestion
 from mrs_suggest.suggest.index.response_index import ByLanguage, Encode, ResponseIndex, ResponseIndexes
 from mrs_suggest.suggest.ranking.char_tfidf import CharTfidf
+from mrs_suggest.suggest.ranking.memory import unit_length
 
 # Chosen on the build half of benchmarks/desk and on pairs of mrs-everyday, with the encoder that ships and e5-small.
 WEIGHTS = {
@@ -83,7 +84,9 @@ class OwnRanker:
         rows = np.arange(len(index.replies))
         owners = np.repeat(rows, [len(some) for some in examples])
         empty = np.zeros((len(rows), len(WEIGHTS)), np.float32)
-        ranker = cls(index, rows, _unit(encode(texts)), ngrams, owners, empty, empty, np.zeros(LEVELS, np.float32))
+        ranker = cls(
+            index, rows, unit_length(encode(texts)), ngrams, owners, empty, empty, np.zeros(LEVELS, np.float32)
+        )
         asked = list(zip(foreign, encode(list(foreign)), strict=True))
         total, products = np.zeros(empty.shape), np.zeros((*empty.shape, len(WEIGHTS)))
         for message, vector in asked:
@@ -131,7 +134,7 @@ class OwnRanker:
         """(R, p) parts before they are compared; -1 for the examples of a reply that has none."""
         direct = self.index.table.products(vector[None])[0]
         both = []
-        for cosines in (self.vectors @ _unit(vector), self.ngrams.cosines(message)):
+        for cosines in (self.vectors @ unit_length(vector), self.ngrams.cosines(message)):
             nearest = np.full(len(self.means), -1, np.float32)
             np.maximum.at(nearest, self.owners, cosines[len(self.means) :])
             both.append((cosines[: len(self.means)][self.rows], nearest[self.rows]))
@@ -186,7 +189,3 @@ def _first(ngrams: CharTfidf, size: int) -> CharTfidf:
     stay = ngrams.texts < size
     starts = np.concatenate([[0], np.cumsum(stay)])[ngrams.starts].astype(np.int64)
     return replace(ngrams, starts=starts, texts=ngrams.texts[stay], weights=ngrams.weights[stay], size=size)
-
-
-def _unit(vectors: NDArray[np.floating]) -> Array:
-    return np.asarray(vectors / np.maximum(np.linalg.norm(vectors, axis=-1, keepdims=True), 1e-12), np.float32)
