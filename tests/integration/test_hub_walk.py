@@ -261,7 +261,8 @@ def test_a_suggester_is_pushed_and_loaded(hub: LoopbackHub, hub_client: Callable
     files = published(hub, "model", "org/own")
     assert {"README.md", "run.json", "modules.json", "response_index/en/replies.json"} <= set(files)
     assert commit in {one.sha for one in hub.repo("model", "org/own").commits()}
-    load = 'from mrs_suggest import Suggester; print(Suggester.from_pretrained("org/own")("Are you coming?").replies)'
+    load = 'from mrs_suggest import Suggester; suggester = Suggester.from_pretrained("org/own"); '
+    load += 'print(suggester("Are you coming?", min_score=0).replies)'
     assert sorted(json.loads(hub_client(load, home="other").stdout.replace("'", '"'))) == [
         "Not today, sorry.", "On my way!",
     ]  # fmt: skip
