@@ -9,7 +9,8 @@ their numbers. `LANG.txt` has their texts in one language; each reply fits each 
     < [yes] Sure, see you then!
     < [no] Sorry, I can't tonight.
 
-A situation in ten is held out as a whole, the same ones in every language; the messages of the others are split as
+A situation in ten is held out as a whole, the same ones in every language: half of these are validation, so that weights
+are chosen on situations that a model does not know, too, and half are `unseen`. The messages of the others are split as
 those of a user's own pairs. The base install reads them.
 """
 
@@ -56,8 +57,10 @@ class Situation:
         """The split of a message; equal for all messages where the situation is held out."""
         from mrs_datasets.readers.pairs.pairs import split_of  # which needs pyarrow
 
-        digest = hashlib.blake2b(self.name.encode(), digest_size=8).digest()
-        return UNSEEN if int.from_bytes(digest, "big") % ONE_IN == 0 else split_of(message)
+        number = int.from_bytes(hashlib.blake2b(self.name.encode(), digest_size=8).digest(), "big")
+        if number % ONE_IN == 0:
+            return "validation" if number // ONE_IN % 2 else UNSEEN
+        return split_of(message)
 
 
 def read_plan(path: Path) -> dict[str, Situation]:

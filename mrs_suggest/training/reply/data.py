@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -32,6 +33,7 @@ from mrs_suggest.evaluation.results import EvaluationConfig
 from mrs_suggest.models.retrieval.perturbed_texts import perturbed
 from mrs_suggest.models.saved.record import Record
 from mrs_suggest.models.starting_points import FROM_SCRATCH
+from mrs_suggest.suggest.guard.lists import GuardData
 from mrs_suggest.training.pretraining.texts import TextData
 from mrs_suggest.training.reply.options import ReplyArguments, TrainingPlan, make_plan
 
@@ -185,15 +187,23 @@ def with_reply_ids(pairs: Dataset) -> Dataset:
 
 
 def with_perturbed(data: RunData, copies: int, seed: int) -> list[Dataset]:
-    """The training sources, each followed by `copies` perturbed versions of its different messages with a reply."""
+    """The training sources, each followed by texts without a reply, and by perturbed versions of all its texts.
+
+    Texts without a reply stand for their own: replies, which are what people write, too, and the guard's examples, so
+    that the guard of the trained model knows grave messages.
+    """
     if not copies:
         return list(data.sources.values())
+    examples = GuardData().prototypes
     extended = []
     for source in data.plan.sources:
         pairs = data.sources[source.config].select_columns(["message", "reply"])
         answered = dict(zip(pairs["message"][:], pairs["reply"][:], strict=True))
-        messages = perturbed(list(answered), source.language, copies, seed)
-        replies = [reply for reply in answered.values() for _ in range(copies)]
+        texts = [*answered.values(), *chain.from_iterable(examples.get(source.language, {}).values())]
+        alone = {text: text for text in texts if text not in answered}
+        learned = answered | alone
+        messages = [*alone, *perturbed(list(learned), source.language, copies, seed)]
+        replies = [*alone, *(reply for reply in learned.values() for _ in range(copies))]
         more = Dataset.from_dict({"message": messages, "reply": replies}, features=pairs.features)
         extended.append(concatenate_datasets([pairs, more]))
     return extended
