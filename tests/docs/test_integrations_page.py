@@ -28,7 +28,7 @@ def test_the_python_of_the_page_runs(
     pytest.importorskip(needs)
     blocks = re.findall(r"^```python\n(.*?)^```$", PAGE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
     assert len(blocks) == len(BLOCKS)
-    shutil.copytree(read_baselines()["sample-retriever"].folder, tmp_path / "build" / "first" / "retriever")
+    shutil.copytree(read_baselines()["everyday-retriever"].folder, tmp_path / "build" / "first" / "retriever")
     shutil.copytree(SAMPLE, tmp_path / "build" / "first" / "mrs")
     monkeypatch.chdir(tmp_path)
     exec(compile(blocks[number], str(PAGE), "exec"), {})

@@ -92,4 +92,4 @@ def test_it_answers_prepares_and_imports_from_an_empty_folder(site: Path, tmp_pa
     run(site, tmp_path, *mrs, "data", "prepare", "mrs", "--source", "sample", "--out", "data")
     assert (tmp_path / "data" / "data" / "ja" / "test-00000-of-00001.parquet").is_file()
     assert "mrs_rouge" in run(site, tmp_path, *mrs, "metrics", "list")
-    assert "sample-retriever" in run(site, tmp_path, *mrs, "models", "list")
+    assert "everyday-retriever" in run(site, tmp_path, *mrs, "models", "list")

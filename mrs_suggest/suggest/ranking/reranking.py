@@ -77,7 +77,7 @@ def mixed(ranker: LanguageRanker, candidates: Candidates, weight: float | None =
 def candidate_similarities(ranker: LanguageRanker, candidates: Candidates) -> NDArray[np.float64]:
     """(r + w, r + w) weighted ROUGE between candidates."""
     rows = candidates.rows
-    stored = ranker.ngrams.similarities(rows)
+    stored = ranker.similarities(rows)
     if not candidates.written:
         return stored
     table = _stage(ranker).similarities(candidates.texts(ranker))

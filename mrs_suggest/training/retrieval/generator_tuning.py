@@ -111,7 +111,7 @@ def _first_stage(ranker: LanguageRanker, asked: Asked, number: int, message: str
     """An example of a language that the generator lacks: it has a part in the temperature that all languages share."""
     scores = ranker.rank(message, vector)
     rows = ranker.best(scores, WIDTH)
-    return _Example(lambda _: scores[rows], asked.gains(ranker, number, rows), ranker.ngrams.similarities(rows))
+    return _Example(lambda _: scores[rows], asked.gains(ranker, number, rows), ranker.similarities(rows))
 
 
 def _weights(examples: Mapping[str, Sequence[_Example]]) -> dict[str, float]:

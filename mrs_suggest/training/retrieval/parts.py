@@ -20,7 +20,7 @@ from mrs_suggest.suggest.index.response_index import ResponseIndex, ResponseInde
 from mrs_suggest.suggest.index.vector_table import VectorTable
 from mrs_suggest.suggest.language_detector import LanguageDetector
 from mrs_suggest.suggest.pipeline_config import save_config
-from mrs_suggest.suggest.ranking.language_ranker import LanguageRanker, kinds_of
+from mrs_suggest.suggest.ranking.language_ranker import LanguageRanker
 from mrs_suggest.suggest.ranking.rankers import save_rankers
 from mrs_suggest.suggest.ranking.second_stage import SecondStage
 from mrs_suggest.suggest.reply_tags import ReplyTags
@@ -134,8 +134,8 @@ def _with_rankers(
         training.seed,
         finish,
         own,
+        parts.tags,
     )
-    rankers = {code: replace(ranker, kinds=kinds_of(parts.tags.get(code))) for code, ranker in rankers.items()}
     return replace(parts, rankers=rankers, generator=generator)
 
 

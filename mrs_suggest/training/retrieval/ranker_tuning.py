@@ -16,10 +16,18 @@ from mrs_suggest.common.text.predictions import SUGGESTIONS
 from mrs_suggest.common.text.text import normalise_reply
 from mrs_suggest.evaluation.language_data import EVALUATION_SEED, LanguageData, sample_rows
 from mrs_suggest.suggest.index.response_index import ResponseIndex
-from mrs_suggest.suggest.ranking.language_ranker import DENSE, LEXICAL, PARTS, LanguageRanker, RankerSettings
+from mrs_suggest.suggest.ranking.language_ranker import (
+    DENSE,
+    LEXICAL,
+    PARTS,
+    LanguageRanker,
+    RankerSettings,
+    kinds_of,
+)
 from mrs_suggest.suggest.ranking.memory import PROTOTYPES, MessageMemory
 from mrs_suggest.suggest.ranking.mixture import ABSENT, Examples, best_of_top, standardised, tune
 from mrs_suggest.suggest.ranking.reply_ngrams import ReplyNgrams
+from mrs_suggest.suggest.reply_tags import ReplyTags
 
 if TYPE_CHECKING:
     from datasets import Dataset
@@ -98,6 +106,7 @@ def build_rankers(
     seed: int = 0,
     finish: Finish | None = None,
     own: Mapping[str, int] | None = None,
+    tags: Mapping[str, ReplyTags] | None = None,
 ) -> dict[str, LanguageRanker]:
     """A ranker for each language that has an index and training pairs whose replies stand in it.
 
@@ -108,6 +117,7 @@ def build_rankers(
         validation: languages on which weights and temperatures are chosen; the others take those that are best for all.
         finish: what is done with the tuned rankers and the validation messages, such as adding a generator.
         own: language -> how many replies of its index are the response set's, where it has others.
+        tags: language -> those of the replies of its index, if they have any.
     """
     rankers = {}
     for language, index in tqdm(indexes.items(), desc="memory", unit=" languages", disable=len(indexes) == 1):
@@ -116,7 +126,8 @@ def build_rankers(
             ngrams = ReplyNgrams.build(index.replies, get_tokenizer(language))
             settings = RankerSettings(options.parts, choice=options.choice)
             ranker = LanguageRanker.build(index, memory, ngrams, settings)
-            rankers[language] = replace(ranker, own=(own or {}).get(language))
+            kinds = kinds_of((tags or {}).get(language))
+            rankers[language] = replace(ranker, own=(own or {}).get(language), kinds=kinds)
     asked = {
         part.language: ask(encode, sample_rows(part.validation, TUNED_ON, EVALUATION_SEED), part.language)
         for part in validation

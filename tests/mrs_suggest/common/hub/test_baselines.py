@@ -16,7 +16,7 @@ from mrs_suggest.common.hub.baselines import FAMILIES, Baseline, read_baselines,
 from mrs_suggest.common.text.languages import LANGUAGES
 from tests import warm_python
 
-NAME = "sample-retriever"
+NAME = "everyday-retriever"
 
 
 @pytest.fixture(autouse=True)

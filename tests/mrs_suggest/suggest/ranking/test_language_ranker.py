@@ -14,12 +14,20 @@ from safetensors.numpy import load_file, save_file
 from mrs_metrics.tokenize import get_tokenizer
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.suggest.index.response_index import ResponseIndex
-from mrs_suggest.suggest.ranking.language_ranker import PARTS, LanguageRanker, RankerSettings
+from mrs_suggest.suggest.ranking.language_ranker import (
+    KINDS,
+    PARTS,
+    SAME_KIND,
+    LanguageRanker,
+    RankerSettings,
+    kinds_of,
+)
 from mrs_suggest.suggest.ranking.memory import MessageMemory
 from mrs_suggest.suggest.ranking.mixture import Mixture
 from mrs_suggest.suggest.ranking.rankers import Rankers, save_rankers
 from mrs_suggest.suggest.ranking.reply_ngrams import ReplyNgrams
 from mrs_suggest.suggest.ranking.trigger import Trigger
+from mrs_suggest.suggest.reply_tags import ReplyTags
 
 REPLIES = ["Yes, see you then!", "No, sorry.", "Thanks a lot!", "Where are you?", "Thanks a lot, friend!", "Who knows"]
 MESSAGES = ["coming tonight?", "are you coming?", "here is your book", "I am late", "can you come?", "lost again"]
@@ -180,3 +188,19 @@ def _set(folder: Path, **changes: object) -> None:
 def _cut(path: Path, name: str) -> None:
     arrays = load_file(path)
     save_file({**arrays, name: arrays[name][:-1].copy()}, path)
+
+
+def test_replies_of_one_kind_stand_for_each_other() -> None:
+    ranker = made()
+    tags = ReplyTags.of([["yes", "formal"], ["no"], ["yes"], ["formal"], []])
+    kinds = kinds_of(tags)
+    assert kinds is not None
+    assert kinds.tolist() == [KINDS.index("yes"), KINDS.index("no"), KINDS.index("yes"), -1, -1]
+    rows = np.arange(len(ranker.index.replies))
+    plain = ranker.ngrams.similarities(rows)
+    kinds = np.resize(kinds, len(rows))
+    found = replace(ranker, kinds=kinds).similarities(rows)
+    alike = (kinds[:, None] == kinds) & (kinds >= 0)
+    assert (found[alike] >= SAME_KIND).all()
+    np.testing.assert_array_equal(found[~alike], plain[~alike])
+    assert kinds_of(ReplyTags.of([["formal"]])) is None
