@@ -37,8 +37,8 @@ if TYPE_CHECKING:
 
 SETTINGS, ARRAYS = "guard.json", "space.safetensors"
 SELF_HARM = "self_harm"
-ALARMS = 0.001  # ours: real chat differs from these messages, so that about ten times as many of its messages exceed it
-SELF_HARM_ALARMS = 0.002  # as ALARMS, for messages that seem to be about self-harm; ours: silence is safer there
+ALARMS = 0.002  # ours: real chat differs from these messages, so that about ten times as many of its messages exceed it
+SELF_HARM_ALARMS = 0.01  # as ALARMS, for messages that seem to be about self-harm; ours: silence is safer there
 LEAST_RECALL = 0.1  # of held-out examples; ours: a space with a lower recall is unreliable
 BUCKETS = 2**14  # of n-grams; ours: twice as many find no more, and the file stays at 270 KB
 LENGTHS = (3, 4, 5)  # of n-grams, in characters, with a space at both ends of a word

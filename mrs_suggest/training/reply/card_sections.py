@@ -15,10 +15,11 @@ from mrs_suggest.suggest.ranking.second_stage import GENERATOR_PART, MEANING
 
 # Of real chat; measured for the shipped model.
 REAL = (
-    "The sample's messages are tamer than what people write, and the shares below do not carry over to real chat: "
-    "the shipped model keeps silent at 0.5% of coffee orders, but at 11% of everyday English, French and Italian small "
-    "talk and 14% of Japanese (1,500 messages each), and, with earlier lists, at 15% of messages from Reddit, nearly "
-    "all of which could be answered."
+    "These messages are tamer than what people write, and the shares below do not carry over to real chat: the "
+    "shipped model keeps silent at none of 500 coffee orders, but at 2% of everyday English small talk, 3% of Italian "
+    "and 4% of French and Japanese (500 messages each), nearly all of which could be answered. It errs the other way, "
+    "too: on two sheets that were read once it found about half of the sensitive messages, most of which do not name "
+    "the matter."
 )
 WITHOUT = "All other figures of this card are measured without the guard."
 TOLD = (
