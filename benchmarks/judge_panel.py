@@ -2,7 +2,7 @@
 
     python benchmarks/judge_panel.py answers MODEL FILE           # what a model suggests, with its guard
     python benchmarks/judge_panel.py sheet FOLDER NAME=FILE ...   # a blind sheet, the systems in a random order
-    python benchmarks/judge_panel.py count FOLDER READER.tsv ...  # counts and agreement, results/panel.json
+    python benchmarks/judge_panel.py count FOLDER READER.tsv ...  # counts and agreement, FOLDER/counts.json
 
 A reader gives each set one grade: `good` (a person would click one of the three as it stands), `ok` (one of them could
 be sent, but nobody would choose it gladly), `bad` (none can be sent), or for a silent answer `silent` (it should have
@@ -26,7 +26,7 @@ from mrs_metrics.agreement import fleiss_kappa
 from mrs_suggest import Suggester
 
 HERE = Path(__file__).resolve().parent
-MESSAGES, RESULT = HERE / "panel" / "messages.tsv", HERE / "results" / "panel.json"
+MESSAGES, COUNTS = HERE / "panel" / "messages.tsv", "counts.json"
 GRADES = ("good", "rightly", "ok", "bad", "silent")  # from the best to the worst
 SEED, SHOWN = 42, " | "
 
@@ -101,7 +101,7 @@ def count(folder: str, *readers: str) -> None:
             "good_by_reader": readers_good,
             "by_language": by_language,
         }
-    RESULT.write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
+    (Path(folder) / COUNTS).write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
     print(json.dumps(record, indent=2))
 
 
