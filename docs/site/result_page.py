@@ -45,11 +45,12 @@ SHOWN = 4  # ratios of a script; the others are in its file
 
 JUDGED = """## Judged by readers
 
-{messages} messages that served for nothing else ({each} in each language, `benchmarks/panel`), answered by each system, were graded
-by {readers} readers, who did not know which system was which: `good` if one of the three replies would be clicked as it stands, `ok` if one
-could be sent, `bad` if none. Where the readers differ, the worse grade counts; they gave equal grades to {equal:.0%} of the answers
-(Fleiss' kappa {kappa:.2f}). `before` is the model that shipped until the last of these rounds, `now` the one that ships since;
-`e5-small` ranks the replies of `now` with multilingual-e5-small as it is published, which is eleven times as large.
+{messages} messages that served for nothing else ({each} in each language, `benchmarks/panel`), answered by each system,
+were graded by {readers} readers, who did not know which system was which: `good` if one of the three replies would be
+clicked as it stands, `ok` if one could be sent, `bad` if none. Where the readers differ, the worse grade counts; they
+gave equal grades to {equal:.0%} of the answers (Fleiss' kappa {kappa:.2f}). `before` is the model that shipped until
+then, `now` the one that ships since; `e5-small` ranks the replies of `now` with multilingual-e5-small as it is
+published.
 
 | system | good | ok | bad | wrongly silent |
 |---|---|---|---|---|
@@ -66,10 +67,10 @@ def result_page(root: Path) -> str:
 def _judged(root: Path) -> str:
     folder = max((root / "benchmarks" / "panel").glob("round_*"))
     record = json.loads((folder / "counts.json").read_text(encoding="utf-8"))
-    rows = [
-        f"| {name} | {' | '.join(str(one['worse_of_both'].get(grade, 0)) for grade in ('good', 'ok', 'bad', 'silent'))} |\n"
-        for name, one in record["systems"].items()
-    ]
+    rows = []
+    for name, one in record["systems"].items():
+        counts = [str(one["worse_of_both"].get(grade, 0)) for grade in ("good", "ok", "bad", "silent")]
+        rows.append(f"| {name} | {' | '.join(counts)} |\n")
     return JUDGED.format(each=record["messages"] // 10, **record) + "".join(rows) + "\n"
 
 
