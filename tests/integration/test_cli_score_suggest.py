@@ -204,7 +204,9 @@ def test_what_a_reply_sends_to_a_terminal_is_shown(run: Command, monkeypatch: py
     from mrs_suggest.suggest.answering import Answer
 
     class Evil:
-        def suggest(self, messages: Sequence[str], language: str, k: int, *tags: Sequence[str]) -> list[Answer]:
+        def suggest(
+            self, messages: Sequence[str], language: str, k: int, *tags: object, **more: object
+        ) -> list[Answer]:
             return [Answer([Suggestion("Sí\x1b]0;owned\x07\x9b2J\u202e", 1.0)]) for _ in messages]
 
     monkeypatch.setattr(Suggester, "from_pretrained", staticmethod(lambda folder, **options: Evil()))
