@@ -109,12 +109,12 @@ def measure(model: Path, language: str, part: str) -> dict[str, Any]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("model", nargs="?", default="sample-retriever")
+    parser.add_argument("model", nargs="?", default="everyday-retriever")
     parser.add_argument("--part", choices=PARTS, default=HELD_OUT)
     options = parser.parse_args()
     model = resolve_model(options.model)
     figures = {language: measure(model, language, options.part) for language in LANGUAGES}
-    if options.part == HELD_OUT and options.model == "sample-retriever":
+    if options.part == HELD_OUT and options.model == "everyday-retriever":
         write_result(__file__, __doc__, figures, ("numpy",))
 
 

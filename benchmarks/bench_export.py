@@ -49,7 +49,7 @@ def one_by_one(encode: Encode, messages: list[str]) -> Callable[[], object]:
 
 
 def main() -> None:
-    name = sys.argv[1] if len(sys.argv) > 1 else "sample-retriever"
+    name = sys.argv[1] if len(sys.argv) > 1 else "everyday-retriever"
     folder = resolve_model(name)
     model: Any = Suggester.from_pretrained(folder).model
     sample = open_prepared("sample")

@@ -201,7 +201,7 @@ def main() -> None:
     options = parser.parse_args()
     threadpool_limits(1)
     messages = list(dict.fromkeys(open_prepared("sample").load("en", "test")["message"]))[:200]
-    suggester = Suggester.from_pretrained("sample-retriever")
+    suggester = Suggester.from_pretrained("everyday-retriever")
     by_workers = {}
     for workers in options.workers:
         figures = measure(messages, lambda message: suggester.suggest([message], "en"), workers, options.seconds)

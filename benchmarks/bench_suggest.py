@@ -110,7 +110,7 @@ def measure(folder: Path) -> dict[str, Any]:
 
 
 def main(runs: list[str]) -> None:
-    result = measure(read_baselines()["sample-retriever"].folder)
+    result = measure(read_baselines()["everyday-retriever"].folder)
     for run in runs:
         folder = Path(run).resolve()
         record = json.loads((folder / "run.json").read_text(encoding="utf-8"))

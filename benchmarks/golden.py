@@ -31,7 +31,7 @@ import yaml
 
 ROOT = Path(__file__).resolve().parents[1]
 INPUTS = ROOT / "tests" / "mrs_metrics" / "golden"
-BUNDLED = "sample-retriever"
+BUNDLED = "everyday-retriever"
 Record = dict[str, Any]  # dotted name -> a figure, a hash or a list of lines
 
 SHORT = "--max_steps 4 --eval_steps 2 --save_steps 2 --logging_steps 1 --overwrite true --use_cpu true"

@@ -28,7 +28,7 @@ MESSAGES = ["Are you coming to the meeting?", "I have sent you the report."]
 def main(folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "replies.csv").write_text(REPLIES, encoding="utf-8")
-    index = ["models", "index", "sample-retriever", "--language", "en", "--responses", str(folder / "replies.csv")]
+    index = ["models", "index", "everyday-retriever", "--language", "en", "--responses", str(folder / "replies.csv")]
     if code := mrs([*index, "--out", str(folder / "office"), "--overwrite"]):
         sys.exit(code)
 

@@ -18,7 +18,7 @@ MESSAGES = [
 
 
 def main(messages: list[str]) -> None:
-    suggester = Suggester.from_pretrained("sample-retriever")  # or the folder of your own run, or ORG/NAME of the hub
+    suggester = Suggester.from_pretrained("everyday-retriever")  # or the folder of your own run, or ORG/NAME of the hub
     answers = suggester.suggest(messages)  # each message's language is detected; or suggest(messages, "es")
     for message, answer in zip(messages, answers, strict=True):
         print(f"> {message}")

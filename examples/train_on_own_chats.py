@@ -28,7 +28,7 @@ def main(folder: str) -> None:
     pairs = [(question.format(thing), answer) for thing, (question, answer) in product(THINGS, CHATS.items())]
     chats = Dataset.from_dict({"message": [message for message, _ in pairs], "reply": [reply for _, reply in pairs]})
     trainer = RetrievalTrainer(
-        "sample-retriever",
+        "everyday-retriever",
         args=TrainingArguments(
             output_dir=folder, max_steps=8, per_device_train_batch_size=16, learning_rate=2e-4, eval_steps=4,
             save_steps=4, overwrite=True, settings={"ranker": True, "temperature": 0.1, "dropout": 0},

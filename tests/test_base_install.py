@@ -43,14 +43,14 @@ def run(commands: list[list[str]], folder: Path) -> list[dict[str, Any]]:
 def test_messages_are_answered_as_with_all_extras(tmp_path: Path) -> None:
     found = run([["--version"], *ANSWERED, *SUGGEST], tmp_path)
     assert [(one["words"], one["code"]) for one in found if one["code"] != 0] == [], found
-    own = Suggester.from_pretrained("sample-retriever")
+    own = Suggester.from_pretrained("everyday-retriever")
     for one, (language, message) in zip(found[-len(SUGGEST) :], MESSAGES.items(), strict=True):
         answer = json.loads(one["out"])
         expected = own.suggest([message], language)[0]
         assert answer["language"] == language
         assert [suggestion["reply"] for suggestion in answer["suggestions"]] == [s.reply for s in expected]
         assert [s["score"] for s in answer["suggestions"]] == pytest.approx([s.score for s in expected], abs=1e-6)
-    assert "sample-retriever" in found[1]["out"]
+    assert "everyday-retriever" in found[1]["out"]
     assert "nothing is suggested" in found[2]["out"]
 
 
@@ -65,7 +65,7 @@ def test_own_replies_are_indexed_and_suggested(tmp_path: Path) -> None:
     }
     for name, text in files.items():
         (tmp_path / name).write_text(text, encoding="utf-8")
-    index = ["models", "index", "sample-retriever", "--language", "en", "--responses"]
+    index = ["models", "index", "everyday-retriever", "--language", "en", "--responses"]
     made = [[*index, name, "--out", f"made-{name}"] for name in files]
     asked = [["suggest", "--json", "--model", f"made-{name}", "I have sent you the report."] for name in files]
     changed = ["models", "index", "made-own.txt", "--language", "en", "--responses", "own.csv", "--remove"]
@@ -109,7 +109,7 @@ def test_every_command_works_or_names_the_extra_that_it_lacks(tmp_path: Path) ->
 def test_a_model_that_needs_torch_says_so(tmp_path: Path) -> None:
     """A retriever on another encoder, and a generator."""
     folder = tmp_path / "retriever"
-    shutil.copytree(resolve_model("sample-retriever"), folder)
+    shutil.copytree(resolve_model("everyday-retriever"), folder)
     (folder / "run.json").unlink()  # its list of files would tell the change
     config = folder / "query_0_Transformer" / "config.json"
     config.write_text(config.read_text().replace('"bert"', '"xlm-roberta"'))
@@ -118,7 +118,7 @@ def test_a_model_that_needs_torch_says_so(tmp_path: Path) -> None:
     (tmp_path / "own.txt").write_text("Yes, sure.\n")
     index = ["models", "index", str(folder), "--language", "en", "--responses", "own.txt", "--out", "made"]
     asked = [["suggest", "--model", str(tmp_path / name), "Hi"] for name in ("retriever", "generator")]
-    shutil.copy(resolve_model("sample-retriever") / "run.json", tmp_path)
+    shutil.copy(resolve_model("everyday-retriever") / "run.json", tmp_path)
     record = json.loads((tmp_path / "run.json").read_text(encoding="utf-8"))
     del record["files"]
     (folder / "run.json").write_text(json.dumps(record), encoding="utf-8")

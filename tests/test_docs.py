@@ -13,7 +13,7 @@ import pytest
     ("shown", "made"),
     [
         ("docs/dataset_card.md", "mrs_datasets/sample/README.md"),
-        ("docs/model_card.md", "mrs_suggest/suggest/embedded/sample-retriever/README.md"),
+        ("docs/model_card.md", "mrs_suggest/suggest/embedded/everyday-retriever/README.md"),
     ],
 )
 def test_the_cards_in_the_docs_are_those_that_ship(repository: Path, shown: str, made: str) -> None:
@@ -23,7 +23,7 @@ def test_the_cards_in_the_docs_are_those_that_ship(repository: Path, shown: str,
 def test_the_picture_of_the_readme_shows_what_the_model_suggests(repository: Path) -> None:
     from mrs_suggest.suggest.suggester import Suggester
 
-    suggester = Suggester.from_pretrained("sample-retriever")
+    suggester = Suggester.from_pretrained("everyday-retriever")
     chats = (repository / "docs" / "suggestions.html").read_text(encoding="utf-8").split('<div class="c">')[1:]
     assert len(chats) == 3
     for chat in chats:

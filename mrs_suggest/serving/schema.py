@@ -26,14 +26,14 @@ _SUGGESTION: dict[str, Any] = {"reply": "¿A qué hora?", "score": 0.21}
 _ANSWER: dict[str, Any] = {
     "message": "¿Quedamos mañana?",
     "language": "es",
-    "model": "sample-retriever",
+    "model": "everyday-retriever",
     "suggestions": [_SUGGESTION],
 }
 _UNKNOWN: dict[str, Any] = {"code": UNKNOWN, "message": "the model answers de en es; pass one of these."}
 _UNANSWERED: dict[str, Any] = {
     "message": "Tere!",
     "language": "et",
-    "model": "sample-retriever",
+    "model": "everyday-retriever",
     "suggestions": [],
     "error": _UNKNOWN,
 }

@@ -33,7 +33,7 @@ LEDGER = {
     if (ROOT / page).is_file()
 }
 PAGES = [page for page, entries in LEDGER.items() if entries]
-MODEL = ROOT / "mrs_suggest" / "suggest" / "embedded" / "sample-retriever"
+MODEL = ROOT / "mrs_suggest" / "suggest" / "embedded" / "everyday-retriever"
 PAIRS = [("Jak się masz?", "Dobrze, a ty?"), ("Idziesz na obiad?", "Tak, już idę."), ("Dzięki!", "Nie ma za co.")]
 ROW = ("Kommst du?", "Ja, gern!", "Ja, gern!", "Nein, leider nicht.", "Vielleicht.")  # message, reference, suggestions
 

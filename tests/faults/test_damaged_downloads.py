@@ -29,7 +29,7 @@ Mrs = Callable[..., "subprocess.CompletedProcess[str]"]
 @pytest.fixture
 def model(hub: LoopbackHub) -> dict[str, bytes]:
     """The files of `org/m` on the hub."""
-    folder = read_baselines()["sample-retriever"].folder
+    folder = read_baselines()["everyday-retriever"].folder
     files = {p.relative_to(folder).as_posix(): p.read_bytes() for p in sorted(folder.rglob("*")) if p.is_file()}
     repo = hub.create("model", "org/m")
     for name, data in files.items():

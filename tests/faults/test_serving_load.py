@@ -85,7 +85,7 @@ def memory(process: int) -> int:
 
 @pytest.mark.faults
 def test_nothing_is_dropped_wrong_or_growing_under_load(tmp_path: Path) -> None:
-    suggester = Suggester.from_pretrained("sample-retriever")
+    suggester = Suggester.from_pretrained("everyday-retriever")
     expected = {
         (language, text): [suggestion.reply for suggestion in suggester.suggest([text], language)[0]]
         for language, texts in MESSAGES.items()

@@ -31,7 +31,7 @@ def file(tmp_path: Path) -> Path:
 
 def test_a_file_or_standard_input(mrs_here: Command, file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     found = json.loads(shown(mrs_here("suggest", "--json", "--conversation", file)))
-    expected = Suggester.from_pretrained("sample-retriever").suggest(TURNS)
+    expected = Suggester.from_pretrained("everyday-retriever").suggest(TURNS)
     assert (found["message"], found["language"]) == ("¿A qué hora?\x1b", "es")
     assert [row["reply"] for row in found["suggestions"]] == expected.replies
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"\xef\xbb\xbf" + file.read_bytes())))

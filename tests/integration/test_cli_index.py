@@ -18,7 +18,7 @@ from tests.command import Result, refused
 
 pytestmark = pytest.mark.integration
 
-SAMPLE = "sample-retriever"
+SAMPLE = "everyday-retriever"
 MIXED = (
     "Let me look into it.\n\nLet me look into it!\nSee https://example.com\nMuchas gracias por todo, amigo mío\nOK\n"
 )
@@ -49,7 +49,7 @@ def test_check_prints_the_findings_with_their_rows(index: Run, file: Path, tmp_p
     file.write_text("Let me look into it.\n", encoding="utf-8")
     assert index(SAMPLE, "--check", "--language", "en", "--responses", file)[0] == 0
     code, out, _ = index(SAMPLE, "--check", "--language", "sv")
-    assert (code, out.splitlines()[-1]) == (0, f"{SAMPLE}, sv: 151 rows, 0 findings")
+    assert (code, out.splitlines()[-1]) == (1, f"{SAMPLE}, sv: 2,490 rows, 1 findings")  # "Hahaha, underbart!"
 
 
 def test_toxic_replies_are_found_by_the_guard_s_lists_or_by_one_s_own(index: Run, tmp_path: Path) -> None:
@@ -152,12 +152,12 @@ def test_tags_allow_and_deny_suggestions(index: Run, mrs_here: Run, tmp_path: Pa
 def test_replies_set_from_python_are_those_of_the_command(tmp_path: Path) -> None:
     rows = [{"reply": "Yes, I will be there.", "tags": ["yes"]}, {"reply": "Sorry, I cannot come.", "tags": ["no"]}]
     (tmp_path / "own.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows), encoding="utf-8")
-    command = ["models", "index", "sample-retriever", "--language", "en", "--responses", str(tmp_path / "own.jsonl")]
+    command = ["models", "index", "everyday-retriever", "--language", "en", "--responses", str(tmp_path / "own.jsonl")]
     assert main([*command, "--out", str(tmp_path / "made")]) == 0
-    suggester = Suggester.from_pretrained("sample-retriever")
+    suggester = Suggester.from_pretrained("everyday-retriever")
     assert suggester.set_replies(rows, "en") is suggester
     made, message = Suggester.from_pretrained(tmp_path / "made"), "Are you coming to the party?"
-    assert suggester(message) == made(message) == Suggester.from_pretrained("sample-retriever").set_replies(
+    assert suggester(message) == made(message) == Suggester.from_pretrained("everyday-retriever").set_replies(
         tmp_path / "own.jsonl", "en"
     )(message)  # fmt: skip
     assert (suggester.languages, suggester.tags) == (["en"], {"en": ["no", "yes"]})

@@ -21,7 +21,7 @@ from tests.hub.server import LoopbackHub
 
 pytestmark = pytest.mark.integration
 
-SAMPLE = "sample-retriever"
+SAMPLE = "everyday-retriever"
 
 
 @contextmanager

@@ -251,7 +251,7 @@ print(suggester.push_to_hub("org/again"))
 """
 PUSH = """
 from mrs_suggest import Suggester
-suggester = Suggester.from_pretrained("sample-retriever").set_replies(["On my way!", "Not today, sorry."], "en")
+suggester = Suggester.from_pretrained("everyday-retriever").set_replies(["On my way!", "Not today, sorry."], "en")
 print(suggester.push_to_hub("org/own", commit_message="Own replies"))
 """
 

@@ -49,7 +49,7 @@ def test_tests_and_caches_stay_at_home(repository: Path, site: Path) -> None:
     (wheel,) = site.parent.glob("*.whl")
     names = zipfile.ZipFile(wheel).namelist()
     assert not [name for name in names if "__pycache__" in name or name.startswith(("tests", "benchmarks", "docs"))]
-    assert wheel.stat().st_size < 20_000_000
+    assert wheel.stat().st_size < 24_000_000
 
 
 def test_every_package_is_typed_and_has_its_licence(site: Path) -> None:
@@ -92,4 +92,4 @@ def test_it_answers_prepares_and_imports_from_an_empty_folder(site: Path, tmp_pa
     run(site, tmp_path, *mrs, "data", "prepare", "mrs", "--source", "sample", "--out", "data")
     assert (tmp_path / "data" / "data" / "ja" / "test-00000-of-00001.parquet").is_file()
     assert "mrs_rouge" in run(site, tmp_path, *mrs, "metrics", "list")
-    assert "sample-retriever" in run(site, tmp_path, *mrs, "models", "list")
+    assert "everyday-retriever" in run(site, tmp_path, *mrs, "models", "list")

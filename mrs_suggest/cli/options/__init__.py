@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from mrs_suggest.common.hub.publishing import Change
     from mrs_suggest.common.io.storage import Location
 
-DEFAULT_MODEL = "sample-retriever"
+DEFAULT_MODEL = "everyday-retriever"
 
 
 def add_model_options(parser: argparse.ArgumentParser) -> None:

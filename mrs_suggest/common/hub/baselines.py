@@ -12,7 +12,7 @@ import yaml
 from mrs_suggest.common.errors import InputError
 
 LIST = "baselines.yaml"
-SHIPPED = "sample-retriever"  # the name of the model in the package
+SHIPPED = "everyday-retriever"  # the name of the model in the package
 ORGANISATION = "MRS_ORGANISATION"
 FAMILIES = ("retrieval", "generation")
 

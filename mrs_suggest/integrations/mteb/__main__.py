@@ -1,9 +1,9 @@
 """`python -m mrs_suggest.integrations.mteb`: the command line of MTEB, which here also knows MRS and local retrievers.
 
 Two options are ours, all others MTEB's own: `--data` (a prepared folder, a hub id, or `sample`, the default) and
-`--data-revision`. `-m` also takes a folder and a baseline such as `sample-retriever`:
+`--data-revision`. `-m` also takes a folder and a baseline such as `everyday-retriever`:
 
-    $ python -m mrs_suggest.integrations.mteb run -m sample-retriever -t MrsReplyReranking -l spa --output-folder
+    $ python -m mrs_suggest.integrations.mteb run -m everyday-retriever -t MrsReplyReranking -l spa --output-folder
     build/mteb
 """
 

@@ -29,7 +29,7 @@ def load_retriever(name: str) -> SentenceTransformerEncoderWrapper:
     """A retriever for `mteb.evaluate`: messages by its message encoder, replies by its reply encoder, with its prompts.
 
     Args:
-        name: the folder of a run or of a sentence-transformers model, a baseline such as `sample-retriever`, or a hub
+        name: the folder of a run or of a sentence-transformers model, a baseline such as `everyday-retriever`, or a hub
             id.
 
     Raises:

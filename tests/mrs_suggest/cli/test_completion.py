@@ -26,8 +26,8 @@ LINES = [
     ("train retrieval --languages en --sampling_a", ["--sampling_alpha"]),
     ("score --metric mrs_r", ["mrs_rouge"]),
     ("demo --mod", ["--model"]),
-    ("suggest --model samp", ["sample-retriever"]),
-    ("models index sam", ["sample-retriever"]),
+    ("suggest --model every", ["everyday-retriever"]),
+    ("models index every", ["everyday-retriever"]),
     ("score chats-f", []),
     ("nothing x", []),
 ]

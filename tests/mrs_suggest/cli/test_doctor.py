@@ -52,7 +52,7 @@ sys.exit(code)"""
     assert loaded == ""
     found = {finding["name"]: finding for finding in json.loads(answer)["findings"]}
     assert sys.executable in found["python"]["says"]
-    assert found["sample-retriever"]["state"] == OK
+    assert found["everyday-retriever"]["state"] == OK
 
 
 def test_a_check_that_fails_is_a_finding_of_its_own() -> None:
@@ -185,9 +185,9 @@ def test_a_damaged_model_that_ships_is_broken(monkeypatch: pytest.MonkeyPatch) -
     def differs(folder: Path, verify: bool) -> int:
         raise InputError(f"{folder / 'model.safetensors'}: differs.")
 
-    assert by_name(checks.shipped_models())["sample-retriever"].state == OK
+    assert by_name(checks.shipped_models())["everyday-retriever"].state == OK
     monkeypatch.setattr(checks, "open_model_folder", differs)
-    assert by_name(checks.shipped_models())["sample-retriever"].state == BROKEN
+    assert by_name(checks.shipped_models())["everyday-retriever"].state == BROKEN
 
 
 @pytest.fixture

@@ -25,7 +25,7 @@ from tests import warm_python
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
 
-SAMPLE = "sample-retriever"
+SAMPLE = "everyday-retriever"
 
 
 def run_figures(model: SentenceTransformer, data: PreparedData, language: str) -> tuple[dict[str, Any], str]:
@@ -242,7 +242,7 @@ def test_the_command_of_mteb_runs_the_shipped_retriever(tmp_path: Path, reposito
     (shown,) = re.findall(r"^\$ python (-m mrs_suggest.integrations\.mteb run .*)$", page, re.MULTILINE)
     done = warm_python.run([sys.executable, *shlex.split(shown)], cwd=tmp_path, merged=True, timeout=300)
     assert done.returncode == 0, done.stdout[-3000:]
-    (written,) = tmp_path.glob("build/mteb/results/local__sample-retriever/*/MrsReplyReranking.json")
+    (written,) = tmp_path.glob("build/mteb/results/local__everyday-retriever/*/MrsReplyReranking.json")
     (scores,) = json.loads(written.read_text(encoding="utf-8"))["scores"]["test"]
     model = load_dual_encoder(read_baselines()[SAMPLE].folder)
     figures, signature = run_figures(model, open_prepared("sample"), "es")

@@ -12,10 +12,10 @@ from mrs_suggest.suggest.suggester import Suggester
 
 def test_every_answer_of_the_sample_has_descending_scores_or_names_its_order() -> None:
     messages = list(dict.fromkeys(open_prepared("sample").load("en", "test")["message"]))
-    suggester = Suggester.from_pretrained("sample-retriever")
+    suggester = Suggester.from_pretrained("everyday-retriever")
     orders = set()
     for message, answer in zip(messages, suggester.suggest(messages, "en"), strict=True):
-        shown = answer_json(message, "en", "sample-retriever", answer)
+        shown = answer_json(message, "en", "everyday-retriever", answer)
         scores = [suggestion["score"] for suggestion in shown["suggestions"]]
         assert [suggestion["reply"] for suggestion in shown["suggestions"]] == [found.reply for found in answer]
         assert (scores == sorted(scores, reverse=True)) == ("order" not in shown)

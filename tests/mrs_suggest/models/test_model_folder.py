@@ -22,7 +22,7 @@ from tests.conftest import Mrs
 from tests.untrained import untrained_retriever
 from tests.word_generator import make_run
 
-SHIPPED = Path(model_folder.__file__).parents[1] / "suggest" / "embedded" / "sample-retriever"
+SHIPPED = Path(model_folder.__file__).parents[1] / "suggest" / "embedded" / "everyday-retriever"
 ENCODER, POOLING = "query_0_Transformer", "query_1_Pooling/config.json"
 WEIGHTS, TOKENIZER = f"{ENCODER}/model.safetensors", f"{ENCODER}/tokenizer.json"
 REPLIES, VECTORS = "response_index/en/replies.json", "response_index/en/vectors.safetensors"

@@ -46,5 +46,5 @@ def test_the_clients_read_answers(server: ServerProcess) -> None:
         plain = [client.suggest(MESSAGES[:1], "es", 2, explain=True), client.models(), client.ready()]
     assert plain == asyncio.run(ask())
     (answer,) = plain[0]
-    assert (answer.language, answer.model, answer.error, len(answer.replies)) == ("es", "sample-retriever", None, 2)
+    assert (answer.language, answer.model, answer.error, len(answer.replies)) == ("es", "everyday-retriever", None, 2)
     assert all(suggestion.parts for suggestion in answer.suggestions)

@@ -105,7 +105,7 @@ def test_the_clients_ask_what_the_suggester_answers(server: ServerProcess) -> No
         mixed = client.suggest(["¿Quedamos mañana?", CHATS[1]])
         with pytest.raises(TypeError, match=r"found one conversation; pass \[turns\]"):
             client.suggest(INVITED)  # type: ignore[arg-type]
-    expected = Suggester.from_pretrained("sample-retriever").suggest(CHATS)
+    expected = Suggester.from_pretrained("everyday-retriever").suggest(CHATS)
     assert [(a.replies, a.reason, a.language) for a in found] == [(a.replies, a.reason, a.language) for a in expected]
     assert [answer.reason for answer in found] == [None, None, "own_message", "self_harm"]
     assert [answer.message for answer in found] == ["¿Quedamos mañana?", "¿A qué hora?", "", "¿Quedamos mañana?"]

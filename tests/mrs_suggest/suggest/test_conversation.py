@@ -30,7 +30,7 @@ def read(*texts: str) -> Conversation:
 
 @pytest.fixture(scope="module")
 def suggester() -> Suggester:
-    return Suggester.from_pretrained("sample-retriever")
+    return Suggester.from_pretrained("everyday-retriever")
 
 
 def facts(answer: Answer) -> tuple[list[str], str | None, str | None]:
@@ -172,13 +172,13 @@ def test_a_language_that_the_message_cannot_be_in_is_not_taken_over(suggester: S
 
 
 def test_a_conversation_in_a_language_without_replies_gets_none(suggester: Suggester) -> None:
-    english = Suggester.from_pretrained("sample-retriever").set_replies(["Sure!", "No, sorry.", "Great!"], "en")
+    english = Suggester.from_pretrained("everyday-retriever").set_replies(["Sure!", "No, sorry.", "Great!"], "en")
     assert facts(english.suggest(chat(INVITED, ">Vale", "ok"))) == ([], "no_replies", "es")
 
 
 @pytest.mark.parametrize("guard", [True, False])
 def test_what_was_sent_is_not_suggested_again(guard: bool) -> None:
-    suggester = Suggester.from_pretrained("sample-retriever", guard=guard)
+    suggester = Suggester.from_pretrained("everyday-retriever", guard=guard)
     ranked = suggester.suggest(INVITED, k=6).replies
     sent = [f">{reply.upper()}!!" for reply in (ranked[0], ranked[2])]
     assert suggester.suggest(chat(*sent, INVITED)).replies == [ranked[1], ranked[3], ranked[4]]
@@ -259,5 +259,5 @@ _LOADED: list[Suggester] = []
 
 def any_suggester() -> Suggester:
     if not _LOADED:
-        _LOADED.append(Suggester.from_pretrained("sample-retriever"))
+        _LOADED.append(Suggester.from_pretrained("everyday-retriever"))
     return _LOADED[0]

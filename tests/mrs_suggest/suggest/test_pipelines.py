@@ -116,7 +116,7 @@ def test_without_a_model_the_shipped_one_answers_with_its_guard() -> None:
     assert shipped("¿Quedamos mañana?", k=1)[0]["reply"]
     silent = shipped("My mother died yesterday.", language="en")
     assert silent == [{"reply": None, "score": None, "reason": "grief"}]
-    folder = str(read_baselines()["sample-retriever"].folder)
+    folder = str(read_baselines()["everyday-retriever"].folder)
     answered = pipeline("reply-suggestion", model=folder, model_kwargs={"guard": False})
     assert answered("My mother died yesterday.", language="en")[0]["reply"]
     again = pipeline("reply-suggestion", model=Suggester.from_pretrained(folder, guard=False))

@@ -28,7 +28,7 @@ ENGLISH = ()  # no preferred language, whatever the locale
 
 @cache
 def suggester() -> Suggester:
-    return Suggester.from_pretrained("sample-retriever")
+    return Suggester.from_pretrained("everyday-retriever")
 
 
 def sheet(half: str) -> list[dict[str, str]]:

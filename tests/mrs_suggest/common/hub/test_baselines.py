@@ -16,7 +16,7 @@ from mrs_suggest.common.hub.baselines import FAMILIES, Baseline, read_baselines,
 from mrs_suggest.common.text.languages import LANGUAGES
 from tests import warm_python
 
-NAME = "sample-retriever"
+NAME = "everyday-retriever"
 
 
 @pytest.fixture(autouse=True)
@@ -94,7 +94,7 @@ def test_every_embedded_baseline_is_small_and_safe(tmp_path: Path) -> None:
         with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as wheel:
             for path in files:
                 wheel.write(path, path.relative_to(baseline.folder))
-        assert packed.stat().st_size < 16_000_000  # what the wheel may grow by
+        assert packed.stat().st_size < 20_000_000  # what the wheel may grow by
         assert {path.suffix for path in files} <= {".json", ".md", ".safetensors"}, "no pickles, no checkpoints"
         assert not [path for path in files if path.name.startswith("predictions")]
         assert {"README.md", "run.json", "modules.json"} <= {path.name for path in files}

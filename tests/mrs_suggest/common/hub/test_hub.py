@@ -289,20 +289,20 @@ def test_revisions_of_a_model(client: Mrs, hub: LoopbackHub, tmp_path: Path) -> 
     refused(client("models", "download", "org/m@"), "nothing follows the @")
     (tmp_path / "folder").mkdir()
     refused(client("models", "download", "folder", "--revision", "v1"), "folder: is a folder")
-    refused(client("models", "download", "sample-retriever@v1"), "sample-retriever: is in the package")
+    refused(client("models", "download", "everyday-retriever@v1"), "everyday-retriever: is in the package")
 
 
 def test_a_model_answers_as_it_did_at_a_revision(client: Mrs, hub: LoopbackHub) -> None:
     """The embedded baseline as v1, and a later revision that no longer loads; its card, too."""
     from mrs_suggest.common.hub.baselines import resolve_model
 
-    folder = resolve_model("sample-retriever")
+    folder = resolve_model("everyday-retriever")
     repo = hub.create("model", "org/m")
     repo.write_folder(folder)
     repo.tags["v1"] = repo.sha()
     repo.write("response_index/es/replies.json", "{}")
     ask = ("suggest", "--language", "es", "--json", "¿Quedamos mañana?", "--model")
-    here, there = client(*ask, "sample-retriever"), client(*ask, "org/m@v1")
+    here, there = client(*ask, "everyday-retriever"), client(*ask, "org/m@v1")
     assert there.returncode == 0, there.stderr
     answers = [json.loads(done.stdout)["suggestions"] for done in (here, there)]
     assert answers[0] == answers[1]

@@ -92,7 +92,7 @@ def test_a_damaged_record_is_named(folder: Path, record: Any) -> None:
 def test_the_advice_depends_on_where_the_model_lies() -> None:
     cached = Path("/c/hub/models--org--my-model--v2/snapshots/abc/model.safetensors")
     assert again(cached) == "run `mrs models download --force org/my-model--v2`"
-    assert again(Path("/lib/mrs_suggest/suggest/embedded/sample-retriever")) == "install mrs-suggest again"
+    assert again(Path("/lib/mrs_suggest/suggest/embedded/everyday-retriever")) == "install mrs-suggest again"
     assert again(Path("build/retriever")).startswith("copy it again")
 
 

@@ -110,7 +110,7 @@ def test_what_is_no_encoder_is_refused(tiny: Path, tmp_path: Path) -> None:
     for name, sentence in (
         (tmp_path, "cannot load an encoder with a language-model head"),
         (tmp_path / "absent", "cannot load an encoder with a language-model head"),
-        ("sample-retriever", "is a trained retriever; pass the folder of one of its encoders"),
+        ("everyday-retriever", "is a trained retriever; pass the folder of one of its encoders"),
     ):
         with pytest.raises(InputError, match=sentence):
             load_masked_lm(str(name), None, 0)

@@ -19,7 +19,7 @@ TEXTS = ["How are you?", "", "明日は元気ですか？", "a b c " * 200, "x",
 UNLOADED = """
 import sys
 from mrs_suggest.suggest.suggester import Suggester
-print(len(Suggester.from_pretrained("sample-retriever").suggest(["Thanks!"], "en")[0]), "onnxruntime" in sys.modules)
+print(len(Suggester.from_pretrained("everyday-retriever").suggest(["Thanks!"], "en")[0]), "onnxruntime" in sys.modules)
 """
 
 

@@ -173,7 +173,7 @@ def test_what_token_vectors_cannot_become_is_refused(table: Path, arguments: dic
 
 
 def test_a_baseline_is_a_start_by_its_name() -> None:
-    folder = read_baselines()["sample-retriever"].folder
-    assert start_kind("sample-retriever") == RETRIEVER
-    named, plain = (build_dual_encoder(name) for name in ("sample-retriever", str(folder)))
+    folder = read_baselines()["everyday-retriever"].folder
+    assert start_kind("everyday-retriever") == RETRIEVER
+    named, plain = (build_dual_encoder(name) for name in ("everyday-retriever", str(folder)))
     assert_same_vectors(named, plain)

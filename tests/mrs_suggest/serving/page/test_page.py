@@ -145,9 +145,9 @@ def test_models_of_this_machine_come_along(tmp_path: Path) -> None:
     weights = tmp_path / "run" / "model.safetensors"
     weights.write_bytes(b"0")
     run = str(tmp_path / "run")
-    files = space_files("org/demo", {run: {"model.safetensors": weights}, "sample-retriever": {"run.json": b"{}"}})
+    files = space_files("org/demo", {run: {"model.safetensors": weights}, "everyday-retriever": {"run.json": b"{}"}})
     assert files["models/run/model.safetensors"] == weights
-    assert "load_models(['models/run', 'models/sample-retriever'])" in files["app.py"].decode()  # type: ignore[union-attr]
+    assert "load_models(['models/run', 'models/everyday-retriever'])" in files["app.py"].decode()  # type: ignore[union-attr]
     other = tmp_path / "b" / "run"
     other.mkdir(parents=True)
     with pytest.raises(InputError, match="another model has the same name"):

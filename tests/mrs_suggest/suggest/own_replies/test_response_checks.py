@@ -141,7 +141,7 @@ def test_the_model_that_ships_has_hardly_a_finding(language: str) -> None:
     from mrs_suggest.models.starting_points import DETECTOR
     from mrs_suggest.suggest.index.response_index import ResponseIndexes
 
-    folder = read_baselines()["sample-retriever"].folder
+    folder = read_baselines()["everyday-retriever"].folder
     replies = ResponseIndexes(folder)[language].replies
     assert len({normalise_reply(reply) for reply in replies}) == len(replies)
     assert len(kinds(replies, language, LanguageDetector.load(folder / DETECTOR))) <= 0.02 * len(replies)

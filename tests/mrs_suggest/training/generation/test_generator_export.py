@@ -41,7 +41,7 @@ def plain(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for code, pairs in PAIRS.items():
         rows = [Prediction(message, reply, ("",)) for message, reply in pairs]
         write_predictions(folder / f"predictions.{code}.tsv", rows)
-    record = json.loads((read_baselines()["sample-retriever"].folder / "run.json").read_text(encoding="utf-8"))
+    record = json.loads((read_baselines()["everyday-retriever"].folder / "run.json").read_text(encoding="utf-8"))
     for name in ("weights", "guard", "started_from", "base_license", "exports"):
         record.pop(name, None)
     record["trainer"], record["data"]["id"] = "generation", "gone"
@@ -139,7 +139,7 @@ def test_pairs_come_from_the_validation_split_or_the_predictions(plain: Path, pr
 def test_what_does_not_fit_is_one_sentence(plain: Path, capsys: pytest.CaptureFixture[str]) -> None:
     from mrs_suggest.cli.main import main
 
-    retriever = str(read_baselines()["sample-retriever"].folder)
+    retriever = str(read_baselines()["everyday-retriever"].folder)
     for arguments, sentence in (
         ([retriever, "--ctranslate2"], "is not a generator; its message encoder is exported with --onnx"),
         ([str(plain), "--ctranslate2", "--messages", "x"], "--messages: a generator's replies are compared with real"),

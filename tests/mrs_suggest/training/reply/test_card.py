@@ -36,7 +36,7 @@ Record = dict[str, Any]
 @pytest.fixture
 def record() -> Record:
     """The record of the run that made the embedded baseline, as if it had been trained from scratch."""
-    folder = read_baselines()["sample-retriever"].folder
+    folder = read_baselines()["everyday-retriever"].folder
     found = json.loads((folder / "run.json").read_text(encoding="utf-8"))
     found.pop("weights", None)
     found["data"]["reader"] = "sample"
@@ -368,7 +368,7 @@ def test_a_local_base_model_is_recorded_as_local(
 
 
 def test_the_shipped_record_and_card_name_nobody() -> None:
-    folder = read_baselines()["sample-retriever"].folder
+    folder = read_baselines()["everyday-retriever"].folder
     for name in ("run.json", "README.md"):
         text = (folder / name).read_text(encoding="utf-8")
         assert str(Path.home()) + "/" not in text

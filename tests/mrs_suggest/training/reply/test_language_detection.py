@@ -85,6 +85,6 @@ def test_messages_of_another_domain(sample: Sample, shared_data: Path) -> None:
 
 def test_the_shipped_one_is_what_a_run_writes(sample: Sample, tmp_path: Path) -> None:
     sample.detector.save(tmp_path)
-    shipped = read_baselines()["sample-retriever"].folder / DETECTOR
+    shipped = read_baselines()["everyday-retriever"].folder / DETECTOR
     assert shipped.read_bytes() == (tmp_path / DETECTOR).read_bytes()
     assert shipped.stat().st_size < 300_000

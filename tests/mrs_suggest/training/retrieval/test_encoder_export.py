@@ -36,7 +36,7 @@ def messages(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def plain(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A finished run without an export."""
     folder = tmp_path_factory.mktemp("export") / "plain"
-    shutil.copytree(read_baselines()["sample-retriever"].folder, folder)
+    shutil.copytree(read_baselines()["everyday-retriever"].folder, folder)
     return folder
 
 

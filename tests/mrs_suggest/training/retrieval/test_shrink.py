@@ -22,7 +22,7 @@ from mrs_suggest.training.retrieval.shrink import EIGHT_BITS, WHOLE, shrink
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A finished run in two languages, with what stays at home."""
     folder = tmp_path_factory.mktemp("shrink") / "run"
-    shutil.copytree(read_baselines()["sample-retriever"].folder, folder)
+    shutil.copytree(read_baselines()["everyday-retriever"].folder, folder)
     for path in folder.rglob("*.safetensors"):
         tensors = {k: t.float() if t.is_floating_point() else t for k, t in load_file(path).items()}
         save_file(tensors, path, metadata={"format": "pt"})
