@@ -121,7 +121,7 @@ def build_rankers(
     """
     rankers = {}
     for language, index in tqdm(indexes.items(), desc="memory", unit=" languages", disable=len(indexes) == 1):
-        memory = _remember(encode, index, pairs.get(language, ()), options, seed)
+        memory = remember(encode, index, pairs.get(language, ()), options, seed)
         if memory is not None:
             ngrams = ReplyNgrams.build(index.replies, get_tokenizer(language))
             settings = RankerSettings(options.parts, choice=options.choice)
@@ -137,9 +137,10 @@ def build_rankers(
     return finish(tuned, asked) if finish and tuned else tuned
 
 
-def _remember(
+def remember(
     encode: EncodeMessages, index: ResponseIndex, sources: Sequence[Dataset], options: RankerOptions, seed: int
 ) -> MessageMemory | None:
+    """The messages of pairs whose replies stand in an index; None if there are none."""
     rows = {normalise_reply(reply): row for row, reply in enumerate(index.replies)}
     total = sum(len(source) for source in sources)
     messages: list[str] = []

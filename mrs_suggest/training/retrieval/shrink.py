@@ -1,10 +1,10 @@
 """Makes a small copy of a trained retriever: `python -m mrs_suggest.training.retrieval.shrink RUN OUT`
 (`make baseline`).
 
-Weights are stored as fp16. Word vectors, and those of replies and remembered messages, are stored as 8-bit floats,
-whole numbers in as few bits as they need, and replies' vectors along their `DIMENSION` principal axes. Curves, exports
-and unpublished files are left out. Both ways of loading compute in fp32. The command prints for how many test messages
-the suggestions stay the same.
+Matrices are stored as 8-bit floats, other weights as fp16, whole numbers in as few bits as they need, and replies'
+vectors along their `DIMENSION` principal axes. With `--remember DATA`, memory and response sets hold all splits.
+Curves, exports and unpublished files are left out. Both ways of loading compute in fp32. The command prints for how
+many test messages the suggestions stay the same.
 """
 
 from __future__ import annotations
@@ -27,21 +27,25 @@ from mrs_suggest.suggest.ranking.memory import principal_axes
 from mrs_suggest.suggest.suggester import Suggester
 from mrs_suggest.training.reply.exporting import agreement, predicted_messages
 from mrs_suggest.training.retrieval import FAMILY as RETRIEVAL
+from mrs_suggest.training.retrieval.remembering import remember_all
 
-DIMENSION = 64  # of replies' vectors
-EIGHT_BITS = ("word_embeddings.weight", "vectors")  # ends of the names of what 8-bit floats store
+DIMENSION = 48  # of replies' vectors
+EIGHT_BITS = (".weight", "vectors", "axes")  # ends of the names of the matrices that 8-bit floats store
 # Whole numbers that are stored in as few bits as they need.
 WHOLE = (
     "clusters", "remembered", "memory.replies", "memory.groups", "memory.starts", "replies.numbers", "replies.starts",
 )  # fmt: skip
 
 
-def shrink(run: Path, out: Path, base: str | None = None, base_license: str | None = None) -> None:
+def shrink(
+    run: Path, out: Path, base: str | None = None, base_license: str | None = None, data: str | None = None
+) -> None:
     """Write the small copy of `run` to `out`, replacing it.
 
     Args:
         base: the hub id of the model with which training began, where it was a folder: record and card name it.
         base_license: its licence, as the hub names it.
+        data: a data set of which the copy remembers all splits (`mrs_suggest.training.retrieval.remembering`).
 
     Raises:
         InputError: `run` holds no finished run.
@@ -55,22 +59,27 @@ def shrink(run: Path, out: Path, base: str | None = None, base_license: str | No
             if isinstance(file, Path) and name not in (CURVES, *EXPORTS):
                 (partial / name).parent.mkdir(parents=True, exist_ok=True)
                 shutil.copy2(file, partial / name)
+        if data is not None:
+            remember_all(run, partial, data)
         for path in partial.rglob("*.safetensors"):
             tensors = load_file(path)
             if path.name == VECTORS:
                 tensors |= _narrowed(tensors["vectors"])
             save_file({name: _small(name, tensor) for name, tensor in tensors.items()}, path, metadata={"format": "pt"})
             path.chmod(0o644)
-        record["stored_as"] = "fp16, and word and reply vectors as 8-bit floats"
+        record["stored_as"] = "8-bit floats" + ("" if data is None else f"; memory and replies: all splits of {data}")
         if base is not None:
             _name_root(record, base)
         if base_license is not None:
             record["base_license"] = base_license
         write_record(partial, record, RETRIEVAL)
-        old, new = (Suggester.from_pretrained(folder).model for folder in (run, partial))
-        same, total = agreement(old, new, messages)
+        found = ""
+        if data is None:  # with more replies, other ones are suggested on purpose
+            old, new = (Suggester.from_pretrained(folder).model for folder in (run, partial))
+            same, total = agreement(old, new, messages)
+            found = f"; the same three suggestions for {same:,} of {total:,} test messages"
     size = sum(path.stat().st_size for path in out.rglob("*") if path.is_file())
-    print(f"wrote {out} ({size:,} bytes); the same three suggestions for {same:,} of {total:,} test messages")
+    print(f"wrote {out} ({size:,} bytes){found}")
 
 
 def _name_root(record: Record, base: str) -> None:
@@ -89,7 +98,8 @@ def _narrowed(vectors: torch.Tensor) -> dict[str, torch.Tensor]:
 
 def _small(name: str, tensor: torch.Tensor) -> torch.Tensor:
     if tensor.is_floating_point():
-        return tensor.to(torch.float8_e4m3fn if name.endswith(EIGHT_BITS) else torch.float16)
+        eight = tensor.ndim == 2 and name.endswith(EIGHT_BITS)
+        return tensor.to(torch.float8_e4m3fn if eight else torch.float16)
     few = name in WHOLE and 0 <= tensor.long().min() <= tensor.long().max() < 1 << 16
     return tensor.to(torch.uint16) if few else tensor
 
@@ -100,8 +110,9 @@ def main() -> None:
     parser.add_argument("out", type=Path)
     parser.add_argument("--base", help="hub id of the model with which training began, where that was a folder")
     parser.add_argument("--base-license", help="its licence, such as mit")
+    parser.add_argument("--remember", metavar="DATA", help="a data set of which the copy remembers all splits")
     options = parser.parse_args()
-    shrink(options.run, options.out, options.base, options.base_license)
+    shrink(options.run, options.out, options.base, options.base_license, options.remember)
 
 
 if __name__ == "__main__":
