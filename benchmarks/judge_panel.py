@@ -1,12 +1,13 @@
-"""Judges models on 200 messages, 20 in each language, written for this and for nothing else (`panel/messages.tsv`).
+"""Judges models on 200 messages, 20 in each language, written for this and for nothing else (`ROUND/messages.tsv`).
 
-    python benchmarks/judge_panel.py answers MODEL FILE           # what a model suggests, with its guard
-    python benchmarks/judge_panel.py sheet FOLDER NAME=FILE ...   # a blind sheet, the systems in a random order
-    python benchmarks/judge_panel.py count FOLDER READER.tsv ...  # counts and agreement, FOLDER/counts.json
+    python benchmarks/judge_panel.py answers ROUND MODEL FILE     # what a model suggests, with its guard
+    python benchmarks/judge_panel.py sheet ROUND NAME=FILE ...    # a blind sheet, the systems in a random order
+    python benchmarks/judge_panel.py count ROUND READER.tsv ...   # counts and agreement, ROUND/counts.json
 
 A reader gives each set one grade: `good` (a person would click one of the three as it stands), `ok` (one of them could
 be sent, but nobody would choose it gladly), `bad` (none can be sent), or for a silent answer `silent` (it should have
-been answered) or `rightly` (silence is right). Where two readers differ, the worse grade counts.
+been answered) or `rightly` (silence is right). Where two readers differ, the worse grade counts. A round is a folder of
+`panel/`; once its grades have served to choose between models, it tells no longer how good the chosen one is.
 """
 
 from __future__ import annotations
@@ -25,8 +26,7 @@ import numpy as np
 from mrs_metrics.agreement import fleiss_kappa
 from mrs_suggest import Suggester
 
-HERE = Path(__file__).resolve().parent
-MESSAGES, COUNTS = HERE / "panel" / "messages.tsv", "counts.json"
+MESSAGES, COUNTS = "messages.tsv", "counts.json"
 GRADES = ("good", "rightly", "ok", "bad", "silent")  # from the best to the worst
 SEED, SHOWN = 42, " | "
 
@@ -43,9 +43,9 @@ def write(path: Path, columns: list[str], lines: list[list[str]]) -> None:
     path.write_text("".join("\t".join(line) + "\n" for line in [columns, *lines]), encoding="utf-8")
 
 
-def answers(model: str, out: str) -> None:
+def answers(folder: str, model: str, out: str) -> None:
     """Write what a model suggests; an empty cell where it says nothing."""
-    messages = [row["message"] for row in rows(MESSAGES)]
+    messages = [row["message"] for row in rows(Path(folder) / MESSAGES)]
     suggester = Suggester.from_pretrained(model)
     found = [suggester.suggest([message])[0] for message in messages]
     lines = [[m, SHOWN.join(one.reply for one in a), a.reason or ""] for m, a in zip(messages, found, strict=True)]
@@ -56,7 +56,7 @@ def sheet(folder: str, *systems: str) -> None:
     """Write `sheet.tsv` for the readers, and `key.json` with what stands where."""
     named = {name: rows(Path(file)) for name, _, file in (system.partition("=") for system in systems)}
     rng, lines, key = random.Random(SEED), [], []
-    for number, row in enumerate(rows(MESSAGES)):
+    for number, row in enumerate(rows(Path(folder) / MESSAGES)):
         order = rng.sample(list(named), len(named))
         key.append(order)
         shown = [named[name][number]["replies"] or "(nothing)" for name in order]
@@ -69,7 +69,7 @@ def sheet(folder: str, *systems: str) -> None:
 def count(folder: str, *readers: str) -> None:
     """Count the grades of the readers' files: the column `number`, and one grade in each `set N`."""
     key = json.loads((Path(folder) / "key.json").read_text(encoding="utf-8"))
-    languages = [row["language"] for row in rows(MESSAGES)]
+    languages = [row["language"] for row in rows(Path(folder) / MESSAGES)]
     given: dict[str, list[list[str]]] = {}
     for reader in readers:
         for row in rows(Path(reader)):
