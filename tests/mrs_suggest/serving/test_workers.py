@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import json
 import os
@@ -18,7 +19,10 @@ from urllib.parse import urlsplit
 import httpx
 import pytest
 
+pytest.importorskip("fastapi")
+
 from mrs_suggest.serving.client import Client
+from mrs_suggest.serving.supervisor import Supervisor
 from tests.mrs_suggest.serving.server_process import STARTS_WITHIN, ServerProcess
 
 ADMIN = "an-admin-key-of-a-test"
@@ -142,28 +146,89 @@ def test_stopping_refuses_new_connections_and_answers_what_was_taken(tmp_path: P
 
 
 def test_workers_that_keep_ending_are_started_again_ever_later(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from mrs_suggest.serving.server import Multiprocess, Supervisor
-
     clock, starts = 1000.0, []
     pids = itertools.count(1)
 
     def process() -> SimpleNamespace:
-        return SimpleNamespace(pid=next(pids), child_conn=SimpleNamespace(close=lambda: None))
+        def nothing(*_: object) -> None:
+            return None
 
-    def start_again(supervisor: Supervisor) -> None:
+        return SimpleNamespace(pid=next(pids), exitcode=-9, is_alive=nothing, kill=nothing, join=nothing)
+
+    def start(_: Supervisor) -> SimpleNamespace:
         starts.append(clock)
-        supervisor.processes = [process()]
+        return process()
 
     monkeypatch.setenv("PROMETHEUS_MULTIPROC_DIR", str(tmp_path))
-    monkeypatch.setattr(Multiprocess, "keep_subprocess_alive", start_again)
+    monkeypatch.setattr(Supervisor, "_start", start)
     monkeypatch.setattr(time, "monotonic", lambda: clock)
     supervisor = Supervisor.__new__(Supervisor)
-    supervisor.processes = [process()]
+    supervisor.processes = [process()]  # type: ignore[list-item]
     while clock < 1120:
         supervisor.keep_subprocess_alive()
         clock += 0.5
     pauses = [later - earlier for earlier, later in itertools.pairwise(starts)]
     assert pauses == [1, 2, 4, 8, 16, 30, 30]
+
+
+def test_a_connection_goes_to_the_ready_worker_with_the_fewest() -> None:
+    supervisor = Supervisor.__new__(Supervisor)
+    ours, workers = zip(*(socket.socketpair() for _ in range(3)), strict=True)
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        supervisor._listener, supervisor._channels = listener, list(ours)
+        thread = threading.Thread(target=supervisor._accept, daemon=True)
+
+        def connect() -> socket.socket:
+            return socket.create_connection(listener.getsockname(), timeout=60)
+
+        def taken(worker: socket.socket, count: int) -> int:
+            """The connections that a worker has got: `count`, and those beyond."""
+            worker.settimeout(60)
+            found = [socket.recv_fds(worker, 1, 1)[1] for _ in range(count)]
+            worker.setblocking(False)
+            with contextlib.suppress(BlockingIOError):
+                while data := socket.recv_fds(worker, 1, 1):
+                    found.append(data[1])
+            for descriptor in itertools.chain(*found):
+                os.close(descriptor)
+            return len(found)
+
+        with pytest.raises(ConnectionRefusedError):  # none is ready
+            connect()
+        for worker in workers[:2]:
+            worker.send(b"+")
+        thread.start()
+        deadline = time.monotonic() + 60
+        while listener.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN) == 0:
+            assert time.monotonic() < deadline, "the port stays closed"
+        held = [connect() for _ in range(6)]
+        assert [taken(worker, 3) for worker in workers[:2]] == [3, 3]
+        workers[0].send(bytes(2))  # two of its connections have ended
+        held += [connect() for _ in range(4)]
+        assert [taken(workers[0], 3), taken(workers[1], 1)] == [3, 1]
+        workers[0].close()
+        held += [connect() for _ in range(2)]
+        assert [taken(workers[1], 2), taken(workers[2], 0)] == [2, 0]
+        supervisor._close()
+        with pytest.raises(ConnectionRefusedError):
+            connect()
+        thread.join(60)
+        assert not thread.is_alive()
+        for connection in (*held, *ours, *workers):
+            connection.close()
+
+
+def test_connections_are_shared_equally(pair: ServerProcess) -> None:
+    served: Counter[int] = Counter()
+    with contextlib.ExitStack() as stack:
+        clients = [stack.enter_context(httpx.Client(base_url=pair.url, timeout=60)) for _ in range(20)]
+        for client in clients:
+            assert client.get("/v1/models", headers={"X-Request-ID": "shared"}).status_code == 200
+        while served.total() < len(clients):
+            line = pair.wait_for("request")
+            served[line["process"]] += line["request_id"] == "shared"
+    assert sorted(served.values()) in ([10, 10], [9, 11])  # the end of an earlier connection may not be known yet
 
 
 def test_messages_of_a_client_that_left_are_not_answered(tmp_path: Path) -> None:
