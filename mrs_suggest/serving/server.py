@@ -118,7 +118,7 @@ def _supervise(config: ServerConfig, listener: socket.socket, figures: Path) -> 
             path.unlink(missing_ok=True)
     supervisor = Supervisor(config, listener)
     supervisor.run()
-    return 2 if supervisor.failed else 0
+    return 2 if any(process.exitcode == STARTUP_FAILURE for process in supervisor.processes) else 0
 
 
 @contextmanager

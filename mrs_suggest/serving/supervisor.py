@@ -96,11 +96,6 @@ class Supervisor(Multiprocess):
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, self._stop)
 
-    @property
-    def failed(self) -> bool:
-        """Whether a worker could not start."""
-        return any(process.exitcode == STARTUP_FAILURE for process in self.processes)
-
     def handle_hup(self) -> None:
         log(logging.INFO, "reloading", workers=len(self.processes))
         for process in self.processes:
