@@ -175,7 +175,8 @@ def language_interval(
     wrong, decided = _by_message(scores)
     if units is not None:
         own = [units[place] for place in np.unique(scores.example[~(scores.undecided | scores.too_short)])]
-        return ratio_interval(*(unit_sums(column, own)[1] for column in (wrong, decided)), confidence, samples, seed)
+        parts, wholes = (unit_sums(column, own)[1] for column in (wrong, decided))
+        return ratio_interval(parts, wholes, confidence, samples, seed)
     return ratio_interval(wrong, decided, confidence, samples, seed)
 
 
