@@ -71,6 +71,7 @@ def add_build(verbs: argparse._SubParsersAction[CommandParser]) -> None:
         ("--min-characters", int, "shortest message and reply (paper: none)"),
         ("--max-characters", int, "longest message and reply (paper: none)"),
         ("--keep-rejects", int, "keep this many rejected texts per reason in report.json"),
+        ("--context", int, "turns before each message to keep in the column `context` (paper: none)"),
         ("--buckets", int, "partitions of the join (default 64, more if memory is short)"),
     ):
         changes.add_argument(flag, type=kind, help=text)
@@ -117,7 +118,9 @@ def run_build(options: argparse.Namespace) -> int:
     buckets = settings.buckets if options.buckets is None else options.buckets
     if options.resume and options.buckets is None:
         buckets = begun_buckets(out) or buckets
-    plan = make_build_plan(files, out, options.workers, read_size(options.memory), buckets, settings.clean)
+    plan = make_build_plan(
+        files, out, options.workers, read_size(options.memory), buckets, settings.clean, settings.context
+    )
     for line in plan.lines():
         print(visible(line), file=sys.stderr)
     if options.plan:
@@ -150,7 +153,7 @@ def _settings(options: argparse.Namespace) -> Settings:
 
     names = (
         "min_score", "min_language_score", "min_examples", "min_reply_count", "max_responses", "min_characters",
-        "max_characters", "keep_rejects", "split_by", "responses_from", "drop_bots", "clean", "buckets",
+        "max_characters", "keep_rejects", "split_by", "responses_from", "drop_bots", "clean", "context", "buckets",
     )  # fmt: skip
     changes = {name: getattr(options, name) for name in names}
     settings = make_settings(options.profile, **changes)
