@@ -206,9 +206,8 @@ def _by_language(pairs: pa.Table) -> pa.Table:
 def with_context(pairs: pa.Table, turns: int) -> pa.Table:
     """Append the column `CONTEXT`: up to `turns` turns before each message, oldest first, one a line.
 
-    The turn before a message is the message of the pair that it is the reply of. Where no such pair is left in the same
-    language, the context ends: a turn is only in it if it is also a message of the data, filtered, masked and cleaned
-    as that. Duplicates and languages that later stages drop do not end it.
+    The turn before a message is the message of the pair that it is the reply of. The context ends where no such pair is
+    left in the same language, so that every turn was filtered, masked and cleaned as a message.
 
     Args:
         pairs: of all months of a bucket: columns message, thread, order, parent and language.
@@ -223,7 +222,7 @@ def with_context(pairs: pa.Table, turns: int) -> pa.Table:
     lines = pc.replace_substring_regex(pairs["message"].cast(pa.large_string()), r"[\r\n]+", " ").combine_chunks()
     lines, chunks = pa.concat_arrays([lines, pa.array([""], lines.type)]), []
     for start in range(0, none, BATCH_TEXTS):
-        rows, texts = before[start : min(start + BATCH_TEXTS, none)], []
+        rows, texts = before[start : min(start + BATCH_TEXTS, none)], list[pa.Array]()
         for _ in range(turns):
             texts.insert(0, lines.take(pa.array(rows)))
             rows = before[rows]

@@ -135,8 +135,9 @@ class Settings:
         return {name: value for name, value in values.items() if name != "context" or value}
 
 
+PAPER = Settings()
 PROFILES = {
-    "paper": Settings(),
+    "paper": PAPER,
     "clean": Settings(profile="clean", drop_bots=True, clean=True, split_by="thread", responses_from="training"),
 }
 
@@ -258,13 +259,7 @@ def begun_buckets(out: Location) -> int | None:
 
 
 def make_build_plan(
-    files: Sequence[Location],
-    out: Location,
-    workers: int | None,
-    memory: int,
-    buckets: int,
-    clean: bool = False,
-    context: int = 0,
+    files: Sequence[Location], out: Location, workers: int | None, memory: int, buckets: int, settings: Settings = PAPER
 ) -> BuildPlan:
     """Estimate a build, and refuse an impossible one.
 
@@ -273,8 +268,7 @@ def make_build_plan(
         workers: at most this many; None: as many as cores and memory allow.
         memory: bytes that the build may use.
         buckets: at least this many; more if a bucket would not fit into memory.
-        clean: whether duplicates are searched.
-        context: turns kept before each message.
+        settings: whose duplicates and context take room.
 
     Raises:
         InputError: the disk or the memory is too small.
@@ -287,9 +281,9 @@ def make_build_plan(
     workers = min(workers, fit) if workers else fit
     months = [size_of(path) * RATIOS.get(path.suffix, 1.0) / LINE_BYTES for path in files]
     comments = int(sum(months))
-    pair_bytes = PAIR_BYTES * (1 + context / 2) + (SIGNED_BYTES if clean else 0)  # a pair has two texts
+    pair_bytes = PAIR_BYTES * (1 + settings.context / 2) + (SIGNED_BYTES if settings.clean else 0)  # two texts a pair
     disk = int(RESERVE * comments * (SPILL_BYTES + PAIRS_PER_COMMENT * pair_bytes))
-    needed = -(-comments * (BUCKET_BYTES + context * PAIR_BYTES) * workers // memory)
+    needed = -(-comments * (BUCKET_BYTES + settings.context * PAIR_BYTES) * workers // memory)
     while buckets < needed:
         buckets *= 2
     if isinstance(out, Path):

@@ -6,7 +6,7 @@ import logging
 
 from mrs_suggest.evaluation.tables import print_results
 from mrs_suggest.models.saved.record import Record
-from mrs_suggest.training.reply.data import CURVES, compare_replies, load_reply_data, reply_identity
+from mrs_suggest.training.reply.data import CURVES, compare_replies, load_reply_data, reply_identity, with_context
 from mrs_suggest.training.retrieval import FAMILY as RETRIEVAL
 from mrs_suggest.training.retrieval.model import build, make_trainer, own_figures, stored_weights, systems, weights
 from mrs_suggest.training.retrieval.options import (
@@ -23,6 +23,7 @@ RESUME_KEYS = (
     "encoders", "dimension", "pooling", "normalize", "query_prompt", "reply_prompt", "loss", "temperature",
     "mask_duplicates", "freeze_layers", "dropout", "layers", "layer_decay",
     "teacher", "teacher_prompt", "teacher_temperature", "distill_weight", "distill", "perturbed", "keep_pieces",
+    "context_turns",
 )  # fmt: skip
 
 
@@ -43,6 +44,9 @@ def run(options: RetrievalArguments, training: RetrievalTrainingArguments) -> Re
         facts = data.facts()
         run.begin(facts, RESUME_KEYS, **reply_identity(options, facts))
         parts = run.build(lambda: build(options, training, data))
+        plain = data
+        if reader := parts.context:
+            data = run.load(lambda: with_context(plain, reader))
         trainer = make_trainer(parts, options, training, data)
         if options.estimate:
             run.estimate(trainer, parts.model)
@@ -51,7 +55,7 @@ def run(options: RetrievalArguments, training: RetrievalTrainingArguments) -> Re
         if not run.writes:
             return None
         run.merge_adapters(parts.model)
-        parts = run.evaluate(lambda: derived_parts(parts, options, training, data))
+        parts = run.evaluate(lambda: derived_parts(parts, options, training, data, plain))
         run.save(lambda folder: save(parts, folder))
         if options.skip_test:
             return run.finish({}, curves=CURVES)
