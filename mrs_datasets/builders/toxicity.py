@@ -36,8 +36,7 @@ Scores = npt.NDArray[np.float32]
 
 @dataclass(frozen=True)
 class Rule:
-    """Rows with a score above a threshold are dropped; a pair's score is the largest of message, reply
-    and context.
+    """Rows with a score above a threshold are dropped; a pair's score is the largest of its texts.
 
     Attributes:
         threshold: in [0, 1], compared in single precision.
@@ -212,8 +211,7 @@ class Scored:
         table = self.rows.read()
         columns = [table[name].combine_chunks() for name in TEXTS if name in table.column_names]
         if CONTEXT in table.column_names:  # an empty one adds no text
-            context = table[CONTEXT].combine_chunks()
-            columns.append(pc.if_else(pc.equal(context, ""), columns[0], context))
+            columns.append(pc.if_else(pc.equal(table[CONTEXT], ""), table["message"], table[CONTEXT]).combine_chunks())
         encoded = pa.chunked_array(columns).combine_chunks().dictionary_encode()
         texts = encoded.dictionary.to_pylist()
         places = encoded.indices.to_numpy().astype(np.int64).reshape(len(columns), table.num_rows)

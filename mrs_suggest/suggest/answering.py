@@ -96,13 +96,9 @@ class Answerer(Protocol):
 
 
 class ServedModel(ABC):
-    """A trained model that serves users: it checks its arguments, and blank messages get an empty list.
+    """A trained model that serves users: it checks its arguments, and blank messages get an empty list."""
 
-    Attributes:
-        context: puts earlier turns before a message; None: the model was trained on messages alone.
-    """
-
-    context: ContextReader | None = None
+    context: ContextReader | None = None  # puts earlier turns before messages, if the model was trained with them
 
     @property
     @abstractmethod

@@ -169,8 +169,7 @@ def fitting(
     found: list[Suggestion],
     count: int,
 ) -> Answer:
-    """The suggestions that were not sent and that the guard lets through; the next best ones take their places.
-    `text` is what the model reads of the conversation."""
+    """The suggestions that were not sent and that the guard lets through, topped up by the next best ones for `text`."""
     wide = count
     while True:
         fit = [

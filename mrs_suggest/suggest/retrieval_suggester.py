@@ -256,13 +256,10 @@ class Retriever:
         self.name, self._model, self._indexes, self._ranker = name, model, indexes, ranker
 
     def suggest(self, messages: Sequence[str], language: str, k: int) -> list[list[Suggestion]]:
-        return _suggest(
-            lambda some: encode_messages(self._model, some).numpy(),
-            self._indexes[language],
-            self._ranker,
-            list(messages),
-            k,
-        )
+        def encode(some: list[str]) -> Array:
+            return encode_messages(self._model, some).numpy()
+
+        return _suggest(encode, self._indexes[language], self._ranker, list(messages), k)
 
     def score_pools(self, messages: Sequence[str], candidates: Sequence[str], pools: np.ndarray) -> np.ndarray:
         queries = encode_messages(self._model, list(messages)).numpy()

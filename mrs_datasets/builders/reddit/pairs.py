@@ -204,13 +204,10 @@ def _by_language(pairs: pa.Table) -> pa.Table:
 
 
 def with_context(pairs: pa.Table, turns: int) -> pa.Table:
-    """Append the column `CONTEXT`: up to `turns` turns before each message, oldest first, one a line.
+    """Append `CONTEXT` to all pairs of a bucket: up to `turns` turns before each message, oldest first, one a line.
 
     The turn before a message is the message of the pair that it is the reply of. The context ends where no such pair is
     left in the same language, so that every turn was filtered, masked and cleaned as a message.
-
-    Args:
-        pairs: of all months of a bucket: columns message, thread, order, parent and language.
     """
     own, none = mix(pairs["thread"].to_numpy()), pairs.num_rows
     replies, messages = own ^ pairs["order"].to_numpy(), own ^ pairs["parent"].to_numpy()

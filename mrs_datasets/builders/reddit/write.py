@@ -76,9 +76,8 @@ def write_data_set(
         build.funnel.about["engine"] = versions
     report = Report("reddit", build.settings.as_dict(), notes=build.funnel.warnings)
     report.extra["pipeline"] = build.funnel.as_dict
-    record = MRS.with_context(build.settings.context).covering(
-        [name for language in written for name in (language, responses_config(language))]
-    )
+    names = [name for language in written for name in (language, responses_config(language))]
+    record = MRS.with_context(build.settings.context).covering(names)
     remove_leftovers(out, "partial")  # the replaced data set stays until the new one is there
     with atomic_target(out, overwrite, REPORT, RESUME) as target, writing(out):
         layout: Configs = {}

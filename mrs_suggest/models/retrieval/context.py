@@ -14,8 +14,6 @@ from tokenizers import Tokenizer
 from mrs_suggest.models.retrieval.onnx_encoder import message_tokenizer
 from mrs_suggest.models.starting_points import checkpoint_prompts
 
-KEY = "context"  # in the `config.json` of a retriever
-
 
 @dataclass(frozen=True)
 class ContextReader:
@@ -30,7 +28,7 @@ class ContextReader:
     def load(cls, folder: Path) -> ContextReader | None:
         """The reader of a trained retriever; None if it was trained on messages alone."""
         config = folder / "config.json"
-        stored = json.loads(config.read_text(encoding="utf-8")).get(KEY) if config.is_file() else None
+        stored = json.loads(config.read_text(encoding="utf-8")).get("context") if config.is_file() else None
         if stored is None:
             return None
         tokenizer = message_tokenizer(folder)

@@ -13,7 +13,7 @@ from datasets import Dataset
 
 from mrs_suggest.common.text.text import is_blank, normalise_reply
 from mrs_suggest.evaluation.language_data import EVALUATION_SEED, LanguageData, ResponseSet, sample_rows
-from mrs_suggest.models.retrieval.context import KEY, ContextReader
+from mrs_suggest.models.retrieval.context import ContextReader
 from mrs_suggest.models.retrieval.encode import encode_messages, encode_replies
 from mrs_suggest.suggest.guard.guard_space import GuardSpace
 from mrs_suggest.suggest.guard.lists import GuardData
@@ -208,7 +208,7 @@ def save(parts: RetrievalParts, folder: Path) -> None:
     """Write everything that is needed to load the trained model."""
     parts.model.save_pretrained(str(folder), create_model_card=False, safe_serialization=True)
     reader = parts.context
-    save_config(folder, **({KEY: {"turns": reader.turns, "tokens": reader.tokens}} if reader else {}))
+    save_config(folder, **({"context": {"turns": reader.turns, "tokens": reader.tokens}} if reader else {}))
     for language, index in parts.indexes.items():
         index.save(folder / ResponseIndexes.FOLDER / language)
         if language in parts.tags:

@@ -21,9 +21,8 @@ from mrs_suggest.training.run import Run
 
 RESUME_KEYS = (
     "encoders", "dimension", "pooling", "normalize", "query_prompt", "reply_prompt", "loss", "temperature",
-    "mask_duplicates", "freeze_layers", "dropout", "layers", "layer_decay",
+    "mask_duplicates", "freeze_layers", "dropout", "layers", "layer_decay", "context_turns",
     "teacher", "teacher_prompt", "teacher_temperature", "distill_weight", "distill", "perturbed", "keep_pieces",
-    "context_turns",
 )  # fmt: skip
 
 
@@ -44,9 +43,8 @@ def run(options: RetrievalArguments, training: RetrievalTrainingArguments) -> Re
         facts = data.facts()
         run.begin(facts, RESUME_KEYS, **reply_identity(options, facts))
         parts = run.build(lambda: build(options, training, data))
-        plain = data
-        if reader := parts.context:
-            data = run.load(lambda: with_context(plain, reader))
+        plain, reader = data, parts.context
+        data = run.load(lambda: with_context(plain, reader)) if reader else plain
         trainer = make_trainer(parts, options, training, data)
         if options.estimate:
             run.estimate(trainer, parts.model)
