@@ -169,7 +169,7 @@ def fitting(
     found: list[Suggestion],
     count: int,
 ) -> Answer:
-    """The suggestions that were not sent and that the guard lets through, topped up by the next best ones for `text`."""
+    """The suggestions that were not sent and that the guard lets through, topped up with the next best for `text`."""
     wide = count
     while True:
         fit = [
