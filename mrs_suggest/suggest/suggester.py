@@ -392,8 +392,7 @@ class Suggester:
         self, asked: list[Conversation], language: str, count: int, tags: tuple[Tags, Tags], given: bool
     ) -> list[Answer]:
         messages = [one.message for one in asked]
-        reader = self.model.context
-        texts = [reader.read(one.context, one.message) for one in asked] if reader else messages
+        texts = [reader.read(one.context, one.message) for one in asked] if (reader := self.model.context) else messages
         if language not in self.model.languages:
             return [Answer(reason=NO_REPLIES) for _ in messages]
         reasons: list[str | None] = [None] * len(messages)
