@@ -41,6 +41,9 @@ $(STAMP): $(TRAIN)
 	$(INSTALL) --editable '.[all,ja,zh,th,test,bench,spaces,demo,analysis,bleu,onnx,ctranslate2,translate,langid,reddit,spark,s3,serve,tensorboard,wandb,trackio,mlflow,sweep,mteb,torchmetrics,release,docs]'
 	touch $@
 
+# A demonstration in minutes: an eighth to a half of the trainers' own steps, and at most this many test messages.
+FEW := --max_validation_examples 50 --max_test_examples 50
+
 demo-first: $(BASE)
 	$(BIN)/mrs suggest "¿Quedamos mañana?" "Are you coming to dinner tonight?" "明日の会議は何時からですか？"
 
@@ -48,8 +51,9 @@ demo: demo-first $(TRAIN)  ## suggestions at once; then from message-reply pairs
 	$(BIN)/mrs data prepare mrs --source sample --out $(DEMO)/mrs --overwrite
 	$(BIN)/mrs data stats $(DEMO)/mrs
 	$(OFFLINE) $(BIN)/accelerate launch $(ONE_DEVICE) trainers/retrieval.py \
-		--config trainers/configs/retrieval/quickstart.yaml --data $(DEMO)/mrs --output_dir $(DEMO)/retriever --overwrite true
-	$(OFFLINE) $(BIN)/accelerate launch $(ONE_DEVICE) trainers/generation.py --data $(DEMO)/mrs \
+		--config trainers/configs/retrieval/quickstart.yaml --data $(DEMO)/mrs --max_steps 80 $(FEW) \
+		--output_dir $(DEMO)/retriever --overwrite true
+	$(OFFLINE) $(BIN)/accelerate launch $(ONE_DEVICE) trainers/generation.py --data $(DEMO)/mrs --max_steps 300 $(FEW) \
 		--output_dir $(DEMO)/generator --overwrite true
 	$(OFFLINE) $(BIN)/mrs compare $(DEMO)/retriever $(DEMO)/generator
 	$(OFFLINE) $(BIN)/mrs score $(DEMO)/retriever/predictions.es.tsv --language es

@@ -1,11 +1,13 @@
 """Coverage of 95 % intervals: how often the studentised bootstrap has the true mean in it, against percentiles.
 
-Workload: samples of 50, 200 and 1,000 scores (10,000, 4,000 and 2,000 samples each) of laws with a known mean:
-log-normal (sigma 1), normal, 0 or 1 (p = .1), and with many zeros: 70 % and beta(1, 2), 80 % and uniform, 80 % and
-log-normal; differences of two systems that agree on 70 % of the examples and differ by normal noise on the others.
-Then 5, 10 and 20 scores, fewer than an interval needs; the share of a sum of Poisson tokens in another (ratio); and
-corpus BLEU of synthetic counts (percentiles, on 300 samples; the truth is the BLEU of 100,000 examples). Seeded; 1,000
-resamples.
+Workload: samples of 50, 200 and 1,000 scores (10,000, 4,000 and 2,000 samples each) of laws with a known mean: log-
+normal (sigma 1), normal, 0 or 1 (p = .1), and with many zeros: 70 % and beta(1, 2), 80 % and uniform, 80 % and log-
+normal; differences of two systems that agree on 70 % of the examples and differ by normal noise on the others. Then
+5, 10 and 20 scores, fewer than an interval needs; the share of a sum of Poisson tokens in another (ratio); and corpus
+BLEU of synthetic counts (percentiles, on 300 samples; the truth is the BLEU of 100,000 examples). Then units of 1 to
+6 rows with a score in common, resampled by unit and, as their rival, by row: of 50 and 200 normal units, and of units
+of which .95 are 0 and others beta(1, 2); and how often the permutation test by unit and by row finds a difference at
+.05 between two systems that have none. Seeded; 1,000 resamples, 2,000 swaps.
 
 The rival is the percentile interval of means, from as many resamples, on the first 1,000 samples of each law. The
 standard error of a coverage of .95 is .002 at 10,000 samples, .0035 at 4,000, .005 at 2,000 and .007 at 1,000.
@@ -29,7 +31,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mrs_metrics.bleu import BleuScores, bleu_interval
-from mrs_metrics.significance import bootstrap_interval, percentile_interval, ratio_interval, resampled_sums
+from mrs_metrics.significance import (
+    bootstrap_interval,
+    percentile_interval,
+    permutation_test,
+    ratio_interval,
+    resampled_sums,
+)
 
 RESULT = Path(__file__).parent / "results" / "bench_intervals.json"
 SEED = 20210605
@@ -56,6 +64,11 @@ LAWS: dict[str, tuple[Draw, float]] = {
     "zero_or_one": (lambda generator, n: (generator.random(n) < 0.1).astype(float), 0.1),
     "normal": (lambda generator, n: generator.normal(size=n), 0.0),
 }
+UNITS: dict[str, tuple[Draw, float]] = {
+    "normal": LAWS["normal"],
+    "zeros_95_beta": (_zeros(0.95, lambda generator, n: generator.beta(1, 2, n)), 0.05 / 3),
+}
+SWAPS = 2_000
 SKEWED = ("lognormal", "zeros_70_beta", "zeros_80_uniform", "zeros_80_lognormal")
 
 
@@ -110,6 +123,21 @@ def _bleu_scores(generator: np.random.Generator, n: int) -> BleuScores:
     return BleuScores(np.zeros(n), statistics, np.zeros(n, int), np.arange(n), {}, 0, "synthetic")
 
 
+def cover_units(law: str, n: int, samples: int) -> dict[str, float]:
+    """Coverage by unit and by row of the mean of n units of 1 to 6 rows, and rejections where nothing differs."""
+    generator = np.random.default_rng([SEED, n, 300 + list(UNITS).index(law)])
+    found: dict[str, list[tuple[float, float]]] = {"ours": [], "by_row": []}
+    rejected = {"ours": 0, "by_row": 0}
+    for number in range(samples):
+        units = np.repeat(np.arange(n), generator.integers(1, 7, n))
+        a, b = (UNITS[law][0](generator, n)[units] for _ in range(2))
+        for name, given in (("ours", units.tolist()), ("by_row", None)):
+            found[name].append(bootstrap_interval(a, seed=number, units=given))
+            rejected[name] += permutation_test(a, b, SWAPS, number, given) < 0.05
+    shares = {f"{name}_rejected": round(count / samples, 4) for name, count in rejected.items()}
+    return _summary(found, UNITS[law][1]) | shares
+
+
 def _summary(found: dict[str, list[tuple[float, float]]], truth: float) -> dict[str, float]:
     record: dict[str, float] = {"samples": max(map(len, found.values()))}
     for kind, intervals in found.items():
@@ -126,6 +154,8 @@ def _run(task: tuple[str, str, int, int]) -> tuple[str, str, int, dict[str, floa
         return kind, law, n, cover_ratio(n, samples)
     if kind == "bleu":
         return kind, law, n, cover_bleu(n, samples)
+    if kind == "units":
+        return kind, law, n, cover_units(law, n, samples)
     return kind, law, n, cover(law, n, samples, RIVAL if kind == "means" else 0)
 
 
@@ -137,6 +167,7 @@ def main() -> None:
     tasks = [("means", law, n, samples) for n, samples in SAMPLES.items() for law in LAWS]
     tasks += [("few", law, n, samples) for n, samples in FEW.items() for law in ("lognormal", "normal")]
     tasks += [(kind, "", n, count) for kind, count in (("ratio", RATIOS), ("bleu", BLEUS)) for n in (50, 200)]
+    tasks += [("units", law, n, 1_000) for law in UNITS for n in (50, 200)]
     tasks = [(kind, law, n, max(1, round(options.share * samples))) for kind, law, n, samples in tasks]
     started = time.perf_counter()
     record: dict[str, Any] = {

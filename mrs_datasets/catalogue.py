@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 DTYPES = {"string": "string", "int64": "int64", "float64": "float64", "bool": "bool", "class_label": "int64"}
 LIST = "list of "  # a list type names its entries: `list of string`, `list of {text: string, weight: float64}`
 LANGUAGE = "{language}"
+CONTEXT = "context"  # the column with the turns before a message, oldest first, one a line
 ERROR, WARNING = "error", "warning"  # levels of a finding of `mrs data check`
 Level = Literal["error", "warning"]
 STRICT = ConfigDict(extra="forbid")
@@ -235,6 +236,13 @@ class DatasetRecord:
         for kind in self.kinds.values():
             for language in kind.languages or self.languages:
                 yield kind.config.replace(LANGUAGE, language), language, kind
+
+    def with_context(self, turns: object) -> DatasetRecord:
+        """The record with the column `CONTEXT` in its pairs, if they were built with earlier turns."""
+        if not turns:
+            return self
+        pairs = self.kinds["pairs"]
+        return replace(self, kinds={**self.kinds, "pairs": replace(pairs, columns=(*pairs.columns, CONTEXT))})
 
     def kind_of(self, config: str) -> Kind:
         """The kind of a config; KeyError for one that the data set cannot have."""

@@ -35,7 +35,7 @@ from numpy.typing import NDArray
 
 from mrs_metrics.rouge import score_examples as score_rouge
 from mrs_metrics.signature import Reference, as_lists, check_suggestions, count_references, signature
-from mrs_metrics.significance import SAMPLES, SEED, percentile_interval, resampled_sums
+from mrs_metrics.significance import SAMPLES, SEED, Units, percentile_interval, resampled_sums
 
 if TYPE_CHECKING:
     from sacrebleu.metrics.bleu import BLEU, BLEUScore
@@ -170,9 +170,13 @@ def aggregate(scores: BleuScores) -> dict[str, float]:
 
 
 def bleu_interval(
-    scores: BleuScores, confidence: float = 0.95, samples: int = SAMPLES, seed: int = SEED
+    scores: BleuScores, confidence: float = 0.95, samples: int = SAMPLES, seed: int = SEED, units: Units = None
 ) -> tuple[float, float]:
     """Return the percentile bootstrap interval of the corpus BLEU, resampling examples (Koehn 2004); 0 to 100.
+
+    Args:
+        confidence, samples, seed, units: as for `mrs_metrics.significance.bootstrap_interval`; units are of the kept
+            examples.
 
     Raises:
         ValueError: every example was skipped, or confidence or samples are out of range.
@@ -181,7 +185,7 @@ def bleu_interval(
     (100.0, 100.0)
     """
     _require_examples(scores)
-    sums = resampled_sums(scores.statistics, samples, seed)
+    sums = resampled_sums(scores.statistics, samples, seed, units)
     return percentile_interval([_corpus_bleu(row) for row in sums], confidence)
 
 

@@ -30,7 +30,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mrs_metrics.signature import check_suggestions, signature
-from mrs_metrics.significance import SAMPLES, SEED, ratio_interval
+from mrs_metrics.significance import SAMPLES, SEED, Units, ratio_interval, unit_sums
 
 # Texts -> for each its language code (`und` for none) and its probability, 0 to 1.
 Identify = Callable[[list[str]], Sequence[tuple[str, float]]]
@@ -158,9 +158,12 @@ def aggregate(scores: LanguageScores) -> dict[str, float]:
 
 
 def language_interval(
-    scores: LanguageScores, confidence: float = 0.95, samples: int = SAMPLES, seed: int = SEED
+    scores: LanguageScores, confidence: float = 0.95, samples: int = SAMPLES, seed: int = SEED, units: Units = None
 ) -> tuple[float, float]:
-    """Return the studentised bootstrap interval of `wrong`, resampling messages with all their suggestions.
+    """Return the studentised bootstrap interval of `wrong`, resampling examples with all their suggestions.
+
+    Args:
+        confidence, samples, seed, units: as for `mrs_metrics.significance.bootstrap_interval`; units of all examples.
 
     Raises:
         ValueError: no suggestion's language could be decided, or confidence or samples are out of range.
@@ -169,7 +172,12 @@ def language_interval(
     >>> language_interval(scores)
     (0.0, 0.0)
     """
-    return ratio_interval(*_by_message(scores), confidence, samples, seed)
+    wrong, decided = _by_message(scores)
+    if units is not None:
+        own = [units[place] for place in np.unique(scores.example[~(scores.undecided | scores.too_short)])]
+        parts, wholes = (unit_sums(column, own)[1] for column in (wrong, decided))
+        return ratio_interval(parts, wholes, confidence, samples, seed)
+    return ratio_interval(wrong, decided, confidence, samples, seed)
 
 
 def fasttext_identifier(model: str | Path) -> Identify:

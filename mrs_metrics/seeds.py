@@ -11,42 +11,51 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mrs_metrics.significance import bootstrap_interval
+from mrs_metrics.significance import Units, bootstrap_interval, unit_sums
 
 
-def seeds_interval(values: ArrayLike, confidence: float = 0.95) -> tuple[float, float]:
+def seeds_interval(values: ArrayLike, confidence: float = 0.95, units: Units = None) -> tuple[float, float]:
     """Return the interval of the mean over runs and examples.
 
     Args:
         values: (runs, n) scores, or differences of two systems, of the same examples in every run.
         confidence: above 0 and below 1.
+        units: (n,) what each example is of, such as its message; units vary as a whole. None: each is its own.
 
     Returns:
         The low and high end. Of one run, `bootstrap_interval` of its examples: nothing is known about other seeds.
 
     Raises:
-        ValueError: values are not a table of finite numbers with two examples or more, or confidence is out of range.
+        ValueError: values are not a table of finite numbers with two examples (units) or more, or confidence is out of
+            range.
 
     >>> low, high = seeds_interval([[0.0, 1.0, 0.0, 1.0], [1.0, 2.0, 1.0, 2.0]])
     >>> round(low, 2), round(high, 2)
     (-1.93, 3.93)
     """
     table = np.asarray(values, dtype=np.float64)
-    if table.ndim != 2 or not len(table) or table.shape[1] < 2 or not np.isfinite(table).all():
+    if (
+        table.ndim != 2
+        or not len(table)
+        or table.shape[1] < 2
+        or (units is not None and len(set(units)) < 2)
+        or not np.isfinite(table).all()
+    ):
         raise ValueError("The scores must be a table (runs, n) of finite numbers, with two examples or more.")
     runs, n = table.shape
     if runs == 1:
-        return bootstrap_interval(table[0], confidence)
+        return bootstrap_interval(table[0], confidence, units=units)
     if not 0 < confidence < 1:
         raise ValueError(f"The confidence must lie between 0 and 1, not {confidence}.")
     from scipy.special import stdtrit
 
     mean = float(table.mean())
-    of_examples = float(table.mean(axis=0).var(ddof=1)) / n
+    _, rest = unit_sums(table.mean(axis=0) - mean, units)
+    of_examples = float(np.square(rest).sum()) / n**2 * len(rest) / (len(rest) - 1)
     of_seeds = float(table.mean(axis=1).var(ddof=1)) / runs
     variance = of_examples + of_seeds
     if variance == 0:
         return mean, mean
-    freedom = variance**2 / (of_examples**2 / (n - 1) + of_seeds**2 / (runs - 1))
+    freedom = variance**2 / (of_examples**2 / (len(rest) - 1) + of_seeds**2 / (runs - 1))
     width = float(stdtrit(freedom, (1 + confidence) / 2)) * variance**0.5
     return mean - width, mean + width

@@ -12,6 +12,11 @@ examples with replacement and takes the same sums again.
 2. *Percentile* intervals (Koehn 2004, "Statistical Significance Tests for Machine Translation Evaluation", section 3,
    BLEU; Efron and Tibshirani 1993, "An Introduction to the Bootstrap", chapter 13), for everything else (corpus BLEU).
 
+Rows that share a message, a thread or a writer are not independent. With `units`, a resample draws whole units with
+all of their rows (the cluster bootstrap: Davison and Hinkley 1997, "Bootstrap Methods and Their Application", section
+3.8), and the mean is the ratio of the units' sums to their sizes, with its standard error; a permutation swaps whole
+units.
+
 Chosen by simulation: of 50 log-normal scores, a 95 % percentile interval contains the mean 89 times of 100, this
 one 94 times (`benchmarks/bench_intervals.py`; bias-corrected percentiles gave 91, the equal-tailed bootstrap-t 93
 and, for differences that are mostly 0, 91). If all examples are equal, no resample differs and the interval is
@@ -26,7 +31,7 @@ perplexity, Dist-n, macro-MRR, micro F1) have no score per example to swap.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from itertools import pairwise
 
 import numpy as np
@@ -43,12 +48,13 @@ _ROUNDING = 2.0**-44  # differences below this share of the scores are rounding:
 _CHUNK_DRAWS = 1 << 22
 # Swaps summed at a time: few enough for the processor's cache, whatever n and samples are.
 _CHUNK_SWAPS = 1 << 15
+Units = Sequence[Hashable] | None
 # [byte, i] is -1 where bit i of the byte is set, else 1
 _SIGNS = 1.0 - 2.0 * ((np.arange(256)[:, None] >> np.arange(8)) & 1)
 
 
 def bootstrap_interval(
-    values: ArrayLike, confidence: float = 0.95, samples: int = SAMPLES, seed: int = SEED
+    values: ArrayLike, confidence: float = 0.95, samples: int = SAMPLES, seed: int = SEED, units: Units = None
 ) -> tuple[float, float]:
     """Return the studentised bootstrap interval of the mean.
 
@@ -58,19 +64,24 @@ def bootstrap_interval(
             more, that is .94 to .99 in the simulation of `benchmarks/bench_intervals.py`.
         samples: resamples of n examples drawn with replacement.
         seed: of the draws; equal seeds give equal intervals.
+        units: (n,) what each value is of, such as its message; units are drawn. None: each value is its own.
 
     Returns:
         The low and high end, in the unit of the values and within their range. Equal values, or a single one,
         give one point: then the interval says nothing.
 
     Raises:
-        ValueError: values are not a non-empty list of finite numbers, or confidence or samples are out of range.
+        ValueError: values are not a non-empty list of finite numbers, units are more or fewer, or confidence or samples
+            are out of range.
 
     >>> bootstrap_interval([2.0, 2.0, 2.0])
     (2.0, 2.0)
     """
     column = _column(values, "values")
     _check_options(confidence, samples)
+    sizes, sums = unit_sums(column, units)
+    if len(sizes) < len(column):
+        return ratio_interval(sums, sizes, confidence, samples, seed)
     mean, least, most = (float(figure) for figure in (column.mean(), column.min(), column.max()))
     rest = column - mean
     unit = float(np.abs(rest).max())  # so that no squares underflow or overflow
@@ -86,13 +97,13 @@ def bootstrap_interval(
 
 
 def paired_bootstrap_interval(
-    a: ArrayLike, b: ArrayLike, confidence: float = 0.95, samples: int = SAMPLES, seed: int = SEED
+    a: ArrayLike, b: ArrayLike, confidence: float = 0.95, samples: int = SAMPLES, seed: int = SEED, units: Units = None
 ) -> tuple[float, float]:
     """Return the studentised bootstrap interval of mean(a - b) over the same examples; if it excludes 0, they differ.
 
     Args:
         a, b: (n,) scores of the two systems, entry i of both on the same example.
-        confidence, samples, seed: as for `bootstrap_interval`.
+        confidence, samples, seed, units: as for `bootstrap_interval`.
 
     Raises:
         ValueError: a and b differ in length, or as for `bootstrap_interval`.
@@ -101,7 +112,33 @@ def paired_bootstrap_interval(
     (0.25, 0.25)
     """
     first, second = _pair(a, b)
-    return bootstrap_interval(first - second, confidence, samples, seed)
+    return bootstrap_interval(first - second, confidence, samples, seed, units)
+
+
+def unit_sums(values: ArrayLike, units: Units) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the number of rows of each unit, and the sum of their values, units in the order of their first row.
+
+    Args:
+        values: (n,) numbers.
+        units: (n,) what each is of; None: n units of one row.
+
+    Returns:
+        Sizes and sums, (u,) each.
+
+    Raises:
+        ValueError: the two differ in length.
+
+    >>> [part.tolist() for part in unit_sums([1.0, 2.0, 4.0], ["a", "b", "a"])]
+    [[2.0, 1.0], [5.0, 2.0]]
+    """
+    column = np.asarray(values, dtype=np.float64)
+    if units is None:
+        return np.ones(len(column)), column
+    if len(units) != len(column):
+        raise ValueError(f"Each of the {len(column)} values needs its unit, but {len(units)} are given.")
+    numbers = {unit: number for number, unit in enumerate(dict.fromkeys(units))}
+    places = np.array([numbers[unit] for unit in units], dtype=np.int64)
+    return np.bincount(places).astype(np.float64), np.bincount(places, column).astype(np.float64)
 
 
 def ratio_interval(
@@ -144,12 +181,14 @@ def ratio_interval(
     )
 
 
-def resampled_sums(columns: ArrayLike, samples: int = SAMPLES, seed: int = SEED) -> NDArray[np.float64]:
+def resampled_sums(
+    columns: ArrayLike, samples: int = SAMPLES, seed: int = SEED, units: Units = None
+) -> NDArray[np.float64]:
     """Return the sums of each column over resamples of the rows.
 
     Args:
         columns: (n, k) statistics, one row per example.
-        samples, seed: as for `bootstrap_interval`.
+        samples, seed, units: as for `bootstrap_interval`.
 
     Returns:
         (samples, k) sums.
@@ -164,6 +203,8 @@ def resampled_sums(columns: ArrayLike, samples: int = SAMPLES, seed: int = SEED)
     if table.ndim != 2 or not len(table) or not np.isfinite(table).all():
         raise ValueError("The statistics to resample must be a table (n, k) of finite numbers with at least one row.")
     _check_options(0.5, samples)
+    if units is not None:
+        table = np.stack([unit_sums(column, units)[1] for column in table.T], axis=1)
     generator = np.random.default_rng(seed)
     n = len(table)
     sums = np.empty((samples, table.shape[1]))
@@ -191,7 +232,9 @@ def percentile_interval(figures: ArrayLike, confidence: float = 0.95) -> tuple[f
     return float(low), float(high)
 
 
-def permutation_test(a: ArrayLike, b: ArrayLike, samples: int = PERMUTATION_SAMPLES, seed: int = SEED) -> float:
+def permutation_test(
+    a: ArrayLike, b: ArrayLike, samples: int = PERMUTATION_SAMPLES, seed: int = SEED, units: Units = None
+) -> float:
     """Return the two-sided p-value of the paired permutation (randomisation) test of mean(a - b).
 
     If the systems were equivalent, either score of an example could be the other system's: each sample swaps the two
@@ -207,14 +250,16 @@ def permutation_test(a: ArrayLike, b: ArrayLike, samples: int = PERMUTATION_SAMP
         a, b: (n,) scores of the two systems, entry i of both on the same example.
         samples: random swaps; the standard error of p is sqrt(p (1 - p) / samples), .0007 at p = .05.
         seed: of the swaps; equal seeds give equal p-values.
+        units: (n,) what each score is of, such as its message; all scores of a unit are swapped together.
 
     Raises:
-        ValueError: a and b differ in length, are empty, not finite or too large to be summed, or samples is below 1.
+        ValueError: a, b and units differ in length, the scores are empty, not finite or too large to be summed, or
+            samples is below 1.
 
     >>> permutation_test([1.0, 1.0, 1.0], [0.0, 0.0, 0.0])  # 2 of the 8 swaps
     0.25
     """
-    first, second = _pair(a, b)
+    first, second = (unit_sums(column, units)[1] for column in _pair(a, b))
     if samples < 1:
         raise ValueError(f"At least one sample of the permutation test is needed, not {samples}.")
     with np.errstate(over="ignore"):
@@ -248,6 +293,7 @@ def rank_groups(
     seed: int = SEED,
     higher_is_better: bool = True,
     correct: bool = False,
+    units: Units = None,
 ) -> dict[str, int]:
     """Rank systems as in Table 3 of STAPLE: from the best on, a new rank starts where two neighbours differ.
 
@@ -258,7 +304,7 @@ def rank_groups(
     Args:
         systems: name -> (n,) scores of the same n examples.
         alpha: above 0 and below 1.
-        samples, seed: as for `permutation_test`.
+        samples, seed, units: as for `permutation_test`.
         higher_is_better: false for a loss.
         correct: apply Holm's correction to the p-values of all neighbours; the paper does not.
 
@@ -281,7 +327,7 @@ def rank_groups(
         raise ValueError(f"All systems must have scores of the same examples, but their numbers differ: {counts}.")
     sign = -1 if higher_is_better else 1
     order = sorted(columns, key=lambda name: sign * columns[name].mean())
-    p_values = [permutation_test(columns[x], columns[y], samples, seed) for x, y in pairwise(order)]
+    p_values = [permutation_test(columns[x], columns[y], samples, seed, units) for x, y in pairwise(order)]
     ranks = [1]
     for p in holm(p_values) if correct else p_values:
         ranks.append(ranks[-1] + (p < alpha))

@@ -12,9 +12,11 @@ from typing import Any, cast
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from mrs_datasets.builders.passes import OF_WRITING, Rows, cached_answers, ranges
 from mrs_datasets.builders.pipeline.stages import Advance, Shard, ShardCounts, damaged, read_array, write_array
+from mrs_datasets.catalogue import CONTEXT
 from mrs_datasets.prepared.prepared import PreparedData
 from mrs_datasets.prepared.report import REJECTS, PassEntry, PreparedReport
 from mrs_datasets.prepared.schema import MRS, SPLITS, responses_config
@@ -34,7 +36,7 @@ Scores = npt.NDArray[np.float32]
 
 @dataclass(frozen=True)
 class Rule:
-    """Rows with a score above a threshold are dropped; a pair's score is the larger of message and reply.
+    """Rows with a score above a threshold are dropped; a pair's score is the largest of its texts.
 
     Attributes:
         threshold: in [0, 1], compared in single precision.
@@ -208,6 +210,8 @@ class Scored:
         """Write the scores, float32 (rules, rows); each distinct text is scored once."""
         table = self.rows.read()
         columns = [table[name].combine_chunks() for name in TEXTS if name in table.column_names]
+        if CONTEXT in table.column_names:  # an empty one adds no text
+            columns.append(pc.if_else(pc.equal(table[CONTEXT], ""), table["message"], table[CONTEXT]).combine_chunks())
         encoded = pa.chunked_array(columns).combine_chunks().dictionary_encode()
         texts = encoded.dictionary.to_pylist()
         places = encoded.indices.to_numpy().astype(np.int64).reshape(len(columns), table.num_rows)

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from mrs_datasets.catalogue import ERROR, LIST, WARNING, DatasetRecord, Kind
+from mrs_datasets.catalogue import CONTEXT, ERROR, LIST, WARNING, DatasetRecord, Kind
 from mrs_datasets.check.findings import (
     EXAMPLES,
     Examples,
@@ -111,7 +111,8 @@ class _Columns:
             self.by_language[language].append(name)
         self.identifiers = [name for name, column in columns.items() if column.identifier]
         self.required = required_columns(record, config)
-        self.texts = list(dict.fromkeys([*plain, *text_columns(record, config)]))
+        texts = dict.fromkeys([*plain, *text_columns(record, config)])
+        self.texts = [name for name in texts if name != CONTEXT]  # empty at the start of a thread
         apart = {*self.identifiers, *self.kind.corrected.values()}
         self.identity = [name for name in plain if name in self.required and name not in apart]
         self.identity = self.identity or [name for name in self.required if columns[name].dtype == LIST + "string"]

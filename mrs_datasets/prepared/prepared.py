@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from mrs_datasets.catalogue import DatasetRecord, catalogued, read_record
+from mrs_datasets.catalogue import CONTEXT, DatasetRecord, catalogued, read_record
 from mrs_datasets.everyday.situations import EMBEDDED, EVERYDAY, RECORD, TEXTS
 from mrs_datasets.prepared.remote_data import cache_folder, fetched
 from mrs_datasets.prepared.report import REPORT, PreparedReport, Report, parse_report
@@ -78,7 +78,8 @@ class PreparedData:
 
     def record(self) -> DatasetRecord:
         """The catalogue's record of the data set, extended by other languages in the data."""
-        return read_record(self.data_set()).covering(self._config_names())
+        record = read_record(self.data_set()).covering(self._config_names())
+        return record.with_context(self.report().get("settings", {}).get(CONTEXT))
 
     def title(self) -> str:
         """The title in the report; without one, the folder's or repository's name."""

@@ -31,7 +31,6 @@ from mrs_suggest.evaluation.scores.metrics import (
     Figure,
     Metric,
     Scored,
-    repeated_messages,
     score_system,
 )
 
@@ -259,9 +258,8 @@ def _compare(options: argparse.Namespace, metric: Metric, systems: list[Scored])
         for one in tests
     ]
     columns = {"difference": "difference", "p": "p", "p_holm": "p (Holm)"}
-    repeated = repeated_messages(len(compared[0].values), compared[0].messages)
     tables: list[Table] = [(figures, shown, main), (pairs, columns, "difference")]
-    _print(options.form, content, tables, [METHOD, *repeated, signature])
+    _print(options.form, content, tables, [METHOD, signature])
 
 
 # --- Output ---------------------------------------------------------------------------------------------------------
@@ -272,8 +270,6 @@ def _notes(systems: Sequence[Scored], metric: Metric) -> list[str]:
     notes = [f"{system.system}: {text}" for system in systems for text in _counted(system, metric)]
     methods = {system.interval_method for system in systems if system.interval}
     notes += [f"in brackets: 95 % interval, {method}" for method in sorted(methods)]
-    if methods:
-        notes += [note for one in systems for note in repeated_messages(len(one.examples), one.messages)]
     return notes + [signature for system in systems for signature in system.signatures.values()]
 
 

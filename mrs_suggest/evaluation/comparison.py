@@ -70,7 +70,7 @@ def compare_on_test(
             for name, rows in results.items()
             if name != MODEL
         },
-        "interval_method": STUDENTISED,
+        "interval_method": f"{STUDENTISED}, by message",
         "signatures": {result.language: result.signatures for result in own},
     }
     if any(result.ranking for result in own):

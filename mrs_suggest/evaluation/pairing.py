@@ -25,11 +25,13 @@ class Scored:
 
     Attributes:
         examples: n messages with their references.
+        messages: of the kept examples.
         weighted: (kept,) weighted ROUGE of the best suggestion; equal examples keep the same ones.
         signature: of these scores.
     """
 
     examples: Examples
+    messages: list[str]
     weighted: NDArray[np.float64]
     signature: str
 
@@ -54,7 +56,8 @@ def scored_run(run: Path, language: str) -> Scored:
     """
     rows = read_predictions(run / predictions_name(language))
     scores = score_examples([list(row.suggestions) for row in rows], [row.reference for row in rows], language=language)
-    return Scored(examples_of(run, language), scores.weighted, scores.signature)
+    kept = [rows[place].message for place in scores.kept]
+    return Scored(examples_of(run, language), kept, scores.weighted, scores.signature)
 
 
 def paired_interval(mine: Sequence[Path], others: Sequence[Path], languages: Sequence[str]) -> Interval | None:
@@ -69,11 +72,12 @@ def paired_interval(mine: Sequence[Path], others: Sequence[Path], languages: Seq
     Raises:
         InputError: a file of predictions is missing or damaged.
     """
-    columns = []
+    columns, units = [], list[tuple[str, str]]()
     for code in languages:
         ours, theirs = ([scored_run(run, code) for run in runs] for runs in (mine, others))
         if len({scored.examples for scored in (*ours, *theirs)}) > 1:
             return None
+        units += [(code, message) for message in ours[0].messages]
         columns.append([np.mean([scored.weighted for scored in runs], axis=0) for runs in (ours, theirs)])
     first, second = (np.concatenate(column) for column in zip(*columns, strict=True))
-    return list(paired_bootstrap_interval(first, second, seed=EVALUATION_SEED))
+    return list(paired_bootstrap_interval(first, second, seed=EVALUATION_SEED, units=units))

@@ -60,7 +60,8 @@ class SystemResult:
         bleu: corpus BLEU of the best suggestions, 0 to 100; None if not requested, or a tokenizer is missing.
         similarity: (m,) Self-ROUGE of each example with two or more suggestions, how alike they are; None if not
             requested.
-        seconds: for all suggestions; `messages`, how many different messages were answered.
+        seconds: for all suggestions.
+        message: (n,) number of each example's message, 0 to `messages` - 1.
     """
 
     system: str
@@ -73,8 +74,13 @@ class SystemResult:
     bleu: float | None
     similarity: np.ndarray | None
     seconds: float
-    messages: int
+    message: np.ndarray
     signatures: dict[str, str]
+
+    @property
+    def messages(self) -> int:
+        """How many different messages were answered."""
+        return int(self.message.max(initial=-1)) + 1
 
 
 @dataclass(frozen=True)
@@ -135,7 +141,8 @@ def evaluate_system(
     found = system.suggest(list(numbers), language, SUGGESTIONS)
     seconds = time.perf_counter() - started
     answers = reply_texts(found)
-    suggestions = [answers[numbers[message]] for message in messages]
+    number = np.array([numbers[message] for message in messages], np.int64)
+    suggestions = [answers[place] for place in number]
     scores = score_examples(suggestions, references, language=language)
     signatures = {"mrs_rouge": scores.signature}
     ranking = None
@@ -156,7 +163,7 @@ def evaluate_system(
         alike = score_similarity(answers, language)  # of each message once
         by_message = np.full(len(answers), np.nan)
         by_message[alike.kept] = alike.weighted
-        similarity = by_message[[numbers[message] for message in messages]]
+        similarity = by_message[number]
         similarity = similarity[~np.isnan(similarity)]
         signatures["self_rouge"] = alike.signature
     return SystemResult(
@@ -170,7 +177,7 @@ def evaluate_system(
         bleu,
         similarity,
         seconds,
-        len(numbers),
+        number,
         signatures,
     )
 
@@ -243,7 +250,11 @@ def summary(results: Sequence[SystemResult], seed: int, intervals: bool = True) 
         "n": len(weighted),
         **{f"rouge{n + 1}": float(rouge[:, n].mean()) for n in range(3)},
         "weighted": _mean(weighted),
-        **({"weighted_interval": list(bootstrap_interval(weighted, seed=seed))} if intervals else {}),
+        **(
+            {"weighted_interval": list(bootstrap_interval(weighted, seed=seed, units=units_of(results)))}
+            if intervals
+            else {}
+        ),
         "ceiling": _mean(np.concatenate([result.scores.weighted_ceiling for result in results])),
         **_ranking_figures(results, seed, intervals),
         "dist1": distinct_n(tokens, 1),
@@ -264,7 +275,11 @@ def _ranking_figures(results: Sequence[SystemResult], seed: int, intervals: bool
     _, groups = np.unique(reply, return_inverse=True)
     return {
         "mrr": float(reciprocal.mean()),
-        **({"mrr_interval": list(bootstrap_interval(reciprocal, seed=seed))} if intervals else {}),
+        **(
+            {"mrr_interval": list(bootstrap_interval(reciprocal, seed=seed, units=units_of(results, False)))}
+            if intervals
+            else {}
+        ),
         "p@1": float((reciprocal == 1).mean()),
         "macro_mrr": float((np.bincount(groups, reciprocal) / np.bincount(groups)).mean()),
         "mrr_in_set": float(reciprocal[in_set].mean()) if in_set.any() else None,
@@ -295,6 +310,16 @@ def milliseconds(results: Sequence[SystemResult]) -> float:
     return 1000 * sum(result.seconds for result in results) / max(sum(result.messages for result in results), 1)
 
 
+def units_of(results: Sequence[SystemResult], kept: bool = True) -> list[int]:
+    """The message of each example, by which intervals resample; of those that ROUGE keeps, or of all.
+
+    Messages of several languages are numbered one after the other.
+    """
+    starts = np.cumsum([0, *(result.messages for result in results)])
+    found = [one.message[one.scores.kept] if kept else one.message for one in results]
+    return [int(number + start) for own, start in zip(found, starts, strict=False) for number in own]
+
+
 def _mean(column: np.ndarray) -> float:
     """The mean, within the range of the scores, which rounding can leave: a perfect system reaches the ceiling."""
     return float(column.mean().clip(column.min(), column.max()))
@@ -308,8 +333,9 @@ def difference(model: Sequence[SystemResult], other: Sequence[SystemResult], see
             [result.ranking.reciprocal for result in model if result.ranking],
             [result.ranking.reciprocal for result in other if result.ranking],
         )
+    units = {"weighted": units_of(model), "mrr": units_of(model, False)}
     return {
-        key: list(paired_bootstrap_interval(np.concatenate(mine), np.concatenate(theirs), seed=seed))
+        key: list(paired_bootstrap_interval(np.concatenate(mine), np.concatenate(theirs), seed=seed, units=units[key]))
         for key, (mine, theirs) in pairs.items()
     }
 

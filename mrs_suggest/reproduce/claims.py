@@ -71,7 +71,7 @@ def check_claims(results: Results) -> Iterator[ClaimResult]:
 def judge(spec: ClaimSpec, metric: str, pair: Paired) -> Verdict:
     """Whether a claim holds on the scores: only if the whole interval of the difference says so."""
     first, second = float(pair.first.mean()), float(pair.second.mean())
-    low, high = seeds_interval(pair.first - pair.second)
+    low, high = seeds_interval(pair.first - pair.second, units=pair.units)
     if spec.says == CLOSE:
         margin = spec.within * abs(second)
         holds, fails = -margin < low and high < margin, high < -margin or low > margin
@@ -108,7 +108,8 @@ def _pooled(pairs: Sequence[Paired]) -> Paired:
         )
         for side in (0, 1)
     )
-    return Paired(tuple(shared) or ("any",), first, second)
+    units = [(place, unit) for place, pair in enumerate(pairs) for unit in pair.units]
+    return Paired(tuple(shared) or ("any",), first, second, units)
 
 
 def _papers(grid: TableSpec, spec: ClaimSpec, metric: str, columns: Sequence[str | None]) -> tuple[float, float] | None:

@@ -67,7 +67,9 @@ def _compare_rows(results: Results, grid: TableSpec, own: Mapping[str, Figure], 
     for one, other in pairs:
         try:
             scores = results.paired(grid.place(one, column), grid.place(other, column), metric)
-            p_values.append(permutation_test(scores.first.mean(axis=0), scores.second.mean(axis=0), SAMPLES))
+            p_values.append(
+                permutation_test(scores.first.mean(axis=0), scores.second.mean(axis=0), SAMPLES, units=scores.units)
+            )
         except UnpairedError as error:
             if str(error) != NO_EXPERIMENT:  # one run in both rows does not differ from itself
                 found.untested.append(str(error))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -98,11 +98,12 @@ class Lead:
 
 @dataclass(frozen=True)
 class Paired:
-    """The scores of two rows on the same n examples: (seeds, n) each."""
+    """The scores of two rows on the same n examples, (seeds, n) each, and the unit of each example, its message."""
 
     seeds: tuple[str, ...]
     first: Scores
     second: Scores
+    units: Sequence[Hashable]
 
 
 class UnpairedError(Exception):
@@ -244,8 +245,8 @@ class Results:
         if (mine.system, other.system) != (MODEL, MODEL):
             raise UnpairedError(ONLY_OWN)
         places = Place(name, scope=mine.scope), Place(other_name, scope=mine.scope)
-        _, first, second = self._pair((name, places[0]), (other_name, places[1]), WEIGHTED)
-        return {WEIGHTED: list(paired_bootstrap_interval(first, second, seed=EVALUATION_SEED))}
+        _, first, second, units = self._pair((name, places[0]), (other_name, places[1]), WEIGHTED)
+        return {WEIGHTED: list(paired_bootstrap_interval(first, second, seed=EVALUATION_SEED, units=units))}
 
     def paired(self, mine: Place, other: Place, metric: str) -> Paired:
         """The scores of the same examples in two places, of the seeds that both have.
@@ -262,7 +263,7 @@ class Results:
             if (name, mine.system) == (others[seed], other.system):
                 raise UnpairedError(NO_EXPERIMENT)
             try:
-                these, *scores = self._pair((name, mine), (others[seed], other), metric)
+                these, *scores, units = self._pair((name, mine), (others[seed], other), metric)
             except UnpairedError as error:
                 why = why or str(error)
                 continue
@@ -272,10 +273,12 @@ class Results:
         if not found:
             raise UnpairedError(why or NO_EXPERIMENT)
         first, second = (np.stack([scores[side] for scores in found.values()]) for side in (0, 1))
-        return Paired(tuple(found), first, second)
+        return Paired(tuple(found), first, second, units)
 
-    def _pair(self, one: tuple[str, Place], other: tuple[str, Place], metric: str) -> tuple[Hashable, Scores, Scores]:
-        """The identity of the examples of two runs, and their (n,) scores.
+    def _pair(
+        self, one: tuple[str, Place], other: tuple[str, Place], metric: str
+    ) -> tuple[Hashable, Scores, Scores, list[Hashable]]:
+        """The identity of the examples of two runs, their (n,) scores, and the examples' units.
 
         Args:
             one, other: the name of a cell, and the place of its figure.
@@ -289,15 +292,16 @@ class Results:
         languages = self._languages(*one, metric)
         if not languages or languages != self._languages(*other, metric):
             raise UnpairedError(f"{names} were not tested on the same languages")
-        examples, columns = [], []
+        examples, columns, units = [], [], list[Hashable]()
         for code in languages:
             ours, theirs = (self._scores(name, place, metric, code) for name, place in (one, other))
             if ours[0] != theirs[0]:
                 raise UnpairedError(f"{names} were not tested on the same examples")
             examples.append(ours[0])
             columns.append((ours[1], theirs[1]))
+            units += [(code, unit) for unit in ours[2]]
         first, second = (np.concatenate(column) for column in zip(*columns, strict=True))
-        return tuple(examples), first, second
+        return tuple(examples), first, second, units
 
     def _languages(self, name: str, place: Place, metric: str) -> list[str]:
         """The languages of a place's scope; UnpairedError if the run has no scores of that figure's examples."""
@@ -312,13 +316,16 @@ class Results:
             every = list(record["metrics"]["signatures"])
         return every if place.scope == POOLED else [code for code in place.scope.split() if code in every]
 
-    def _scores(self, name: str, place: Place, metric: str, language: str) -> tuple[Hashable, Scores]:
-        """The identity of the examples of a language, and their (n,) scores."""
+    def _scores(
+        self, name: str, place: Place, metric: str, language: str
+    ) -> tuple[Hashable, Scores, Sequence[Hashable]]:
+        """The identity of the examples of a language, their (n,) scores, and their units."""
         if (place.metric or metric) == ACCURACY:
             answers = self._answers(name)[place.system][language]
-            return tuple(zip(answers.idx.tolist(), answers.gold.tolist(), strict=True)), answers.correct.astype(float)
+            identity = tuple(zip(answers.idx.tolist(), answers.gold.tolist(), strict=True))
+            return identity, answers.correct.astype(float), range(len(identity))
         scored = scored_run(run_of(name, self.setup), language)
-        return scored.examples, scored.weighted
+        return scored.examples, scored.weighted, scored.messages
 
     def _answers(self, name: str) -> Views:
         """Those of a multiple-choice run, read once."""

@@ -65,7 +65,7 @@ class BatchTimes:
             return 0.0, 0.0
         average = self._seconds / self._size
         each = average if self._each is None else min(self._each, average)
-        return self._seconds - each * self._size, each
+        return max(0.0, self._seconds - each * self._size), each
 
     def most(self, seconds: float, size: int) -> int:
         """The size, 1 to `size`, of a batch that should take at most `seconds`, or at most twice the fixed cost.

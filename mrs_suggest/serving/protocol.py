@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Callable
 from http import HTTPStatus
 from typing import Any
 
@@ -22,10 +23,12 @@ class ServerConfig(uvicorn.Config):
     Attributes:
         client_seconds: for a client to send the head of a request, and to read an answer.
         max_connections: further connections are refused.
+        connection_ended: called when one has ended.
     """
 
     client_seconds: float = 10
     max_connections: int = 512
+    connection_ended: Callable[[], None] | None = None
 
 
 class LimitError(Exception):
@@ -57,6 +60,8 @@ class LimitedProtocol(HttpToolsProtocol):
         self._stop_timer()
         self._stop_write_timer()
         super().connection_lost(exc)
+        if self.config.connection_ended is not None:
+            self.config.connection_ended()
 
     def data_received(self, data: bytes) -> None:
         if self._refused:

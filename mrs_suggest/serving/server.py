@@ -11,7 +11,6 @@ import signal
 import socket
 import sys
 import tempfile
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -20,7 +19,6 @@ from pathlib import Path
 import uvicorn
 from fastapi import FastAPI
 from uvicorn.config import STARTUP_FAILURE
-from uvicorn.supervisors import Multiprocess
 
 from mrs_suggest.common.errors import InputError, MrsError
 from mrs_suggest.common.hub.baselines import resolve_model
@@ -29,63 +27,11 @@ from mrs_suggest.serving.logs import configure_logs, log
 from mrs_suggest.serving.metrics import SHARED
 from mrs_suggest.serving.protocol import LimitedProtocol, ServerConfig
 from mrs_suggest.serving.settings import ADMIN_KEYS, API_KEYS, Keys, Settings, usable_cores
+from mrs_suggest.serving.supervisor import BACKLOG, Supervisor
 
-BACKLOG = 2048  # connections that the kernel holds until they are accepted; uvicorn's default
 IDLE_SECONDS = 75  # an unused connection stays open; longer than a balancer's limit, usually 60
-ANSWERS_WITHIN = 60  # seconds for a worker to answer the supervisor: it may be importing torch
-STEADY = 60  # seconds between ends of workers, below which the pause before a restart grows
-LONGEST_PAUSE = 30  # seconds
 THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")  # read by torch and numpy when imported
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
-
-
-class Supervisor(Multiprocess):
-    """Starts workers, restarts them when they die, and forwards SIGHUP to them."""
-
-    _ended = _pause = 0.0  # when a worker last ended, and the pause before the next restart
-
-    def handle_hup(self) -> None:
-        log(logging.INFO, "reloading", workers=len(self.processes))
-        for process in self.processes:
-            # A loading worker would die from the signal, and may have read the old files.
-            if process.wait_until_ready(ANSWERS_WITHIN, self.should_exit) and process.pid is not None:
-                os.kill(process.pid, signal.SIGHUP)
-
-    def init_processes(self) -> None:
-        super().init_processes()
-        self._leave_their_ends()
-
-    def _leave_their_ends(self) -> None:
-        """Close the workers' ends of their pipes in this process, so that reading from a dead worker ends."""
-        for process in self.processes:
-            process.child_conn.close()
-
-    def terminate_all(self) -> None:
-        for listener in self.sockets:  # an open listener would accept connections that no worker answers
-            listener.close()
-        super().terminate_all()
-
-    def keep_subprocess_alive(self) -> None:
-        now = time.monotonic()
-        if now < self._ended + self._pause:
-            return
-        before = {process.pid for process in self.processes}
-        super().keep_subprocess_alive()
-        self._leave_their_ends()
-        from prometheus_client import multiprocess  # after the metrics folder is set
-
-        ended = before - {process.pid for process in self.processes}
-        if ended:
-            self._pause = min(max(1.0, 2 * self._pause), LONGEST_PAUSE) if now < self._ended + STEADY else 1.0
-            self._ended = now
-        for pid in ended:
-            log(logging.WARNING, "a worker has ended, and is started again", ended=pid)
-            multiprocess.mark_process_dead(pid)
-
-    @property
-    def failed(self) -> bool:
-        """Whether a worker could not start."""
-        return any(process.exitcode == STARTUP_FAILURE for process in self.processes)
 
 
 def serve(settings: Settings, log_level: str = "info") -> int:
@@ -114,7 +60,6 @@ def serve(settings: Settings, log_level: str = "info") -> int:
             partial(_build, settings, log_level), factory=True, http=LimitedProtocol, ws="none", log_config=None,
             access_log=False, server_header=False, workers=settings.workers, backlog=BACKLOG, lifespan="on",
             timeout_keep_alive=IDLE_SECONDS, timeout_graceful_shutdown=math.ceil(3 * settings.answer_seconds),
-            timeout_worker_healthcheck=ANSWERS_WITHIN,
         )  # fmt: skip
         config.client_seconds, config.max_connections = settings.read_seconds, settings.max_connections
         if figures and settings.workers > 1:
@@ -139,7 +84,6 @@ def _bind(settings: Settings) -> socket.socket:
         raise InputError(
             f"--host {settings.host} --port {settings.port}: {reason}; pass another one, or --port 0 for any."
         ) from None
-    listener.set_inheritable(True)
     return listener
 
 
@@ -172,9 +116,9 @@ def _supervise(config: ServerConfig, listener: socket.socket, figures: Path) -> 
     for path in figures.glob("*.db"):  # of an earlier run
         if re.fullmatch(r"(counter|histogram|summary|gauge_\w+)_\d+\.db", path.name):
             path.unlink(missing_ok=True)
-    supervisor = Supervisor(config, [listener])
+    supervisor = Supervisor(config, listener)
     supervisor.run()
-    return 2 if supervisor.failed else 0
+    return 2 if any(process.exitcode == STARTUP_FAILURE for process in supervisor.processes) else 0
 
 
 @contextmanager

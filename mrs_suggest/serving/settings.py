@@ -90,20 +90,24 @@ class Settings:
         return max(LEAST_BODY, 6 * self.max_messages * self.max_characters)
 
 
-def usable_cores(cgroup: Path = Path("/sys/fs/cgroup")) -> int:
-    """The number of cores that this process may use, by its affinity and its quota (rounded down), at least 1.
+def usable_cores(cgroup: Path = Path("/sys/fs/cgroup"), own: Path = Path("/proc/self/cgroup")) -> int:
+    """The number of cores that this process may use, by its affinity and its quotas (rounded down), at least 1.
 
     Args:
-        cgroup: the folder with the quota, `cpu.max` (version 2) or `cpu/cpu.cfs_quota_us` (version 1).
+        cgroup: the folder of control groups; quotas are in `cpu.max` (version 2) or `cpu.cfs_quota_us` (version 1).
+        own: the file that lists the groups of this process; quotas of the groups above them count, too.
     """
     cores = len(os.sched_getaffinity(0))
-    for files in (("cpu.max",), ("cpu/cpu.cfs_quota_us", "cpu/cpu.cfs_period_us")):
-        try:
-            quota, period = " ".join((cgroup / name).read_text(encoding="ascii") for name in files).split()
-            if int(quota) > 0:
-                cores = min(cores, int(quota) // int(period))
-        except (OSError, ValueError, ZeroDivisionError):  # no such file, or "max": no quota
-            continue
+    groups = {line.rpartition(":")[2].strip("/") for line in own.read_text(encoding="utf-8").splitlines()}
+    folders = {folder / group for group in ("", *groups) for folder in (cgroup, cgroup / "cpu")}
+    for folder in folders.union(*(folder.parents for folder in folders)):
+        for files in (("cpu.max",), ("cpu.cfs_quota_us", "cpu.cfs_period_us")):
+            try:
+                quota, period = " ".join((folder / name).read_text(encoding="ascii") for name in files).split()
+                if int(quota) > 0:
+                    cores = min(cores, int(quota) // int(period))
+            except (OSError, ValueError, ZeroDivisionError):  # no such file, or "max": no quota
+                continue
     return max(1, cores)
 
 

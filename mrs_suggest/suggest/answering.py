@@ -15,6 +15,7 @@ from mrs_suggest.common.errors import ArgumentError
 from mrs_suggest.common.text.predictions import SUGGESTIONS
 
 if TYPE_CHECKING:
+    from mrs_suggest.models.retrieval.context import ContextReader
     from mrs_suggest.suggest.ranking.trigger import Trigger
 
 MODEL = "Model"  # the name of the trained model among the systems compared
@@ -96,6 +97,8 @@ class Answerer(Protocol):
 
 class ServedModel(ABC):
     """A trained model that serves users: it checks its arguments, and blank messages get an empty list."""
+
+    context: ContextReader | None = None  # puts earlier turns before messages, if the model was trained with them
 
     @property
     @abstractmethod

@@ -72,9 +72,14 @@ class Conversation:
         return texts[0] if len(texts) == 1 else " ".join(filter(str.strip, texts))
 
     @property
+    def context(self) -> list[str]:
+        """The texts before the answered message, oldest first."""
+        return [turn.text for turn in self.turns[: self._start]]
+
+    @property
     def before(self) -> str:
-        """The texts before the answered message, latest first."""
-        return " ".join(turn.text for turn in reversed(self.turns[: self._start]))
+        """The same, latest first."""
+        return " ".join(reversed(self.context))
 
     @cached_property
     def _sent(self) -> frozenset[str]:
@@ -159,11 +164,12 @@ def fitting(
     model: ServedModel | None,
     guard: Guard | None,
     asked: Conversation,
+    text: str,
     language: str,
     found: list[Suggestion],
     count: int,
 ) -> Answer:
-    """The suggestions that were not sent and that the guard lets through; the next best ones take their places."""
+    """The suggestions that were not sent and that the guard lets through, topped up with the next best for `text`."""
     wide = count
     while True:
         fit = [
@@ -175,7 +181,7 @@ def fitting(
         wide = model.most(4 * wide)
         if wide <= len(found):
             return Answer(fit[:count])
-        found = model.suggest([asked.message], language, wide)[0]
+        found = model.suggest([text], language, wide)[0]
 
 
 def guard_reasons(

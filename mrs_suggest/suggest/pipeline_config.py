@@ -18,9 +18,9 @@ MODEL_TYPE = "mrs-retriever"
 _FILE = "config.json"
 
 
-def save_config(folder: Path) -> None:
-    """Write the file into the folder of a retriever."""
-    (folder / _FILE).write_text(f"{json.dumps({'model_type': MODEL_TYPE})}\n", encoding="utf-8")
+def save_config(folder: Path, **more: object) -> None:
+    """Write the file into the folder of a retriever, with further entries."""
+    (folder / _FILE).write_text(f"{json.dumps({'model_type': MODEL_TYPE, **more})}\n", encoding="utf-8")
 
 
 @cache

@@ -15,6 +15,7 @@ from mrs_suggest.common.suggest_arguments import answer_all, require_count, requ
 from mrs_suggest.common.text.predictions import SUGGESTIONS
 from mrs_suggest.models.exports import ONNX
 from mrs_suggest.models.model_folder import panics_told, tokenizer_probed
+from mrs_suggest.models.retrieval.context import ContextReader
 from mrs_suggest.models.retrieval.encode import encode_messages, encode_replies
 from mrs_suggest.models.retrieval.message_encoder import DOCUMENT, MessageEncoder
 from mrs_suggest.models.starting_points import ADAPTER_RECORD, GENERATOR
@@ -83,6 +84,7 @@ class RetrievalSuggester(ServedModel):
         try:
             with tokenizer_probed(path, path), np.errstate(all="ignore"):
                 raw = _message_encoder(path)
+                context = ContextReader.load(place)
                 vectors = raw(["?"])  # a damaged model fails here, not at the first message
         except InputError:
             raise
@@ -101,7 +103,9 @@ class RetrievalSuggester(ServedModel):
                 return raw(texts)
 
         tags = TagsByLanguage(place / ResponseIndexes.FOLDER, indexes)
-        return cls(remembering(encode), indexes, tags, Rankers(path, indexes), OwnRankers(place, indexes))
+        model = cls(remembering(encode), indexes, tags, Rankers(path, indexes), OwnRankers(place, indexes))
+        model.context = context
+        return model
 
     def with_encoder(self, encode: Encode) -> RetrievalSuggester:
         """The same suggester with another form of its message encoder."""
@@ -252,13 +256,10 @@ class Retriever:
         self.name, self._model, self._indexes, self._ranker = name, model, indexes, ranker
 
     def suggest(self, messages: Sequence[str], language: str, k: int) -> list[list[Suggestion]]:
-        return _suggest(
-            lambda some: encode_messages(self._model, some).numpy(),
-            self._indexes[language],
-            self._ranker,
-            list(messages),
-            k,
-        )
+        def encode(some: list[str]) -> Array:
+            return encode_messages(self._model, some).numpy()
+
+        return _suggest(encode, self._indexes[language], self._ranker, list(messages), k)
 
     def score_pools(self, messages: Sequence[str], candidates: Sequence[str], pools: np.ndarray) -> np.ndarray:
         queries = encode_messages(self._model, list(messages)).numpy()

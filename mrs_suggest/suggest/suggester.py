@@ -392,6 +392,7 @@ class Suggester:
         self, asked: list[Conversation], language: str, count: int, tags: tuple[Tags, Tags], given: bool
     ) -> list[Answer]:
         messages = [one.message for one in asked]
+        texts = [reader.read(one.context, one.message) for one in asked] if (reader := self.model.context) else messages
         if language not in self.model.languages:
             return [Answer(reason=NO_REPLIES) for _ in messages]
         reasons: list[str | None] = [None] * len(messages)
@@ -405,17 +406,17 @@ class Suggester:
         for kind in dict.fromkeys(kind for kind, reason in zip(kinds, reasons, strict=True) if reason is None):
             model = self.model.part(language, *tags, kind)
             numbers = [n for n, other in enumerate(kinds) if other == kind and reasons[n] is None]
-            some = [messages[number] for number in numbers]
+            some = [texts[number] for number in numbers]
             with np.errstate(over="ignore", invalid="ignore"):  # scores that are not finite are refused below
                 rows = model.suggest(some, language, count) if model else [[] for _ in some]
                 for number, row in zip(numbers, rows, strict=True):
-                    answers[number] = fitting(model, self.guard, asked[number], language, row, count)
+                    answers[number] = fitting(model, self.guard, asked[number], texts[number], language, row, count)
                     if not answers[number] and (kind is not None or len(asked[number].turns) > 1):
                         answers[number].reason = NO_REPLIES
         if not all(math.isfinite(suggestion.score) for answer in answers for suggestion in answer):
             where = self.folder or Path(".")
             raise InputError(f"{self.folder or 'the model'}: its scores are not finite; {again(where)}.")
-        chances = self.model.used(messages, language) if self._precision is not None else None
+        chances = self.model.used(texts, language) if self._precision is not None else None
         return answers if chances is None else list(map(self._likely, answers, chances))
 
     def _other_language(self, language: str, given: bool, asked: Conversation, text: str) -> str | None:

@@ -115,6 +115,8 @@ def test_nothing_is_dropped_wrong_or_growing_under_load(tmp_path: Path) -> None:
             return load, samples
 
         load, samples = asyncio.run(run())
+        for _ in range(2):  # the worker that was started again may still have been loading
+            server.wait_for("reloaded")
         page = httpx.get(f"{server.url}/metrics", timeout=60).text
         print(dict(load.seen), f"{SECONDS:g} s")
         assert load.wrong == []

@@ -158,6 +158,23 @@ def test_workers_change_nothing_and_buckets_only_files(build, built, tmp_path: P
         assert pq.read_table(tmp_path / "out" / path.relative_to(built["paper"])).equals(pq.read_table(path))
 
 
+def test_turns_before_a_message_are_those_of_the_data_whatever_the_workers(build, built, tmp_path: Path) -> None:
+    """The pairs are those of a build without them."""
+    for name, workers in (("one", 1), ("two", 2)):
+        (tmp_path / name).mkdir()
+        done = build(tmp_path / name, "--context", 2, "--workers", workers)
+        assert done.returncode == 0, done.stderr
+    one, two = tmp_path / "one" / "out", tmp_path / "two" / "out"
+    assert parquet_bytes(one) == parquet_bytes(two)
+    assert read_pairs(one) == read_pairs(built["paper"])
+    rows = [row for path in one.glob("data/en/*.parquet") for row in pq.read_table(path).to_pylist()]
+    messages = {" ".join(re.split(r"[\r\n]+", row["message"])) for row in rows}
+    turns = [row["context"].split("\n") for row in rows if row["context"]]
+    assert {len(some) for some in turns} == {1, 2}
+    assert {turn for some in turns for turn in some} <= messages
+    assert read_report(one)["pipeline"]["departures"]["context"] == 2
+
+
 PATTERNS = {
     "an address": r"https?://|www\.\w",
     "a name": r"(?<![\w/])/?u/\w",

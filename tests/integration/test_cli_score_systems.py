@@ -19,7 +19,8 @@ REPLIES = ["Yes, I will be there at eight", "No, thank you very much", "See you 
 
 
 def predictions(path: Path, suggestions: list[tuple[str, ...]]) -> Path:
-    lines = ["\t".join(("How are you?", reply, *texts)) for reply, texts in zip(REPLIES, suggestions, strict=True)]
+    rows = enumerate(zip(REPLIES, suggestions, strict=True))
+    lines = ["\t".join((f"How are you {n}?", reply, *texts)) for n, (reply, texts) in rows]
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
     return path
 
@@ -339,12 +340,20 @@ def test_official_staple_rules_warn_on_stderr_and_score(tmp_path: Path, mrs_here
     assert "line 3: expected a finite weight" in refused(mrs_here(*arguments))
 
 
-def test_repeated_messages_are_warned_of(systems: list[str], tmp_path: Path, shown: Ask, mrs_here: Ask) -> None:
-    warning = "warning: 24 examples have only 1 distinct message,"
+def test_rows_of_one_message_count_as_one(systems: list[str], tmp_path: Path, score: Ask, shown: Ask) -> None:
+    """Each message three times: the intervals stay as they are, and so does the test of two systems."""
+    repeated = []
+    for path in systems:
+        text = Path(tmp_path, path).read_text(encoding="utf-8")
+        Path(tmp_path, "three_" + Path(path).name).write_text(3 * text, encoding="utf-8")
+        repeated.append(str(tmp_path / ("three_" + Path(path).name)))
+    once, thrice = score(systems[2], "--language", "en"), score(repeated[2], "--language", "en")
+    assert (once["n"], thrice["n"]) == (24, 72)
+    assert thrice["interval"] == pytest.approx(once["interval"], abs=0.01)
+    assert thrice["interval_method"] == "studentised bootstrap, by message"
     saved = str(tmp_path / "saved.json")
-    assert warning in shown(systems[0], "--language", "en", "--save-scores", saved)
-    assert warning in shown(*systems[:2], "--language", "en")
-    assert warning in shown("--compare", saved, systems[2], "--language", "en")
-    code, out, err = mrs_here("score", systems[0], "--language", "en", "--json")
-    assert (code, json.loads(out)["n"]) == (0, 24)
-    assert err.startswith(warning)
+    shown(repeated[0], "--language", "en", "--save-scores", saved)
+    one = score("--compare", systems[0], systems[2], "--language", "en")["tests"][0]
+    three = score("--compare", saved, repeated[2], "--language", "en")["tests"][0]
+    assert three["p"] == pytest.approx(one["p"], abs=0.002)
+    assert three["interval"] == pytest.approx(one["interval"], abs=0.05)

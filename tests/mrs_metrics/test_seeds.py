@@ -43,3 +43,14 @@ def test_what_is_no_table_is_refused(values: object) -> None:
         seeds_interval(values)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="between 0 and 1"):
         seeds_interval([[1.0, 2.0], [1.0, 2.0]], confidence=1.5)
+
+
+def test_examples_of_one_message_vary_together():
+    table = np.random.default_rng(1).random((3, 30))
+    low, high = seeds_interval(table)
+    repeated = np.repeat(table, 4, axis=1)
+    units = np.repeat(np.arange(30), 4).tolist()
+    assert seeds_interval(repeated, units=units) == pytest.approx((low, high))
+    assert seeds_interval(table, units=list(range(30))) == pytest.approx((low, high))
+    with pytest.raises(ValueError, match="two examples"):
+        seeds_interval(table, units=["one"] * 30)

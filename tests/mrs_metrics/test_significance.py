@@ -291,3 +291,70 @@ def test_ratios_of_skewed_parts_are_in_nineteen_of_twenty_intervals() -> None:
         low, high = ratio_interval(generator.lognormal(sigma=0.8, size=50) * tokens, tokens, samples=400, seed=number)
         held += low <= np.exp(0.32) <= high
     assert held / 150 >= 0.93
+
+
+# --- units
+
+
+def clusters(generator: np.random.Generator, n: int) -> tuple[np.ndarray, np.ndarray]:
+    """Scores of n units with 1 to 6 rows each, which have most of their score in common, and the rows' units."""
+    units = np.repeat(np.arange(n), generator.integers(1, 7, n))
+    return generator.normal(size=n)[units] + 0.3 * generator.normal(size=len(units)), units
+
+
+def test_units_of_one_row_change_nothing():
+    values = np.random.default_rng(3).random(40)
+    units = [f"message {n}" for n in range(40)]
+    assert bootstrap_interval(values, units=units) == bootstrap_interval(values)
+    assert permutation_test(values, values[::-1], units=units) == permutation_test(values, values[::-1])
+
+
+def test_rows_that_repeat_their_unit_tell_nothing_new():
+    values = np.random.default_rng(4).random(60)
+    low, high = bootstrap_interval(values)
+    repeated = bootstrap_interval(np.repeat(values, 5), units=np.repeat(np.arange(60), 5).tolist())
+    assert repeated == pytest.approx((low, high), abs=0.15 * (high - low))
+    assert np.diff(bootstrap_interval(np.repeat(values, 5))) < 0.55 * np.diff(repeated)
+    others = np.random.default_rng(5).random(60)
+    units = [*range(60), *range(60)]
+    doubled = permutation_test(np.tile(values, 2), np.tile(others, 2), samples=20_000, units=units)
+    assert doubled == pytest.approx(permutation_test(values, others, samples=20_000), abs=0.02)
+
+
+def test_the_mean_of_clusters_is_in_nineteen_of_twenty_intervals_by_unit():
+    generator = np.random.default_rng(6)
+    seen = {"rows": 0, "units": 0}
+    for number in range(300):
+        values, units = clusters(generator, 60)
+        for name, given_units in (("rows", None), ("units", units.tolist())):
+            low, high = bootstrap_interval(values, samples=300, seed=number, units=given_units)
+            seen[name] += low <= 0 <= high
+    assert seen["units"] >= 0.92 * 300 > 0.85 * 300 > seen["rows"]
+
+
+def test_clusters_without_a_difference_are_told_apart_once_in_twenty():
+    generator = np.random.default_rng(7)
+    rejected = {"rows": 0, "units": 0}
+    for number in range(300):
+        (values, units), other = clusters(generator, 40), generator.normal(size=40)
+        others = other[units] + 0.3 * generator.normal(size=len(units))
+        for name, given_units in (("rows", None), ("units", units.tolist())):
+            rejected[name] += permutation_test(values, others, 999, number, given_units) < 0.05
+    assert rejected["rows"] > 0.12 * 300 > 0.09 * 300 > rejected["units"] > 0.01 * 300
+
+
+def test_whole_units_are_swapped():
+    a, b = np.array([0.9, 0.8, 0.4, 0.7, 0.3]), np.array([0.5, 0.6, 0.6, 0.1, 0.2])
+    units = ["x", "x", "y", "z", "y"]
+    sums = {unit: sum(a[n] - b[n] for n in range(5) if units[n] == unit) for unit in "xyz"}
+    swapped = [
+        abs(sum(s * d for s, d in zip(signs, sums.values(), strict=True))) for signs in product((1, -1), repeat=3)
+    ]
+    expected = np.mean([total >= abs(sum(sums.values())) - 1e-12 for total in swapped])
+    assert permutation_test(a, b, units=units) == expected
+
+
+def test_every_row_needs_its_unit():
+    for call in (bootstrap_interval, lambda x, units: permutation_test(x, x, units=units)):
+        with pytest.raises(ValueError, match="Each of the 3 values needs its unit, but 2 are given"):
+            call([1.0, 2.0, 3.0], units=["a", "b"])

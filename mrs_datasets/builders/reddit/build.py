@@ -27,7 +27,7 @@ WRITTEN = "after-write"  # in the work folder: the data set before the passes
 # Parts of a work folder's identity on which months do not depend, and the settings in them.
 OF_PAIRS, OF_WRITING = "pairs", "writing"
 SETTINGS_OF = {
-    OF_PAIRS: ("english_months", "min_language_score", "clean"),
+    OF_PAIRS: ("english_months", "min_language_score", "clean", "context"),
     OF_WRITING: ("min_examples", "min_reply_count", "max_responses", "responses_from", "split_by"),
 }
 
@@ -162,7 +162,7 @@ def _identity(
     the stages that are then rebuilt. (Each month also depends on its own name and size.)"""
     values = settings.as_dict()
     parts: dict[str, dict[str, Any]] = {
-        part: {name: values.pop(name) for name in names} for part, names in SETTINGS_OF.items()
+        part: {name: values.pop(name) for name in names if name in values} for part, names in SETTINGS_OF.items()
     }
     parts[OF_PAIRS]["dumps"] = [name_and_bytes(path) for path in plan.files]
     parts[OF_PAIRS]["language model"] = list(name_and_bytes(language_model).values())

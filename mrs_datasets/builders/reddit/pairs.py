@@ -30,9 +30,10 @@ from mrs_datasets.builders.pipeline.stages import (
 from mrs_datasets.builders.reddit.clean import clean_pairs
 from mrs_datasets.builders.reddit.columns import BATCH_TEXTS, change_in_turn, found_rows, with_rows
 from mrs_datasets.builders.reddit.duplicates import keyed_pairs, signature_file
-from mrs_datasets.builders.reddit.partition import read_bucket, stable_hashes
+from mrs_datasets.builders.reddit.partition import mix, read_bucket, stable_hashes
 from mrs_datasets.builders.reddit.plan import KEPT, LOW_SCORE, UNKNOWN_LANGUAGE, Build, Outcomes, Settings
 from mrs_datasets.builders.reddit.read import COMMENT_PREFIX, POST_PREFIX
+from mrs_datasets.catalogue import CONTEXT
 from mrs_suggest.common.errors import MissingExtraError
 from mrs_suggest.common.io.storage import Location
 from mrs_suggest.common.text.language_id import UNDETERMINED, LanguageIdentifier
@@ -107,6 +108,8 @@ def pair_shard(
                 outcomes[language, outcome] += count
                 outcomes[language, KEPT] -= count
     pairs = _by_language(pairs)  # already sorted by `order` and `thread`
+    if settings.context:
+        pairs = with_context(pairs, settings.context)
     if settings.clean:
         pairs, signed = keyed_pairs(pairs)
         write_array(signature_file(target), signed)
@@ -198,6 +201,31 @@ def _by_language(pairs: pa.Table) -> pa.Table:
     languages = sorted(pc.unique(pairs["language"]).to_pylist())
     parts = [pairs.filter(pc.equal(pairs["language"], language)) for language in languages]
     return pa.concat_tables(parts) if parts else pairs
+
+
+def with_context(pairs: pa.Table, turns: int) -> pa.Table:
+    """Append `CONTEXT` to all pairs of a bucket: up to `turns` turns before each message, oldest first, one a line.
+
+    The turn before a message is the message of the pair that it is the reply of. The context ends where no such pair is
+    left in the same language, so that every turn was filtered, masked and cleaned as a message.
+    """
+    own, none = mix(pairs["thread"].to_numpy()), pairs.num_rows
+    replies, messages = own ^ pairs["order"].to_numpy(), own ^ pairs["parent"].to_numpy()
+    sorting = np.argsort(replies)
+    before = np.append(sorting, none)[np.searchsorted(replies, messages, sorter=sorting)]
+    codes = pairs["language"].combine_chunks().dictionary_encode().indices.to_numpy()
+    found = (np.append(replies, np.uint64(0))[before] == messages) & (np.append(codes, -1)[before] == codes)
+    before = np.append(np.where(found, before, none), none)
+    lines = pc.replace_substring_regex(pairs["message"].cast(pa.large_string()), r"[\r\n]+", " ").combine_chunks()
+    lines, chunks = pa.concat_arrays([lines, pa.array([""], lines.type)]), []
+    for start in range(0, none, BATCH_TEXTS):
+        rows, texts = before[start : min(start + BATCH_TEXTS, none)], list[pa.Array]()
+        for _ in range(turns):
+            texts.insert(0, lines.take(pa.array(rows)))
+            rows = before[rows]
+        joined = pc.binary_join_element_wise(*texts, pa.scalar("\n", lines.type))
+        chunks.append(pc.utf8_ltrim(joined, "\n").cast(pa.string()))
+    return pairs.append_column(CONTEXT, pa.chunked_array(chunks, pa.string()))
 
 
 # --- Join -----------------------------------------------------------------------------------------------------------

@@ -82,6 +82,7 @@ class Settings:
         min_characters, max_characters: of both sides; None: no bound (the paper names none).
         buckets: parts of the join; changes memory and files, not results.
         keep_rejects: texts to store for inspection, per reason.
+        context: turns before each message to keep in a column, see `pairs.with_context`; 0: no such column.
 
     Raises:
         InputError: a value is out of range; the message names its option.
@@ -102,9 +103,10 @@ class Settings:
     max_characters: int | None = None
     buckets: int = 64
     keep_rejects: int = 0
+    context: int = 0
 
     def __post_init__(self) -> None:
-        least = {"keep_rejects": 0, "min_characters": 0}
+        least = {"keep_rejects": 0, "min_characters": 0, "context": 0}
         counts = ("min_examples", "min_reply_count", "max_responses", "buckets", "max_characters", *least)
         low, high = self.min_characters, self.max_characters
         for name in counts:
@@ -125,15 +127,17 @@ class Settings:
     def departures(self) -> dict[str, Any]:
         """The values that differ from the profile's, for JSON."""
         profile = PROFILES[self.profile].as_dict()
-        return {name: value for name, value in self.as_dict().items() if value != profile[name]}
+        return {name: value for name, value in self.as_dict().items() if value != profile.get(name)}
 
     def as_dict(self) -> dict[str, Any]:
-        """All values, for JSON."""
-        return {**asdict(self), "english_months": ":".join(self.english_months or ()) or ALL_MONTHS}
+        """All values, for JSON; `context` only where there is one."""
+        values = {**asdict(self), "english_months": ":".join(self.english_months or ()) or ALL_MONTHS}
+        return {name: value for name, value in values.items() if name != "context" or value}
 
 
+PAPER = Settings()
 PROFILES = {
-    "paper": Settings(),
+    "paper": PAPER,
     "clean": Settings(profile="clean", drop_bots=True, clean=True, split_by="thread", responses_from="training"),
 }
 
@@ -255,7 +259,7 @@ def begun_buckets(out: Location) -> int | None:
 
 
 def make_build_plan(
-    files: Sequence[Location], out: Location, workers: int | None, memory: int, buckets: int, clean: bool = False
+    files: Sequence[Location], out: Location, workers: int | None, memory: int, buckets: int, settings: Settings = PAPER
 ) -> BuildPlan:
     """Estimate a build, and refuse an impossible one.
 
@@ -264,7 +268,7 @@ def make_build_plan(
         workers: at most this many; None: as many as cores and memory allow.
         memory: bytes that the build may use.
         buckets: at least this many; more if a bucket would not fit into memory.
-        clean: whether duplicates are searched.
+        settings: whose duplicates and context take room.
 
     Raises:
         InputError: the disk or the memory is too small.
@@ -277,9 +281,9 @@ def make_build_plan(
     workers = min(workers, fit) if workers else fit
     months = [size_of(path) * RATIOS.get(path.suffix, 1.0) / LINE_BYTES for path in files]
     comments = int(sum(months))
-    pair_bytes = PAIR_BYTES + (SIGNED_BYTES if clean else 0)
+    pair_bytes = PAIR_BYTES * (1 + settings.context / 2) + (SIGNED_BYTES if settings.clean else 0)  # two texts a pair
     disk = int(RESERVE * comments * (SPILL_BYTES + PAIRS_PER_COMMENT * pair_bytes))
-    needed = -(-comments * BUCKET_BYTES * workers // memory)
+    needed = -(-comments * (BUCKET_BYTES + settings.context * PAIR_BYTES) * workers // memory)
     while buckets < needed:
         buckets *= 2
     if isinstance(out, Path):

@@ -31,7 +31,7 @@ from mrs_datasets.builders.reddit.partition import mix
 from mrs_datasets.builders.reddit.plan import KEPT, PAGE, Build, Outcomes, Settings, funnel_page, languages_with
 from mrs_datasets.prepared.report import REPORT, Configs, Report
 from mrs_datasets.prepared.responses import response_table
-from mrs_datasets.prepared.schema import MRS, PAIR_SCHEMA, SPLITS, responses_config
+from mrs_datasets.prepared.schema import MRS, SPLITS, responses_config
 from mrs_datasets.prepared.writer import finish_prepared, take_over, write_prepared
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.common.io.files import atomic_folder, atomic_write
@@ -76,7 +76,8 @@ def write_data_set(
         build.funnel.about["engine"] = versions
     report = Report("reddit", build.settings.as_dict(), notes=build.funnel.warnings)
     report.extra["pipeline"] = build.funnel.as_dict
-    record = MRS.covering([name for language in written for name in (language, responses_config(language))])
+    names = [name for language in written for name in (language, responses_config(language))]
+    record = MRS.with_context(build.settings.context).covering(names)
     remove_leftovers(out, "partial")  # the replaced data set stays until the new one is there
     with atomic_target(out, overwrite, REPORT, RESUME) as target, writing(out):
         layout: Configs = {}
@@ -146,6 +147,8 @@ def write_language(
     leakage: Counter[str] = Counter()
     pairs = partial(_kept_pairs, files, language, codes)
     configs: Configs = {}
+    record = MRS.with_context(settings.context).covering([language])
+    columns = record.kind_of(language).columns
     with writing(target), atomic_folder(target, overwrite=True) as folder:
         with ReplyCounts(COUNT_BYTES, folder) as replies:
             for table in pairs(("reply", "thread", "order", "parent")):
@@ -161,17 +164,17 @@ def write_language(
         lack = _lack(rows, responses, settings)
 
         def chunks() -> Iterator[tuple[str, str, pa.Table]]:
-            for table in pairs(("message", "reply", KEYS[settings.split_by])):
+            for table in pairs((*columns, KEYS[settings.split_by])):
                 split = assign_splits(table, settings.split_by)
                 for name in SPLITS:
                     part = split.filter(pc.equal(split["split"], name))
                     if part.num_rows:
-                        yield language, name, part.select(["message", "reply"]).cast(PAIR_SCHEMA)
+                        yield language, name, part.select(columns).cast(record.schema(language))
                 advance(table.num_rows)
             yield responses_config(language), "train", responses
 
         if not lack:
-            configs = write_prepared(folder, chunks(), Report("reddit"), MRS, "the dumps")["configs"]
+            configs = write_prepared(folder, chunks(), Report("reddit"), record, "the dumps")["configs"]
     return {"lack": lack, "leakage": dict(leakage), "configs": configs}
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 from contextlib import nullcontext
+from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -71,6 +72,7 @@ def add_build(verbs: argparse._SubParsersAction[CommandParser]) -> None:
         ("--min-characters", int, "shortest message and reply (paper: none)"),
         ("--max-characters", int, "longest message and reply (paper: none)"),
         ("--keep-rejects", int, "keep this many rejected texts per reason in report.json"),
+        ("--context", int, "turns before each message to keep in the column `context` (paper: none)"),
         ("--buckets", int, "partitions of the join (default 64, more if memory is short)"),
     ):
         changes.add_argument(flag, type=kind, help=text)
@@ -109,15 +111,11 @@ def run_build(options: argparse.Namespace) -> int:
         problem = "do not pass --overwrite" if options.overwrite else "pass the same --buckets to all of them"
         raise InputError(f"--only {options.only}: several processes work in one folder; {problem}.")
     files = find_dumps(options.dumps)
-    passes = (
-        []
-        if options.only
-        else [each for each in (toxicity_pass(options), translation_pass(options)) if each is not None]
-    )
+    passes = [] if options.only else list(filter(None, (toxicity_pass(options), translation_pass(options))))
     buckets = settings.buckets if options.buckets is None else options.buckets
     if options.resume and options.buckets is None:
         buckets = begun_buckets(out) or buckets
-    plan = make_build_plan(files, out, options.workers, read_size(options.memory), buckets, settings.clean)
+    plan = make_build_plan(files, out, options.workers, read_size(options.memory), buckets, settings)
     for line in plan.lines():
         print(visible(line), file=sys.stderr)
     if options.plan:
@@ -127,18 +125,9 @@ def run_build(options: argparse.Namespace) -> int:
         print(f"wrote {len(files)} {'month' if len(files) == 1 else 'months'} to {visible(where)}")
         return 0
     with spark or nullcontext():
+        kept = {"resume": options.resume, "overwrite": options.overwrite, "cache": options.cache}
         report = build(
-            plan,
-            out,
-            settings,
-            Path(identifier.path),
-            resume=options.resume,
-            overwrite=options.overwrite,
-            strict=strict,
-            say=_say,
-            engine=spark,
-            passes=passes,
-            cache=options.cache,
+            plan, out, settings, Path(identifier.path), strict=strict, say=_say, engine=spark, passes=passes, **kept
         )
     _print_funnel(report)
     print(f"wrote {visible(out)}: data/, README.md, report.json, {PAGE}")
@@ -146,13 +135,10 @@ def run_build(options: argparse.Namespace) -> int:
 
 
 def _settings(options: argparse.Namespace) -> Settings:
-    from mrs_datasets.builders.reddit.plan import ALL_MONTHS, make_settings, read_months
+    from mrs_datasets.builders.reddit.plan import ALL_MONTHS, Settings, make_settings, read_months
 
-    names = (
-        "min_score", "min_language_score", "min_examples", "min_reply_count", "max_responses", "min_characters",
-        "max_characters", "keep_rejects", "split_by", "responses_from", "drop_bots", "clean", "buckets",
-    )  # fmt: skip
-    changes = {name: getattr(options, name) for name in names}
+    changes = {field.name: getattr(options, field.name) for field in fields(Settings)}
+    del changes["profile"], changes["english_months"]
     settings = make_settings(options.profile, **changes)
     if options.english_months is not None:
         months = () if options.english_months == ALL_MONTHS else read_months(options.english_months)

@@ -11,7 +11,7 @@ import numpy as np
 from tqdm import tqdm
 
 from mrs_suggest.common.errors import InputError
-from mrs_suggest.evaluation.pairing import Interval, examples_of, paired_interval, scored_run
+from mrs_suggest.evaluation.pairing import Interval, paired_interval, scored_run
 from mrs_suggest.evaluation.runs.figures import (
     PERPLEXITY,
     RANKING,
@@ -37,7 +37,6 @@ from mrs_suggest.evaluation.runs.grouping import (
     has_predictions,
     unlike,
 )
-from mrs_suggest.evaluation.scores.metrics import repeated_messages
 
 ROUNDING = 1e-9  # equal figures may differ by this: sums in another order, JSON's digits
 MARKS = "abcdefghijklmnopqrstuvwxyz"
@@ -330,17 +329,8 @@ def _all_leads(rows: Sequence[Row], over: Row, scopes: Sequence[Scope]) -> tuple
     wanted = {(one.name, scope) for row, scope in pairs for one in (row, over)}
     usable, warnings = _usable([over, *others], wanted)
     pairs = [(row, scope) for row, scope in pairs if {(row.name, scope), (over.name, scope)} <= usable]
-    warnings += _repeats(over, {scope for _, scope in pairs})
     with tqdm(pairs, desc="leads", unit=" rows", disable=None, leave=False) as bar:
         return [_lead(row, over, scope) for row, scope in bar], warnings
-
-
-def _repeats(row: Row, scopes: set[Scope]) -> list[str]:
-    """The warning that examples of a row's test share messages, as all rows with leads over it were tested on them."""
-    folders = {scope: folder for scope in scopes if (folder := row.tested(scope)[0].folder)}
-    examples = [examples_of(folder, language) for (_, language), folder in folders.items()]
-    distinct = sum(len({message for message, _ in own}) for own in examples)
-    return repeated_messages(sum(map(len, examples)), distinct)
 
 
 def _usable(rows: Sequence[Row], wanted: set[tuple[str, Scope]]) -> tuple[set[tuple[str, Scope]], list[str]]:

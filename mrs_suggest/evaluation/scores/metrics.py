@@ -10,7 +10,7 @@ import hashlib
 import inspect
 import math
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -46,7 +46,7 @@ class Scored:
             a mean.
         examples: (n,) texts that identify the examples; empty where only their digest is known.
         digest: of the examples; two systems with the same one can be compared.
-        messages: how many different messages the examples have; 0 where that is not known.
+        units: (n,) the message of each example, by which intervals resample and tests swap; empty: each is its own.
         rank: of its group, from 1; None where systems were not compared.
         common: `n` and main figure of the examples that all systems have a score for, where some have more.
     """
@@ -62,7 +62,7 @@ class Scored:
     values: Sequence[float] = ()
     examples: Sequence[str] = ()
     digest: str = ""
-    messages: int = 0
+    units: Sequence[Hashable] = ()
     system: str = ""
     rank: int | None = None
     common: Mapping[str, float] | None = None
@@ -70,7 +70,6 @@ class Scored:
     def __post_init__(self) -> None:
         if len(self.examples) and not self.digest:
             self.digest = hashlib.sha256("\n".join(self.examples).encode()).hexdigest()
-            self.messages = len({example.partition("\t")[0] for example in self.examples})
 
     def numbers(self) -> dict[str, Figure]:
         """All that a column of a table can show, by name."""
@@ -135,7 +134,8 @@ def score_system(name: str, path: Path, **options: Any) -> Scored:
         found = metric.score(path, **options)
     except (ValueError, ImportError) as error:
         raise InputError(f"{path}: {error}") from error
-    return replace(found, system=str(path), interval_method=metric.interval if found.interval else "")
+    method = metric.interval + (", by message" if found.units else "")
+    return replace(found, system=str(path), interval_method=method if found.interval else "")
 
 
 def score_file(path: Path, language: str) -> dict[str, float]:
@@ -148,25 +148,14 @@ def score_file(path: Path, language: str) -> dict[str, float]:
     return {name: figure for name, figure in numbers.items() if figure is not None}
 
 
-def repeated_messages(examples: int, messages: int) -> list[str]:
-    """A warning where examples share messages (how many different ones; 0 where that is not known)."""
-    if not 0 < messages < examples:
-        return []
-    many = "message" if messages == 1 else "messages"
-    return [
-        f"warning: {examples:,} examples have only {messages:,} distinct {many}, but intervals and tests treat "
-        "examples as independent: the intervals are too narrow and the p-values too small"
-    ]
-
-
 # --- Input ----------------------------------------------------------------------------------------------------------
 
 PREDICTION_FILE = "message, reference, suggestions; separated by tabs, a header line is left out"
 KNOWN_LANGUAGES = f"MRS has {' '.join(LANGUAGES)}, known are {' '.join(sorted(KNOWN))}"
 
 
-def read_texts(path: Path, language: str, nbest: int) -> tuple[list[tuple[str, ...]], list[str], list[str]]:
-    """The suggestions and references of a prediction file, and what identifies the examples."""
+def read_texts(path: Path, language: str, nbest: int) -> tuple[list[tuple[str, ...]], list[str], list[str], list[str]]:
+    """The suggestions and references of a prediction file, what identifies the examples, and their messages."""
     if language not in KNOWN:
         raise InputError(f"--language: unknown language {language!r}; {KNOWN_LANGUAGES}.")
     if nbest < 1:
@@ -176,6 +165,7 @@ def read_texts(path: Path, language: str, nbest: int) -> tuple[list[tuple[str, .
         [row.suggestions for row in rows],
         [row.reference for row in rows],
         [f"{row.message}\t{row.reference}" for row in rows],
+        [row.message for row in rows],
     )
 
 
@@ -224,13 +214,15 @@ def score_mrs_rouge(
     path: Path, language: str, nbest: int = SUGGESTIONS, sentences: str = "no", punkt: str | None = None,
     rules: str = "official",
 ) -> Scored:  # fmt: skip
-    suggestions, references, examples = read_texts(path, language, nbest)
+    suggestions, references, examples, messages = read_texts(path, language, nbest)
     tokenizer = _tokenizer(language, sentences, punkt)
     scores = rouge.score_examples(suggestions, references, language, rules, tokenizer)
+    figures = rouge.aggregate(scores)
+    interval = bootstrap_interval(scores.weighted, units=[messages[place] for place in scores.kept])
     most = max(map(len, suggestions))
     found = _scored(
-        rouge.aggregate(scores), scores.signature, bootstrap_interval(scores.weighted), skipped=scores.skipped,
-        values=_with_gaps(scores.kept, scores.weighted, len(references)), examples=examples,
+        figures, scores.signature, interval, skipped=scores.skipped,
+        values=_with_gaps(scores.kept, scores.weighted, len(references)), examples=examples, units=messages,
         others={f"dist{n}": distinct.distinct_n(scores.chosen_tokens, n) for n in (1, 2)},
     )  # fmt: skip
     dist = distinct.distinct_signature(most, tokenizer, language, "best", rules=rules)
@@ -245,7 +237,7 @@ def score_dist_n(
         distinct.require_corpus_level(level, vocabulary, sample_size)
     except ValueError as error:
         raise InputError(f"--level {level}: {error}") from error
-    suggestions, _, examples = read_texts(path, language, nbest)
+    suggestions, _, examples, _ = read_texts(path, language, nbest)
     tokenizer = _tokenizer(language, sentences, punkt)
     prepared = [rouge.prepare_official(text, tokenizer) for texts in suggestions for text in texts]
     tokens = [text.tokens for text in prepared]
@@ -269,19 +261,24 @@ def score_dist_n(
 def score_self_rouge(
     path: Path, language: str, nbest: int = SUGGESTIONS, sentences: str = "no", punkt: str | None = None
 ) -> Scored:
-    suggestions, _, examples = read_texts(path, language, nbest)
+    suggestions, _, examples, messages = read_texts(path, language, nbest)
     scores = similarity.score_similarity(suggestions, language, _tokenizer(language, sentences, punkt))
+    figures = similarity.aggregate(scores)
+    interval = bootstrap_interval(scores.weighted, units=[messages[place] for place in scores.kept])
     return _scored(
-        similarity.aggregate(scores), scores.signature, bootstrap_interval(scores.weighted), skipped=scores.skipped,
-        values=_with_gaps(scores.kept, scores.weighted, len(suggestions)), examples=examples,
+        figures, scores.signature, interval, skipped=scores.skipped,
+        values=_with_gaps(scores.kept, scores.weighted, len(suggestions)), examples=examples, units=messages,
     )  # fmt: skip
 
 
 def score_reply_bleu(path: Path, language: str, nbest: int = SUGGESTIONS, chosen: str = "best") -> Scored:
-    suggestions, references, examples = read_texts(path, language, nbest)
+    suggestions, references, examples, messages = read_texts(path, language, nbest)
     scores = bleu.score_suggestions(suggestions, references, language=language, chosen=chosen)
-    figures, interval = bleu.aggregate(scores), bleu.bleu_interval(scores)
-    return _scored(figures, scores.signature, interval, skipped=scores.skipped, examples=examples)
+    figures = bleu.aggregate(scores)
+    interval = bleu.bleu_interval(scores, units=[messages[place] for place in scores.kept])
+    return _scored(
+        figures, scores.signature, interval, skipped=scores.skipped, examples=examples, units=messages
+    )  # fmt: skip
 
 
 def score_wrong_language(
@@ -289,11 +286,12 @@ def score_wrong_language(
 ) -> Scored:
     from mrs_suggest.common.text.language_id import LanguageIdentifier
 
-    suggestions, _, examples = read_texts(path, language, nbest)
+    suggestions, _, examples, messages = read_texts(path, language, nbest)
     model = LanguageIdentifier.open(language_model)
     scores = language_match.score_languages(suggestions, language, model.identify, identifier=model.name)
-    interval = language_match.language_interval(scores)
-    return _scored(language_match.aggregate(scores), scores.signature, interval, examples=examples)
+    figures = language_match.aggregate(scores)
+    interval = language_match.language_interval(scores, units=messages)
+    return _scored(figures, scores.signature, interval, examples=examples, units=messages)
 
 
 def score_reply_perplexity(path: Path) -> Scored:

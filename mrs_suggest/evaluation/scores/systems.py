@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
@@ -25,7 +25,8 @@ from mrs_suggest.evaluation.scores.metrics import METRICS, Scored
 ALPHA = 0.05  # as in Table 3 of STAPLE (Mayhew et al. 2020)
 SAMPLES = 100_000  # of the permutation test, as there
 METHOD = (
-    f"paired approximate permutation test, {SAMPLES:,} samples; interval of the difference: paired {STUDENTISED}, 95 %"
+    f"paired approximate permutation test, {SAMPLES:,} samples; interval of the difference: paired {STUDENTISED}, "
+    "95 %; both by message where messages are known"
 )
 
 
@@ -45,11 +46,12 @@ def rank_systems(systems: list[Scored], name: str, correct: bool = False) -> lis
     if not all(len(system.values) for system in systems):
         systems.sort(key=lambda system: _figure(system, metric.main), reverse=metric.higher_is_better)
         return []
-    columns = _common_values(systems)
+    columns, units = _common(systems)
     with metric_errors("the systems"):
         groups = rank_groups(
             {str(place): column for place, column in enumerate(columns)},
             alpha=ALPHA, samples=SAMPLES, higher_is_better=metric.higher_is_better, correct=correct,
+            units=units,
         )  # fmt: skip
     for place, rank in groups.items():
         systems[int(place)].rank = rank
@@ -104,15 +106,16 @@ def compare_neighbours(systems: list[Scored], name: str, correct: bool) -> tuple
     compared: list[Scored] = []
     tests: list[PairTest] = []
     with metric_errors(" and ".join(system.system for system in systems)):
-        for system, column in zip(systems, _common_values(systems), strict=True):
+        columns, units = _common(systems)
+        for system, column in zip(systems, columns, strict=True):
             figures = {metric.main: math.fsum(column) / len(column)}
-            interval = bootstrap_interval(column)
+            interval = bootstrap_interval(column, units=units)
             compared.append(replace(system, n=len(column), figures=figures, interval=interval, values=column))
         compared.sort(key=lambda system: _figure(system, metric.main), reverse=metric.higher_is_better)
         for a, b in itertools.pairwise(compared):
             difference = _figure(a, metric.main) - _figure(b, metric.main)
-            interval = paired_bootstrap_interval(a.values, b.values)
-            p = permutation_test(a.values, b.values, samples=SAMPLES)
+            interval = paired_bootstrap_interval(a.values, b.values, units=units)
+            p = permutation_test(a.values, b.values, samples=SAMPLES, units=units)
             tests.append(PairTest(a.system, b.system, difference, interval, p))
     if correct:
         corrected = holm([test.p for test in tests])
@@ -123,12 +126,13 @@ def compare_neighbours(systems: list[Scored], name: str, correct: bool) -> tuple
 def save_scores(path: Path, name: str, system: Scored) -> None:
     """Write the per-example scores of a system, for a later `--compare`."""
     values = [None if value != value else value for value in system.values]
+    numbers = {unit: number for number, unit in enumerate(dict.fromkeys(system.units))}
     content = {
         "metric": name,
         "signature": system.signatures["signature"],
         "system": system.system,
         "examples": system.digest,  # a hash, not their texts
-        "messages": system.messages,
+        "units": [numbers[unit] for unit in system.units],
         "scores": values,
     }
     atomic_write(path, json.dumps(content) + "\n")
@@ -144,7 +148,9 @@ def read_scores(path: Path, name: str) -> Scored:
         content = json.loads(path.read_text(encoding="utf-8"))
         values = [float("nan") if value is None else float(value) for value in content["scores"]]
         metric, signature, digest = (str(content[key]) for key in ("metric", "signature", "examples"))
-        messages = int(content["messages"])
+        units = list(map(int, content.get("units", [])))  # scores of an earlier version have none
+        if len(units) not in (0, len(values)):
+            raise ValueError
     except OSError as error:
         raise InputError(f"{path}: cannot read the file ({error.strerror}).") from None
     except (ValueError, KeyError, TypeError):
@@ -153,7 +159,7 @@ def read_scores(path: Path, name: str) -> Scored:
         raise InputError(f"{path}: scores of {metric}, not of {name}; pass --metric {metric}.")
     n = sum(value == value for value in values)
     signatures = {"signature": signature}
-    return Scored(n, {}, signatures, values=values, digest=digest, messages=messages, system=str(path))
+    return Scored(n, {}, signatures, values=values, digest=digest, units=units, system=str(path))
 
 
 def _why_not_comparable(systems: Sequence[Scored]) -> str:
@@ -175,13 +181,15 @@ def _why_not_comparable(systems: Sequence[Scored]) -> str:
     return ""
 
 
-def _common_values(systems: Sequence[Scored]) -> list[list[float]]:
-    """The scores of the examples that every system has, (systems, examples)."""
-    rows = zip(*(system.values for system in systems), strict=True)
-    kept = [row for row in rows if not any(map(math.isnan, row))]
+def _common(systems: Sequence[Scored]) -> tuple[list[list[float]], list[Hashable] | None]:
+    """The scores of the examples that every system has, (systems, examples), and the examples' units."""
+    rows = list(zip(*(system.values for system in systems), strict=True))
+    kept = [place for place, row in enumerate(rows) if not any(map(math.isnan, row))]
     if not kept:
         raise InputError("No example has a score from every system; there is nothing to compare.")
-    return [list(column) for column in zip(*kept, strict=True)]
+    units = next((system.units for system in systems if system.units), None)
+    columns = [list(column) for column in zip(*(rows[place] for place in kept), strict=True)]
+    return columns, None if units is None else [units[place] for place in kept]
 
 
 def _figure(system: Scored, name: str) -> float:

@@ -8,8 +8,10 @@ from typing import Any, cast
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.base.modules import Normalize
 from sentence_transformers.sentence_transformer.modules import Pooling, Router, StaticEmbedding, Transformer
+from tokenizers import Tokenizer
 from torch import nn
 
+from mrs_suggest.models.retrieval.context import ContextReader
 from mrs_suggest.models.retrieval.message_encoder import DOCUMENT, POOLINGS, QUERY
 
 ROUTES = (QUERY, DOCUMENT)
@@ -49,6 +51,15 @@ def normalizes(modules: Sequence[nn.Module]) -> bool:
 def prompts_of(model: SentenceTransformer) -> tuple[str, str]:
     """The texts that are put before messages and before replies by `encode_query` and `encode_document`."""
     return tuple(model.prompts.get(route) or "" for route in ROUTES)  # type: ignore[return-value]
+
+
+def context_reader(model: SentenceTransformer, turns: int) -> ContextReader:
+    """Reads messages with up to `turns` turns before them, as texts for the message encoder."""
+    own = cast(Any, routes_of(model)[0][0]).tokenizer
+    tokenizer = Tokenizer.from_str(getattr(own, "backend_tokenizer", own).to_str())
+    tokenizer.no_truncation()
+    tokenizer.no_padding()
+    return ContextReader(tokenizer, prompts_of(model)[0], turns, build_settings(model)["message_tokens"])
 
 
 def build_settings(model: SentenceTransformer) -> dict[str, Any]:

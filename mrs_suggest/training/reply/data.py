@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from itertools import chain
 from pathlib import Path
@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow.compute as pc
 from datasets import Dataset, concatenate_datasets
 
+from mrs_datasets.catalogue import CONTEXT
 from mrs_datasets.prepared.prepared import PreparedData, bars_for_long_work, open_prepared
 from mrs_metrics.tokenize import get_tokenizer
 from mrs_suggest.common.errors import InputError
@@ -30,6 +31,7 @@ from mrs_suggest.evaluation.language_data import (
 )
 from mrs_suggest.evaluation.paper_results import paper_rows
 from mrs_suggest.evaluation.results import EvaluationConfig
+from mrs_suggest.models.retrieval.context import ContextReader
 from mrs_suggest.models.retrieval.perturbed_texts import perturbed
 from mrs_suggest.models.saved.record import Record
 from mrs_suggest.models.starting_points import FROM_SCRATCH
@@ -122,11 +124,7 @@ def load_run_data(source: PreparedData, options: ReplyArguments, seed: int, need
     plan = make_plan(
         source.configs(), options.setting, options.languages, options.train, options.validation, options.sampling_alpha
     )
-    limits = {
-        "train": options.max_train_examples,
-        "validation": options.max_validation_examples,
-        "test": options.max_test_examples,
-    }
+    limits = {split: getattr(options, f"max_{split}_examples") for split in ("train", "validation", "test")}
     sources = {
         origin.config: sample_rows(source.load(origin.config, "train"), limits["train"], seed)
         for origin in plan.sources
@@ -180,10 +178,32 @@ def byte_lengths(pairs: Dataset) -> np.ndarray:
     return np.stack(sides, axis=1)
 
 
+def with_context(data: RunData, reader: ContextReader) -> RunData:
+    """The data with messages as `reader` puts the turns before them; InputError if there is no column `CONTEXT`."""
+
+    def read(rows: Dataset) -> Dataset:
+        if CONTEXT not in rows.column_names:
+            raise InputError(
+                f"--context_turns {reader.turns}: {data.origin['id']} has pairs without the column `{CONTEXT}`; build "
+                f"the data with `mrs data build --context {reader.turns}`, or leave the option out."
+            )
+        return rows.map(
+            lambda row: {"message": reader.read(row[CONTEXT].split("\n"), row["message"])}, remove_columns=CONTEXT
+        )
+
+    def read_all(part: LanguageData) -> LanguageData:
+        return replace(part, train=read(part.train), validation=read(part.validation), test=read(part.test))
+
+    with bars_for_long_work(max(map(len, data.sources.values())) > LONG_WORK):
+        validation, test = (list(map(read_all, parts)) for parts in (data.validation, data.test))
+        sources = {config: read(rows) for config, rows in data.sources.items()}
+    return replace(data, sources=sources, validation=validation, test=test)
+
+
 def with_reply_ids(pairs: Dataset) -> Dataset:
-    """Add the `label` column: equal for replies with the same normalised form, on every rank and machine."""
+    """Messages, replies and `label`, equal for replies with the same normalised form, on every rank and machine."""
     with bars_for_long_work(len(pairs) > LONG_WORK):
-        return pairs.map(_reply_ids, batched=True, desc="reply ids")
+        return pairs.select_columns(["message", "reply"]).map(_reply_ids, batched=True, desc="reply ids")
 
 
 def with_perturbed(data: RunData, copies: int, seed: int) -> list[Dataset]:

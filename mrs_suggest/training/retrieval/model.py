@@ -22,7 +22,8 @@ from mrs_suggest.models.retrieval.distillation import DistilledReplyLoss, Vector
 from mrs_suggest.models.retrieval.dual_encoder import build_dual_encoder, load_dual_encoder, prune_vocabulary
 from mrs_suggest.models.retrieval.encoder_layers import attend_in_bfloat16, freeze, rate_factors, set_dropout
 from mrs_suggest.models.retrieval.losses import ReplyLoss
-from mrs_suggest.models.retrieval.routes import encoders, prompts_of
+from mrs_suggest.models.retrieval.retriever_start import DEFAULTS
+from mrs_suggest.models.retrieval.routes import context_reader, encoders, prompts_of
 from mrs_suggest.models.retrieval.tiny import build_tiny
 from mrs_suggest.models.saved.record import Record
 from mrs_suggest.models.starting_points import ENCODER, TINY, start_kind
@@ -115,20 +116,8 @@ def build(options: RetrievalArguments, training: TrainingArguments, data: RunDat
         name = options.model_name_or_path
         if name == TINY:
             name = str(build_tiny(data.texts(), Path(folder), training.seed, options.vocabulary))
-        model = build_dual_encoder(
-            name,
-            options.pooling,
-            options.message_tokens,
-            options.reply_tokens,
-            options.model_revision,
-            options.encoders,
-            options.dimension,
-            training.seed,
-            options.query_prompt,
-            options.reply_prompt,
-            options.normalize,
-            options.layers,
-        )
+        shape = {key: getattr(options, key) for key in DEFAULTS}
+        model = build_dual_encoder(name, revision=options.model_revision, seed=training.seed, **shape)
     if options.keep_pieces is not None:
         prune_vocabulary(model, data.texts(), options.keep_pieces)
     if options.freeze_embeddings or options.freeze_layers:
@@ -137,7 +126,8 @@ def build(options: RetrievalArguments, training: TrainingArguments, data: RunDat
         set_dropout(model, options.dropout)
     if training.bf16 and training.device.type == "cpu":
         attend_in_bfloat16(model)
-    return RetrievalParts(model)
+    turns = options.context_turns
+    return RetrievalParts(model, context=context_reader(model, turns) if turns else None)
 
 
 def make_trainer(

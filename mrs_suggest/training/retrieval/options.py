@@ -54,21 +54,10 @@ class RetrievalArguments(ReplyArguments):
     """Model, data and loss. Defaults marked (tiny) were chosen on the validation split of the embedded sample."""
 
     advanced: ClassVar[tuple[str, ...]] = (
-        "dimension",
-        "mask_duplicates",
-        "teacher_prompt",
-        "teacher_temperature",
-        "distill_weight",
-        "perturbed",
-        "gather_across_devices",
-        "layer_decay",
-        "dropout",
-        "ranker_parts",
-        "memory_dimension",
-        "memory_prototypes",
-        "memory_messages",
-        "generated",
-    )
+        "dimension", "mask_duplicates", "teacher_prompt", "teacher_temperature", "distill_weight", "perturbed",
+        "gather_across_devices", "layer_decay", "dropout", "ranker_parts", "memory_dimension",
+        "memory_prototypes", "memory_messages", "generated",
+    )  # fmt: skip
     length_window: int = option(
         0,
         "steps whose pairs are sorted by length together; 0: not sorted (tiny), since negatives of similar "
@@ -105,6 +94,10 @@ class RetrievalArguments(ReplyArguments):
     )
     reply_tokens: int | None = option(
         None, "longer replies are cut; default: as a trained retriever cuts, else 30 (official train.sh)"
+    )
+    context_turns: int = option(
+        0,
+        "turns before a message that are read with it, from the column `context` of the data; 0: none (paper)",
     )
     loss: str = option("eq4", "eq4 (the paper's), symsm or sm (the official code's)")
     temperature: float = option(
@@ -234,6 +227,11 @@ def resolved(options: RetrievalArguments) -> RetrievalArguments:
     """
     require_least(options, "mini_batch_size", 1)
     require_least(options, "freeze_layers", 0)
+    require_least(options, "context_turns", 0)
+    if options.context_turns and (options.teacher is not None or options.generator is not None or trains_lora(options)):
+        raise InputError(
+            "--context_turns: does not go together with --teacher, --generator or --peft lora; leave one of them out."
+        )
     if options.keep_pieces is not None:
         require_least(options, "keep_pieces", LEAST_PIECES)
         if trains_lora(options):

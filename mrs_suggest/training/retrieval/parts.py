@@ -13,6 +13,7 @@ from datasets import Dataset
 
 from mrs_suggest.common.text.text import is_blank, normalise_reply
 from mrs_suggest.evaluation.language_data import EVALUATION_SEED, LanguageData, ResponseSet, sample_rows
+from mrs_suggest.models.retrieval.context import ContextReader
 from mrs_suggest.models.retrieval.encode import encode_messages, encode_replies
 from mrs_suggest.suggest.guard.guard_space import GuardSpace
 from mrs_suggest.suggest.guard.lists import GuardData
@@ -54,6 +55,7 @@ class RetrievalParts:
         generator: that of the rankers; None if none was asked for.
         guard: what the trained encoder makes of sensitive messages.
         tags: language -> those of the replies of its index.
+        context: reads messages with the turns before them; None: the model reads messages alone.
     """
 
     model: SentenceTransformer
@@ -64,6 +66,7 @@ class RetrievalParts:
     generator: RankerGenerator | None = None
     guard: GuardSpace | None = None
     tags: Mapping[str, ReplyTags] = field(default_factory=dict)
+    context: ContextReader | None = None
 
     def encode(self, messages: list[str]) -> NDArray[np.float32]:
         """(n, d) vectors of messages."""
@@ -83,9 +86,9 @@ def build_index(model: SentenceTransformer, part: LanguageData, alpha: float = 0
 
 
 def derived_parts(
-    trained: RetrievalParts, options: RetrievalArguments, training: TrainingArguments, data: RunData
+    trained: RetrievalParts, options: RetrievalArguments, training: TrainingArguments, data: RunData, plain: RunData
 ) -> RetrievalParts:
-    """The parts of a retriever whose training has ended."""
+    """The parts of a retriever whose training has ended; `plain`: the data without turns in the messages."""
     model = trained.model
     alpha, sweep = alpha_of(options.alpha), None
     if alpha is None:
@@ -99,9 +102,9 @@ def derived_parts(
     parts = replace(trained, indexes=indexes, sweep=sweep, tags=tags)
     if options.ranker:
         parts = _with_rankers(parts, options, training, data, own)
-    own_messages = {part.language: part.validation["message"][:] for part in data.validation}
+    own_messages = {part.language: part.validation["message"][:] for part in plain.validation}
     guard = fit_guard(parts.encode, GuardData(), list(parts.indexes), own_messages)
-    return replace(parts, detector=train_detector(data.test) if data.test[1:] else None, guard=guard)
+    return replace(parts, detector=train_detector(plain.test) if data.test[1:] else None, guard=guard)
 
 
 def _with_rankers(
@@ -126,16 +129,9 @@ def _with_rankers(
         return add_trigger(tuned, asked, training.seed)
 
     rankers = build_rankers(
-        parts.encode,
-        parts.indexes,
-        data.by_language(),
-        data.validation,
-        ranker_options(options),
-        training.seed,
-        finish,
-        own,
-        parts.tags,
-    )
+        parts.encode, parts.indexes, data.by_language(), data.validation, ranker_options(options), training.seed,
+        finish, own, parts.tags,
+    )  # fmt: skip
     return replace(parts, rankers=rankers, generator=generator)
 
 
@@ -211,7 +207,8 @@ def response_sets(
 def save(parts: RetrievalParts, folder: Path) -> None:
     """Write everything that is needed to load the trained model."""
     parts.model.save_pretrained(str(folder), create_model_card=False, safe_serialization=True)
-    save_config(folder)
+    reader = parts.context
+    save_config(folder, **({"context": {"turns": reader.turns, "tokens": reader.tokens}} if reader else {}))
     for language, index in parts.indexes.items():
         index.save(folder / ResponseIndexes.FOLDER / language)
         if language in parts.tags:

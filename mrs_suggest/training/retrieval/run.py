@@ -6,7 +6,7 @@ import logging
 
 from mrs_suggest.evaluation.tables import print_results
 from mrs_suggest.models.saved.record import Record
-from mrs_suggest.training.reply.data import CURVES, compare_replies, load_reply_data, reply_identity
+from mrs_suggest.training.reply.data import CURVES, compare_replies, load_reply_data, reply_identity, with_context
 from mrs_suggest.training.retrieval import FAMILY as RETRIEVAL
 from mrs_suggest.training.retrieval.model import build, make_trainer, own_figures, stored_weights, systems, weights
 from mrs_suggest.training.retrieval.options import (
@@ -21,7 +21,7 @@ from mrs_suggest.training.run import Run
 
 RESUME_KEYS = (
     "encoders", "dimension", "pooling", "normalize", "query_prompt", "reply_prompt", "loss", "temperature",
-    "mask_duplicates", "freeze_layers", "dropout", "layers", "layer_decay",
+    "mask_duplicates", "freeze_layers", "dropout", "layers", "layer_decay", "context_turns",
     "teacher", "teacher_prompt", "teacher_temperature", "distill_weight", "distill", "perturbed", "keep_pieces",
 )  # fmt: skip
 
@@ -43,6 +43,8 @@ def run(options: RetrievalArguments, training: RetrievalTrainingArguments) -> Re
         facts = data.facts()
         run.begin(facts, RESUME_KEYS, **reply_identity(options, facts))
         parts = run.build(lambda: build(options, training, data))
+        plain, reader = data, parts.context
+        data = run.load(lambda: with_context(plain, reader)) if reader else plain
         trainer = make_trainer(parts, options, training, data)
         if options.estimate:
             run.estimate(trainer, parts.model)
@@ -51,7 +53,7 @@ def run(options: RetrievalArguments, training: RetrievalTrainingArguments) -> Re
         if not run.writes:
             return None
         run.merge_adapters(parts.model)
-        parts = run.evaluate(lambda: derived_parts(parts, options, training, data))
+        parts = run.evaluate(lambda: derived_parts(parts, options, training, data, plain))
         run.save(lambda folder: save(parts, folder))
         if options.skip_test:
             return run.finish({}, curves=CURVES)

@@ -16,6 +16,7 @@ from mrs_suggest.evaluation.results import (
     evaluate_system,
     milliseconds,
     summary,
+    units_of,
 )
 from mrs_suggest.suggest.answering import Suggestion
 
@@ -98,6 +99,26 @@ def test_summary_by_hand(result: SystemResult) -> None:
     assert figures["dist2"] == pytest.approx(2 / 6)  # "no way", "later later"; over the same six
     assert figures["weighted_interval"][0] <= figures["weighted"] <= figures["weighted_interval"][1]
     assert figures["mrr_interval"][0] <= figures["mrr"] <= figures["mrr_interval"][1]
+
+
+def test_intervals_are_by_message(result: SystemResult) -> None:
+    assert units_of([result]) == [result.message[place] for place in result.scores.kept]
+    single = evaluate_system(Stub({"hi": ["yes"]}), "es", ["hi"], ["yes"], RESPONSES, seed=1)
+    assert len(set(units_of([result, single]))) == 4, "the same text in two languages is two messages"
+    rows = 12
+    many = {f"message {n}": ["yes"] if n % 2 else ["later"] for n in range(rows)}
+    once = evaluate_system(Stub(many), "en", list(many), ["yes"] * rows, RESPONSES, seed=1)
+    thrice = evaluate_system(Stub(many), "en", list(many) * 3, ["yes"] * 3 * rows, RESPONSES, seed=1)
+    one, three = (summary([found], seed=0)["weighted_interval"] for found in (once, thrice))
+    assert three == pytest.approx(one, abs=0.02)
+    baseline = evaluate_system(
+        Stub({message: ["so what"] for message in many}), "en", list(many), ["yes"] * rows, RESPONSES, 1
+    )
+    thirds = evaluate_system(
+        Stub({message: ["so what"] for message in many}), "en", list(many) * 3, ["yes"] * 3 * rows, RESPONSES, 1
+    )
+    ours, theirs = (difference([a], [b], 0)["weighted"] for a, b in ((once, baseline), (thrice, thirds)))
+    assert theirs == pytest.approx(ours, abs=0.02)
 
 
 def test_a_pooled_summary_is_over_examples_not_over_languages(result: SystemResult) -> None:
@@ -250,7 +271,7 @@ def test_a_language_model_that_was_asked_for_must_be_there() -> None:
 def test_time_is_that_of_an_answered_message(result: SystemResult) -> None:
     assert result.messages == 3
     assert result.seconds > 0
-    one, other = replace(result, seconds=0.6), replace(result, seconds=0.3, messages=6)
+    one, other = replace(result, seconds=0.6), replace(result, seconds=0.3, message=np.arange(6))
     assert milliseconds([one, other]) == pytest.approx(100)
 
 

@@ -147,7 +147,7 @@ def test_a_verdict_needs_the_whole_interval(says: str, shift: float, verdict: st
     second = generator.random((2, 200))
     second += 1 - second.mean()
     noise = generator.normal(0, 0.2, (2, 200))
-    pair = Paired(("42", "43"), second + noise - noise.mean() + shift, second)
+    pair = Paired(("42", "43"), second + noise - noise.mean() + shift, second, range(200))
     spec = ClaimSpec("x", says, ["a", "b"], within=0.1)
     assert judge(spec, "weighted", pair).verdict == verdict
     if says != "close" and shift:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import random
 import threading
 import time
@@ -10,6 +11,8 @@ from collections.abc import Sequence
 from types import SimpleNamespace
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from mrs_suggest.serving import batcher as batcher_module
 from mrs_suggest.serving.batcher import LONGEST_PAUSE, Batcher, BatchTimes, QueueFullError
@@ -179,6 +182,33 @@ def test_a_fixed_cost_is_counted_once_a_batch(fixed: float, each: float, expecte
     sizes = saturated(fixed, each)
     assert abs(sizes[-1] - expected) <= 1
     assert sizes[1] <= max(2, 0.05 / (fixed + each))  # what a question adds is not known yet
+
+
+SIZES = st.lists(st.sampled_from([1, 2, 4, 8, 16, 32]), min_size=2, max_size=40)
+
+
+@given(st.floats(0, 0.1), st.floats(1e-5, 0.05), SIZES.filter(lambda sizes: len(set(sizes)) > 1))
+def test_exact_times_give_exact_costs_and_the_largest_batch(fixed: float, each: float, sizes: list[int]) -> None:
+    times = BatchTimes()
+    for size in sizes:
+        times.add(size, fixed + each * size)
+    assert times.costs == pytest.approx((fixed, each), rel=0.02, abs=1e-6)
+    limit, allowed = max(0.05, 2 * fixed), []
+    for _ in range(8):  # a batch is at most twice as large as any before
+        allowed.append(times.most(0.05, 64))
+        times.add(allowed[-1], fixed + each * allowed[-1])
+    assert all(size == 1 or fixed + each * size <= 1.001 * limit for size in allowed)
+    assert allowed[-1] == 64 or fixed + each * (allowed[-1] + 1) > 0.999 * limit
+
+
+@given(st.lists(st.tuples(st.integers(1, 100), st.floats(0, 100)), max_size=30))
+def test_any_times_give_a_batch(observed: list[tuple[int, float]]) -> None:
+    times = BatchTimes()
+    for size, seconds in observed:
+        times.add(size, seconds)
+        assert 1 <= times.most(0.05, 32) <= 32
+        assert all(0 <= cost < math.inf for cost in times.costs)
+    assert 0 <= times.until(50, times.most(0.05, 32)) < math.inf
 
 
 def test_batches_of_one_size_that_take_too_long_get_smaller() -> None:

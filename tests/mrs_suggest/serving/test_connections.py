@@ -98,6 +98,12 @@ def test_a_large_head_gets_a_sentence(limited: ServerProcess, fields: bytes, sta
     assert (found, answer["error"]["code"]) == (status, "unauthorised" if status == 401 else "head_too_large")
 
 
+def test_the_key_is_checked_before_the_body_arrives(limited: ServerProcess) -> None:
+    with connected(limited) as connection:
+        connection.sendall(HEAD + b"x-api-key: wrong\r\ncontent-length: 100000\r\n\r\n")
+        assert answer_of(connection)[0] == 401
+
+
 def test_a_client_that_never_reads_is_cut_off(limited: ServerProcess) -> None:
     body = json.dumps({"messages": ["x" * 900_000]}).encode()  # too long for the model: its error repeats it
     head = HEAD + b"x-api-key: %s\r\ncontent-length: %d\r\n\r\n" % (KEY.encode(), len(body))

@@ -29,13 +29,18 @@ def _eight_cores(monkeypatch: pytest.MonkeyPatch) -> None:
         ({"cpu/cpu.cfs_quota_us": "300000\n", "cpu/cpu.cfs_period_us": "100000\n"}, 3),
         ({"cpu/cpu.cfs_quota_us": "-1\n", "cpu/cpu.cfs_period_us": "100000\n"}, 8),
         ({"cpu/cpu.cfs_quota_us": "300000\n"}, 8),
+        ({"a.slice/b.service/cpu.max": "300000 100000\n"}, 3),
+        ({"a.slice/cpu.max": "200000 100000\n", "a.slice/b.service/cpu.max": "300000 100000\n"}, 2),
+        ({"other.slice/cpu.max": "200000 100000\n"}, 8),
+        ({"cpu/c/cpu.cfs_quota_us": "300000\n", "cpu/c/cpu.cfs_period_us": "100000\n"}, 3),
     ],
 )
 def test_the_quota_of_a_container_bounds_the_cores(tmp_path: Path, files: dict[str, str], cores: int) -> None:
     for name, text in files.items():
-        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text, encoding="ascii")
-    assert usable_cores(tmp_path) == cores
+    (tmp_path / "own").write_text("1:cpu,cpuacct:/c\n0::/a.slice/b.service\n", encoding="ascii")
+    assert usable_cores(tmp_path, tmp_path / "own") == cores
 
 
 def test_more_threads_than_cores_are_warned_of(tmp_path: Path) -> None:

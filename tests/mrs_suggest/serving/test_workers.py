@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import json
 import os
@@ -18,10 +19,14 @@ from urllib.parse import urlsplit
 import httpx
 import pytest
 
+pytest.importorskip("fastapi")
+
 from mrs_suggest.serving.client import Client
+from mrs_suggest.serving.supervisor import Supervisor
 from tests.mrs_suggest.serving.server_process import STARTS_WITHIN, ServerProcess
 
 ADMIN = "an-admin-key-of-a-test"
+HEAD = b"POST /v1/suggest HTTP/1.1\r\nhost: a\r\n"
 
 
 @pytest.fixture(scope="module")
@@ -142,23 +147,24 @@ def test_stopping_refuses_new_connections_and_answers_what_was_taken(tmp_path: P
 
 
 def test_workers_that_keep_ending_are_started_again_ever_later(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from mrs_suggest.serving.server import Multiprocess, Supervisor
-
     clock, starts = 1000.0, []
     pids = itertools.count(1)
 
     def process() -> SimpleNamespace:
-        return SimpleNamespace(pid=next(pids), child_conn=SimpleNamespace(close=lambda: None))
+        def nothing(*_: object) -> None:
+            return None
 
-    def start_again(supervisor: Supervisor) -> None:
+        return SimpleNamespace(pid=next(pids), exitcode=-9, is_alive=nothing, kill=nothing, join=nothing)
+
+    def start(_: Supervisor) -> SimpleNamespace:
         starts.append(clock)
-        supervisor.processes = [process()]
+        return process()
 
     monkeypatch.setenv("PROMETHEUS_MULTIPROC_DIR", str(tmp_path))
-    monkeypatch.setattr(Multiprocess, "keep_subprocess_alive", start_again)
+    monkeypatch.setattr(Supervisor, "_start", start)
     monkeypatch.setattr(time, "monotonic", lambda: clock)
     supervisor = Supervisor.__new__(Supervisor)
-    supervisor.processes = [process()]
+    supervisor.processes = [process()]  # type: ignore[list-item]
     while clock < 1120:
         supervisor.keep_subprocess_alive()
         clock += 0.5
@@ -166,22 +172,92 @@ def test_workers_that_keep_ending_are_started_again_ever_later(tmp_path: Path, m
     assert pauses == [1, 2, 4, 8, 16, 30, 30]
 
 
-def test_messages_of_a_client_that_left_are_not_answered(tmp_path: Path) -> None:
-    arguments = ("--max-batch", 1, "--max-waiting", 400, "--max-messages", 300)
-    with ServerProcess(*arguments, "--answer-seconds", 300, folder=tmp_path) as server:
+def test_a_connection_goes_to_the_ready_worker_with_the_fewest() -> None:
+    supervisor = Supervisor.__new__(Supervisor)
+    ours, workers = zip(*(socket.socketpair() for _ in range(3)), strict=True)
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        supervisor._listener, supervisor._channels = listener, list(ours)
+        thread = threading.Thread(target=supervisor._accept, daemon=True)
+
+        def connect() -> socket.socket:
+            return socket.create_connection(listener.getsockname(), timeout=60)
+
+        def taken(worker: socket.socket, count: int) -> int:
+            """The connections that a worker has got: `count`, and those beyond."""
+            worker.settimeout(60)
+            found = [socket.recv_fds(worker, 1, 1)[1] for _ in range(count)]
+            worker.setblocking(False)
+            with contextlib.suppress(BlockingIOError):
+                while data := socket.recv_fds(worker, 1, 1):
+                    found.append(data[1])
+            for descriptor in itertools.chain(*found):
+                os.close(descriptor)
+            return len(found)
+
+        with pytest.raises(ConnectionRefusedError):  # none is ready
+            connect()
+        for worker in workers[:2]:
+            worker.send(b"+")
+        thread.start()
+        deadline = time.monotonic() + 60
+        while listener.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN) == 0:
+            assert time.monotonic() < deadline, "the port stays closed"
+        held = [connect() for _ in range(6)]
+        assert [taken(worker, 3) for worker in workers[:2]] == [3, 3]
+        workers[0].send(bytes(2))  # two of its connections have ended
+        held += [connect() for _ in range(4)]
+        assert [taken(workers[0], 3), taken(workers[1], 1)] == [3, 1]
+        workers[0].close()
+        held += [connect() for _ in range(2)]
+        assert [taken(workers[1], 2), taken(workers[2], 0)] == [2, 0]
+        supervisor._close()
+        with pytest.raises(ConnectionRefusedError):
+            connect()
+        thread.join(60)
+        assert not thread.is_alive()
+        for connection in (*held, *ours, *workers):
+            connection.close()
+
+
+def test_connections_are_shared_equally(pair: ServerProcess) -> None:
+    served: Counter[int] = Counter()
+    with contextlib.ExitStack() as stack:
+        clients = [stack.enter_context(httpx.Client(base_url=pair.url, timeout=60)) for _ in range(20)]
+        for client in clients:
+            assert client.get("/v1/models", headers={"X-Request-ID": "shared"}).status_code == 200
+        while served.total() < len(clients):
+            line = pair.wait_for("request")
+            served[line["process"]] += line["request_id"] == "shared"
+    assert sorted(served.values()) in ([10, 10], [9, 11])  # the end of an earlier connection may not be known yet
+
+
+def test_messages_of_clients_that_left_are_not_answered(tmp_path: Path) -> None:
+    arguments = ("--max-batch", 1, "--max-waiting", 900, "--max-messages", 300, "--answer-seconds", 300)
+    with ServerProcess(*arguments, folder=tmp_path) as server:
         server.wait_for_workers()
         address = urlsplit(server.url)
-        body = json.dumps({"messages": ["See you tomorrow?"] * 300, "language": "en"}).encode()
-        with socket.create_connection((str(address.hostname), address.port or 0), timeout=60) as connection:
-            head = b"POST /v1/suggest HTTP/1.1\r\nhost: a\r\ncontent-length: %d\r\n\r\n" % len(body)
-            connection.sendall(head + body)
+
+        def ask(count: int) -> socket.socket:
+            body = json.dumps({"messages": ["See you tomorrow?"] * count, "language": "en"}).encode()
+            connection = socket.create_connection((str(address.hostname), address.port or 0), timeout=60)
+            connection.sendall(HEAD + b"content-length: %d\r\n\r\n" % len(body) + body)
+            return connection
+
+        with ask(300) as stays:  # this keeps the model at work
             while waiting(server) == 0:
                 time.sleep(0.01)
-        with Client(server.url, seconds=300) as client:
-            assert client.suggest(["See you tomorrow?"], "en")[0].replies  # it stands behind the others
+            leaving = [ask(10) for _ in range(30)]
+            while waiting(server) <= 300:
+                time.sleep(0.01)
+            for connection in leaving:
+                connection.close()
+            with Client(server.url, seconds=300) as client:
+                assert client.suggest(["See you tomorrow?"], "en")[0].replies  # it stands behind all others
+            assert stays.recv(100).startswith(b"HTTP/1.1 200")
         page = httpx.get(f"{server.url}/metrics", timeout=60).text
         (answered,) = [line.split()[-1] for line in page.splitlines() if line.startswith("mrs_batch_messages_sum ")]
-        assert float(answered) < 301
+        assert float(answered) == 301
         assert waiting(server) == 0
 
 

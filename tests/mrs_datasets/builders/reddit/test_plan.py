@@ -103,9 +103,11 @@ def test_a_disk_that_is_too_small_is_refused(tmp_path: Path, monkeypatch: pytest
     files = [month(tmp_path, "RC_2018-01.zst", GB)]
     out = tmp_path / "deep" / "out"
     free_disk(monkeypatch, 10**15)
-    needed, clean = (make_build_plan(files, out, 1, 8 * GB, 64, clean).disk for clean in (False, True))
+    kinds = (make_settings("paper"), make_settings("paper", clean=True), make_settings("paper", context=2))
+    needed, clean, context = (make_build_plan(files, out, 1, 8 * GB, 64, settings).disk for settings in kinds)
     assert needed > 0.9 * plan.RESERVE * GB * plan.RATIOS[".zst"] / plan.LINE_BYTES * plan.SPILL_BYTES
     assert 1.5 < clean / needed < 2.5
+    assert needed < context < 2 * needed
     free_disk(monkeypatch, needed)
     make_build_plan(files, out, 1, 8 * GB, 64)
     free_disk(monkeypatch, needed - 10**6)
