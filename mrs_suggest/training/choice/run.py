@@ -64,11 +64,7 @@ def run(options: ChoiceArguments, training: ChoiceTrainingArguments) -> Record |
         best = None
         if validates_on(options) == TARGET:
             best = BestOfEachLanguage(run.folder, list(data.validation), options.patience, parts)
-        if options.estimate:
-            run.estimate(trainer, parts.model)
-            return None
-        run.train(trainer, parts.model, stopping=best)
-        if not run.writes:
+        if not run.train(trainer, parts.model, stopping=best):
             return None
         run.merge_adapters(parts.model)
         run.save(parts.save)

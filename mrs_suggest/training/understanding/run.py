@@ -68,11 +68,7 @@ def run(options: UnderstandingArguments, training: UnderstandingTrainingArgument
         run.begin(facts, RESUME_KEYS, validation=facts["plan"]["validation"], **{"own data": own})
         parts = run.build(lambda: _build(options, training, data))
         trainer = make_understanding_trainer(parts, options, training, data)
-        if options.estimate:
-            run.estimate(trainer, parts.model)
-            return None
-        run.train(trainer, parts.model)
-        if not run.writes:
+        if not run.train(trainer, parts.model):
             return None
         run.merge_adapters(parts.model, parts.tokenizer.save_pretrained)
         run.save(parts.save)
