@@ -22,7 +22,7 @@ import pyarrow.compute as pc
 
 from mrs_datasets.builders.reddit.columns import change_in_turn, with_rows
 from mrs_datasets.builders.reddit.plan import KEPT, Outcomes
-from mrs_suggest.common.errors import MissingExtraError
+from mrs_suggest.common.errors import extra_needed
 from mrs_suggest.common.text.masks import LETTERS, MASK_PATTERN, MASKS, URL, USER, Step
 
 MAX_PASSES = 12  # over a text, until nothing changes; real texts need two or three
@@ -333,8 +333,6 @@ def without_mojibake(text: str) -> str:
     """
     if text.isascii():
         return text
-    try:
+    with extra_needed("ftfy", "reddit", "cleaning texts"):
         from ftfy import fix_encoding
-    except ImportError:
-        raise MissingExtraError("ftfy", "reddit", "cleaning texts") from None
     return str(fix_encoding(text))
