@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import sys
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
@@ -47,6 +47,7 @@ class MaskedLanguageModelling(Objective):
     """Hides 15 % of the tokens; the head predicts them from the encoder's states there."""
 
     about = "masked language modelling (Devlin et al. 2019, section 3.1; XGLUE, section 3.1)"
+    loss = staticmethod(masked_loss)
     trains = "an encoder"
 
     def build(self, options: PretrainingArguments, training: TrainingArguments, data: TextData) -> Pretrained:
@@ -81,9 +82,6 @@ class MaskedLanguageModelling(Objective):
 
     def held_out_collator(self, parts: Pretrained) -> MaskingCollator:
         return _collator(parts, SHARE, False, EVALUATION_SEED)
-
-    def loss(self) -> Callable[..., Tensor]:
-        return masked_loss
 
     def forward(self, parts: Pretrained, labels: Tensor) -> AbstractContextManager[None]:
         within: AbstractContextManager[None] = parts.state.head_at(labels != IGNORED)
