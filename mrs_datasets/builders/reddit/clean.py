@@ -59,9 +59,7 @@ class CleanRules:
 ALL = CleanRules()
 
 
-def clean_pairs(
-    pairs: pa.Table, rules: CleanRules = ALL, repairs: Counter[str] | None = None
-) -> tuple[pa.Table, Outcomes]:
+def clean_pairs(pairs: pa.Table, repairs: Counter[str] | None = None) -> tuple[pa.Table, Outcomes]:
     """Clean both texts of every pair, and drop pairs with too little left.
 
     Args:
@@ -75,7 +73,7 @@ def clean_pairs(
     reasons: list[pa.Array] = []
     sides: list[list[pa.Array]] = [[], []]
     for batch in pairs.select(["message", "reply"]).to_batches(max_chunksize=BATCH_ROWS):
-        both = [clean_column(batch[name], rules, repairs) for name in ("message", "reply")]
+        both = [clean_column(batch[name], repairs=repairs) for name in ("message", "reply")]
         reasons.append(_reasons(*both))
         for arrays, column in zip(sides, both, strict=True):
             arrays.append(column)
