@@ -48,7 +48,7 @@ def remember_all(run: Path, out: Path, data: str) -> None:
             stances = rows["stance"][:]
         tags = dict(zip(index.replies, model.tags[language].by_reply(), strict=True))
         known = {normalise_reply(reply) for reply in index.replies}
-        new = {
+        new: dict[str, list[str]] = {
             reply: [stance] if stance else []
             for reply, stance in zip(rows["reply"][:], stances, strict=True)
             if normalise_reply(reply) not in known
