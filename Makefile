@@ -41,7 +41,7 @@ $(STAMP): $(TRAIN)
 	$(INSTALL) --editable '.[all,ja,zh,th,test,bench,spaces,demo,analysis,bleu,onnx,ctranslate2,translate,langid,reddit,spark,s3,serve,tensorboard,wandb,trackio,mlflow,sweep,mteb,torchmetrics,release,docs]'
 	touch $@
 
-# A demonstration in minutes: an eighth to a half of the trainers' own steps, and at most this many test messages.
+# A demonstration in minutes: fewer steps than the trainers take of their own accord, and at most this many messages.
 FEW := --max_validation_examples 50 --max_test_examples 50
 
 demo-first: $(BASE)

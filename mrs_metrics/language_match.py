@@ -173,11 +173,10 @@ def language_interval(
     (0.0, 0.0)
     """
     wrong, decided = _by_message(scores)
-    if units is not None:
-        own = [units[place] for place in np.unique(scores.example[~(scores.undecided | scores.too_short)])]
-        parts, wholes = (unit_sums(column, own)[1] for column in (wrong, decided))
-        return ratio_interval(parts, wholes, confidence, samples, seed)
-    return ratio_interval(wrong, decided, confidence, samples, seed)
+    told = np.unique(scores.example[~(scores.undecided | scores.too_short)])
+    own = None if units is None else [units[place] for place in told]
+    parts, wholes = (unit_sums(column, own)[1] for column in (wrong, decided))
+    return ratio_interval(parts, wholes, confidence, samples, seed)
 
 
 def fasttext_identifier(model: str | Path) -> Identify:

@@ -15,6 +15,7 @@ from pathlib import Path
 from pkgutil import iter_modules
 
 import mrs_trainers
+
 from mrs_suggest.common.arguments import parse_with_config, words_of
 from mrs_suggest.common.command_parser import CommandParser
 from mrs_suggest.common.launcher import announce_launcher

@@ -98,7 +98,8 @@ def usable_cores(cgroup: Path = Path("/sys/fs/cgroup"), own: Path = Path("/proc/
         own: the file that lists the groups of this process; quotas of the groups above them count, too.
     """
     cores = len(os.sched_getaffinity(0))
-    groups = {line.rpartition(":")[2].strip("/") for line in own.read_text(encoding="utf-8").splitlines()}
+    lines = own.read_text(encoding="utf-8").splitlines() if own.is_file() else []  # a kernel may have no groups
+    groups = {line.rpartition(":")[2].strip("/") for line in lines}
     folders = {folder / group for group in ("", *groups) for folder in (cgroup, cgroup / "cpu")}
     for folder in folders.union(*(folder.parents for folder in folders)):
         for files in (("cpu.max",), ("cpu.cfs_quota_us", "cpu.cfs_period_us")):

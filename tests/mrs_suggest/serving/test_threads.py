@@ -43,6 +43,11 @@ def test_the_quota_of_a_container_bounds_the_cores(tmp_path: Path, files: dict[s
     assert usable_cores(tmp_path, tmp_path / "own") == cores
 
 
+@pytest.mark.usefixtures("_eight_cores")
+def test_a_kernel_without_control_groups_has_no_quota(tmp_path: Path) -> None:
+    assert usable_cores(tmp_path, tmp_path / "missing") == 8
+
+
 def test_more_threads_than_cores_are_warned_of(tmp_path: Path) -> None:
     wanted = usable_cores() + 1
     with ServerProcess("--threads", wanted, folder=tmp_path) as server:
