@@ -65,8 +65,8 @@ def result_page(root: Path) -> str:
 
 
 def _judged(root: Path) -> str:
-    folder = max((root / "benchmarks" / "panel").glob("round_*"))
-    record = json.loads((folder / "counts.json").read_text(encoding="utf-8"))
+    path = max((root / "benchmarks" / "panel").glob("round_*/counts.json"))
+    record = json.loads(path.read_text(encoding="utf-8"))
     rows = []
     for name, one in record["systems"].items():
         counts = [str(one["worse_of_both"].get(grade, 0)) for grade in ("good", "ok", "bad", "silent")]
