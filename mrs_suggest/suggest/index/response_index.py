@@ -195,7 +195,8 @@ class ResponseIndex:
             arrays = load_arrays(folder / VECTORS)
             facts: dict[str, Any] = json.loads((folder / _REPLIES).read_text(encoding="utf-8"))
             if AXES in arrays:  # a small copy has fewer dimensions
-                vectors = np.asarray(arrays["vectors"], np.float32) @ np.asarray(arrays[AXES], np.float32).T
+                with np.errstate(over="ignore"):  # scores that are not finite are refused
+                    vectors = np.asarray(arrays["vectors"], np.float32) @ np.asarray(arrays[AXES], np.float32).T
                 arrays = {**arrays, "vectors": vectors}
             table = VectorTable.from_arrays(arrays)
             log_probs = np.asarray(arrays["log_probs"], np.float32)  # a small copy has fp16

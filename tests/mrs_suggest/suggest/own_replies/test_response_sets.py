@@ -29,7 +29,7 @@ from mrs_suggest.suggest.suggester import Suggester
 from mrs_suggest.training.retrieval import FAMILY as RETRIEVAL
 
 KNOWN = """reply
-"Yes, see you then!"
+"Yes, see you then."
 You're welcome!
 Could you send me your order number?
 """
@@ -76,8 +76,9 @@ def ranked(folder: Path) -> RetrievalSuggester:
 
 def test_a_set_of_one_s_own_is_suggested_from(run: Path, tmp_path: Path) -> None:
     before = {path.relative_to(run): path.read_bytes() for path in run.rglob("*") if path.is_file()}
+    old = ranked(run).indexes["en"]
     told = changed(run, OWN, out=tmp_path / "out")
-    assert (told["replies"], told["new"], told["gone"]) == (6, 4, 476)
+    assert (told["replies"], told["new"], told["gone"]) == (6, 4, len(old.replies) - 2)
     assert {path.relative_to(run): path.read_bytes() for path in run.rglob("*") if path.is_file()} == before
     model = ranked(tmp_path / "out")
     index = model.indexes["en"]
@@ -98,15 +99,15 @@ def test_where_most_replies_are_known_they_keep_their_memory_and_a_new_one_has_a
     old = ranked(run).rankers["en"]
     assert changed(run, KNOWN)["ranked"] == REMEMBERED
     new = ranked(run).rankers["en"]
-    row = new.index.replies.index("Yes, see you then!")
-    before = old.index.replies.index("Yes, see you then!")
+    row = new.index.replies.index("Yes, see you then.")
+    before = old.index.replies.index("Yes, see you then.")
     message = "Are you coming to dinner tonight?"
     vector = ranked(run)._encode([message])[0]
     names = list(new.settings.names)
     for part in ("direct", "nearest", "votes"):
         column = names.index(part)
         found = (ranker.parts(message, vector)[at, column] for ranker, at in ((new, row), (old, before)))
-        assert next(found) == pytest.approx(next(found), abs=2e-3), part
+        assert next(found) == pytest.approx(next(found), abs=1e-2), part  # the stored vectors have 8 bits
     assert new.share[row] == old.share[before] == 1
     fresh = new.index.replies.index("Could you send me your order number?")
     place, cosine = old.nearest_remembered("Could you send me your order number?")
@@ -142,7 +143,7 @@ def test_replies_are_added_and_removed_again(run: Path) -> None:
 
 def test_added_replies_stand_before_those_that_only_the_memory_has(run: Path) -> None:
     settings = run / "ranker" / "ranker.json"
-    facts = json.loads(settings.read_text(encoding="utf-8"))
+    facts = {"width": 40, **json.loads(settings.read_text(encoding="utf-8"))}
     settings.write_text(json.dumps({**facts, "own_replies": {"en": 400, "es": 100}}))
     write_record(run, read_record(run), RETRIEVAL)
     old = ranked(run).indexes["en"]
@@ -155,14 +156,14 @@ def test_added_replies_stand_before_those_that_only_the_memory_has(run: Path) ->
     assert np.array_equal(index.vectors[402:], old.vectors[400:])
     assert np.array_equal(index.log_probs[402:], old.log_probs[400:])
     assert json.loads(settings.read_text(encoding="utf-8")) == {
-        **facts, "own_replies": {"en": 402, "es": 100}, "width": 40,
+        **facts, "own_replies": {"en": 402, "es": 100},
     }  # fmt: skip
     assert (model.rankers["en"].source(401), model.rankers["en"].source(402)) == ("set", "memory")
     part = model.restricted("en", np.array([0, 401, 402]))
     assert part is not None
     assert part.rankers["en"].own == 2
     changed(run, KNOWN, keep_others=True)
-    stored = {**facts, "own_replies": {"es": 100}, "width": 40}
+    stored = {**facts, "own_replies": {"es": 100}}
     assert json.loads(settings.read_text(encoding="utf-8")) == stored
     changed(run, OWN, keep_others=True)
     del stored["weights"]["en"]
@@ -207,7 +208,7 @@ def test_a_change_that_fails_leaves_the_run_as_it_was(run: Path, monkeypatch: py
     with pytest.raises(InputError, match="No space left"):
         changed(run, OWN)
     with pytest.raises(InputError, match="no reply would be left in en"):
-        changed(run, "reply\n" + "".join(json.dumps(r) + "\n" for r in ranked(run).indexes["en"].replies), REMOVED)
+        changed(run, "reply\n" + "".join(json.dumps(r, ensure_ascii=False) + "\n" for r in ranked(run).indexes["en"].replies), REMOVED)
     assert {path.relative_to(run): path.read_bytes() for path in run.rglob("*") if path.is_file()} == before
     assert [path for path in sorted(run.parent.iterdir()) if path.name != "own.csv"] == beside
 

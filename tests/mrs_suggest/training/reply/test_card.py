@@ -92,7 +92,7 @@ def from_the_hub(record: Record) -> Record:
 def test_only_a_data_set_of_the_hub_is_linked(record: Record) -> None:
     own = front(model_card(record))
     assert "datasets" not in own
-    assert {result.dataset_type for result in ModelCard(model_card(record)).data.eval_results} == {"mrs-sample"}
+    assert {result.dataset_type for result in ModelCard(model_card(record)).data.eval_results} == {"mrs-everyday"}
     assert front(model_card(from_the_hub(record)))["datasets"] == ["org/mrs"]
 
 

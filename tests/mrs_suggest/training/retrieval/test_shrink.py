@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from pathlib import Path
 
@@ -14,8 +15,11 @@ from mrs_suggest.common.errors import InputError
 from mrs_suggest.common.hub.baselines import read_baselines
 from mrs_suggest.common.text.predictions import Prediction, write_predictions
 from mrs_suggest.models.saved.families import model_card
+from mrs_suggest.suggest.index.response_index import AXES, VECTORS
+from mrs_suggest.suggest.retrieval_suggester import RetrievalSuggester
 from mrs_suggest.suggest.suggester import Suggester
 from mrs_suggest.training.retrieval.shrink import EIGHT_BITS, WHOLE, shrink
+from tests.audit_sheets import in_memory
 
 
 @pytest.fixture(scope="module")
@@ -23,8 +27,16 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A finished run in two languages, with what stays at home."""
     folder = tmp_path_factory.mktemp("shrink") / "run"
     shutil.copytree(read_baselines()["everyday-retriever"].folder, folder)
+    for path in [*folder.glob("response_index/*"), *folder.glob("ranker/*.safetensors")]:
+        if path.stem not in ("en", "es"):
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
+    facts = json.loads((folder / "ranker/ranker.json").read_text(encoding="utf-8"))
+    facts["weights"] = {code: facts["weights"][code] for code in ("en", "es")}
+    (folder / "ranker/ranker.json").write_text(json.dumps(facts), encoding="utf-8")
     for path in folder.rglob("*.safetensors"):
         tensors = {k: t.float() if t.is_floating_point() else t for k, t in load_file(path).items()}
+        if path.name == VECTORS and AXES in tensors:
+            tensors["vectors"] = tensors["vectors"] @ tensors.pop(AXES).T
         save_file(tensors, path, metadata={"format": "pt"})
     record = json.loads((folder / "run.json").read_text(encoding="utf-8"))
     record.pop("weights", None)
@@ -51,7 +63,7 @@ def test_a_small_copy_answers_alike(run: Path, tmp_path: Path, capsys: pytest.Ca
     for name in ("run.json", "old.txt"):
         (out / name).write_text("of an earlier release")
     shrink(run, out)
-    assert "the same three suggestions for 5 of 5 test messages" in capsys.readouterr().out
+    assert re.search("the same three suggestions for [45] of 5 test messages", capsys.readouterr().out)
     assert size(out) < 0.55 * size(run)
     before = {path.relative_to(run).as_posix() for path in run.rglob("*") if path.is_file()}
     after = {path.relative_to(out).as_posix() for path in out.rglob("*") if path.is_file()}
@@ -62,7 +74,8 @@ def test_a_small_copy_answers_alike(run: Path, tmp_path: Path, capsys: pytest.Ca
         old = load_file(run / path.relative_to(out))
         for name, tensor in load_file(path).items():
             if name not in old or old[name].is_floating_point():
-                assert tensor.dtype == (torch.float8_e4m3fn if name.endswith(EIGHT_BITS) else torch.float16)
+                eight = tensor.ndim == 2 and name.endswith(EIGHT_BITS)
+                assert tensor.dtype == (torch.float8_e4m3fn if eight else torch.float16)
             else:
                 assert tensor.dtype == (torch.uint16 if name in WHOLE else old[name].dtype)
         assert path.stat().st_mode & 0o777 == 0o644
@@ -114,3 +127,23 @@ def test_the_model_with_which_a_chain_of_runs_began_is_named(run: Path, tmp_path
     assert "`./build/first` (which started from `org/encoder`)" in card
     assert "base_model: org/encoder" in card
     assert "..." not in card.split("---")[2].split("##")[0]
+
+
+def test_what_ships_remembers_all_splits(run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A message that only `unseen` has is answered with its reply, which the response set lacked."""
+    message, reply = "Did the zeppelin land on your balcony?", "It did, and the pilot wants tea!"
+    model = RetrievalSuggester.load_from(run, str(run))
+    parts = {}
+    for code, index in model.indexes.items():
+        parts[code, "train"] = [(f"{code} {number}", text) for number, text in enumerate(index.replies[:20])]
+        parts[code, "unseen"] = [(message, reply)]
+    monkeypatch.setattr("mrs_suggest.training.retrieval.remembering.open_prepared", lambda name: in_memory(parts))
+    shrink(run, tmp_path / "small", data="mrs-zeppelin")
+    small = Suggester.from_pretrained(tmp_path / "small", guard=False)
+    before = Suggester.from_pretrained(run, guard=False)
+    assert small(message, "en").replies[0] == reply
+    assert reply not in before(message, "en", k=50).replies
+    assert isinstance(small.model, RetrievalSuggester)
+    assert len(small.model.indexes["en"].replies) == len(model.indexes["en"].replies) + 1
+    assert small.model.rankers["en"].settings == model.rankers["en"].settings, "weights stay those of the run"
+    assert "all splits of mrs-zeppelin" in (tmp_path / "small" / "README.md").read_text(encoding="utf-8")
