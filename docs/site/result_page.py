@@ -57,11 +57,27 @@ published.
 """
 
 
+SILENCE = """## Silence
+
+What the guard of the shipped model says nothing to, by `benchmarks/bench_guard.py`. In brackets: 95 % intervals (Wilson).
+[How the guard decides](concepts/guard.md) explains the two judges.
+
+| messages written for the test | grave: found | of these about self-harm | everyday or only sounding grave: wrongly silent |
+|---|---|---|---|
+"""
+CHAT = """
+Real chat, of which hardly any message is grave:
+
+| corpus | language | messages | silent | word lists alone |
+|---|---|---|---|---|
+"""
+
+
 def result_page(root: Path) -> str:
     """The filled page; the blocks are those that `make results` fills in any page."""
     blocks = [block for path in sorted((root / "docs" / "results").glob("*.json")) for block in _blocks(root, path)]
     tables = quoted("".join(blocks), root, "the page of results") if blocks else NONE
-    return HEAD + tables + _judged(root) + SPEED + _speed(root)
+    return HEAD + tables + _judged(root) + _silence(root) + SPEED + _speed(root)
 
 
 def _judged(root: Path) -> str:
@@ -72,6 +88,25 @@ def _judged(root: Path) -> str:
         counts = [str(one["worse_of_both"].get(grade, 0)) for grade in ("good", "ok", "bad", "silent")]
         rows.append(f"| {name} | {' | '.join(counts)} |\n")
     return JUDGED.format(each=record["messages"] // 10, **record) + "".join(rows) + "\n"
+
+
+def _silence(root: Path) -> str:
+    record = json.loads((root / "benchmarks" / "results" / "bench_guard.json").read_text(encoding="utf-8"))
+
+    def share(one: dict[str, Any]) -> str:
+        return f"{one['silent']} of {one['messages']} ({one['share']:.1%}) [{one['low']:.1%}, {one['high']:.1%}]"
+
+    sheets = [
+        f"| `{name}` | {share(one['grave'])} | {share(one['self_harm'])} | {share(one['light'])} |\n"
+        for name, one in record["sheets"].items()
+    ]
+    chat = [
+        f"| {corpus} | {code} | {one['messages']} | {one['share']:.1%} [{one['low']:.1%}, {one['high']:.1%}] "
+        f"| {one['lists alone']:.1%} |\n"
+        for corpus, languages in record["corpora"].items()
+        for code, one in languages.items()
+    ]
+    return SILENCE + "".join(sheets) + CHAT + "".join(chat) + "\n"
 
 
 def _blocks(root: Path, path: Path) -> Iterator[str]:
