@@ -117,10 +117,9 @@ class Report:
     partial_splits: list[str] = field(default_factory=list)
     extra: dict[str, Callable[[], object]] = field(default_factory=dict)
 
-    def drop(self, part: str, reason: str, rows: int = 1, where: str | None = None) -> None:
-        """Count `rows` of `part` (config/split) as dropped for `reason`; `where` is the place of one of them."""
-        if rows:
-            self.dropped.setdefault(part, Counter())[reason] += rows
+    def drop(self, part: str, reason: str, where: str | None = None) -> None:
+        """Count a row of `part` (config/split) as dropped for `reason`; `where` is its place."""
+        self.dropped.setdefault(part, Counter())[reason] += 1
         if where:
             self.find(part, DROPPED + reason, where)
 

@@ -19,13 +19,11 @@ import numpy as np
 from mrs_datasets.builders.reddit.plan import PROFILES
 from mrs_datasets.synthetic.speech import TOXIC_WORDS
 from mrs_datasets.synthetic.threads import NAMES, Threads, Totals
-from mrs_suggest.common.errors import InputError, MissingExtraError
+from mrs_suggest.common.errors import InputError, extra_needed
 from mrs_suggest.common.io.files import atomic_folder
 
-try:
+with extra_needed("zstandard", "reddit", "writing dumps"):
     import zstandard
-except ImportError:
-    raise MissingExtraError("zstandard", "reddit", "writing dumps") from None
 
 MANIFEST = "manifest.json"
 LEVEL = 3

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from mrs_suggest.common.text.text import visible
@@ -64,6 +65,15 @@ class MissingExtraError(MrsError):
             f"{purpose} needs the package {package!r}, which is not installed: "
             f"run `pip install '.[{extra}]'` in a clone (docs/install.md)."
         )
+
+
+@contextmanager
+def extra_needed(package: str, extra: str, purpose: str) -> Iterator[None]:
+    """For the import of an extra's package: MissingExtraError if it is not installed."""
+    try:
+        yield
+    except ImportError:
+        raise MissingExtraError(package, extra, purpose) from None
 
 
 def missing_extra(error: BaseException, purpose: str, extra: str | None = None) -> MissingExtraError | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -54,13 +54,13 @@ class LanguageData:
     responses: ResponseSet
 
 
-def examples_hash(parts: Sequence[LanguageData]) -> str:
+def examples_hash(parts: Mapping[str, Dataset], columns: Sequence[str] = ("message", "reply")) -> str:
     """SHA-256 of the test examples, equal where two runs answered the same ones in the same order."""
     digest = hashlib.sha256()
-    for part in parts:
-        digest.update(f"{part.language}\n".encode())
-        for message, reply in zip(part.test["message"][:], part.test["reply"][:], strict=True):
-            digest.update(json.dumps([message, reply]).encode())
+    for language, rows in parts.items():
+        digest.update(f"{language}\n".encode())
+        for row in zip(*(rows[column][:] for column in columns), strict=True):
+            digest.update(json.dumps(row).encode())
     return digest.hexdigest()
 
 

@@ -53,18 +53,6 @@ def paper_rows(family: str | None = None, model: str | None = None, setting: str
     )
 
 
-def paper_row(family: str, model: str, setting: str, language: str) -> PaperRow | None:
-    """The row of a model, setting and language; None where the paper prints none.
-
-    >>> row = paper_row("retrieval", "mbert", "monolingual", "es")
-    >>> row.table, row.rouge
-    (3, 0.0187)
-    >>> paper_row("generation", "xdae", "zero_shot", "es") is None
-    True
-    """
-    return next((row for row in paper_rows(family, model, setting) if row.language == language), None)
-
-
 def paper_figure(path: str, metric: str = "") -> float | None:
     """A printed figure by the name of its benchmark and the keys in that file; None where the paper prints none.
 

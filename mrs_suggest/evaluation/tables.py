@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from mrs_metrics.significance import PERCENTILE
 from mrs_suggest.common.report.tables import Entry, Grid, print_grid
 from mrs_suggest.evaluation.comparison import POOLED, grouped_signatures
 from mrs_suggest.suggest.answering import MODEL
@@ -20,7 +19,7 @@ def print_results(record: Record) -> None:
     figures, speed = record["metrics"], record["milliseconds"]
     languages = list(figures["signatures"])
     ranks = "mrr" in figures["systems"][MODEL][POOLED]
-    method = figures.get("interval_method", PERCENTILE)
+    method = figures["interval_method"]
     pools = f" MRR, P@1: in 1-of-{figures['pool_size']} pools." if ranks else ""
     print_grid(
         _systems(figures, speed, ranks),

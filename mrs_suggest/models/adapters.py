@@ -11,7 +11,7 @@ from __future__ import annotations
 import copy
 import hashlib
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
@@ -22,7 +22,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
-from mrs_suggest.common.errors import InputError, MissingExtraError, first_line
+from mrs_suggest.common.errors import InputError, extra_needed, first_line
 from mrs_suggest.common.io.files import atomic_folder, atomic_write
 from mrs_suggest.common.io.manifest import again
 from mrs_suggest.models.checkpoint_loading import drawn, from_pretrained
@@ -87,8 +87,6 @@ class Lora:
         rank: of the update of a weight matrix.
         alpha: the update is scaled by alpha / rank.
         dropout: on the adapters' input, while training.
-        targets: names, or ends of names, of the linear layers; None: peft's choice for the architecture (BERT's query
-            and value), else all linear layers of attention.
 
     Example:
         >>> Lora(rank=8).alpha
@@ -98,7 +96,6 @@ class Lora:
     rank: int = 16
     alpha: float = 32
     dropout: float = 0.05
-    targets: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
         if self.rank < 1:
@@ -107,21 +104,19 @@ class Lora:
             raise InputError(f"--lora_alpha: expected more than 0, found {self.alpha}.")
         if not 0 <= self.dropout < 1:
             raise InputError(f"--lora_dropout: expected 0 or more and less than 1, found {self.dropout}.")
-        if self.targets is not None and not self.targets:
-            raise InputError("--peft lora: targets names no layer; name some, or leave it out.")
 
 
-def add_lora(model: nn.Module, settings: Lora, seed: int = 0) -> int:
+def add_lora(model: nn.Module, settings: Lora, seed: int = 0) -> None:
     """Put fresh adapters into every encoder, in place; outputs do not change until training.
+
+    They adapt the layers that peft chooses for the architecture (BERT's query and value), else all linear layers of
+    attention.
 
     A model whose attribute `trained_in_full` names modules, such as a fresh head, trains these too; they are kept with
     the adapters.
 
-    Returns:
-        How many parameters train.
-
     Raises:
-        InputError: the encoders are static, or no layers have the given names.
+        InputError: the encoders are static, or peft cannot adapt them.
         MissingExtraError: peft is not installed.
     """
     parts = _parts(model)
@@ -134,13 +129,12 @@ def add_lora(model: nn.Module, settings: Lora, seed: int = 0) -> int:
                 part,
                 peft.LoraConfig(
                     r=settings.rank, lora_alpha=settings.alpha, lora_dropout=settings.dropout,
-                    target_modules=_targets(part, settings),
+                    target_modules=_targets(part),
                 ),
             )  # fmt: skip
     model.requires_grad_(False)
     for parameter in _lora_parameters(model).values():
         parameter.requires_grad_(True)
-    return sum(parameter.numel() for parameter in model.parameters() if parameter.requires_grad)
 
 
 def has_lora(model: nn.Module) -> bool:
@@ -247,13 +241,8 @@ def base_of(folder: str | Path) -> tuple[str, str | None]:
     return record["base"], record["revision"]
 
 
-def load_adapter(
-    folder: str | Path, resolve: Callable[[str, str | None], str] | None = None
-) -> SentenceTransformer | PreTrainedModel:
+def load_adapter(folder: str | Path) -> SentenceTransformer | PreTrainedModel:
     """Load the base, and merge the adapters of `save_adapter` into it.
-
-    Args:
-        resolve: (base, revision) -> the name or folder to load the base from; None: the base's own name.
 
     Raises:
         InputError: not an adapter, a damaged one, or the base is missing or has other weights than the one trained on.
@@ -261,8 +250,7 @@ def load_adapter(
     folder = Path(folder)
     record = _read_record(folder)
     try:
-        name = resolve(record["base"], record["revision"]) if resolve else record["base"]
-        model = _built(record, name)
+        model = _built(record)
     except InputError as error:
         raise InputError(f"{folder / ADAPTER_RECORD}: its base {record['base']} cannot be loaded: {error}") from None
     if fingerprint(_plain(model)) != record["fingerprint"]:
@@ -303,11 +291,12 @@ def _module(family: str) -> Any:
     return import_module(f"mrs_suggest.models.{FAMILIES[family].made_by}")
 
 
-def _built(record: dict[str, Any], name: str) -> Any:
+def _built(record: dict[str, Any]) -> Any:
     family = FAMILIES[record["family"]]
     if family.keys:
-        return _module(record["family"]).built_as({key: record[key] for key in (*family.keys, "revision")}, name)
-    return from_pretrained(family.made_by, name, record["revision"])
+        settings = {key: record[key] for key in (*family.keys, "revision")}
+        return _module(record["family"]).built_as(settings, record["base"])
+    return from_pretrained(family.made_by, record["base"], record["revision"])
 
 
 def _read_record(folder: Path) -> dict[str, Any]:
@@ -381,18 +370,15 @@ def _inject(part: nn.Module, config: Any) -> None:
         _peft().get_peft_model(part, config)
     except ValueError as error:
         raise InputError(
-            f"--peft lora: {type(part).__name__} cannot take the adapters ({first_line(error)}); name linear layers "
-            "that it has."
+            f"--peft lora: {type(part).__name__} cannot take the adapters ({first_line(error)})."
         ) from None
     part.train(part.training)  # new adapters would apply dropout in a model that is not training
 
 
-def _targets(part: nn.Module, settings: Lora) -> list[str]:
+def _targets(part: nn.Module) -> list[str]:
     """The layers to adapt, by name."""
     from peft.utils import TRANSFORMERS_MODELS_TO_LORA_TARGET_MODULES_MAPPING as KNOWN
 
-    if settings.targets is not None:
-        return list(settings.targets)
     config: Any = part.config
     known = KNOWN.get(getattr(getattr(config, "encoder", config), "model_type", ""))
     linear = [name for name, module in part.named_modules() if isinstance(module, nn.Linear)]
@@ -467,8 +453,6 @@ def _tensors(path: Path, advice: str) -> dict[str, Tensor]:
 
 
 def _peft() -> Any:
-    try:
+    with extra_needed("peft", "torch", "--peft lora"):
         import peft
-    except ImportError:
-        raise MissingExtraError("peft", "torch", "--peft lora") from None
     return peft

@@ -12,7 +12,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from mrs_suggest.common.errors import InputError, MissingExtraError
+from mrs_suggest.common.errors import InputError, MissingExtraError, extra_needed
 from mrs_suggest.common.io.manifest import again
 from mrs_suggest.common.text.text import visible
 
@@ -36,10 +36,8 @@ def require_packages(extra: str) -> None:
     """Raise MissingExtraError if a package that an export needs, and its extra brings, is missing."""
     purpose, packages = PACKAGES[extra]
     for package in packages:
-        try:
+        with extra_needed(package, extra, purpose):
             import_module(package)
-        except ImportError:
-            raise MissingExtraError(package, extra, purpose) from None
 
 
 def read_settings(folder: Path, kind: str) -> dict[str, Any] | None:

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-import math
 import random
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
 from typing import Any, TypeVar
 
 import httpx
 
 from mrs_suggest.common.errors import MrsError
+from mrs_suggest.common.io.remote_errors import seconds_to_wait
 from mrs_suggest.common.text.predictions import SUGGESTIONS
 from mrs_suggest.suggest.answering import Suggestion
 from mrs_suggest.suggest.conversation import THEM, Chat
@@ -268,17 +266,9 @@ def _pause(response: httpx.Response | None, tried: int) -> float:
 
 
 def _retry_after(response: httpx.Response) -> float | None:
-    """The seconds of `Retry-After`, given as a number or as a date."""
-    text = response.headers.get("retry-after", "")
-    try:
-        seconds = float(text)
-    except ValueError:
-        try:
-            date = parsedate_to_datetime(text)
-        except ValueError:
-            return None
-        seconds = (date.replace(tzinfo=date.tzinfo or UTC) - datetime.now(UTC)).total_seconds()
-    return None if math.isnan(seconds) else max(0.0, min(seconds, LONGEST_PAUSE))
+    """The seconds of `Retry-After`, if it can be read."""
+    seconds = seconds_to_wait(response.headers.get("retry-after", ""))
+    return None if seconds is None else min(seconds, LONGEST_PAUSE)
 
 
 def _read(response: httpx.Response, parse: Callable[[Any], Content]) -> Content:

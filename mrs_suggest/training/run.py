@@ -95,7 +95,6 @@ class Run:
 
     Attributes:
         folder: where the run writes.
-        writes: whether this process evaluates on test and writes; known once it has trained.
 
     Raises:
         InputError: the folder cannot be used, or the options cannot go together.
@@ -132,7 +131,6 @@ class Run:
         if training.num_train_epochs <= 0 and training.max_steps < 0:
             training.max_steps = steps
         training.load_best_model_at_end &= has_steps(training)
-        self.writes = False
 
     def __enter__(self) -> Self:
         if trackers := self._training.report_to:
@@ -194,12 +192,6 @@ class Run:
             parts.model.to(training.device)
         return parts
 
-    def estimate(self, trainer: Trainer, model: nn.Module) -> None:
-        """Print what the run would take, from a few steps; nothing is written."""
-        with explain_out_of_memory(lambda: f"in the trial; {self._advice(True)}"), loss_bar(trainer):
-            seconds = time.time() - self._started
-            estimate(trainer, model, self._facts, seconds, tests=not self._options.skip_test)
-
     def train(
         self,
         trainer: Trainer,
@@ -208,17 +200,24 @@ class Run:
         stopping: TrainerCallback | None = None,
         weights: Callable[[], Mapping[str, Tensor]] | None = None,
         stored: Callable[[Path], Mapping[str, Tensor]] | None = None,
-    ) -> None:
-        """Train, or resume training, and keep the best checkpoint's weights.
+    ) -> bool:
+        """Train or resume, and keep the best checkpoint's weights; with `--estimate`, only print what that takes.
 
         Args:
             stopping: ends the run before its last step; None: `--patience`.
             weights, stored: the model's weights, and those of a checkpoint; None: of a model of transformers.
 
+        Returns:
+            Whether the run continues in this process, which evaluates on test and writes.
+
         Raises:
             InputError: the run diverged, or the memory ran out.
         """
         options, training = self._options, self._training
+        if options.estimate:
+            with explain_out_of_memory(lambda: f"in the trial; {self._advice(True)}"), loss_bar(trainer):
+                estimate(trainer, model, self._facts, time.time() - self._started, tests=not options.skip_test)
+            return False
         weights = weights or model.state_dict
         if stopping is None and options.patience:
             stopping = Patience(options.patience)
@@ -244,7 +243,7 @@ class Run:
             _require_best(trainer, model, weights, stored)
         require_finite_weights(weights())
         self._state: TrainerState = trainer.state
-        self.writes = trainer.is_world_process_zero()
+        return trainer.is_world_process_zero()
 
     def merge_adapters(self, model: nn.Module, save_beside: Callable[[Path], Any] | None = None) -> None:
         """Write the adapters, if any were trained, and merge them into the model.

@@ -37,7 +37,7 @@ from tqdm import tqdm
 from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 
 from mrs_suggest.common.arguments import words_of
-from mrs_suggest.common.errors import InputError, MissingExtraError, first_problem
+from mrs_suggest.common.errors import InputError, extra_needed, first_problem
 from mrs_suggest.common.io.files import atomic_write
 from mrs_suggest.models.saved.record import Record, as_json, read_record
 from mrs_suggest.training.record import whole_checkpoints
@@ -60,10 +60,8 @@ def require_optuna() -> Any:
     Raises:
         MissingExtraError: it is not installed.
     """
-    try:
+    with extra_needed("optuna", "sweep", "--sweep"):
         import optuna
-    except ImportError:
-        raise MissingExtraError("optuna", "sweep", "--sweep") from None
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     return optuna
 

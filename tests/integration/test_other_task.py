@@ -46,8 +46,7 @@ def run(options, training):
                                         processing_class=tokenizer)
         trainer.sampler = PairSampler([48], training.per_device_train_batch_size, world_size=training.world_size,
                                       rank=training.process_index, seed=training.seed)
-        run.train(trainer, parts.model)
-        if not run.writes:
+        if not run.train(trainer, parts.model):
             return None
         run.save(lambda folder: (parts.model.save_pretrained(folder), tokenizer.save_pretrained(folder)))
         return run.finish({})

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from tqdm import tqdm
 
 from mrs_datasets.builders.pipeline.stages import Shard, ShardCounts, settle
-from mrs_suggest.common.errors import InputError, MissingExtraError, MrsError
+from mrs_suggest.common.errors import InputError, MrsError, extra_needed
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -52,10 +52,8 @@ class SparkEngine:
     """
 
     def __init__(self, master: str | None = None, settings: Mapping[str, str] | None = None) -> None:
-        try:
+        with extra_needed("pyspark", "spark", "--engine spark"):
             import pyspark  # noqa: F401
-        except ImportError:
-            raise MissingExtraError("pyspark", "spark", "--engine spark") from None
         home = os.environ.get("JAVA_HOME")
         if not shutil.which("java", path=os.path.join(home, "bin") if home else None):
             where = f"in JAVA_HOME ({home})" if home else "on this machine"

@@ -25,13 +25,11 @@ import pyarrow.compute as pc
 from tqdm import tqdm
 
 from mrs_datasets.builders.pipeline.work_folder import WorkFolder, unreachable, writing
-from mrs_suggest.common.errors import InputError, MissingExtraError, RemoteError, first_line
+from mrs_suggest.common.errors import InputError, RemoteError, extra_needed, first_line
 from mrs_suggest.common.io.storage import Location, local_file, open_arrow, open_stream, publish, size
 
-try:
+with extra_needed("xxhash", "reddit", "a build in stages"):
     from xxhash import xxh3_64
-except ImportError:
-    raise MissingExtraError("xxhash", "reddit", "a build in stages") from None
 
 if TYPE_CHECKING:
     from multiprocessing.sharedctypes import Synchronized

@@ -22,7 +22,7 @@ import pyarrow.compute as pc
 
 from mrs_datasets.builders.reddit.columns import change_in_turn, with_rows
 from mrs_datasets.builders.reddit.plan import KEPT, Outcomes
-from mrs_suggest.common.errors import MissingExtraError
+from mrs_suggest.common.errors import extra_needed
 from mrs_suggest.common.text.masks import LETTERS, MASK_PATTERN, MASKS, URL, USER, Step
 
 MAX_PASSES = 12  # over a text, until nothing changes; real texts need two or three
@@ -59,9 +59,7 @@ class CleanRules:
 ALL = CleanRules()
 
 
-def clean_pairs(
-    pairs: pa.Table, rules: CleanRules = ALL, repairs: Counter[str] | None = None
-) -> tuple[pa.Table, Outcomes]:
+def clean_pairs(pairs: pa.Table, repairs: Counter[str] | None = None) -> tuple[pa.Table, Outcomes]:
     """Clean both texts of every pair, and drop pairs with too little left.
 
     Args:
@@ -75,7 +73,7 @@ def clean_pairs(
     reasons: list[pa.Array] = []
     sides: list[list[pa.Array]] = [[], []]
     for batch in pairs.select(["message", "reply"]).to_batches(max_chunksize=BATCH_ROWS):
-        both = [clean_column(batch[name], rules, repairs) for name in ("message", "reply")]
+        both = [clean_column(batch[name], repairs=repairs) for name in ("message", "reply")]
         reasons.append(_reasons(*both))
         for arrays, column in zip(sides, both, strict=True):
             arrays.append(column)
@@ -333,8 +331,6 @@ def without_mojibake(text: str) -> str:
     """
     if text.isascii():
         return text
-    try:
+    with extra_needed("ftfy", "reddit", "cleaning texts"):
         from ftfy import fix_encoding
-    except ImportError:
-        raise MissingExtraError("ftfy", "reddit", "cleaning texts") from None
     return str(fix_encoding(text))

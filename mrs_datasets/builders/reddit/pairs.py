@@ -34,7 +34,7 @@ from mrs_datasets.builders.reddit.partition import mix, read_bucket, stable_hash
 from mrs_datasets.builders.reddit.plan import KEPT, LOW_SCORE, UNKNOWN_LANGUAGE, Build, Outcomes, Settings
 from mrs_datasets.builders.reddit.read import COMMENT_PREFIX, POST_PREFIX
 from mrs_datasets.catalogue import CONTEXT
-from mrs_suggest.common.errors import MissingExtraError
+from mrs_suggest.common.errors import extra_needed
 from mrs_suggest.common.io.storage import Location
 from mrs_suggest.common.text.language_id import UNDETERMINED, LanguageIdentifier
 from mrs_suggest.common.text.languages import LANGUAGES
@@ -336,8 +336,6 @@ def _months(created: NDArray[np.int64]) -> NDArray[np.int32]:
 
 
 def _polars() -> ModuleType:
-    try:
+    with extra_needed("polars", "reddit", "a build from dumps"):
         import polars
-    except ImportError:
-        raise MissingExtraError("polars", "reddit", "a build from dumps") from None
     return polars

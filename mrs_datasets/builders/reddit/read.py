@@ -21,15 +21,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from mrs_suggest.common.errors import InputError, MissingExtraError
+from mrs_suggest.common.errors import InputError, extra_needed
 from mrs_suggest.common.io.remote import BUFFER_BYTES
 from mrs_suggest.common.io.storage import Location, open_stream
 from mrs_suggest.common.io.streams import HEAD, MAX_WINDOW, DamagedError, HashedReader, packing_of, read_pieces
 
-try:
+with extra_needed("msgspec", "reddit", "reading dumps"):
     import msgspec
-except ImportError:
-    raise MissingExtraError("msgspec", "reddit", "reading dumps") from None
 
 # One comment per row. Strings are valid UTF-8 without surrogates. No column holds an author: whether the author is a
 # bot is decided while reading, and the name goes no further.

@@ -1,12 +1,15 @@
-"""Errors of remote storages: a reason in words, without secrets, and whether it may pass by itself."""
+"""Errors of remote storages: a reason in words, without secrets, and whether and when it may pass by itself."""
 
 from __future__ import annotations
 
 import errno
+import math
 import os
 import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
 from time import sleep
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -108,6 +111,19 @@ def is_passing(error: BaseException | None) -> bool:
     if any(kind.__name__ in _PASSING_KINDS for kind in type(error).__mro__):
         return True
     return not isinstance(error, FileNotFoundError | PermissionError) and is_passing(error.__cause__)
+
+
+def seconds_to_wait(retry_after: str) -> float | None:
+    """The seconds of a header `Retry-After`, given as a number or as a date; None if it is unreadable."""
+    try:
+        seconds = float(retry_after)
+    except ValueError:
+        try:
+            date = parsedate_to_datetime(retry_after)
+        except ValueError:
+            return None
+        seconds = (date.replace(tzinfo=date.tzinfo or UTC) - datetime.now(UTC)).total_seconds()
+    return None if math.isnan(seconds) else max(seconds, 0.0)
 
 
 def _response(error: BaseException) -> dict[str, Any]:

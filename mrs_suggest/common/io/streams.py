@@ -18,7 +18,7 @@ from collections.abc import Callable, Container, Iterable, Iterator
 from itertools import islice
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from mrs_suggest.common.errors import MissingExtraError
+from mrs_suggest.common.errors import extra_needed
 
 if TYPE_CHECKING:
     import zstandard
@@ -239,10 +239,8 @@ def _exactly(file: BinaryIO, size: int) -> bytes:
 
 
 def _zstd_pieces(file: BinaryIO, skipped: Container[int]) -> Iterator[bytes]:
-    try:
+    with extra_needed("zstandard", "reddit", "reading zstd files"):
         import zstandard
-    except ImportError:
-        raise MissingExtraError("zstandard", "reddit", "reading zstd files") from None
     decoder = zstandard.ZstdDecompressor(max_window_size=MAX_WINDOW)
     number = 0
     try:

@@ -23,7 +23,7 @@ from http.client import HTTPException
 from pathlib import Path
 from typing import Any
 
-from mrs_suggest.common.errors import InputError, MissingExtraError
+from mrs_suggest.common.errors import InputError, extra_needed
 from mrs_suggest.common.io.files import atomic_file, file_sha256, writing
 
 MODEL_VARIABLE = "MRS_LANGUAGE_MODEL"
@@ -75,10 +75,8 @@ class LanguageIdentifier:
         """
         path = _find_model(model)
         check_model_file(path)
-        try:
+        with extra_needed("fasttext", "langid", "language identification"):
             import fasttext
-        except ImportError:
-            raise MissingExtraError("fasttext", "langid", "language identification") from None
         try:
             with contextlib.redirect_stderr(io.StringIO()):  # fasttext 0.9.2 prints a notice at every load
                 return cls(fasttext.load_model(str(path)), path)

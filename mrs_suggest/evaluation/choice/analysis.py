@@ -56,14 +56,9 @@ class Difference:
     p: float
 
 
-def accuracy(answers: Answers, where: NDArray[np.bool_] | None = None) -> Accuracy:
-    """The accuracy on all questions, or on those where a mask is true.
-
-    Raises:
-        ValueError: there is no such question.
-    """
-    right = answers.correct if where is None else answers.correct[where]
-    return _counted(int(right.sum()), len(right), answers.choices)
+def accuracy(answers: Answers) -> Accuracy:
+    """The accuracy on all questions; ValueError if there are none."""
+    return _counted(int(answers.correct.sum()), len(answers.correct), answers.choices)
 
 
 def by_changed(answers: Mapping[str, Answers]) -> dict[str, Accuracy]:

@@ -13,7 +13,6 @@ from pathlib import PurePath
 from mrs_suggest.common.text.predictions import predictions_name
 from mrs_suggest.evaluation.pairing import examples_of
 from mrs_suggest.evaluation.runs.figures import RANKING, REPLY, Record, Run, Scope, without_version
-from mrs_suggest.suggest.baselines import BASELINES
 
 OTHER_ROWS, UNKNOWN, OTHER_POOLS = "other rows", "unknown", "other pools"  # why figures are not comparable
 BY_SEED, BY_LANGUAGES, BY_RUN = "seed", "languages", "run"  # what the runs of a row may differ in
@@ -226,15 +225,9 @@ def _data(record: Record) -> tuple[object, ...] | None:
 
 
 def _same_pools(one: Run, other: Run, scope: Scope) -> bool:
-    """By their hashes; where one kept none, by the baselines' MRRs."""
+    """By the hashes of the pools and the rules of the ranking."""
     signatures = [run.signatures[scope].get(RANKING, "") for run in (one, other)]
     if without_version(signatures[0]) != without_version(signatures[1]):
         return False
-    mine, theirs = (run.record["metrics"] for run in (one, other))
-    if "pools" in mine and "pools" in theirs:
-        return bool(mine["pools"].get(scope[1]) == theirs["pools"].get(scope[1]))
-    mrrs = [
-        [metrics["systems"].get(name, {}).get(scope[1], {}).get("mrr") for name in BASELINES]
-        for metrics in (mine, theirs)
-    ]
-    return mrrs[0] == mrrs[1]
+    pools = [run.record["metrics"].get("pools", {}).get(scope[1]) for run in (one, other)]
+    return bool(pools[0] == pools[1])

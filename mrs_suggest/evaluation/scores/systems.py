@@ -148,7 +148,7 @@ def read_scores(path: Path, name: str) -> Scored:
         content = json.loads(path.read_text(encoding="utf-8"))
         values = [float("nan") if value is None else float(value) for value in content["scores"]]
         metric, signature, digest = (str(content[key]) for key in ("metric", "signature", "examples"))
-        units = list(map(int, content.get("units", [])))  # scores of an earlier version have none
+        units = list(map(int, content["units"]))
         if len(units) not in (0, len(values)):
             raise ValueError
     except OSError as error:

@@ -362,7 +362,7 @@ def read_generator_settings(folder: Path) -> GeneratorSettings:
         facts = json.loads(path.read_text(encoding="utf-8"))
         row, lengths = row_named(facts["language_tokens"]), (int(facts["message_tokens"]), int(facts["reply_tokens"]))
         decoding, languages = Decoding(**facts["decoding"]), facts["languages"]
-        direction = Direction(**facts.get("direction", {}))  # older files have none
+        direction = Direction(**facts["direction"])
         if not isinstance(languages, list) or not languages or not all(isinstance(code, str) for code in languages):
             raise TypeError(f"languages: expected a list of codes, found {languages!r}")
     except (OSError, ValueError, KeyError, TypeError, AttributeError, InputError) as error:

@@ -119,7 +119,7 @@ NOISES: dict[str, Callable[..., list[int]]] = {
 }
 
 
-def parse_noises(values: Sequence[str], option: str = "--noise") -> dict[tuple[str, ...], float]:
+def parse_noises(values: Sequence[str]) -> dict[tuple[str, ...], float]:
     """Read `NAME[+NAME...]`, one alone, or several with shares that add up to 1: `NAME[+NAME...]=SHARE`.
 
     Raises:
@@ -138,16 +138,16 @@ def parse_noises(values: Sequence[str], option: str = "--noise") -> dict[tuple[s
         unknown = [name for name in names if name not in NOISES]
         if unknown or len(set(names)) < len(names) or names in found:
             raise InputError(
-                f"{option} {value}: expected names among {', '.join(NOISES)}, each once, several on one text joined "
+                f"--noise {value}: expected names among {', '.join(NOISES)}, each once, several on one text joined "
                 f"by +, found {unknown[0] if unknown else joined!r}."
             )
         try:
             found[names] = float(share) if equals or len(values) > 1 else 1.0
         except ValueError:
-            raise InputError(f"{option} {value}: expected a share, such as {joined}=0.5.") from None
+            raise InputError(f"--noise {value}: expected a share, such as {joined}=0.5.") from None
     if not all(0 < share <= 1 for share in found.values()) or not math.isclose(sum(found.values()), 1):
         raise InputError(
-            f"{option} {' '.join(values)}: expected shares above 0 that add up to 1, found "
+            f"--noise {' '.join(values)}: expected shares above 0 that add up to 1, found "
             f"{sum(found.values()):g} in all."
         )
     return found

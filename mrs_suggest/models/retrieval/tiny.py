@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import tempfile
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.models.checkpoint_loading import drawn
+from mrs_suggest.models.starting_points import TINY
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerFast
@@ -17,6 +20,18 @@ VOCABULARY = 6000
 HIDDEN, LAYERS, HEADS = 128, 1, 2
 DROPOUT = 0.0
 POSITIONS = 128
+
+
+@contextmanager
+def start_folder(
+    name: str, texts: Callable[[], Iterable[str]], seed: int, vocabulary: int, mask: str | None = None
+) -> Iterator[str]:
+    """Where to load a start from: its name; of `tiny`, a folder that `build_tiny` wrote, and that goes afterwards."""
+    if name != TINY:
+        yield name
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        yield str(build_tiny(texts(), Path(folder), seed, vocabulary, mask))
 
 
 def build_tiny(

@@ -46,9 +46,7 @@ def of_adapter(record: Record, others: Sequence[str]) -> Record:
     Args:
         others: the run's other files that are published there.
     """
-    files = record.get(FILES)
-    if files is None:  # of an older run
-        return record
+    files = record.get(FILES, {})
     above = f"{ADAPTER_FOLDER}/"
     kept = {name.removeprefix(above): entry for name, entry in files.items() if name.startswith(above)}
     own = {key: value for key, value in record.items() if key != "exports"}  # they stay with the merged model

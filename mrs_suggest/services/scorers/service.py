@@ -20,13 +20,11 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Mapping, Sequence
-from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
 from typing import IO, Any
 from urllib.parse import urlsplit
 
 from mrs_suggest.common.errors import InputError, first_line
-from mrs_suggest.common.io.remote_errors import masked
+from mrs_suggest.common.io.remote_errors import masked, seconds_to_wait
 from mrs_suggest.common.text.text_services import ServiceFacts
 
 BATCH = 64  # ours: texts in a request
@@ -130,7 +128,7 @@ class Poster:
                         f"{self._what}: failed {tries} times, the last time with {failure}; finished scores are kept: "
                         "run the same command again with --resume when the service works."
                     ) from None
-                asked = _seconds(failure.retry_after)
+                asked = seconds_to_wait(failure.retry_after or "") or 0.0
                 if asked > LONGEST_WAIT:
                     raise InputError(
                         f"{self._what}: asks to wait {asked:,.0f} seconds; finished scores are kept: run the same "
@@ -200,19 +198,6 @@ def _is_sound(url: str) -> bool:
     except ValueError:  # the port is not a number
         return False
     return named and parts.username is None and url.isascii() and url.isprintable() and " " not in url
-
-
-def _seconds(retry_after: str | None) -> float:
-    """`Retry-After` in seconds, given as a number or a date; 0 if it is missing or unreadable."""
-    text = (retry_after or "").strip()
-    if text.isascii() and text.isdigit():
-        return float(text)
-    try:
-        then = parsedate_to_datetime(text)
-    except ValueError:
-        return 0.0
-    then = then if then.tzinfo else then.replace(tzinfo=UTC)
-    return max((then - datetime.now(UTC)).total_seconds(), 0.0)
 
 
 class HttpScorer:

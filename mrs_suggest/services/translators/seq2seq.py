@@ -11,7 +11,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from mrs_suggest.common.batches import by_length
-from mrs_suggest.common.errors import InputError, MissingExtraError
+from mrs_suggest.common.errors import InputError, extra_needed
 from mrs_suggest.common.text.text import visible
 from mrs_suggest.common.text.text_services import ServiceFacts
 from mrs_suggest.models.checkpoint_loading import from_pretrained
@@ -145,10 +145,8 @@ def tokenizer_of(checkpoint: Checkpoint) -> Any:
     """
     pieces = any(checkpoint.folder.glob("*.spm")) or any(checkpoint.folder.glob("sentencepiece*.model"))
     if pieces and not (checkpoint.folder / "tokenizer.json").is_file():
-        try:
+        with extra_needed("sentencepiece", "translate", f"the tokenizer of {checkpoint.name}"):
             import sentencepiece  # noqa: F401
-        except ImportError:
-            raise MissingExtraError("sentencepiece", "translate", f"the tokenizer of {checkpoint.name}") from None
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # Marian's recommends a package that is not used here
         return from_pretrained("AutoTokenizer", checkpoint.folder, option=OPTION, shown=checkpoint.name)

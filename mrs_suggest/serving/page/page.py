@@ -12,7 +12,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from mrs_suggest.common.errors import ArgumentError, InputError, MissingExtraError, first_line
+from mrs_suggest.common.errors import ArgumentError, InputError, extra_needed, first_line
 from mrs_suggest.common.text.languages import find_language
 from mrs_suggest.common.text.text import visible
 from mrs_suggest.suggest.answering import Answer, Suggestion
@@ -150,10 +150,8 @@ def serve_page(page: gradio.Blocks, host: str | None = None, port: int | None = 
 
 def _gradio() -> Any:
     os.environ.setdefault("GRADIO_ANALYTICS_ENABLED", "False")  # read by gradio's import: the page sends no telemetry
-    try:
+    with extra_needed("gradio", "demo", "the demo page"):
         import gradio
-    except ImportError:
-        raise MissingExtraError("gradio", "demo", "the demo page") from None
     return gradio
 
 

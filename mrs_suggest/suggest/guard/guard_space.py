@@ -169,7 +169,7 @@ class GuardSpace:
         try:
             facts = json.loads((place / SETTINGS).read_text(encoding="utf-8"))
             arrays = {name: array.astype(np.float32) for name, array in load_file(place / ARRAYS).items()}
-            thresholds = float(facts["threshold"]), float(facts.get(SELF_HARM, facts["threshold"]))
+            thresholds = float(facts["threshold"]), float(facts[SELF_HARM])
             space = cls(arrays["weights"], arrays["bias"], *thresholds, facts["examples"], float(facts["recall"]))
             if tuple(facts["reasons"]) != SENSITIVE or facts["buckets"] != BUCKETS or len(space.weights) < BUCKETS:
                 raise ValueError("made for other reasons")

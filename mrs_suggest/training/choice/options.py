@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import ClassVar
 
 from transformers import TrainingArguments
@@ -16,6 +16,7 @@ from mrs_suggest.training.choice.setups import SETUPS, TARGET, setup_of
 from mrs_suggest.training.options import (
     LoraArguments,
     TrainerDefaults,
+    option,
     require_least,
     require_one_of,
     sound,
@@ -42,110 +43,75 @@ class ChoiceArguments(LoraArguments):
     """Model, data and what is evaluated. Defaults are the paper's (section 4.1, appendix C) unless they say `ours`."""
 
     advanced: ClassVar[tuple[str, ...]] = ("test_data_revision", "encoder_dropout", "vocabulary")
-    data: str = field(
-        default="", metadata={"help": "what is trained on: a prepared folder, or a hub id (also ORG/NAME@REVISION)"}
+    data: str = option("", "what is trained on: a prepared folder, or a hub id (also ORG/NAME@REVISION)")
+    setup: str | None = option(
+        None, f"{', '.join(SETUPS)} (paper, Table 4); default: --train, --validation and --languages"
     )
-    setup: str | None = field(
-        default=None,
-        metadata={"help": f"{', '.join(SETUPS)} (paper, Table 4); default: --train, --validation and --languages"},
+    test_data: str | None = option(
+        None, "what is tested on, and validated on where that is another language; default: --data"
     )
-    test_data: str | None = field(
-        default=None,
-        metadata={"help": "what is tested on, and validated on where that is another language; default: --data"},
+    test_data_revision: str | None = option(None, "revision of a hub data set")
+    train: list[str] = option(["en"], "configs to train on (paper: en)")
+    validation: str | None = option(
+        None,
+        "source: one checkpoint, chosen in the languages of training; target: one for each tested "
+        "language, chosen in it; default: the setup's, else source",
     )
-    test_data_revision: str | None = field(default=None, metadata={"help": "revision of a hub data set"})
-    train: list[str] = field(default_factory=lambda: ["en"], metadata={"help": "configs to train on (paper: en)"})
-    validation: str | None = field(
-        default=None,
-        metadata={"help": "source: one checkpoint, chosen in the languages of training; target: one for each tested "
-                          "language, chosen in it; default: the setup's, else source"},
-    )  # fmt: skip
-    languages: list[str] = field(
-        default_factory=lambda: ["all"], metadata={"help": "languages to test on, or `all` in the data"}
+    languages: list[str] = option(["all"], "languages to test on, or `all` in the data")
+    view: str = option(
+        FULL,
+        "what the model sees, in training and tests: full; nop, without the premise; noq, without "
+        "the prompt; nopq (paper, 4.3)",
     )
-    view: str = field(
-        default=FULL,
-        metadata={"help": "what the model sees, in training and tests: full; nop, without the premise; noq, without "
-                          "the prompt; nopq (paper, 4.3)"},
-    )  # fmt: skip
-    test_views: list[str] = field(
-        default_factory=list,
-        metadata={
-            "help": f"tests in addition to --view, of {', '.join(VIEWS)}; translation: test sets translated to English"
-        },
+    test_views: list[str] = option(
+        [], f"tests in addition to --view, of {', '.join(VIEWS)}; translation: test sets translated to English"
     )
-    questions: str = field(
-        default=QUESTIONS[0],
-        metadata={"help": "files: the questions as published; corrected: with the majority of the languages, where "
-                          "they disagree"},
-    )  # fmt: skip
-    prompts: str = field(
-        default=ENGLISH_PROMPTS, metadata={"help": f"{' or '.join(PROMPTS)}: the language of the prompts"}
+    questions: str = option(
+        QUESTIONS[0],
+        "files: the questions as published; corrected: with the majority of the languages, where they disagree",
     )
-    head: str | None = field(
-        default=None,
-        metadata={"help": f"{' or '.join(HEADS)} (default: {DEFAULTS['head']}, or that of the checkpoint): ours, after "
-                          "the paper, or transformers' for the architecture"},
-    )  # fmt: skip
-    pooling: str | None = field(
-        default=None,
-        metadata={"help": f"{' or '.join(POOLINGS)} (default: {DEFAULTS['pooling']}; paper, for USE: mean)"},
+    prompts: str = option(ENGLISH_PROMPTS, f"{' or '.join(PROMPTS)}: the language of the prompts")
+    head: str | None = option(
+        None,
+        f"{' or '.join(HEADS)} (default: {DEFAULTS['head']}, or that of the checkpoint): ours, after "
+        "the paper, or transformers' for the architecture",
     )
-    input: str | None = field(
-        default=None, metadata={"help": f"{' or '.join(INPUTS)} (default: {DEFAULTS['input']}; paper, for USE: single)"}
+    pooling: str | None = option(
+        None, f"{' or '.join(POOLINGS)} (default: {DEFAULTS['pooling']}; paper, for USE: mean)"
     )
-    frozen_encoder: bool = field(
-        default=False, metadata={"help": "train the head alone (paper, for USE, at rates of 1e-3 to 1e-5)"}
-    )
-    dropout: float | None = field(
-        default=None, metadata={"help": "on the encoder's vector and in the head (default: .1; paper: 0 or .1)"}
-    )
-    encoder_dropout: float | None = field(
-        default=None, metadata={"help": "inside the encoder; default: the checkpoint's"}
-    )
-    max_tokens: int | None = field(
-        default=None, metadata={"help": f"longer inputs are cut (default: {MAX_TOKENS}, or the checkpoint's; ours)"}
-    )
-    vocabulary: int = field(default=VOCABULARY, metadata={"help": "largest vocabulary of `tiny`"})
-    patience: int = field(
-        default=10, metadata={"help": "stop after this many evaluations without improvement (paper: 10); 0: never"}
-    )
-    max_train_examples: int | None = field(default=None, metadata={"help": "limit per config; a seeded sample"})
-    max_validation_examples: int | None = field(default=None, metadata={"help": "limit per language; a seeded sample"})
-    max_test_examples: int | None = field(default=None, metadata={"help": "limit per language; a seeded sample"})
+    input: str | None = option(None, f"{' or '.join(INPUTS)} (default: {DEFAULTS['input']}; paper, for USE: single)")
+    frozen_encoder: bool = option(False, "train the head alone (paper, for USE, at rates of 1e-3 to 1e-5)")
+    dropout: float | None = option(None, "on the encoder's vector and in the head (default: .1; paper: 0 or .1)")
+    encoder_dropout: float | None = option(None, "inside the encoder; default: the checkpoint's")
+    max_tokens: int | None = option(None, f"longer inputs are cut (default: {MAX_TOKENS}, or the checkpoint's; ours)")
+    vocabulary: int = option(VOCABULARY, "largest vocabulary of `tiny`")
+    patience: int = option(10, "stop after this many evaluations without improvement (paper: 10); 0: never")
+    max_train_examples: int | None = option(None, "limit per config; a seeded sample")
+    max_validation_examples: int | None = option(None, "limit per language; a seeded sample")
+    max_test_examples: int | None = option(None, "limit per language; a seeded sample")
 
 
 @dataclass
 class ChoiceTrainingArguments(TrainerDefaults, TrainingArguments):
     """The library's own arguments with the paper's values for COPA as defaults (appendix C)."""
 
-    output_dir: str | None = field(default="build/multiple_choice", metadata={"help": "the folder of the run"})
-    per_device_train_batch_size: int = field(
-        default=8, metadata={"help": "questions per batch and device (paper: 4, 8)"}
-    )
-    per_device_eval_batch_size: int = field(default=32, metadata={"help": "questions per batch; affects memory only"})
-    num_train_epochs: float = field(
-        default=0.0, metadata={"help": f"passes over the questions; 0: at most {STEPS:,} steps (ours)"}
-    )
-    learning_rate: float = field(default=1e-5, metadata={"help": "learning rate (paper: 5e-6, 1e-5 or 3e-5)"})
-    lr_scheduler_type: str = field(
-        default="constant", metadata={"help": "schedule (paper: no warm-up, no decay named)"}
-    )
-    warmup_steps: float = field(default=0, metadata={"help": "steps, or a share of them if below 1 (paper: none)"})
-    weight_decay: float = field(default=0.0, metadata={"help": "weight decay (paper: none)"})
-    adam_epsilon: float = field(default=1e-8, metadata={"help": "epsilon of Adam (paper: 1e-8)"})
-    max_grad_norm: float = field(default=1.0, metadata={"help": "norm at which gradients are clipped (paper: 1)"})
-    logging_steps: float = field(default=10, metadata={"help": "steps between two points of the loss curve"})
-    eval_steps: float | None = field(
-        default=10, metadata={"help": "steps between two evaluations (paper: 10 for COPA, 500 for SIQA)"}
-    )
-    save_strategy: str = field(default="steps", metadata={"help": "no, steps, epoch or best"})
-    save_steps: float = field(default=10, metadata={"help": "steps between two checkpoints; must equal eval_steps"})
-    save_total_limit: int | None = field(default=1, metadata={"help": "checkpoints kept in addition to the best one"})
-    metric_for_best_model: str | None = field(
-        default=METRICS[0], metadata={"help": "the validation metric that picks the checkpoint"}
-    )
-    remove_unused_columns: bool = field(default=False, metadata={"help": "keep false: batches are ours"})
+    output_dir: str | None = option("build/multiple_choice", "the folder of the run")
+    per_device_train_batch_size: int = option(8, "questions per batch and device (paper: 4, 8)")
+    per_device_eval_batch_size: int = option(32, "questions per batch; affects memory only")
+    num_train_epochs: float = option(0.0, f"passes over the questions; 0: at most {STEPS:,} steps (ours)")
+    learning_rate: float = option(1e-5, "learning rate (paper: 5e-6, 1e-5 or 3e-5)")
+    lr_scheduler_type: str = option("constant", "schedule (paper: no warm-up, no decay named)")
+    warmup_steps: float = option(0, "steps, or a share of them if below 1 (paper: none)")
+    weight_decay: float = option(0.0, "weight decay (paper: none)")
+    adam_epsilon: float = option(1e-8, "epsilon of Adam (paper: 1e-8)")
+    max_grad_norm: float = option(1.0, "norm at which gradients are clipped (paper: 1)")
+    logging_steps: float = option(10, "steps between two points of the loss curve")
+    eval_steps: float | None = option(10, "steps between two evaluations (paper: 10 for COPA, 500 for SIQA)")
+    save_strategy: str = option("steps", "no, steps, epoch or best")
+    save_steps: float = option(10, "steps between two checkpoints; must equal eval_steps")
+    save_total_limit: int | None = option(1, "checkpoints kept in addition to the best one")
+    metric_for_best_model: str | None = option(METRICS[0], "the validation metric that picks the checkpoint")
+    remove_unused_columns: bool = option(False, "keep false: batches are ours")
 
 
 def validates_on(options: ChoiceArguments) -> str:

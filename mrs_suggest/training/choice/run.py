@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import tempfile
 import time
 from collections.abc import Iterator
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from torch import nn
 
 from mrs_suggest.common.errors import InputError
-from mrs_suggest.models.retrieval.tiny import build_tiny
+from mrs_suggest.models.retrieval.tiny import start_folder
 from mrs_suggest.models.saved.record import Record
-from mrs_suggest.models.starting_points import TINY
 from mrs_suggest.models.understanding.choice_inputs import choice_scores
 from mrs_suggest.models.understanding.choice_start import ChoiceParts, build_choice_model, load_choice_model
 from mrs_suggest.models.understanding.multiple_choice import ChoiceModel
@@ -64,11 +61,7 @@ def run(options: ChoiceArguments, training: ChoiceTrainingArguments) -> Record |
         best = None
         if validates_on(options) == TARGET:
             best = BestOfEachLanguage(run.folder, list(data.validation), options.patience, parts)
-        if options.estimate:
-            run.estimate(trainer, parts.model)
-            return None
-        run.train(trainer, parts.model, stopping=best)
-        if not run.writes:
+        if not run.train(trainer, parts.model, stopping=best):
             return None
         run.merge_adapters(parts.model)
         run.save(parts.save)
@@ -88,14 +81,10 @@ def run(options: ChoiceArguments, training: ChoiceTrainingArguments) -> Record |
 
 
 def _build(options: ChoiceArguments, seed: int, data: ChoiceData) -> ChoiceParts:
-    with tempfile.TemporaryDirectory() as folder:
-        name, revision = options.model_name_or_path, options.model_revision
-        if name == TINY:
-            build_tiny(data.texts(), Path(folder), seed, options.vocabulary)
-            name = folder
+    with start_folder(options.model_name_or_path, data.texts, seed, options.vocabulary) as name:
         parts = build_choice_model(
             name,
-            revision,
+            options.model_revision,
             head=options.head,
             pooling=options.pooling,
             input=options.input,

@@ -67,13 +67,10 @@ def run(options: GenerationArguments, training: GenerationTrainingArguments) -> 
         run.begin(facts, RESUME_KEYS, **reply_identity(options, facts), **{"denoising text": text})
         generator = run.build(lambda: build_generator(options, training, data.texts(), data.languages()))
         trainer = make_trainer(generator, options, training, data)
-        if options.estimate:
-            run.estimate(trainer, generator.model)
-            return None
-        start = copied_weights(generator.model) if options.interpolate_start else None
-        run.train(trainer, generator.model)
+        start = copied_weights(generator.model) if options.interpolate_start and not options.estimate else None
+        writes = run.train(trainer, generator.model)
         between = interpolate(trainer, start, options.interpolate_start) if start else None
-        if not run.writes:
+        if not writes:
             return None
         run.merge_adapters(generator.model, generator.save_settings)
         run.save(generator.save)

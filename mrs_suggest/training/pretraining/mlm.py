@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import sys
-import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -21,7 +19,7 @@ from mrs_suggest.models.checkpoint_loading import load_fast_tokenizer
 from mrs_suggest.models.generation.padding import IGNORED
 from mrs_suggest.models.pretraining.masked_lm import HeadAt, freeze_encoder, load_masked_lm, masked_loss, token_losses
 from mrs_suggest.models.pretraining.masking import SHARE, MaskingCollator, Vocabulary, vocabulary_of
-from mrs_suggest.models.retrieval.tiny import build_tiny
+from mrs_suggest.models.retrieval.tiny import start_folder
 from mrs_suggest.models.starting_points import TINY
 from mrs_suggest.training.options import trains_lora
 from mrs_suggest.training.pretraining.objective import Objective, Pretrained
@@ -47,14 +45,12 @@ class MaskedLanguageModelling(Objective):
     """Hides 15 % of the tokens; the head predicts them from the encoder's states there."""
 
     about = "masked language modelling (Devlin et al. 2019, section 3.1; XGLUE, section 3.1)"
+    loss = staticmethod(masked_loss)
     trains = "an encoder"
 
     def build(self, options: PretrainingArguments, training: TrainingArguments, data: TextData) -> Pretrained:
         name, revision = options.model_name_or_path, options.model_revision
-        with tempfile.TemporaryDirectory() as folder:
-            place = name
-            if name == TINY:
-                place = str(build_tiny(data.texts(), Path(folder), training.seed, options.vocabulary, MASK))
+        with start_folder(name, data.texts, training.seed, options.vocabulary, MASK) as place:
             model, fresh = load_masked_lm(place, revision, training.seed)
             tokenizer = load_fast_tokenizer(place, revision)
             vocabulary = vocabulary_of(tokenizer, name)
@@ -81,9 +77,6 @@ class MaskedLanguageModelling(Objective):
 
     def held_out_collator(self, parts: Pretrained) -> MaskingCollator:
         return _collator(parts, SHARE, False, EVALUATION_SEED)
-
-    def loss(self) -> Callable[..., Tensor]:
-        return masked_loss
 
     def forward(self, parts: Pretrained, labels: Tensor) -> AbstractContextManager[None]:
         within: AbstractContextManager[None] = parts.state.head_at(labels != IGNORED)

@@ -53,9 +53,11 @@ class Objective(ABC):
         reads: the option whose text it reads: `text`, sentences, or `parallel`, translations.
         packs: whether its rows are filled by --packing; else they differ in length, and are sorted by it.
         packs_held_out: whether held-out rows are, too; else each is a sentence.
+        loss: of a batch, by the library's contract: (outputs, labels, num_items_in_batch).
     """
 
     about: str
+    loss: Callable[..., Tensor]
     trains: str = "a sequence-to-sequence model"
     reads: str = "text"
     packs: bool = True
@@ -94,10 +96,6 @@ class Objective(ABC):
     @abstractmethod
     def held_out_collator(self, parts: Pretrained) -> Collator:
         """The batches of validation and test, the same in every run, so that perplexities can be compared."""
-
-    @abstractmethod
-    def loss(self) -> Callable[..., Tensor]:
-        """The loss of a batch, by the library's contract: (outputs, labels, num_items_in_batch)."""
 
     @abstractmethod
     def forward(self, parts: Pretrained, labels: Tensor) -> AbstractContextManager[None]:

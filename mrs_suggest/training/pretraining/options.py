@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from transformers import TrainingArguments
@@ -18,7 +18,15 @@ from mrs_suggest.models.pretraining.noising import SPAN_LENGTH, SPAN_SHARE, pars
 from mrs_suggest.models.retrieval.tiny import VOCABULARY
 from mrs_suggest.models.starting_points import TINY
 from mrs_suggest.training.generation.decoder_options import DecoderArguments, with_decoder
-from mrs_suggest.training.options import TrainerDefaults, is_given, require_least, require_one_of, sound, trains_lora
+from mrs_suggest.training.options import (
+    TrainerDefaults,
+    is_given,
+    option,
+    require_least,
+    require_one_of,
+    sound,
+    trains_lora,
+)
 from mrs_suggest.training.pretraining.texts import TextData, read_texts
 from mrs_suggest.training.sampling import BATCHES, WINDOW, require_alpha
 
@@ -57,136 +65,85 @@ class PretrainingArguments(DecoderArguments):
         "span_share",
         "span_length",
     )
-    data: str = field(
-        default="sample",
-        metadata={"help": "without --text: a prepared folder, a hub id, or `sample`, of which --languages are used"},
+    data: str = option(
+        "sample", "without --text: a prepared folder, a hub id, or `sample`, of which --languages are used"
     )
-    objective: list[str] = field(
-        default_factory=lambda: ["mlm"],
-        metadata={
-            "help": "of an encoder, mlm: masked language modelling (XGLUE, section 3.1), tlm: that of translations "
-            "(3.2); xdae: denoising of a seq2seq model (4.1); xfnp: future n-gram prediction of a ProphetNet (4.2); "
-            "several share a model, each step is of one, and the first one's perplexity chooses the checkpoint"
-        },
+    objective: list[str] = option(
+        ["mlm"],
+        "of an encoder, mlm: masked language modelling (XGLUE, section 3.1), tlm: that of translations "
+        "(3.2); xdae: denoising of a seq2seq model (4.1); xfnp: future n-gram prediction of a ProphetNet (4.2); "
+        "several share a model, each step is of one, and the first one's perplexity chooses the checkpoint",
     )
-    shares: list[float] = field(
-        default_factory=list,
-        metadata={"help": "of the steps, one number for each objective (default: equal; XGLUE, 6.1: at random)"},
+    shares: list[float] = option(
+        [], "of the steps, one number for each objective (default: equal; XGLUE, 6.1: at random)"
     )
-    text: list[str] = field(
-        default_factory=list,
-        metadata={
-            "help": "LANG=SOURCE ...: a text file (one sentence a line) or Parquet file, a folder of them, or for a "
-            "prepared folder or hub id LANG=SOURCE:CONFIG:SPLIT (default: the language's config, train); a language "
-            "may come repeatedly"
-        },
+    text: list[str] = option(
+        [],
+        "LANG=SOURCE ...: a text file (one sentence a line) or Parquet file, a folder of them, or for a "
+        "prepared folder or hub id LANG=SOURCE:CONFIG:SPLIT (default: the language's config, train); a language "
+        "may come repeatedly",
     )
-    parallel: list[str] = field(
-        default_factory=list,
-        metadata={
-            "help": "tlm: LANG-LANG=SOURCE ..., such as en-ht=pairs.tsv (two columns), en-ht=en.txt,ht.txt (line by "
-            "line), or as for --text a Parquet file, a folder, or a data set with a column for each language"
-        },
+    parallel: list[str] = option(
+        [],
+        "tlm: LANG-LANG=SOURCE ..., such as en-ht=pairs.tsv (two columns), en-ht=en.txt,ht.txt (line by "
+        "line), or as for --text a Parquet file, a folder, or a data set with a column for each language",
     )
-    parallel_columns: list[str] = field(
-        default_factory=list,
-        metadata={"help": "of both sides of --parallel in tables (default: named as the languages, or `translation`)"},
+    parallel_columns: list[str] = option(
+        [], "of both sides of --parallel in tables (default: named as the languages, or `translation`)"
     )
-    languages: list[str] = field(default_factory=lambda: ["all"], metadata={"help": "of --data, or `all` in it"})
-    text_column: str = field(
-        default="text", metadata={"help": "of Parquet files and of data sets that `mrs data list` does not know"}
+    languages: list[str] = option(["all"], "of --data, or `all` in it")
+    text_column: str = option("text", "of Parquet files and of data sets that `mrs data list` does not know")
+    streaming: bool = option(
+        False, "read hub data sets without downloading them whole: the first --max_train_examples sentences"
     )
-    streaming: bool = field(
-        default=False,
-        metadata={
-            "help": "read hub data sets without downloading them whole: the first --max_train_examples sentences"
-        },
+    validation_text: list[str] = option([], "LANG=SOURCE ...: held-out text; without it, a part of --text is")
+    test_text: list[str] = option([], "LANG=SOURCE ...: its perplexity is reported once, at the end")
+    validation_parallel: list[str] = option([], "as --validation_text: held-out translations")
+    test_parallel: list[str] = option([], "as --test_text: translations")
+    validation: list[str] = option(
+        [], "languages of --text, pairs of --parallel that are held out in part (default: all)"
     )
-    validation_text: list[str] = field(
-        default_factory=list, metadata={"help": "LANG=SOURCE ...: held-out text; without it, a part of --text is"}
+    held_out: int = option(
+        HELD_OUT, "sentences held out of each language's first text, one in ten at most (XCOPA, 4.4: 5,000)"
     )
-    test_text: list[str] = field(
-        default_factory=list, metadata={"help": "LANG=SOURCE ...: its perplexity is reported once, at the end"}
+    max_train_examples: int | None = option(None, "train on so many sentences of each language, drawn with the seed")
+    max_tokens: int = option(128, "tokens of a row, special ones included (ours: what two cores can train)")
+    packing: bool = option(
+        True, "fill rows with several sentences (ours: no padding); else one each, cut off (tlm: a pair)"
     )
-    validation_parallel: list[str] = field(
-        default_factory=list, metadata={"help": "as --validation_text: held-out translations"}
+    masked_share: float = option(SHARE, "of the tokens or words (BERT, section 3.1: .15)")
+    whole_words: bool = option(False, "mask all pieces of a word or none (BERT's release of 2019-05-31)")
+    sampling_alpha: float = option(ALPHA, "languages are drawn by n^alpha (XGLUE, section 3.1: .3); 1: by size")
+    batches: str = option("mixed", "mixed: of all languages (XGLUE, section 3.1), or language: of one each")
+    length_window: int = option(WINDOW, "without packing: sort rows by length in windows of this many batches")
+    noise: list[str] = option(
+        ["spans"],
+        "xdae: shuffle, drop, mask or spans (XGLUE, 4.1; default: spans, section 6.3.4), several on one "
+        "text as shuffle+drop, or mixed by share: spans=.7 shuffle+drop+mask=.3",
     )
-    test_parallel: list[str] = field(default_factory=list, metadata={"help": "as --test_text: translations"})
-    validation: list[str] = field(
-        default_factory=list,
-        metadata={"help": "languages of --text, pairs of --parallel that are held out in part (default: all)"},
-    )
-    held_out: int = field(
-        default=HELD_OUT,
-        metadata={"help": "sentences held out of each language's first text, one in ten at most (XCOPA, 4.4: 5,000)"},
-    )
-    max_train_examples: int | None = field(
-        default=None, metadata={"help": "train on so many sentences of each language, drawn with the seed"}
-    )
-    max_tokens: int = field(
-        default=128, metadata={"help": "tokens of a row, special ones included (ours: what two cores can train)"}
-    )
-    packing: bool = field(
-        default=True,
-        metadata={"help": "fill rows with several sentences (ours: no padding); else one each, cut off (tlm: a pair)"},
-    )
-    masked_share: float = field(default=SHARE, metadata={"help": "of the tokens or words (BERT, section 3.1: .15)"})
-    whole_words: bool = field(
-        default=False, metadata={"help": "mask all pieces of a word or none (BERT's release of 2019-05-31)"}
-    )
-    sampling_alpha: float = field(
-        default=ALPHA, metadata={"help": "languages are drawn by n^alpha (XGLUE, section 3.1: .3); 1: by size"}
-    )
-    batches: str = field(
-        default="mixed", metadata={"help": "mixed: of all languages (XGLUE, section 3.1), or language: of one each"}
-    )
-    length_window: int = field(
-        default=WINDOW, metadata={"help": "without packing: sort rows by length in windows of this many batches"}
-    )
-    noise: list[str] = field(
-        default_factory=lambda: ["spans"],
-        metadata={
-            "help": "xdae: shuffle, drop, mask or spans (XGLUE, 4.1; default: spans, section 6.3.4), several on one "
-            "text as shuffle+drop, or mixed by share: spans=.7 shuffle+drop+mask=.3"
-        },
-    )
-    span_share: float = field(
-        default=SPAN_SHARE, metadata={"help": "xdae: of the tokens, in spans (BART, section 5.1: .3; mBART: .35)"}
-    )
-    span_length: float = field(
-        default=SPAN_LENGTH, metadata={"help": "xdae: mean length of a span (XGLUE, 4.1: 3; mBART: 3.5)"}
-    )
-    future_tokens: int = field(
-        default=STREAMS, metadata={"help": "xfnp: tokens predicted at a time, of a new model (XGLUE, 4.2: 2)"}
-    )
-    frozen_encoder: bool = field(
-        default=False, metadata={"help": "train the head alone: the control for a checkpoint without one"}
-    )
-    vocabulary: int = field(default=VOCABULARY, metadata={"help": "tiny: largest vocabulary"})
-    tiny_layers: int = field(
-        default=LAYERS, metadata={"help": "xdae from tiny: layers of the encoder, and as many of the decoder"}
-    )
+    span_share: float = option(SPAN_SHARE, "xdae: of the tokens, in spans (BART, section 5.1: .3; mBART: .35)")
+    span_length: float = option(SPAN_LENGTH, "xdae: mean length of a span (XGLUE, 4.1: 3; mBART: 3.5)")
+    future_tokens: int = option(STREAMS, "xfnp: tokens predicted at a time, of a new model (XGLUE, 4.2: 2)")
+    frozen_encoder: bool = option(False, "train the head alone: the control for a checkpoint without one")
+    vocabulary: int = option(VOCABULARY, "tiny: largest vocabulary")
+    tiny_layers: int = option(LAYERS, "xdae from tiny: layers of the encoder, and as many of the decoder")
 
 
 @dataclass
 class PretrainingTrainingArguments(TrainerDefaults, TrainingArguments):
     """The trainer's own arguments with other defaults: ours, for `tiny`, not tuned."""
 
-    output_dir: str | None = field(default="build/pretraining", metadata={"help": "the folder of the run"})
-    per_device_train_batch_size: int = field(default=16, metadata={"help": "rows per batch and device"})
-    per_device_eval_batch_size: int = field(default=32, metadata={"help": "held-out sentences at a time: memory only"})
-    num_train_epochs: float = field(
-        default=0.0, metadata={"help": f"passes over the text; 0: train {STEPS:,} steps (--max_steps sets others)"}
-    )
-    learning_rate: float = field(default=1e-3, metadata={"help": "peak learning rate (a pre-trained encoder: 5e-5)"})
-    warmup_steps: float = field(default=0.06, metadata={"help": "steps, or a share of them if below 1 (RoBERTa: .06)"})
-    logging_steps: float = field(default=20, metadata={"help": "steps between two points of the loss curve"})
-    eval_steps: float | None = field(default=0.1, metadata={"help": "steps, or a share of the run if below 1"})
-    save_steps: float = field(default=0.1, metadata={"help": "steps, or a share of the run if below 1"})
-    metric_for_best_model: str | None = field(
-        default=METRICS[0], metadata={"help": "what picks the checkpoint (XCOPA, 4.4: perplexity)"}
-    )
-    remove_unused_columns: bool = field(default=False, metadata={"help": "keep false: rows are made here"})
+    output_dir: str | None = option("build/pretraining", "the folder of the run")
+    per_device_train_batch_size: int = option(16, "rows per batch and device")
+    per_device_eval_batch_size: int = option(32, "held-out sentences at a time: memory only")
+    num_train_epochs: float = option(0.0, f"passes over the text; 0: train {STEPS:,} steps (--max_steps sets others)")
+    learning_rate: float = option(1e-3, "peak learning rate (a pre-trained encoder: 5e-5)")
+    warmup_steps: float = option(0.06, "steps, or a share of them if below 1 (RoBERTa: .06)")
+    logging_steps: float = option(20, "steps between two points of the loss curve")
+    eval_steps: float | None = option(0.1, "steps, or a share of the run if below 1")
+    save_steps: float = option(0.1, "steps, or a share of the run if below 1")
+    metric_for_best_model: str | None = option(METRICS[0], "what picks the checkpoint (XCOPA, 4.4: perplexity)")
+    remove_unused_columns: bool = option(False, "keep false: rows are made here")
 
 
 def sound_pretraining(options: PretrainingArguments, training: TrainingArguments) -> PretrainingArguments:

@@ -51,11 +51,7 @@ def run(options: PretrainingArguments, training: PretrainingTrainingArguments) -
         run.begin(data.facts(), RESUME_KEYS)
         parts = run.build(lambda: OBJECTIVES[options.objective[0]].build(options, training, data))
         trainer = make_trainer(mixture(options, parts), options, training, data)
-        if options.estimate:
-            run.estimate(trainer, parts.model)
-            return None
-        run.train(trainer, parts.model)
-        if not run.writes:
+        if not run.train(trainer, parts.model):
             return None
         run.merge_adapters(parts.model, parts.tokenizer.save_pretrained)
         run.save(lambda folder: _save(parts, folder))

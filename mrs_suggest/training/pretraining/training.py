@@ -106,7 +106,7 @@ class PretrainingTrainer(OurTrainer, Trainer):
     def compute_loss(self, model: Any, inputs: Any, *args: Any, **kwargs: Any) -> Any:
         """The library's, with the forward pass and the loss of the batch's objective."""
         part = self.mixture[inputs.pop(WHICH)]
-        self.compute_loss_func = part.objective.loss()
+        self.compute_loss_func = part.objective.loss
         with part.objective.forward(part.parts, inputs["labels"]):
             return super().compute_loss(model, inputs, *args, **kwargs)
 
@@ -167,7 +167,7 @@ def make_trainer(
         train_dataset=rows,
         eval_dataset=TokenRows([]),  # ours is in `held_out`
         data_collator=collator,
-        compute_loss_func=mixture[0].objective.loss(),
+        compute_loss_func=mixture[0].objective.loss,
     )
     trainer.sampler = _sampler(mixture, encoded, rows.sizes, options, training)
     trainer.sampler.told.append(collator.set_epoch)

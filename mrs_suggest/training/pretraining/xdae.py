@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-
-from torch import Tensor
 
 from mrs_metrics.signature import signature
 from mrs_suggest.evaluation.language_data import EVALUATION_SEED
@@ -22,6 +20,7 @@ class Denoising(Seq2SeqObjective):
     """The encoder reads a noised text, the decoder writes the whole one."""
 
     about = "denoising (xDAE; XGLUE, section 4.1)"
+    loss = staticmethod(next_token_loss)
 
     def write_tiny(
         self, texts: Sequence[str], languages: Sequence[str], folder: Path, seed: int, options: PretrainingArguments
@@ -45,9 +44,6 @@ class Denoising(Seq2SeqObjective):
     def held_out_collator(self, parts: Pretrained) -> NoisingCollator:
         """Spans, whatever trained: the best noise of the paper, and perplexities of all noises compare."""
         return self._collator(parts, {("spans",): 1.0}, EVALUATION_SEED)
-
-    def loss(self) -> Callable[..., Tensor]:
-        return next_token_loss
 
     def signature(self, parts: Pretrained) -> str:
         fixed = {"noise": "spans", "share": SPAN_SHARE, "length": SPAN_LENGTH, "seed": EVALUATION_SEED}

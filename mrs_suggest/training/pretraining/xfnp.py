@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
-
-from torch import Tensor
 
 from mrs_metrics.signature import signature
 from mrs_suggest.common.errors import InputError
@@ -28,6 +26,7 @@ class FutureNgrams(Seq2SeqObjective):
     # A model of packed rows writes spans of their length: for a lone sentence it would say too much.
     packs_held_out = True
     about = "future n-gram prediction (xFNP; XGLUE, section 4.2)"
+    loss = staticmethod(future_ngram_loss)
 
     def write_tiny(
         self, texts: Sequence[str], languages: Sequence[str], folder: Path, seed: int, options: PretrainingArguments
@@ -58,9 +57,6 @@ class FutureNgrams(Seq2SeqObjective):
     def held_out_collator(self, parts: Pretrained) -> SpanMaskingCollator:
         state, pad = parts.state, int(parts.tokenizer.pad_token_id or 0)
         return SpanMaskingCollator(pad, state.vocabulary, state.frame, EVALUATION_SEED)
-
-    def loss(self) -> Callable[..., Tensor]:
-        return future_ngram_loss
 
     def signature(self, parts: Pretrained) -> str:
         """Of the first stream: the tokens are predicted one after the other, as a generator writes them."""

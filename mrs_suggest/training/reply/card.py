@@ -10,7 +10,6 @@ import yaml
 from huggingface_hub import EvalResult
 from huggingface_hub.repocard_data import eval_results_to_model_index
 
-from mrs_metrics.significance import PERCENTILE
 from mrs_suggest.common.report.cards import markdown_table, read_template, render_card
 from mrs_suggest.common.text.languages import require_any_language
 from mrs_suggest.evaluation.comparison import POOLED, grouped_signatures
@@ -152,7 +151,7 @@ def model_card(record: Record, repo_id: str | None = None, adapter: bool = False
         "data": data_of(data),
         "examples": f"{pooled['n']:,} examples" + (f" of {len(languages)} languages pooled" if languages[1:] else ""),
         "pool": str(figures.get("pool_size")),
-        "intervals": figures.get("interval_method", PERCENTILE),
+        "intervals": figures["interval_method"],
         "systems_table": _systems(figures),
         "leads_table": _leads(figures),
         "languages_table": _by_language(figures, languages),

@@ -89,7 +89,8 @@ class RunData:
 
     def facts(self) -> Record:
         """Facts for the record of a run: the data, the rows used, a hash of the test examples, and the plan."""
-        data = {**self.origin, "rows": self.rows(), "test_hash": examples_hash(self.test)}
+        tested = {part.language: part.test for part in self.test}
+        data = {**self.origin, "rows": self.rows(), "test_hash": examples_hash(tested)}
         if self.denoising:
             text = self.denoising.facts()
             shown = {name: text["data"][name] for name in ("title", "content_hash", "rows")}

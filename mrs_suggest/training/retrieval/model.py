@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import tempfile
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -24,7 +23,7 @@ from mrs_suggest.models.retrieval.encoder_layers import attend_in_bfloat16, free
 from mrs_suggest.models.retrieval.losses import ReplyLoss
 from mrs_suggest.models.retrieval.retriever_start import DEFAULTS
 from mrs_suggest.models.retrieval.routes import context_reader, encoders, prompts_of
-from mrs_suggest.models.retrieval.tiny import build_tiny
+from mrs_suggest.models.retrieval.tiny import start_folder
 from mrs_suggest.models.saved.record import Record
 from mrs_suggest.models.starting_points import ENCODER, TINY, start_kind
 from mrs_suggest.suggest.answering import MODEL
@@ -112,10 +111,7 @@ def build(options: RetrievalArguments, training: TrainingArguments, data: RunDat
     """The model to train; adapters are added afterwards."""
     if options.generator is not None:
         require_language_of(options.generator, [part.language for part in data.test])
-    with tempfile.TemporaryDirectory() as folder:
-        name = options.model_name_or_path
-        if name == TINY:
-            name = str(build_tiny(data.texts(), Path(folder), training.seed, options.vocabulary))
+    with start_folder(options.model_name_or_path, data.texts, training.seed, options.vocabulary) as name:
         shape = {key: getattr(options, key) for key in DEFAULTS}
         model = build_dual_encoder(name, revision=options.model_revision, seed=training.seed, **shape)
     if options.keep_pieces is not None:

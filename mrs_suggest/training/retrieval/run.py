@@ -46,11 +46,7 @@ def run(options: RetrievalArguments, training: RetrievalTrainingArguments) -> Re
         plain, reader = data, parts.context
         data = run.load(lambda: with_context(plain, reader)) if reader else plain
         trainer = make_trainer(parts, options, training, data)
-        if options.estimate:
-            run.estimate(trainer, parts.model)
-            return None
-        run.train(trainer, parts.model, weights=lambda: weights(parts.model), stored=stored_weights)
-        if not run.writes:
+        if not run.train(trainer, parts.model, weights=lambda: weights(parts.model), stored=stored_weights):
             return None
         run.merge_adapters(parts.model)
         parts = run.evaluate(lambda: derived_parts(parts, options, training, data, plain))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -14,7 +14,7 @@ from datasets import Dataset
 from mrs_datasets.prepared.prepared import PreparedData, open_prepared
 from mrs_datasets.texts.text_sources import PairSource, Reading, languages_of
 from mrs_suggest.common.errors import InputError
-from mrs_suggest.evaluation.language_data import EVALUATION_SEED, sample_rows
+from mrs_suggest.evaluation.language_data import EVALUATION_SEED, examples_hash, sample_rows
 from mrs_suggest.models.saved.record import Record
 from mrs_suggest.training.generation.options import GenerationArguments
 from mrs_suggest.training.staple.draws import Pairs, fixed, pairs_of
@@ -92,7 +92,8 @@ class StapleData:
             "validation": list(self.validation),
             "test": list(self.test),
         }
-        return {"data": {**self.origin, "rows": rows, "test_hash": _hash(self.test)}, "plan": plan}
+        test_hash = examples_hash(self.test, ("id", "prompt"))
+        return {"data": {**self.origin, "rows": rows, "test_hash": test_hash}, "plan": plan}
 
 
 def load_staple_data(options: GenerationArguments, seed: int, validates: bool) -> StapleData:
@@ -227,13 +228,3 @@ def _pairs_hash(pairs: Sequence[tuple[str, str]]) -> str:
     for pair in pairs:
         digest.update(json.dumps(pair).encode())
     return digest.hexdigest()[:16]
-
-
-def _hash(parts: Mapping[str, Dataset]) -> str:
-    """SHA-256 of the test prompts, equal where two runs answered the same ones in the same order."""
-    digest = hashlib.sha256()
-    for language, rows in parts.items():
-        digest.update(f"{language}\n".encode())
-        for row in zip(rows["id"][:], rows["prompt"][:], strict=True):
-            digest.update(json.dumps(row).encode())
-    return digest.hexdigest()

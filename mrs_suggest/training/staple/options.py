@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import ClassVar
+
+from mrs_suggest.training.options import option
 
 STAPLE = "staple"
 WEIGHTED, UNIFORM, TOP, COPIES, ALL_PAIRS = DRAWS = ("weighted", "uniform", "top", "copies", "all")
@@ -24,52 +26,36 @@ class StapleArguments:
         "parallel_mode",
         "parallel_share",
     )
-    draw: str = field(
-        default=WEIGHTED,
-        metadata={
-            "help": "staple: which accepted translations train. A row a prompt, its target drawn anew at each use: "
-            f"{WEIGHTED}, by learner weight (sweagraw and rakchada in section 4.2; the default, since weights helped, "
-            f"Table 6), {UNIFORM}, equally. A row a translation: {TOP}, the --top_k heaviest (nickeilf), {COPIES}, "
-            f"all, and the heaviest --copies times (jbrem), {ALL_PAIRS}, each once (baseline_fairseq)"
-        },
+    draw: str = option(
+        WEIGHTED,
+        "staple: which accepted translations train. A row a prompt, its target drawn anew at each use: "
+        f"{WEIGHTED}, by learner weight (sweagraw and rakchada in section 4.2; the default, since weights helped, "
+        f"Table 6), {UNIFORM}, equally. A row a translation: {TOP}, the --top_k heaviest (nickeilf), {COPIES}, "
+        f"all, and the heaviest --copies times (jbrem), {ALL_PAIRS}, each once (baseline_fairseq)",
     )
-    top_k: int | None = field(default=None, metadata={"help": f"of --draw {TOP}: how many translations of each prompt"})
-    copies: int | None = field(
-        default=None, metadata={"help": f"of --draw {COPIES}: how often the heaviest translation stands in an epoch"}
+    top_k: int | None = option(None, f"of --draw {TOP}: how many translations of each prompt")
+    copies: int | None = option(None, f"of --draw {COPIES}: how often the heaviest translation stands in an epoch")
+    direction: str = option(
+        FROM_ENGLISH,
+        f"staple: {FROM_ENGLISH} writes translations, {TO_ENGLISH} prompts, for round-trip scores and back-translation",
     )
-    direction: str = field(
-        default=FROM_ENGLISH,
-        metadata={
-            "help": f"staple: {FROM_ENGLISH} writes translations, {TO_ENGLISH} prompts, for round-trip scores and "
-            "back-translation"
-        },
+    right_to_left: bool = option(False, "staple: write the last token first (masahiro in section 3.2)")
+    parallel: list[str] = option(
+        [],
+        "staple: LANG-LANG=SOURCE ..., general translations added to the task's, such as en-pt=pairs.tsv "
+        "(two columns) or en-pt=tatoeba.en,tatoeba.pt (line by line); also a Parquet file, a folder or a data set",
     )
-    right_to_left: bool = field(
-        default=False, metadata={"help": "staple: write the last token first (masahiro in section 3.2)"}
+    parallel_columns: list[str] = option(
+        [], "of both sides of --parallel in tables (default: named as the languages, or `translation`)"
     )
-    parallel: list[str] = field(
-        default_factory=list,
-        metadata={
-            "help": "staple: LANG-LANG=SOURCE ..., general translations added to the task's, such as en-pt=pairs.tsv "
-            "(two columns) or en-pt=tatoeba.en,tatoeba.pt (line by line); also a Parquet file, a folder or a data set"
-        },
+    parallel_mode: str = option(
+        MIXED,
+        f"of --parallel: {MIXED}, in the same run (section 4.2: train combined); or {FIRST}, it alone, so "
+        "that a second run starts from this one's folder by --model_name_or_path (pre-train, then fine-tune)",
     )
-    parallel_columns: list[str] = field(
-        default_factory=list,
-        metadata={"help": "of both sides of --parallel in tables (default: named as the languages, or `translation`)"},
+    parallel_share: float = option(
+        0.5, f"of the steps of --parallel_mode {MIXED}: those of general text (ours: as many as others)"
     )
-    parallel_mode: str = field(
-        default=MIXED,
-        metadata={
-            "help": f"of --parallel: {MIXED}, in the same run (section 4.2: train combined); or {FIRST}, it alone, so "
-            "that a second run starts from this one's folder by --model_name_or_path (pre-train, then fine-tune)"
-        },
-    )
-    parallel_share: float = field(
-        default=0.5,
-        metadata={"help": f"of the steps of --parallel_mode {MIXED}: those of general text (ours: as many as others)"},
-    )
-    nbest: int = field(
-        default=NBEST,
-        metadata={"help": f"staple: translations of a prompt that are scored ({NBEST}: baseline_fairseq, section 3.1)"},
+    nbest: int = option(
+        NBEST, f"staple: translations of a prompt that are scored ({NBEST}: baseline_fairseq, section 3.1)"
     )

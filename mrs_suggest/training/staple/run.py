@@ -67,11 +67,7 @@ def run(options: GenerationArguments, training: GenerationTrainingArguments) -> 
         direction = Direction(**sides, right_to_left=options.right_to_left)
         generator = run.build(lambda: build_generator(options, training, data.texts(), data.languages, direction))
         trainer = make_staple_trainer(generator, options, training, data)
-        if options.estimate:
-            run.estimate(trainer, generator.model)
-            return None
-        run.train(trainer, generator.model)
-        if not run.writes:
+        if not run.train(trainer, generator.model):
             return None
         run.merge_adapters(generator.model, generator.save_settings)
         run.save(generator.save)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,7 +12,7 @@ from mrs_datasets.prepared.prepared import PreparedData, open_prepared
 from mrs_datasets.tasks.task_files import read_task_file
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.common.io.files import content_hash
-from mrs_suggest.evaluation.language_data import EVALUATION_SEED, sample_rows
+from mrs_suggest.evaluation.language_data import EVALUATION_SEED, examples_hash, sample_rows
 from mrs_suggest.models.saved.record import Record
 from mrs_suggest.training.generation.options import MULTILANGUAGE, PIVOT, GenerationArguments
 from mrs_suggest.training.text_generation.tasks import TextTask
@@ -78,7 +76,7 @@ class TextData:
             "zero_shot": self.zero_shot,
             "test": list(self.test),
         }
-        return {"data": {**self.origin, **own, "rows": rows, "test_hash": _hash(self.test)}, "plan": plan}
+        return {"data": {**self.origin, **own, "rows": rows, "test_hash": examples_hash(self.test)}, "plan": plan}
 
 
 def load_text_data(task: TextTask, options: GenerationArguments, seed: int) -> TextData:
@@ -210,13 +208,3 @@ def _renamed(rows: Dataset, task: TextTask, where: str) -> Dataset:
         raise InputError(f"{where}: the split is empty.")
     names = [task.source, task.target]
     return rows.select_columns(names).rename_columns(dict(zip(names, COLUMNS, strict=True)))
-
-
-def _hash(parts: Mapping[str, Dataset]) -> str:
-    """SHA-256 of the test examples, equal where two runs answered the same ones in the same order."""
-    digest = hashlib.sha256()
-    for language, rows in parts.items():
-        digest.update(f"{language}\n".encode())
-        for pair in zip(*(rows[column][:] for column in COLUMNS), strict=True):
-            digest.update(json.dumps(pair).encode())
-    return digest.hexdigest()

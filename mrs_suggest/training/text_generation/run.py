@@ -62,11 +62,7 @@ def run(options: GenerationArguments, training: GenerationTrainingArguments) -> 
         sampler = make_sampler(sizes, options, training, data.sampling_alpha, lengths)
         trainer = make_pair_trainer(TextTrainer, generator, training, rows, sampler)
         trainer.task, trainer.validation = task, data.validation
-        if options.estimate:
-            run.estimate(trainer, generator.model)
-            return None
-        run.train(trainer, generator.model)
-        if not run.writes:
+        if not run.train(trainer, generator.model):
             return None
         run.merge_adapters(generator.model, generator.save_settings)
         run.save(generator.save)

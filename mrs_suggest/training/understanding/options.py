@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import ClassVar
 
 from transformers import TrainingArguments
@@ -10,7 +10,7 @@ from transformers import TrainingArguments
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.models.retrieval.tiny import VOCABULARY
 from mrs_suggest.models.understanding.understanding_start import LEAST_TOKENS, MAX_TOKENS
-from mrs_suggest.training.options import LoraArguments, TrainerDefaults, require_least, require_one_of, sound
+from mrs_suggest.training.options import LoraArguments, TrainerDefaults, option, require_least, require_one_of, sound
 from mrs_suggest.training.sampling import WINDOW, require_alpha
 from mrs_suggest.training.understanding.tasks import UNDERSTANDING_TASKS, Understanding, understanding_task
 
@@ -33,59 +33,38 @@ class UnderstandingArguments(LoraArguments):
     """Tasks, languages, data and model. Defaults are XGLUE's (sections 6.1 and 6.3) unless they say `ours`."""
 
     advanced: ClassVar[tuple[str, ...]] = ("length_window", "window_overlap", "vocabulary")
-    data: str = field(
-        default="",
-        metadata={"help": "the folder that `mrs data prepare xglue` wrote, or a hub id (also ORG/NAME@REVISION)"},
+    data: str = option("", "the folder that `mrs data prepare xglue` wrote, or a hub id (also ORG/NAME@REVISION)")
+    mode: str = option(
+        PIVOT,
+        "pivot: train on one language (6.3.1); multilanguage: on several (6.3.2); multitask: on "
+        "several tasks together, one encoder with a head each (6.3.3)",
     )
-    mode: str = field(
-        default=PIVOT,
-        metadata={"help": "pivot: train on one language (6.3.1); multilanguage: on several (6.3.2); multitask: on "
-                          "several tasks together, one encoder with a head each (6.3.3)"},
-    )  # fmt: skip
-    task: str | None = field(
-        default=None, metadata={"help": f"{', '.join(name.lower() for name in UNDERSTANDING_TASKS)}"}
+    task: str | None = option(None, f"{', '.join(name.lower() for name in UNDERSTANDING_TASKS)}")
+    tasks: list[str] = option([], "of --mode multitask (6.3.3: xnli pawsx nc qam qadsm)")
+    pivot: str = option("en", "the language of training (paper: en)")
+    train: list[str] = option(
+        [],
+        "LANG=FILE_OR_FOLDER ...: training data added to those of --data, Parquet or JSON lines with "
+        "the task's columns, or a prepared folder with its config",
     )
-    tasks: list[str] = field(
-        default_factory=list, metadata={"help": "of --mode multitask (6.3.3: xnli pawsx nc qam qadsm)"}
+    languages: list[str] = option(["all"], "languages to test on, or `all` in the data")
+    validation: str = option(
+        SOURCE,
+        "what chooses the checkpoint: source, the languages of training, so that the others are "
+        "zero-shot (ours); all, the validation splits of all tested languages (6.1)",
     )
-    pivot: str = field(default="en", metadata={"help": "the language of training (paper: en)"})
-    train: list[str] = field(
-        default_factory=list,
-        metadata={"help": "LANG=FILE_OR_FOLDER ...: training data added to those of --data, Parquet or JSON lines with "
-                          "the task's columns, or a prepared folder with its config"},
-    )  # fmt: skip
-    languages: list[str] = field(
-        default_factory=lambda: ["all"], metadata={"help": "languages to test on, or `all` in the data"}
+    sampling_alpha: float = option(
+        1.0, "sources are drawn by size^alpha (1: by size, as in 6.3.3's merged data; 0: equally)"
     )
-    validation: str = field(
-        default=SOURCE,
-        metadata={"help": "what chooses the checkpoint: source, the languages of training, so that the others are "
-                          "zero-shot (ours); all, the validation splits of all tested languages (6.1)"},
-    )  # fmt: skip
-    sampling_alpha: float = field(
-        default=1.0,
-        metadata={"help": "sources are drawn by size^alpha (1: by size, as in 6.3.3's merged data; 0: equally)"},
+    length_window: int = option(WINDOW, "sort rows by length in windows of this many batches (ours); 0: not at all")
+    max_tokens: int | None = option(None, f"of a row (default: {MAX_TOKENS}, 6.1, or what the encoder reads)")
+    window_overlap: int = option(
+        OVERLAP, "tokens that two windows of a longer sentence or text share (ours), at most half of a row"
     )
-    length_window: int = field(
-        default=WINDOW, metadata={"help": "sort rows by length in windows of this many batches (ours); 0: not at all"}
-    )
-    max_tokens: int | None = field(
-        default=None, metadata={"help": f"of a row (default: {MAX_TOKENS}, 6.1, or what the encoder reads)"}
-    )
-    window_overlap: int = field(
-        default=OVERLAP,
-        metadata={"help": "tokens that two windows of a longer sentence or text share (ours), at most half of a row"},
-    )
-    vocabulary: int = field(default=VOCABULARY, metadata={"help": "largest vocabulary of `tiny`"})
-    max_train_examples: int | None = field(
-        default=None, metadata={"help": "limit per task and language; a seeded sample"}
-    )
-    max_validation_examples: int | None = field(
-        default=None, metadata={"help": "limit per task and language; a seeded sample"}
-    )
-    max_test_examples: int | None = field(
-        default=None, metadata={"help": "limit per task and language; a seeded sample"}
-    )
+    vocabulary: int = option(VOCABULARY, "largest vocabulary of `tiny`")
+    max_train_examples: int | None = option(None, "limit per task and language; a seeded sample")
+    max_validation_examples: int | None = option(None, "limit per task and language; a seeded sample")
+    max_test_examples: int | None = option(None, "limit per task and language; a seeded sample")
 
     def chosen(self) -> list[Understanding]:
         """The tasks of the run.
@@ -109,29 +88,19 @@ class UnderstandingArguments(LoraArguments):
 class UnderstandingTrainingArguments(TrainerDefaults, TrainingArguments):
     """The library's own arguments with the paper's values for sentence classification as defaults (section 6.1)."""
 
-    output_dir: str | None = field(default="build/understanding", metadata={"help": "the folder of the run"})
-    per_device_train_batch_size: int = field(
-        default=32, metadata={"help": "rows per batch and device (6.1: 32; MLQA 12)"}
-    )
-    per_device_eval_batch_size: int = field(default=64, metadata={"help": "rows at a time; affects memory only"})
-    num_train_epochs: float = field(
-        default=10.0, metadata={"help": "passes over the training data (6.1: 10; NER and POS 20, MLQA 2)"}
-    )
-    learning_rate: float = field(default=5e-6, metadata={"help": "peak rate (6.1: 5e-6; POS 2e-5, MLQA 3e-5)"})
-    lr_scheduler_type: str = field(
-        default="linear", metadata={"help": "schedule (6.1 names a warm-up alone; BERT: linear)"}
-    )
-    warmup_steps: float = field(
-        default=0.1, metadata={"help": "steps, or a share of them if below 1 (6.1: a warm-up; BERT's share: .1)"}
-    )
-    weight_decay: float = field(default=0.0, metadata={"help": "weight decay (6.1: Adam, no decay named)"})
-    logging_steps: float = field(default=20, metadata={"help": "steps between two points of the loss curve"})
-    eval_strategy: str = field(default="epoch", metadata={"help": "no, steps or epoch (6.1: epoch)"})
-    save_strategy: str = field(default="epoch", metadata={"help": "no, steps or epoch; must equal eval_strategy"})
-    metric_for_best_model: str | None = field(
-        default=METRICS[0], metadata={"help": "the validation metric that picks the checkpoint"}
-    )
-    remove_unused_columns: bool = field(default=False, metadata={"help": "keep false: batches are ours"})
+    output_dir: str | None = option("build/understanding", "the folder of the run")
+    per_device_train_batch_size: int = option(32, "rows per batch and device (6.1: 32; MLQA 12)")
+    per_device_eval_batch_size: int = option(64, "rows at a time; affects memory only")
+    num_train_epochs: float = option(10.0, "passes over the training data (6.1: 10; NER and POS 20, MLQA 2)")
+    learning_rate: float = option(5e-6, "peak rate (6.1: 5e-6; POS 2e-5, MLQA 3e-5)")
+    lr_scheduler_type: str = option("linear", "schedule (6.1 names a warm-up alone; BERT: linear)")
+    warmup_steps: float = option(0.1, "steps, or a share of them if below 1 (6.1: a warm-up; BERT's share: .1)")
+    weight_decay: float = option(0.0, "weight decay (6.1: Adam, no decay named)")
+    logging_steps: float = option(20, "steps between two points of the loss curve")
+    eval_strategy: str = option("epoch", "no, steps or epoch (6.1: epoch)")
+    save_strategy: str = option("epoch", "no, steps or epoch; must equal eval_strategy")
+    metric_for_best_model: str | None = option(METRICS[0], "the validation metric that picks the checkpoint")
+    remove_unused_columns: bool = option(False, "keep false: batches are ours")
 
 
 def sound_understanding(options: UnderstandingArguments, training: TrainingArguments) -> UnderstandingArguments:

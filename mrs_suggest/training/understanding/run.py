@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import tempfile
 import time
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from torch import nn
 
 from mrs_datasets.readers.xglue_files import predictions_path
 from mrs_suggest.common.errors import InputError
-from mrs_suggest.models.retrieval.tiny import build_tiny
+from mrs_suggest.models.retrieval.tiny import start_folder
 from mrs_suggest.models.saved.record import Record
-from mrs_suggest.models.starting_points import TINY
 from mrs_suggest.models.understanding.text_rows import say
 from mrs_suggest.models.understanding.understanding_start import UnderstandingParts, build_understanding, has_head
 from mrs_suggest.training.options import has_steps
@@ -68,11 +65,7 @@ def run(options: UnderstandingArguments, training: UnderstandingTrainingArgument
         run.begin(facts, RESUME_KEYS, validation=facts["plan"]["validation"], **{"own data": own})
         parts = run.build(lambda: _build(options, training, data))
         trainer = make_understanding_trainer(parts, options, training, data)
-        if options.estimate:
-            run.estimate(trainer, parts.model)
-            return None
-        run.train(trainer, parts.model)
-        if not run.writes:
+        if not run.train(trainer, parts.model):
             return None
         run.merge_adapters(parts.model, parts.tokenizer.save_pretrained)
         run.save(parts.save)
@@ -93,11 +86,8 @@ def run(options: UnderstandingArguments, training: UnderstandingTrainingArgument
 
 def _build(options: UnderstandingArguments, training: TrainingArguments, data: UnderstandingData) -> UnderstandingParts:
     heads = {task.name: task.head for task in options.chosen()}
-    with tempfile.TemporaryDirectory() as folder:
-        name, revision = options.model_name_or_path, options.model_revision
-        if name == TINY:
-            build_tiny(data.texts(), Path(folder), training.seed, options.vocabulary)
-            name = folder
+    revision = options.model_revision
+    with start_folder(options.model_name_or_path, data.texts, training.seed, options.vocabulary) as name:
         shared, tokens = options.mode == MULTITASK, options.max_tokens
         parts = build_understanding(name, revision, heads=heads, shared=shared, max_tokens=tokens, seed=training.seed)
         for task, head in heads.items():

@@ -25,6 +25,7 @@ def run_of(languages: list[str], ranks: bool = True) -> dict[str, Any]:
     figures = {
         "systems": {name: {scope: dict(row) for scope in scopes} for name in NAMES},
         "differences": {name: dict.fromkeys(scopes, lead) for name in NAMES[1:]},
+        "interval_method": "studentised bootstrap, by message",
         "signatures": {code: {"mrs_rouge": f"mrs_rouge|lang:{code}"} for code in languages},
         "paper": [],
     }

@@ -78,6 +78,7 @@ def make_run(tmp_path: Path) -> MakeRun:
         )
         folder = tmp_path / name
         folder.mkdir(parents=True)
+        tested = {part.language: part.test for part in parts}
         for part in parts:
             texts = zip(part.test["message"][:], part.test["reply"][:], found.suggestions[part.language], strict=True)
             write_predictions(folder / predictions_name(part.language), [Prediction(m, r, (*s,)) for m, r, s in texts])
@@ -86,7 +87,7 @@ def make_run(tmp_path: Path) -> MakeRun:
             "seed": seed,
             "commit": "abc",
             "arguments": {"seed": seed, "output_dir": name, "languages": languages.split(), **arguments},
-            "data": {"id": "data", "content_hash": f"{languages}{rows}", "test_hash": examples_hash(parts)},
+            "data": {"id": "data", "content_hash": f"{languages}{rows}", "test_hash": examples_hash(tested)},
             "plan": {"setting": "monolingual", "test": languages.split()},
             "milliseconds": found.milliseconds,
             "metrics": found.figures,

@@ -28,5 +28,5 @@ def test_an_encoder_gets_tokens_and_positions_alone() -> None:
         labels = batch.pop("labels")
         assert (labels != IGNORED).any(1).all()
         with objective.forward(parts, labels), torch.no_grad():
-            assert float(objective.loss()(parts.model(**batch), labels)) > 0
+            assert float(objective.loss(parts.model(**batch), labels)) > 0
         assert parts.tokenizer.convert_tokens_to_ids("▁xx") != parts.tokenizer.unk_token_id, "of the pairs, too"
