@@ -92,6 +92,8 @@ def _remarks(figures: dict[str, Any]) -> list[str]:
     if figures["annotators"] > 1:
         kappa = figures["kappa"]
         lines.append(f"Fleiss' kappa: {'undefined, all judgements are the same' if kappa is None else f'{kappa:.3f}'}")
+    if None not in (alphas := figures["alpha"].values()):
+        lines.append("Krippendorff's alpha: {:.3f} nominal, {:.3f} ordinal (loss, tie, win)".format(*alphas))
     if figures["no_majority"]:
         lines.append(f"items without a majority, counted as ties: {figures['no_majority']:,}")
     if figures["same_suggestions"]:

@@ -134,6 +134,7 @@ def make_parser() -> argparse.ArgumentParser:
         help="test these systems against each other: prediction files, or what --save-scores wrote",
     )
     parser.add_argument("--holm", action="store_true", help="correct the p-values for several comparisons (Holm 1979)")
+    parser.add_argument("--power", type=float, metavar="D", help="print how many messages show a difference of D")
     parser.add_argument(
         "--save-scores", type=Path, metavar="OUT.json", help="write the per-example scores of the system"
     )
@@ -183,6 +184,12 @@ def _run(options: argparse.Namespace) -> None:
         save_scores(options.save_scores, options.metric, systems[0])
     rows: list[Row] = [(one.system, one.numbers(), one.interval or (), one.rank == 1) for one in systems]
     content = systems[0].as_json() if len(systems) == 1 else [system.among_others() for system in systems]
+    if options.power:
+        from mrs_suggest.evaluation.scores.systems import ALONE, units_needed
+
+        needed = units_needed(systems[0], options.power)
+        content = {**systems[0].as_json(), "units_needed": needed, "power": ALONE}
+        notes.append(f"n = {needed:,} shows a difference of {options.power:g} ({ALONE})")
     _print(options.form, content, [(rows, metric.columns, metric.main)], [*_notes(systems, metric), *notes])
 
 
@@ -197,6 +204,10 @@ def _refuse_contradictions(options: argparse.Namespace, metric: Metric, files: S
         raise InputError(f"--compare does not apply to {options.metric}, which is not a mean over examples.")
     if options.save_scores and (len(files) > 1 or not metric.mean_over_examples):
         raise InputError("--save-scores takes one system, and a metric that is a mean over examples.")
+    if options.power is not None and not 1e-9 < options.power < 1e9:
+        raise InputError(f"--power {options.power:g}: expected a difference above 0, in the unit of the scores.")
+    if options.power and not (metric.mean_over_examples and (options.compare or len(files) == 1)):
+        raise InputError("--power takes one system or --compare, and a metric that is a mean over examples.")
     if STANDARD_INPUT in files and metric.reads_folder:
         raise InputError("-: this metric reads a folder of predictions, which cannot come from standard input.")
     if list(files).count(STANDARD_INPUT) > 1:
@@ -240,7 +251,7 @@ def _scored(options: argparse.Namespace, path: Path, given: Mapping[str, object]
 def _compare(options: argparse.Namespace, metric: Metric, systems: list[Scored]) -> None:
     from mrs_suggest.evaluation.scores.systems import METHOD, compare_neighbours
 
-    compared, tests = compare_neighbours(systems, options.metric, options.holm)
+    compared, tests = compare_neighbours(systems, options.metric, options.holm, options.power)
     signature, main = compared[0].signatures["signature"], metric.main
     content = {
         "systems": [
@@ -253,11 +264,11 @@ def _compare(options: argparse.Namespace, metric: Metric, systems: list[Scored])
     }
     shown = {main: metric.columns[main]}
     figures: list[Row] = [(one.system, one.numbers(), one.interval or (), False) for one in compared]
+    columns = {"difference": "difference", "p": "p", "p_holm": "p (Holm)", "detectable_difference": "detectable"}
+    columns["units_needed"] = f"n for {options.power}"
     pairs: list[Row] = [
-        (f"{one.a} - {one.b}", {"difference": one.difference, "p": one.p, "p_holm": one.p_holm}, one.interval, False)
-        for one in tests
+        (f"{one.a} - {one.b}", {key: getattr(one, key) for key in columns}, one.interval, False) for one in tests
     ]
-    columns = {"difference": "difference", "p": "p", "p_holm": "p (Holm)"}
     tables: list[Table] = [(figures, shown, main), (pairs, columns, "difference")]
     _print(options.form, content, tables, [METHOD, signature])
 

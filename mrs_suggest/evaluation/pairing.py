@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from mrs_metrics.power import detectable_difference
 from mrs_metrics.rouge import score_examples
 from mrs_metrics.significance import paired_bootstrap_interval
 from mrs_suggest.common.text.predictions import predictions_name, read_predictions
@@ -60,9 +61,11 @@ def scored_run(run: Path, language: str) -> Scored:
     return Scored(examples_of(run, language), kept, scores.weighted, scores.signature)
 
 
-def paired_interval(mine: Sequence[Path], others: Sequence[Path], languages: Sequence[str]) -> Interval | None:
-    """The 95 % interval of the difference in weighted ROUGE, over the examples of some languages; None if two runs were
-    not tested on the same ones.
+def paired_interval(
+    mine: Sequence[Path], others: Sequence[Path], languages: Sequence[str]
+) -> tuple[Interval, float | None] | None:
+    """The 95 % interval of the difference in weighted ROUGE, and the smallest difference that the examples show (None
+    where no score differs); None if two runs were not tested on the same ones.
 
     Args:
         mine, others: folders of runs; those of several seeds are averaged example by example, so that the interval is
@@ -80,4 +83,5 @@ def paired_interval(mine: Sequence[Path], others: Sequence[Path], languages: Seq
         units += [(code, message) for message in ours[0].messages]
         columns.append([np.mean([scored.weighted for scored in runs], axis=0) for runs in (ours, theirs)])
     first, second = (np.concatenate(column) for column in zip(*columns, strict=True))
-    return list(paired_bootstrap_interval(first, second, seed=EVALUATION_SEED, units=units))
+    interval = paired_bootstrap_interval(first, second, seed=EVALUATION_SEED, units=units)
+    return list(interval), detectable_difference(first - second, units)[0]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import math
+import statistics
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -155,6 +157,32 @@ def test_comparing_tests_neighbours_also_from_saved_scores(
     assert "permutation test" in shown("--compare", *systems, "--language", "en")
 
 
+def test_power_by_the_paired_differences(systems: list[str], shown: Ask, score: Ask) -> None:
+    arguments = ["--compare", *systems, "--language", "en"]
+    alike, apart = score(*arguments, "--power", ".01")["tests"]
+    assert "detectable_difference" not in alike, "two systems with equal scores say nothing about power"
+    assert apart["units_needed"] == pytest.approx(24 * (apart["detectable_difference"] / 0.01) ** 2, abs=1)
+    assert "units_needed" not in score(*arguments)["tests"][1]
+    printed = shown(*arguments, "--power", ".01")
+    assert f"{apart['detectable_difference']:.4f}" in printed
+    assert f"{apart['units_needed']:,}" in printed
+    assert "n for 0.01" in printed
+    assert "80 % power" in shown(*arguments)
+
+
+def test_power_of_one_system_counts_messages_and_assumes_independence(tmp_path: Path, shown: Ask, score: Ask) -> None:
+    texts = [(reply,) if n % 3 else ("Hm",) for n, reply in enumerate(REPLIES)]
+    single = str(predictions(tmp_path / "a.tsv", texts))
+    (tmp_path / "b.tsv").write_text(Path(single).read_text() * 2)  # every message twice
+    record = score(single, "--language", "en", "--power", ".01")
+    scores = [float(n % 3 > 0) for n in range(len(REPLIES))]
+    assert record["weighted"] == pytest.approx(2 / 3)
+    assert record["units_needed"] == math.ceil((2.8016 / 0.01) ** 2 * 2 * statistics.variance(scores))
+    assert record["power"].startswith("80 % power, two-sided alpha .05, for two independent systems")
+    assert score(tmp_path / "b.tsv", "--language", "en", "--power", ".01")["units_needed"] == record["units_needed"]
+    assert f"n = {record['units_needed']:,} shows" in shown(single, "--language", "en", "--power", ".01")
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
@@ -173,6 +201,11 @@ def test_comparing_tests_neighbours_also_from_saved_scores(
         (["--compare", "{0}", "{one}", "--language", "en"], "were computed differently"),
         (["{0}", "--language", "en", "--metric", "dist_n", "--rules", "paper"], "--rules does not apply to dist_n"),
         (["{0}", "--language", "en", "--sample-size", "3"], "--sample-size does not apply to mrs_rouge"),
+        (["{0}", "--language", "en", "--power", "0"], "--power 0: expected a difference above 0"),
+        (["{0}", "--language", "en", "--power", "nan"], "--power nan: expected a difference above 0"),
+        (["{0}", "{2}", "--language", "en", "--power", ".1"], "--power takes one system or --compare"),
+        (["{0}", "--language", "en", "--power", ".1"], "the scores of good.tsv are all alike"),
+        (["{0}", "--language", "en", "--power", ".1", "--metric", "dist_n"], "--power takes one system or --compare"),
         (["{one}", "--language", "en", "--metric", "self_rouge"], "no example with two suggestions"),
         (["{one}", "{one}", "--language", "en", "--nbest", "0"], "--nbest 0: expected 1 or more"),
     ],

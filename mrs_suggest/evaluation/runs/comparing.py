@@ -83,6 +83,7 @@ class Lead:
         interval: 95 %, paired over the examples; their scores are averaged over the seeds before, so that the interval
             is for these seeds.
         by_seed: seed -> the interval of the two runs with that seed; empty where both rows have one run alone.
+        detectable: the smallest difference that these examples show with 80 % power; None where no score differs.
     """
 
     row: str
@@ -91,6 +92,7 @@ class Lead:
     difference: float
     interval: Interval
     by_seed: dict[str, Interval] = field(default_factory=dict)
+    detectable: float | None = None
 
 
 @dataclass(frozen=True)
@@ -362,9 +364,9 @@ def _problem(run: Run, scope: Scope) -> str:
 
 def _lead(row: Row, over: Row, scope: Scope) -> Lead:
     mine, theirs = ({run.seed: run.folder for run in one.tested(scope) if run.folder} for one in (row, over))
-    interval = paired_interval(list(mine.values()), list(theirs.values()), [scope[1]])
-    assert interval is not None
+    paired = paired_interval(list(mine.values()), list(theirs.values()), [scope[1]])
+    assert paired is not None
     own, other = (float(np.mean([run.scopes[scope][WEIGHTED] for run in one.tested(scope)])) for one in (row, over))
     both = [seed for seed in mine if seed in theirs] if len(mine) + len(theirs) > 2 else []
-    by_seed = {seed: paired_interval([mine[seed]], [theirs[seed]], [scope[1]]) or [] for seed in both}
-    return Lead(row.name, over.name, scope, own - other, interval, by_seed)
+    by_seed = {seed: one[0] for seed in both if (one := paired_interval([mine[seed]], [theirs[seed]], [scope[1]]))}
+    return Lead(row.name, over.name, scope, own - other, paired[0], by_seed, paired[1])

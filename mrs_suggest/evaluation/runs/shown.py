@@ -7,6 +7,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from mrs_metrics.power import METHOD
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.common.io.files import atomic_write, writing
 from mrs_suggest.common.report.drawing import drawing
@@ -69,6 +70,7 @@ def as_json(table: RunsTable) -> str:
                 "difference": lead.difference,
                 "interval": lead.interval,
                 "by_seed": lead.by_seed,
+                "detectable_difference": lead.detectable,
             }
             for lead in table.leads
         ],
@@ -163,6 +165,11 @@ def _notes(table: RunsTable) -> list[str]:
             "Leads: difference of the means over the seeds, with its paired 95 % interval over the same test "
             "examples; *: it excludes 0."
         )
+        least: dict[str, set[str]] = {}
+        for lead in table.leads:
+            least.setdefault(in_words(lead.scope), set()).add(short_number(lead.detectable, 4) or "unknown")
+        ranges = (f"{code} {' to '.join(sorted({min(some), max(some)}))}" for code, some in least.items())
+        notes.append(f"Smallest detectable lead ({METHOD}): {', '.join(ranges)}.")
     notes += [f"({mark}): {text}." for mark, text in table.footnotes.items()]
     return [*notes, *table.warnings]
 
