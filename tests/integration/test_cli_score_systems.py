@@ -158,7 +158,11 @@ def test_comparing_tests_neighbours_also_from_saved_scores(
 
 
 def test_power_by_the_paired_differences(systems: list[str], shown: Ask, score: Ask) -> None:
-    arguments = ["--compare", *systems, "--language", "en"]
+    half = predictions(
+        Path(systems[0]).parent / "half.tsv",
+        [(reply, "Maybe") if n % 2 else ("Hm", "What") for n, reply in enumerate(REPLIES)],
+    )
+    arguments = ["--compare", *systems[:2], str(half), "--language", "en"]
     alike, apart = score(*arguments, "--power", ".01")["tests"]
     assert "detectable_difference" not in alike, "two systems with equal scores say nothing about power"
     assert apart["units_needed"] == pytest.approx(24 * (apart["detectable_difference"] / 0.01) ** 2, abs=1)

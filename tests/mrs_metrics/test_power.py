@@ -41,9 +41,9 @@ def test_the_smallest_difference_is_the_one_that_needs_as_many() -> None:
 
 
 def drawn(generator: np.random.Generator, n: int, difference: float) -> tuple[np.ndarray, np.ndarray]:
-    """Skewed differences of n messages of 1 to 4 rows, alike within a message, and the message of each row."""
+    """Differences of n messages of 1 to 4 rows, alike within a message, and the message of each row."""
     units = np.repeat(np.arange(n), generator.integers(1, 5, n))
-    shared = generator.exponential(0.2, n) - 0.2
+    shared = generator.normal(0, 0.2, n)
     return difference + shared[units] + generator.normal(0, 0.2, len(units)), units
 
 
