@@ -188,7 +188,7 @@ def _run(options: argparse.Namespace) -> None:
         from mrs_suggest.evaluation.scores.systems import ALONE, units_needed
 
         needed = units_needed(systems[0], options.power)
-        content = {**systems[0].as_json(), "units_needed": needed, "power": ALONE}
+        content = {**systems[0].as_json(), "units_needed": needed, "power_method": ALONE}
         notes.append(f"n = {needed:,} shows a difference of {options.power:g} ({ALONE})")
     _print(options.form, content, [(rows, metric.columns, metric.main)], [*_notes(systems, metric), *notes])
 

@@ -182,7 +182,7 @@ def test_power_of_one_system_counts_messages_and_assumes_independence(tmp_path: 
     scores = [float(n % 3 > 0) for n in range(len(REPLIES))]
     assert record["weighted"] == pytest.approx(2 / 3)
     assert record["units_needed"] == math.ceil((2.8016 / 0.01) ** 2 * 2 * statistics.variance(scores))
-    assert record["power"].startswith("80 % power, two-sided alpha .05, for two independent systems")
+    assert record["power_method"].startswith("80 % power, two-sided alpha .05, for two independent systems")
     assert score(tmp_path / "b.tsv", "--language", "en", "--power", ".01")["units_needed"] == record["units_needed"]
     assert f"n = {record['units_needed']:,} shows" in shown(single, "--language", "en", "--power", ".01")
 
