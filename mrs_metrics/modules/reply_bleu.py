@@ -64,7 +64,7 @@ class ReplyBleu(SuggestionsAndReferences, evaluate.Metric):
         scores = score_suggestions(predictions, references, language, chosen, tokenize, lowercase)
         result: dict[str, object] = {**aggregate(scores), "skipped": scores.skipped, "signature": scores.signature}
         if interval:
-            result["interval"] = list(bleu_interval(scores))
+            result["interval"] = bleu_interval(scores).ends
         if per_example:
             result["per_example"] = {
                 "sentence_bleu": scores.sentence.tolist(),

@@ -76,5 +76,5 @@ class ReplyPerplexity(Lists, evaluate.Metric):
         )
         result: dict[str, object] = {**aggregate(scores), "signature": scores.signature}
         if interval:
-            result["interval"] = list(perplexity_interval(scores))
+            result["interval"] = perplexity_interval(scores).ends
         return result

@@ -81,7 +81,7 @@ class ResponseRanking(Lists, evaluate.Metric):
         scores = score_rankings(predictions, references, replies, pool, seed, missing_reference, of, language)
         result: dict[str, Any] = {**aggregate(scores, k), "skipped": scores.skipped, "signature": scores.signature}
         if interval:
-            result["interval"] = list(bootstrap_interval(scores.reciprocal_ranks))
+            result["interval"] = bootstrap_interval(scores.reciprocal_ranks).ends
         if per_example:
             result["per_example"] = {
                 "rank": scores.ranks.tolist(),

@@ -51,7 +51,7 @@ class SelfRouge(Suggestions, evaluate.Metric):
         scores = score_similarity(predictions, language, get_tokenizer(language, sentences, punkt))
         result: dict[str, object] = {**aggregate(scores), "skipped": scores.skipped, "signature": scores.signature}
         if interval:
-            result["interval"] = list(bootstrap_interval(scores.normalised))
+            result["interval"] = bootstrap_interval(scores.normalised).ends
         if per_example:
             result["per_example"] = {
                 "self_rouge": scores.weighted.tolist(),

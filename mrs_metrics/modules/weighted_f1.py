@@ -73,7 +73,7 @@ class WeightedF1(Lists, evaluate.Metric):
         scores = score_translations(rows, {str(n): texts for n, texts in enumerate(predictions)}, rules)
         result: dict[str, object] = {**aggregate(scores), "signature": scores.signature}
         if interval:
-            result["interval"] = list(bootstrap_interval(scores.weighted_f1))
+            result["interval"] = bootstrap_interval(scores.weighted_f1).ends
         if per_prompt:
             names = ("precision", "recall", "weighted_recall", "f1", "weighted_f1")
             result["per_prompt"] = {

@@ -69,7 +69,7 @@ class WrongLanguage(Suggestions, evaluate.Metric):
         scores = score_languages(predictions, language, identify, threshold, min_letters, identifier)
         result: dict[str, object] = {**aggregate(scores), "signature": scores.signature}
         if interval:
-            result["interval"] = list(language_interval(scores))
+            result["interval"] = language_interval(scores).ends
         if per_suggestion:
             result["per_suggestion"] = {
                 "example": scores.example.tolist(),

@@ -92,7 +92,7 @@ class XglueScore(Lists, evaluate.Metric):
         scores = score_task(task, predictions, references, language, queries, rules)
         result: dict[str, object] = {**aggregate(scores), "notes": scores.notes, "signature": scores.signature}
         if interval:
-            result["interval"] = list(score_interval(scores))
+            result["interval"] = score_interval(scores).ends
         if per_example:
             columns = dict(zip(scores.columns, scores.statistics.T.tolist(), strict=True))
             result["per_example"] = {**columns, "kept": scores.kept.tolist()}
