@@ -36,8 +36,9 @@ perplexity, Dist-n, macro-MRR, micro F1) have no score per example to swap.
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -146,6 +147,25 @@ def paired_bootstrap_interval(
     first, second = _pair(a, b)
     found = bootstrap_interval(first - second, confidence, samples, seed, units, shares=False)
     return Interval(found, found.method.replace("scores", "differences").replace("score", "difference"))
+
+
+def interval_entries(
+    find: Callable[..., Interval], scores: Any, kept: Iterable[int] = (), units: Units = None, n: int = 0
+) -> dict[str, object]:
+    """Return `interval` and `interval_method` as the `evaluate` modules show them.
+
+    Args:
+        find: the interval function of the scores.
+        units: (n,) of all examples, of which some are kept.
+
+    Raises:
+        ValueError: units are more or fewer than the examples, or as `find`.
+    """
+    if units is not None and len(units) != n:
+        raise ValueError(f"Each of the {n} examples needs its unit, but {len(units)} are given.")
+    found = find(scores) if units is None else find(scores, units=[units[place] for place in kept])
+    by_unit = ", by unit" if units is not None and found.ends else ""
+    return {"interval": found.ends, "interval_method": found.method + by_unit}
 
 
 def unit_sums(values: ArrayLike, units: Units) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
