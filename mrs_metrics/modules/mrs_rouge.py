@@ -1,5 +1,5 @@
 """Weighted ROUGE of reply suggestions, ROUGE-1/6 + ROUGE-2/3 + ROUGE-3/2 (F1), of each example's best suggestion, by
-the rules of the official evaluation script of MRS or by those of its paper.
+the rules of the official evaluation script of MRS (its scores with `sentences="punkt"`) or by those of its paper.
 """
 
 from __future__ import annotations

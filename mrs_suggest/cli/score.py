@@ -64,11 +64,13 @@ class Option:
 OPTIONS: Mapping[str, Option] = {
     "language": Option("language of the texts", metavar="CODE"),
     "nbest": Option("most suggestions in a line (section 3.3 of MRS)", int, metavar="N"),
-    "sentences": Option("split texts into sentences first, as MRS's script does", choices=("no", "punkt")),
+    "sentences": Option("split texts into sentences first, for the scores of MRS's script", choices=("no", "punkt")),
     "punkt": Option(
         "parameters of --sentences punkt, in the layout of NLTK's punkt_tab", metavar="FOLDER", unset="NLTK's own"
     ),
-    "rules": Option("compute as the official script does, or as the paper says", choices=("official", "paper")),
+    "rules": Option(
+        "count by the rules of the official script, or by those of the paper", choices=("official", "paper")
+    ),
     "level": Option("count all suggestions together, or average over them", choices=("corpus", "response")),
     "vocabulary": Option(
         "also print expectation-adjusted distinct, for a vocabulary of N tokens", int, metavar="N", unset="do not"
@@ -270,6 +272,7 @@ def _notes(systems: Sequence[Scored], metric: Metric) -> list[str]:
     notes = [f"{system.system}: {text}" for system in systems for text in _counted(system, metric)]
     methods = {system.interval_method for system in systems if system.interval and system.interval.ends}
     notes += [f"in brackets: 95 % interval, {method}" for method in sorted(methods)]
+    notes += [f"warning: {system.warning}" for system in systems if system.warning]
     return notes + [signature for system in systems for signature in system.signatures.values()]
 
 

@@ -377,3 +377,16 @@ def test_rows_of_one_message_count_as_one(systems: list[str], tmp_path: Path, sc
     three = score("--compare", saved, repeated[2], "--language", "en")["tests"][0]
     assert three["p"] == pytest.approx(one["p"], abs=0.002)
     assert three["interval"] == pytest.approx(one["interval"], abs=0.05)
+
+
+def test_the_official_rules_without_sentences_warn_where_they_differ(tmp_path: Path, mrs_here: Ask) -> None:
+    one, several = tmp_path / "one.tsv", tmp_path / "several.tsv"
+    one.write_text("Are you in?\tNo!\tYes. \tNo\n", encoding="utf-8")
+    several.write_text("Are you in?\tNo. Not today.\tYes\tNo. Never\n", encoding="utf-8")
+    for path, rules, wanted in ((one, "official", 0), (several, "official", 1), (several, "paper", 0)):
+        code, out, err = mrs_here("score", path, "--language", "en", "--rules", rules)
+        assert code == 0
+        assert " ".join(out.split()).count("for its scores, pass --sentences punkt") == wanted, err
+    code, out, err = mrs_here("score", several, several, "--language", "en", "--json")
+    assert "sent:no" in json.loads(out)[0]["signature"]
+    assert err.count("warning: some texts have a dot inside") == 1

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import hashlib
 import inspect
+import itertools
 import math
+import re
 import sys
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -46,6 +48,7 @@ class Scored:
         examples: (n,) texts that identify the examples; empty where only their digest is known.
         digest: of the examples; two systems with the same one can be compared.
         units: (n,) the message of each example, by which intervals resample and tests swap; empty: each is its own.
+        warning: about the figures; empty if there is none.
         rank: of its group, from 1; None where systems were not compared.
         common: `n` and main figure of the examples that all systems have a score for, where some have more.
     """
@@ -62,6 +65,7 @@ class Scored:
     digest: str = ""
     units: Sequence[Hashable] = ()
     system: str = ""
+    warning: str = ""
     rank: int | None = None
     common: Mapping[str, float] | None = None
 
@@ -194,6 +198,12 @@ def _number_rows(path: Path, what: str, texts: int, count: int | None) -> Iterat
         yield number, fields[:texts], values
 
 
+_INNER_DOT = re.compile(r"\.\s+\S")
+SENTENCES = (
+    "some texts have a dot inside, where the official script may begin a new sentence: for its scores, pass "
+    "--sentences punkt"
+)
+
 # --- Metrics --------------------------------------------------------------------------------------------------------
 
 
@@ -225,6 +235,9 @@ def score_mrs_rouge(
         values=_with_gaps(scores.kept, scores.weighted, len(references)), examples=examples, units=messages,
         others={f"dist{n}": distinct.distinct_n(scores.chosen_tokens, n) for n in (1, 2)},
     )  # fmt: skip
+    if (rules, tokenizer.name, sentences) == ("official", "treebank", "no"):
+        texts = itertools.chain(references, *suggestions)
+        found.warning = SENTENCES if any(_INNER_DOT.search(text) for text in texts) else ""
     dist = distinct.distinct_signature(most, tokenizer, language, "best", rules=rules)
     return replace(found, signatures={**found.signatures, "dist_signature": dist})
 
