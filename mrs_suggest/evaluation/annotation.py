@@ -60,7 +60,7 @@ def summarize(key: Key, annotations: dict[str, NDArray[np.int64]]) -> dict[str, 
             items=n_items,
             seed=key.seed,
             majority="over-half",
-            interval="studentised-bootstrap-of-items",
+            interval="clopper-pearson-if-0-or-1,studentised-bootstrap-of-items",
             test=f"permutation-{PERMUTATION_SAMPLES}",
             kappa="fleiss" if n_annotators > 1 else None,
         ),
@@ -70,7 +70,7 @@ def summarize(key: Key, annotations: dict[str, NDArray[np.int64]]) -> dict[str, 
 def _shares(columns: NDArray[np.float64]) -> dict[str, dict[str, Any]]:
     """Mean and interval of each outcome's column (items, outcomes)."""
     return {
-        outcome: {"share": float(column.mean()), "interval": list(bootstrap_interval(column, CONFIDENCE))}
+        outcome: {"share": float(column.mean()), "interval": bootstrap_interval(column, CONFIDENCE).ends}
         for outcome, column in zip(OUTCOMES, columns.T, strict=True)
     }
 

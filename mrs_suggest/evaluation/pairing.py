@@ -12,12 +12,11 @@ from numpy.typing import NDArray
 
 from mrs_metrics.power import detectable_difference
 from mrs_metrics.rouge import score_examples
-from mrs_metrics.significance import paired_bootstrap_interval
+from mrs_metrics.significance import Interval, paired_bootstrap_interval
 from mrs_suggest.common.text.predictions import predictions_name, read_predictions
 from mrs_suggest.evaluation.language_data import EVALUATION_SEED
 
 Examples = tuple[tuple[str, str], ...]  # (message, reference) of each example, in the order of the test split
-Interval = list[float]  # low and high end
 
 
 @dataclass(frozen=True)
@@ -84,4 +83,4 @@ def paired_interval(
         columns.append([np.mean([scored.weighted for scored in runs], axis=0) for runs in (ours, theirs)])
     first, second = (np.concatenate(column) for column in zip(*columns, strict=True))
     interval = paired_bootstrap_interval(first, second, seed=EVALUATION_SEED, units=units)
-    return list(interval), detectable_difference(first - second, units)[0]
+    return interval, detectable_difference(first - second, units)[0]

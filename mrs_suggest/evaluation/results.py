@@ -251,7 +251,7 @@ def summary(results: Sequence[SystemResult], seed: int, intervals: bool = True) 
         **{f"rouge{n + 1}": float(rouge[:, n].mean()) for n in range(3)},
         "weighted": _mean(weighted),
         **(
-            {"weighted_interval": list(bootstrap_interval(weighted, seed=seed, units=units_of(results)))}
+            {"weighted_interval": bootstrap_interval(weighted, seed=seed, units=units_of(results)).ends}
             if intervals
             else {}
         ),
@@ -276,7 +276,7 @@ def _ranking_figures(results: Sequence[SystemResult], seed: int, intervals: bool
     return {
         "mrr": float(reciprocal.mean()),
         **(
-            {"mrr_interval": list(bootstrap_interval(reciprocal, seed=seed, units=units_of(results, False)))}
+            {"mrr_interval": bootstrap_interval(reciprocal, seed=seed, units=units_of(results, False)).ends}
             if intervals
             else {}
         ),
@@ -325,8 +325,10 @@ def _mean(column: np.ndarray) -> float:
     return float(column.mean().clip(column.min(), column.max()))
 
 
-def difference(model: Sequence[SystemResult], other: Sequence[SystemResult], seed: int) -> dict[str, list[float]]:
-    """95 % intervals of the paired differences, model minus other, over the same examples."""
+def difference(
+    model: Sequence[SystemResult], other: Sequence[SystemResult], seed: int
+) -> dict[str, list[float] | None]:
+    """95 % intervals of the paired differences, model minus other, over the same examples; None if they are equal."""
     pairs = {"weighted": ([result.scores.weighted for result in model], [result.scores.weighted for result in other])}
     if all(result.ranking is not None for result in (*model, *other)):
         pairs["mrr"] = (
@@ -335,7 +337,7 @@ def difference(model: Sequence[SystemResult], other: Sequence[SystemResult], see
         )
     units = {"weighted": units_of(model), "mrr": units_of(model, False)}
     return {
-        key: list(paired_bootstrap_interval(np.concatenate(mine), np.concatenate(theirs), seed=seed, units=units[key]))
+        key: paired_bootstrap_interval(np.concatenate(mine), np.concatenate(theirs), seed=seed, units=units[key]).ends
         for key, (mine, theirs) in pairs.items()
     }
 

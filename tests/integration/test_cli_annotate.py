@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from scipy.stats import binomtest
 
 from mrs_suggest.common.io.sheets import restored
 from mrs_suggest.evaluation.annotation_files import COLUMNS
@@ -209,6 +210,8 @@ def test_figures_by_hand(run: Callable[..., Result], made: Path, files: tuple[Pa
     assert got["alpha"]["nominal"] == pytest.approx(1 - (1 - agreement) / ((36 - 36 * chance) / 35))
     assert got["alpha"]["ordinal"] == pytest.approx(0.5823, abs=1e-4)
     assert "annotators:3|items:12|" in got["signature"]
+    expected = binomtest(8, 12).proportion_ci(method="exact")
+    assert got["majority"]["win"]["interval"] == pytest.approx([expected.low, expected.high])
     shares = [(row["file"], row["win"], row["tie"], row["loss"]) for row in got["by_annotator"]]
     assert shares[0] == ("annotator-1.csv", 8 / 12, 1 / 12, 3 / 12)
 

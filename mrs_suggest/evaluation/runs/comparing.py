@@ -10,8 +10,9 @@ from math import isclose
 import numpy as np
 from tqdm import tqdm
 
+from mrs_metrics.significance import Interval
 from mrs_suggest.common.errors import InputError
-from mrs_suggest.evaluation.pairing import Interval, paired_interval, scored_run
+from mrs_suggest.evaluation.pairing import paired_interval, scored_run
 from mrs_suggest.evaluation.runs.figures import (
     PERPLEXITY,
     RANKING,
@@ -60,7 +61,7 @@ class Field:
     """
 
     values: dict[str, float]
-    intervals: dict[str, Interval] = field(default_factory=dict)
+    intervals: dict[str, list[float] | None] = field(default_factory=dict)
     mark: str = ""
 
     @property
@@ -310,7 +311,7 @@ def _field(row: Row, scope: Scope, metric: Metric) -> Field | None:
             return None
         values[run.seed] = float(figures[metric.key])
         if metric.interval in figures:
-            intervals[run.seed] = list(figures[metric.interval])
+            intervals[run.seed] = figures[metric.interval]
     return Field(values, intervals) if values else None
 
 
@@ -368,5 +369,6 @@ def _lead(row: Row, over: Row, scope: Scope) -> Lead:
     assert paired is not None
     own, other = (float(np.mean([run.scopes[scope][WEIGHTED] for run in one.tested(scope)])) for one in (row, over))
     both = [seed for seed in mine if seed in theirs] if len(mine) + len(theirs) > 2 else []
-    by_seed = {seed: one[0] for seed in both if (one := paired_interval([mine[seed]], [theirs[seed]], [scope[1]]))}
+    pairs = {seed: paired_interval([mine[seed]], [theirs[seed]], [scope[1]]) for seed in both}
+    by_seed = {seed: one[0] if one else Interval() for seed, one in pairs.items()}
     return Lead(row.name, over.name, scope, own - other, paired[0], by_seed, paired[1])

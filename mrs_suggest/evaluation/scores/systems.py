@@ -12,6 +12,7 @@ from pathlib import Path
 from mrs_metrics import power
 from mrs_metrics.significance import (
     STUDENTISED,
+    Interval,
     bootstrap_interval,
     holm,
     paired_bootstrap_interval,
@@ -84,7 +85,7 @@ class PairTest:
     a: str
     b: str
     difference: float
-    interval: tuple[float, float]
+    interval: Interval
     p: float
     p_holm: float | None = None
     detectable_difference: float | None = None
@@ -92,7 +93,8 @@ class PairTest:
 
     def as_json(self) -> dict[str, object]:
         """The test as `mrs score --compare --json` prints it."""
-        return {key: value for key, value in asdict(self).items() if value is not None}
+        found = asdict(self) | {"interval": self.interval.ends, "interval_method": self.interval.method}
+        return {key: value for key, value in found.items() if value is not None or key == "interval"}
 
 
 def compare_neighbours(

@@ -64,7 +64,7 @@ class Filter:
     data: Mapping[str, Any]
     members: tuple[str, ...] = ()
     seed: int = 0
-    figures: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    figures: Mapping[str, Mapping[str, float | None]] = field(default_factory=dict)
     versions: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -234,10 +234,10 @@ def cross_fitted(
     return kept
 
 
-def _figures(lists: Lists, gold: Labels, kept: NDArray[np.bool_]) -> dict[str, float]:
-    """Means over the prompts, and the 95 % interval of the macro weighted F1."""
+def _figures(lists: Lists, gold: Labels, kept: NDArray[np.bool_]) -> dict[str, float | None]:
+    """Means over the prompts, and the 95 % interval of the macro weighted F1; its ends are None if all are equal."""
     scores = score_choice(lists, gold, kept)
-    low, high = bootstrap_interval(scores.weighted_f1)
+    low, high = bootstrap_interval(scores.weighted_f1).ends or (None, None)
     return {
         "weighted_f1": float(scores.weighted_f1.mean()),
         "low": low,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from mrs_suggest.common.report.cards import markdown_table
 from mrs_suggest.common.report.console import print_table
+from mrs_suggest.common.text.text import interval_text, percent
 from mrs_suggest.models.saved.card import SHOWN, licence_section, run_card
 from mrs_suggest.models.saved.record import Record
 
@@ -101,7 +102,6 @@ def _rows(record: Record) -> tuple[list[str], list[list[str]]]:
 def _figures(cell: Record) -> list[str]:
     score = ""
     if "weighted_macro_f1" in cell:
-        low, high = cell["interval"]
-        score = f"{100 * cell['weighted_macro_f1']:.1f} ({100 * low:.1f} to {100 * high:.1f})"
+        score = f"{100 * cell['weighted_macro_f1']:.1f} {interval_text(cell['interval'], percent, '({} to {})')}"
     parts = [f"{100 * cell[name]:.1f}" if name in cell else "" for name in ("precision", "weighted_recall")]
     return [score, *parts, f"{cell['perplexity']:.2f}" if "perplexity" in cell else ""]

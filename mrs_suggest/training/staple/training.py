@@ -228,7 +228,7 @@ def _score(figures: Record, language: str, rows: Dataset, texts: Mapping[str, Se
 
 def _figures(scores: WeightedF1Scores) -> Record:
     """Those of `mrs score --metric weighted_f1`."""
-    return {**aggregate(scores), "interval": list(bootstrap_interval(scores.weighted_f1))}
+    return {**aggregate(scores), "interval": bootstrap_interval(scores.weighted_f1).ends}
 
 
 def _predictions(rows: Dataset, answers: Sequence[Answer]) -> dict[str, list[str]]:

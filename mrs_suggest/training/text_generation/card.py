@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from mrs_suggest.common.report.cards import markdown_table
 from mrs_suggest.common.report.console import print_table
+from mrs_suggest.common.text.text import interval_text, percent
 from mrs_suggest.models.saved.card import SHOWN, run_card
 from mrs_suggest.models.saved.record import Record
 
@@ -58,8 +59,8 @@ def _rows(record: Record) -> tuple[list[str], list[list[str]]]:
 def _figure(cell: Record) -> str:
     if "score" not in cell:
         return ""
-    interval = f" ({100 * cell['interval'][0]:.1f} to {100 * cell['interval'][1]:.1f})" if "interval" in cell else ""
-    return f"{100 * cell['score']:.2f}{interval}"
+    interval = interval_text(cell["interval"], percent, "({} to {})") if "interval" in cell else ""
+    return f"{100 * cell['score']:.2f} {interval}".strip()
 
 
 def _missing(record: Record) -> str:

@@ -64,7 +64,7 @@ class TextTask:
         """The figures of a language: `n`, `score` and its 95 % `interval`, `bleu`, `brevity_penalty`; 0 to 1."""
         with metric_errors():
             scores = score_task(self.name, texts, references, language)
-            return {**aggregate(scores), "interval": list(score_interval(scores))}
+            return {**aggregate(scores), "interval": score_interval(scores).ends}
 
     def quick_score(self, texts: Sequence[str], references: Sequence[str], language: str) -> float:
         """The score without its interval."""

@@ -7,6 +7,7 @@ from string import Template
 from mrs_metrics.xglue_tasks import TASKS
 from mrs_suggest.common.report.cards import markdown_table, read_template
 from mrs_suggest.common.report.console import print_table
+from mrs_suggest.common.text.text import interval_text, percent
 from mrs_suggest.models.saved.card import SHOWN, base_model, run_card
 from mrs_suggest.models.saved.record import Record
 
@@ -93,9 +94,8 @@ def _figures(record: Record) -> str:
     rows = []
     for name, of in metrics["tasks"].items():
         for code, one in of.items():
-            low, high = one["interval"]
             shot = "yes" if code in plan["zero_shot"][name] else "no"
-            score = f"{100 * one['score']:.1f} ({100 * low:.1f} to {100 * high:.1f})"
+            score = f"{100 * one['score']:.1f} {interval_text(one['interval'], percent, '({} to {})')}"
             rows.append([name, code, one["signature"].split("score:")[1].split("|")[0], score, f"{one['n']:,}", shot])
         rows.append([name, "AVG", "", f"{100 * metrics['averages']['tasks'][name]:.1f}", "", ""])
     if not rows:

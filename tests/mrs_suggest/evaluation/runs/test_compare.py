@@ -168,7 +168,7 @@ def test_leads_are_paired_over_examples_and_averaged_over_seeds(make_run: MakeRu
     alone = paired_bootstrap_interval(ours[1], theirs[1], seed=EVALUATION_SEED)
     first = paired_interval([high[0]], [low[0]], ["en"])
     assert first is not None
-    assert lead["by_seed"] == {"42": first[0], "43": list(alone)}
+    assert lead["by_seed"] == {"42": list(first[0]), "43": list(alone)}
     least = detectable_difference(np.mean(ours, axis=0) - np.mean(theirs, axis=0))[0]
     assert lead["detectable_difference"] == pytest.approx(least)
     turned = compared(*low, *high, "--over", f"{high[1]}/")
