@@ -40,8 +40,8 @@ def _report(options: argparse.Namespace) -> None:
     def cells(one: dict[str, Any]) -> list[str]:
         error = one["calibration_error"]
         figures = [
-            f"{figure['mean']:.3f} [{figure['interval'][0]:.3f}, {figure['interval'][1]:.3f}]"
-            for figure in (one[name] for name in FIGURES)
+            f"{one[name]['mean']:.3f}" + ("" if ends is None else " [{:.3f}, {:.3f}]".format(*ends))
+            for name, ends in ((name, one[name]["interval"]) for name in FIGURES)
         ]
         name = f"{one['model']} {one['version']}".strip()
         rest = ["" if error is None else f"{error:.3f}"]

@@ -89,7 +89,7 @@ def _figures(clicks: Sequence[Click]) -> dict[str, Any]:
     found: dict[str, Any] = {"answers": len(clicks), "sessions": len(set(units))}
     for name in FIGURES:
         values = [getattr(click, name) for click in clicks]
-        found[name] = {"mean": float(np.mean(values)), "interval": list(bootstrap_interval(values, units=units))}
+        found[name] = {"mean": float(np.mean(values)), "interval": bootstrap_interval(values, units=units).ends}
     known = [(click.used, click.accepted) for click in clicks if click.used is not None]
     return {**found, "calibration_error": calibration_error(*zip(*known, strict=True)) if known else None}
 
