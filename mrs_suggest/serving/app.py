@@ -13,6 +13,8 @@ import sqlite3
 import threading
 from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager, suppress
+from functools import partial
+from pathlib import Path
 from typing import Any, TypeVar
 
 from fastapi import FastAPI, Request, Response, Security
@@ -20,6 +22,7 @@ from fastapi.security import APIKeyHeader, HTTPBearer
 from pydantic import BaseModel, ValidationError
 from starlette.exceptions import HTTPException
 from starlette.middleware.cors import CORSMiddleware
+from starlette.responses import FileResponse
 
 from mrs_suggest.common import __version__
 from mrs_suggest.common.errors import MrsError
@@ -50,6 +53,7 @@ KEYS = [
 BATCH_SECONDS = 0.05  # a batch grows no further if it should take longer, or longer than twice its fixed cost; ours
 ALONE = 0.5  # seconds between two checks that the supervisor is alive
 JSON = "application/json"
+WEB = Path(__file__).parent / "web"  # a page for trying it, and the chips for other pages
 MOST_ACCEPTED = 500  # characters of Accept-Language that are read
 Asked = TypeVar("Asked", bound=BaseModel)
 
@@ -228,7 +232,13 @@ def create_app(settings: Settings, served: ServedModels | None = None) -> FastAP
     if worker.clicks is not None:
         _add_feedback(app, worker, worker.clicks, KEYS if keys else [])
     _add_health(app, worker)
+    for route, name in (("/chat", "chat.html"), ("/widget.js", "widget.js")):
+        app.add_route(route, partial(_file, name), include_in_schema=False)
     return app
+
+
+async def _file(name: str, request: Request) -> Response:
+    return FileResponse(WEB / name)
 
 
 def _add_suggest(app: FastAPI, worker: Worker, keys: list[Any]) -> None:

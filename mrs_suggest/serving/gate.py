@@ -23,7 +23,7 @@ App = Callable[[MutableMapping[str, Any], Receive, Send], Awaitable[None]]
 RELOAD = "/v1/reload"
 ROUTES = (
     "/v1/suggest", "/v1/feedback", "/v1/models", RELOAD, "/health/live", "/health/ready", "/metrics", "/docs",
-    "/openapi.json",
+    "/openapi.json", "/chat", "/widget.js",
 )  # fmt: skip
 OTHER = "other"  # the label of all other paths: one for each would fill the memory of a Prometheus
 QUIET = ("/health/live", "/health/ready", "/metrics")  # requested every few seconds
