@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from random import Random
 
@@ -27,7 +27,7 @@ from mrs_datasets.synthetic.grammar.words import Words
 BEFORE, AFTER, PREFIX, SUFFIX = "before", "after", "prefix", "suffix"  # positions of a mark
 COGNATES = 0.2  # share of the nouns that are derived from the English word (our choice)
 WRONG_WORD, LEFT_WORD = 0.1, 0.05  # shares of words in an imperfect translation: wrong, and left in English (ours)
-LEXICON: dict[str, tuple[str, ...]] = {  # kind -> English
+LEXICON: dict[str, Sequence[str]] = {  # kind -> English
     "mark": ("object", "plural", "place", "not"),
     "person": (*PRONOUNS, "other"),
     "modal": MODALS,
