@@ -56,10 +56,7 @@ class RunArguments:
         scratch: the names of models that the trainer builds.
     """
 
-    advanced: ClassVar[tuple[str, ...]] = (
-        "data_revision",
-        "model_revision",
-    )
+    advanced: ClassVar[tuple[str, ...]] = ("data_revision", "model_revision")
     scratch: ClassVar[tuple[str, ...]] = (TINY,)
 
     data: str = option("sample", "a prepared folder, a hub id (also ORG/NAME@REVISION), or `sample`")
@@ -80,10 +77,7 @@ class RunArguments:
 class LoraArguments(RunArguments):
     """Those of one that can train adapters instead of the whole model; its trainer needs `OurTrainer` as a base."""
 
-    advanced: ClassVar[tuple[str, ...]] = (
-        "lora_alpha",
-        "lora_dropout",
-    )
+    advanced: ClassVar[tuple[str, ...]] = ("lora_alpha", "lora_dropout")
     peft: str = option("none", "none, or lora: train low-rank adapters (Hu et al. 2022)")
     lora_rank: int = option(16, "rank of the adapters")
     lora_alpha: float = option(32.0, "their scale is lora_alpha / lora_rank")
@@ -248,9 +242,10 @@ def is_given(options: RunArguments | TrainingArguments, name: str) -> bool:
 
 
 def require_least(options: RunArguments | TrainingArguments, name: str, least: int) -> None:
-    """Refuse a value that is too small."""
-    if getattr(options, name) < least:
-        raise InputError(f"--{name}: expected {least} or more, found {getattr(options, name)}.")
+    """Refuse a value that is too small; None passes."""
+    value = getattr(options, name)
+    if value is not None and value < least:
+        raise InputError(f"--{name}: expected {least} or more, found {value}.")
 
 
 def require_one_of(name: str, value: str | None, allowed: Sequence[str]) -> None:

@@ -1,7 +1,9 @@
 """One training run, from checked options to a published model: what every family does around its data and its model.
 
 A family's `run` function reads from top to bottom and calls the methods of `Run` in this order: `load`, `begin`,
-`build`, `train`, `merge_adapters`, `save`, `evaluate`, `finish`.
+`build`, `train`, `merge_adapters`, `save`, `evaluate`, `finish`. It returns the record, or None where nothing is
+written: of an estimate, and in a process that is not the first. It raises InputError where the options, the data or the
+folder cannot be used, the run diverged, or the memory ran out.
 """
 
 from __future__ import annotations

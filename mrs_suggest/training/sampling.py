@@ -49,9 +49,9 @@ def shares(sizes: Sequence[int], alpha: float) -> np.ndarray:
     return weights / weights.sum()
 
 
-def require_alpha(alpha: float) -> None:
-    """Refuse an exponent of the sources' sizes outside 0 to 1."""
-    if not 0 <= alpha <= 1:  # refuses NaN too
+def require_alpha(alpha: float | None) -> None:
+    """Refuse an exponent of the sources' sizes outside 0 to 1; None passes."""
+    if alpha is not None and not 0 <= alpha <= 1:  # refuses NaN too
         raise InputError(
             f"--sampling_alpha {alpha}: expected a number from 0 to 1; pass 0 for equal shares, 1 for shares by size."
         )
@@ -339,19 +339,18 @@ def make_sampler(
         options, training: the trainer's options.
         alpha: of the run's plan.
     """
-    if options.batches not in BATCHES:
-        raise InputError(f"--batches: expected one of {', '.join(BATCHES)}, found {options.batches!r}.")
-    if options.length_window < 0:
-        raise InputError(f"--length_window: expected 0 or more, found {options.length_window}.")
+    mixed, window = options.batches == "mixed", options.length_window
+    return sampler_of_run(sizes, training, alpha=alpha, mixed=mixed, lengths=lengths, window=window)
+
+
+def sampler_of_run(sizes: Sequence[int], training: TrainingArguments, **named: Any) -> PairSampler:
+    """A `PairSampler` with the batch size, ranks, accumulation and seed of a run."""
     return PairSampler(
         sizes,
         training.per_device_train_batch_size,
-        alpha=alpha,
-        mixed=options.batches == "mixed",
-        lengths=lengths,
-        window=options.length_window,
         world_size=training.world_size,
         rank=training.process_index,
         accumulation=training.gradient_accumulation_steps,
         seed=training.seed,
+        **named,
     )

@@ -144,8 +144,7 @@ def sound_choice(options: ChoiceArguments, training: TrainingArguments) -> Choic
             )
     require_least(options, "vocabulary", 100)
     for name in ("max_train_examples", "max_validation_examples", "max_test_examples"):
-        if getattr(options, name) is not None:
-            require_least(options, name, 1)
+        require_least(options, name, 1)
     if trains_lora(options) and options.frozen_encoder:
         raise InputError("--peft lora: trains parts of the encoder, which --frozen_encoder freezes; leave one out.")
     if validates_on(options) == TARGET and not training.load_best_model_at_end:

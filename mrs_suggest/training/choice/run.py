@@ -30,7 +30,7 @@ from mrs_suggest.training.choice.options import (
 from mrs_suggest.training.choice.setups import TARGET, require_stage, setup_of
 from mrs_suggest.training.choice.training import BestOfEachLanguage, ChoiceTrainer, EncodedQuestions, choice_loss
 from mrs_suggest.training.run import Run
-from mrs_suggest.training.sampling import PairSampler
+from mrs_suggest.training.sampling import sampler_of_run
 
 if TYPE_CHECKING:
     from transformers import TrainingArguments
@@ -42,14 +42,7 @@ RESUME_KEYS = (
 
 
 def run(options: ChoiceArguments, training: ChoiceTrainingArguments) -> Record | None:
-    """Train a model, keep the checkpoint (or one for each language) that validation chooses, and test it.
-
-    Returns:
-        The record; None where nothing is written: of an estimate, and in a process that is not the first.
-
-    Raises:
-        InputError: the options, the data or the folder cannot be used; the run diverged; the memory ran out.
-    """
+    """Train a model, keep the checkpoint (or one for each language) that validation chooses, and test it."""
     options = sound_choice(options, training)
     require_stage(setup_of(options.setup), options.model_name_or_path, options.model_revision)
     with Run(FAMILY, options, training, steps=STEPS, lower_is_better=("loss",)) as run:
@@ -115,15 +108,7 @@ def _make_trainer(
         data_collator=parts.collator,
         compute_loss_func=choice_loss,
     )
-    trainer.sampler = PairSampler(
-        [len(part.questions) for part in data.train.values()],
-        training.per_device_train_batch_size,
-        mixed=True,
-        world_size=training.world_size,
-        rank=training.process_index,
-        accumulation=training.gradient_accumulation_steps,
-        seed=training.seed,
-    )
+    trainer.sampler = sampler_of_run([len(part.questions) for part in data.train.values()], training, mixed=True)
     trainer.parts, trainer.view, trainer.validation = parts, options.view, data.validation
     return trainer
 

@@ -44,11 +44,8 @@ class RemedyArguments(RunArguments):
     """
 
     advanced: ClassVar[tuple[str, ...]] = (
-        "freeze_decoder_layers",
-        "interpolate_start",
-        "wrong_language_limit",
-        "watch_languages",
-    )
+        "freeze_decoder_layers", "interpolate_start", "wrong_language_limit", "watch_languages",
+    )  # fmt: skip
     force_language_token: bool | None = option(
         None,
         "true: the decoder starts with the token of the language to write (mBART, 2.2), which is added "
@@ -85,12 +82,8 @@ class GenerationArguments(StapleArguments, RemedyArguments, ReplyArguments, Deco
     """Model, data and search. Defaults marked (tiny) were chosen on the validation split of the embedded sample."""
 
     advanced: ClassVar[tuple[str, ...]] = (
-        "groups",
-        "diversity_penalty",
-        "no_repeat_ngram",
-        "min_tokens",
-        "length_penalty",
-    )
+        "groups", "diversity_penalty", "no_repeat_ngram", "min_tokens", "length_penalty",
+    )  # fmt: skip
     scratch: ClassVar[tuple[str, ...]] = FROM_SCRATCH
     task: str = option(
         REPLY,

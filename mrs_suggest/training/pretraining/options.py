@@ -58,13 +58,8 @@ class PretrainingArguments(DecoderArguments):
     """Which text, how it is cut into rows, and what trains on it."""
 
     advanced: ClassVar[tuple[str, ...]] = (
-        "batches",
-        "length_window",
-        "vocabulary",
-        "tiny_layers",
-        "span_share",
-        "span_length",
-    )
+        "batches", "length_window", "vocabulary", "tiny_layers", "span_share", "span_length",
+    )  # fmt: skip
     data: str = option(
         "sample", "without --text: a prepared folder, a hub id, or `sample`, of which --languages are used"
     )
@@ -155,18 +150,10 @@ def sound_pretraining(options: PretrainingArguments, training: TrainingArguments
     options = sound(options, training, METRICS, WITHOUT_EFFECT)
     _require_own(options)
     require_one_of("batches", options.batches, BATCHES)
-    least_of = {
-        "held_out": 0,
-        "max_tokens": 8,
-        "length_window": 0,
-        "future_tokens": 1,
-        "tiny_layers": 1,
-    }
-    for name, least in least_of.items():
+    least_of = {"held_out": 0, "max_tokens": 8, "length_window": 0, "future_tokens": 1, "tiny_layers": 1}
+    for name, least in {**least_of, "max_train_examples": 1}.items():
         require_least(options, name, least)
     require_least(training, "per_device_eval_batch_size", 1)
-    if options.max_train_examples is not None:
-        require_least(options, "max_train_examples", 1)
     require_alpha(options.sampling_alpha)
     if options.text and options.languages != ["all"]:
         raise InputError("--languages: chooses among those of --data, and --text names its own; leave it out.")

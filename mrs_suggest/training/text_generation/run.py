@@ -34,14 +34,7 @@ RESUME_KEYS = (
 
 
 def run(options: GenerationArguments, training: GenerationTrainingArguments) -> Record | None:
-    """Train a generator of another task than replies, and score it next to the beginning of the source.
-
-    Returns:
-        The record; None where nothing is written: of an estimate, and in a process that is not the first.
-
-    Raises:
-        InputError: the options, the data or the folder cannot be used; the run diverged; the memory ran out.
-    """
+    """Train a generator of another task than replies, and score it next to the beginning of the source."""
     task = task_of(options.task)
     options = resolved_search(sound_task(task, options, training), 1)
     with Run(
@@ -93,7 +86,6 @@ def sound_task(
         require_one_of("mode", options.mode, MODES)
     if options.mode == MULTILANGUAGE and options.pivot is not None:
         raise InputError("--pivot: --mode multilanguage trains on all languages; leave the option out.")
-    if options.sampling_alpha is not None:
-        require_alpha(options.sampling_alpha)
+    require_alpha(options.sampling_alpha)
     task.signature("en")  # refused now, not after training
     return options

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from accelerate.utils import gather_object
 from datasets import Dataset
 from tqdm import tqdm
 
@@ -36,33 +35,38 @@ class TextTrainer(PairTrainer):
 
     def figures(self) -> dict[str, float]:
         """The task's score, the mean over the languages, and perplexity over all tokens."""
-        world, rank = self.args.world_size, self.args.process_index
-        found: list[tuple[str, str, str, float, int]] = []
-        for language, rows in self.validation.items():
-            mine = rows.select(range(rank, len(rows), world))
-            if len(mine):
-                sources, targets = (mine[column][:] for column in COLUMNS)
-                texts = write_texts(self.generator, sources, language)
-                sums, counts = self.generator.losses(sources, targets, language)
-                codes = [language] * len(texts)
-                found += zip(codes, texts, targets, sums.tolist(), counts.tolist(), strict=True)
-        if world > 1:
-            found = gather_object(found)
-        fit = self.fit_of([row[3] for row in found], [row[4] for row in found])
+        found = {
+            language: self.answered(rows.to_list(), partial(answer, self.generator, language))
+            for language, rows in self.validation.items()
+        }
+        losses = [(language, loss) for language, own in found.items() for _, loss, _ in own]
+        tokens = [count for own in found.values() for _, _, count in own]
+        fit = self.fit_of([loss for _, loss in losses], tokens)
         if not self.is_world_process_zero():
             return {}
-        scores = {}
-        for language in self.validation:
-            own = [row for row in found if row[0] == language]
-            scores[language] = self.task.quick_score([row[1] for row in own], [row[2] for row in own], language)
+        scores = {
+            language: self.task.quick_score(
+                [text for text, _, _ in own], self.validation[language]["reply"][:], language
+            )
+            for language, own in found.items()
+        }
         told = ", ".join(f"{language} {100 * score:.2f}" for language, score in scores.items())
         tqdm.write(
             f"validation, step {self.state.global_step}: {self.task.metric.upper()} {told}; perplexity "
             f"{fit['perplexity']:.1f}"
         )
         named = {f"{self.task.metric}_{language}": score for language, score in scores.items()}
-        named |= by_language([(row[0], row[3]) for row in found], [row[4] for row in found])
+        named |= by_language(losses, tokens)
         return {self.task.metric: sum(scores.values()) / len(scores), **fit, **named}
+
+
+def answer(generator: Generator, language: str, rows: Sequence[Record]) -> list[tuple[str, float, int]]:
+    """Of each row: the best text for its source, and nats and tokens of its target."""
+    if not rows:
+        return []
+    sources, targets = ([row[column] for row in rows] for column in COLUMNS)
+    losses, tokens = generator.losses(sources, targets, language)
+    return list(zip(write_texts(generator, sources, language), losses.tolist(), tokens.tolist(), strict=True))
 
 
 def write_texts(generator: Generator, sources: Sequence[str], language: str) -> list[str]:

@@ -125,6 +125,5 @@ def sound_understanding(options: UnderstandingArguments, training: TrainingArgum
     for name, least in (("length_window", 0), ("window_overlap", 0), ("vocabulary", 100)):
         require_least(options, name, least)
     for name in ("max_train_examples", "max_validation_examples", "max_test_examples", "max_tokens"):
-        if getattr(options, name) is not None:
-            require_least(options, name, LEAST_TOKENS if name == "max_tokens" else 1)
+        require_least(options, name, LEAST_TOKENS if name == "max_tokens" else 1)
     return options
