@@ -23,6 +23,7 @@ from mrs_datasets.synthetic.grammar.conversation import (
 )
 from mrs_datasets.synthetic.grammar.english import NOUNS, TIMES, VERBS
 from mrs_datasets.synthetic.grammar.words import Words
+from mrs_suggest.common.io.packaged import read_packaged
 
 BEFORE, AFTER, PREFIX, SUFFIX = "before", "after", "prefix", "suffix"  # positions of a mark
 COGNATES = 0.2  # share of the nouns that are derived from the English word (our choice)
@@ -44,20 +45,10 @@ SHORT = ("mark", "person", "modal", "opening", "question")  # kinds whose words 
 
 @dataclass(frozen=True)
 class Rules:
-    """The rules of a language.
-
-    Attributes:
-        consonants, vowels: of its syllables.
-        order: initials of question word, subject, modal, verb, object, quality (A), place and time.
-        marks: mark -> its position: `BEFORE` or `AFTER` as a word, `PREFIX` or `SUFFIX` as a part of the word.
-        number: the position of a number relative to its noun.
-        agreement: verbs have an ending for the person of the subject.
-        be: there is a verb for to be.
-        cognate: the ending of words that are derived from English.
-    """
+    """The rules of a language; `surfaces.yaml` explains them."""
 
     consonants: str
-    vowels: tuple[str, ...]
+    vowels: Sequence[str]
     order: str
     marks: dict[str, str]
     number: str
@@ -66,20 +57,7 @@ class Rules:
     cognate: str
 
 
-RULES = {
-    "qaa": Rules(
-        "ptkmnlsr", ("ae", "iou"), "QTSVMOAP",
-        {"object": SUFFIX, "plural": SUFFIX, "place": SUFFIX, "not": PREFIX}, BEFORE, True, True, "ak",
-    ),
-    "qab": Rules(
-        "bdgvzfhj", ("äëöüy",), "STPOAVMQ",
-        {"object": AFTER, "plural": PREFIX, "place": AFTER, "not": SUFFIX}, AFTER, False, True, "ë",
-    ),
-    "qac": Rules(
-        "lwhngtdm", ("aui", "eo"), "VMQSAOPT",
-        {"object": BEFORE, "plural": AFTER, "place": BEFORE, "not": BEFORE}, AFTER, True, False, "on",
-    ),
-}  # fmt: skip
+RULES = {code: Rules(**of) for code, of in read_packaged("mrs_datasets.synthetic.grammar", "surfaces.yaml").items()}
 
 
 class MadeUpSurface:
