@@ -25,6 +25,9 @@ else:
 
 # Options of the library's trainer that have no effect here, and why.
 WITHOUT_EFFECT = {
+    "data_seed": "--seed draws the batches",
+    "bf16_full_eval": "an evaluation has the precision of the model, or that of training (--bf16)",
+    "fp16_full_eval": "an evaluation has the precision of the model, or that of training (--fp16)",
     "auto_find_batch_size": "the size of a batch is fixed by --per_device_train_batch_size",
     "logging_nan_inf_filter": "a run stops at the first loss that is not finite",
     "save_only_model": "such a checkpoint cannot be resumed",
@@ -246,6 +249,19 @@ def require_least(options: RunArguments | TrainingArguments, name: str, least: i
     value = getattr(options, name)
     if value is not None and value < least:
         raise InputError(f"--{name}: expected {least} or more, found {value}.")
+
+
+def own_files(values: Sequence[str] | None, example: str) -> dict[str, str]:
+    """Language -> file or folder, of `--train LANG=FILE ...`; `example` is the one that an error names."""
+    found: dict[str, str] = {}
+    for value in values or ():
+        language, equals, place = value.partition("=")
+        if not (language and equals and place):
+            raise InputError(f"--train {value}: expected LANG=FILE, such as {example}.")
+        if language in found:
+            raise InputError(f"--train {value}: {language} is named twice; put all of its rows into one file.")
+        found[language] = place
+    return found
 
 
 def require_one_of(name: str, value: str | None, allowed: Sequence[str]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from functools import partial
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from torch import nn
 
@@ -28,7 +28,7 @@ from mrs_suggest.training.choice.options import (
     validates_on,
 )
 from mrs_suggest.training.choice.setups import TARGET, require_stage, setup_of
-from mrs_suggest.training.choice.training import BestOfEachLanguage, ChoiceTrainer, EncodedQuestions, choice_loss
+from mrs_suggest.training.choice.training import BestOfEachLanguage, ChoiceTrainer, choice_loss
 from mrs_suggest.training.run import Run
 from mrs_suggest.training.sampling import sampler_of_run
 
@@ -99,7 +99,8 @@ def _make_trainer(
     parts: ChoiceParts, options: ChoiceArguments, training: TrainingArguments, data: ChoiceData
 ) -> ChoiceTrainer:
     questions = [question for part in data.train.values() for question in part.viewed(options.view)]
-    rows = EncodedQuestions(parts.coder.encode(questions), [question.label for question in questions])
+    encoded = zip(parts.coder.encode(questions), questions, strict=True)
+    rows: Any = [{**row, "labels": question.label} for row, question in encoded]
     trainer = ChoiceTrainer(
         model=parts.model,
         args=training,

@@ -39,19 +39,6 @@ def choice_loss(outputs: Any, labels: Tensor, num_items_in_batch: Tensor | int |
     return total / (len(labels) if num_items_in_batch is None else num_items_in_batch)
 
 
-class EncodedQuestions:
-    """Training rows of the library's trainer: token ids of each choice, and the label."""
-
-    def __init__(self, rows: Sequence[Encoded], labels: Sequence[int]) -> None:
-        self._rows, self._labels = rows, labels
-
-    def __len__(self) -> int:
-        return len(self._rows)
-
-    def __getitem__(self, number: int) -> dict[str, Any]:
-        return {**self._rows[number], "labels": self._labels[number]}
-
-
 class ChoiceTrainer(OurTrainer, Trainer):
     """The library's trainer with our batches and our evaluation.
 

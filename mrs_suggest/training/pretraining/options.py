@@ -36,10 +36,7 @@ ALPHA = 0.3  # XGLUE, section 3.1
 STEPS = 500  # when neither epochs nor steps are given: minutes on two cores
 # Options of the library's trainer that have no effect here, and why.
 WITHOUT_EFFECT = {
-    "data_seed": "--seed draws the batches",
     "train_sampling_strategy": "see --batches and --length_window",
-    "bf16_full_eval": "evaluation is in the model's precision",
-    "fp16_full_eval": "evaluation is in the model's precision",
     "label_smoothing_factor": "perplexity is that of the loss without it",
 }
 SEQ2SEQ = ("xdae", "xfnp")

@@ -26,7 +26,6 @@ from mrs_suggest.training.staple.card import print_scores
 from mrs_suggest.training.staple.data import ENGLISH, load_staple_data
 from mrs_suggest.training.staple.options import COPIES, DIRECTIONS, DRAWS, FIRST, FROM_ENGLISH, PARALLEL_MODES, TOP
 from mrs_suggest.training.staple.training import answer_tests, make_staple_trainer
-from mrs_suggest.training.text_generation.tasks import PREDICTIONS
 
 METRICS = ("weighted_f1", "perplexity", "loss")
 RESUME_KEYS = (
@@ -65,9 +64,8 @@ def run(options: GenerationArguments, training: GenerationTrainingArguments) -> 
         if options.skip_test:
             return run.finish({})
         tested = run.evaluate(lambda: answer_tests(generator, data, options.nbest))
-        figures, files = {**tested.figures, "language_tokens": generator.coder.row.name}, tested.files()
-        named = f"{PREDICTIONS}/" if files else ""
-        return run.finish(figures, tested.milliseconds, files, named, show=print_scores)
+        figures = {**tested.figures, "language_tokens": generator.coder.row.name}
+        return run.finish(figures, tested.milliseconds, tested.files, tested.named, show=print_scores)
 
 
 def sound_staple(options: GenerationArguments, training: GenerationTrainingArguments) -> GenerationArguments:

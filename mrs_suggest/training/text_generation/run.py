@@ -23,7 +23,7 @@ from mrs_suggest.training.sampling import make_sampler, require_alpha
 from mrs_suggest.training.text_generation import FAMILY
 from mrs_suggest.training.text_generation.card import print_scores
 from mrs_suggest.training.text_generation.data import load_text_data
-from mrs_suggest.training.text_generation.tasks import PREDICTIONS, TextTask, task_of
+from mrs_suggest.training.text_generation.tasks import TextTask, task_of
 from mrs_suggest.training.text_generation.training import TextTrainer, answer_tests
 
 RESUME_KEYS = (
@@ -64,8 +64,7 @@ def run(options: GenerationArguments, training: GenerationTrainingArguments) -> 
             return run.finish({}, curves=curves)
         tested = run.evaluate(lambda: answer_tests(generator, data))
         figures = {**tested.figures, "language_tokens": generator.coder.row.name}
-        named = f"{PREDICTIONS}/{task.name}/"
-        return run.finish(figures, tested.milliseconds, tested.files(), named, curves, show=print_scores)
+        return run.finish(figures, tested.milliseconds, tested.files, tested.named, curves, show=print_scores)
 
 
 def sound_task(

@@ -20,10 +20,7 @@ METRICS = ("score", "loss")
 STEPS = 1000  # ours: where neither epochs nor steps are given
 OVERLAP = 128  # BERT's run_squad.py moves its windows by as much
 WITHOUT_EFFECT = {
-    "data_seed": "--seed draws the batches",
     "train_sampling_strategy": "see --length_window",
-    "bf16_full_eval": "evaluation is in the model's precision",
-    "fp16_full_eval": "evaluation is in the model's precision",
     "label_smoothing_factor": "the loss is cross-entropy without it",
 }
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +11,7 @@ from transformers import Trainer
 from mrs_suggest.common.errors import diverged
 from mrs_suggest.models.understanding.text_rows import Row, RowCollator, logits_of, say, understanding_loss
 from mrs_suggest.models.understanding.understanding_start import UnderstandingParts
-from mrs_suggest.training.sampling import KeyedRows, sampler_of_run
+from mrs_suggest.training.sampling import KeyedCollator, KeyedRows, sampler_of_run
 from mrs_suggest.training.trainer import OurTrainer
 from mrs_suggest.training.understanding.data import Part, Parts, UnderstandingData, each
 from mrs_suggest.training.understanding.figures import Predictions, predictions_of, rows_of, validation_figures
@@ -20,17 +19,6 @@ from mrs_suggest.training.understanding.options import MULTITASK, UnderstandingA
 
 if TYPE_CHECKING:
     from transformers import TrainingArguments
-
-
-class TaskCollator:
-    """Rows of one task as a batch."""
-
-    def __init__(self, parts: UnderstandingParts) -> None:
-        self._of = {task: collator_of(parts, task) for task in parts.heads}
-
-    def __call__(self, rows: Sequence[tuple[str, Row]]) -> dict[str, Any]:
-        """See `RowCollator`; the sampler gives a batch rows of one source, and so of one task."""
-        return self._of[rows[0][0]]([row for _, row in rows])
 
 
 def collator_of(parts: UnderstandingParts, task: str) -> RowCollator:
@@ -99,7 +87,7 @@ def make_understanding_trainer(
         args=training,
         train_dataset=rows,
         eval_dataset=rows,  # ours is in `validation`
-        data_collator=TaskCollator(parts),
+        data_collator=KeyedCollator({task: collator_of(parts, task) for task in parts.heads}),
         compute_loss_func=understanding_loss,
     )
     trainer.sampler = sampler_of_run(
