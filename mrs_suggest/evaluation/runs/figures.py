@@ -225,9 +225,7 @@ TASKS: Mapping[str, Task] = {
     UNDERSTANDING: Task("does understanding tasks", _understanding, (SCORE,)),
     "text_generation": Task("writes texts", _text_generation, (SCORE, PERPLEXITY)),
     "staple_generation": Task(
-        "writes translations",
-        _staple,
-        (Metric("weighted_macro_f1", "weighted F1", interval="interval"), PERPLEXITY),
+        "writes translations", _staple, (Metric("weighted_macro_f1", "weighted F1", interval="interval"), PERPLEXITY)
     ),
     PRETRAINING: Task("was pretrained", _pretraining, (PERPLEXITY,)),
     MULTIPLE_CHOICE: Task(CHOICES, _choice, (Metric("accuracy", "accuracy", interval="interval"),)),

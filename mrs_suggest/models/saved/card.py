@@ -72,16 +72,13 @@ def run_card(
         "steps": steps_of(record, validation),
         **shared_values(record, repo_id, adapter, shown),
     }
-    every = licence_front(record) | own | base_front(record, adapter) | dataset_front(data)
+    every = licence_front(record) | own | base_front(record, adapter)
+    every |= {"datasets": [data["id"]]} if "revision" in data else {}
     return render_card(template, every, shared | values | {"title": (repo_id or values["title"]).rpartition("/")[2]})
 
 
 def shared_values(
-    record: Record,
-    repo_id: str | None,
-    adapter: bool,
-    shown: Iterable[str] = SHOWN,
-    columns: Sequence[str] = SPLITS,
+    record: Record, repo_id: str | None, adapter: bool, shown: Iterable[str] = SHOWN, columns: Sequence[str] = SPLITS
 ) -> dict[str, str]:
     """The sections that the cards of all tasks have.
 
@@ -182,11 +179,6 @@ def base_front(record: Record, adapter: bool) -> Record:
         before = (name.partition("@")[0] for name in record.get("started_from", []))
         base = next((found for name in before if (found := _on_hub(name))), None)
     return {"base_model": base, "base_model_relation": "adapter" if adapter else "finetune"} if base else {}
-
-
-def dataset_front(data: Record) -> Record:
-    """The data set for the card's YAML, where it is on the hub."""
-    return {"datasets": [data["id"]]} if "revision" in data else {}
 
 
 def licence_of(record: Record) -> str | None:

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path, PurePath
 from pkgutil import iter_modules
-from types import MappingProxyType
 from typing import Any
 
 from mrs_suggest.common.errors import InputError
@@ -99,7 +98,7 @@ def families() -> Mapping[str, Family]:
     for module in iter_modules(importlib.import_module(REGISTERING).__path__):
         if module.ispkg:
             importlib.import_module(f"{REGISTERING}.{module.name}")
-    return MappingProxyType(dict(sorted(_REGISTERED.items())))
+    return dict(sorted(_REGISTERED.items()))
 
 
 def family_of(record: Record, where: Path | str = RECORD) -> Family:

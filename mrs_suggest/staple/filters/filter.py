@@ -209,10 +209,7 @@ def tune(
     gold, in_split = read_labels(found, path, data)
     if not gold.accepted.any():
         raise InputError(f"{path}: none of its translations is accepted in {data}, so no rule can be tuned on it.")
-    choices = {
-        rule: cross_fitted(kind, lists, gold, fitting, folds),
-        f"raw n-best {RAW}": Top(RAW).choose(lists).kept,
-    }
+    choices = {rule: cross_fitted(kind, lists, gold, fitting, folds), f"raw n-best {RAW}": Top(RAW).choose(lists).kept}
     if rule != Top.name:
         choices["best K"] = cross_fitted(Top, lists, gold, Fitting(seed=fitting.seed), folds)
     figures = {name: _figures(lists, gold, kept) for name, kept in choices.items()}
