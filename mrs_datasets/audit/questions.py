@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from mrs_suggest.common.io.packaged import read_packaged
-from mrs_suggest.common.text.languages import find_language
+from mrs_suggest.common.text.languages import language_name
 
 KindName = Literal["paper", "wide"]
 ANSWERS = ("yes", "no", "unsure")
@@ -64,12 +64,6 @@ KINDS: dict[str, Kind] = {
     # 100: with nothing found, Wilson's 95 % interval ends at 3.7 %; an hour's work in a language
     "wide": Kind("wide", QUESTIONS, 100, per_language=True),
 }
-
-
-def language_name(code: str) -> str:
-    """The English name of a language; its code where that is unknown."""
-    language = find_language(code)
-    return language.name if language else code
 
 
 def instructions(kind: Kind, languages: list[str]) -> str:

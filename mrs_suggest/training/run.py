@@ -260,11 +260,7 @@ class Run:
         write(self.folder)
 
     def evaluate(self, measure: Callable[[], Loaded]) -> Loaded:
-        """Measure the trained model.
-
-        Raises:
-            InputError: the memory ran out.
-        """
+        """Measure the trained model; InputError if the memory ran out."""
         with explain_out_of_memory(lambda: f"in the evaluation; {self._advice(False)}"):
             return measure()
 

@@ -85,10 +85,6 @@ def starting_point(name: str) -> str:
 
 
 def require_no_revision(name: str, revision: str | None, what: str) -> None:
-    """Refuse a revision for a model or data set that is not on the hub.
-
-    Raises:
-        InputError: one was given.
-    """
+    """Refuse, by an InputError, a revision for a model or data set that is not on the hub."""
     if revision is not None:
         raise InputError(f"{name}: {what}, and only hub repositories have revisions ({revision}); leave it out.")

@@ -90,6 +90,12 @@ def find_language(code: str) -> Language | None:
     return replace(language, code=code, name=shown, script=match["script"] or language.script)
 
 
+def language_name(code: str) -> str:
+    """The English name of a language; its code where that is unknown."""
+    language = find_language(code)
+    return language.name if language else code
+
+
 def require_any_language(code: str, where: str) -> Language:
     """Return any language for its code (see `find_language`); `where` starts the error message."""
     language = find_language(code)

@@ -76,11 +76,7 @@ class Family:
 
 
 def with_weights(what: Publication) -> Publication:
-    """Refuse to publish a folder without a model.
-
-    Raises:
-        InputError: it has no weights.
-    """
+    """Refuse, by an InputError, to publish a folder without weights."""
     if not any(PurePath(name).match("*model*.safetensors") for name in what.files()):
         raise InputError(f"{what.folder}: has no weights (*.safetensors); train the model again.")
     return what
@@ -102,11 +98,7 @@ def families() -> Mapping[str, Family]:
 
 
 def family_of(record: Record, where: Path | str = RECORD) -> Family:
-    """The family that a record names.
-
-    Raises:
-        InputError: the family is unknown.
-    """
+    """The family that a record names; InputError if it is unknown."""
     name, known = str(record.get("trainer")), families()
     if name not in known:
         raise InputError(

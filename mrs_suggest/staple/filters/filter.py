@@ -69,11 +69,7 @@ class Filter:
 
 
 def save_filter(made: Filter, folder: Path, overwrite: bool = False) -> None:
-    """Write a filter; the folder appears whole or not at all.
-
-    Raises:
-        InputError: the folder exists, or cannot be written.
-    """
+    """Write a filter, whole or not at all; InputError if the folder exists, or cannot be written."""
     settings, arrays = made.rule.parts()
     content = save({name: np.ascontiguousarray(array) for name, array in arrays.items()}) if arrays else None
     described = asdict(replace(made, rule=None))  # type: ignore[arg-type]  # the rule is described apart

@@ -117,11 +117,7 @@ def validates_on(options: ChoiceArguments) -> str:
 
 
 def sound_choice(options: ChoiceArguments, training: TrainingArguments) -> ChoiceArguments:
-    """The options, once they are known to go together.
-
-    Raises:
-        InputError: it names the option.
-    """
+    """The options, once they are known to go together; else an InputError names the option."""
     setup = setup_of(options.setup)
     options = sound(options, training, METRICS, WITHOUT_EFFECT)
     if not options.data:

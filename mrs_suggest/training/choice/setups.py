@@ -51,11 +51,7 @@ SETUPS: Mapping[str, Setup] = {
 
 
 def setup_of(name: str | None) -> Setup | None:
-    """The setup of that name; None for none.
-
-    Raises:
-        InputError: there is no such setup.
-    """
+    """The setup of that name, None for none; InputError if there is no such setup."""
     if name is None:
         return None
     if name not in SETUPS:

@@ -41,11 +41,7 @@ NAMES = {PAIRS: "reply_loss", DENOISING: "denoising_loss"}  # in the log
 
 
 def read_denoising_text(values: Sequence[str], seed: int) -> TextData | None:
-    """The text of `--denoising_text`; None without any.
-
-    Raises:
-        InputError: a source cannot be read.
-    """
+    """The text of `--denoising_text`, None without any; InputError if a source cannot be read."""
     if not values:
         return None
     sources = [TextSource.parse(value, "--denoising_text") for value in values]

@@ -139,11 +139,7 @@ class PretrainingTrainingArguments(TrainerDefaults, TrainingArguments):
 
 
 def sound_pretraining(options: PretrainingArguments, training: TrainingArguments) -> PretrainingArguments:
-    """The options, once they are known to go together.
-
-    Raises:
-        InputError: it names the option.
-    """
+    """The options, once they are known to go together; else an InputError names the option."""
     options = sound(options, training, METRICS, WITHOUT_EFFECT)
     _require_own(options)
     require_one_of("batches", options.batches, BATCHES)

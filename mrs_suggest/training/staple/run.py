@@ -69,11 +69,7 @@ def run(options: GenerationArguments, training: GenerationTrainingArguments) -> 
 
 
 def sound_staple(options: GenerationArguments, training: GenerationTrainingArguments) -> GenerationArguments:
-    """The options, once they are known to go together.
-
-    Raises:
-        InputError: it names the option.
-    """
+    """The options, once they are known to go together; else an InputError names the option."""
     require_one_of("direction", options.direction, DIRECTIONS)
     options = sound_reply(options, training, METRICS if options.direction == FROM_ENGLISH else METRICS[1:])
     require_own_options(options)

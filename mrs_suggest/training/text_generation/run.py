@@ -70,11 +70,7 @@ def run(options: GenerationArguments, training: GenerationTrainingArguments) -> 
 def sound_task(
     task: TextTask, options: GenerationArguments, training: GenerationTrainingArguments
 ) -> GenerationArguments:
-    """The options, once they are known to go together.
-
-    Raises:
-        InputError: it names the option.
-    """
+    """The options, once they are known to go together; else an InputError names the option."""
     options = sound_reply(options, training, (task.metric, "perplexity", "loss"))
     require_own_options(options)
     if options.setting is not None:

@@ -71,11 +71,7 @@ class TextTask:
             return float(aggregate(score_task(self.name, texts, references, language))["score"])
 
     def signature(self, language: str) -> str:
-        """How a score was computed.
-
-        Raises:
-            InputError: sacreBLEU is missing.
-        """
+        """How a score was computed; InputError if sacreBLEU is missing."""
         with metric_errors(f"--task {self.option}"):
             return xglue_signature(self.name, language)
 
@@ -94,11 +90,7 @@ TASKS: Mapping[str, TextTask] = {
 
 
 def task_of(name: str) -> TextTask:
-    """The task of an option's value.
-
-    Raises:
-        InputError: there is no such task.
-    """
+    """The task of an option's value; InputError if there is no such task."""
     if name not in TASKS:
         raise InputError(f"--task {name}: no such task; expected reply or one of {', '.join(TASKS)}, staple.")
     return TASKS[name]

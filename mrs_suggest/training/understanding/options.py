@@ -101,11 +101,7 @@ class UnderstandingTrainingArguments(TrainerDefaults, TrainingArguments):
 
 
 def sound_understanding(options: UnderstandingArguments, training: TrainingArguments) -> UnderstandingArguments:
-    """The options, once they are known to go together.
-
-    Raises:
-        InputError: it names the option.
-    """
+    """The options, once they are known to go together; else an InputError names the option."""
     if training.max_steps == 0:
         training.num_train_epochs = 0.0  # whose default would train, where the other trainers only test
     options = sound(options, training, METRICS, WITHOUT_EFFECT)
