@@ -35,17 +35,13 @@ def head_blocks(results: Results) -> Iterator[Block]:
     commits = sorted({str(record.get("commit")) for record in results.records.values()})
     of_commit = f", of commit {', '.join(commits)}" if commits else ""
     yield Paragraph(f"{len(results.records)} of {total} runs, scale {setup.scale}{of_commit}.")
-    data = sorted({f"`{of['id']}` ({of['title']})" for record in results.records.values() if (of := _data_of(record))})
+    of_runs = [of for record in results.records.values() if {"id", "title"} <= set(of := record.get("data") or {})]
+    data = sorted({f"`{of['id']}` ({of['title']})" for of in of_runs})
     if data:
         yield Paragraph(f"Data: {', '.join(data)}.")
     if setup.model and not setup.tiny:
         replaced = table.at(setup.scale).base_model or table.base_model
         yield Paragraph(f"`{setup.model.resolve().name}` stands for {replaced} in all of it.")
-
-
-def _data_of(record: Record) -> Record | None:
-    data = record.get("data")
-    return data if isinstance(data, dict) and {"id", "title"} <= set(data) else None
 
 
 def table_blocks(

@@ -101,11 +101,7 @@ def require_kind(path: Path) -> None:
 
 
 def write_runs(table: RunsTable, path: Path) -> None:
-    """Write a comparison to a file of the kind that its ending names.
-
-    Raises:
-        InputError: it cannot be written.
-    """
+    """Write a comparison to a file of the kind that its ending names; InputError if it cannot be written."""
     if path.suffix in PICTURES:
         _draw(table, path)
         return

@@ -59,11 +59,7 @@ def make_report(gold: Gold, systems: Sequence[System]) -> Report:
 
 
 def write_report(report: Report, out: Path, overwrite: bool = False) -> None:
-    """Write the folder; it appears whole or not at all.
-
-    Raises:
-        InputError: the folder exists or cannot be written.
-    """
+    """Write the folder, whole or not at all; InputError if it exists or cannot be written."""
     with atomic_folder(out, overwrite, MARKER) as folder:
         draw_precision_recall(report.systems, folder / FIGURE_3)
         draw_oracle(report.oracle, report.systems, folder / ORACLE)

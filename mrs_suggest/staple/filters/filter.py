@@ -69,11 +69,7 @@ class Filter:
 
 
 def save_filter(made: Filter, folder: Path, overwrite: bool = False) -> None:
-    """Write a filter; the folder appears whole or not at all.
-
-    Raises:
-        InputError: the folder exists, or cannot be written.
-    """
+    """Write a filter, whole or not at all; InputError if the folder exists, or cannot be written."""
     settings, arrays = made.rule.parts()
     content = save({name: np.ascontiguousarray(array) for name, array in arrays.items()}) if arrays else None
     described = asdict(replace(made, rule=None))  # type: ignore[arg-type]  # the rule is described apart
@@ -209,10 +205,7 @@ def tune(
     gold, in_split = read_labels(found, path, data)
     if not gold.accepted.any():
         raise InputError(f"{path}: none of its translations is accepted in {data}, so no rule can be tuned on it.")
-    choices = {
-        rule: cross_fitted(kind, lists, gold, fitting, folds),
-        f"raw n-best {RAW}": Top(RAW).choose(lists).kept,
-    }
+    choices = {rule: cross_fitted(kind, lists, gold, fitting, folds), f"raw n-best {RAW}": Top(RAW).choose(lists).kept}
     if rule != Top.name:
         choices["best K"] = cross_fitted(Top, lists, gold, Fitting(seed=fitting.seed), folds)
     figures = {name: _figures(lists, gold, kept) for name, kept in choices.items()}
