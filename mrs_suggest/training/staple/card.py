@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from mrs_suggest.common.report.cards import markdown_table
 from mrs_suggest.common.report.console import print_table
-from mrs_suggest.common.text.text import interval_text
+from mrs_suggest.common.text.text import interval_text, percent
 from mrs_suggest.models.saved.card import SHOWN, card_texts, licence_section, run_card
 from mrs_suggest.models.saved.record import Record
 
