@@ -117,7 +117,7 @@ def _fish(parsers: dict[str, argparse.ArgumentParser]) -> str:
 
 
 def _filled(shell: str, paths: str, parts: dict[str, str]) -> str:
-    text = resources.files("mrs_suggest.cli").joinpath(f"completion.{shell}").read_text(encoding="utf-8").rstrip()
+    text = resources.files(__name__).joinpath(f"completion.{shell}").read_text(encoding="utf-8").rstrip()
     for name, part in {"paths": paths, **parts}.items():
         text = text.replace(f"@{name}@", part)
     return text
