@@ -10,8 +10,7 @@ examples with replacement and takes the same sums again.
    Two rules for small samples: a resample's variance gets 1 / 4n of the sample's own, so that one without any
    spread has a finite t, and both ends stay in the range of the scores.
 2. *Exact* intervals (Clopper and Pearson 1934, "The Use of Confidence or Fiducial Limits Illustrated in the Case of the
-   Binomial"), for scores that are all 0 or 1 (shares, such as accuracy): a bootstrap of 50 answers without a single
-   error, or with one, knows too little about errors.
+   Binomial"), for scores that are all 0 or 1 (shares, such as accuracy).
 3. *Percentile* intervals (Koehn 2004, "Statistical Significance Tests for Machine Translation Evaluation", section 3,
    BLEU; Efron and Tibshirani 1993, "An Introduction to the Bootstrap", chapter 13), for everything else (corpus BLEU).
 
@@ -21,8 +20,8 @@ all of their rows (the cluster bootstrap: Davison and Hinkley 1997, "Bootstrap M
 units. Shares have an exact interval only if all units have the same size and the rows of each are alike, or if all
 rows are alike; then its n is the effective number of units (Kish 1965, "Survey Sampling"), rounded down.
 
-Chosen by simulation: of 50 log-normal scores, a 95 % percentile interval contains the mean 89 times of 100, this
-one 94 times (`benchmarks/bench_intervals.py`; bias-corrected percentiles gave 91, the equal-tailed bootstrap-t 93
+Chosen by simulation: of 50 log-normal scores, a 95 % percentile interval contains the mean 89 times of 100, the first
+kind 94 times (`benchmarks/bench_intervals.py`; bias-corrected percentiles gave 91, the equal-tailed bootstrap-t 93
 and, for differences that are mostly 0, 91). Scores from 0 to 1 that are all 0 have the exact interval, too, since their
 mean is at most the share of scores above 0. Other equal scores, and a single one, have none: no resample differs.
 
@@ -51,8 +50,6 @@ PERMUTATION_SAMPLES = 100_000  # as for Table 3 of STAPLE
 ALPHA = 0.05  # likewise
 _OWN = 0.25  # chosen by the same simulation: 1 costs .003 of the coverage of log-normal scores, 0 leaves t infinite
 _ROUNDING = 2.0**-44  # differences below this share of the scores are rounding: some 250 times a double's precision
-# Draws in memory at a time: some 70 MB, whatever n and samples are (at least one resample).
-_CHUNK_DRAWS = 1 << 22
 # Swaps summed at a time: few enough for the processor's cache, whatever n and samples are.
 _CHUNK_SWAPS = 1 << 15
 Units = Sequence[Hashable] | None
@@ -64,13 +61,12 @@ class Interval(tuple[float, float]):
     """The low and high end of an interval; both are nan where none can be computed.
 
     Attributes:
-        method: how it was computed, or why it cannot be, such as "no interval: all 12 scores are equal".
+        method: how it was computed, or why there is none, such as "no interval: all 12 scores are equal".
     """
 
     method: str
 
     def __new__(cls, ends: Iterable[float] = (math.nan, math.nan), method: str = "") -> Interval:
-        """An interval; without ends, none."""
         made = super().__new__(cls, map(float, ends))
         made.method = method
         return made
@@ -112,21 +108,8 @@ def bootstrap_interval(
     column = _column(values, "values")
     if shares is None:
         shares = bool(((column == 0) | (column == 1)).all())
-    _check_options(confidence, samples)
     sizes, sums = unit_sums(column, units)
-    if len(sizes) < len(column):
-        return ratio_interval(sums, sizes, confidence, samples, seed, shares)
-    if found := _unsampled(column, sizes, confidence, shares):
-        return found
-    mean, least, most = (float(figure) for figure in (column.mean(), column.min(), column.max()))
-    rest = column - mean
-    unit = float(np.abs(rest).max())  # so that no squares underflow or overflow
-    rest /= unit
-    means, errors = _resampled_means(rest, samples, seed)
-    error = float(np.sqrt(np.square(rest).sum())) / len(rest)
-    bounds = float(rest.min()), float(rest.max())
-    low, high = _studentised(0.0, error, means, errors, len(rest), bounds, confidence)
-    return Interval((max(mean + unit * low, least), min(mean + unit * high, most)), STUDENTISED)
+    return ratio_interval(sums, sizes, confidence, samples, seed, shares)
 
 
 def paired_bootstrap_interval(
@@ -152,20 +135,12 @@ def paired_bootstrap_interval(
 def interval_entries(
     find: Callable[..., Interval], scores: Any, kept: Iterable[int] = (), units: Units = None, n: int = 0
 ) -> dict[str, object]:
-    """Return `interval` and `interval_method` as the `evaluate` modules show them.
-
-    Args:
-        find: the interval function of the scores.
-        units: (n,) of all examples, of which some are kept.
-
-    Raises:
-        ValueError: units are more or fewer than the examples, or as `find`.
-    """
+    """Return `interval` and `interval_method`, found by resampling the units (n,) of the kept ones of n examples."""
     if units is not None and len(units) != n:
         raise ValueError(f"Each of the {n} examples needs its unit, but {len(units)} are given.")
     found = find(scores) if units is None else find(scores, units=[units[place] for place in kept])
-    by_unit = ", by unit" if units is not None and found.ends else ""
-    return {"interval": found.ends, "interval_method": found.method + by_unit}
+    by = ", by unit" if units is not None and found.ends else ""
+    return {"interval": found.ends, "interval_method": found.method + by}
 
 
 def unit_sums(values: ArrayLike, units: Units) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -215,27 +190,27 @@ def ratio_interval(
     'no interval: all 2 scores are equal'
     """
     above, below = np.asarray(parts, dtype=np.float64), np.asarray(wholes, dtype=np.float64)
-    if above.ndim != 1 or above.shape != below.shape or not (below > 0).all():
-        raise ValueError("The parts and wholes of a ratio must be lists of the same length, the wholes above 0.")
+    if above.ndim != 1 or not len(above) or above.shape != below.shape or not (below > 0).all():
+        raise ValueError("Parts and wholes of a ratio must be as many, with at least one row, the wholes above 0.")
     _check_options(confidence, samples)
-    if len(above) and (found := _unsampled(above, below, confidence, shares)):
+    if found := _unsampled(above, below, confidence, shares):
         return found
-    ratio = float(above.sum() / below.sum()) if len(above) else 0.0
+    ratio = float(above.sum() / below.sum())
     rest = above - ratio * below
-    sums = resampled_sums(np.stack([above, below, rest**2, rest * below, below**2], axis=1), samples, seed)
-    ratios = sums[:, 0] / sums[:, 1]
-    shift = ratios - ratio  # residuals of a resample are those around its own ratio
+    unit = float(np.abs(rest).max())  # so that no squares underflow or overflow
+    rest /= unit
+    sums = resampled_sums(np.stack([rest, below, rest**2, rest * below, below**2], axis=1), samples, seed)
+    shift = sums[:, 0] / sums[:, 1]  # residuals of a resample are those around its own ratio
     squares = sums[:, 2] - 2 * shift * sums[:, 3] + shift**2 * sums[:, 4]
-    ends = _studentised(
-        ratio,
-        float(np.sqrt((rest**2).sum()) / below.sum()),
-        ratios,
-        np.sqrt(np.maximum(squares, 0)) / sums[:, 1],
-        len(above),
-        (float((above / below).min()), float((above / below).max())),
-        confidence,
-    )
-    return Interval(ends, STUDENTISED)
+    error = float(np.sqrt((rest**2).sum()) / below.sum())
+    t = shift / np.sqrt(np.maximum(squares, 0) / sums[:, 1] ** 2 + _OWN * error**2 / len(rest))
+    tail = (1 - confidence) / 2
+    # (samples + 1) * tail values are outside: exact for exchangeable values; numpy's default is too narrow
+    least, most = np.quantile(t, [tail, 1 - tail], method="weibull")
+    either = np.quantile(np.abs(t), confidence, method="weibull")
+    low, high = ratio - unit * error * max(most, either), ratio - unit * error * min(least, -either)
+    ratios = above / below
+    return Interval((max(low, ratios.min()), min(high, ratios.max())), STUDENTISED)
 
 
 def resampled_sums(
@@ -461,44 +436,6 @@ def _least_share(ones: int, n: int, confidence: float) -> float:
         chance = np.exp(ways + counts * math.log(middle) + (n - counts) * math.log1p(-middle)).sum()
         low, high = (low, middle) if chance > (1 - confidence) / 2 else (middle, high)
     return low
-
-
-def _studentised(
-    figure: float,
-    error: float,
-    figures: NDArray[np.float64],
-    errors: NDArray[np.float64],
-    n: int,
-    bounds: tuple[float, float],
-    confidence: float,
-) -> tuple[float, float]:
-    """The studentised interval of a figure with its standard error, from those of each resample (samples,) of n
-    examples; `bounds` are the smallest and largest value that the figure can have."""
-    t = (figures - figure) / np.sqrt(errors**2 + _OWN * error**2 / n)
-    tail = (1 - confidence) / 2
-    # (samples + 1) * tail values are outside: exact for exchangeable values; numpy's default is too narrow
-    least, most = np.quantile(t, [tail, 1 - tail], method="weibull")
-    either = np.quantile(np.abs(t), confidence, method="weibull")
-    low, high = figure - error * max(most, either), figure - error * min(least, -either)
-    # By rounding, the figure itself may be outside the ends, if the scores are nearly equal.
-    return float(min(max(low, bounds[0]), figure)), float(max(min(high, bounds[1]), figure))
-
-
-def _resampled_means(
-    values: NDArray[np.float64], samples: int, seed: int
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """The means of the resamples and their standard errors, (samples,) each."""
-    generator = np.random.default_rng(seed)
-    n = len(values)
-    means, errors = np.empty(samples), np.empty(samples)
-    step = max(1, _CHUNK_DRAWS // n)
-    for start in range(0, samples, step):
-        chunk = slice(start, min(start + step, samples))
-        drawn = values[generator.integers(n, size=(chunk.stop - start, n))]
-        means[chunk] = drawn.mean(axis=1)
-        spread = np.einsum("ij,ij->i", drawn, drawn) / n - means[chunk] ** 2
-        errors[chunk] = np.sqrt(np.maximum(spread, 0) / n)
-    return means, errors
 
 
 def _pair(a: ArrayLike, b: ArrayLike) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

@@ -4,8 +4,6 @@ the rules of the official evaluation script of MRS (its scores with `sentences="
 
 from __future__ import annotations
 
-from collections.abc import Hashable
-
 import evaluate
 
 from mrs_metrics.rouge import aggregate, score_examples
@@ -59,7 +57,7 @@ class MrsRouge(SuggestionsAndReferences, evaluate.Metric):
         sentences: str = "no",
         punkt: str | None = None,
         interval: bool = False,
-        units: list[Hashable] | None = None,
+        units: list[object] | None = None,
     ) -> dict[str, object]:
         scores = score_examples(predictions, references, language, rules, get_tokenizer(language, sentences, punkt))
         result: dict[str, object] = {**aggregate(scores), "skipped": scores.skipped, "signature": scores.signature}

@@ -4,8 +4,6 @@ sentence BLEU of the same.
 
 from __future__ import annotations
 
-from collections.abc import Hashable
-
 import evaluate
 
 from mrs_metrics.bleu import aggregate, bleu_interval, score_suggestions
@@ -63,7 +61,7 @@ class ReplyBleu(SuggestionsAndReferences, evaluate.Metric):
         tokenize: str | None = None,
         lowercase: bool = False,
         interval: bool = False,
-        units: list[Hashable] | None = None,
+        units: list[object] | None = None,
         per_example: bool = False,
     ) -> dict[str, object]:
         scores = score_suggestions(predictions, references, language, chosen, tokenize, lowercase)

@@ -4,7 +4,6 @@ or in seeded random pools of them. Ties count against the system.
 
 from __future__ import annotations
 
-from collections.abc import Hashable
 from typing import Any
 
 import datasets
@@ -78,7 +77,7 @@ class ResponseRanking(Lists, evaluate.Metric):
         of: str = "candidates",
         language: str | None = None,
         interval: bool = False,
-        units: list[Hashable] | None = None,
+        units: list[object] | None = None,
         per_example: bool = False,
     ) -> dict[str, Any]:
         scores = score_rankings(predictions, references, replies, pool, seed, missing_reference, of, language)

@@ -4,8 +4,6 @@ then over the messages. Low is diverse.
 
 from __future__ import annotations
 
-from collections.abc import Hashable
-
 import evaluate
 
 from mrs_metrics.similarity import aggregate, score_similarity
@@ -47,7 +45,7 @@ class SelfRouge(Suggestions, evaluate.Metric):
         predictions: list[list[str]],
         language: str = "en",
         interval: bool = False,
-        units: list[Hashable] | None = None,
+        units: list[object] | None = None,
         per_example: bool = False,
         sentences: str = "no",
         punkt: str | None = None,

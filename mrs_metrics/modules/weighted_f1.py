@@ -4,8 +4,6 @@ of the accepted ones that are predicted. The main figure is its mean over the pr
 
 from __future__ import annotations
 
-from collections.abc import Hashable
-
 import datasets
 import evaluate
 
@@ -67,7 +65,7 @@ class WeightedF1(Lists, evaluate.Metric):
         references: list[list[Translation]],
         rules: str = "paper",
         interval: bool = False,
-        units: list[Hashable] | None = None,
+        units: list[object] | None = None,
         per_prompt: bool = False,
     ) -> dict[str, object]:
         # `evaluate` has no ids: a prompt is identified by its number

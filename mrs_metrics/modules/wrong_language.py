@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
 from pathlib import Path
 
 import evaluate
@@ -63,7 +62,7 @@ class WrongLanguage(Suggestions, evaluate.Metric):
         threshold: float = THRESHOLD,
         min_letters: int = MIN_LETTERS,
         interval: bool = False,
-        units: list[Hashable] | None = None,
+        units: list[object] | None = None,
         per_suggestion: bool = False,
     ) -> dict[str, object]:
         if language_model is not None and identify is None:

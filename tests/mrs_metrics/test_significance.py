@@ -123,13 +123,11 @@ def test_symmetric_differences_with_many_ties_are_covered_too():
     assert np.mean([low <= 0 <= high for low, high in intervals]) >= 0.94
 
 
-def test_same_seed_same_interval_whatever_the_chunks(monkeypatch):
+def test_same_seed_same_interval():
     values = np.random.default_rng(1).random(200)
     whole = bootstrap_interval(values)
     assert bootstrap_interval(values) == whole
     assert bootstrap_interval(values, seed=1) != whole
-    monkeypatch.setattr(significance, "_CHUNK_DRAWS", 1000)
-    assert bootstrap_interval(values) == whole
 
 
 def test_pairs_share_their_examples():
@@ -163,7 +161,7 @@ def test_pairs_share_their_examples():
         (lambda: resampled_sums([[float("nan")]]), "finite"),
         (lambda: percentile_interval([1.0], confidence=1), "between 0 and 1"),
         (lambda: ratio_interval([1.0], [0.0]), "above 0"),
-        (lambda: ratio_interval([1.0], [1.0, 2.0]), "same length"),
+        (lambda: ratio_interval([1.0], [1.0, 2.0]), "as many"),
         (lambda: ratio_interval([], []), "at least one row"),
     ],
 )

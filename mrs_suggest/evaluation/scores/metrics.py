@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import inspect
-import itertools
 import math
 import re
 import sys
@@ -93,9 +92,7 @@ class Scored:
     @property
     def interval_method(self) -> str:
         """How the interval was computed, or why there is none."""
-        if self.interval is None:
-            return ""
-        return self.interval.method + (", by message" if self.units and self.interval.ends else "")
+        return self.interval.method + ", by message" * bool(self.units and self.interval.ends) if self.interval else ""
 
     def among_others(self) -> dict[str, object]:
         """The figures in the list of several systems."""
@@ -199,10 +196,7 @@ def _number_rows(path: Path, what: str, texts: int, count: int | None) -> Iterat
 
 
 _INNER_DOT = re.compile(r"\.\s+\S")
-SENTENCES = (
-    "some texts have a dot inside, where the official script may begin a new sentence: for its scores, pass "
-    "--sentences punkt"
-)
+SENTENCES = "some texts have a dot inside; for the official script's scores of these, pass --sentences punkt"
 
 # --- Metrics --------------------------------------------------------------------------------------------------------
 
@@ -236,8 +230,8 @@ def score_mrs_rouge(
         others={f"dist{n}": distinct.distinct_n(scores.chosen_tokens, n) for n in (1, 2)},
     )  # fmt: skip
     if (rules, tokenizer.name, sentences) == ("official", "treebank", "no"):
-        texts = itertools.chain(references, *suggestions)
-        found.warning = SENTENCES if any(_INNER_DOT.search(text) for text in texts) else ""
+        several = any(_INNER_DOT.search(text) for texts in (references, *suggestions) for text in texts)
+        found.warning = SENTENCES if several else ""
     dist = distinct.distinct_signature(most, tokenizer, language, "best", rules=rules)
     return replace(found, signatures={**found.signatures, "dist_signature": dist})
 

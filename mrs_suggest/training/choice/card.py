@@ -76,8 +76,7 @@ def _figures(record: Record, view: str) -> str:
 
 
 def _with_interval(cell: Record) -> str:
-    low, high = cell["interval"]
-    return f"{100 * cell['accuracy']:.1f} ({100 * low:.1f} to {100 * high:.1f})"
+    return "{:.1f} ({:.1f} to {:.1f})".format(*(100 * share for share in (cell["accuracy"], *cell["interval"])))
 
 
 def _split(cell: Record | None) -> str:
