@@ -6,6 +6,7 @@ import argparse
 from collections.abc import Callable
 from dataclasses import MISSING, fields
 from pathlib import Path
+from typing import Any
 
 from mrs_suggest.cli.options import DEFAULT_MODEL, add_silence_options, guard_of
 from mrs_suggest.common.command_parser import CommandParser
@@ -77,9 +78,11 @@ def make_parser() -> argparse.ArgumentParser:
 
 def _run(options: argparse.Namespace) -> int:
     guard = guard_of(options.guard, options.guard_lists)
-    given = {field.name: getattr(options, field.name) for field in fields(Settings)} | {"guard": guard}
-    given["models"] = given["models"] or [DEFAULT_MODEL]
-    settings = Settings(**{key: tuple(value) if isinstance(value, list) else value for key, value in given.items()})
+    given: dict[str, Any] = {field.name: getattr(options, field.name) for field in fields(Settings)} | {"guard": guard}
+    given |= {key: tuple(given[key]) for key in ("traffic", "cors")} | {
+        "models": tuple(given["models"] or [DEFAULT_MODEL])
+    }
+    settings = Settings(**given)
     from mrs_suggest.serving.server import serve
 
     return serve(settings, options.log_level)

@@ -119,16 +119,16 @@ def compare(clicks: Sequence[Click], a: str, b: str) -> dict[str, Any]:
     shares, errors = [], []
     for name in (a, b):
         own = [click for click in clicks if click.model == name]
-        sizes, sums = unit_sums([click.accepted for click in own], [click.unit for click in own]) if own else ([], [])
-        if len(sizes) < LEAST_SESSIONS:
+        if (sessions := len({click.unit for click in own})) < LEAST_SESSIONS:
             known = " ".join(sorted({click.model for click in clicks}))
             raise InputError(
-                f"{name}: {len(sizes)} sessions, expected {LEAST_SESSIONS} or more; the file has answers of {known}."
+                f"{name}: {sessions} sessions, expected {LEAST_SESSIONS} or more; the file has answers of {known}."
             )
-        share = float(np.sum(sums) / np.sum(sizes))
-        rest = np.square(np.asarray(sums) - share * np.asarray(sizes)).sum() / (len(sizes) - 1)
+        sizes, sums = unit_sums([click.accepted for click in own], [click.unit for click in own])
+        share = float(sums.sum() / sizes.sum())
+        rest = float(np.square(sums - share * sizes).sum()) / (sessions - 1)
         shares.append(share)
-        errors.append(math.sqrt(len(sizes) * rest) / float(np.sum(sizes)))
+        errors.append(math.sqrt(sessions * rest) / float(sizes.sum()))
     difference, error = shares[0] - shares[1], math.hypot(*errors)
     normal = NormalDist()
     reach = normal.inv_cdf(0.975) * error

@@ -84,8 +84,8 @@ class Worker:
     async def suggest(self, asked: SuggestRequest, prefer: tuple[str, ...] | None = None) -> list[Item]:
         """The items of a request; Refusal if the queue is full, or the answer takes too long."""
         if asked.model is not None and asked.model not in self.served.by_name:
-            known = " ".join(self.served.by_name)
-            raise Refusal(422, "unknown_model", f"the server has no such model; pass one of {known}.")
+            names = " ".join(self.served.by_name)
+            raise Refusal(422, "unknown_model", f"the server has no such model; pass one of {names}.")
         model = asked.model or self.served.draw(asked.session)
         tags = tuple(asked.allow), tuple(asked.deny)
         rest = asked.language, asked.k, asked.explain, *tags, prefer, asked.min_score, model

@@ -282,10 +282,10 @@ def _question(
         raise TypeError("messages: expected a list of texts or conversations, found one conversation; pass [turns].")
     if not all(isinstance(one, str) for one in asked):
         name, asked = "conversations", [[{"from": THEM, "text": one}] if isinstance(one, str) else one for one in asked]
-    given = zip(("min_score", "model", "session"), others, strict=True)
+    rest = dict(zip(("min_score", "model", "session"), others, strict=True))
     return {
         name: asked, "language": language, "k": k, "explain": explain, "allow": list(allow),
-        "deny": list(deny), **{key: value for key, value in given if value is not None},
+        "deny": list(deny), **{key: value for key, value in rest.items() if value is not None},
     }  # fmt: skip
 
 
