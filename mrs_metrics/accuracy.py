@@ -8,6 +8,7 @@ its level says); Ponti et al. 2020 (XCOPA), section 4.2, for the average over la
 from __future__ import annotations
 
 from collections.abc import Mapping
+from statistics import NormalDist
 from typing import NamedTuple
 
 import numpy as np
@@ -44,12 +45,7 @@ def wilson_interval(correct: int, n: int, confidence: float = 0.95) -> tuple[flo
     >>> [round(end, 4) for end in wilson_interval(30, 50)]
     [0.4618, 0.7239]
     """
-    from scipy.stats import binomtest
-
-    if not 0 < confidence < 1:
-        raise ValueError(f"The confidence must lie between 0 and 1, not {confidence}.")
-    interval = binomtest(correct, n).proportion_ci(confidence, method="wilson")
-    return float(interval.low), float(interval.high)
+    return weighted_wilson_interval([correct], [n], [1], confidence)
 
 
 def weighted_wilson_interval(
@@ -78,8 +74,6 @@ def weighted_wilson_interval(
     >>> [round(end, 4) for end in weighted_wilson_interval([0, 0], [100, 100], [0.9, 0.1])]
     [0.0, 0.0305]
     """
-    from scipy.stats import norm
-
     k, n, w = (np.asarray(values, dtype=np.float64) for values in (counts, sizes, weights))
     if k.ndim != 1 or not len(k) or not k.shape == n.shape == w.shape:
         raise ValueError("The strata need a count, a size and a weight each.")
@@ -90,7 +84,7 @@ def weighted_wilson_interval(
     share, size = float(w @ (k / n)), float(1 / (w**2 / n).sum())
     if variance := float((w**2 * (k / n) * (1 - k / n) / n).sum()):
         size = min(size, share * (1 - share) / variance)
-    z2 = float(norm.ppf((1 + confidence) / 2)) ** 2
+    z2 = NormalDist().inv_cdf((1 + confidence) / 2) ** 2
     middle = (share + z2 / (2 * size)) / (1 + z2 / size)
     half = np.sqrt(z2 * (share * (1 - share) / size + z2 / (4 * size**2))) / (1 + z2 / size)
     return (0.0 if not k.any() else max(0.0, float(middle - half))), (

@@ -1,7 +1,7 @@
-"""Agreement of people who judged the same items: Cohen's and Fleiss' kappa.
+"""Agreement of people who judged the same items: Cohen's and Fleiss' kappa, and Krippendorff's alpha.
 
-Sources: Cohen 1960, "A Coefficient of Agreement for Nominal Scales" (two annotators); Fleiss 1971, "Measuring Nominal
-Scale Agreement among Many Raters". Both by statsmodels.
+Cohen 1960, "A Coefficient of Agreement for Nominal Scales" (two annotators), and Fleiss 1971, "Measuring Nominal Scale
+Agreement among Many Raters", by statsmodels; Krippendorff 2011, "Computing Krippendorff's Alpha-Reliability".
 """
 
 from __future__ import annotations
@@ -58,6 +58,30 @@ def fleiss_kappa(counts: ArrayLike) -> float | None:
         )
     raters = _inter_rater()
     return float(raters.fleiss_kappa(table)) if (table.sum(axis=0) > 0).sum() > 1 else None
+
+
+def krippendorff_alpha(grades: ArrayLike, ordinal: bool = False) -> float | None:
+    """Return Krippendorff's alpha; None if no item has two grades or all grades are the same, so that it is undefined.
+
+    Args:
+        grades: (items, annotators) numbers, nan where an annotator gave none.
+        ordinal: weigh a disagreement by the grades between the two; otherwise all disagreements are alike.
+
+    Raises:
+        ValueError: the grades are not such a table.
+    """
+    table = np.asarray(grades, dtype=np.float64)
+    if table.ndim != 2 or np.isinf(table).any():
+        raise ValueError("Krippendorff's alpha needs a table (items, annotators) of numbers, nan for missing grades.")
+    counts = (table[:, :, None] == np.unique(table[~np.isnan(table)])).sum(axis=1)  # (items, values)
+    counts = counts[counts.sum(axis=1) > 1]
+    totals = counts.sum(axis=0)
+    if np.count_nonzero(totals) < 2:
+        return None
+    ranks = totals.cumsum() - totals / 2
+    distances = (ranks[:, None] - ranks) ** 2 if ordinal else 1.0 - np.eye(len(totals))
+    coincidences = (counts / (counts.sum(axis=1, keepdims=True) - 1)).T @ counts
+    return float(1 - (totals.sum() - 1) * (coincidences * distances).sum() / (totals @ distances @ totals))
 
 
 def _inter_rater() -> ModuleType:

@@ -35,7 +35,7 @@ from numpy.typing import NDArray
 
 from mrs_metrics.rouge import score_examples as score_rouge
 from mrs_metrics.signature import Reference, as_lists, check_suggestions, count_references, signature
-from mrs_metrics.significance import SAMPLES, SEED, Units, percentile_interval, resampled_sums
+from mrs_metrics.significance import SAMPLES, SEED, Interval, Units, percentile_interval, resampled_sums
 
 if TYPE_CHECKING:
     from sacrebleu.metrics.bleu import BLEU, BLEUScore
@@ -171,7 +171,7 @@ def aggregate(scores: BleuScores) -> dict[str, float]:
 
 def bleu_interval(
     scores: BleuScores, confidence: float = 0.95, samples: int = SAMPLES, seed: int = SEED, units: Units = None
-) -> tuple[float, float]:
+) -> Interval:
     """Return the percentile bootstrap interval of the corpus BLEU, resampling examples (Koehn 2004); 0 to 100.
 
     Args:
@@ -181,8 +181,8 @@ def bleu_interval(
     Raises:
         ValueError: every example was skipped, or confidence or samples are out of range.
 
-    >>> bleu_interval(score_suggestions([["See you tomorrow then!"]], ["See you tomorrow then!"]))
-    (100.0, 100.0)
+    >>> bleu_interval(score_suggestions([["See you tomorrow then!"]], ["See you tomorrow then!"])).method
+    'no interval: all resamples give the same figure'
     """
     _require_examples(scores)
     sums = resampled_sums(scores.statistics, samples, seed, units)

@@ -30,7 +30,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mrs_metrics.signature import check_suggestions, signature
-from mrs_metrics.significance import SAMPLES, SEED, Units, ratio_interval, unit_sums
+from mrs_metrics.significance import SAMPLES, SEED, Interval, Units, ratio_interval, unit_sums
 
 # Texts -> for each its language code (`und` for none) and its probability, 0 to 1.
 Identify = Callable[[list[str]], Sequence[tuple[str, float]]]
@@ -159,8 +159,9 @@ def aggregate(scores: LanguageScores) -> dict[str, float]:
 
 def language_interval(
     scores: LanguageScores, confidence: float = 0.95, samples: int = SAMPLES, seed: int = SEED, units: Units = None
-) -> tuple[float, float]:
-    """Return the studentised bootstrap interval of `wrong`, resampling examples with all their suggestions.
+) -> Interval:
+    """Return the interval of `wrong`: by the studentised bootstrap, resampling examples with all their suggestions, or
+    exact if all suggestions are alike or each example has one.
 
     Args:
         confidence, samples, seed, units: as for `mrs_metrics.significance.bootstrap_interval`; units of all examples.
@@ -169,14 +170,14 @@ def language_interval(
         ValueError: no suggestion's language could be decided, or confidence or samples are out of range.
 
     >>> scores = score_languages([["Bis morgen dann!"]] * 3, "de", lambda texts: [("de", 0.9)] * len(texts))
-    >>> language_interval(scores)
-    (0.0, 0.0)
+    >>> [round(end, 4) for end in language_interval(scores)]
+    [0.0, 0.7076]
     """
     wrong, decided = _by_message(scores)
     told = np.unique(scores.example[~(scores.undecided | scores.too_short)])
     own = None if units is None else [units[place] for place in told]
     parts, wholes = (unit_sums(column, own)[1] for column in (wrong, decided))
-    return ratio_interval(parts, wholes, confidence, samples, seed)
+    return ratio_interval(parts, wholes, confidence, samples, seed, shares=True)
 
 
 def fasttext_identifier(model: str | Path) -> Identify:

@@ -184,7 +184,7 @@ PAGES = {
     "mrs_rouge": Page(
         "Weighted ROUGE for reply suggestion",
         "How close is the best suggestion to the reply that was really given? ROUGE-1/6 + ROUGE-2/3 + ROUGE-3/2 (F1), "
-        "from 0 to 1, as the official script of MRS computes it.",
+        "from 0 to 1, by the rules of MRS's official script (its scores, if texts are split into sentences by Punkt).",
         score_mrs_rouge,
         (SUGGESTIONS, REPLY, LANGUAGE),
         [

@@ -28,7 +28,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from mrs_metrics.signature import signature
-from mrs_metrics.significance import SAMPLES, SEED, ratio_interval
+from mrs_metrics.significance import SAMPLES, SEED, Interval, ratio_interval
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,7 +131,7 @@ def aggregate(scores: PerplexityScores) -> dict[str, float]:
 
 def perplexity_interval(
     scores: PerplexityScores, confidence: float = 0.95, samples: int = SAMPLES, seed: int = SEED
-) -> tuple[float, float]:
+) -> Interval:
     """Return the studentised bootstrap interval of the perplexity, resampling the examples that have tokens.
 
     Each resample divides its own sum of losses by its own number of tokens, so examples keep their weight.
@@ -139,14 +139,14 @@ def perplexity_interval(
     Raises:
         ValueError: all examples are without tokens, or confidence or samples are out of range.
 
-    >>> low, high = perplexity_interval(score_losses([0.0, 0.0], [3, 4]))
-    >>> low, high
-    (1.0, 1.0)
+    >>> low, high = perplexity_interval(score_losses([0.0, 4.0], [3, 4]))
+    >>> round(low, 4), round(high, 4)
+    (1.0, 2.7183)
     """
     _require_tokens(scores)
     counted = scores.tokens > 0
-    low, high = ratio_interval(scores.losses[counted], scores.tokens[counted], confidence, samples, seed)
-    return _exp(low), _exp(high)
+    found = ratio_interval(scores.losses[counted], scores.tokens[counted], confidence, samples, seed)
+    return Interval(map(_exp, found), found.method)
 
 
 def perplexity_signature(tokenizer: str | None = None, cut: int | None = None) -> str:

@@ -2,7 +2,7 @@
 
 Source: Zhang et al. 2021, "A Dataset and Baselines for Multilingual Reply Suggestion", section 3.3. Two sets of rules:
 
-`rules="official"` are those of its evaluation script, which produced all published MRS numbers:
+`rules="official"` are those of its evaluation script, which produced all published MRS numbers, but for its sentences:
 
 1. Texts are lower-cased and tokenized (`mrs_metrics.tokenize`). An example whose reference has more than 100 tokens
    is skipped.

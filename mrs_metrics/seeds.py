@@ -11,19 +11,20 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mrs_metrics.significance import Units, bootstrap_interval, unit_sums
+from mrs_metrics.significance import Interval, Units, paired_bootstrap_interval, unit_sums
 
 
-def seeds_interval(values: ArrayLike, confidence: float = 0.95, units: Units = None) -> tuple[float, float]:
-    """Return the interval of the mean over runs and examples.
+def seeds_interval(values: ArrayLike, confidence: float = 0.95, units: Units = None) -> Interval:
+    """Return the interval of the mean difference of two systems over runs and examples.
 
     Args:
-        values: (runs, n) scores, or differences of two systems, of the same examples in every run.
+        values: (runs, n) differences of the same examples in every run.
         confidence: above 0 and below 1.
         units: (n,) what each example is of, such as its message; units vary as a whole. None: each is its own.
 
     Returns:
-        The low and high end. Of one run, `bootstrap_interval` of its examples: nothing is known about other seeds.
+        The low and high end; none if all differences are equal. Of one run, the studentised bootstrap interval of its
+        examples: nothing is known about other seeds.
 
     Raises:
         ValueError: values are not a table of finite numbers with two examples (units) or more, or confidence is out of
@@ -44,7 +45,7 @@ def seeds_interval(values: ArrayLike, confidence: float = 0.95, units: Units = N
         raise ValueError("The scores must be a table (runs, n) of finite numbers, with two examples or more.")
     runs, n = table.shape
     if runs == 1:
-        return bootstrap_interval(table[0], confidence, units=units)
+        return paired_bootstrap_interval(table[0], np.zeros(n), confidence, units=units)
     if not 0 < confidence < 1:
         raise ValueError(f"The confidence must lie between 0 and 1, not {confidence}.")
     from scipy.special import stdtrit
@@ -55,7 +56,7 @@ def seeds_interval(values: ArrayLike, confidence: float = 0.95, units: Units = N
     of_seeds = float(table.mean(axis=1).var(ddof=1)) / runs
     variance = of_examples + of_seeds
     if variance == 0:
-        return mean, mean
+        return Interval(method=f"no interval: all {table.size:,} differences are equal")
     freedom = variance**2 / (of_examples**2 / (len(rest) - 1) + of_seeds**2 / (runs - 1))
     width = float(stdtrit(freedom, (1 + confidence) / 2)) * variance**0.5
-    return mean - width, mean + width
+    return Interval((mean - width, mean + width), "crossed design of seeds and examples")

@@ -9,18 +9,21 @@ examples with replacement and takes the same sums again.
    scores, and the symmetric one's (by |t|), for scores many of which are alike, as in differences of two systems.
    Two rules for small samples: a resample's variance gets 1 / 4n of the sample's own, so that one without any
    spread has a finite t, and both ends stay in the range of the scores.
-2. *Percentile* intervals (Koehn 2004, "Statistical Significance Tests for Machine Translation Evaluation", section 3,
+2. *Exact* intervals (Clopper and Pearson 1934, "The Use of Confidence or Fiducial Limits Illustrated in the Case of the
+   Binomial"), for scores that are all 0 or 1 (shares, such as accuracy).
+3. *Percentile* intervals (Koehn 2004, "Statistical Significance Tests for Machine Translation Evaluation", section 3,
    BLEU; Efron and Tibshirani 1993, "An Introduction to the Bootstrap", chapter 13), for everything else (corpus BLEU).
 
 Rows that share a message, a thread or a writer are not independent. With `units`, a resample draws whole units with
 all of their rows (the cluster bootstrap: Davison and Hinkley 1997, "Bootstrap Methods and Their Application", section
 3.8), and the mean is the ratio of the units' sums to their sizes, with its standard error; a permutation swaps whole
-units.
+units. Shares have an exact interval only if all units have the same size and the rows of each are alike, or if all
+rows are alike; then its n is the effective number of units (Kish 1965, "Survey Sampling"), rounded down.
 
-Chosen by simulation: of 50 log-normal scores, a 95 % percentile interval contains the mean 89 times of 100, this
-one 94 times (`benchmarks/bench_intervals.py`; bias-corrected percentiles gave 91, the equal-tailed bootstrap-t 93
-and, for differences that are mostly 0, 91). If all examples are equal, no resample differs and the interval is
-one point: it cannot say how rare other values are.
+Chosen by simulation: of 50 log-normal scores, a 95 % percentile interval contains the mean 89 times of 100, the first
+kind 94 times (`benchmarks/bench_intervals.py`; bias-corrected percentiles gave 91, the equal-tailed bootstrap-t 93
+and, for differences that are mostly 0, 91). Scores from 0 to 1 that are all 0 have the exact interval, too, since their
+mean is at most the share of scores above 0. Other equal scores, and a single one, have none: no resample differs.
 
 Tests: Noreen 1989, "Computer-Intensive Methods for Testing Hypotheses" (approximate randomisation), with Riezler and
 Maxwell 2005, "On Some Pitfalls in Automatic Evaluation and Significance Testing for MT"; Mayhew et al. 2020 (STAPLE),
@@ -31,21 +34,22 @@ perplexity, Dist-n, macro-MRR, micro F1) have no score per example to swap.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+import math
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 SAMPLES = 1000  # of the bootstrap, as in Koehn 2004
 SEED = 12345
-STUDENTISED, PERCENTILE = "studentised bootstrap", "percentile bootstrap"  # the intervals' names in tables
+# the intervals' names in tables
+STUDENTISED, PERCENTILE, EXACT = "studentised bootstrap", "percentile bootstrap", "Clopper-Pearson"
 PERMUTATION_SAMPLES = 100_000  # as for Table 3 of STAPLE
 ALPHA = 0.05  # likewise
 _OWN = 0.25  # chosen by the same simulation: 1 costs .003 of the coverage of log-normal scores, 0 leaves t infinite
 _ROUNDING = 2.0**-44  # differences below this share of the scores are rounding: some 250 times a double's precision
-# Draws in memory at a time: some 70 MB, whatever n and samples are (at least one resample).
-_CHUNK_DRAWS = 1 << 22
 # Swaps summed at a time: few enough for the processor's cache, whatever n and samples are.
 _CHUNK_SWAPS = 1 << 15
 Units = Sequence[Hashable] | None
@@ -53,10 +57,31 @@ Units = Sequence[Hashable] | None
 _SIGNS = 1.0 - 2.0 * ((np.arange(256)[:, None] >> np.arange(8)) & 1)
 
 
+class Interval(tuple[float, float]):
+    """The low and high end of an interval; both are nan where none can be computed.
+
+    Attributes:
+        method: how it was computed, or why there is none, such as "no interval: all 12 scores are equal".
+    """
+
+    method: str
+
+    def __new__(cls, ends: Iterable[float] = (math.nan, math.nan), method: str = "") -> Interval:
+        made = super().__new__(cls, map(float, ends))
+        made.method = method
+        return made
+
+    @property
+    def ends(self) -> list[float] | None:
+        """Both ends, as JSON has them; None where there is no interval."""
+        return None if math.isnan(self[0]) else list(self)
+
+
 def bootstrap_interval(
-    values: ArrayLike, confidence: float = 0.95, samples: int = SAMPLES, seed: int = SEED, units: Units = None
-) -> tuple[float, float]:
-    """Return the studentised bootstrap interval of the mean.
+    values: ArrayLike, confidence: float = 0.95, samples: int = SAMPLES, seed: int = SEED, units: Units = None,
+    shares: bool | None = None,
+) -> Interval:  # fmt: skip
+    """Return the interval of the mean: exact if all values are 0 or 1, else by the studentised bootstrap.
 
     Args:
         values: (n,) per-example scores.
@@ -65,40 +90,31 @@ def bootstrap_interval(
         samples: resamples of n examples drawn with replacement.
         seed: of the draws; equal seeds give equal intervals.
         units: (n,) what each value is of, such as its message; units are drawn. None: each value is its own.
+        shares: whether zeros and ones are counts, with an exact interval; None: if there are no other values.
 
     Returns:
-        The low and high end, in the unit of the values and within their range. Equal values, or a single one,
-        give one point: then the interval says nothing.
+        The low and high end, in the unit of the values; within their range unless all are 0 or 1. Other equal values,
+        or a single one, have none.
 
     Raises:
         ValueError: values are not a non-empty list of finite numbers, units are more or fewer, or confidence or samples
             are out of range.
 
-    >>> bootstrap_interval([2.0, 2.0, 2.0])
-    (2.0, 2.0)
+    >>> bootstrap_interval([2.0, 2.0, 2.0]).method
+    'no interval: all 3 scores are equal'
+    >>> [round(end, 4) for end in bootstrap_interval([0] * 49 + [1])]
+    [0.0005, 0.1065]
     """
     column = _column(values, "values")
-    _check_options(confidence, samples)
+    if shares is None:
+        shares = bool(((column == 0) | (column == 1)).all())
     sizes, sums = unit_sums(column, units)
-    if len(sizes) < len(column):
-        return ratio_interval(sums, sizes, confidence, samples, seed)
-    mean, least, most = (float(figure) for figure in (column.mean(), column.min(), column.max()))
-    rest = column - mean
-    unit = float(np.abs(rest).max())  # so that no squares underflow or overflow
-    if unit <= _ROUNDING * max(abs(least), abs(most)):
-        point = min(max(mean, least), most)
-        return point, point
-    rest /= unit
-    means, errors = _resampled_means(rest, samples, seed)
-    error = float(np.sqrt(np.square(rest).sum())) / len(rest)
-    bounds = float(rest.min()), float(rest.max())
-    low, high = _studentised(0.0, error, means, errors, len(rest), bounds, confidence)
-    return max(mean + unit * low, least), min(mean + unit * high, most)
+    return ratio_interval(sums, sizes, confidence, samples, seed, shares)
 
 
 def paired_bootstrap_interval(
     a: ArrayLike, b: ArrayLike, confidence: float = 0.95, samples: int = SAMPLES, seed: int = SEED, units: Units = None
-) -> tuple[float, float]:
+) -> Interval:
     """Return the studentised bootstrap interval of mean(a - b) over the same examples; if it excludes 0, they differ.
 
     Args:
@@ -108,11 +124,23 @@ def paired_bootstrap_interval(
     Raises:
         ValueError: a and b differ in length, or as for `bootstrap_interval`.
 
-    >>> paired_bootstrap_interval([0.5, 0.75, 1.0], [0.25, 0.5, 0.75])
-    (0.25, 0.25)
+    >>> paired_bootstrap_interval([0.5, 0.75, 1.0], [0.25, 0.5, 0.75]).method
+    'no interval: all 3 differences are equal'
     """
     first, second = _pair(a, b)
-    return bootstrap_interval(first - second, confidence, samples, seed, units)
+    found = bootstrap_interval(first - second, confidence, samples, seed, units, shares=False)
+    return Interval(found, found.method.replace("scores", "differences").replace("score", "difference"))
+
+
+def interval_entries(
+    find: Callable[..., Interval], scores: Any, kept: Iterable[int] = (), units: Units = None, n: int = 0
+) -> dict[str, object]:
+    """Return `interval` and `interval_method`, found by resampling the units (n,) of the kept ones of n examples."""
+    if units is not None and len(units) != n:
+        raise ValueError(f"Each of the {n} examples needs its unit, but {len(units)} are given.")
+    found = find(scores) if units is None else find(scores, units=[units[place] for place in kept])
+    by = ", by unit" if units is not None and found.ends else ""
+    return {"interval": found.ends, "interval_method": found.method + by}
 
 
 def unit_sums(values: ArrayLike, units: Units) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -142,8 +170,9 @@ def unit_sums(values: ArrayLike, units: Units) -> tuple[NDArray[np.float64], NDA
 
 
 def ratio_interval(
-    parts: ArrayLike, wholes: ArrayLike, confidence: float = 0.95, samples: int = SAMPLES, seed: int = SEED
-) -> tuple[float, float]:
+    parts: ArrayLike, wholes: ArrayLike, confidence: float = 0.95, samples: int = SAMPLES, seed: int = SEED,
+    shares: bool = False,
+) -> Interval:  # fmt: skip
     """Return the studentised bootstrap interval of sum(parts) / sum(wholes), resampling examples.
 
     The standard error is that of the ratio estimator (Cochran 1977, "Sampling Techniques", section 2.11): the root of
@@ -152,33 +181,36 @@ def ratio_interval(
     Args:
         parts, wholes: (n,) of each example; every whole is above 0.
         confidence, samples, seed: as for `bootstrap_interval`.
+        shares: whether parts and wholes are counts, so that the ratio is a share, which can have an exact interval.
 
     Raises:
         ValueError: the two differ in length, a whole is not above 0, or an option is out of range.
 
-    >>> ratio_interval([1, 2], [2, 4])
-    (0.5, 0.5)
+    >>> ratio_interval([1, 2], [2, 4]).method
+    'no interval: all 2 scores are equal'
     """
     above, below = np.asarray(parts, dtype=np.float64), np.asarray(wholes, dtype=np.float64)
-    if above.ndim != 1 or above.shape != below.shape or not (below > 0).all():
-        raise ValueError("The parts and wholes of a ratio must be lists of the same length, the wholes above 0.")
-    ratio = float(above.sum() / below.sum()) if len(above) else 0.0
-    rest = above - ratio * below
-    rest[np.abs(rest) <= _ROUNDING * np.abs(above)] = 0
-    sums = resampled_sums(np.stack([above, below, rest**2, rest * below, below**2], axis=1), samples, seed)
+    if above.ndim != 1 or not len(above) or above.shape != below.shape or not (below > 0).all():
+        raise ValueError("Parts and wholes of a ratio must be as many, with at least one row, the wholes above 0.")
     _check_options(confidence, samples)
-    ratios = sums[:, 0] / sums[:, 1]
-    shift = ratios - ratio  # residuals of a resample are those around its own ratio
+    if found := _unsampled(above, below, confidence, shares):
+        return found
+    ratio = float(above.sum() / below.sum())
+    rest = above - ratio * below
+    unit = float(np.abs(rest).max())  # so that no squares underflow or overflow
+    rest /= unit
+    sums = resampled_sums(np.stack([rest, below, rest**2, rest * below, below**2], axis=1), samples, seed)
+    shift = sums[:, 0] / sums[:, 1]  # residuals of a resample are those around its own ratio
     squares = sums[:, 2] - 2 * shift * sums[:, 3] + shift**2 * sums[:, 4]
-    return _studentised(
-        ratio,
-        float(np.sqrt((rest**2).sum()) / below.sum()),
-        ratios,
-        np.sqrt(np.maximum(squares, 0)) / sums[:, 1],
-        len(above),
-        (float((above / below).min()), float((above / below).max())),
-        confidence,
-    )
+    error = float(np.sqrt((rest**2).sum()) / below.sum())
+    t = shift / np.sqrt(np.maximum(squares, 0) / sums[:, 1] ** 2 + _OWN * error**2 / len(rest))
+    tail = (1 - confidence) / 2
+    # (samples + 1) * tail values are outside: exact for exchangeable values; numpy's default is too narrow
+    least, most = np.quantile(t, [tail, 1 - tail], method="weibull")
+    either = np.quantile(np.abs(t), confidence, method="weibull")
+    low, high = ratio - unit * error * max(most, either), ratio - unit * error * min(least, -either)
+    ratios = above / below
+    return Interval((max(low, ratios.min()), min(high, ratios.max())), STUDENTISED)
 
 
 def resampled_sums(
@@ -213,8 +245,8 @@ def resampled_sums(
     return sums
 
 
-def percentile_interval(figures: ArrayLike, confidence: float = 0.95) -> tuple[float, float]:
-    """Return the percentile bootstrap interval: the ends of the central part of the resampled figures.
+def percentile_interval(figures: ArrayLike, confidence: float = 0.95) -> Interval:
+    """Return the percentile bootstrap interval: the ends of the central part of the resampled figures, which differ.
 
     Args:
         figures: (samples,) the figure of each resample.
@@ -228,8 +260,10 @@ def percentile_interval(figures: ArrayLike, confidence: float = 0.95) -> tuple[f
     """
     _check_options(confidence)
     tail = (1 - confidence) / 2
-    low, high = np.quantile(np.asarray(figures, dtype=np.float64), [tail, 1 - tail])
-    return float(low), float(high)
+    column = np.asarray(figures, dtype=np.float64)
+    if column.min() == column.max():
+        return Interval(method="no interval: all resamples give the same figure")
+    return Interval(np.quantile(column, [tail, 1 - tail]), PERCENTILE)
 
 
 def permutation_test(
@@ -375,44 +409,33 @@ def _swapped_sums(
     return sums
 
 
-def _studentised(
-    figure: float,
-    error: float,
-    figures: NDArray[np.float64],
-    errors: NDArray[np.float64],
-    n: int,
-    bounds: tuple[float, float],
-    confidence: float,
-) -> tuple[float, float]:
-    """The studentised interval of a figure with its standard error, from those of each resample (samples,) of n
-    examples; `bounds` are the smallest and largest value that the figure can have."""
-    low = high = figure
-    if error > 0:
-        t = (figures - figure) / np.sqrt(errors**2 + _OWN * error**2 / n)
-        tail = (1 - confidence) / 2
-        # (samples + 1) * tail values are outside: exact for exchangeable values; numpy's default is too narrow
-        least, most = np.quantile(t, [tail, 1 - tail], method="weibull")
-        either = np.quantile(np.abs(t), confidence, method="weibull")
-        low, high = figure - error * max(most, either), figure - error * min(least, -either)
-    # By rounding, the figure itself may be outside the ends, if the scores are nearly equal.
-    return float(min(max(low, bounds[0]), figure)), float(max(min(high, bounds[1]), figure))
+def _unsampled(
+    parts: NDArray[np.float64], wholes: NDArray[np.float64], confidence: float, shares: bool
+) -> Interval | None:
+    """The exact interval of sum(parts) / sum(wholes), or an empty one; None where resampling has to find it."""
+    ratios = parts / wholes
+    equal = bool((np.abs(ratios - ratios[0]) <= _ROUNDING * np.abs(ratios).max()).all())
+    if shares and set(ratios.tolist()) <= {0.0, 1.0} and (equal or len(set(wholes.tolist())) == 1):
+        n = int(wholes.sum() ** 2 / np.square(wholes).sum())
+        ones = n * int(ratios[0]) if equal else int(ratios.sum())
+        return Interval((_least_share(ones, n, confidence), 1 - _least_share(n - ones, n, confidence)), EXACT)
+    if equal:
+        counted = f"all {len(parts):,} scores are equal" if len(parts) > 1 else "there is a single score"
+        return Interval(method=f"no interval: {counted}")
+    return None
 
 
-def _resampled_means(
-    values: NDArray[np.float64], samples: int, seed: int
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """The means of the resamples and their standard errors, (samples,) each."""
-    generator = np.random.default_rng(seed)
-    n = len(values)
-    means, errors = np.empty(samples), np.empty(samples)
-    step = max(1, _CHUNK_DRAWS // n)
-    for start in range(0, samples, step):
-        chunk = slice(start, min(start + step, samples))
-        drawn = values[generator.integers(n, size=(chunk.stop - start, n))]
-        means[chunk] = drawn.mean(axis=1)
-        spread = np.einsum("ij,ij->i", drawn, drawn) / n - means[chunk] ** 2
-        errors[chunk] = np.sqrt(np.maximum(spread, 0) / n)
-    return means, errors
+def _least_share(ones: int, n: int, confidence: float) -> float:
+    """The share at which as many ones of n, or more, have a probability of (1 - confidence) / 2; 0 where ones is 0."""
+    logs = np.cumsum(np.log(np.maximum(np.arange(n + 1), 1)))  # of factorials
+    counts = np.arange(ones, n + 1)
+    ways = logs[n] - logs[counts] - logs[n - counts]
+    low, high = 0.0, 1.0
+    for _ in range(50):
+        middle = (low + high) / 2
+        chance = np.exp(ways + counts * math.log(middle) + (n - counts) * math.log1p(-middle)).sum()
+        low, high = (low, middle) if chance > (1 - confidence) / 2 else (middle, high)
+    return low
 
 
 def _pair(a: ArrayLike, b: ArrayLike) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

@@ -31,7 +31,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mrs_metrics.signature import signature
-from mrs_metrics.significance import SAMPLES, SEED, percentile_interval, resampled_sums
+from mrs_metrics.significance import SAMPLES, SEED, Interval, bootstrap_interval, percentile_interval, resampled_sums
 from mrs_metrics.xglue_statistics import COLUMNS, count_examples, count_queries, figures, import_sacrebleu
 from mrs_metrics.xglue_tasks import TASKS, get_task
 
@@ -142,18 +142,19 @@ def aggregate(scores: XglueScores) -> dict[str, float]:
     return {"n": n, "score": found[task.score_by(scores.rules)], **found}
 
 
-def score_interval(
-    scores: XglueScores, confidence: float = 0.95, samples: int = SAMPLES, seed: int = SEED
-) -> tuple[float, float]:
-    """Return the percentile bootstrap interval of the task's score, resampling examples (Koehn 2004); 0 to 1.
+def score_interval(scores: XglueScores, confidence: float = 0.95, samples: int = SAMPLES, seed: int = SEED) -> Interval:
+    """Return the percentile bootstrap interval of the task's score, resampling examples (Koehn 2004), or the exact one
+    of a label's accuracy; 0 to 1.
 
     Raises:
         ValueError: confidence or samples are out of range.
 
-    >>> score_interval(score_task("QAM", ["1", "0"], ["1", "0"]))
-    (1.0, 1.0)
+    >>> [round(end, 4) for end in score_interval(score_task("QAM", ["1", "0"], ["1", "0"]))]
+    [0.1581, 1.0]
     """
     task, n = TASKS[scores.task], len(scores.statistics)
+    if task.kind == "label":
+        return bootstrap_interval(scores.statistics[:, 0], confidence, samples, seed)
     name = task.score_by(scores.rules)
     sums = resampled_sums(scores.statistics, samples, seed)
     return percentile_interval([figures(task, row.tolist(), n)[name] for row in sums], confidence)

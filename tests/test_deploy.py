@@ -75,10 +75,54 @@ def test_compose_joins_the_server_and_prometheus(repository: Path) -> None:
     make_parser().parse_args(server["command"])
     assert (folder / server["build"]["context"] / server["build"]["dockerfile"]).is_file()
     assert all(port.startswith("127.0.0.1:") for service in services.values() for port in service["ports"])
-    (volume,) = services["prometheus"]["volumes"]
-    settings = read(folder / volume.split(":")[0])
+    for service in (services["prometheus"], services["grafana"]):
+        for volume in service["volumes"]:
+            assert (folder / volume.split(":")[0]).exists(), volume
+    settings = read(folder / "prometheus" / "prometheus.yml")
     (target,) = settings["scrape_configs"][0]["static_configs"][0]["targets"]
     assert target == f"serve:{make_parser().get_default('port')}"
+
+
+def test_dashboard_and_alerts_ask_for_figures_that_the_server_has(repository: Path) -> None:
+    """With their labels; `up` and `le` are Prometheus's own."""
+    pytest.importorskip("fastapi")
+    from mrs_suggest.serving.metrics import Metrics
+
+    known: dict[str, set[str]] = {"up": {"job"}}
+    for metric in vars(Metrics()).values():
+        if hasattr(metric, "_labelnames"):
+            labels = {*metric._labelnames, "le"}
+            suffixes = {"counter": ["_total"], "gauge": [""], "histogram": ["_bucket", "_sum", "_count"]}
+            known |= {metric._name + suffix: labels for suffix in suffixes[metric._type]}
+    rules = read(repository / "deploy" / "prometheus" / "alerts.yml")["groups"][0]["rules"]
+    dashboard = json.loads((repository / "deploy/grafana/dashboards/mrs-serve.json").read_text(encoding="utf-8"))
+    panels = [target["expr"] for panel in dashboard["panels"] for target in panel["targets"]]
+    for text in [*(rule["expr"] for rule in rules), *panels]:
+        names = re.findall(r"\b(up|mrs_\w+)(?:\{([^}]*)\})?", text)
+        assert names, text
+        for name, chosen in names:
+            assert {part.split("=")[0].strip(" ~!") for part in chosen.split(",") if part} <= known[name], text
+        for grouped in re.findall(r"by \(([^)]*)\)", text):
+            assert {*grouped.replace(",", " ").split()} <= set.union(*(known[name] for name, _ in names)), text
+
+
+def test_the_kubernetes_files_start_the_image_as_it_is(repository: Path) -> None:
+    from mrs_suggest.cli.serve import make_parser
+
+    path = repository / "deploy" / "kubernetes" / "mrs-serve.yaml"
+    deployment, service, scaler = yaml.safe_load_all(path.read_text(encoding="utf-8"))
+    pod = deployment["spec"]["template"]
+    (container,) = pod["spec"]["containers"]
+    options = make_parser().parse_args(container["args"])
+    assert options.port == container["ports"][0]["containerPort"]
+    assert pod["spec"]["terminationGracePeriodSeconds"] > 3 * options.answer_seconds
+    dockerfile = (repository / "deploy" / "Dockerfile").read_text(encoding="utf-8")
+    assert f"USER {pod['spec']['securityContext']['runAsUser']}" in dockerfile
+    labels = pod["metadata"]["labels"]
+    assert deployment["spec"]["selector"]["matchLabels"] == service["spec"]["selector"] == labels
+    assert scaler["spec"]["scaleTargetRef"]["name"] == deployment["metadata"]["name"]
+    for probe, route in (("startup", "ready"), ("readiness", "ready"), ("liveness", "live")):
+        assert container[f"{probe}Probe"]["httpGet"] == {"path": f"/health/{route}", "port": "http"}
 
 
 @pytest.mark.parametrize("name", ["submit.sh", "month.sbatch", "finish.sbatch"])

@@ -78,7 +78,8 @@ def _shares(key: Key, question: str, sheets: Sequence[Judgements]) -> list[dict[
         counts = dict.fromkeys(("yes", "no", UNDECIDED), 0)
         for item in key.items:
             if item.language == language and (answers := _given(item, question, sheets)):
-                counts[_majority(list(answers.values()))] += 1
+                given = list(answers.values())
+                counts[next((one for one in ANSWERS[:2] if 2 * given.count(one) > len(given)), UNDECIDED)] += 1
         pairs = sum(stratum.rows for stratum in key.strata if stratum.language == language)
         rows.append({"question": question, "language": language, "pairs": pairs, **counts})
     judged = [row for row in rows if sum(row[name] for name in ("yes", "no", UNDECIDED))]
@@ -110,11 +111,6 @@ def _weighted(rows: list[dict[str, Any]]) -> dict[str, Any]:
         "interval": list(weighted_wilson_interval(yes, sizes, weights)),
         "at_most": float(1 - weights @ (no / sizes)),
     }
-
-
-def _majority(answers: Sequence[str]) -> str:
-    clear = next((answer for answer in ANSWERS[:2] if 2 * answers.count(answer) > len(answers)), None)
-    return clear or UNDECIDED
 
 
 def _agreement(question: str, items: Sequence[Item], sheets: Sequence[Judgements]) -> dict[str, Any]:

@@ -26,7 +26,7 @@ import numpy as np
 from pydantic import Field, TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass
 
-from mrs_datasets.audit.questions import ANSWERS, TEXTS, Kind, KindName, instructions, language_name
+from mrs_datasets.audit.questions import ANSWERS, TEXTS, Kind, KindName, instructions
 from mrs_datasets.audit.sampling import Drawn, Stratum, audited_languages, draw_sample
 from mrs_datasets.catalogue import STRICT
 from mrs_datasets.prepared.prepared import PreparedData
@@ -34,6 +34,7 @@ from mrs_metrics.signature import package_version
 from mrs_suggest.common.errors import InputError, first_problem
 from mrs_suggest.common.io.files import atomic_folder, file_sha256
 from mrs_suggest.common.io.sheets import RISKY, VALUE_WORDS, escaped, require_unfilled, restored, sheet_bytes, text_hash
+from mrs_suggest.common.text.languages import language_name
 from mrs_suggest.common.text.text import visible
 
 KEY, SHEETS, PAGES, INSTRUCTIONS = "key.json", "sheets", "pages", "instructions.txt"

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.common.io.lines import read_lines
+from mrs_suggest.common.io.packaged import read_packaged
 from mrs_suggest.common.text.languages import Language, require_known
 
 MISSING = {"", "--", "?", "nan"}  # `--` in URIEL's own tables, `nan` as pandas may write it
@@ -39,15 +40,8 @@ class Benchmark:
 
 
 BENCHMARKS: dict[str, Benchmark] = {
-    name: Benchmark(tuple(codes.split()), *figures)
-    for name, codes, *figures in (
-        ("XCOPA", "et ht id it qu sw ta th tr vi zh", 0.41, 1, 1.67),  # Ponti et al. 2020
-        ("TyDiQA", "ar bn fi id ja ko ru sw te th", 0.41, 0.9, 0.92),  # Clark et al. 2020
-        ("XNLI", "ar bg de el es fr hi ru sw th tr ur vi zh", 0.39, 0.5, 0.37),  # Conneau et al. 2018
-        ("XQUAD", "ar de el es hi ru th tr vi zh", 0.36, 0.6, 0),  # Artetxe et al. 2020; Romanian came later
-        ("MLQA", "ar de es hi vi zh", 0.32, 0.66, 0),  # Lewis et al. 2020
-        ("PAWS-X", "de es fr ja ko zh", 0.31, 0.66, 0),  # Yang et al. 2019
-    )
+    name: Benchmark(**{**entry, "codes": tuple(entry["codes"].split())})
+    for name, entry in read_packaged("mrs_datasets.describe", "paper_tables.yaml")["benchmarks"].items()
 }
 
 

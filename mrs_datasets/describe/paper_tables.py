@@ -25,6 +25,7 @@ from mrs_metrics.agreement import fleiss_kappa
 from mrs_metrics.translations_f1 import oracle_curve
 from mrs_metrics.xglue_tasks import TASKS
 from mrs_suggest.common.errors import InputError, first_line
+from mrs_suggest.common.io.packaged import read_packaged
 from mrs_suggest.common.metric_errors import metric_errors
 
 if TYPE_CHECKING:
@@ -32,20 +33,6 @@ if TYPE_CHECKING:
 
 Tokenize = Callable[[str], list[str]]
 ORACLES = range(1, 21)  # Table 7 of STAPLE has 1, 5 and 10
-# Table 2 of XGLUE: thousands of examples, of English training data and on average of the development and test sets.
-XGLUE_ROWS = {
-    "NER": (15.0, 2.8, 3.4),
-    "POS": (25.4, 1.0, 0.9),
-    "NC": (100, 10, 10),
-    "MLQA": (87.6, 0.6, 5.7),
-    "XNLI": (433, 2.5, 5),
-    "PAWSX": (49.4, 2, 2),
-    "QADSM": (100, 10, 10),
-    "WPR": (100, 10, 10),
-    "QAM": (100, 10, 10),
-    "QG": (100, 10, 10),
-    "NTG": (300, 10, 10),
-}
 
 
 @dataclass(frozen=True)
@@ -272,6 +259,7 @@ class XglueStatistics:
 def xglue_task_statistics(data: PreparedData, configs: list[str] | None = None) -> Iterator[XglueStatistics]:
     """Yield a row for every task in the data, in the paper's order."""
     have = selected_configs(data, configs)
+    printed = read_packaged("mrs_datasets.describe", "paper_tables.yaml")["xglue"]
     counted = {config: {split: len(data.load(config, split)) for split in data.splits(config)} for config in have}
     for task in TASKS:
         start = f"{task.lower()}-"
@@ -282,4 +270,4 @@ def xglue_task_statistics(data: PreparedData, configs: list[str] | None = None) 
             if found:
                 rows[split] = sum(found) / len(found)
         if own:
-            yield XglueStatistics(task, tuple(own), rows, dict(zip(SPLITS, XGLUE_ROWS[task], strict=True)))
+            yield XglueStatistics(task, tuple(own), rows, dict(zip(SPLITS, printed[task], strict=True)))

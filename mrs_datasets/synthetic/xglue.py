@@ -25,29 +25,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cache
-from importlib import resources
 from random import Random
 from typing import Any
 
-import yaml
-
 from mrs_datasets.catalogue import read_record
 from mrs_datasets.synthetic import Tables
+from mrs_suggest.common.io.packaged import read_packaged
 
 RECORD = read_record("synthetic-xglue")
 PIVOT = "en"
 SIZES = {"train": 600, "validation": 100, "test": 200}
 PAGES = 5  # of a query of wpr
-# Names are the same in all languages; of men, since French participles agree.
-FIRST = (
-    "Adam Bruno Carlos Daniel Emil Felix Hugo Ivan Jonas Karl Leo Marco Nils Oscar Pablo Robert Simon Thomas Viktor "
-    "Walter"
-)
-LAST = "Weber García Martin Novak Rossi Silva Jansen Keller Moreno Dubois Larsen Popov Schmidt Torres Fischer"
-ORGANISATIONS = (
-    "Siemens", "Airbus", "Nokia", "Telefónica", "Banco Santander", "Volkswagen", "Renault", "Real Madrid",
-    "Deutsche Bank", "Credit Suisse", "Philips", "Lufthansa",
-)  # fmt: skip
 Row = dict[str, Any]
 Phrases = dict[str, Any]
 
@@ -99,9 +87,8 @@ def draw_task(task: str, seed: int) -> dict[str, dict[str, list[Row]]]:
 @cache
 def phrases(language: str) -> Phrases:
     """The words and templates of a language."""
-    path = resources.files("mrs_datasets").joinpath("mini_tasks").joinpath(f"{language}.yaml")
-    found: Phrases = yaml.safe_load(path.read_text(encoding="utf-8"))
-    found["words"] |= {"first": FIRST.split(), "last": LAST.split(), "organisation": list(ORGANISATIONS)}
+    found: Phrases = read_packaged("mrs_datasets", "mini_tasks", f"{language}.yaml")
+    found["words"] |= read_packaged("mrs_datasets", "mini_tasks", "names.yaml")
     return found
 
 

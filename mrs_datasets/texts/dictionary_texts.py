@@ -15,9 +15,12 @@ from mrs_datasets.readers.sources import as_number
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.common.io.files import content_hash
 from mrs_suggest.common.io.lines import read_lines
+from mrs_suggest.common.text.masks import MASK_PATTERN
 from mrs_suggest.common.text.text_services import ServiceFacts
 
 PREFIX = "dictionary:"  # of the option `--translator`
+MOST_UNTRANSLATED = 0.25  # ours: three words of four are translated
+_WORD = re.compile(rf"{MASK_PATTERN}|([^\W\d_](?:[\w'’]*\w)?)")  # a word begins with a letter and is not a mask
 PAIRS = 5000  # section 4.4: "the 5k most reliable word translation pairs"
 
 
@@ -95,6 +98,11 @@ class TermReplacer:
     def __call__(self, text: str) -> str:
         return self._pattern.sub(self._translate, text)
 
+    def untranslated(self, text: str) -> float:
+        """The share of a text's words that belong to no term; 0 for a text without words."""
+        words, left = (sum(map(bool, _WORD.findall(each))) for each in (text, self._pattern.sub(" ", text)))
+        return left / words if words else 0.0
+
     def _translate(self, found: re.Match[str]) -> str:
         english = self._english.get(found[0].casefold())
         if english is None:  # equal for the pattern, but not by its folded form
@@ -107,8 +115,8 @@ class DictionaryTranslator:
     """A `mrs_suggest.common.text.text_services.Translator` that replaces the terms of a text word for word:
     a baseline, also for languages without a model.
 
-    A text without a term of the dictionary has no translation. The file does not name its languages, so any direction
-    is taken.
+    A text without a term of the dictionary has no translation, and neither has one with more than `MOST_UNTRANSLATED`
+    of its words outside of it. The file does not name its languages, so any direction is taken.
 
     Raises:
         InputError: the file cannot be read.
@@ -130,7 +138,7 @@ class DictionaryTranslator:
 
     @property
     def settings(self) -> Mapping[str, object]:
-        return {}
+        return {"most untranslated words": MOST_UNTRANSLATED}
 
     def require(self, source: str, target: str) -> None:
         """A dictionary does not name its languages."""
@@ -140,7 +148,8 @@ class DictionaryTranslator:
         for text in texts:
             before = self._replacer.replaced
             translation = self._replacer(text)
-            found.append(translation if self._replacer.replaced > before else "")
+            whole = self._replacer.replaced > before and self._replacer.untranslated(text) <= MOST_UNTRANSLATED
+            found.append(translation if whole else "")
         return found
 
     def fits(self, texts: Sequence[str], source: str, target: str) -> list[bool]:

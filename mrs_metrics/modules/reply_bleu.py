@@ -7,6 +7,7 @@ from __future__ import annotations
 import evaluate
 
 from mrs_metrics.bleu import aggregate, bleu_interval, score_suggestions
+from mrs_metrics.significance import interval_entries
 from mrs_metrics.module import SuggestionsAndReferences
 
 _CITATION = """\
@@ -29,6 +30,7 @@ class ReplyBleu(SuggestionsAndReferences, evaluate.Metric):
         tokenize: one of sacreBLEU's tokenizers, in place of the language's own.
         lowercase: compare lower-cased texts; default False.
         interval: also return the 95 % interval (percentile bootstrap) of `bleu`; default False.
+        units: for each example what it is of, such as its message; the interval resamples units. Default: each its own.
         per_example: also return the scores of each example; default False.
     Returns:
         n: examples scored.
@@ -38,7 +40,7 @@ class ReplyBleu(SuggestionsAndReferences, evaluate.Metric):
         empty: chosen suggestions without a token.
         skipped: examples left out, by reason.
         signature: how the score was computed, with sacreBLEU's own signature inside; to be printed with it.
-        interval: on request, its low and high end.
+        interval, interval_method: on request, both ends and how they were computed, or None and why there is none.
         per_example: on request, lists of one entry per scored example: `sentence_bleu`, `chosen` (index of the chosen
             suggestion, -1 for none) and `kept` (index of the example).
     Examples:
@@ -59,12 +61,13 @@ class ReplyBleu(SuggestionsAndReferences, evaluate.Metric):
         tokenize: str | None = None,
         lowercase: bool = False,
         interval: bool = False,
+        units: list[object] | None = None,
         per_example: bool = False,
     ) -> dict[str, object]:
         scores = score_suggestions(predictions, references, language, chosen, tokenize, lowercase)
         result: dict[str, object] = {**aggregate(scores), "skipped": scores.skipped, "signature": scores.signature}
         if interval:
-            result["interval"] = list(bleu_interval(scores))
+            result |= interval_entries(bleu_interval, scores, scores.kept, units, len(predictions))
         if per_example:
             result["per_example"] = {
                 "sentence_bleu": scores.sentence.tolist(),

@@ -10,6 +10,7 @@ import datasets
 import evaluate
 
 from mrs_metrics.perplexity import aggregate, perplexity_interval, score_losses, score_token_losses
+from mrs_metrics.significance import interval_entries
 from mrs_metrics.module import Lists
 
 _CITATION = """\
@@ -40,7 +41,7 @@ class ReplyPerplexity(Lists, evaluate.Metric):
         perplexity: 1 or more.
         overflow: true if the perplexity is too large for a float and so reads inf.
         signature: how the figure was computed, to be printed with it.
-        interval: on request, its low and high end.
+        interval, interval_method: on request, both ends and how they were computed, or None and why there is none.
     Examples:
         >>> metric = evaluate.load("reply_perplexity")
         >>> metric.compute(predictions=[[0.0, 1.5], [1.5]])["perplexity"]
@@ -76,5 +77,5 @@ class ReplyPerplexity(Lists, evaluate.Metric):
         )
         result: dict[str, object] = {**aggregate(scores), "signature": scores.signature}
         if interval:
-            result["interval"] = list(perplexity_interval(scores))
+            result |= interval_entries(perplexity_interval, scores)
         return result

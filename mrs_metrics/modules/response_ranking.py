@@ -10,7 +10,7 @@ import datasets
 import evaluate
 
 from mrs_metrics.ranking import aggregate, score_rankings
-from mrs_metrics.significance import bootstrap_interval
+from mrs_metrics.significance import bootstrap_interval, interval_entries
 from mrs_metrics.module import Lists
 from mrs_metrics.signature import check_lists
 
@@ -30,6 +30,7 @@ class ResponseRanking(Lists, evaluate.Metric):
         of: what the candidates are, for the signature, such as `references` or `response_set`; default `candidates`.
         language: of the texts, for the signature.
         interval: also return the 95 % interval (studentised bootstrap) of the MRR; default False.
+        units: for each example what it is of, such as its message; the interval resamples units. Default: each its own.
         per_example: also return the rank of each example; default False.
     Returns:
         n: examples ranked.
@@ -39,7 +40,7 @@ class ResponseRanking(Lists, evaluate.Metric):
             many there are.
         skipped: examples left out, by reason.
         signature: how the figures were computed, to be printed with them.
-        interval: on request, its low and high end.
+        interval, interval_method: on request, both ends and how they were computed, or None and why there is none.
         per_example: on request, lists of one entry per ranked example: `rank` (0: not found), `reciprocal_rank`,
             `pool_size` and `kept` (index of the example).
     Examples:
@@ -76,12 +77,15 @@ class ResponseRanking(Lists, evaluate.Metric):
         of: str = "candidates",
         language: str | None = None,
         interval: bool = False,
+        units: list[object] | None = None,
         per_example: bool = False,
     ) -> dict[str, Any]:
         scores = score_rankings(predictions, references, replies, pool, seed, missing_reference, of, language)
         result: dict[str, Any] = {**aggregate(scores, k), "skipped": scores.skipped, "signature": scores.signature}
         if interval:
-            result["interval"] = list(bootstrap_interval(scores.reciprocal_ranks))
+            result |= interval_entries(
+                bootstrap_interval, scores.reciprocal_ranks, scores.kept, units, len(predictions)
+            )
         if per_example:
             result["per_example"] = {
                 "rank": scores.ranks.tolist(),

@@ -7,7 +7,7 @@ from __future__ import annotations
 import evaluate
 
 from mrs_metrics.similarity import aggregate, score_similarity
-from mrs_metrics.significance import bootstrap_interval
+from mrs_metrics.significance import bootstrap_interval, interval_entries
 from mrs_metrics.module import Suggestions
 from mrs_metrics.tokenize import get_tokenizer
 
@@ -18,6 +18,7 @@ class SelfRouge(Suggestions, evaluate.Metric):
         predictions: for each example the list of its suggestions.
         language: BCP-47 code, selects the tokenizer; default `en`.
         interval: also return the 95 % interval (studentised bootstrap) of `normalised`; default False.
+        units: for each example what it is of, such as its message; the interval resamples units. Default: each its own.
         per_example: also return the scores of each example; default False.
         sentences: `no` (default), or `punkt`: split texts into sentences first, as MRS's official script does.
         punkt: folder of Punkt's parameters, in the layout of NLTK's punkt_tab; default: NLTK's, if installed.
@@ -28,7 +29,7 @@ class SelfRouge(Suggestions, evaluate.Metric):
         empty: suggestions without a token, or of dots only.
         skipped: examples left out, by reason.
         signature: how the figures were computed, to be printed with them.
-        interval: on request, its low and high end.
+        interval, interval_method: on request, both ends and how they were computed, or None and why there is none.
         per_example: on request, lists of one entry per scored example: `self_rouge`, `normalised` and `kept` (index of
             the example).
     Examples:
@@ -44,6 +45,7 @@ class SelfRouge(Suggestions, evaluate.Metric):
         predictions: list[list[str]],
         language: str = "en",
         interval: bool = False,
+        units: list[object] | None = None,
         per_example: bool = False,
         sentences: str = "no",
         punkt: str | None = None,
@@ -51,7 +53,7 @@ class SelfRouge(Suggestions, evaluate.Metric):
         scores = score_similarity(predictions, language, get_tokenizer(language, sentences, punkt))
         result: dict[str, object] = {**aggregate(scores), "skipped": scores.skipped, "signature": scores.signature}
         if interval:
-            result["interval"] = list(bootstrap_interval(scores.normalised))
+            result |= interval_entries(bootstrap_interval, scores.normalised, scores.kept, units, len(predictions))
         if per_example:
             result["per_example"] = {
                 "self_rouge": scores.weighted.tolist(),

@@ -7,7 +7,7 @@ from __future__ import annotations
 import datasets
 import evaluate
 
-from mrs_metrics.significance import bootstrap_interval
+from mrs_metrics.significance import bootstrap_interval, interval_entries
 from mrs_metrics.module import Lists
 from mrs_metrics.translations_f1 import Row, Translation, aggregate, score_translations
 
@@ -30,6 +30,7 @@ class WeightedF1(Lists, evaluate.Metric):
             the prompt is not in the data: then its predictions are not scored.
         rules: `paper` (default) or `official`, which gives what the task's official scorer prints.
         interval: also return the 95 % interval (studentised bootstrap) of `weighted_macro_f1`; default False.
+        units: for each prompt what it is of, such as its message; the interval resamples units. Default: each its own.
         per_prompt: also return the scores of each prompt; default False.
     Returns:
         n: prompts scored.
@@ -39,7 +40,7 @@ class WeightedF1(Lists, evaluate.Metric):
         micro_f1, weighted_micro_f1: from these.
         macro_f1, weighted_macro_f1: means over the prompts.
         signature: how the figures were computed, to be printed with them.
-        interval: on request, its low and high end.
+        interval, interval_method: on request, both ends and how they were computed, or None and why there is none.
         per_prompt: on request, lists of one entry per scored prompt: `precision`, `recall`, `weighted_recall`, `f1`,
             `weighted_f1` and `kept` (index of the prompt); and `missing` and `extra`, the indices of those.
     Examples:
@@ -64,6 +65,7 @@ class WeightedF1(Lists, evaluate.Metric):
         references: list[list[Translation]],
         rules: str = "paper",
         interval: bool = False,
+        units: list[object] | None = None,
         per_prompt: bool = False,
     ) -> dict[str, object]:
         # `evaluate` has no ids: a prompt is identified by its number
@@ -73,7 +75,9 @@ class WeightedF1(Lists, evaluate.Metric):
         scores = score_translations(rows, {str(n): texts for n, texts in enumerate(predictions)}, rules)
         result: dict[str, object] = {**aggregate(scores), "signature": scores.signature}
         if interval:
-            result["interval"] = list(bootstrap_interval(scores.weighted_f1))
+            result |= interval_entries(
+                bootstrap_interval, scores.weighted_f1, map(int, scores.ids), units, len(predictions)
+            )
         if per_prompt:
             names = ("precision", "recall", "weighted_recall", "f1", "weighted_f1")
             result["per_prompt"] = {

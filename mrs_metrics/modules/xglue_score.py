@@ -9,6 +9,7 @@ from typing import Any
 import datasets
 import evaluate
 
+from mrs_metrics.significance import interval_entries
 from mrs_metrics.module import Lists
 from mrs_metrics.xglue import aggregate, score_interval, score_task
 from mrs_metrics.xglue_tasks import get_task
@@ -50,7 +51,7 @@ class XglueScore(Lists, evaluate.Metric):
             (MLQA); ndcg; bleu, brevity_penalty: the figures by name, 0 to 1.
         notes: counts of anything unusual, such as labels `unknown` to the task.
         signature: how the score was computed, to be printed with it.
-        interval: on request, its low and high end.
+        interval, interval_method: on request, both ends and how they were computed, or None and why there is none.
         per_example: on request, lists of one entry per scored example: the statistics by name, and `kept` (index of the
             example, for a query of its first page).
     Examples:
@@ -92,7 +93,7 @@ class XglueScore(Lists, evaluate.Metric):
         scores = score_task(task, predictions, references, language, queries, rules)
         result: dict[str, object] = {**aggregate(scores), "notes": scores.notes, "signature": scores.signature}
         if interval:
-            result["interval"] = list(score_interval(scores))
+            result |= interval_entries(score_interval, scores)
         if per_example:
             columns = dict(zip(scores.columns, scores.statistics.T.tolist(), strict=True))
             result["per_example"] = {**columns, "kept": scores.kept.tolist()}

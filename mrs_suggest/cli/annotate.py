@@ -9,7 +9,7 @@ from typing import Any
 from mrs_suggest.common.command_parser import CommandParser
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.common.report.tables import Grid, print_grid
-from mrs_suggest.common.text.text import visible, visible_json
+from mrs_suggest.common.text.text import interval_text, visible, visible_json
 
 
 def make_parser() -> argparse.ArgumentParser:
@@ -78,8 +78,8 @@ def _print_table(figures: dict[str, Any]) -> None:
     for outcome, name in (("win", "A preferred"), ("tie", "tie"), ("loss", "B preferred")):
         row = [name]
         for kind in ("judgements", "majority"):
-            low, high = figures[kind][outcome]["interval"]
-            row += [f"{figures[kind][outcome]['share']:.3f}", f"{low:.3f} to {high:.3f}"]
+            found = figures[kind][outcome]
+            row += [f"{found['share']:.3f}", interval_text(found["interval"], "{:.3f}".format, "{} to {}")]
         rows.append(row)
     header = ["", "judgements", "95 % interval", "items by majority", "95 % interval"]
     title = f"{figures['items']:,} items, {figures['annotators']} annotators"
@@ -92,6 +92,8 @@ def _remarks(figures: dict[str, Any]) -> list[str]:
     if figures["annotators"] > 1:
         kappa = figures["kappa"]
         lines.append(f"Fleiss' kappa: {'undefined, all judgements are the same' if kappa is None else f'{kappa:.3f}'}")
+    if None not in (alphas := figures["alpha"].values()):
+        lines.append("Krippendorff's alpha: {:.3f} nominal, {:.3f} ordinal (loss, tie, win)".format(*alphas))
     if figures["no_majority"]:
         lines.append(f"items without a majority, counted as ties: {figures['no_majority']:,}")
     if figures["same_suggestions"]:

@@ -18,6 +18,7 @@ GROUPS = {
     "verbs": {
         "suggest": "answer messages with a trained model",
         "serve": "answer messages over HTTP",
+        "feedback": "how often people choose what the server suggests",
         "demo": "a chat page that shows suggestions, on this machine or as a Space",
         "train": "train a model (through accelerate)",
         "score": "score a file of suggestions",
@@ -44,6 +45,7 @@ EXTRAS = {
     "data": "data",
     "install": "score",
     "serve": "serve",
+    "feedback": "score",
     "train": "train",
     "reproduce": "train",
     "score": "score",

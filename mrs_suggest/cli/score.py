@@ -22,7 +22,7 @@ from mrs_suggest.common.report.tables import (
     print_grid,
     transposed,
 )
-from mrs_suggest.common.text.text import finite_json, visible, visible_json
+from mrs_suggest.common.text.text import finite_json, interval_text, visible, visible_json
 from mrs_suggest.evaluation.scores.metrics import (
     DIGITS,
     KNOWN_LANGUAGES,
@@ -37,7 +37,7 @@ from mrs_suggest.evaluation.scores.metrics import (
 DEFAULT = "mrs_rouge"
 STANDARD_INPUT = Path("-")
 # name, figures, interval of the main one, whether in the best group
-Row = tuple[str, Mapping[str, Figure], Sequence[float], bool]
+Row = tuple[str, Mapping[str, Figure], Sequence[float] | None, bool]
 Table = tuple[Sequence[Row], Mapping[str, str], str]  # rows, headings by figure, the main figure
 
 
@@ -64,11 +64,13 @@ class Option:
 OPTIONS: Mapping[str, Option] = {
     "language": Option("language of the texts", metavar="CODE"),
     "nbest": Option("most suggestions in a line (section 3.3 of MRS)", int, metavar="N"),
-    "sentences": Option("split texts into sentences first, as MRS's script does", choices=("no", "punkt")),
+    "sentences": Option("split texts into sentences first, for the scores of MRS's script", choices=("no", "punkt")),
     "punkt": Option(
         "parameters of --sentences punkt, in the layout of NLTK's punkt_tab", metavar="FOLDER", unset="NLTK's own"
     ),
-    "rules": Option("compute as the official script does, or as the paper says", choices=("official", "paper")),
+    "rules": Option(
+        "count by the rules of the official script, or by those of the paper", choices=("official", "paper")
+    ),
     "level": Option("count all suggestions together, or average over them", choices=("corpus", "response")),
     "vocabulary": Option(
         "also print expectation-adjusted distinct, for a vocabulary of N tokens", int, metavar="N", unset="do not"
@@ -134,6 +136,7 @@ def make_parser() -> argparse.ArgumentParser:
         help="test these systems against each other: prediction files, or what --save-scores wrote",
     )
     parser.add_argument("--holm", action="store_true", help="correct the p-values for several comparisons (Holm 1979)")
+    parser.add_argument("--power", type=float, metavar="D", help="print how many messages show a difference of D")
     parser.add_argument(
         "--save-scores", type=Path, metavar="OUT.json", help="write the per-example scores of the system"
     )
@@ -181,8 +184,14 @@ def _run(options: argparse.Namespace) -> None:
         from mrs_suggest.evaluation.scores.systems import save_scores
 
         save_scores(options.save_scores, options.metric, systems[0])
-    rows: list[Row] = [(one.system, one.numbers(), one.interval or (), one.rank == 1) for one in systems]
+    rows: list[Row] = [(one.system, one.numbers(), one.interval, one.rank == 1) for one in systems]
     content = systems[0].as_json() if len(systems) == 1 else [system.among_others() for system in systems]
+    if options.power:
+        from mrs_suggest.evaluation.scores.systems import ALONE, units_needed
+
+        needed = units_needed(systems[0], options.power)
+        content = {**systems[0].as_json(), "units_needed": needed, "power_method": ALONE}
+        notes.append(f"n = {needed:,} shows a difference of {options.power:g} ({ALONE})")
     _print(options.form, content, [(rows, metric.columns, metric.main)], [*_notes(systems, metric), *notes])
 
 
@@ -197,6 +206,10 @@ def _refuse_contradictions(options: argparse.Namespace, metric: Metric, files: S
         raise InputError(f"--compare does not apply to {options.metric}, which is not a mean over examples.")
     if options.save_scores and (len(files) > 1 or not metric.mean_over_examples):
         raise InputError("--save-scores takes one system, and a metric that is a mean over examples.")
+    if options.power is not None and not 1e-9 < options.power < 1e9:
+        raise InputError(f"--power {options.power:g}: expected a difference above 0, in the unit of the scores.")
+    if options.power and not (metric.mean_over_examples and (options.compare or len(files) == 1)):
+        raise InputError("--power takes one system or --compare, and a metric that is a mean over examples.")
     if STANDARD_INPUT in files and metric.reads_folder:
         raise InputError("-: this metric reads a folder of predictions, which cannot come from standard input.")
     if list(files).count(STANDARD_INPUT) > 1:
@@ -240,11 +253,11 @@ def _scored(options: argparse.Namespace, path: Path, given: Mapping[str, object]
 def _compare(options: argparse.Namespace, metric: Metric, systems: list[Scored]) -> None:
     from mrs_suggest.evaluation.scores.systems import METHOD, compare_neighbours
 
-    compared, tests = compare_neighbours(systems, options.metric, options.holm)
+    compared, tests = compare_neighbours(systems, options.metric, options.holm, options.power)
     signature, main = compared[0].signatures["signature"], metric.main
     content = {
         "systems": [
-            {"system": one.system, main: one.figures[main], "n": one.n, "interval": list(one.interval or ())}
+            {"system": one.system, main: one.figures[main], "n": one.n, "interval": one.interval and one.interval.ends}
             for one in compared
         ],
         "tests": [test.as_json() for test in tests],
@@ -252,12 +265,12 @@ def _compare(options: argparse.Namespace, metric: Metric, systems: list[Scored])
         "test": METHOD,
     }
     shown = {main: metric.columns[main]}
-    figures: list[Row] = [(one.system, one.numbers(), one.interval or (), False) for one in compared]
+    figures: list[Row] = [(one.system, one.numbers(), one.interval, False) for one in compared]
+    columns = {"difference": "difference", "p": "p", "p_holm": "p (Holm)", "detectable_difference": "detectable"}
+    columns["units_needed"] = f"n for {options.power}"
     pairs: list[Row] = [
-        (f"{one.a} - {one.b}", {"difference": one.difference, "p": one.p, "p_holm": one.p_holm}, one.interval, False)
-        for one in tests
+        (f"{one.a} - {one.b}", {key: getattr(one, key) for key in columns}, one.interval, False) for one in tests
     ]
-    columns = {"difference": "difference", "p": "p", "p_holm": "p (Holm)"}
     tables: list[Table] = [(figures, shown, main), (pairs, columns, "difference")]
     _print(options.form, content, tables, [METHOD, signature])
 
@@ -268,8 +281,9 @@ def _compare(options: argparse.Namespace, metric: Metric, systems: list[Scored])
 def _notes(systems: Sequence[Scored], metric: Metric) -> list[str]:
     """Skipped and unusual examples, the methods of the intervals, and the signatures."""
     notes = [f"{system.system}: {text}" for system in systems for text in _counted(system, metric)]
-    methods = {system.interval_method for system in systems if system.interval}
+    methods = {system.interval_method for system in systems if system.interval and system.interval.ends}
     notes += [f"in brackets: 95 % interval, {method}" for method in sorted(methods)]
+    notes += [f"warning: {system.warning}" for system in systems if system.warning]
     return notes + [signature for system in systems for signature in system.signatures.values()]
 
 
@@ -319,7 +333,6 @@ def _cell(row: Row, key: str, main: str) -> Entry:
     _, figures, interval, best = row
     value, digits = figures.get(key), DIGITS.get(key, 4)
     text = "" if value is None else f"{value:,}" if isinstance(value, int) else f"{value:.{digits}f}"
-    if key != main or not interval:
+    if key != main or interval is None:
         return Entry(text)
-    low, high = interval
-    return Entry(f"{text} [{low:.{digits}f}, {high:.{digits}f}]", marks="*" * best)
+    return Entry(f"{text} {interval_text(interval, f'{{:.{digits}f}}'.format)}", marks="*" * best)

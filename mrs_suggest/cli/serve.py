@@ -6,8 +6,9 @@ import argparse
 from collections.abc import Callable
 from dataclasses import MISSING, fields
 from pathlib import Path
+from typing import Any
 
-from mrs_suggest.cli.options import add_model_options, add_silence_options, guard_of
+from mrs_suggest.cli.options import DEFAULT_MODEL, add_silence_options, guard_of
 from mrs_suggest.common.command_parser import CommandParser
 from mrs_suggest.serving.settings import Settings
 
@@ -31,8 +32,24 @@ ANSWERING: dict[str, tuple[Callable[[str], object], str]] = {
 
 def make_parser() -> argparse.ArgumentParser:
     parser = CommandParser(prog="mrs serve", description=__doc__)
-    add_model_options(parser)
-    parser.add_argument("--name", help="name of the model in answers (default: as --model)")
+    parser.add_argument(
+        "--model",
+        action="append",
+        dest="models",
+        metavar="[NAME=]MODEL",
+        help="the folder that a training run wrote, a baseline, ORG/NAME, or ORG/NAME@REVISION, and its name in "
+        f"answers; may be repeated (default {DEFAULT_MODEL}, part of the package)",
+    )
+    parser.add_argument(
+        "--traffic",
+        action="append",
+        default=[],
+        metavar="NAME=WEIGHT",
+        help="divide sessions among models, such as --traffic old=90 --traffic new=10 (default: all go to the first)",
+    )
+    parser.add_argument(
+        "--feedback", type=Path, metavar="FILE", help="keep answers, without texts, and what people choose (SQLite)"
+    )
     parser.add_argument("--verify", action="store_true", help="also verify the SHA-256 of large model files")
     add_silence_options(parser)
     for name, (kind, text) in ANSWERING.items():
@@ -61,8 +78,11 @@ def make_parser() -> argparse.ArgumentParser:
 
 def _run(options: argparse.Namespace) -> int:
     guard = guard_of(options.guard, options.guard_lists)
-    chosen = {field.name: getattr(options, field.name) for field in fields(Settings)}
-    settings = Settings(**{**chosen, "guard": guard, "cors": tuple(options.cors)})
+    given: dict[str, Any] = {field.name: getattr(options, field.name) for field in fields(Settings)} | {"guard": guard}
+    given |= {key: tuple(given[key]) for key in ("traffic", "cors")} | {
+        "models": tuple(given["models"] or [DEFAULT_MODEL])
+    }
+    settings = Settings(**given)
     from mrs_suggest.serving.server import serve
 
     return serve(settings, options.log_level)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mrs_metrics.agreement import fleiss_kappa
+from mrs_metrics.agreement import fleiss_kappa, krippendorff_alpha
 from mrs_metrics.signature import signature
 from mrs_metrics.significance import PERMUTATION_SAMPLES, bootstrap_interval, permutation_test
 from mrs_suggest.common.metric_errors import metric_errors
@@ -51,6 +51,7 @@ def summarize(key: Key, annotations: dict[str, NDArray[np.int64]]) -> dict[str, 
         "no_majority": int((~clear.any(axis=1)).sum()),
         "p": permutation_test(choices.mean(axis=1), np.zeros(n_items)),
         "kappa": kappa,
+        "alpha": {level: krippendorff_alpha(choices, level == "ordinal") for level in ("nominal", "ordinal")},
         "by_annotator": [_by_annotator(name, column, key) for name, column in annotations.items()],
         "inputs_sha256": list(key.inputs),
         "signature": signature(
@@ -59,7 +60,7 @@ def summarize(key: Key, annotations: dict[str, NDArray[np.int64]]) -> dict[str, 
             items=n_items,
             seed=key.seed,
             majority="over-half",
-            interval="studentised-bootstrap-of-items",
+            interval="clopper-pearson-if-0-or-1,studentised-bootstrap-of-items",
             test=f"permutation-{PERMUTATION_SAMPLES}",
             kappa="fleiss" if n_annotators > 1 else None,
         ),
@@ -69,7 +70,7 @@ def summarize(key: Key, annotations: dict[str, NDArray[np.int64]]) -> dict[str, 
 def _shares(columns: NDArray[np.float64]) -> dict[str, dict[str, Any]]:
     """Mean and interval of each outcome's column (items, outcomes)."""
     return {
-        outcome: {"share": float(column.mean()), "interval": list(bootstrap_interval(column, CONFIDENCE))}
+        outcome: {"share": float(column.mean()), "interval": bootstrap_interval(column, CONFIDENCE).ends}
         for outcome, column in zip(OUTCOMES, columns.T, strict=True)
     }
 

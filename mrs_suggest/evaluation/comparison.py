@@ -8,7 +8,7 @@ from typing import Any
 
 from tqdm import tqdm
 
-from mrs_metrics.significance import STUDENTISED
+from mrs_metrics.significance import EXACT, STUDENTISED
 from mrs_metrics.tokenize import get_tokenizer
 from mrs_suggest.evaluation.language_data import LanguageData, sample_rows
 from mrs_suggest.evaluation.results import (
@@ -70,7 +70,7 @@ def compare_on_test(
             for name, rows in results.items()
             if name != MODEL
         },
-        "interval_method": f"{STUDENTISED}, by message",
+        "interval_method": f"{STUDENTISED}, by message; {EXACT} if all scores are 0 or 1",
         "signatures": {result.language: result.signatures for result in own},
     }
     if any(result.ranking for result in own):

@@ -10,13 +10,13 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from mrs_metrics.power import detectable_difference
 from mrs_metrics.rouge import score_examples
-from mrs_metrics.significance import paired_bootstrap_interval
+from mrs_metrics.significance import Interval, paired_bootstrap_interval
 from mrs_suggest.common.text.predictions import predictions_name, read_predictions
 from mrs_suggest.evaluation.language_data import EVALUATION_SEED
 
 Examples = tuple[tuple[str, str], ...]  # (message, reference) of each example, in the order of the test split
-Interval = list[float]  # low and high end
 
 
 @dataclass(frozen=True)
@@ -60,9 +60,11 @@ def scored_run(run: Path, language: str) -> Scored:
     return Scored(examples_of(run, language), kept, scores.weighted, scores.signature)
 
 
-def paired_interval(mine: Sequence[Path], others: Sequence[Path], languages: Sequence[str]) -> Interval | None:
-    """The 95 % interval of the difference in weighted ROUGE, over the examples of some languages; None if two runs were
-    not tested on the same ones.
+def paired_interval(
+    mine: Sequence[Path], others: Sequence[Path], languages: Sequence[str]
+) -> tuple[Interval, float | None] | None:
+    """The 95 % interval of the difference in weighted ROUGE, and the smallest difference that the examples show (None
+    where no score differs); None if two runs were not tested on the same ones.
 
     Args:
         mine, others: folders of runs; those of several seeds are averaged example by example, so that the interval is
@@ -80,4 +82,5 @@ def paired_interval(mine: Sequence[Path], others: Sequence[Path], languages: Seq
         units += [(code, message) for message in ours[0].messages]
         columns.append([np.mean([scored.weighted for scored in runs], axis=0) for runs in (ours, theirs)])
     first, second = (np.concatenate(column) for column in zip(*columns, strict=True))
-    return list(paired_bootstrap_interval(first, second, seed=EVALUATION_SEED, units=units))
+    interval = paired_bootstrap_interval(first, second, seed=EVALUATION_SEED, units=units)
+    return interval, detectable_difference(first - second, units)[0]

@@ -250,11 +250,7 @@ def summary(results: Sequence[SystemResult], seed: int, intervals: bool = True) 
         "n": len(weighted),
         **{f"rouge{n + 1}": float(rouge[:, n].mean()) for n in range(3)},
         "weighted": _mean(weighted),
-        **(
-            {"weighted_interval": list(bootstrap_interval(weighted, seed=seed, units=units_of(results)))}
-            if intervals
-            else {}
-        ),
+        **(_interval("weighted", weighted, seed, units_of(results)) if intervals else {}),
         "ceiling": _mean(np.concatenate([result.scores.weighted_ceiling for result in results])),
         **_ranking_figures(results, seed, intervals),
         "dist1": distinct_n(tokens, 1),
@@ -275,16 +271,16 @@ def _ranking_figures(results: Sequence[SystemResult], seed: int, intervals: bool
     _, groups = np.unique(reply, return_inverse=True)
     return {
         "mrr": float(reciprocal.mean()),
-        **(
-            {"mrr_interval": list(bootstrap_interval(reciprocal, seed=seed, units=units_of(results, False)))}
-            if intervals
-            else {}
-        ),
+        **(_interval("mrr", reciprocal, seed, units_of(results, False)) if intervals else {}),
         "p@1": float((reciprocal == 1).mean()),
         "macro_mrr": float((np.bincount(groups, reciprocal) / np.bincount(groups)).mean()),
         "mrr_in_set": float(reciprocal[in_set].mean()) if in_set.any() else None,
         "in_set": float(in_set.mean()),
     }
+
+
+def _interval(name: str, scores: np.ndarray, seed: int, units: list[int]) -> dict[str, list[float] | None]:
+    return {f"{name}_interval": bootstrap_interval(scores, seed=seed, units=units).ends}
 
 
 def _other_figures(results: Sequence[SystemResult]) -> dict[str, Any]:
@@ -325,8 +321,10 @@ def _mean(column: np.ndarray) -> float:
     return float(column.mean().clip(column.min(), column.max()))
 
 
-def difference(model: Sequence[SystemResult], other: Sequence[SystemResult], seed: int) -> dict[str, list[float]]:
-    """95 % intervals of the paired differences, model minus other, over the same examples."""
+def difference(
+    model: Sequence[SystemResult], other: Sequence[SystemResult], seed: int
+) -> dict[str, list[float] | None]:
+    """95 % intervals of the paired differences, model minus other, over the same examples; None if they are equal."""
     pairs = {"weighted": ([result.scores.weighted for result in model], [result.scores.weighted for result in other])}
     if all(result.ranking is not None for result in (*model, *other)):
         pairs["mrr"] = (
@@ -335,7 +333,7 @@ def difference(model: Sequence[SystemResult], other: Sequence[SystemResult], see
         )
     units = {"weighted": units_of(model), "mrr": units_of(model, False)}
     return {
-        key: list(paired_bootstrap_interval(np.concatenate(mine), np.concatenate(theirs), seed=seed, units=units[key]))
+        key: paired_bootstrap_interval(np.concatenate(mine), np.concatenate(theirs), seed=seed, units=units[key]).ends
         for key, (mine, theirs) in pairs.items()
     }
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import Any
 
 from mrs_suggest.common.report.tables import Entry, Grid, print_grid
+from mrs_suggest.common.text.text import interval_text
 from mrs_suggest.evaluation.comparison import POOLED, grouped_signatures
 from mrs_suggest.suggest.answering import MODEL
 from mrs_suggest.suggest.baselines import BASELINES
@@ -116,10 +118,10 @@ def _systems(figures: Record, speed: Mapping[str, float], ranks: bool) -> Grid:
     for name, scopes in figures["systems"].items():
         row, lead = scopes[POOLED], figures["differences"].get(name, {}).get(POOLED, {})
         cells = [f"{short_number(row['weighted'], 4)} {_interval(row['weighted_interval'])}"]
-        cells.append(_interval(lead.get("weighted"), sign=True))
+        cells.append(_interval(lead["weighted"], sign=True) if lead else "")
         if ranks:
-            mrr = f"{short_number(row.get('mrr'))} {_interval(row.get('mrr_interval'))}"
-            cells += [mrr, _interval(lead.get("mrr"), sign=True), short_number(row.get("p@1"))]
+            mrr = f"{short_number(row['mrr'])} {_interval(row['mrr_interval'])}" if "mrr" in row else ""
+            cells += [mrr, _interval(lead["mrr"], sign=True) if "mrr" in lead else "", short_number(row.get("p@1"))]
         else:
             cells.append(short_number(row.get("perplexity"), 1))
         cells += [short_number(row["dist1"]), short_number(row["dist2"]), f"{speed[name]:.2f}"]
@@ -139,7 +141,7 @@ def _languages(figures: Record, languages: list[str], ranks: bool) -> Grid:
 
 
 def _interval(bounds: list[float] | None, sign: bool = False) -> str:
-    return "" if bounds is None else "[" + ", ".join(short_number(bound, sign=sign) for bound in bounds) + "]"
+    return interval_text(bounds, partial(short_number, sign=sign))
 
 
 def short_number(value: float | None, digits: int = 3, sign: bool = False) -> str:

@@ -55,8 +55,9 @@ def suggestion_figures(records: Iterable[Suggested]) -> dict[str, float]:
     """The figures of `mrs score`, and how much was answered.
 
     Returns:
-        `weighted_rouge` (mrs_rouge by the official rules), `dist1` and `dist2` (of the best suggestions), `self_rouge`
-        (nan where no example has two suggestions), and `replies`, the mean number of suggestions that are not empty.
+        `weighted_rouge` (mrs_rouge by the official rules, `sent:no`), `dist1` and `dist2` (of the best suggestions),
+        `self_rouge` (nan where no example has two suggestions), and `replies`, the mean number of suggestions that are
+        not empty.
 
     Raises:
         ValueError: no record is given, or the languages differ.

@@ -15,7 +15,7 @@ import pyarrow as pa
 from mrs_datasets.readers.xcopa import CORRECTED, QUESTION
 from mrs_datasets.tasks.xcopa_views import sentence_pairs
 from mrs_metrics.translations_f1 import oracle_top_k
-from mrs_suggest.common.text.languages import find_language, is_made_up
+from mrs_suggest.common.text.languages import language_name
 from mrs_suggest.common.text.predictions import SUGGESTIONS
 
 # A base model continues with the next example; the first of these ends its answer.
@@ -37,12 +37,6 @@ class Question(NamedTuple):
     context: str
     choices: tuple[str, str]
     label: int
-
-
-def language_name(code: str) -> str:
-    """The English name of a language; a synthetic one's is its code."""
-    language = None if is_made_up(code) else find_language(code)
-    return language.name if language else code
 
 
 def replies_prompt(message: str, language: str) -> str:

@@ -70,7 +70,9 @@ class ExamplesMetric(Metric):
         examples = self._examples()
         if not examples:
             raise ValueError(f"{type(self).__name__} has no example to score; call update() first.")
-        return {name: _as_tensor(value, self.device) for name, value in self.figures(examples).items()}
+        found = self.figures(examples)
+        types = {name: torch.int64 if isinstance(value, int) else torch.float64 for name, value in found.items()}
+        return {name: torch.tensor(value, dtype=types[name], device=self.device) for name, value in found.items()}
 
     @abstractmethod
     def figures(self, examples: list[Any]) -> Mapping[str, float]:
@@ -95,10 +97,6 @@ class ExamplesMetric(Metric):
                 f"{without} of {len(records)} examples came without indices: pass indices to each update(), or to none."
             )
         return [example for _, example in sorted(dict(records).items())]
-
-
-def _as_tensor(value: float, device: torch.device) -> torch.Tensor:
-    return torch.tensor(value, dtype=torch.int64 if isinstance(value, int) else torch.float64, device=device)
 
 
 def _as_bytes(records: list[tuple[int | None, Any]], device: torch.device) -> torch.Tensor:

@@ -160,11 +160,7 @@ def chosen_cells(table: Table, patterns: list[str]) -> dict[str, Cell]:
 
 
 def read_config(path: Path) -> dict[str, Any]:
-    """The options of a trainer's configuration.
-
-    Raises:
-        InputError: there is no such file.
-    """
+    """The options of a trainer's configuration; InputError if there is no such file."""
     if not path.is_file():
         raise InputError(f"{path}: no such configuration; the table names it.")
     return dict(yaml.safe_load(path.read_text(encoding="utf-8")))

@@ -22,7 +22,7 @@ class Verdict:
     Attributes:
         n: test examples; `seeds` runs of each row.
         first, second: the means of the two rows.
-        low, high: 95 % interval of first - second.
+        low, high: 95 % interval of first - second; both are the difference if it is the same in all examples.
     """
 
     verdict: str
@@ -71,7 +71,7 @@ def check_claims(results: Results) -> Iterator[ClaimResult]:
 def judge(spec: ClaimSpec, metric: str, pair: Paired) -> Verdict:
     """Whether a claim holds on the scores: only if the whole interval of the difference says so."""
     first, second = float(pair.first.mean()), float(pair.second.mean())
-    low, high = seeds_interval(pair.first - pair.second, units=pair.units)
+    low, high = seeds_interval(pair.first - pair.second, units=pair.units).ends or 2 * [first - second]
     if spec.says == CLOSE:
         margin = spec.within * abs(second)
         holds, fails = -margin < low and high < margin, high < -margin or low > margin

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from mrs_suggest.common.report.pages import Block, Bullets, Entry, Grid, Heading, Paragraph
+from mrs_suggest.common.text.text import interval_text
 from mrs_suggest.models.saved.allowlist import CURVE_POINTS, CURVES, RECORD
 from mrs_suggest.models.saved.record import Record
 from mrs_suggest.reproduce.cells import all_cells, place_of, read_state, run_of
@@ -34,17 +35,13 @@ def head_blocks(results: Results) -> Iterator[Block]:
     commits = sorted({str(record.get("commit")) for record in results.records.values()})
     of_commit = f", of commit {', '.join(commits)}" if commits else ""
     yield Paragraph(f"{len(results.records)} of {total} runs, scale {setup.scale}{of_commit}.")
-    data = sorted({f"`{of['id']}` ({of['title']})" for record in results.records.values() if (of := _data_of(record))})
+    of_runs = [of for record in results.records.values() if {"id", "title"} <= set(of := record.get("data") or {})]
+    data = sorted({f"`{of['id']}` ({of['title']})" for of in of_runs})
     if data:
         yield Paragraph(f"Data: {', '.join(data)}.")
     if setup.model and not setup.tiny:
         replaced = table.at(setup.scale).base_model or table.base_model
         yield Paragraph(f"`{setup.model.resolve().name}` stands for {replaced} in all of it.")
-
-
-def _data_of(record: Record) -> Record | None:
-    data = record.get("data")
-    return data if isinstance(data, dict) and {"id", "title"} <= set(data) else None
 
 
 def table_blocks(
@@ -90,7 +87,7 @@ def leads_grid(leads: Sequence[Lead]) -> Grid:
     metrics = {key: title for key, title in LEADING.items() if any(key in lead.intervals for lead in leads)}
 
     def intervals(lead: Lead, metric: str) -> str:
-        return "; ".join(f"[{low:+.4f}, {high:+.4f}]" for low, high in lead.intervals.get(metric, {}).values())
+        return "; ".join(interval_text(ends, "{:+.4f}".format) for ends in lead.intervals.get(metric, {}).values())
 
     rows = [[lead.row, lead.over, lead.column or "", *(intervals(lead, key) for key in metrics)] for lead in leads]
     return Grid(["lead", "over", "", *metrics.values()], rows, folded="Leads, seed by seed")
@@ -236,8 +233,7 @@ def _claim_row(claim: ClaimResult) -> list[str | Entry]:
 
 
 def _interval(found: Verdict) -> str:
-    of, low, high = found.share
-    return f"{_percent(of)} [{_percent(low)}, {_percent(high)}]"
+    return f"{_percent(found.share[0])} {interval_text(found.share[1:], _percent)}"
 
 
 def _percent(share: float) -> str:

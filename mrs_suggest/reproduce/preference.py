@@ -68,5 +68,6 @@ def preference(results: Results, grid: TableSpec, summary: Record) -> Preference
         return None
     names = dict(zip(OUTCOMES, (rows[0], TIE, rows[1]), strict=True))
     judged = summary["judgements"]
-    shares = {name: (judged[kind]["share"], *judged[kind]["interval"]) for kind, name in names.items()}
+    ends = {kind: judged[kind]["interval"] or 2 * [judged[kind]["share"]] for kind in names}
+    shares = {name: (judged[kind]["share"], *ends[kind]) for kind, name in names.items()}
     return Preference(shares, dict(summary))

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mrs_metrics.significance import paired_bootstrap_interval
+from mrs_suggest.common.text.text import interval_text
 from mrs_suggest.evaluation.choice.analysis import average
 from mrs_suggest.evaluation.choice.answers import Views, read_run_answers
 from mrs_suggest.evaluation.comparison import POOLED
@@ -73,7 +74,7 @@ class Figure:
         if self.deviation is not None:
             return f"± {self.shown(self.deviation)}"
         interval = next(iter(self.intervals.values()), None)
-        return f"[{self.shown(interval[0])}, {self.shown(interval[1])}]" if interval else ""
+        return interval_text(interval, self.shown) if self.intervals else ""
 
     def shown(self, value: float) -> str:
         """A figure in the unit of the table."""
@@ -86,13 +87,13 @@ class Figure:
 
 @dataclass(frozen=True)
 class Lead:
-    """The paired 95 % intervals of the difference of two rows, by metric and seed."""
+    """The paired 95 % intervals of the difference of two rows, by metric and seed; None where all scores are equal."""
 
     table: str
     row: str
     over: str
     column: str | None
-    intervals: dict[str, dict[str, Interval]]
+    intervals: dict[str, dict[str, Interval | None]]
     missing: str = ""
 
 
@@ -187,7 +188,7 @@ class Results:
     def lead(self, table: str, grid: TableSpec, row: str, over: str, column: str | None) -> Lead:
         """The difference of two rows."""
         mine, other = grid.place(row, column), grid.place(over, column)
-        found: dict[str, dict[str, Interval]] = {}
+        found: dict[str, dict[str, Interval | None]] = {}
         missing = "" if mine.cell and other.cell else NO_EXPERIMENT
         others = dict(self.names(other))
         for seed, name in self.names(mine):
@@ -233,7 +234,7 @@ class Results:
         found = average(self._answers(name)[place.system], languages)
         return [found.low, found.high] if found else None
 
-    def _difference(self, name: str, mine: Place, other_name: str, other: Place) -> dict[str, Interval]:
+    def _difference(self, name: str, mine: Place, other_name: str, other: Place) -> dict[str, Interval | None]:
         self._scope(name, mine)
         if (name, mine.system) == (other_name, other.system):
             raise UnpairedError(NO_EXPERIMENT)  # one run stands in both rows
@@ -246,7 +247,7 @@ class Results:
             raise UnpairedError(ONLY_OWN)
         places = Place(name, scope=mine.scope), Place(other_name, scope=mine.scope)
         _, first, second, units = self._pair((name, places[0]), (other_name, places[1]), WEIGHTED)
-        return {WEIGHTED: list(paired_bootstrap_interval(first, second, seed=EVALUATION_SEED, units=units))}
+        return {WEIGHTED: paired_bootstrap_interval(first, second, seed=EVALUATION_SEED, units=units).ends}
 
     def paired(self, mine: Place, other: Place, metric: str) -> Paired:
         """The scores of the same examples in two places, of the seeds that both have.

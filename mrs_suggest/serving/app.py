@@ -9,25 +9,31 @@ import multiprocessing
 import os
 import re
 import signal
+import sqlite3
 import threading
 from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager, suppress
-from typing import Any
+from functools import partial
+from pathlib import Path
+from typing import Any, TypeVar
 
 from fastapi import FastAPI, Request, Response, Security
 from fastapi.security import APIKeyHeader, HTTPBearer
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 from starlette.exceptions import HTTPException
 from starlette.middleware.cors import CORSMiddleware
+from starlette.responses import FileResponse
 
 from mrs_suggest.common import __version__
 from mrs_suggest.common.errors import MrsError
 from mrs_suggest.serving.batcher import Batcher, QueueFullError
+from mrs_suggest.serving.clicks import ClickStore
 from mrs_suggest.serving.gate import MAX_FIELDS, MAX_HEAD, Gate, GoneError, Refusal, error_json
 from mrs_suggest.serving.logs import LOGGER, log
 from mrs_suggest.serving.metrics import Metrics
 from mrs_suggest.serving.schema import (
     ErrorResponse,
+    FeedbackRequest,
     Health,
     ModelsResponse,
     ReloadResponse,
@@ -35,7 +41,7 @@ from mrs_suggest.serving.schema import (
     SuggestResponse,
     request_schema,
 )
-from mrs_suggest.serving.served import Item, Question, ServedSuggester
+from mrs_suggest.serving.served import Item, Question, ServedModels
 from mrs_suggest.serving.settings import ADMIN_KEYS, API_KEYS, MOST_SUGGESTIONS, Keys, Settings
 from mrs_suggest.suggest.conversation import read_conversations
 
@@ -47,16 +53,19 @@ KEYS = [
 BATCH_SECONDS = 0.05  # a batch grows no further if it should take longer, or longer than twice its fixed cost; ours
 ALONE = 0.5  # seconds between two checks that the supervisor is alive
 JSON = "application/json"
+WEB = Path(__file__).parent / "web"  # a page for trying it, and the chips for other pages
 MOST_ACCEPTED = 500  # characters of Accept-Language that are read
+Asked = TypeVar("Asked", bound=BaseModel)
 
 
 class Worker:
-    """One process of the server: its model, its queue and its metrics."""
+    """One process of the server: its models, its queue, its metrics, and where it keeps clicks."""
 
-    def __init__(self, settings: Settings, served: ServedSuggester) -> None:
+    def __init__(self, settings: Settings, served: ServedModels) -> None:
         self.settings, self.served, self.metrics = settings, served, Metrics()
+        self.clicks = ClickStore(settings.feedback) if settings.feedback else None
         self.batcher = Batcher(
-            lambda questions: self.served.answer(questions),  # the current model
+            lambda questions: self.served.answer(questions),  # the current models
             settings.max_batch,
             BATCH_SECONDS,
             settings.max_waiting,
@@ -74,7 +83,12 @@ class Worker:
 
     async def suggest(self, asked: SuggestRequest, prefer: tuple[str, ...] | None = None) -> list[Item]:
         """The items of a request; Refusal if the queue is full, or the answer takes too long."""
-        rest = asked.language, asked.k, asked.explain, tuple(asked.allow), tuple(asked.deny), prefer, asked.min_score
+        if asked.model is not None and asked.model not in self.served.by_name:
+            names = " ".join(self.served.by_name)
+            raise Refusal(422, "unknown_model", f"the server has no such model; pass one of {names}.")
+        model = asked.model or self.served.draw(asked.session)
+        tags = tuple(asked.allow), tuple(asked.deny)
+        rest = asked.language, asked.k, asked.explain, *tags, prefer, asked.min_score, model
         turns = [[turn.model_dump(by_alias=True) for turn in turns] for turns in asked.conversations]
         questions = [Question(one, *rest) for one in read_conversations([*asked.messages, *turns])]
         items = [self.served.refusal(question) for question in questions]
@@ -97,27 +111,37 @@ class Worker:
         for number, item in zip(open_ones, found, strict=True):
             items[number] = item
         answers = [item for item in items if item is not None]
-        known = set(self.served.languages)
+        known = self.served.languages
         for item in answers:
             language = (
                 item["language"] if item["language"] in known else ""
             )  # invented languages would become permanent labels
             outcome = item["error"]["code"] if "error" in item else "answered" if item["suggestions"] else "nothing"
-            self.metrics.messages.labels(language, outcome).inc()
+            self.metrics.messages.labels(model, language, outcome).inc()
+        if self.clicks is not None:
+            kept = [item for item in answers if "error" not in item]
+            try:
+                await asyncio.to_thread(self.clicks.keep, kept, asked.session)
+            except sqlite3.Error as error:  # a full disk must not keep people from their answers
+                log(logging.ERROR, "answers were not kept for feedback", reason=str(error))
         return answers
 
     async def reload(self) -> None:
         """Load the model again while the old one answers; if that fails, raise MrsError and keep the old one."""
         async with self._reloading:
             try:
-                self.served = await asyncio.to_thread(ServedSuggester.load, self.settings)
+                self.served = await asyncio.to_thread(ServedModels.load, self.settings)
             except Exception as error:
                 self.metrics.reloads.labels("failed").inc()
                 reason = str(error) if isinstance(error, MrsError) else "a bug"
                 LOGGER.exception("reload failed", extra={"fields": {"reason": reason}})
                 raise
             self.metrics.reloads.labels("done").inc()
-            log(logging.INFO, "reloaded", model=self.settings.shown_name)
+            log(logging.INFO, "reloaded", models=self.versions())
+
+    def versions(self) -> dict[str, str]:
+        """The version of each model."""
+        return {name: model.version for name, model in self.served.by_name.items()}
 
     def trouble(self) -> str | None:
         """Why this worker should not get requests: `stopping`, `stuck` or `full`; None if it may."""
@@ -156,7 +180,7 @@ async def _alive(worker: Worker) -> AsyncIterator[None]:
         loop.add_signal_handler(signal.SIGHUP, hang_up)
     if supervisor := multiprocessing.parent_process():
         tasks.add(loop.create_task(watch(supervisor.pid)))
-    log(logging.INFO, "loaded", model=worker.settings.shown_name, languages=worker.served.languages)
+    log(logging.INFO, "loaded", models=worker.versions(), languages=sorted(worker.served.languages))
     try:
         yield
     finally:
@@ -164,21 +188,23 @@ async def _alive(worker: Worker) -> AsyncIterator[None]:
         for task in tasks:
             task.cancel()
         await worker.batcher.stop()
+        if worker.clicks is not None:
+            worker.clicks.close()
         log(logging.INFO, "stopped")
 
 
-def create_app(settings: Settings, served: ServedSuggester | None = None) -> FastAPI:
+def create_app(settings: Settings, served: ServedModels | None = None) -> FastAPI:
     """The ASGI application.
 
     Args:
-        served: a loaded model; default: load it now.
+        served: loaded models; default: load them now.
 
     Raises:
         InputError: the model or a file of keys cannot be used.
     """
     keys = Keys.read(settings.api_keys, API_KEYS)
     admins = Keys.read(settings.admin_keys, ADMIN_KEYS)
-    worker = Worker(settings, served or ServedSuggester.load(settings))
+    worker = Worker(settings, served or ServedModels.load(settings))
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
@@ -203,8 +229,16 @@ def create_app(settings: Settings, served: ServedSuggester | None = None) -> Fas
         )  # fmt: skip
     _add_suggest(app, worker, KEYS if keys else [])
     _add_models(app, worker, KEYS if keys else [])
+    if worker.clicks is not None:
+        _add_feedback(app, worker, worker.clicks, KEYS if keys else [])
     _add_health(app, worker)
+    for route, name in (("/chat", "chat.html"), ("/widget.js", "widget.js")):
+        app.add_route(route, partial(_file, name), include_in_schema=False)
     return app
+
+
+async def _file(name: str, request: Request) -> Response:
+    return FileResponse(WEB / name)
 
 
 def _add_suggest(app: FastAPI, worker: Worker, keys: list[Any]) -> None:
@@ -231,7 +265,7 @@ def _add_suggest(app: FastAPI, worker: Worker, keys: list[Any]) -> None:
         languages = _accepted(request.headers.get("accept-language", ""))
         answers = await _unless_gone(request, worker.suggest(asked, languages))
         errors = sum("error" in answer for answer in answers)
-        request.scope["log_fields"].update(messages=len(answers), errors=errors)
+        request.scope["log_fields"].update(messages=len(answers), errors=errors, model=answers[0]["model"])
         return Response(json.dumps({"answers": answers}, ensure_ascii=False).encode(), media_type=JSON)
 
 
@@ -266,15 +300,7 @@ async def _unless_gone(request: Request, answering: Coroutine[Any, Any, list[Ite
 
 
 def _parse(body: bytes, settings: Settings) -> SuggestRequest:
-    try:
-        asked = SuggestRequest.model_validate_json(body)
-    except ValidationError as error:
-        (first, *_) = error.errors(include_url=False, include_context=False, include_input=False)
-        place = ".".join(map(str, first["loc"]))
-        broken = first["type"] == "json_invalid"
-        sentence = f"{place or 'the body'}: {first['msg'][:1].lower()}{first['msg'][1:]}"
-        status, code = (400, "invalid_json") if broken else (422, "invalid_request")
-        raise Refusal(status, code, f"{sentence}; the schema is at /docs.") from None
+    asked = _read(SuggestRequest, body)
     if (count := len(asked.messages) + len(asked.conversations)) > settings.max_messages:
         what = "messages" if asked.messages else "conversations"
         sentence = f"{count} {what}; a request may have {settings.max_messages}."
@@ -282,6 +308,43 @@ def _parse(body: bytes, settings: Settings) -> SuggestRequest:
     if asked.k > MOST_SUGGESTIONS:
         raise Refusal(422, "invalid_request", f"k={asked.k}: expected 1 to {MOST_SUGGESTIONS}.")
     return asked
+
+
+def _read(kind: type[Asked], body: bytes) -> Asked:
+    """The body of a request; Refusal if it is broken."""
+    try:
+        return kind.model_validate_json(body)
+    except ValidationError as error:
+        (first, *_) = error.errors(include_url=False, include_context=False, include_input=False)
+        place = ".".join(map(str, first["loc"]))
+        broken = first["type"] == "json_invalid"
+        sentence = f"{place or 'the body'}: {first['msg'][:1].lower()}{first['msg'][1:]}"
+        status, code = (400, "invalid_json") if broken else (422, "invalid_request")
+        raise Refusal(status, code, f"{sentence}; the schema is at /docs.") from None
+
+
+def _add_feedback(app: FastAPI, worker: Worker, clicks: ClickStore, keys: list[Any]) -> None:
+    refusals = {400: "broken JSON", 401: "no valid key", 404: "no such answer", 422: "wrong types, no such suggestion"}
+    responses: dict[int | str, dict[str, Any]] = {
+        status: {"model": ErrorResponse, "description": text} for status, text in refusals.items()
+    }
+    schema = {"requestBody": {"required": True, "content": {JSON: {"schema": FeedbackRequest.model_json_schema()}}}}
+
+    @app.post(
+        "/v1/feedback", status_code=204, responses=responses, openapi_extra=schema, dependencies=keys,
+        summary="Tell what a person did with an answer",
+    )  # fmt: skip
+    async def feedback(request: Request) -> Response:
+        """In place of what was told of this answer before."""
+        told = _read(FeedbackRequest, await request.body())
+        count = await asyncio.to_thread(clicks.suggestions, told.id)
+        if count is None:
+            raise Refusal(404, "unknown_id", "no answer has this id; pass the id of an answer of this server.")
+        if told.chosen is not None and told.chosen > count:
+            raise Refusal(422, "invalid_request", f"chosen={told.chosen}: the answer had {count} suggestions.")
+        await asyncio.to_thread(clicks.record, told.id, told.chosen, told.edited, told.typed)
+        worker.metrics.feedback.labels("chosen" if told.chosen else "not").inc()
+        return Response(status_code=204)
 
 
 def _add_models(app: FastAPI, worker: Worker, keys: list[Any]) -> None:
@@ -299,22 +362,22 @@ def _add_models(app: FastAPI, worker: Worker, keys: list[Any]) -> None:
             "max_characters": settings.max_characters,
             "max_k": MOST_SUGGESTIONS,
         }
-        return {"models": [worker.served.described()], "limits": limits}
+        return {"models": worker.served.described(), "limits": limits}
 
     @app.post(
         "/v1/reload", response_model=ReloadResponse, responses=refusals, dependencies=KEYS,
-        summary="Load the model anew",
+        summary="Load the models anew",
     )  # fmt: skip
     async def reload() -> dict[str, Any]:
-        """With an admin key. The old model answers until the new one is there, and stays if it cannot be loaded."""
+        """With an admin key. The old models answer until all new ones are there, and stay if one cannot be loaded."""
         try:
             await worker.reload()
         except MrsError as error:
-            raise Refusal(409, "reload_failed", f"{error} The old model stays.") from None
+            raise Refusal(409, "reload_failed", f"{error} The old models stay.") from None
         if settings.workers > 1:
             worker.ahead = True
             os.kill(os.getppid(), signal.SIGHUP)  # the supervisor notifies all workers
-        return {"model": worker.served.described(), "workers": settings.workers}
+        return {"models": worker.served.described(), "workers": settings.workers}
 
 
 def _add_health(app: FastAPI, worker: Worker) -> None:

@@ -55,6 +55,8 @@ class ReceivedAnswer:
         error, problem: code and sentence of a message that cannot be answered, otherwise None.
         used: the probability that a suggestion is used, if the server has a precision.
         order: "choice" if the suggestions were chosen as a set; None if their scores descend.
+        version: of the model, if the server knows it.
+        id: for `Client.feedback`, if the server takes it.
     """
 
     message: str
@@ -66,6 +68,8 @@ class ReceivedAnswer:
     problem: str | None = None
     used: float | None = None
     order: str | None = None
+    version: str | None = None
+    id: str | None = None
 
     @property
     def replies(self) -> list[str]:
@@ -111,6 +115,8 @@ class Client:
         allow: Sequence[str] = (),
         deny: Sequence[str] = (),
         min_score: float | None = None,
+        model: str | None = None,
+        session: str | None = None,
     ) -> list[ReceivedAnswer]:
         """An answer for each message.
 
@@ -122,21 +128,36 @@ class Client:
             allow: suggest only replies with one of these tags; empty: all replies.
             deny: suggest no reply with one of these tags, not even an allowed one.
             min_score: leave out suggestions with a lower score, 0 to 1; None: the default of the replies.
+            model: a name of `models`; None: the server decides.
+            session: a text that stands for the conversation or its writer: it always gets the same model.
 
         Raises:
             ServerError: the request is refused as a whole.
             httpx.HTTPError: the server cannot be reached, or does not answer in time.
         """
-        question = _question(messages, language, k, explain, allow, deny, min_score)
+        question = _question(messages, language, k, explain, allow, deny, min_score, model, session)
         return _read(self._send("POST", "/v1/suggest", self._tries, question), _answers)
 
     def models(self) -> list[dict[str, Any]]:
         """The models of the server, as `mrs_suggest.serving.schema.ModelItem`."""
         return _read(self._send("GET", "/v1/models", self._tries), _models)
 
-    def reload(self) -> dict[str, Any]:
-        """Let the server load its model again, with an admin key; returns the new model."""
-        return _read(self._send("POST", "/v1/reload", 1), _model)
+    def feedback(
+        self, answer: ReceivedAnswer | str, chosen: int | None, edited: bool = False, typed: int | None = None
+    ) -> None:
+        """Tell the server what a person did with an answer.
+
+        Args:
+            answer: the answer, or its id.
+            chosen: 1 for the first suggestion; None: none.
+            edited: whether the chosen reply was changed before it was sent.
+            typed: characters that the person typed.
+        """
+        _read(self._send("POST", "/v1/feedback", self._tries, _told(answer, chosen, edited, typed)), _nothing)
+
+    def reload(self) -> list[dict[str, Any]]:
+        """Let the server load its models again, with an admin key; returns the new models."""
+        return _read(self._send("POST", "/v1/reload", 1), _models)
 
     def ready(self) -> bool:
         """Whether the server accepts requests."""
@@ -190,18 +211,26 @@ class AsyncClient:
         allow: Sequence[str] = (),
         deny: Sequence[str] = (),
         min_score: float | None = None,
+        model: str | None = None,
+        session: str | None = None,
     ) -> list[ReceivedAnswer]:
         """As `Client.suggest`."""
-        question = _question(messages, language, k, explain, allow, deny, min_score)
+        question = _question(messages, language, k, explain, allow, deny, min_score, model, session)
         return _read(await self._send("POST", "/v1/suggest", self._tries, question), _answers)
 
     async def models(self) -> list[dict[str, Any]]:
         """As `Client.models`."""
         return _read(await self._send("GET", "/v1/models", self._tries), _models)
 
-    async def reload(self) -> dict[str, Any]:
+    async def feedback(
+        self, answer: ReceivedAnswer | str, chosen: int | None, edited: bool = False, typed: int | None = None
+    ) -> None:
+        """As `Client.feedback`."""
+        _read(await self._send("POST", "/v1/feedback", self._tries, _told(answer, chosen, edited, typed)), _nothing)
+
+    async def reload(self) -> list[dict[str, Any]]:
         """As `Client.reload`."""
-        return _read(await self._send("POST", "/v1/reload", 1), _model)
+        return _read(await self._send("POST", "/v1/reload", 1), _models)
 
     async def ready(self) -> bool:
         """As `Client.ready`."""
@@ -243,7 +272,7 @@ def _question(
     explain: bool,
     allow: Sequence[str],
     deny: Sequence[str],
-    min_score: float | None,
+    *others: float | str | None,
 ) -> dict[str, Any]:
     for name, given in (("messages", messages), ("allow", allow), ("deny", deny)):
         if isinstance(given, str):
@@ -253,10 +282,21 @@ def _question(
         raise TypeError("messages: expected a list of texts or conversations, found one conversation; pass [turns].")
     if not all(isinstance(one, str) for one in asked):
         name, asked = "conversations", [[{"from": THEM, "text": one}] if isinstance(one, str) else one for one in asked]
+    rest = dict(zip(("min_score", "model", "session"), others, strict=True))
     return {
         name: asked, "language": language, "k": k, "explain": explain, "allow": list(allow),
-        "deny": list(deny), **({} if min_score is None else {"min_score": min_score}),
+        "deny": list(deny), **{key: value for key, value in rest.items() if value is not None},
     }  # fmt: skip
+
+
+def _told(answer: ReceivedAnswer | str, chosen: int | None, edited: bool, typed: int | None) -> dict[str, Any]:
+    answer = answer if isinstance(answer, str) else answer.id or ""
+    return {"id": answer, "chosen": chosen, "edited": edited, "typed": typed}
+
+
+def _nothing(content: Any) -> None:
+    if content is not None:
+        raise ValueError
 
 
 def _pause(response: httpx.Response | None, tried: int) -> float:
@@ -294,10 +334,6 @@ def _models(content: Any) -> list[dict[str, Any]]:
     return [dict(model) for model in content["models"]]
 
 
-def _model(content: Any) -> dict[str, Any]:
-    return dict(content["model"])
-
-
 def _answers(content: Any) -> list[ReceivedAnswer]:
     return [_answer(item) for item in content["answers"]]
 
@@ -317,4 +353,6 @@ def _answer(item: Mapping[str, Any]) -> ReceivedAnswer:
         problem=error["message"] if error else None,
         used=item.get("used"),
         order=item.get("order"),
+        version=item.get("version"),
+        id=item.get("id"),
     )

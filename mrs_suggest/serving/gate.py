@@ -21,7 +21,10 @@ Send = Callable[[Message], Awaitable[None]]
 App = Callable[[MutableMapping[str, Any], Receive, Send], Awaitable[None]]
 
 RELOAD = "/v1/reload"
-ROUTES = ("/v1/suggest", "/v1/models", RELOAD, "/health/live", "/health/ready", "/metrics", "/docs", "/openapi.json")
+ROUTES = (
+    "/v1/suggest", "/v1/feedback", "/v1/models", RELOAD, "/health/live", "/health/ready", "/metrics", "/docs",
+    "/openapi.json", "/chat", "/widget.js",
+)  # fmt: skip
 OTHER = "other"  # the label of all other paths: one for each would fill the memory of a Prometheus
 QUIET = ("/health/live", "/health/ready", "/metrics")  # requested every few seconds
 MAX_HEAD = 32 << 10  # bytes of a request line with its header fields and trailers; ours: four times nginx's buffer

@@ -21,9 +21,12 @@ class Metrics:
             "mrs_request_seconds", "From a request's head to its answer.", ["route"], buckets=BUCKETS, registry=registry
         )
         self.messages = Counter(
-            "mrs_messages", "Messages by language and outcome: answered, nothing, or the code of the error.",
-            ["language", "outcome"], registry=registry,
+            "mrs_messages", "Messages by model, language and outcome: answered, nothing, or the code of the error.",
+            ["model", "language", "outcome"], registry=registry,
         )  # fmt: skip
+        self.feedback = Counter(
+            "mrs_feedback", "Answers with feedback: chosen, or not.", ["outcome"], registry=registry
+        )
         self.batch_messages = Histogram(
             "mrs_batch_messages", "Messages of a batch.", buckets=(1, 2, 4, 8, 16, 32, 64, 128), registry=registry
         )

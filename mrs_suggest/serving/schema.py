@@ -21,6 +21,7 @@ ITEM_CODES = {
     MISSING: "no language was given, and the model cannot detect it",
 }
 MOST_TURNS = 100  # of a conversation; ours: more than are read, so that callers need not count
+MOST_SESSION = 200  # characters
 MOST_TAGS = 32  # of a request; ours: more than a person tells apart
 _SUGGESTION: dict[str, Any] = {"reply": "¿A qué hora?", "score": 0.21}
 _ANSWER: dict[str, Any] = {
@@ -86,6 +87,15 @@ class SuggestRequest(BaseModel):
         float | None,
         Field(ge=0, le=1, description="leave out suggestions with a lower score; null: the default of the replies"),
     ] = None
+    model: Annotated[StrictStr | None, Field(description="a name of `GET /v1/models`; null: the server decides")] = None
+    session: Annotated[
+        StrictStr | None,
+        Field(
+            max_length=MOST_SESSION,
+            description="any text that stands for the conversation or its writer, better not a name: a session always "
+            "gets the same model, and counts once in reports of clicks; only its hash is kept",
+        ),
+    ] = None
 
     @model_validator(mode="after")
     def _one_of(self) -> SuggestRequest:
@@ -118,6 +128,8 @@ class AnswerItem(BaseModel):
     message: Annotated[str, Field(description="of a conversation: the last texts of the others, joined by spaces")]
     language: Annotated[str | None, Field(description="given or detected; null where it is not clear")]
     model: str
+    version: Annotated[str | None, Field(description="of the model: the start of a hash of its record")] = None
+    id: Annotated[str | None, Field(description="for `/v1/feedback`, where the server takes it")] = None
     suggestions: Annotated[list[SuggestionItem], Field(description="in the order in which to show them")]
     order: Annotated[
         Literal["choice"] | None,
@@ -149,6 +161,16 @@ class SuggestResponse(BaseModel):
     answers: list[AnswerItem]
 
 
+class FeedbackRequest(BaseModel):
+    """What a person did with the suggestions of an answer."""
+
+    model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [{"id": "0f" * 16, "chosen": 1}]})
+    id: Annotated[StrictStr, Field(max_length=32, description="of the answer")]
+    chosen: Annotated[StrictInt | None, Field(ge=1, description="1: the first suggestion; null: none")] = None
+    edited: Annotated[StrictBool, Field(description="whether the chosen reply was changed before it was sent")] = False
+    typed: Annotated[StrictInt | None, Field(ge=0, le=1 << 31, description="characters that the person typed")] = None
+
+
 class RequestError(BaseModel):
     """The problem of a request."""
 
@@ -166,6 +188,8 @@ class ModelItem(BaseModel):
     """A model that answers."""
 
     name: str
+    version: str
+    share: Annotated[float, Field(description="of the sessions that it answers")]
     languages: list[str]
     detects_language: Annotated[bool, Field(description="whether `language` can be left out")]
     tags: Annotated[
@@ -182,9 +206,9 @@ class ModelsResponse(BaseModel):
 
 
 class ReloadResponse(BaseModel):
-    """The model is new."""
+    """The models are new."""
 
-    model: ModelItem
+    models: list[ModelItem]
     workers: Annotated[int, Field(description="how many there are; the others follow as soon as they have loaded it")]
 
 

@@ -1,15 +1,19 @@
-"""The model of a worker: it answers questions with items of the response."""
+"""The models of a worker: they answer questions with items of the response."""
 
 from __future__ import annotations
 
 import gc
+import hashlib
+import random
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 from mrs_suggest.common.errors import ArgumentError
 from mrs_suggest.common.hub.baselines import resolve_model
+from mrs_suggest.common.io.manifest import RECORD
 from mrs_suggest.serving.schema import EMPTY, MISSING, TOO_LONG, UNCLEAR, UNKNOWN
 from mrs_suggest.serving.settings import Settings
 from mrs_suggest.suggest.answer_json import answer_json, unclear_language
@@ -34,13 +38,19 @@ class Question:
     deny: tuple[str, ...] = ()
     prefer: tuple[str, ...] | None = None
     min_score: float | None = None
+    model: str = ""  # its name, if the server has several
 
 
 class ServedSuggester:
-    """A loaded model, ready to answer in all its languages; used by one thread at a time."""
+    """A loaded model, ready to answer in all its languages; used by one thread at a time.
 
-    def __init__(self, suggester: Suggester, settings: Settings) -> None:
-        self._suggester, self._settings = suggester, settings
+    Attributes:
+        version: twelve digits of a hash of its record, which names the hash of each of its files; "" without a record.
+    """
+
+    def __init__(self, suggester: Suggester, settings: Settings, name: str = "", version: str = "") -> None:
+        self._suggester, self._settings, self.version = suggester, settings, version
+        self.name = name or next(iter(settings.named))
         self.loaded = datetime.now(UTC).isoformat(timespec="milliseconds")
         self.languages = list(suggester.languages)
         self._known = {*suggester.languages, *suggester.silent_languages}
@@ -51,19 +61,21 @@ class ServedSuggester:
             self.detects_language = False
 
     @classmethod
-    def load(cls, settings: Settings) -> ServedSuggester:
-        """Load the model, and answer once in every language, so that no request waits for it.
+    def load(cls, name: str, settings: Settings) -> ServedSuggester:
+        """Load the model of this name, and answer once in every language, so that no request waits for it.
 
         Raises:
             InputError: as `Suggester.from_pretrained`.
         """
-        path = resolve_model(settings.model, settings.revision)
+        path = resolve_model(settings.named[name])
         suggester = Suggester.from_pretrained(
             path, verify=settings.verify, guard=settings.guard, precision=settings.precision
         )
         for language in suggester.languages:
             suggester.suggest(["?"], language, 1)
-        served = cls(suggester, settings)
+        record = Path(path) / RECORD
+        version = hashlib.sha256(record.read_bytes()).hexdigest()[:12] if record.is_file() else ""
+        served = cls(suggester, settings, name, version)
         gc.collect()
         return served
 
@@ -106,18 +118,65 @@ class ServedSuggester:
         message = question.asked.message
         if answer.language is None and answer.reason != OWN_MESSAGE:
             return self._error(question, UNCLEAR, unclear_language(self._suggester, message, "language"))
-        return answer_json(message, answer.language, self._settings.shown_name, answer, question.explain)
+        return self._versioned(answer_json(message, answer.language, self.name, answer, question.explain))
 
     def _error(self, question: Question, code: str, sentence: str) -> Item:
-        item = answer_json(question.asked.message, question.language, self._settings.shown_name, Answer())
-        return {**item, "error": {"code": code, "message": sentence}}
+        item = answer_json(question.asked.message, question.language, self.name, Answer())
+        return {**self._versioned(item), "error": {"code": code, "message": sentence}}
+
+    def _versioned(self, item: Item) -> Item:
+        return item | ({"version": self.version} if self.version else {})
 
     def described(self) -> Item:
         """As `mrs_suggest.serving.schema.ModelItem`."""
         return {
-            "name": self._settings.shown_name,
+            "name": self.name,
+            "version": self.version,
             "languages": self.languages,
             "detects_language": self.detects_language,
             "tags": self._suggester.tags,
             "loaded": self.loaded,
         }
+
+
+class ServedModels:
+    """The models of a worker, by name; used by one thread at a time."""
+
+    def __init__(self, models: Sequence[ServedSuggester], settings: Settings) -> None:
+        self.by_name = {model.name: model for model in models}
+        self._shares = settings.shares
+        self.languages = {code for model in models for code in model.languages}
+
+    @classmethod
+    def load(cls, settings: Settings) -> ServedModels:
+        """Load all models; InputError as `ServedSuggester.load`."""
+        return cls([ServedSuggester.load(name, settings) for name in settings.named], settings)
+
+    def draw(self, session: str | None) -> str:
+        """The name of a model, drawn by the shares of the traffic: always the same for the same session."""
+        place = random.random()
+        if session is not None:
+            place = int.from_bytes(hashlib.sha256(session.encode()).digest()[:6], "big") / 2**48
+        drawn = [name for name, share in self._shares.items() if share]
+        for name in drawn:
+            place -= self._shares[name]
+            if place < 0:
+                return name
+        return drawn[-1]  # the shares' sum was rounded
+
+    def refusal(self, question: Question) -> Item | None:
+        """As `ServedSuggester.refusal`."""
+        return self.by_name[question.model].refusal(question)
+
+    def answer(self, questions: Sequence[Question]) -> list[Item]:
+        """An item for each question, from its model."""
+        items: dict[int, Item] = {}
+        for name, model in self.by_name.items():
+            numbers = [number for number, question in enumerate(questions) if question.model == name]
+            if numbers:
+                items |= zip(numbers, model.answer([questions[number] for number in numbers]), strict=True)
+        return [items[number] for number in range(len(questions))]
+
+    def described(self) -> list[Item]:
+        """As `mrs_suggest.serving.schema.ModelItem`, each with its share of the sessions."""
+        return [{**model.described(), "share": self._shares[name]} for name, model in self.by_name.items()]

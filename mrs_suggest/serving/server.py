@@ -42,7 +42,8 @@ def serve(settings: Settings, log_level: str = "info") -> int:
     """
     keys = Keys.read(settings.api_keys, API_KEYS)
     Keys.read(settings.admin_keys, ADMIN_KEYS)
-    resolve_model(settings.model, settings.revision)  # a download happens once, not in each worker
+    for model in settings.named.values():
+        resolve_model(model)  # a download happens once, not in each worker
     with _bind(settings) as listener, _figures(settings.workers) as figures:
         configure_logs(log_level)
         os.environ.update(dict.fromkeys(THREADS, str(settings.threads)))

@@ -1,12 +1,14 @@
-"""Settings of the server: its model, its limits, and the keys of its callers."""
+"""Settings of the server: its models, its limits, and the keys of its callers."""
 
 from __future__ import annotations
 
 import hashlib
 import hmac
 import os
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 from mrs_suggest.common.errors import InputError
@@ -22,8 +24,10 @@ class Settings:
     """The options of `mrs serve`; the defaults are ours, for a machine of two cores and chat messages.
 
     Attributes:
-        model: a folder, a baseline, `ORG/NAME`, or `ORG/NAME@REVISION`.
-        name: of the model in answers; default: `model`.
+        models: each a folder, a baseline, `ORG/NAME` or `ORG/NAME@REVISION`, and `NAME=` before it for another name in
+            answers.
+        traffic: `NAME=WEIGHT` of the models among which sessions are divided; default: all go to the first model.
+        feedback: the SQLite file for answers and clicks (`mrs_suggest.serving.clicks`); None: nothing is kept.
         verify: compare the SHA-256 of large files, too.
         guard, precision: as for `mrs_suggest.suggest.suggester.Suggester`.
         port: 0 picks a free one.
@@ -43,9 +47,9 @@ class Settings:
         api_keys, admin_keys: files with a key per line; the variables `MRS_API_KEYS` and `MRS_ADMIN_KEYS` add to them.
     """
 
-    model: str
-    revision: str | None = None
-    name: str | None = None
+    models: tuple[str, ...]
+    traffic: tuple[str, ...] = ()
+    feedback: Path | None = None
     verify: bool = False
     guard: bool | Path = True
     precision: float | None = None
@@ -78,11 +82,28 @@ class Settings:
                 f"--max-messages {self.max_messages}: must not exceed --max-waiting {self.max_waiting}, since all "
                 "messages of a request wait together."
             )
+        if len(self.named) < len(self.models):
+            raise InputError("--model: two models have one name; pass NAME=MODEL with different names.")
+        _ = self.shares  # refuses what it cannot read
 
-    @property
-    def shown_name(self) -> str:
-        """The model's name in answers."""
-        return self.name or self.model
+    @cached_property
+    def named(self) -> dict[str, str]:
+        """The name of each model in answers, and where the model is."""
+        matches = [re.fullmatch(r"(?:([\w.-]+)=)?(.+)", model, re.DOTALL) for model in self.models]
+        return {match[1] or match[2]: match[2] for match in matches if match}
+
+    @cached_property
+    def shares(self) -> dict[str, float]:
+        """The share of the sessions that each model answers, 0 to 1, where a request names none."""
+        weights = dict.fromkeys(self.named, 0.0) | ({} if self.traffic else {next(iter(self.named)): 1.0})
+        for text in self.traffic:
+            name, _, weight = text.rpartition("=")
+            if name not in weights or not re.fullmatch(r"\d{1,6}(\.\d{1,6})?", weight):
+                raise InputError(f"--traffic {text}: expected NAME=WEIGHT, with one of {' '.join(weights)}.")
+            weights[name] = float(weight)
+        if not (total := sum(weights.values())):
+            raise InputError("--traffic: no model has a weight above 0; give one to a model.")
+        return {name: weight / total for name, weight in weights.items()}
 
     @property
     def max_body(self) -> int:

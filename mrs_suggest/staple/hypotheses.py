@@ -104,11 +104,7 @@ def read_hypotheses(path: Path) -> Hypotheses:
 
 
 def write_hypotheses(found: Hypotheses, path: Path, overwrite: bool = False) -> None:
-    """Write hypotheses; the file appears whole or not at all.
-
-    Raises:
-        InputError: the file exists, or cannot be written.
-    """
+    """Write hypotheses, whole or not at all; InputError if the file exists, or cannot be written."""
     require_new_file(path, overwrite)
     require_sound(found, path)
     facts = {

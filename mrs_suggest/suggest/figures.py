@@ -33,9 +33,9 @@ def figures_of(suggester: Any, dataset: Any, language: str | None) -> dict[str, 
         figures[code] = {
             "n": len(some),
             "weighted": found["weighted"],
-            "weighted_interval": list(
-                bootstrap_interval(scores.weighted, units=[some[place][0] for place in scores.kept])
-            ),
+            "weighted_interval": bootstrap_interval(
+                scores.weighted, units=[some[place][0] for place in scores.kept]
+            ).ends,
             "ceiling": float(scores.weighted_ceiling.mean()),
             "dist1": distinct_n(tokens, 1),
             "dist2": distinct_n(tokens, 2),

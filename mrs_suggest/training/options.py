@@ -25,6 +25,9 @@ else:
 
 # Options of the library's trainer that have no effect here, and why.
 WITHOUT_EFFECT = {
+    "data_seed": "--seed draws the batches",
+    "bf16_full_eval": "an evaluation has the precision of the model, or that of training (--bf16)",
+    "fp16_full_eval": "an evaluation has the precision of the model, or that of training (--fp16)",
     "auto_find_batch_size": "the size of a batch is fixed by --per_device_train_batch_size",
     "logging_nan_inf_filter": "a run stops at the first loss that is not finite",
     "save_only_model": "such a checkpoint cannot be resumed",
@@ -56,10 +59,7 @@ class RunArguments:
         scratch: the names of models that the trainer builds.
     """
 
-    advanced: ClassVar[tuple[str, ...]] = (
-        "data_revision",
-        "model_revision",
-    )
+    advanced: ClassVar[tuple[str, ...]] = ("data_revision", "model_revision")
     scratch: ClassVar[tuple[str, ...]] = (TINY,)
 
     data: str = option("sample", "a prepared folder, a hub id (also ORG/NAME@REVISION), or `sample`")
@@ -80,10 +80,7 @@ class RunArguments:
 class LoraArguments(RunArguments):
     """Those of one that can train adapters instead of the whole model; its trainer needs `OurTrainer` as a base."""
 
-    advanced: ClassVar[tuple[str, ...]] = (
-        "lora_alpha",
-        "lora_dropout",
-    )
+    advanced: ClassVar[tuple[str, ...]] = ("lora_alpha", "lora_dropout")
     peft: str = option("none", "none, or lora: train low-rank adapters (Hu et al. 2022)")
     lora_rank: int = option(16, "rank of the adapters")
     lora_alpha: float = option(32.0, "their scale is lora_alpha / lora_rank")
@@ -248,9 +245,23 @@ def is_given(options: RunArguments | TrainingArguments, name: str) -> bool:
 
 
 def require_least(options: RunArguments | TrainingArguments, name: str, least: int) -> None:
-    """Refuse a value that is too small."""
-    if getattr(options, name) < least:
-        raise InputError(f"--{name}: expected {least} or more, found {getattr(options, name)}.")
+    """Refuse a value that is too small; None passes."""
+    value = getattr(options, name)
+    if value is not None and value < least:
+        raise InputError(f"--{name}: expected {least} or more, found {value}.")
+
+
+def own_files(values: Sequence[str] | None, example: str) -> dict[str, str]:
+    """Language -> file or folder, of `--train LANG=FILE ...`; `example` is the one that an error names."""
+    found: dict[str, str] = {}
+    for value in values or ():
+        language, equals, place = value.partition("=")
+        if not (language and equals and place):
+            raise InputError(f"--train {value}: expected LANG=FILE, such as {example}.")
+        if language in found:
+            raise InputError(f"--train {value}: {language} is named twice; put all of its rows into one file.")
+        found[language] = place
+    return found
 
 
 def require_one_of(name: str, value: str | None, allowed: Sequence[str]) -> None:

@@ -109,11 +109,7 @@ class RunFolder:
 
 
 def last_checkpoint(folder: Path, resume: str | None) -> str | None:
-    """The checkpoint to continue from: `last` stands for the newest one of the folder.
-
-    Raises:
-        InputError: there is none.
-    """
+    """The checkpoint to continue from, `last` for the newest one of the folder; InputError if there is none."""
     if not resume:
         return None
     if resume not in LAST:

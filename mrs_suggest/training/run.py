@@ -1,7 +1,9 @@
 """One training run, from checked options to a published model: what every family does around its data and its model.
 
 A family's `run` function reads from top to bottom and calls the methods of `Run` in this order: `load`, `begin`,
-`build`, `train`, `merge_adapters`, `save`, `evaluate`, `finish`.
+`build`, `train`, `merge_adapters`, `save`, `evaluate`, `finish`. It returns the record, or None where nothing is
+written: of an estimate, and in a process that is not the first. It raises InputError where the options, the data or the
+folder cannot be used, the run diverged, or the memory ran out.
 """
 
 from __future__ import annotations
@@ -28,15 +30,7 @@ from mrs_suggest.common.hub.publishing import Change, publish
 from mrs_suggest.common.io.files import atomic_write, umask
 from mrs_suggest.common.launcher import LAUNCHER, end_with_launcher
 from mrs_suggest.common.text.text import finite_json, visible
-from mrs_suggest.models.adapters import (
-    Lora,
-    add_lora,
-    has_lora,
-    lora_state,
-    merge_lora,
-    read_lora_state,
-    save_adapter,
-)
+from mrs_suggest.models.adapters import Lora, add_lora, has_lora, lora_state, merge_lora, read_lora_state, save_adapter
 from mrs_suggest.models.saved.allowlist import ADAPTER_FOLDER, CURVE_POINTS, CURVES, RECORD
 from mrs_suggest.models.saved.families import Family, write_record
 from mrs_suggest.models.saved.record import Record
@@ -266,11 +260,7 @@ class Run:
         write(self.folder)
 
     def evaluate(self, measure: Callable[[], Loaded]) -> Loaded:
-        """Measure the trained model.
-
-        Raises:
-            InputError: the memory ran out.
-        """
+        """Measure the trained model; InputError if the memory ran out."""
         with explain_out_of_memory(lambda: f"in the evaluation; {self._advice(False)}"):
             return measure()
 

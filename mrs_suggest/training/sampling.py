@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from bisect import bisect_right
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 import numpy as np
@@ -49,9 +49,9 @@ def shares(sizes: Sequence[int], alpha: float) -> np.ndarray:
     return weights / weights.sum()
 
 
-def require_alpha(alpha: float) -> None:
-    """Refuse an exponent of the sources' sizes outside 0 to 1."""
-    if not 0 <= alpha <= 1:  # refuses NaN too
+def require_alpha(alpha: float | None) -> None:
+    """Refuse an exponent of the sources' sizes outside 0 to 1; None passes."""
+    if alpha is not None and not 0 <= alpha <= 1:  # refuses NaN too
         raise InputError(
             f"--sampling_alpha {alpha}: expected a number from 0 to 1; pass 0 for equal shares, 1 for shares by size."
         )
@@ -158,7 +158,6 @@ class PairSampler(StepSampler):
         self.steps = int(self._quotas.sum())
 
     def drawn(self, epoch: int) -> np.ndarray:
-        """(steps, examples per step) row numbers of an epoch."""
         rng = np.random.default_rng([self._seed, epoch])
         starts = np.cumsum([0, *self._sizes[:-1]])
         if self._mixed:
@@ -235,7 +234,6 @@ class MixedSampler(StepSampler):
         self.steps = total
 
     def drawn(self, epoch: int) -> np.ndarray:
-        """(steps, examples per step) row numbers of an epoch."""
         parts = []
         for sampler, start, quota in zip(self._samplers, self._starts, self._quotas, strict=True):
             passes = -(-int(quota) // sampler.steps)
@@ -266,7 +264,6 @@ class CountedSampler(StepSampler):
         self._sampler, self._rows, self.steps = sampler, rows, sampler.steps
 
     def drawn(self, epoch: int) -> np.ndarray:
-        """(steps, examples per step) numbers of an epoch."""
         steps = self._sampler.drawn(epoch)
         flat = steps.ravel()
         order = np.argsort(flat, kind="stable")
@@ -322,6 +319,24 @@ class KeyedRows(Dataset[tuple[Key, Any]], Generic[Key]):
         return self._keys[bisect_right(self._rows.cumulative_sizes, number)], self._rows[number]
 
 
+class KeyedCollator:
+    """Rows of `KeyedRows`, all with one key -> a batch of that key's collator.
+
+    Args:
+        collators: by key.
+        named: the name of the key in a batch; empty: it is left out.
+    """
+
+    def __init__(self, collators: Mapping[Any, Callable[..., Mapping[str, Any]]], named: str = "") -> None:
+        self._collators, self._named = collators, named
+
+    def __call__(self, rows: Sequence[tuple[Any, Any]]) -> dict[str, Any]:
+        """Collate a batch."""
+        key = rows[0][0]
+        batch = self._collators[key]([row for _, row in rows])
+        return {**batch, self._named: key} if self._named else {**batch}
+
+
 class BatchOptions(Protocol):
     """The options that say how batches are made."""
 
@@ -339,19 +354,18 @@ def make_sampler(
         options, training: the trainer's options.
         alpha: of the run's plan.
     """
-    if options.batches not in BATCHES:
-        raise InputError(f"--batches: expected one of {', '.join(BATCHES)}, found {options.batches!r}.")
-    if options.length_window < 0:
-        raise InputError(f"--length_window: expected 0 or more, found {options.length_window}.")
+    mixed, window = options.batches == "mixed", options.length_window
+    return sampler_of_run(sizes, training, alpha=alpha, mixed=mixed, lengths=lengths, window=window)
+
+
+def sampler_of_run(sizes: Sequence[int], training: TrainingArguments, **named: Any) -> PairSampler:
+    """A `PairSampler` with the batch size, ranks, accumulation and seed of a run."""
     return PairSampler(
         sizes,
         training.per_device_train_batch_size,
-        alpha=alpha,
-        mixed=options.batches == "mixed",
-        lengths=lengths,
-        window=options.length_window,
         world_size=training.world_size,
         rank=training.process_index,
         accumulation=training.gradient_accumulation_steps,
         seed=training.seed,
+        **named,
     )

@@ -186,11 +186,7 @@ class Sweep(Strict):
 
 
 def read_sweep(path: Path) -> Sweep:
-    """Read the file of a sweep.
-
-    Raises:
-        InputError: it is not one; the sentence names the key.
-    """
+    """Read the file of a sweep; the InputError names the key that is wrong."""
     try:
         return Sweep.model_validate(yaml.safe_load(path.read_text(encoding="utf-8")))
     except OSError as error:

@@ -14,7 +14,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from netrc import NetrcParseError, netrc
 from pathlib import Path
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar
 from urllib.parse import urlsplit
 
@@ -123,9 +122,7 @@ class Mlflow(Tracked, MLflowCallback):
             self._ml_flow.end_run()
 
 
-TRACKERS: Mapping[str, type[Tracked]] = MappingProxyType(
-    {kind.package: kind for kind in (TensorBoard, Wandb, Trackio, Mlflow)}
-)
+TRACKERS: Mapping[str, type[Tracked]] = {kind.package: kind for kind in (TensorBoard, Wandb, Trackio, Mlflow)}
 
 
 class _TellOptions(TrainerCallback):
@@ -216,10 +213,7 @@ def inside(folder: Path, names: Sequence[str], project: str) -> Iterator[None]:
         "tensorboard": {"TENSORBOARD_LOGGING_DIR": str(place / "tensorboard")},
         "wandb": {"WANDB_DIR": str(place), "WANDB_PROJECT": project, "WANDB_SILENT": "true"},
         "trackio": {"TRACKIO_DIR": str(place / "trackio")},
-        "mlflow": {
-            "MLFLOW_TRACKING_URI": f"sqlite:///{place / 'mlflow.db'}",
-            "MLFLOW_EXPERIMENT_NAME": project,
-        },
+        "mlflow": {"MLFLOW_TRACKING_URI": f"sqlite:///{place / 'mlflow.db'}", "MLFLOW_EXPERIMENT_NAME": project},
     }
     wanted = {key: value for name in names for key, value in values.get(name, {}).items()}
     if "wandb" in names and not _logged_in():

@@ -186,11 +186,7 @@ class _BeforeEachUpdate(TrainerCallback):
 
 
 def require_finite_weights(weights: Mapping[str, Tensor]) -> None:
-    """Refuse to keep a model whose weights are not all finite.
-
-    Raises:
-        InputError: it names the first such weight.
-    """
+    """Refuse to keep a model whose weights are not all finite; the InputError names the first such weight."""
     for name, value in weights.items():
         if value.is_floating_point() and not bool(torch.isfinite(value).all()):
             raise diverged(f"the weights {name} are not finite at the end; nothing was saved")

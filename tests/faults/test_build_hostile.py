@@ -240,7 +240,7 @@ def test_a_pipe_is_refused_and_not_waited_for(build: Call, dumps: Path, tmp_path
 UNUSABLE = {
     "empty": (lambda path: path.write_bytes(b""), "is empty"),
     "a picture": (lambda path: path.write_bytes(b"\x89PNG\r\n\x1a\n" + bytes(999)), "expected a dump"),
-    "other lines": (lambda path: path.write_bytes(b'{"title": "a post"}\n' * 99), "none of its 99 lines is a comment"),
+    "other lines": (lambda path: path.write_bytes(b'{"name": "a post"}\n' * 99), "none of its 99 lines is a comment"),
     "nothing whole": (lambda path: os.truncate(path, 300), "no complete line could be read"),
     "no line": (lambda path: repack(path, lambda _: b""), "has no lines"),
 }
@@ -271,6 +271,12 @@ def test_a_month_that_cannot_be_used_stops_the_build_and_can_be_replaced(
     assert seen == ["RC_2018-02.zst"]
     assert parquet_bytes(tmp_path / "out") == expected
     assert leftovers(tmp_path, "dumps", "out") == []
+
+
+def test_another_form_is_refused_before_anything_is_read(build: Call, dumps: Path, tmp_path: Path) -> None:
+    (dumps / "RC_2018-03").write_bytes(b'[{"id": "a"}]')
+    assert_refused(build(), "RC_2018-03: is one JSON array", "jq -c")
+    assert leftovers(tmp_path, "dumps") == []
 
 
 @pytest.mark.skipif(not Path("/proc/self/mem").exists(), reason="needs /proc")

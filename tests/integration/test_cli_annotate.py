@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from scipy.stats import binomtest
 
 from mrs_suggest.common.io.sheets import restored
 from mrs_suggest.evaluation.annotation_files import COLUMNS
@@ -205,7 +206,12 @@ def test_figures_by_hand(run: Callable[..., Result], made: Path, files: tuple[Pa
     agreement = (8 * 1 + 3 * (1 / 3) + 0) / 12
     chance = (23**2 + 5**2 + 8**2) / 36**2
     assert got["kappa"] == pytest.approx((agreement - chance) / (1 - chance))
+    # Krippendorff 2011 counts agreement alike; by chance, pairs of different judgements of all 36
+    assert got["alpha"]["nominal"] == pytest.approx(1 - (1 - agreement) / ((36 - 36 * chance) / 35))
+    assert got["alpha"]["ordinal"] == pytest.approx(0.5823, abs=1e-4)
     assert "annotators:3|items:12|" in got["signature"]
+    expected = binomtest(8, 12).proportion_ci(method="exact")
+    assert got["majority"]["win"]["interval"] == pytest.approx([expected.low, expected.high])
     shares = [(row["file"], row["win"], row["tie"], row["loss"]) for row in got["by_annotator"]]
     assert shares[0] == ("annotator-1.csv", 8 / 12, 1 / 12, 3 / 12)
 
@@ -221,7 +227,13 @@ def test_the_table_shows_the_same(run: Callable[..., Result], made: Path, files:
             low, high = got[kind][outcome]["interval"]
             assert f"{got[kind][outcome]['share']:.3f}" in line
             assert f"{low:.3f} to {high:.3f}" in line
-    for text in (str(files[0]), f"Fleiss' kappa: {got['kappa']:.3f}", f"p = {got['p']:.4g}", got["signature"]):
+    for text in (
+        str(files[0]),
+        f"Fleiss' kappa: {got['kappa']:.3f}",
+        "alpha: 0.535 nominal, 0.582 ordinal",
+        f"p = {got['p']:.4g}",
+        got["signature"],
+    ):
         assert text in out
     assert "without a majority, counted as ties: 1" in out
 
@@ -241,6 +253,7 @@ def test_undefined_agreement_is_null(run: Callable[..., Result], made: Path) -> 
         annotate(made, number, ["tie"] * LINES)
     got = figures(run, made)
     assert (got["kappa"], got["p"], got["by_annotator"][0]["left_of_decided"]) == (None, 1, None)
+    assert got["alpha"] == {"nominal": None, "ordinal": None}
     assert "undefined" in run("read", made)[1]
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import math
+import statistics
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -29,6 +31,7 @@ def predictions(path: Path, suggestions: list[tuple[str, ...]]) -> Path:
 def systems(tmp_path: Path) -> list[str]:
     """A good system, one that is as good but for the order, and a bad one."""
     good = [(reply, "Maybe") for reply in REPLIES]
+    good[0] = ("Hm", "Maybe")
     files = {"good.tsv": good, "same.tsv": [texts[::-1] for texts in good], "bad_1.tsv": [("Hm", "What")] * 24}
     return [str(predictions(tmp_path / name, texts)) for name, texts in files.items()]
 
@@ -83,7 +86,9 @@ def test_other_metrics_of_the_same_file(systems: list[str], metric: str, key: st
     record = score(systems[0], "--language", "en", "--metric", metric)
     assert record["interval"][0] - 1e-9 <= record[key] <= record["interval"][1] + 1e-9
     assert record["signature"].startswith(metric)
-    assert f"{record[key]:.2f}" in shown(systems[0], "--language", "en", "--metric", metric)
+    assert f"{record[key]:.{2 if metric == 'reply_bleu' else 4}f}" in shown(
+        systems[0], "--language", "en", "--metric", metric
+    )
 
 
 def test_perplexity_of_losses(tmp_path: Path, score: Ask) -> None:
@@ -155,6 +160,36 @@ def test_comparing_tests_neighbours_also_from_saved_scores(
     assert "permutation test" in shown("--compare", *systems, "--language", "en")
 
 
+def test_power_by_the_paired_differences(systems: list[str], shown: Ask, score: Ask) -> None:
+    half = predictions(
+        Path(systems[0]).parent / "half.tsv",
+        [(reply, "Maybe") if n % 2 else ("Hm", "What") for n, reply in enumerate(REPLIES)],
+    )
+    arguments = ["--compare", *systems[:2], str(half), "--language", "en"]
+    alike, apart = score(*arguments, "--power", ".01")["tests"]
+    assert "detectable_difference" not in alike, "two systems with equal scores say nothing about power"
+    assert apart["units_needed"] == pytest.approx(24 * (apart["detectable_difference"] / 0.01) ** 2, abs=1)
+    assert "units_needed" not in score(*arguments)["tests"][1]
+    printed = shown(*arguments, "--power", ".01")
+    assert f"{apart['detectable_difference']:.4f}" in printed
+    assert f"{apart['units_needed']:,}" in printed
+    assert "n for 0.01" in printed
+    assert "80 % power" in shown(*arguments)
+
+
+def test_power_of_one_system_counts_messages_and_assumes_independence(tmp_path: Path, shown: Ask, score: Ask) -> None:
+    texts = [(reply,) if n % 3 else ("Hm",) for n, reply in enumerate(REPLIES)]
+    single = str(predictions(tmp_path / "a.tsv", texts))
+    (tmp_path / "b.tsv").write_text(Path(single).read_text() * 2)  # every message twice
+    record = score(single, "--language", "en", "--power", ".01")
+    scores = [float(n % 3 > 0) for n in range(len(REPLIES))]
+    assert record["weighted"] == pytest.approx(2 / 3)
+    assert record["units_needed"] == math.ceil((2.8016 / 0.01) ** 2 * 2 * statistics.variance(scores))
+    assert record["power_method"].startswith("80 % power, two-sided alpha .05, for two independent systems")
+    assert score(tmp_path / "b.tsv", "--language", "en", "--power", ".01")["units_needed"] == record["units_needed"]
+    assert f"n = {record['units_needed']:,} shows" in shown(single, "--language", "en", "--power", ".01")
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
@@ -173,6 +208,11 @@ def test_comparing_tests_neighbours_also_from_saved_scores(
         (["--compare", "{0}", "{one}", "--language", "en"], "were computed differently"),
         (["{0}", "--language", "en", "--metric", "dist_n", "--rules", "paper"], "--rules does not apply to dist_n"),
         (["{0}", "--language", "en", "--sample-size", "3"], "--sample-size does not apply to mrs_rouge"),
+        (["{0}", "--language", "en", "--power", "0"], "--power 0: expected a difference above 0"),
+        (["{0}", "--language", "en", "--power", "nan"], "--power nan: expected a difference above 0"),
+        (["{0}", "{2}", "--language", "en", "--power", ".1"], "--power takes one system or --compare"),
+        (["{0}", "--language", "en", "--power", ".1"], "the scores of good.tsv are all alike"),
+        (["{0}", "--language", "en", "--power", ".1", "--metric", "dist_n"], "--power takes one system or --compare"),
         (["{one}", "--language", "en", "--metric", "self_rouge"], "no example with two suggestions"),
         (["{one}", "{one}", "--language", "en", "--nbest", "0"], "--nbest 0: expected 1 or more"),
     ],
@@ -333,11 +373,27 @@ def test_official_staple_rules_warn_on_stderr_and_score(tmp_path: Path, mrs_here
     record = json.loads(out)
     assert record["macro_f1"] == pytest.approx((2 / 3 + 1) / 2)
     assert record["weighted_macro_f1"] is None
-    assert record["interval"] == []
+    assert (record["interval"], record["interval_method"]) == (None, "no interval: a weight is nan")
     first, second = err.splitlines()
     assert first.startswith(f"{gold}, line 3: ")
     assert second.startswith(f"{pred}, line 1: ")
     assert "line 3: expected a finite weight" in refused(mrs_here(*arguments))
+
+
+def test_equal_scores_have_no_interval_and_the_output_says_why(tmp_path: Path, shown: Ask, score: Ask) -> None:
+    path, same = tmp_path / "equal.tsv", tmp_path / "same.tsv"
+    for file in (path, same):
+        file.write_text("".join(f"How are you {n}?\tYes please\tYes please\tMaybe\n" for n in range(12)))
+    record = score(path, "--language", "en")
+    assert 0 < record["weighted"] < 1
+    assert (record["interval"], record["interval_method"]) == (None, "no interval: all 12 scores are equal")
+    printed = shown(path, "--language", "en")
+    assert "(no interval: all 12 scores are equal)" in " ".join(printed.split())
+    assert "in brackets" not in printed
+    (test,) = score("--compare", path, same, "--language", "en")["tests"]
+    assert (test["interval"], test["interval_method"]) == (None, "no interval: all 12 differences are equal")
+    compared = shown("--compare", path, same, "--language", "en")
+    assert "no interval: all 12 differences are equal" in " ".join(compared.split())
 
 
 def test_rows_of_one_message_count_as_one(systems: list[str], tmp_path: Path, score: Ask, shown: Ask) -> None:
@@ -350,10 +406,24 @@ def test_rows_of_one_message_count_as_one(systems: list[str], tmp_path: Path, sc
     once, thrice = score(systems[2], "--language", "en"), score(repeated[2], "--language", "en")
     assert (once["n"], thrice["n"]) == (24, 72)
     assert thrice["interval"] == pytest.approx(once["interval"], abs=0.01)
-    assert thrice["interval_method"] == "studentised bootstrap, by message"
+    assert thrice["interval_method"] == "Clopper-Pearson, by message"
+    assert score(repeated[0], "--language", "en")["interval_method"] == "studentised bootstrap, by message"
     saved = str(tmp_path / "saved.json")
     shown(repeated[0], "--language", "en", "--save-scores", saved)
     one = score("--compare", systems[0], systems[2], "--language", "en")["tests"][0]
     three = score("--compare", saved, repeated[2], "--language", "en")["tests"][0]
     assert three["p"] == pytest.approx(one["p"], abs=0.002)
     assert three["interval"] == pytest.approx(one["interval"], abs=0.05)
+
+
+def test_the_official_rules_without_sentences_warn_where_they_differ(tmp_path: Path, mrs_here: Ask) -> None:
+    one, several = tmp_path / "one.tsv", tmp_path / "several.tsv"
+    one.write_text("Are you in?\tNo!\tYes. \tNo\n", encoding="utf-8")
+    several.write_text("Are you in?\tNo. Not today.\tYes\tNo. Never\n", encoding="utf-8")
+    for path, rules, wanted in ((one, "official", 0), (several, "official", 1), (several, "paper", 0)):
+        code, out, err = mrs_here("score", path, "--language", "en", "--rules", rules)
+        assert code == 0
+        assert " ".join(out.split()).count("scores of these, pass --sentences punkt") == wanted, err
+    code, out, err = mrs_here("score", several, several, "--language", "en", "--json")
+    assert "sent:no" in json.loads(out)[0]["signature"]
+    assert err.count("warning: some texts have a dot inside") == 1

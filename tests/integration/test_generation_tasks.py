@@ -182,7 +182,7 @@ def test_bad_input_is_refused_in_a_sentence(refused: Callable[..., str], workpla
         ("--pivot", "de"): "--pivot de: data has training data of ntg in en; pass --train de=FILE, or one of these.",
         ("--train", GERMAN): "--train de=...: --mode pivot trains on en alone; pass --pivot de, or --mode",
         ("--train", "it=it.jsonl"): "--train it=it.jsonl: NTG is in de en es fr ru, not in it.",
-        ("--train", "de"): "--train de: expected LANG=FILE with this task, such as de=titles.de.jsonl.",
+        ("--train", "de"): "--train de: expected LANG=FILE, such as de=titles.de.jsonl.",
         ("--pivot", "de", "--train", GERMAN, GERMAN): "de is named twice",
         ("--pivot", "de", "--train", "de=no.jsonl"): "no.jsonl: no such file",
         ("--pivot", "de", "--train", "de=titles.txt"): "titles.txt: expected a file *.parquet or *.jsonl.",

@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from mrs_metrics.rouge import score_examples
+from mrs_metrics.significance import bootstrap_interval
 from mrs_metrics.spaces import metric_names
 from tests.mrs_metrics.modules import MODULES, load
 
@@ -60,6 +62,40 @@ def test_mrs_rouge() -> None:
     assert (detail["kept"], detail["chosen"]) == ([0, 2, 3], [1, -1, 0])
     assert detail["weighted"] == pytest.approx([0.5, 0, 0.5])
     assert detail["rouge3"] == [0, 0, 0]
+
+
+def test_intervals_resample_units_and_say_how() -> None:
+    predictions = [["See you tomorrow", "No"] if n % 3 else ["No"] for n in range(30)]
+    references = [[f"See you tomorrow {n}"] if n != 5 else [" "] for n in range(30)]  # the sixth is skipped
+    inputs: dict[str, Any] = {"predictions": predictions, "references": references, "interval": True}
+    units = [f"message {n // 6}" for n in range(30)]
+    own, grouped = (load("mrs_rouge").compute(**inputs, units=given) for given in (None, units))
+    for found in (own, grouped):
+        assert found["interval"][0] < found["weighted"] < found["interval"][1]
+    assert (own["interval_method"], grouped["interval_method"]) == (
+        "studentised bootstrap", "studentised bootstrap, by unit",
+    )  # fmt: skip
+    scores = score_examples(predictions, references)
+    kept = [unit for n, unit in enumerate(units) if n != 5]
+    assert grouped["interval"] == bootstrap_interval(scores.weighted, units=kept).ends != own["interval"]
+    equal = load("mrs_rouge").compute(predictions=[["Yes please"]] * 4, references=["Yes please"] * 4, interval=True)
+    assert (equal["interval"], equal["interval_method"]) == (None, "no interval: all 4 scores are equal")
+    with pytest.raises(ValueError, match="Each of the 30 examples needs its unit, but 29 are given"):
+        load("mrs_rouge").compute(**inputs, units=units[1:])
+    ranked = load("response_ranking").compute(
+        predictions=[[0.2, 0.1], [0.1, 0.2], [0.5]], references=[0, 0, -1], interval=True, units=["a", "b", "b"]
+    )
+    assert ranked["interval_method"] == "studentised bootstrap, by unit"
+    alike = load("wrong_language").compute(
+        predictions=[["See you tomorrow"] * 3] * 9, language="en", identify=lambda texts: [("en", 0.9)] * len(texts),
+        interval=True, units=[n // 3 for n in range(9)],
+    )  # fmt: skip
+    assert alike["interval"] == pytest.approx([0, 1 - 0.025 ** (1 / 3)]), "three units"
+    prompts = [[{"text": "sim", "weight": 1.0}], [], [{"text": "não", "weight": 1.0}, {"text": "nao", "weight": 0.5}]]
+    found = load("weighted_f1").compute(
+        predictions=[["sim"], ["x"], ["não"]], references=prompts, interval=True, units=["a", "b", "c"]
+    )
+    assert found["interval_method"] == "studentised bootstrap, by unit"
 
 
 def test_dist_n_of_all_and_of_the_best() -> None:

@@ -57,7 +57,9 @@ def test_overflow_is_said_and_the_loss_still_tells() -> None:
     found = aggregate(score_losses([1420.0], [2]))
     assert (found["perplexity"], found["overflow"], found["loss"]) == (math.inf, True, 710.0)
     assert aggregate(score_losses([1418.0], [2]))["overflow"] is False
-    assert perplexity_interval(score_losses([1420.0], [2])) == (math.inf, math.inf)
+    assert perplexity_interval(score_losses([1420.0, 1421.0], [2, 2])) == (math.inf, math.inf)
+    assert perplexity_interval(score_losses([1420.0], [2])).ends is None
+    assert perplexity_interval(score_losses([0.0] * 9, [2] * 9)).ends is None, "a loss is no share"
 
 
 def test_the_interval_resamples_examples_not_tokens() -> None:

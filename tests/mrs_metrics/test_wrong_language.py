@@ -119,6 +119,9 @@ def test_the_interval_resamples_messages() -> None:
     assert of_three == pytest.approx(of_one)
     many = language_interval(score_languages([[texts[3 * i]] for i in range(120)], "de", answering(codes)))
     assert many[1] - many[0] < of_three[1] - of_three[0]
+    none = language_interval(score_languages([texts[:3]] * 40, "de", always("de")))
+    assert (none[0], none.method) == (0, "Clopper-Pearson")
+    assert none[1] == pytest.approx(1 - 0.025 ** (1 / 40)), "of 40 messages, not 120 suggestions"
 
 
 @pytest.mark.parametrize(
@@ -159,8 +162,8 @@ def test_verdicts_add_up_and_shares_stay_within_bounds(predictions: list[list[st
     found = aggregate(scores)
     assert all(0 <= found[name] <= 1 for name in ("wrong", "any_wrong", "undecided", "too_short"))
     assert found["decided"] + round((found["undecided"] + found["too_short"]) * found["n"]) == found["n"]
-    low, high = language_interval(scores, samples=20)
-    assert 0 <= low <= high <= 1
+    low, high = language_interval(scores, samples=20).ends or (0, 1)
+    assert 0 <= low < high <= 1
     backwards = aggregate(score_languages(predictions[::-1], "en", answering(answers)))
     assert backwards == pytest.approx(found)
 

@@ -83,6 +83,11 @@ def make_pairs(build: Build, months: Sequence[Location], engine: Engine) -> tupl
     for (_, outcome), pairs in sorted(outcomes.items()):
         if outcome != KEPT:
             dropped[outcome] += pairs
+    if other := dropped[OTHER_MONTH]:
+        kept = ":".join(build.settings.english_months or ())
+        warning = f"English pairs outside of {kept} were dropped ({other:,}); --english-months all keeps them."
+        funnel.warnings.append(warning)
+        build.say(f"warning: {warning}")
     funnel.repairs = dict(sorted(summed(c["repairs"] for c in counts).items()))
     funnel.add("language and cleaning" if clean else "language", outcomes.total(), dropped)
     return targets, outcomes

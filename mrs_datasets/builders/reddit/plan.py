@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from mrs_datasets.builders.pipeline.work_folder import MARKER, WorkFolder, work_place
+from mrs_datasets.builders.reddit.forms import check_form
 from mrs_datasets.prepared.report import PassEntry, pass_notes, pass_tables
 from mrs_datasets.prepared.responses import MAX_RESPONSES, PAPER_MIN_REPLY_COUNT
 from mrs_suggest.common.errors import InputError
@@ -56,7 +57,7 @@ SPILL_BYTES = 180  # on disk, per comment of a partition
 PAIR_BYTES = 260  # on disk, per pair, before and after it is written as Parquet, together
 SIGNED_BYTES = 440  # on disk, in addition per pair if duplicates are searched: its signatures, temporarily twice
 PAIRS_PER_COMMENT = 0.6
-READER_BYTES = int(2.7e9)  # of a process that reads a month with a window of 2 GiB
+READER_BYTES = int(0.55e9)  # of a process that reads a month, in addition to its window
 BUCKET_BYTES = 1800  # in memory, per comment of the bucket that a worker joins, masks and identifies
 RESERVE = 1.1  # of the disk
 
@@ -271,13 +272,16 @@ def make_build_plan(
         settings: whose duplicates and context take room.
 
     Raises:
-        InputError: the disk or the memory is too small.
+        InputError: the disk or the memory is too small, or a file has another form than a dump (`check_form`).
     """
-    if memory < READER_BYTES:
+    window = max(map(check_form, files))
+    reader = READER_BYTES + window
+    if memory < reader:
         raise InputError(
-            f"--memory {readable(memory)}: reading a month takes {readable(READER_BYTES)} (its window alone is 2 GiB)."
+            f"--memory {readable(memory)}: reading a month takes {readable(reader)} (its window alone is "
+            f"{readable(window)})."
         )
-    fit = max(1, min(memory // READER_BYTES, os.cpu_count() or 1))
+    fit = max(1, min(memory // reader, os.cpu_count() or 1))
     workers = min(workers, fit) if workers else fit
     months = [size_of(path) * RATIOS.get(path.suffix, 1.0) / LINE_BYTES for path in files]
     comments = int(sum(months))
@@ -301,7 +305,7 @@ def make_build_plan(
             f"{option}: the build needs about {readable(room)}, and {place} has {readable(free)} free; choose "
             "another disk, or build fewer months."
         )
-    memory = min(workers, len(files)) * READER_BYTES
+    memory = min(workers, len(files)) * reader
     return BuildPlan(tuple(files), sum(map(size_of, files)), comments, disk, workers, memory, buckets)
 
 

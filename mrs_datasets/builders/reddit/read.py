@@ -2,8 +2,8 @@
 
 A dump is one JSON object per line. What differs from year to year: `created_utc` is an integer, a float or a string of
 digits; `score` is null in some months, and may be a whole float; an answer to the post may have no `parent_id`; newer
-dumps carry `_meta.was_deleted_later`. Some lines are broken, or contain half of a surrogate pair, which is not valid
-text.
+dumps carry `_meta.was_deleted_later`. Exports of Pushshift's API may have the number of a comment as `parent_id`, and
+ids with `t1_`. Some lines are broken, or contain half of a surrogate pair, which is not valid text.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ import json
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Annotated, BinaryIO, TypeVar
 
@@ -21,10 +20,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from mrs_datasets.builders.reddit.forms import opened
 from mrs_suggest.common.errors import InputError, extra_needed
 from mrs_suggest.common.io.remote import BUFFER_BYTES
-from mrs_suggest.common.io.storage import Location, open_stream
-from mrs_suggest.common.io.streams import HEAD, MAX_WINDOW, DamagedError, HashedReader, packing_of, read_pieces
+from mrs_suggest.common.io.storage import Location
+from mrs_suggest.common.io.streams import HEAD, MAX_WINDOW, STRAY, DamagedError, HashedReader, packing_of, read_pieces
 
 with extra_needed("msgspec", "reddit", "reading dumps"):
     import msgspec
@@ -126,7 +126,7 @@ class Comment(msgspec.Struct, gc=False, kw_only=True):
 class _Loose(Comment, kw_only=True):
     """A comment of a year with another form of a field."""
 
-    parent_id: str | None = None  # type: ignore[assignment]
+    parent_id: Annotated[int, msgspec.Meta(ge=0)] | str | None = None  # type: ignore[assignment]
     created_utc: Annotated[int, _TIME] | float | str  # type: ignore[assignment]
     score: Annotated[int, _SCORE] | float | None = None  # type: ignore[assignment]
 
@@ -157,7 +157,8 @@ def read_comments(
         AlteredError: the contents of a zstd frame, which were yielded, do not match its checksum: discard what was
             read of the file, and begin again with the frame among `skipped`.
     """
-    with _open(path) as hashed:
+    with opened(path) as raw:
+        hashed = HashedReader(raw)
         file = io.BufferedReader(hashed, BUFFER_BYTES)
         try:
             for rows in _read(file, read_pieces(file, _packing(path, file), skipped), counts):
@@ -227,6 +228,9 @@ def whole_lines(pieces: Iterable[bytes], counts: ReadCounts) -> Iterator[bytes]:
             held, size = [], 0
             continue
         first = piece.find(b"\n")
+        if first < 0 and b"\r" in piece:  # lines that end with CR alone
+            piece = piece.replace(b"\r", b"\n")
+            first = piece.find(b"\n")
         if first < 0:
             size += len(piece)
             held = [*held, piece] if size <= MAX_LINE else []
@@ -284,7 +288,7 @@ def _decode_together(block: bytes, decoder: msgspec.json.Decoder[CommentT]) -> l
 def _decode_or_count(line: bytes, counts: ReadCounts) -> _Loose | None:
     try:
         try:
-            return _loose_decoder.decode(line)
+            return _loose_decoder.decode(line.lstrip(STRAY))
         except msgspec.ValidationError:
             raise
         except (ValueError, RecursionError):
@@ -327,6 +331,8 @@ def _settle(row: _Loose, counts: ReadCounts) -> bool:
     """Convert the fields to those of `Comment`; if one cannot be, count the row and return false."""
     if row.parent_id is None:
         row.parent_id = row.link_id
+    elif isinstance(row.parent_id, int):  # always of a comment
+        row.parent_id = COMMENT_PREFIX + np.base_repr(row.parent_id, 36).lower()
     score: float | None = row.score
     if isinstance(score, float):
         if not score.is_integer():
@@ -354,7 +360,7 @@ def _settle(row: _Loose, counts: ReadCounts) -> bool:
 def _as_batch(rows: list[Comment], find_bots: bool = True) -> pa.RecordBatch:
     bots = is_bot(pa.array([row.author for row in rows], pa.string())) if find_bots else pa.repeat(False, len(rows))
     columns = [
-        [row.id for row in rows],
+        [row.id.removeprefix(COMMENT_PREFIX) for row in rows],
         [row.parent_id for row in rows],
         [row.link_id for row in rows],
         [row.body for row in rows],
@@ -383,20 +389,8 @@ def is_bot(authors: pa.Array) -> pa.Array:
 
 def dump_sha256(path: Location) -> str:
     """SHA-256 of a dump, 64 hex digits."""
-    with _open(path) as hashed:
-        return hashed.sha256()
-
-
-@contextmanager
-def _open(path: Location) -> Iterator[HashedReader]:
-    """Open a file for reading bytes; disk errors, also later ones, become one sentence."""
-    try:
-        with open_stream(path) as file:
-            yield HashedReader(file)
-    except OSError as error:
-        raise InputError(
-            f"{path}: cannot be read ({error.strerror or error}); check the path and its rights."
-        ) from None
+    with opened(path) as file:
+        return HashedReader(file).sha256()
 
 
 def _packing(path: Location, file: BinaryIO) -> str:

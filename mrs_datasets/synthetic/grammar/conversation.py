@@ -6,12 +6,13 @@ understand the message. Every language has the same answers.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Mapping
 from dataclasses import dataclass
 from random import Random
 from typing import Any, NamedTuple
 
 from mrs_datasets.synthetic.grammar.english import BARE, NOUNS, PLACE, TIMES, UNCOUNTED, VERBS, pairs
+from mrs_suggest.common.io.packaged import read_packaged
 
 SAY, ASK, PLEASE, WHERE, WHEN, WHO, HOW_MANY = ("say", "ask", "please", "where", "when", "who", "how many")
 WANT, CAN, MUST = MODALS = ("want", "can", "must")
@@ -127,7 +128,7 @@ class Message(NamedTuple):
     topic: Topic
 
     def clause(self) -> Clause:
-        return ACTS[self.act].says(self.topic)
+        return _filled(ACTS[self.act]["says"], self.topic._asdict())
 
 
 class World:
@@ -144,128 +145,29 @@ class World:
 
     def replies(self, message: Message) -> list[tuple[Clause, float]]:
         """The replies and how often each is given; the shares sum to 1."""
-        return ACTS[message.act].replies(message.topic, self)
+        topic = message.topic
+        facts = {
+            **topic._asdict(),
+            "owner": self.owner[topic.noun],
+            "home": self.home[topic.noun],
+            "count": self.count[topic.noun],
+            "true_quality": self.quality[topic.noun],
+            "agrees": "yes" if self.quality[topic.noun] == topic.quality else "no",
+            "true_time": self.time.get(topic.verb, ""),
+        }
+        return [(_filled(form, facts), form["share"]) for form in ACTS[message.act]["replies"]]
 
 
-class Act(NamedTuple):
-    """A kind of message.
-
-    Attributes:
-        share: of the messages.
-        says: topic -> message.
-        replies: topic, world -> replies with their shares.
-        uses: the fields of the topic that the message mentions, in addition to verb and noun.
-    """
-
-    share: float
-    says: Callable[[Topic], Clause]
-    replies: Callable[[Topic, World], list[tuple[Clause, float]]]
-    uses: tuple[str, ...] = ("time",)
+def _filled(form: Mapping[str, Any], facts: Mapping[str, Any]) -> Clause:
+    """A clause of `acts.yaml` with the values of a topic, and of a world, in its angle brackets."""
+    fields = {"mood": SAY, "verb": "<verb>", "thing": "<noun>", **form}
+    filled = {name: facts[value[1:-1]] if str(value).startswith("<") else value for name, value in fields.items()}
+    filled.pop("share", None)
+    return Clause(**filled)
 
 
-def _said(topic: Topic, subject: str, **more: Any) -> Clause:
-    return Clause(SAY, subject, topic.verb, topic.noun, **more)
-
-
-ACTS: dict[str, Act] = {
-    "invite": Act(
-        0.2,
-        lambda t: Clause(ASK, YOU, t.verb, t.noun, time=t.time, modal=WANT),
-        lambda t, w: [
-            (_said(t, ME, time=t.time, modal=WANT, opening="yes"), 0.35),
-            (_said(t, ME, time=t.time, modal=CAN, negated=True, opening="sorry"), 0.25),
-            (_said(t, WE, place=w.home[t.noun], modal=CAN, opening="great"), 0.15),
-            (_said(t, w.owner[t.noun], time=t.time, modal=WANT), 0.15),
-            (Clause(WHEN, YOU, t.verb, t.noun), 0.1),
-        ],
-    ),
-    "when": Act(
-        0.1,
-        lambda t: Clause(WHEN, YOU, t.verb, t.noun),
-        lambda t, w: [
-            (_said(t, ME, time=w.time[t.verb]), 0.4),
-            (_said(t, WE, time=w.time[t.verb], modal=CAN), 0.25),
-            (_said(t, w.owner[t.noun], time=w.time[t.verb], modal=MUST), 0.2),
-            (_said(t, ME, modal=CAN, negated=True, opening="sorry"), 0.15),
-        ],
-        (),
-    ),
-    "where": Act(
-        0.12,
-        lambda t: Clause(WHERE, ME, t.verb, t.noun, time=t.time, modal=CAN),
-        lambda t, w: [
-            (_said(t, YOU, place=w.home[t.noun], modal=CAN), 0.35),
-            (Clause(SAY, t.noun, place=w.home[t.noun]), 0.3),
-            (_said(t, w.owner[t.noun], time=t.time, modal=CAN), 0.2),
-            (_said(t, YOU, time=t.time, modal=CAN, negated=True, opening="sorry"), 0.15),
-        ],
-    ),
-    "who": Act(
-        0.1,
-        lambda t: Clause(WHO, "", t.verb, t.noun, time=t.time),
-        lambda t, w: [
-            (_said(t, w.owner[t.noun], time=t.time), 0.4),
-            (_said(t, ME, time=t.time), 0.25),
-            (_said(t, WE, time=t.time, modal=MUST), 0.2),
-            (Clause(WHERE, t.noun, opening="sorry"), 0.15),
-        ],
-    ),
-    "how many": Act(
-        0.1,
-        lambda t: Clause(HOW_MANY, YOU, t.verb, t.noun, modal=MUST, time=t.time),
-        lambda t, w: [
-            (_said(t, ME, number=w.count[t.noun], modal=MUST), 0.4),
-            (_said(t, w.owner[t.noun], number=w.count[t.noun]), 0.25),
-            (_said(t, WE, number=w.count[t.noun], time=t.time, modal=WANT), 0.2),
-            (_said(t, ME, time=t.time, modal=CAN, negated=True, opening="sorry"), 0.15),
-        ],
-    ),
-    "opinion": Act(
-        0.08,
-        lambda t: Clause(ASK, t.noun, quality=t.quality),
-        lambda t, w: [
-            (Clause(SAY, t.noun, quality=t.quality, opening="yes"), 0.4)
-            if w.quality[t.noun] == t.quality
-            else (Clause(SAY, t.noun, quality=w.quality[t.noun], opening="no"), 0.4),
-            (Clause(SAY, t.noun, quality=w.quality[t.noun]), 0.25),
-            (Clause(SAY, w.owner[t.noun], "like", t.noun), 0.2),
-            (Clause(WHERE, t.noun), 0.15),
-        ],
-        ("quality",),
-    ),
-    "news": Act(
-        0.12,
-        lambda t: _said(t, t.person, time=t.time),
-        lambda t, w: [
-            (Clause(ASK, ME, t.verb, t.noun, modal=CAN), 0.3),
-            (Clause(WHERE, t.person, t.verb, t.noun), 0.25),
-            (_said(t, ME, time=t.time, modal=WANT), 0.2),
-            (Clause(SAY, t.noun, quality=w.quality[t.noun], opening="great"), 0.15),
-            (Clause(WHEN, t.person, t.verb, t.noun, modal=CAN), 0.1),
-        ],
-        ("time", "person"),
-    ),
-    "request": Act(
-        0.1,
-        lambda t: Clause(PLEASE, "", t.verb, t.noun, time=t.time),
-        lambda t, w: [
-            (_said(t, ME, time=t.time, modal=CAN, opening="yes"), 0.35),
-            (_said(t, w.owner[t.noun], modal=MUST, opening="sorry"), 0.3),
-            (Clause(WHERE, t.noun), 0.2),
-            (Clause(WHEN, ME, t.verb, t.noun, modal=MUST), 0.15),
-        ],
-    ),
-    "plan": Act(
-        0.08,
-        lambda t: _said(t, WE, time=t.time, modal=WANT),
-        lambda t, w: [
-            (_said(t, ME, modal=WANT, opening="great"), 0.35),
-            (Clause(ASK, w.owner[t.noun], t.verb, t.noun, modal=CAN), 0.25),
-            (_said(t, YOU, place=w.home[t.noun], modal=CAN), 0.2),
-            (_said(t, ME, time=w.time[t.verb], modal=MUST, opening="no"), 0.2),
-        ],
-    ),
-}
+# Kind of message -> its share, its clause and its replies; the file says how they are written.
+ACTS: dict[str, dict[str, Any]] = read_packaged("mrs_datasets.synthetic.grammar", "acts.yaml")
 
 
 def known_pairs() -> list[tuple[str, str]]:
@@ -275,8 +177,8 @@ def known_pairs() -> list[tuple[str, str]]:
 
 def draw_message(random: Random, known: list[tuple[str, str]]) -> Message:
     """A message; fields of the topic that its act does not use are empty."""
-    act = random.choices(list(ACTS), [one.share for one in ACTS.values()])[0]
-    uses = ACTS[act].uses
+    act = random.choices(list(ACTS), [one["share"] for one in ACTS.values()])[0]
+    uses = ACTS[act]["uses"]
     verb, noun = random.choice(known)
     while act == "how many" and set(NOUNS[noun].classes) & set(UNCOUNTED):
         verb, noun = random.choice(known)

@@ -6,16 +6,15 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from random import Random
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-NUMBERS = {2: "two", 3: "three", 5: "five", 6: "six", 8: "eight", 13: "thirteen", 16: "sixteen", 18: "eighteen"}
-PRONOUNS = ("i", "you", "he", "she", "we", "they")
-WITHOUT_S = ("i", "you", "we", "they", "the children", "my parents")  # subjects whose English verb has no -s
-SUBJECTS = (
-    "the teacher", "my brother", "the doctor", "my sister", "the woman", "the boy", "my friend", "the farmer",
-    "the children", "my parents",
-)  # fmt: skip
-TIMES = ("today", "every day", "now", "in the morning", "on monday", "in the evening", "on friday", "often")
+from mrs_suggest.common.io.packaged import read_packaged
+
+WORDS: dict[str, Any] = read_packaged("mrs_datasets.synthetic.grammar", "english.yaml")
+NUMBERS: dict[int, str] = WORDS["numbers"]
+PRONOUNS: list[str] = WORDS["pronouns"]
+SUBJECTS: list[str] = WORDS["subjects"]
+TIMES: list[str] = WORDS["times"]
 PLACE = "place"
 UNCOUNTED = ("drink", "game", PLACE)  # classes of nouns that take no number
 BARE = "game"  # the class without article: to play chess
@@ -47,64 +46,29 @@ class Noun(NamedTuple):
     wider: bool = False
 
 
-def _verbs(classes: dict[str, str], wider: bool = False) -> dict[str, Verb]:
-    """`verb: classes`, with a bar between classes with different translations."""
-    found = {}
-    for base, text in classes.items():
-        names = text.replace("|", " ").split()
-        third = f"{base}es" if base.endswith(("ch", "sh", "o")) else f"{base}s"
-        third = f"{base[:-1]}ies" if base.endswith("rry") else third
-        found[base] = Verb(third, tuple(names), "|" in text, wider)
+def _verb(base: str, text: str, wider: bool) -> Verb:
+    third = f"{base}es" if base.endswith(("ch", "sh", "o")) else f"{base}s"
+    third = f"{base[:-1]}ies" if base.endswith("rry") else third
+    return Verb(third, tuple(text.replace("|", " ").split()), "|" in text, wider)
+
+
+def _nouns() -> dict[str, Noun]:
+    found: dict[str, Noun] = {}
+    for name, text in WORDS["nouns"].items():
+        common, _, rare = text.partition("/")
+        for word in [*common.split(), *rare.split()]:
+            plural = f"{word}es" if word.endswith(("o", "ss", "ch", "x")) else f"{word}s"
+            classes = found[word].classes if word in found else ()
+            found[word] = Noun(WORDS["plurals"].get(word, plural), (*classes, name), word in rare.split())
     return found
 
 
 VERBS = {
-    **_verbs(
-        {
-            "eat": "food", "cook": "food", "drink": "drink", "order": "food drink", "want": "food drink clothes tool",
-            "buy": "food drink clothes text tool animal instrument", "sell": "clothes text tool animal instrument",
-            "need": "tool text clothes instrument", "like": "food drink animal game", "see": "animal tool clothes",
-            "read": "text", "write": "text", "find": "text tool animal clothes", "lose": "tool | game",
-            "wash": "clothes food", "wear": "clothes", "feed": "animal", "catch": "animal",
-            "play": "instrument | game", "learn": "instrument game", "repair": "tool instrument",
-            "make": "food | clothes", "clean": "tool clothes", "carry": "tool animal text", "go": PLACE, "run": PLACE,
-            "walk": PLACE, "drive": PLACE, "return": PLACE, "travel": PLACE, "hurry": PLACE,
-        }
-    ),
-    **_verbs(
-        {
-            "bake": "food", "taste": "food drink", "translate": "text", "publish": "text", "paint": "animal tool",
-            "borrow": "tool text", "follow": "animal", "move": PLACE, "ride": PLACE,
-        },
-        wider=True,
-    ),
-}  # fmt: skip
-PLURALS = {"mouse": "mice", "scarf": "scarves", "story": "stories", "piano": "pianos", "radio": "radios"}
-
-
-def _nouns(**words: str) -> dict[str, Noun]:
-    """`class=words`; words after a slash occur only in the parallel text."""
-    found: dict[str, Noun] = {}
-    for name, text in words.items():
-        common, _, rare = text.partition("/")
-        for word in [*common.split(), *rare.split()]:
-            plural = PLURALS.get(word, f"{word}es" if word.endswith(("o", "ss", "ch", "x")) else f"{word}s")
-            classes = found[word].classes if word in found else ()
-            found[word] = Noun(plural, (*classes, name), word in rare.split())
-    return found
-
-
-NOUNS = _nouns(
-    food="apple egg cake orange potato sandwich tomato cookie / banana carrot lemon pear",
-    drink="coffee tea juice beer milk / wine lemonade",
-    text="letter book newspaper story poem article / novel report song",
-    clothes="shirt coat hat dress sweater skirt scarf / jacket sock glove",
-    animal="dog cat horse bird mouse crane duck rabbit bat / sheepdog goat donkey",
-    instrument="guitar piano violin drum flute / harp trumpet",
-    game="football chess tennis golf / rugby hockey",
-    tool="car bike computer lamp mouse camera phone crane bat / radio boat clock",
-    place="garden market school station park river library beach office church castle village / airport museum hotel",
-)
+    base: _verb(base, text, wider=kind == "rare_verbs")
+    for kind in ("verbs", "rare_verbs")
+    for base, text in WORDS[kind].items()
+}
+NOUNS = _nouns()
 
 
 @dataclass(frozen=True)
@@ -144,7 +108,7 @@ class Meaning:
         'please go to the park'
         """
         verb, noun = VERBS[self.verb], NOUNS[self.noun]
-        form = verb.third if self.subject and self.subject not in WITHOUT_S else self.verb
+        form = verb.third if self.subject and self.subject not in WORDS["without_s"] else self.verb
         thing = f"{NUMBERS[self.number]} {noun.plural}" if self.number > 1 else f"the {self.noun}"
         if self.classes == (BARE,):
             thing = self.noun

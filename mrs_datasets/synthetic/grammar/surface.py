@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from random import Random
 
@@ -23,11 +23,12 @@ from mrs_datasets.synthetic.grammar.conversation import (
 )
 from mrs_datasets.synthetic.grammar.english import NOUNS, TIMES, VERBS
 from mrs_datasets.synthetic.grammar.words import Words
+from mrs_suggest.common.io.packaged import read_packaged
 
 BEFORE, AFTER, PREFIX, SUFFIX = "before", "after", "prefix", "suffix"  # positions of a mark
 COGNATES = 0.2  # share of the nouns that are derived from the English word (our choice)
 WRONG_WORD, LEFT_WORD = 0.1, 0.05  # shares of words in an imperfect translation: wrong, and left in English (ours)
-LEXICON: dict[str, tuple[str, ...]] = {  # kind -> English
+LEXICON: dict[str, Sequence[str]] = {  # kind -> English
     "mark": ("object", "plural", "place", "not"),
     "person": (*PRONOUNS, "other"),
     "modal": MODALS,
@@ -44,20 +45,10 @@ SHORT = ("mark", "person", "modal", "opening", "question")  # kinds whose words 
 
 @dataclass(frozen=True)
 class Rules:
-    """The rules of a language.
-
-    Attributes:
-        consonants, vowels: of its syllables.
-        order: initials of question word, subject, modal, verb, object, quality (A), place and time.
-        marks: mark -> its position: `BEFORE` or `AFTER` as a word, `PREFIX` or `SUFFIX` as a part of the word.
-        number: the position of a number relative to its noun.
-        agreement: verbs have an ending for the person of the subject.
-        be: there is a verb for to be.
-        cognate: the ending of words that are derived from English.
-    """
+    """The rules of a language; `surfaces.yaml` explains them."""
 
     consonants: str
-    vowels: tuple[str, ...]
+    vowels: Sequence[str]
     order: str
     marks: dict[str, str]
     number: str
@@ -66,20 +57,7 @@ class Rules:
     cognate: str
 
 
-RULES = {
-    "qaa": Rules(
-        "ptkmnlsr", ("ae", "iou"), "QTSVMOAP",
-        {"object": SUFFIX, "plural": SUFFIX, "place": SUFFIX, "not": PREFIX}, BEFORE, True, True, "ak",
-    ),
-    "qab": Rules(
-        "bdgvzfhj", ("äëöüy",), "STPOAVMQ",
-        {"object": AFTER, "plural": PREFIX, "place": AFTER, "not": SUFFIX}, AFTER, False, True, "ë",
-    ),
-    "qac": Rules(
-        "lwhngtdm", ("aui", "eo"), "VMQSAOPT",
-        {"object": BEFORE, "plural": AFTER, "place": BEFORE, "not": BEFORE}, AFTER, True, False, "on",
-    ),
-}  # fmt: skip
+RULES = {code: Rules(**of) for code, of in read_packaged("mrs_datasets.synthetic.grammar", "surfaces.yaml").items()}
 
 
 class MadeUpSurface:

@@ -75,10 +75,7 @@ def base() -> list[Finding]:
     asked, here = installed_asked(), platform.python_version()
     fits = here in SpecifierSet(asked.python)
     says = f"{here} ({sys.executable})" if fits else f"{here}, but mrs-suggest needs {asked.python}; use a newer one"
-    found = [
-        Finding(PROJECT, OK, metadata.version(PROJECT)),
-        Finding("python", OK if fits else BROKEN, says),
-    ]
+    found = [Finding(PROJECT, OK, metadata.version(PROJECT)), Finding("python", OK if fits else BROKEN, says)]
     for one in asked.base:
         problem = _problem(one)
         says = f"{problem}; run `pip install '{one}'`" if problem else str(_version(one))

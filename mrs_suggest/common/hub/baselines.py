@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
 
-import yaml
-
 from mrs_suggest.common.errors import InputError
+from mrs_suggest.common.io.packaged import read_packaged
 
 LIST = "baselines.yaml"
 SHIPPED = "everyday-retriever"  # the name of the model in the package
@@ -39,7 +38,7 @@ class Baseline:
 
 def read_baselines() -> dict[str, Baseline]:
     """The list, with the organisation that the environment names."""
-    content = yaml.safe_load(resources.files("mrs_suggest.common.hub").joinpath(LIST).read_text(encoding="utf-8"))
+    content = read_packaged("mrs_suggest.common.hub", LIST)
     organisation = os.environ.get(ORGANISATION, content["organisation"])
     return {
         name: Baseline(name, f"{organisation}/{name}", **{**entry, "languages": tuple(entry["languages"])})
@@ -86,10 +85,6 @@ def starting_point(name: str) -> str:
 
 
 def require_no_revision(name: str, revision: str | None, what: str) -> None:
-    """Refuse a revision for a model or data set that is not on the hub.
-
-    Raises:
-        InputError: one was given.
-    """
+    """Refuse, by an InputError, a revision for a model or data set that is not on the hub."""
     if revision is not None:
         raise InputError(f"{name}: {what}, and only hub repositories have revisions ({revision}); leave it out.")

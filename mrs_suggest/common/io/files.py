@@ -60,11 +60,7 @@ def require_regular(path: Path) -> None:
 
 
 def require_new_file(path: Path, overwrite: bool) -> None:
-    """Refuse a file that exists, before anything is computed.
-
-    Raises:
-        InputError: it exists, and `overwrite` is false.
-    """
+    """Refuse, by an InputError, a file that exists, unless `overwrite`; before anything is computed."""
     if path.exists() and not overwrite:
         raise InputError(f"{path} exists already; choose another file, or pass --overwrite.")
 

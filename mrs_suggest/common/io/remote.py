@@ -101,11 +101,7 @@ class RemotePath:
         return sorted(map(str, self._ask("glob")))
 
     def size(self) -> int:
-        """Bytes of the file.
-
-        Raises:
-            InputError: the storage does not say.
-        """
+        """Bytes of the file; InputError if the storage does not say."""
         found = self._ask("info")["size"]
         if found is None:
             raise InputError(f"{self}: its server does not give its size; fetch the file and pass its path.")

@@ -34,6 +34,7 @@ _DICTIONARY_BYTES = (0, 1, 2, 4)
 _RLE, _RESERVED = 1, 3
 MAGICS = {ZSTD_MAGIC: "zstd", b"\xfd7zXZ\0": "xz", b"BZh": "bz2", b"\x1f\x8b": "gzip"}
 ENDS_EARLY = "the file ends early"
+STRAY = b" \t\r\n\xef\xbb\xbf\0"  # bytes before the first line that do no harm: white space, U+FEFF and NUL
 
 
 class DamagedError(Exception):
@@ -165,10 +166,23 @@ def packing_of(head: bytes) -> str | None:
             return name
     if head[:4] and int.from_bytes(head[:4], "little") in _SKIPPABLE:
         return "zstd"
-    if head.lstrip().startswith(b"{"):
+    if head.lstrip(STRAY).startswith(b"{"):
         return "plain"
     text = b"\0" not in head and b"\n{" in head  # also a dump whose first line is broken
     return "plain" if text else None
+
+
+def window_of(head: bytes) -> int:
+    """Bytes of the window of a file's first zstd frame, by its first bytes; 0 for other compressions."""
+    if packing_of(head[:HEAD]) != "zstd":
+        return 0
+    with extra_needed("zstandard", "reddit", "reading zstd files"):
+        import zstandard
+    try:
+        frame = zstandard.get_frame_parameters(head[max(head.find(ZSTD_MAGIC), 0) :])
+    except zstandard.ZstdError:
+        return MAX_WINDOW  # unknown
+    return min(frame.window_size, frame.content_size, MAX_WINDOW)
 
 
 def read_pieces(file: BinaryIO, packing: str, skipped: Container[int] = ()) -> Iterator[bytes]:

@@ -6,11 +6,9 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, replace
 from functools import cache
-from importlib import resources
-
-import yaml
 
 from mrs_suggest.common.errors import InputError
+from mrs_suggest.common.io.packaged import read_packaged
 
 
 @dataclass(frozen=True)
@@ -35,10 +33,8 @@ class Language:
     branch: str = ""
 
 
-_FOLDER = resources.files("mrs_suggest.common.text")
 KNOWN: dict[str, Language] = {
-    code: Language(code, **entry)
-    for code, entry in yaml.safe_load((_FOLDER / "languages.yaml").read_text(encoding="utf-8")).items()
+    code: Language(code, **entry) for code, entry in read_packaged("mrs_suggest.common.text", "languages.yaml").items()
 }
 MRS_CODES = ("en", "es", "de", "pt", "fr", "ja", "sv", "it", "nl", "ru")
 LANGUAGES: dict[str, Language] = {code: KNOWN[code] for code in MRS_CODES}
@@ -94,6 +90,12 @@ def find_language(code: str) -> Language | None:
     return replace(language, code=code, name=shown, script=match["script"] or language.script)
 
 
+def language_name(code: str) -> str:
+    """The English name of a language; its code where that is unknown."""
+    language = find_language(code)
+    return language.name if language else code
+
+
 def require_any_language(code: str, where: str) -> Language:
     """Return any language for its code (see `find_language`); `where` starts the error message."""
     language = find_language(code)
@@ -107,4 +109,4 @@ def require_any_language(code: str, where: str) -> Language:
 
 @cache
 def _iso_639_1() -> dict[str, str]:
-    return dict(yaml.safe_load((_FOLDER / "iso639_1.yaml").read_text(encoding="utf-8")))
+    return dict(read_packaged("mrs_suggest.common.text", "iso639_1.yaml"))

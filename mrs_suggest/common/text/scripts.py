@@ -5,28 +5,11 @@ from __future__ import annotations
 import unicodedata
 from functools import lru_cache
 
+from mrs_suggest.common.io.packaged import read_packaged
+
 MIN_LETTERS = 5  # "OK", "lol" and names are in Latin letters in any language
 
-# ISO 15924 -> how Unicode's names of its letters begin. Japanese and Korean are written with Chinese characters too.
-_NAMES: dict[str, tuple[str, ...]] = {
-    "Arab": ("ARABIC",),
-    "Armn": ("ARMENIAN",),
-    "Beng": ("BENGALI",),
-    "Cyrl": ("CYRILLIC",),
-    "Deva": ("DEVANAGARI",),
-    "Ethi": ("ETHIOPIC",),
-    "Geor": ("GEORGIAN",),
-    "Grek": ("GREEK",),
-    "Hans": ("CJK",),
-    "Hant": ("CJK", "BOPOMOFO"),
-    "Hebr": ("HEBREW",),
-    "Jpan": ("CJK", "HIRAGANA", "KATAKANA"),
-    "Kore": ("HANGUL", "CJK"),
-    "Latn": ("LATIN",),
-    "Taml": ("TAMIL",),
-    "Telu": ("TELUGU",),
-    "Thai": ("THAI",),
-}
+_NAMES = {script: tuple(names) for script, names in read_packaged("mrs_suggest.common.text", "scripts.yaml").items()}
 
 
 def knows_script(script: str) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import unicodedata
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 
@@ -98,6 +98,22 @@ def visible_json(content: object, **options: Any) -> str:
     """
     escaped = {code: f"\\u{code:04x}" for code in SHOWN if code >= 0x7F}
     return json.dumps(content, ensure_ascii=False, **options).translate(escaped)
+
+
+def interval_text(ends: Sequence[float] | None, show: Callable[[float], str], form: str = "[{}, {}]") -> str:
+    """Both ends of an interval, or why there is none; earlier versions wrote equal ends then.
+
+    >>> interval_text([0.1, 0.25], "{:.3f}".format), interval_text(None, str)
+    ('[0.100, 0.250]', '(no interval: all values are equal)')
+    """
+    if not ends or not ends[0] < ends[1]:
+        return f"({getattr(ends, 'method', '') or 'no interval: all values are equal'})"
+    return form.format(*map(show, ends))
+
+
+def percent(share: float) -> str:
+    """A share in %, without the sign."""
+    return f"{100 * share:.1f}"
 
 
 def finite_json(content: object) -> object:

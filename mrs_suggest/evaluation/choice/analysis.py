@@ -111,13 +111,12 @@ def average_difference(first: Mapping[str, Answers], second: Mapping[str, Answer
         return None
     mine, other = ({code: run[code].correct for code in codes} for run in (first, second))
     means = [np.mean(list(run.values()), axis=0) for run in (mine, other)]
-    low, high = paired_bootstrap_interval(*means)
-    return Difference(float(np.mean(means[0] - means[1])), low, high, macro_difference_test(mine, other))
+    value, p = float(np.mean(means[0] - means[1])), macro_difference_test(mine, other)
+    return Difference(value, *paired_bootstrap_interval(*means), p)
 
 
 def _counted(correct: int, n: int, choices: int) -> Accuracy:
-    low, high = wilson_interval(correct, n)
-    return Accuracy(correct, n, correct / n, low, high, chance_test(correct, n, choices))
+    return Accuracy(correct, n, correct / n, *wilson_interval(correct, n), chance_test(correct, n, choices))
 
 
 def _parallel(answers: Sequence[Answers]) -> bool:

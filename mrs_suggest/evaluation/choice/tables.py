@@ -9,6 +9,7 @@ from typing import Any
 from mrs_metrics.accuracy import MacroAverage
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.common.report.tables import Grid, print_grid
+from mrs_suggest.common.text.text import interval_text, percent
 from mrs_suggest.evaluation.choice.analysis import (
     AVERAGES,
     Accuracy,
@@ -90,7 +91,7 @@ def _averages(rows: Rows) -> Grid:
 
 
 def _with_interval(found: Accuracy | MacroAverage | None) -> str:
-    return f"{100 * found.value:.1f} [{100 * found.low:.1f}, {100 * found.high:.1f}]" if found else ""
+    return f"{percent(found.value)} {interval_text((found.low, found.high), percent)}" if found else ""
 
 
 def _differences(runs: Mapping[str, Views], names: Mapping[str, str]) -> Grid:
@@ -100,7 +101,8 @@ def _differences(runs: Mapping[str, Views], names: Mapping[str, str]) -> Grid:
     lines = []
     for name, own, mean in found:
         cells = [_points(own[code]) if code in own else "" for code in codes]
-        average = f"{_points(mean)} [{100 * mean.low:+.1f}, {100 * mean.high:+.1f}]" if mean else ""
+        ends = interval_text((mean.low, mean.high), lambda end: f"{100 * end:+.1f}") if mean else ""
+        average = f"{_points(mean)} {ends}" if mean else ""
         lines.append([name, *cells, average])
     return Grid(["Difference", *codes, "mean over languages"], lines)
 

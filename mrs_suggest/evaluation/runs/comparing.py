@@ -10,8 +10,9 @@ from math import isclose
 import numpy as np
 from tqdm import tqdm
 
+from mrs_metrics.significance import Interval
 from mrs_suggest.common.errors import InputError
-from mrs_suggest.evaluation.pairing import Interval, paired_interval, scored_run
+from mrs_suggest.evaluation.pairing import paired_interval, scored_run
 from mrs_suggest.evaluation.runs.figures import (
     PERPLEXITY,
     RANKING,
@@ -60,7 +61,7 @@ class Field:
     """
 
     values: dict[str, float]
-    intervals: dict[str, Interval] = field(default_factory=dict)
+    intervals: dict[str, list[float] | None] = field(default_factory=dict)
     mark: str = ""
 
     @property
@@ -83,6 +84,7 @@ class Lead:
         interval: 95 %, paired over the examples; their scores are averaged over the seeds before, so that the interval
             is for these seeds.
         by_seed: seed -> the interval of the two runs with that seed; empty where both rows have one run alone.
+        detectable: the smallest difference that these examples show with 80 % power; None where no score differs.
     """
 
     row: str
@@ -91,6 +93,7 @@ class Lead:
     difference: float
     interval: Interval
     by_seed: dict[str, Interval] = field(default_factory=dict)
+    detectable: float | None = None
 
 
 @dataclass(frozen=True)
@@ -308,7 +311,7 @@ def _field(row: Row, scope: Scope, metric: Metric) -> Field | None:
             return None
         values[run.seed] = float(figures[metric.key])
         if metric.interval in figures:
-            intervals[run.seed] = list(figures[metric.interval])
+            intervals[run.seed] = figures[metric.interval]
     return Field(values, intervals) if values else None
 
 
@@ -362,9 +365,10 @@ def _problem(run: Run, scope: Scope) -> str:
 
 def _lead(row: Row, over: Row, scope: Scope) -> Lead:
     mine, theirs = ({run.seed: run.folder for run in one.tested(scope) if run.folder} for one in (row, over))
-    interval = paired_interval(list(mine.values()), list(theirs.values()), [scope[1]])
-    assert interval is not None
+    paired = paired_interval(list(mine.values()), list(theirs.values()), [scope[1]])
+    assert paired is not None
     own, other = (float(np.mean([run.scopes[scope][WEIGHTED] for run in one.tested(scope)])) for one in (row, over))
     both = [seed for seed in mine if seed in theirs] if len(mine) + len(theirs) > 2 else []
-    by_seed = {seed: paired_interval([mine[seed]], [theirs[seed]], [scope[1]]) or [] for seed in both}
-    return Lead(row.name, over.name, scope, own - other, interval, by_seed)
+    pairs = {seed: paired_interval([mine[seed]], [theirs[seed]], [scope[1]]) for seed in both}
+    by_seed = {seed: one[0] if one else Interval() for seed, one in pairs.items()}
+    return Lead(row.name, over.name, scope, own - other, paired[0], by_seed, paired[1])

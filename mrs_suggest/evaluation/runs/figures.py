@@ -103,11 +103,7 @@ class Run:
 
     @property
     def task(self) -> Task:
-        """What it can be compared in.
-
-        Raises:
-            InputError: no task is known for the trainer.
-        """
+        """What it can be compared in; InputError if no task is known for the trainer."""
         trainer = str(self.record["trainer"])
         if trainer not in TASKS:
             raise InputError(f"{self.name}: runs of the trainer {trainer!r} cannot be compared; leave it out.")
@@ -161,11 +157,7 @@ def rules_of(signature: str) -> tuple[str, int | None]:
 
 
 def shared_task(runs: Sequence[Run]) -> Task:
-    """The task of all the runs.
-
-    Raises:
-        InputError: they have several.
-    """
+    """The task of all the runs; InputError if they have several."""
     first = runs[0]
     for run in runs[1:]:
         if run.task.name != first.task.name:
@@ -225,9 +217,7 @@ TASKS: Mapping[str, Task] = {
     UNDERSTANDING: Task("does understanding tasks", _understanding, (SCORE,)),
     "text_generation": Task("writes texts", _text_generation, (SCORE, PERPLEXITY)),
     "staple_generation": Task(
-        "writes translations",
-        _staple,
-        (Metric("weighted_macro_f1", "weighted F1", interval="interval"), PERPLEXITY),
+        "writes translations", _staple, (Metric("weighted_macro_f1", "weighted F1", interval="interval"), PERPLEXITY)
     ),
     PRETRAINING: Task("was pretrained", _pretraining, (PERPLEXITY,)),
     MULTIPLE_CHOICE: Task(CHOICES, _choice, (Metric("accuracy", "accuracy", interval="interval"),)),

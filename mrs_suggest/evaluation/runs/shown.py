@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+from mrs_metrics.power import METHOD
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.common.io.files import atomic_write, writing
 from mrs_suggest.common.report.drawing import drawing
 from mrs_suggest.common.report.tables import Entry, Grid, grid_latex, grid_markdown, latex_comment, print_grid
-from mrs_suggest.common.text.text import visible, visible_json
+from mrs_suggest.common.text.text import interval_text, visible, visible_json
 from mrs_suggest.evaluation.comparison import grouped_signatures
-from mrs_suggest.evaluation.pairing import Interval
 from mrs_suggest.evaluation.runs.comparing import Field, Lead, RunsTable
 from mrs_suggest.evaluation.runs.figures import Metric, in_words
 from mrs_suggest.evaluation.runs.grouping import Row
@@ -67,8 +68,9 @@ def as_json(table: RunsTable) -> str:
                 "language": lead.scope[1],
                 "metric": "weighted",
                 "difference": lead.difference,
-                "interval": lead.interval,
-                "by_seed": lead.by_seed,
+                "interval": lead.interval.ends,
+                "by_seed": {seed: interval.ends for seed, interval in lead.by_seed.items()},
+                "detectable_difference": lead.detectable,
             }
             for lead in table.leads
         ],
@@ -99,11 +101,7 @@ def require_kind(path: Path) -> None:
 
 
 def write_runs(table: RunsTable, path: Path) -> None:
-    """Write a comparison to a file of the kind that its ending names.
-
-    Raises:
-        InputError: it cannot be written.
-    """
+    """Write a comparison to a file of the kind that its ending names; InputError if it cannot be written."""
     if path.suffix in PICTURES:
         _draw(table, path)
         return
@@ -163,6 +161,11 @@ def _notes(table: RunsTable) -> list[str]:
             "Leads: difference of the means over the seeds, with its paired 95 % interval over the same test "
             "examples; *: it excludes 0."
         )
+        least: dict[str, set[str]] = {}
+        for lead in table.leads:
+            least.setdefault(in_words(lead.scope), set()).add(short_number(lead.detectable, 4) or "unknown")
+        ranges = (f"{code} {' to '.join(sorted({min(some), max(some)}))}" for code, some in least.items())
+        notes.append(f"Smallest detectable lead ({METHOD}): {', '.join(ranges)}.")
     notes += [f"({mark}): {text}." for mark, text in table.footnotes.items()]
     return [*notes, *table.warnings]
 
@@ -228,8 +231,8 @@ def _cell(found: Field | None, metric: Metric, best: bool, interval: bool = Fals
     if found.deviation is not None:
         text += f" ± {short_number(found.deviation, metric.digits)}"
     elif interval and found.intervals:
-        low, high = next(iter(found.intervals.values()))
-        text += f" [{short_number(low, metric.digits)}, {short_number(high, metric.digits)}]"
+        ends = next(iter(found.intervals.values()))
+        text += f" {interval_text(ends, partial(short_number, digits=metric.digits))}"
     return Entry(text, marks=found.mark, bold=best)
 
 
@@ -237,8 +240,8 @@ def _lead_cell(lead: Lead | None) -> str:
     if lead is None:
         return ""
     low, high = lead.interval
-    ends = ", ".join(short_number(end, 4, sign=True) for end in lead.interval)
-    return f"{short_number(lead.difference, 4, sign=True)}{'*' if low > 0 or high < 0 else ''} [{ends}]"
+    ends = interval_text(lead.interval, partial(short_number, digits=4, sign=True))
+    return f"{short_number(lead.difference, 4, sign=True)}{'*' if low > 0 or high < 0 else ''} {ends}"
 
 
 def _in_pipes(text: str) -> str:
@@ -283,7 +286,7 @@ def _bars(axis: Any, table: RunsTable, part: str, metric: Metric) -> None:
     axis.grid(axis="y", alpha=0.3)
 
 
-def _ends(found: Field) -> Interval | None:
+def _ends(found: Field) -> list[float] | None:
     """The ends of a bar's error: one standard deviation over the seeds, or the interval of a single run."""
     if found.deviation is not None:
         return [found.mean - found.deviation, found.mean + found.deviation]

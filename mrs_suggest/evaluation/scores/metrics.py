@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import inspect
 import math
+import re
 import sys
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -18,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from mrs_metrics import bleu, distinct, language_match, perplexity, ranking, rouge, similarity, translations_f1, xglue
-from mrs_metrics.significance import PERCENTILE, STUDENTISED, bootstrap_interval
+from mrs_metrics.significance import Interval, bootstrap_interval
 from mrs_metrics.tokenize import Tokenizer, get_tokenizer
 from mrs_metrics.xglue_tasks import TASKS
 from mrs_suggest.common.errors import InputError
@@ -37,8 +38,7 @@ class Scored:
         n: examples scored.
         figures: by name, the main one among them.
         signatures: how the figures were computed, by their names in JSON: `signature`, and others that end so.
-        interval: 95 % interval of the main figure; empty if it cannot be computed, None if the metric lacks one.
-        interval_method: how the interval was computed.
+        interval: 95 % interval of the main figure; None if the metric lacks one.
         skipped: examples left out, by reason; None where the metric leaves none out.
         others: figures of another metric that are shown with these.
         tasks: of a benchmark: `missing`, `languages` and `notes`, each by task.
@@ -47,6 +47,7 @@ class Scored:
         examples: (n,) texts that identify the examples; empty where only their digest is known.
         digest: of the examples; two systems with the same one can be compared.
         units: (n,) the message of each example, by which intervals resample and tests swap; empty: each is its own.
+        warning: about the figures; empty if there is none.
         rank: of its group, from 1; None where systems were not compared.
         common: `n` and main figure of the examples that all systems have a score for, where some have more.
     """
@@ -54,8 +55,7 @@ class Scored:
     n: int
     figures: Mapping[str, Figure]
     signatures: Mapping[str, str]
-    interval: tuple[float, ...] | None = None
-    interval_method: str = ""
+    interval: Interval | None = None
     skipped: Mapping[str, int] | None = None
     others: Mapping[str, Figure] = field(default_factory=dict)
     tasks: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
@@ -64,6 +64,7 @@ class Scored:
     digest: str = ""
     units: Sequence[Hashable] = ()
     system: str = ""
+    warning: str = ""
     rank: int | None = None
     common: Mapping[str, float] | None = None
 
@@ -79,14 +80,19 @@ class Scored:
         """The figures as `mrs score --json` prints them, flat."""
         found: dict[str, object] = {"n": self.n, **self.figures, **self.tasks}
         if self.interval is not None:
-            found["interval"] = list(self.interval)
+            found["interval"] = self.interval.ends
         found |= self.others
         if self.skipped is not None:
             found["skipped"] = self.skipped
         found |= self.signatures
-        if self.interval:
+        if self.interval is not None:
             found["interval_method"] = self.interval_method
         return found
+
+    @property
+    def interval_method(self) -> str:
+        """How the interval was computed, or why there is none."""
+        return self.interval.method + ", by message" * bool(self.units and self.interval.ends) if self.interval else ""
 
     def among_others(self) -> dict[str, object]:
         """The figures in the list of several systems."""
@@ -104,7 +110,6 @@ class Metric:
         main: the figure that the interval and the comparison of systems are of.
         mean_over_examples: whether the main figure is a mean of per-example scores, which `--compare` tests and
             `--save-scores` writes.
-        interval: studentised for means and ratios of sums, percentiles for the rest.
         counts: figure -> what it counts, for a note where it is not 0.
     """
 
@@ -113,7 +118,6 @@ class Metric:
     main: str
     higher_is_better: bool = True
     mean_over_examples: bool = False
-    interval: str = STUDENTISED
     counts: Mapping[str, str] = field(default_factory=dict)
     reads_folder: bool = False
 
@@ -129,13 +133,10 @@ def score_system(name: str, path: Path, **options: Any) -> Scored:
     Raises:
         InputError: an option has no such value, or the file is missing or broken; the sentence names it.
     """
-    metric = METRICS[name]
     try:
-        found = metric.score(path, **options)
+        return replace(METRICS[name].score(path, **options), system=str(path))
     except (ValueError, ImportError) as error:
         raise InputError(f"{path}: {error}") from error
-    method = metric.interval + (", by message" if found.units else "")
-    return replace(found, system=str(path), interval_method=method if found.interval else "")
 
 
 def score_file(path: Path, language: str) -> dict[str, float]:
@@ -194,6 +195,9 @@ def _number_rows(path: Path, what: str, texts: int, count: int | None) -> Iterat
         yield number, fields[:texts], values
 
 
+_INNER_DOT = re.compile(r"\.\s+\S")
+SENTENCES = "some texts have a dot inside; for the official script's scores of these, pass --sentences punkt"
+
 # --- Metrics --------------------------------------------------------------------------------------------------------
 
 
@@ -204,7 +208,7 @@ def _with_gaps(kept: Any, values: Any, n: int) -> list[float]:
     return list(map(float, column))
 
 
-def _scored(figures: Mapping[str, float], signature: str, interval: tuple[float, ...], **more: Any) -> Scored:
+def _scored(figures: Mapping[str, float], signature: str, interval: Interval, **more: Any) -> Scored:
     """From what the `aggregate` of a topic of `mrs_metrics` returns: `n` and the figures."""
     others = {name: figure for name, figure in figures.items() if name != "n"}
     return Scored(int(figures["n"]), others, {"signature": signature}, interval, **more)
@@ -225,6 +229,9 @@ def score_mrs_rouge(
         values=_with_gaps(scores.kept, scores.weighted, len(references)), examples=examples, units=messages,
         others={f"dist{n}": distinct.distinct_n(scores.chosen_tokens, n) for n in (1, 2)},
     )  # fmt: skip
+    if (rules, tokenizer.name, sentences) == ("official", "treebank", "no"):
+        several = any(_INNER_DOT.search(text) for texts in (references, *suggestions) for text in texts)
+        found.warning = SENTENCES if several else ""
     dist = distinct.distinct_signature(most, tokenizer, language, "best", rules=rules)
     return replace(found, signatures={**found.signatures, "dist_signature": dist})
 
@@ -320,7 +327,8 @@ def score_response_ranking(
         targets.append(int(target))
         rows.append(row)
     scores = ranking.score_rankings(rows, targets, replies, pool, seed, missing_reference, language=language)
-    interval = bootstrap_interval(scores.reciprocal_ranks) if len(scores.ranks) else ()
+    found = bootstrap_interval(scores.reciprocal_ranks) if len(scores.ranks) else None
+    interval = found or Interval(method="no interval: nothing is ranked")
     return _scored(
         ranking.aggregate(scores, k=(1, 3)), scores.signature, interval, skipped=scores.skipped,
         values=_with_gaps(scores.kept, scores.reciprocal_ranks, len(rows)), examples=replies,
@@ -332,7 +340,7 @@ def score_weighted_f1(path: Path, gold: Path, rules: str = "paper") -> Scored:
 
     scores = score_files(gold, path, rules, warn=lambda text: print(text, file=sys.stderr))
     finite = bool(np.isfinite(scores.weighted_f1).all())  # the official rules accept a weight of nan
-    interval = bootstrap_interval(scores.weighted_f1) if finite else ()
+    interval = bootstrap_interval(scores.weighted_f1) if finite else Interval(method="no interval: a weight is nan")
     values = scores.weighted_f1.tolist()
     return _scored(translations_f1.aggregate(scores), scores.signature, interval, values=values, examples=scores.ids)
 
@@ -379,7 +387,7 @@ METRICS: dict[str, Metric] = {
     "reply_bleu": Metric(
         score_reply_bleu,
         {"bleu": "BLEU", "sentence_bleu": "sentence BLEU", "length_ratio": "length"},
-        "bleu", interval=PERCENTILE, counts={"empty": "empty suggestions"},
+        "bleu", counts={"empty": "empty suggestions"},
     ),
     "reply_perplexity": Metric(
         score_reply_perplexity,

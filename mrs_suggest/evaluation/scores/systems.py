@@ -9,8 +9,10 @@ from collections.abc import Hashable, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
+from mrs_metrics import power
 from mrs_metrics.significance import (
     STUDENTISED,
+    Interval,
     bootstrap_interval,
     holm,
     paired_bootstrap_interval,
@@ -26,8 +28,9 @@ ALPHA = 0.05  # as in Table 3 of STAPLE (Mayhew et al. 2020)
 SAMPLES = 100_000  # of the permutation test, as there
 METHOD = (
     f"paired approximate permutation test, {SAMPLES:,} samples; interval of the difference: paired {STUDENTISED}, "
-    "95 %; both by message where messages are known"
+    f"95 %; detectable difference: {power.METHOD}; all by message where messages are known"
 )
+ALONE = f"{power.METHOD}, for two independent systems whose scores vary as here; by message where messages are known"
 
 
 def rank_systems(systems: list[Scored], name: str, correct: bool = False) -> list[str]:
@@ -76,26 +79,33 @@ class PairTest:
         interval: 95 % interval of the difference.
         p: of the permutation test.
         p_holm: p after Holm's correction; None without it.
+        detectable_difference, units_needed: from `mrs_metrics.power`; None where they are unknown.
     """
 
     a: str
     b: str
     difference: float
-    interval: tuple[float, float]
+    interval: Interval
     p: float
     p_holm: float | None = None
+    detectable_difference: float | None = None
+    units_needed: int | None = None
 
     def as_json(self) -> dict[str, object]:
         """The test as `mrs score --compare --json` prints it."""
-        return {key: value for key, value in asdict(self).items() if value is not None}
+        found = asdict(self) | {"interval": self.interval.ends, "interval_method": self.interval.method}
+        return {key: value for key, value in found.items() if value is not None or key == "interval"}
 
 
-def compare_neighbours(systems: list[Scored], name: str, correct: bool) -> tuple[list[Scored], list[PairTest]]:
+def compare_neighbours(
+    systems: list[Scored], name: str, correct: bool, target: float | None = None
+) -> tuple[list[Scored], list[PairTest]]:
     """Order systems by their means over the examples that all have, and test neighbours.
 
     Args:
         name: of the metric.
         correct: also give the p-values after Holm's correction.
+        target: also give how many messages show this difference.
 
     Raises:
         InputError: they cannot be compared.
@@ -116,11 +126,25 @@ def compare_neighbours(systems: list[Scored], name: str, correct: bool) -> tuple
             difference = _figure(a, metric.main) - _figure(b, metric.main)
             interval = paired_bootstrap_interval(a.values, b.values, units=units)
             p = permutation_test(a.values, b.values, samples=SAMPLES, units=units)
-            tests.append(PairTest(a.system, b.system, difference, interval, p))
+            rest = [x - y for x, y in zip(a.values, b.values, strict=True)]
+            least, needed = power.detectable_difference(rest, units, target or math.inf)
+            tests.append(PairTest(a.system, b.system, difference, interval, p, None, least, needed if target else None))
     if correct:
         corrected = holm([test.p for test in tests])
         tests = [replace(test, p_holm=p) for test, p in zip(tests, corrected, strict=True)]
     return compared, tests
+
+
+def units_needed(system: Scored, target: float) -> int:
+    """How many messages show a difference between two independent systems whose scores vary as this one's.
+
+    Raises:
+        InputError: no example has a score, or all scores are alike.
+    """
+    (column,), units = _common([system])
+    if needed := power.detectable_difference([math.sqrt(2) * value for value in column], units, target)[1]:
+        return needed
+    raise InputError(f"--power: the scores of {system.system} are all alike; pass a system whose scores vary.")
 
 
 def save_scores(path: Path, name: str, system: Scored) -> None:

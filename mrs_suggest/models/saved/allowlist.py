@@ -8,8 +8,6 @@ Weights are safetensors, never a pickle. Vocabulary files are those that the tok
 
 from __future__ import annotations
 
-from types import MappingProxyType
-
 from mrs_suggest.models.exports import CTRANSLATE2_FILES, ONNX_FILES
 from mrs_suggest.models.starting_points import (
     DETECTOR,
@@ -58,34 +56,19 @@ SENTENCE_TRANSFORMERS = (
     "modules.json", "config_sentence_transformers.json", "router_config.json", *PART,
     *(f"{module}/{name}" for module in ("query_*", "document_*", "[0-9]*_*") for name in PART),
 )  # fmt: skip
-MODEL = tuple(
-    dict.fromkeys(
-        (
-            *GENERATOR_FILES,
-            *SENTENCE_TRANSFORMERS,
-            DETECTOR,
-            *INDEXES,
-            *RANKER,
-            *RANKER_GENERATOR,
-            *GUARD,
-            *ADAPTER_OF_RUN,
-            *EXPORTS,
-        )
-    )
-)
+_OURS = (DETECTOR, *INDEXES, *RANKER, *RANKER_GENERATOR, *GUARD, *ADAPTER_OF_RUN, *EXPORTS)
+MODEL = tuple(dict.fromkeys((*GENERATOR_FILES, *SENTENCE_TRANSFORMERS, *_OURS)))
 TRAINING_ARGUMENTS = "training_args.bin"  # the trainer's, pickled
 
 PICKLE = "a pickle, which can run code where it is loaded"
-STAYS = MappingProxyType(
-    {
-        CURVE_POINTS: "the points of curves.png",
-        "predictions*": "holds the texts of the test split",
-        "checkpoint-*": "a checkpoint, for resuming training",
-        BEST: "checkpoints that were the best of one language",
-        "resume.json": "identifies the run of the checkpoints",
-        **dict.fromkeys((TRAINING_ARGUMENTS, "*.bin", "*.pt", "*.pth", "*.pkl"), PICKLE),
-        **dict.fromkeys((TRACKERS, "runs"), "a training log"),
-        "wandb": "a training log",
-        "*": "not a file that a model of this kind needs",
-    }
-)
+STAYS = {
+    CURVE_POINTS: "the points of curves.png",
+    "predictions*": "holds the texts of the test split",
+    "checkpoint-*": "a checkpoint, for resuming training",
+    BEST: "checkpoints that were the best of one language",
+    "resume.json": "identifies the run of the checkpoints",
+    **dict.fromkeys((TRAINING_ARGUMENTS, "*.bin", "*.pt", "*.pth", "*.pkl"), PICKLE),
+    **dict.fromkeys((TRACKERS, "runs"), "a training log"),
+    "wandb": "a training log",
+    "*": "not a file that a model of this kind needs",
+}

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 from mrs_suggest.common.hub.baselines import read_baselines
 from mrs_suggest.common.hub.hub import is_repo_id
+from mrs_suggest.common.io.packaged import read_packaged
 from mrs_suggest.common.report.cards import markdown_table, render_card
 from mrs_suggest.models.saved.allowlist import ADAPTER_FOLDER
 from mrs_suggest.models.saved.record import Record
@@ -20,6 +22,12 @@ SPLITS = ("train", "validation", "test")
 CURVES = "![Training loss and validation figures](curves.png)"
 FREE = ("cc0-1.0",)  # licences of data that ask for nothing
 NO_NAMES = ("other", "unknown")  # the hub's values for a licence without a name
+
+
+def card_texts(template: str) -> dict[str, Any]:
+    """The sentences of a template's cards that depend on the run, by their names in `card_texts.yaml`."""
+    found: dict[str, Any] = read_packaged("mrs_suggest.models.saved", "card_texts.yaml")[template]
+    return found
 
 
 def model_card(record: Record, repo_id: str | None = None, adapter: bool = False) -> str:
@@ -64,16 +72,13 @@ def run_card(
         "steps": steps_of(record, validation),
         **shared_values(record, repo_id, adapter, shown),
     }
-    every = licence_front(record) | own | base_front(record, adapter) | dataset_front(data)
+    every = licence_front(record) | own | base_front(record, adapter)
+    every |= {"datasets": [data["id"]]} if "revision" in data else {}
     return render_card(template, every, shared | values | {"title": (repo_id or values["title"]).rpartition("/")[2]})
 
 
 def shared_values(
-    record: Record,
-    repo_id: str | None,
-    adapter: bool,
-    shown: Iterable[str] = SHOWN,
-    columns: Sequence[str] = SPLITS,
+    record: Record, repo_id: str | None, adapter: bool, shown: Iterable[str] = SHOWN, columns: Sequence[str] = SPLITS
 ) -> dict[str, str]:
     """The sections that the cards of all tasks have.
 
@@ -176,11 +181,6 @@ def base_front(record: Record, adapter: bool) -> Record:
     return {"base_model": base, "base_model_relation": "adapter" if adapter else "finetune"} if base else {}
 
 
-def dataset_front(data: Record) -> Record:
-    """The data set for the card's YAML, where it is on the hub."""
-    return {"datasets": [data["id"]]} if "revision" in data else {}
-
-
 def licence_of(record: Record) -> str | None:
     """The licence of the weights, where it is known: that of the data where the record states one with terms, the
     project's own for its sample, else the base model's."""
@@ -202,6 +202,7 @@ def _data_terms(record: Record) -> str | None:
 def licence_section(record: Record) -> str:
     """The section on the licence."""
     base, known, stated = hub_base(record), licence_of(record), record.get("base_license")
+    texts = card_texts("licence")
     if terms := _data_terms(record):
         began = record["arguments"]["model_name_or_path"] not in FROM_SCRATCH
         name = f"`{base}`" if base else "the base model"
@@ -211,24 +212,9 @@ def licence_section(record: Record) -> str:
             f"`{terms}`: the weights were trained on {record['data']['title']} and carry the terms of these data.{more}"
         )
     if record["arguments"]["model_name_or_path"] in FROM_SCRATCH:
-        if known:
-            return (
-                f"`{known}`: the model was trained from scratch on the sample of mrs-suggest, which has this licence."
-            )
-        return (
-            "Not stated: the model was trained from scratch, and its permitted uses depend on the data it was trained "
-            "on. Check the terms of the data."
-        )
+        return str(texts["sample" if known else "scratch"].format(known=known))
     name = f"`{base}`" if base else "the base model"
-    if stated:
-        return (
-            f"The card of {name} states `{stated}` for the weights that this model was made from. The terms of the "
-            "training data apply too."
-        )
-    return (
-        f"Not stated: no licence was found in a card of {name}. Check its terms and those of the training data before "
-        "you use or redistribute this model."
-    )
+    return str(texts["stated" if stated else "unknown"].format(name=name, stated=stated))
 
 
 def sizes(record: Record, adapter: bool) -> str:

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path, PurePath
 from pkgutil import iter_modules
-from types import MappingProxyType
 from typing import Any
 
 from mrs_suggest.common.errors import InputError
@@ -77,11 +76,7 @@ class Family:
 
 
 def with_weights(what: Publication) -> Publication:
-    """Refuse to publish a folder without a model.
-
-    Raises:
-        InputError: it has no weights.
-    """
+    """Refuse, by an InputError, to publish a folder without weights."""
     if not any(PurePath(name).match("*model*.safetensors") for name in what.files()):
         raise InputError(f"{what.folder}: has no weights (*.safetensors); train the model again.")
     return what
@@ -99,15 +94,11 @@ def families() -> Mapping[str, Family]:
     for module in iter_modules(importlib.import_module(REGISTERING).__path__):
         if module.ispkg:
             importlib.import_module(f"{REGISTERING}.{module.name}")
-    return MappingProxyType(dict(sorted(_REGISTERED.items())))
+    return dict(sorted(_REGISTERED.items()))
 
 
 def family_of(record: Record, where: Path | str = RECORD) -> Family:
-    """The family that a record names.
-
-    Raises:
-        InputError: the family is unknown.
-    """
+    """The family that a record names; InputError if it is unknown."""
     name, known = str(record.get("trainer")), families()
     if name not in known:
         raise InputError(

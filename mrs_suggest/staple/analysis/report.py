@@ -17,7 +17,7 @@ from mrs_metrics.translations_f1 import oracle_curve
 from mrs_suggest.common.io.files import atomic_folder, atomic_write
 from mrs_suggest.common.report.drawing import drawing
 from mrs_suggest.common.report.pages import Block, Grid, Heading, Paragraph, Picture, as_html, as_markdown
-from mrs_suggest.common.text.text import finite_json, visible
+from mrs_suggest.common.text.text import finite_json, interval_text, visible
 from mrs_suggest.evaluation.paper_results import paper_table
 from mrs_suggest.evaluation.scores.systems import ALPHA, SAMPLES
 from mrs_suggest.staple.analysis.errors import PICTURE, ErrorAnalysis, Errors, draw_errors, error_blocks, lists_of
@@ -59,11 +59,7 @@ def make_report(gold: Gold, systems: Sequence[System]) -> Report:
 
 
 def write_report(report: Report, out: Path, overwrite: bool = False) -> None:
-    """Write the folder; it appears whole or not at all.
-
-    Raises:
-        InputError: the folder exists or cannot be written.
-    """
+    """Write the folder, whole or not at all; InputError if it exists or cannot be written."""
     with atomic_folder(out, overwrite, MARKER) as folder:
         draw_precision_recall(report.systems, folder / FIGURE_3)
         draw_oracle(report.oracle, report.systems, folder / ORACLE)
@@ -131,8 +127,7 @@ def table_notes(report: Report) -> list[str]:
 
 
 def _with_interval(system: System, kind: str) -> str:
-    low, high = system.intervals[kind]
-    return f"{system.mean(kind):.3f} [{low:.3f}, {high:.3f}]"
+    return f"{system.mean(kind):.3f} {interval_text(system.intervals[kind], '{:.3f}'.format)}"
 
 
 def _blocks(report: Report) -> list[Block]:

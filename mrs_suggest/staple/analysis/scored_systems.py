@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from mrs_datasets.readers.staple.staple_files import read_staple_predictions
-from mrs_metrics.significance import STUDENTISED, bootstrap_interval
+from mrs_metrics.significance import Interval, bootstrap_interval
 from mrs_metrics.translations_f1 import Tally, WeightedF1Scores, aggregate
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.common.io.files import file_sha256
@@ -42,7 +42,7 @@ class System:
     predicted: Mapping[str, Mapping[str, str]]
     scores: WeightedF1Scores
     scored: Scored
-    intervals: Mapping[str, tuple[float, float]]
+    intervals: Mapping[str, Interval]
     top_found: float
     source: Mapping[str, Any] = field(default_factory=dict)
 
@@ -117,7 +117,6 @@ def score(gold: Gold, name: str, predictions: Predictions, source: Mapping[str, 
         dict(figures),
         {"signature": scores.signature},
         intervals["weighted_f1"],
-        STUDENTISED,
         values=scores.weighted_f1.tolist(),
         examples=scores.ids,
         system=name,
@@ -149,7 +148,7 @@ def as_json(system: System) -> dict[str, Any]:
     return {
         **system.scored.among_others(),
         **means,
-        "intervals": {kind: list(interval) for kind, interval in system.intervals.items()},
+        "intervals": {kind: interval.ends for kind, interval in system.intervals.items()},
         "translations": system.translations,
         "top_found": system.top_found,
         "source": dict(system.source),

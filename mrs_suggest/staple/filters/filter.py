@@ -64,16 +64,12 @@ class Filter:
     data: Mapping[str, Any]
     members: tuple[str, ...] = ()
     seed: int = 0
-    figures: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    figures: Mapping[str, Mapping[str, float | None]] = field(default_factory=dict)
     versions: Mapping[str, str] = field(default_factory=dict)
 
 
 def save_filter(made: Filter, folder: Path, overwrite: bool = False) -> None:
-    """Write a filter; the folder appears whole or not at all.
-
-    Raises:
-        InputError: the folder exists, or cannot be written.
-    """
+    """Write a filter, whole or not at all; InputError if the folder exists, or cannot be written."""
     settings, arrays = made.rule.parts()
     content = save({name: np.ascontiguousarray(array) for name, array in arrays.items()}) if arrays else None
     described = asdict(replace(made, rule=None))  # type: ignore[arg-type]  # the rule is described apart
@@ -209,10 +205,7 @@ def tune(
     gold, in_split = read_labels(found, path, data)
     if not gold.accepted.any():
         raise InputError(f"{path}: none of its translations is accepted in {data}, so no rule can be tuned on it.")
-    choices = {
-        rule: cross_fitted(kind, lists, gold, fitting, folds),
-        f"raw n-best {RAW}": Top(RAW).choose(lists).kept,
-    }
+    choices = {rule: cross_fitted(kind, lists, gold, fitting, folds), f"raw n-best {RAW}": Top(RAW).choose(lists).kept}
     if rule != Top.name:
         choices["best K"] = cross_fitted(Top, lists, gold, Fitting(seed=fitting.seed), folds)
     figures = {name: _figures(lists, gold, kept) for name, kept in choices.items()}
@@ -234,10 +227,10 @@ def cross_fitted(
     return kept
 
 
-def _figures(lists: Lists, gold: Labels, kept: NDArray[np.bool_]) -> dict[str, float]:
-    """Means over the prompts, and the 95 % interval of the macro weighted F1."""
+def _figures(lists: Lists, gold: Labels, kept: NDArray[np.bool_]) -> dict[str, float | None]:
+    """Means over the prompts, and the 95 % interval of the macro weighted F1; its ends are None if all are equal."""
     scores = score_choice(lists, gold, kept)
-    low, high = bootstrap_interval(scores.weighted_f1)
+    low, high = bootstrap_interval(scores.weighted_f1).ends or (None, None)
     return {
         "weighted_f1": float(scores.weighted_f1.mean()),
         "low": low,

@@ -6,7 +6,7 @@ from string import Template
 
 from mrs_suggest.common.report.cards import markdown_table, read_template
 from mrs_suggest.common.report.console import print_table
-from mrs_suggest.models.saved.card import SHOWN, base_model, data_of, run_card
+from mrs_suggest.models.saved.card import SHOWN, base_model, card_texts, data_of, run_card
 from mrs_suggest.models.saved.record import Record
 
 TEMPLATE = "multiple_choice.md"
@@ -16,21 +16,7 @@ SETTINGS = (
     "setup", "view", "questions", "prompts", "head", "pooling", "input", "frozen_encoder", "dropout", "encoder_dropout",
     "max_tokens", *SHOWN, "adam_epsilon", "max_grad_norm", "eval_steps",
 )  # fmt: skip
-VIEWS = {
-    "full": "premise, prompt and choices",
-    "nop": "NoP: the premise is hidden",
-    "noq": "NoQ: the prompt is hidden",
-    "nopq": "premise and prompt are hidden",
-    "translation": "the test set translated to English by machine (translate-test)",
-}
-WRONG_QUESTIONS = (
-    "The files of XCOPA call some causes effects: in th half of the examples, so that no cause is left, in tr about "
-    "half of the validation and a tenth of the test examples, in sw 6 % and 7 %, and a few in id and it. "
-)
-QUESTIONS = {
-    "files": WRONG_QUESTIONS + "These figures are for the questions as the files have them.",
-    "corrected": WRONG_QUESTIONS + "Here the model was shown, for validation and tests, the corrected questions.",
-}
+TEXTS = card_texts("multiple_choice")
 
 
 def choice_card(record: Record, repo_id: str | None = None, adapter: bool = False) -> str:
@@ -40,7 +26,8 @@ def choice_card(record: Record, repo_id: str | None = None, adapter: bool = Fals
     usage = Template(read_template(f"use_multiple_choice{'_adapter' if adapter else ''}.md")).substitute(where=where)
     own = data["test"].get("reader") == XCOPA
     parts = [_figures(record, view) for view in record["metrics"]["systems"]]
-    parts += [_checkpoints(record), QUESTIONS[plan["questions"]] if own else ""]
+    asked = TEXTS["questions"][plan["questions"]]
+    parts += [_checkpoints(record), f"{TEXTS['wrong_questions']} {asked}" if own else ""]
     values = {
         "title": f"{record['trainer']}, {plan['setup'] or data['title']}",
         "base_model": base_model(record, "a small BERT that was built for it"),
@@ -69,7 +56,7 @@ def _setup(plan: Record) -> str:
     name = f"Setup {plan['setup']} of the XCOPA paper (Ponti et al. 2020, Table 4): " if plan["setup"] else ""
     return (
         f"{name}trained on questions with {plan['choices']} choices ({' '.join(plan['train'])}); the checkpoint is "
-        f"chosen on validation in {chosen}. The model sees {VIEWS[plan['view']]}."
+        f"chosen on validation in {chosen}. The model sees {TEXTS['views'][plan['view']]}."
     )
 
 
@@ -84,13 +71,12 @@ def _figures(record: Record, view: str) -> str:
             rows.append([config, _with_interval(cell), str(cell["correct"]), str(cell["n"]), *parts])
     mean = f"{100 * entry[MACRO]['accuracy']:.1f}"
     rows.append(["mean", mean, "", "", *([""] * 2 if split else [])])
-    title = VIEWS[view]
+    title = TEXTS["views"][view]
     return f"{title[0].upper()}{title[1:]}:\n\n{markdown_table(header, rows)}"
 
 
 def _with_interval(cell: Record) -> str:
-    low, high = cell["interval"]
-    return f"{100 * cell['accuracy']:.1f} ({100 * low:.1f} to {100 * high:.1f})"
+    return "{:.1f} ({:.1f} to {:.1f})".format(*(100 * share for share in (cell["accuracy"], *cell["interval"])))
 
 
 def _split(cell: Record | None) -> str:
@@ -102,8 +88,4 @@ def _checkpoints(record: Record) -> str:
     if not own:
         return ""
     steps = ", ".join(f"{code} {entry['step']} ({100 * entry['accuracy']:.0f} %)" for code, entry in own.items())
-    return (
-        "Each language was tested with the checkpoint of its own validation split: step, and accuracy there, "
-        f"{steps}. The weights published here are those with the best mean accuracy on validation; those of "
-        "each language stay in `best/STEP` of the run's folder."
-    )
+    return str(TEXTS["checkpoints"].format(steps=steps))

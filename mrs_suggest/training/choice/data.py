@@ -118,7 +118,7 @@ def load_choice_data(options: ChoiceArguments, seed: int) -> ChoiceData:
     """
     setup = setup_of(options.setup)
     source = open_prepared(options.data, options.data_revision)
-    target = open_prepared(options.test_data, options.test_data_revision) if options.test_data else source
+    target = open_prepared(options.test_data) if options.test_data else source
     train = {
         config: _part(source, config, "train", options, options.max_train_examples, seed) for config in options.train
     }

@@ -30,10 +30,7 @@ QUESTIONS = ("files", "corrected")
 METRICS = ("accuracy", "loss")
 STEPS = 1000  # ours: the most updates where neither epochs nor steps are given; patience ends most runs before
 WITHOUT_EFFECT = {
-    "data_seed": "--seed draws the batches",
     "train_sampling_strategy": "batches are drawn at random",
-    "bf16_full_eval": "validation has the precision of training (--bf16), the test that of the model",
-    "fp16_full_eval": "validation has the precision of training (--fp16), the test that of the model",
     "label_smoothing_factor": "the loss is the paper's cross-entropy",
 }
 
@@ -42,15 +39,14 @@ WITHOUT_EFFECT = {
 class ChoiceArguments(LoraArguments):
     """Model, data and what is evaluated. Defaults are the paper's (section 4.1, appendix C) unless they say `ours`."""
 
-    advanced: ClassVar[tuple[str, ...]] = ("test_data_revision", "encoder_dropout", "vocabulary")
+    advanced: ClassVar[tuple[str, ...]] = ("encoder_dropout", "vocabulary")
     data: str = option("", "what is trained on: a prepared folder, or a hub id (also ORG/NAME@REVISION)")
     setup: str | None = option(
         None, f"{', '.join(SETUPS)} (paper, Table 4); default: --train, --validation and --languages"
     )
     test_data: str | None = option(
-        None, "what is tested on, and validated on where that is another language; default: --data"
+        None, "what is tested on, and validated on where that is another language: as --data, which is the default"
     )
-    test_data_revision: str | None = option(None, "revision of a hub data set")
     train: list[str] = option(["en"], "configs to train on (paper: en)")
     validation: str | None = option(
         None,
@@ -121,11 +117,7 @@ def validates_on(options: ChoiceArguments) -> str:
 
 
 def sound_choice(options: ChoiceArguments, training: TrainingArguments) -> ChoiceArguments:
-    """The options, once they are known to go together.
-
-    Raises:
-        InputError: it names the option.
-    """
+    """The options, once they are known to go together; else an InputError names the option."""
     setup = setup_of(options.setup)
     options = sound(options, training, METRICS, WITHOUT_EFFECT)
     if not options.data:
@@ -144,8 +136,7 @@ def sound_choice(options: ChoiceArguments, training: TrainingArguments) -> Choic
             )
     require_least(options, "vocabulary", 100)
     for name in ("max_train_examples", "max_validation_examples", "max_test_examples"):
-        if getattr(options, name) is not None:
-            require_least(options, name, 1)
+        require_least(options, name, 1)
     if trains_lora(options) and options.frozen_encoder:
         raise InputError("--peft lora: trains parts of the encoder, which --frozen_encoder freezes; leave one out.")
     if validates_on(options) == TARGET and not training.load_best_model_at_end:

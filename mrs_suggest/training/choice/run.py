@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from functools import partial
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from torch import nn
 
@@ -28,9 +28,9 @@ from mrs_suggest.training.choice.options import (
     validates_on,
 )
 from mrs_suggest.training.choice.setups import TARGET, require_stage, setup_of
-from mrs_suggest.training.choice.training import BestOfEachLanguage, ChoiceTrainer, EncodedQuestions, choice_loss
+from mrs_suggest.training.choice.training import BestOfEachLanguage, ChoiceTrainer, choice_loss
 from mrs_suggest.training.run import Run
-from mrs_suggest.training.sampling import PairSampler
+from mrs_suggest.training.sampling import sampler_of_run
 
 if TYPE_CHECKING:
     from transformers import TrainingArguments
@@ -42,14 +42,7 @@ RESUME_KEYS = (
 
 
 def run(options: ChoiceArguments, training: ChoiceTrainingArguments) -> Record | None:
-    """Train a model, keep the checkpoint (or one for each language) that validation chooses, and test it.
-
-    Returns:
-        The record; None where nothing is written: of an estimate, and in a process that is not the first.
-
-    Raises:
-        InputError: the options, the data or the folder cannot be used; the run diverged; the memory ran out.
-    """
+    """Train a model, keep the checkpoint (or one for each language) that validation chooses, and test it."""
     options = sound_choice(options, training)
     require_stage(setup_of(options.setup), options.model_name_or_path, options.model_revision)
     with Run(FAMILY, options, training, steps=STEPS, lower_is_better=("loss",)) as run:
@@ -106,7 +99,8 @@ def _make_trainer(
     parts: ChoiceParts, options: ChoiceArguments, training: TrainingArguments, data: ChoiceData
 ) -> ChoiceTrainer:
     questions = [question for part in data.train.values() for question in part.viewed(options.view)]
-    rows = EncodedQuestions(parts.coder.encode(questions), [question.label for question in questions])
+    encoded = zip(parts.coder.encode(questions), questions, strict=True)
+    rows: Any = [{**row, "labels": question.label} for row, question in encoded]
     trainer = ChoiceTrainer(
         model=parts.model,
         args=training,
@@ -115,15 +109,7 @@ def _make_trainer(
         data_collator=parts.collator,
         compute_loss_func=choice_loss,
     )
-    trainer.sampler = PairSampler(
-        [len(part.questions) for part in data.train.values()],
-        training.per_device_train_batch_size,
-        mixed=True,
-        world_size=training.world_size,
-        rank=training.process_index,
-        accumulation=training.gradient_accumulation_steps,
-        seed=training.seed,
-    )
+    trainer.sampler = sampler_of_run([len(part.questions) for part in data.train.values()], training, mixed=True)
     trainer.parts, trainer.view, trainer.validation = parts, options.view, data.validation
     return trainer
 

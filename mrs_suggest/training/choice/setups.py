@@ -8,14 +8,13 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
 
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.models.starting_points import checkpoint_file
 
 SOURCE, TARGET = "source", "target"  # languages that choose the checkpoint: that of training, or each tested one
 SIQA, COPA = "SIQA", "COPA"
-CHOICES = MappingProxyType({COPA: 2, SIQA: 3})
+CHOICES = {COPA: 2, SIQA: 3}
 
 
 @dataclass(frozen=True)
@@ -39,26 +38,20 @@ class Setup:
         return CHOICES[self.trains_on]
 
 
-SETUPS: Mapping[str, Setup] = MappingProxyType(
-    {
-        setup.name: setup
-        for setup in (
-            Setup("CO-ZS", COPA),
-            Setup("CO-TLV", COPA, TARGET),
-            Setup("SI-ZS", SIQA),
-            Setup("SI+CO-ZS", COPA, starts_from="SI-ZS"),
-            Setup("SI+CO-TLV", COPA, TARGET, starts_from="SI-ZS"),
-        )
-    }
-)
+SETUPS: Mapping[str, Setup] = {
+    setup.name: setup
+    for setup in (
+        Setup("CO-ZS", COPA),
+        Setup("CO-TLV", COPA, TARGET),
+        Setup("SI-ZS", SIQA),
+        Setup("SI+CO-ZS", COPA, starts_from="SI-ZS"),
+        Setup("SI+CO-TLV", COPA, TARGET, starts_from="SI-ZS"),
+    )
+}
 
 
 def setup_of(name: str | None) -> Setup | None:
-    """The setup of that name; None for none.
-
-    Raises:
-        InputError: there is no such setup.
-    """
+    """The setup of that name, None for none; InputError if there is no such setup."""
     if name is None:
         return None
     if name not in SETUPS:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import shutil
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -38,19 +39,6 @@ def choice_loss(outputs: Any, labels: Tensor, num_items_in_batch: Tensor | int |
     return total / (len(labels) if num_items_in_batch is None else num_items_in_batch)
 
 
-class EncodedQuestions:
-    """Training rows of the library's trainer: token ids of each choice, and the label."""
-
-    def __init__(self, rows: Sequence[Encoded], labels: Sequence[int]) -> None:
-        self._rows, self._labels = rows, labels
-
-    def __len__(self) -> int:
-        return len(self._rows)
-
-    def __getitem__(self, number: int) -> dict[str, Any]:
-        return {**self._rows[number], "labels": self._labels[number]}
-
-
 class ChoiceTrainer(OurTrainer, Trainer):
     """The library's trainer with our batches and our evaluation.
 
@@ -73,7 +61,7 @@ class ChoiceTrainer(OurTrainer, Trainer):
         self.parts.model.eval()
         found: dict[str, float] = {}
         losses: list[float] = []
-        for config, rows in self._encoded().items():
+        for config, rows in self._encoded.items():
             scores = self.answered(rows, self._scores)
             labels = [question.label for question in self.validation[config].questions]
             losses += cross_entropy(scores, labels)
@@ -90,13 +78,10 @@ class ChoiceTrainer(OurTrainer, Trainer):
     def _scores(self, rows: Sequence[Encoded]) -> list[list[float]]:
         return choice_scores(self.parts.model, self.parts.collator, rows, self.args.per_device_eval_batch_size)
 
+    @cached_property
     def _encoded(self) -> dict[str, list[Encoded]]:
-        if not hasattr(self, "_validation_rows"):
-            coder = self.parts.coder
-            self._validation_rows = {
-                config: coder.encode(part.viewed(self.view)) for config, part in self.validation.items()
-            }
-        return self._validation_rows
+        coder = self.parts.coder
+        return {config: coder.encode(part.viewed(self.view)) for config, part in self.validation.items()}
 
 
 class BestOfEachLanguage(Resumable, TrainerCallback, ExportableState):

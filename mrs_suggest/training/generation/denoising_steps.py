@@ -21,7 +21,15 @@ from mrs_suggest.training.pretraining.options import ALPHA
 from mrs_suggest.training.pretraining.rows import TokenRows, encode
 from mrs_suggest.training.pretraining.seq2seq import separators
 from mrs_suggest.training.pretraining.texts import TextData, read_texts
-from mrs_suggest.training.sampling import BatchOptions, KeyedRows, MixedSampler, PairSampler, StepSampler, make_sampler
+from mrs_suggest.training.sampling import (
+    BatchOptions,
+    KeyedCollator,
+    KeyedRows,
+    MixedSampler,
+    PairSampler,
+    StepSampler,
+    make_sampler,
+)
 
 if TYPE_CHECKING:
     from transformers import Trainer as Base
@@ -33,26 +41,11 @@ NAMES = {PAIRS: "reply_loss", DENOISING: "denoising_loss"}  # in the log
 
 
 def read_denoising_text(values: Sequence[str], seed: int) -> TextData | None:
-    """The text of `--denoising_text`; None without any.
-
-    Raises:
-        InputError: a source cannot be read.
-    """
+    """The text of `--denoising_text`, None without any; InputError if a source cannot be read."""
     if not values:
         return None
     sources = [TextSource.parse(value, "--denoising_text") for value in values]
     return read_texts(sources, (), (), "text", 0, (), None, seed)
-
-
-class MixedCollator:
-    """Rows of pairs, or rows of text, all of one kind -> a batch with its kind."""
-
-    def __init__(self, pairs: Any, noising: NoisingCollator) -> None:
-        self._collators = {PAIRS: pairs, DENOISING: noising}
-
-    def __call__(self, features: Sequence[tuple[int, Any]]) -> dict[str, Any]:
-        which = features[0][0]
-        return {**self._collators[which]([row for _, row in features]), WHICH: which}
 
 
 class DenoisingSteps(Base):
@@ -86,7 +79,7 @@ class DenoisingSteps(Base):
         own = make_sampler([len(found) for found in rows.values()], options, self.args, ALPHA, lengths)
         pairs: Any = self.train_dataset
         self.train_dataset = KeyedRows([(PAIRS, pairs), *((DENOISING, found) for found in rows.values())])
-        self.data_collator = MixedCollator(self.data_collator, noising)
+        self.data_collator = KeyedCollator({PAIRS: self.data_collator, DENOISING: noising}, WHICH)
         self._losses_of_kinds = {PAIRS: self.compute_loss_func, DENOISING: next_token_loss}
         self._sums: dict[int, tuple[Tensor | float, int]] = {}
         mixed = MixedSampler(

@@ -11,6 +11,7 @@ import numpy as np
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.common.io.files import writing
 from mrs_suggest.common.text.predictions import SUGGESTIONS
+from mrs_suggest.common.text.text import interval_text
 from mrs_suggest.evaluation.language_data import EVALUATION_SEED
 from mrs_suggest.evaluation.results import EvaluationConfig, SystemResult, difference, evaluate_system
 from mrs_suggest.models.exports import CTRANSLATE2, require_packages
@@ -101,14 +102,15 @@ def _quality(
     """Weighted ROUGE of both, the interval of its difference, and for how many messages the suggestions are equal."""
     reference, results = evaluated(before, pairs), evaluated(after, pairs)
     rouge, other = mean_rouge(reference), mean_rouge(results)
-    low, high = difference(results, reference, EVALUATION_SEED)["weighted"]
+    interval = difference(results, reference, EVALUATION_SEED)["weighted"]
     same, total = same_suggestions(pairs, reference, results)
     examples = sum(len(messages) for messages, _ in pairs.values())
     print(
         f"weighted ROUGE, best of {SUGGESTIONS}, on {examples:,} {split} examples: torch {rouge:.4f}, export "
-        f"{other:.4f}, 95 % interval of the difference [{low:+.4f}, {high:+.4f}]"
+        f"{other:.4f}, {interval_text(interval, '{:+.4f}'.format, '95 % interval of the difference [{}, {}]')}"
     )
     print(f"the same three suggestions for {same:,} of {total:,} {split} messages ({same / total:.2%})")
+    low = interval[0] if interval else other - rouge
     if not low >= -largest_loss:
         raise InputError(
             f"{run}: with 95 % confidence the export's weighted ROUGE may be {-low:.4f} below torch's, and "
@@ -116,7 +118,7 @@ def _quality(
             "validation data (--data), or accept it with --largest-loss."
         )
     return {
-        "rouge": {"torch": rouge, CTRANSLATE2: other, "difference": [low, high]},
+        "rouge": {"torch": rouge, CTRANSLATE2: other, "difference": interval},
         "agreement": same / total, "same": same, "messages": total, "examples": examples,
     }  # fmt: skip
 

@@ -44,11 +44,8 @@ class RemedyArguments(RunArguments):
     """
 
     advanced: ClassVar[tuple[str, ...]] = (
-        "freeze_decoder_layers",
-        "interpolate_start",
-        "wrong_language_limit",
-        "watch_languages",
-    )
+        "freeze_decoder_layers", "interpolate_start", "wrong_language_limit", "watch_languages",
+    )  # fmt: skip
     force_language_token: bool | None = option(
         None,
         "true: the decoder starts with the token of the language to write (mBART, 2.2), which is added "
@@ -85,12 +82,8 @@ class GenerationArguments(StapleArguments, RemedyArguments, ReplyArguments, Deco
     """Model, data and search. Defaults marked (tiny) were chosen on the validation split of the embedded sample."""
 
     advanced: ClassVar[tuple[str, ...]] = (
-        "groups",
-        "diversity_penalty",
-        "no_repeat_ngram",
-        "min_tokens",
-        "length_penalty",
-    )
+        "groups", "diversity_penalty", "no_repeat_ngram", "min_tokens", "length_penalty",
+    )  # fmt: skip
     scratch: ClassVar[tuple[str, ...]] = FROM_SCRATCH
     task: str = option(
         REPLY,
@@ -140,11 +133,7 @@ class GenerationTrainingArguments(TrainerDefaults, Seq2SeqTrainingArguments):
 
 
 def require_sound_remedies(options: RemedyArguments, language_model: str | None) -> None:
-    """Refuse values out of their ranges, and options without their counterparts.
-
-    Raises:
-        InputError: it names the option.
-    """
+    """Refuse values out of their ranges, and options without their counterparts; the InputError names the option."""
     require_least(options, "freeze_decoder_layers", 0)
     if trains_lora(options):
         for name in ("freeze_decoder_layers", "interpolate_start"):
@@ -182,11 +171,7 @@ def require_sound_remedies(options: RemedyArguments, language_model: str | None)
 
 
 def require_own_options(options: GenerationArguments) -> None:
-    """Refuse the options of other tasks.
-
-    Raises:
-        InputError: it names the option.
-    """
+    """Refuse the options of other tasks; the InputError names the option."""
     own = STAPLE_OPTIONS if options.task == STAPLE else XGLUE_OPTIONS if options.task != REPLY else ()
     for name in (*OF_REPLIES, "language_model") if options.task != REPLY else ():
         if is_given(options, name):

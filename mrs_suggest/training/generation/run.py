@@ -46,14 +46,7 @@ RESUME_KEYS = ("decoder", "decoder_layers", "keep_pieces", *REMEDIES)
 
 
 def run(options: GenerationArguments, training: GenerationTrainingArguments) -> Record | None:
-    """Train a generator of replies, and compare it with the baselines on test.
-
-    Returns:
-        The record; None where nothing is written: of an estimate, and in a process that is not the first.
-
-    Raises:
-        InputError: the options, the data or the folder cannot be used; the run diverged; the memory ran out.
-    """
+    """Train a generator of replies, and compare it with the baselines on test."""
     options = sound_reply(options, training, METRICS)
     require_own_options(options)
     options = resolved_search(options, SUGGESTIONS)

@@ -7,6 +7,7 @@ import json
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -192,11 +193,9 @@ class GenerationTrainer(WatchesLanguages, DenoisingSteps, PairTrainer):
         own = {"dist1": figures["dist1"], "dist2": figures["dist2"], **rouge, **by_language(losses, tokens)}
         return {"weighted_rouge": figures["weighted"], **fit, **own, **watched}
 
-    @property
+    @cached_property
     def _log(self) -> ValidationLog:
-        if not hasattr(self, "_validation_log"):
-            self._validation_log = ValidationLog(self.validation, EVALUATION_SEED, ranking=False)
-        return self._validation_log
+        return ValidationLog(self.validation, EVALUATION_SEED, ranking=False)
 
 
 def by_language(losses: Sequence[tuple[str, float]], tokens: Sequence[int]) -> dict[str, float]:

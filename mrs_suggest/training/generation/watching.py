@@ -44,11 +44,7 @@ class Watch:
 
 
 def watched_messages(source: PreparedData, languages: Sequence[str], most: int | None) -> dict[str, list[str]]:
-    """The validation messages of languages, each once.
-
-    Raises:
-        InputError: the data have none in a language.
-    """
+    """The validation messages of languages, each once; InputError if the data have none in one."""
     found = {}
     for code in dict.fromkeys(languages):
         if code not in source.configs():

@@ -5,7 +5,7 @@ from __future__ import annotations
 from mrs_datasets.texts.text_sources import languages_of
 from mrs_suggest.common.report.cards import markdown_table
 from mrs_suggest.models.saved.card import SHOWN as SHARED
-from mrs_suggest.models.saved.card import base_model, run_card
+from mrs_suggest.models.saved.card import base_model, card_texts, run_card
 from mrs_suggest.models.saved.record import Record
 
 TEMPLATE, SEQ2SEQ_TEMPLATE = "pretraining.md", "pretraining_seq2seq.md"
@@ -17,15 +17,7 @@ SEQ2SEQ_SHOWN = (
     "objective", "shares", "noise", "span_share", "span_length", "future_tokens", "decoder", "decoder_layers",
     "max_tokens", "packing", "sampling_alpha", "batches", *SHARED,
 )  # fmt: skip
-# What the held-out perplexity of an objective is of, and what else its card says of limits.
-PREDICTED = {
-    "xdae": ("all tokens, read with masked spans", ""),
-    "xfnp": (
-        "the tokens of masked spans, predicted one after the other",
-        "transformers' ProphetNet mixes up the terms of relative positions of its predicting streams; mrs-suggest "
-        "trains and runs the model with these in their places, and transformers alone gives other figures.",
-    ),
-}
+TEXTS = card_texts("pretraining")
 
 
 def pretraining_card(record: Record, repo_id: str | None = None, adapter: bool = False) -> str:
@@ -55,10 +47,10 @@ def pretraining_card(record: Record, repo_id: str | None = None, adapter: bool =
         "signature": "`\n\n`".join(value for name, value in metrics.items() if name.endswith("signature")),
     }
     if seq2seq:
-        told = {name: PREDICTED[name] for name in metrics["objective"].split()}
-        of = " ({})" if len(told) > 1 else ""
-        values["predicted"] = " and ".join(what + of.format(name) for name, (what, _) in told.items())
-        values["limits"] = " ".join(limit for _, limit in told.values() if limit)
+        names = metrics["objective"].split()
+        of = " ({})" if len(names) > 1 else ""
+        values["predicted"] = " and ".join(TEXTS["predicted"][name] + of.format(name) for name in names)
+        values["limits"] = " ".join(TEXTS["limits"][name] for name in names if name in TEXTS["limits"])
     front = {
         "pipeline_tag": "text2text-generation" if seq2seq else "fill-mask",
         "language": sorted({code for name in data["rows"] for code in languages_of(name) or (name,)}),

@@ -2,30 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Any
 
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.training.options import require_one_of
 from mrs_suggest.training.pretraining.mlm import MaskedLanguageModelling, TranslationLanguageModelling
-from mrs_suggest.training.pretraining.objective import Batch, Collator, Objective, Pretrained
+from mrs_suggest.training.pretraining.objective import Objective, Pretrained
 from mrs_suggest.training.pretraining.options import PretrainingArguments
-from mrs_suggest.training.pretraining.rows import TokenRows
 from mrs_suggest.training.pretraining.texts import Splits, TextData
 from mrs_suggest.training.pretraining.xdae import Denoising
 from mrs_suggest.training.pretraining.xfnp import FutureNgrams
-from mrs_suggest.training.sampling import KeyedRows
 
-OBJECTIVES: Mapping[str, Objective] = MappingProxyType(
-    {
-        "mlm": MaskedLanguageModelling(),
-        "tlm": TranslationLanguageModelling(),
-        "xdae": Denoising(),
-        "xfnp": FutureNgrams(),
-    }
-)
+OBJECTIVES: Mapping[str, Objective] = {
+    "mlm": MaskedLanguageModelling(),
+    "tlm": TranslationLanguageModelling(),
+    "xdae": Denoising(),
+    "xfnp": FutureNgrams(),
+}
 WHICH = "which"  # in a batch: the number of its objective
 
 
@@ -113,32 +108,3 @@ def mixture(options: PretrainingArguments, parts: Pretrained) -> tuple[Part, ...
         objective = OBJECTIVES[name]
         found.append(Part(name, share, objective, objective.joined(parts, options) if number else parts))
     return tuple(found)
-
-
-class NumberedRows(KeyedRows[int]):
-    """The rows of all objectives, each with the number of its objective.
-
-    Args:
-        rows: of each objective, by language.
-    """
-
-    def __init__(self, rows: Sequence[Sequence[TokenRows]]) -> None:
-        super().__init__([(number, part) for number, parts in enumerate(rows) for part in parts])
-        self.sizes = [sum(map(len, parts)) for parts in rows]
-
-
-class NumberedCollator:
-    """Rows of `NumberedRows`, all of one objective -> a batch of that objective's collator, with its number."""
-
-    def __init__(self, collators: Sequence[Collator]) -> None:
-        self._collators = list(collators)
-
-    def set_epoch(self, epoch: int) -> None:
-        """Pass the epoch on."""
-        for collator in self._collators:
-            collator.set_epoch(epoch)
-
-    def __call__(self, features: Sequence[tuple[int, Mapping[str, Any]]]) -> Batch:
-        """Collate a batch."""
-        which = features[0][0]
-        return {**self._collators[which]([row for _, row in features]), WHICH: which}

@@ -36,10 +36,7 @@ ALPHA = 0.3  # XGLUE, section 3.1
 STEPS = 500  # when neither epochs nor steps are given: minutes on two cores
 # Options of the library's trainer that have no effect here, and why.
 WITHOUT_EFFECT = {
-    "data_seed": "--seed draws the batches",
     "train_sampling_strategy": "see --batches and --length_window",
-    "bf16_full_eval": "evaluation is in the model's precision",
-    "fp16_full_eval": "evaluation is in the model's precision",
     "label_smoothing_factor": "perplexity is that of the loss without it",
 }
 SEQ2SEQ = ("xdae", "xfnp")
@@ -58,13 +55,8 @@ class PretrainingArguments(DecoderArguments):
     """Which text, how it is cut into rows, and what trains on it."""
 
     advanced: ClassVar[tuple[str, ...]] = (
-        "batches",
-        "length_window",
-        "vocabulary",
-        "tiny_layers",
-        "span_share",
-        "span_length",
-    )
+        "batches", "length_window", "vocabulary", "tiny_layers", "span_share", "span_length",
+    )  # fmt: skip
     data: str = option(
         "sample", "without --text: a prepared folder, a hub id, or `sample`, of which --languages are used"
     )
@@ -147,26 +139,14 @@ class PretrainingTrainingArguments(TrainerDefaults, TrainingArguments):
 
 
 def sound_pretraining(options: PretrainingArguments, training: TrainingArguments) -> PretrainingArguments:
-    """The options, once they are known to go together.
-
-    Raises:
-        InputError: it names the option.
-    """
+    """The options, once they are known to go together; else an InputError names the option."""
     options = sound(options, training, METRICS, WITHOUT_EFFECT)
     _require_own(options)
     require_one_of("batches", options.batches, BATCHES)
-    least_of = {
-        "held_out": 0,
-        "max_tokens": 8,
-        "length_window": 0,
-        "future_tokens": 1,
-        "tiny_layers": 1,
-    }
-    for name, least in least_of.items():
+    least_of = {"held_out": 0, "max_tokens": 8, "length_window": 0, "future_tokens": 1, "tiny_layers": 1}
+    for name, least in {**least_of, "max_train_examples": 1}.items():
         require_least(options, name, least)
     require_least(training, "per_device_eval_batch_size", 1)
-    if options.max_train_examples is not None:
-        require_least(options, "max_train_examples", 1)
     require_alpha(options.sampling_alpha)
     if options.text and options.languages != ["all"]:
         raise InputError("--languages: chooses among those of --data, and --text names its own; leave it out.")

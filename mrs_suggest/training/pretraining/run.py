@@ -33,14 +33,7 @@ RESUME_KEYS = (
 
 
 def run(options: PretrainingArguments, training: PretrainingTrainingArguments) -> Record | None:
-    """Pretrain an encoder or a sequence-to-sequence model, and measure its perplexity on held-out text.
-
-    Returns:
-        The record; None where nothing is written: of an estimate, and in a process that is not the first.
-
-    Raises:
-        InputError: the options, the text or the folder cannot be used; the run diverged; the memory ran out.
-    """
+    """Pretrain an encoder or a sequence-to-sequence model, and measure its perplexity on held-out text."""
     require_sound_mixture(options)
     options = resolved(sound_pretraining(options, training))
     with Run(

@@ -104,11 +104,7 @@ class Seq2SeqObjective(Objective):
         return Pretrained(model, tokenizer, notes, Seq2SeqState(vocabulary, row, frame, filled))
 
     def joined(self, parts: Pretrained, options: PretrainingArguments) -> Pretrained:
-        """Another seq2seq objective's model.
-
-        Raises:
-            InputError: it is of another kind.
-        """
+        """Another seq2seq objective's model; InputError if it is of another kind."""
         self.require_model(parts.model, options.model_name_or_path)
         return parts
 

@@ -15,12 +15,12 @@ from transformers import Trainer
 
 from mrs_metrics.perplexity import aggregate, score_losses
 from mrs_suggest.common.errors import diverged
-from mrs_suggest.training.pretraining.mixture import WHICH, NumberedCollator, NumberedRows, Part
+from mrs_suggest.training.pretraining.mixture import WHICH, Part
 from mrs_suggest.training.pretraining.objective import Batch, Collator, Objective, Pretrained
 from mrs_suggest.training.pretraining.options import PretrainingArguments
 from mrs_suggest.training.pretraining.rows import Encoded, TokenRows
 from mrs_suggest.training.pretraining.texts import TextData
-from mrs_suggest.training.sampling import MixedSampler, StepSampler, make_sampler
+from mrs_suggest.training.sampling import KeyedCollator, KeyedRows, MixedSampler, StepSampler, make_sampler
 from mrs_suggest.training.trainer import OurTrainer
 
 if TYPE_CHECKING:
@@ -159,18 +159,19 @@ def make_trainer(
     first = mixture[0].parts
     named = dict(zip((part.name for part in mixture), tokens, strict=True))
     first.notes["train_tokens"] = tokens[0] if len(tokens) == 1 else named
-    rows = NumberedRows([[found.rows for found in own.values()] for own in encoded])
-    collator = NumberedCollator([part.objective.collator(part.parts, options, training.seed) for part in mixture])
+    rows = KeyedRows([(number, found.rows) for number, own in enumerate(encoded) for found in own.values()])
+    sizes = [sum(len(found.rows) for found in own.values()) for own in encoded]
+    collators = [part.objective.collator(part.parts, options, training.seed) for part in mixture]
     trainer = PretrainingTrainer(
         model=first.model,
         args=training,
         train_dataset=rows,
         eval_dataset=TokenRows([]),  # ours is in `held_out`
-        data_collator=collator,
+        data_collator=KeyedCollator(dict(enumerate(collators)), WHICH),
         compute_loss_func=mixture[0].objective.loss,
     )
-    trainer.sampler = _sampler(mixture, encoded, rows.sizes, options, training)
-    trainer.sampler.told.append(collator.set_epoch)
+    trainer.sampler = _sampler(mixture, encoded, sizes, options, training)
+    trainer.sampler.told += [collator.set_epoch for collator in collators]
     trainer.mixture = mixture
     trainer.held_out = {
         part.name: held_out(part, options, found, f"--validation_{part.objective.reads}")

@@ -12,6 +12,7 @@ from huggingface_hub.repocard_data import eval_results_to_model_index
 
 from mrs_suggest.common.report.cards import markdown_table, read_template, render_card
 from mrs_suggest.common.text.languages import require_any_language
+from mrs_suggest.common.text.text import interval_text
 from mrs_suggest.evaluation.comparison import POOLED, grouped_signatures
 from mrs_suggest.models.exports import CTRANSLATE2
 from mrs_suggest.models.generation.language_tokens import LANGUAGE, row_named
@@ -72,6 +73,7 @@ MRS_LIMITS = (
     "model is for benchmarks of cross-lingual generalization. Before it is used with people, biases and inappropriate "
     "content in the response set must be dealt with."
 )
+OF_DIFFERENCE = "95 % interval of the difference [{}, {}]"
 # Figures that a systems table shows if the model has them: title, key, digits (None: with its interval).
 COLUMNS = (
     ("ROUGE", "weighted", None),
@@ -268,7 +270,7 @@ def _paper(rows: list[Record]) -> str:
 def _leads(figures: Record) -> str:
     keys = [key for key in ("weighted", "mrr") if "mrr" in figures["systems"][MODEL][POOLED] or key == "weighted"]
     rows = [
-        [f"over {name}", *("{:+.4f} to {:+.4f}".format(*scopes[POOLED][key]) for key in keys)]
+        [f"over {name}", *(interval_text(scopes[POOLED][key], "{:+.4f}".format, "{} to {}") for key in keys)]
         for name, scopes in figures["differences"].items()
     ]
     return markdown_table(["", *(("ROUGE", "MRR")[: len(keys)])], rows)
@@ -290,8 +292,7 @@ def _by_language(figures: Record, languages: list[str]) -> str:
 
 
 def _with_interval(row: Record, key: str) -> str:
-    low, high = row[f"{key}_interval"]
-    return f"{row[key]:.4f} [{low:.4f}, {high:.4f}]"
+    return f"{row[key]:.4f} {interval_text(row[f'{key}_interval'], '{:.4f}'.format)}"
 
 
 def _base_model(record: Record) -> str:
@@ -361,8 +362,8 @@ def _export(kind: str, facts: Record) -> str:
     own, whose = ("weights", "the weights'") if "weights" in times else ("torch", "torch's")  # what answered before
     rouge = facts.get("rouge")
     quality = (
-        f"weighted ROUGE {rouge[kind]:.4f} instead of {rouge['torch']:.4f} (95 % interval of the difference "
-        f"[{rouge['difference'][0]:+.4f}, {rouge['difference'][1]:+.4f}]), "
+        f"weighted ROUGE {rouge[kind]:.4f} instead of {rouge['torch']:.4f} ("
+        f"{interval_text(rouge['difference'], '{:+.4f}'.format, OF_DIFFERENCE).strip('()')}), "
         if rouge
         else ""
     )

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from mrs_suggest.common.report.cards import markdown_table
 from mrs_suggest.common.report.console import print_table
-from mrs_suggest.models.saved.card import SHOWN, licence_section, run_card
+from mrs_suggest.common.text.text import interval_text, percent
+from mrs_suggest.models.saved.card import SHOWN, card_texts, licence_section, run_card
 from mrs_suggest.models.saved.record import Record
 
 TEMPLATE = "staple.md"
@@ -14,13 +15,7 @@ SETTINGS = (
     "batches", "message_tokens", "reply_tokens", "beams", "groups", "diversity_penalty", "length_penalty", "max_tokens",
     "freeze_embeddings", *SHOWN, "label_smoothing_factor", *OF_PARALLEL,
 )  # fmt: skip
-DRAWN = {
-    "weighted": "one accepted translation of each prompt an epoch, drawn by learner weight anew at each use",
-    "uniform": "one accepted translation of each prompt an epoch, drawn anew at each use, all equally likely",
-    "top": "the {number} heaviest accepted translations of each prompt",
-    "copies": "all accepted translations of each prompt, the heaviest {number} times",
-    "all": "all accepted translations of each prompt",
-}
+TEXTS = card_texts("staple")
 
 
 def staple_card(record: Record, repo_id: str | None = None, adapter: bool = False) -> str:
@@ -28,17 +23,11 @@ def staple_card(record: Record, repo_id: str | None = None, adapter: bool = Fals
     plan = record["plan"]
     languages = list(dict.fromkeys([*plan["train"], *plan["validation"], *plan["test"]]))
     english = plan["direction"] == "to_english"
-    reversed_order = record["arguments"]["right_to_left"]
     values = {
         "title": f"STAPLE {' '.join(languages)}, {record['data']['title']}",
         "direction": f"{' '.join(languages)} to English" if english else f"English to {' '.join(languages)}",
         "drawn": drawn_of(plan),
-        "order": (
-            "It writes the last token of a text first: plain transformers gives texts with their tokens reversed, "
-            "`mrs_suggest` gives them in order."
-            if reversed_order
-            else ""
-        ),
+        "order": TEXTS["right_to_left"] if record["arguments"]["right_to_left"] else "",
         "figures": _tables(record),
         "language": languages[0],
         "example": "the translation to read" if english else "is my explanation clear?",
@@ -52,7 +41,7 @@ def staple_card(record: Record, repo_id: str | None = None, adapter: bool = Fals
 
 def drawn_of(plan: Record) -> str:
     """What trained, in words."""
-    parts = [DRAWN[plan["draw"]].format(number=plan["number"])] if plan["draw"] else []
+    parts = [TEXTS["drawn"][plan["draw"]].format(number=plan["number"])] if plan["draw"] else []
     parts += [f"{source['pairs']:,} general translations ({source['source']})" for source in plan["parallel"]]
     return "; ".join(parts)
 
@@ -69,13 +58,7 @@ def _tables(record: Record) -> str:
     """The tables of figures, in %, and what they are not of."""
     metrics = record["metrics"]
     header, rows = _rows(record)
-    explained = [
-        f"Test splits, in %: weighted F1 (section 2.3) of the {metrics['nbest']} best translations with its 95 % "
-        "interval (bootstrap over prompts), precision and weighted recall over all translations. Perplexity is that of "
-        "accepted translations under the learner weights. `reference` is the automatic translation that the data give. "
-        "An oracle knows the k accepted translations with the highest weights.",
-        markdown_table(header, rows),
-    ]
+    explained = [TEXTS["explained"].format(nbest=metrics["nbest"]), markdown_table(header, rows)]
     parts = explained if rows else ["No test split with accepted translations was there."]
     if "signature" in metrics:
         parts.append(f"`{metrics['signature']}`")
@@ -101,7 +84,6 @@ def _rows(record: Record) -> tuple[list[str], list[list[str]]]:
 def _figures(cell: Record) -> list[str]:
     score = ""
     if "weighted_macro_f1" in cell:
-        low, high = cell["interval"]
-        score = f"{100 * cell['weighted_macro_f1']:.1f} ({100 * low:.1f} to {100 * high:.1f})"
+        score = f"{100 * cell['weighted_macro_f1']:.1f} {interval_text(cell['interval'], percent, '({} to {})')}"
     parts = [f"{100 * cell[name]:.1f}" if name in cell else "" for name in ("precision", "weighted_recall")]
     return [score, *parts, f"{cell['perplexity']:.2f}" if "perplexity" in cell else ""]

@@ -17,7 +17,7 @@ from mrs_suggest.common.errors import InputError
 from mrs_suggest.evaluation.language_data import EVALUATION_SEED, examples_hash, sample_rows
 from mrs_suggest.models.saved.record import Record
 from mrs_suggest.training.generation.options import GenerationArguments
-from mrs_suggest.training.staple.draws import Pairs, fixed, pairs_of
+from mrs_suggest.training.staple.draws import Pairs, pairs_of
 from mrs_suggest.training.staple.options import COPIES, FIRST, TO_ENGLISH, TOP
 
 ALL = "all"
@@ -58,10 +58,6 @@ class StapleData:
     def pairs(self) -> dict[str, Pairs]:
         """The task's training pairs by language."""
         return {code: pairs_of(rows, self.draw, self.number, self.direction) for code, rows in self.train.items()}
-
-    def general_pairs(self) -> dict[str, Pairs]:
-        """The general pairs by language."""
-        return {code: fixed(rows) for code, rows in self.parallel.items()}
 
     def texts(self) -> Iterator[str]:
         """All texts of the training rows, each prompt and translation once."""

@@ -19,13 +19,8 @@ class StapleArguments:
     """The options that this task alone has."""
 
     advanced: ClassVar[tuple[str, ...]] = (
-        "top_k",
-        "copies",
-        "right_to_left",
-        "parallel_columns",
-        "parallel_mode",
-        "parallel_share",
-    )
+        "top_k", "copies", "right_to_left", "parallel_columns", "parallel_mode", "parallel_share",
+    )  # fmt: skip
     draw: str = option(
         WEIGHTED,
         "staple: which accepted translations train. A row a prompt, its target drawn anew at each use: "

@@ -26,11 +26,8 @@ from mrs_suggest.training.staple.card import print_scores
 from mrs_suggest.training.staple.data import ENGLISH, load_staple_data
 from mrs_suggest.training.staple.options import COPIES, DIRECTIONS, DRAWS, FIRST, FROM_ENGLISH, PARALLEL_MODES, TOP
 from mrs_suggest.training.staple.training import answer_tests, make_staple_trainer
-from mrs_suggest.training.text_generation.tasks import PREDICTIONS
 
 METRICS = ("weighted_f1", "perplexity", "loss")
-
-
 RESUME_KEYS = (
     "task", "decoder", "decoder_layers", "keep_pieces", "sampling_alpha", "batches", "length_window",
     "message_tokens", "reply_tokens", "max_train_examples", "freeze_embeddings", "freeze_decoder_layers",
@@ -39,14 +36,7 @@ RESUME_KEYS = (
 
 
 def run(options: GenerationArguments, training: GenerationTrainingArguments) -> Record | None:
-    """Train a generator of translations, and score its n best next to the given automatic translation.
-
-    Returns:
-        The record; None where nothing is written: of an estimate, and in a process that is not the first.
-
-    Raises:
-        InputError: the options, the data or the folder cannot be used; the run diverged; the memory ran out.
-    """
+    """Train a generator of translations, and score its n best next to the given automatic translation."""
     options = sound_staple(options, training)
     # As many beams as translations, as fairseq's n-best lists need (`baseline_fairseq`).
     least = options.nbest * max(1, options.groups) if options.direction == FROM_ENGLISH else 1
@@ -74,17 +64,12 @@ def run(options: GenerationArguments, training: GenerationTrainingArguments) -> 
         if options.skip_test:
             return run.finish({})
         tested = run.evaluate(lambda: answer_tests(generator, data, options.nbest))
-        figures, files = {**tested.figures, "language_tokens": generator.coder.row.name}, tested.files()
-        named = f"{PREDICTIONS}/" if files else ""
-        return run.finish(figures, tested.milliseconds, files, named, show=print_scores)
+        figures = {**tested.figures, "language_tokens": generator.coder.row.name}
+        return run.finish(figures, tested.milliseconds, tested.files, tested.named, show=print_scores)
 
 
 def sound_staple(options: GenerationArguments, training: GenerationTrainingArguments) -> GenerationArguments:
-    """The options, once they are known to go together.
-
-    Raises:
-        InputError: it names the option.
-    """
+    """The options, once they are known to go together; else an InputError names the option."""
     require_one_of("direction", options.direction, DIRECTIONS)
     options = sound_reply(options, training, METRICS if options.direction == FROM_ENGLISH else METRICS[1:])
     require_own_options(options)
@@ -93,8 +78,7 @@ def sound_staple(options: GenerationArguments, training: GenerationTrainingArgum
             raise InputError(f"--{name}: belongs to other tasks; with --task staple pass --languages.")
     if options.data == "sample":
         raise InputError("--data: missing; pass a folder that `mrs data prepare staple` wrote.")
-    if options.sampling_alpha is not None:
-        require_alpha(options.sampling_alpha)
+    require_alpha(options.sampling_alpha)
     _require_sound_draw(options)
     _require_sound_parallel(options)
     require_least(options, "nbest", 1)
@@ -110,8 +94,7 @@ def _require_sound_draw(options: GenerationArguments) -> None:
             raise InputError(f"--{name}: belongs to --draw {draw}; pass that, or leave it out.")
         if value is None and options.draw == draw:
             raise InputError(f"--draw {draw}: needs --{name}; pass it, such as 5.")
-        if value is not None:
-            require_least(options, name, least)
+        require_least(options, name, least)
 
 
 def _require_sound_parallel(options: GenerationArguments) -> None:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -28,9 +27,10 @@ from mrs_suggest.models.saved.record import Record
 from mrs_suggest.training.generation.model import make_pair_trainer
 from mrs_suggest.training.generation.options import GenerationArguments
 from mrs_suggest.training.generation.training import PairTrainer, encode_pairs
+from mrs_suggest.training.reply.data import Compared
 from mrs_suggest.training.sampling import CountedSampler, MixedSampler, make_sampler
 from mrs_suggest.training.staple.data import StapleData, is_blind
-from mrs_suggest.training.staple.draws import DrawnPairs, spread
+from mrs_suggest.training.staple.draws import DrawnPairs, fixed, spread
 from mrs_suggest.training.staple.options import FROM_ENGLISH
 from mrs_suggest.training.text_generation.tasks import PREDICTIONS
 
@@ -79,10 +79,12 @@ class StapleTrainer(PairTrainer):
         fit = self.fit_of([found.loss for found in every], [found.tokens for found in every])
         if not self.is_world_process_zero():
             return {}
-        scores = {
-            language: aggregate(accepted.score(_predictions(self.validation[language], answers[language])))
-            for language, accepted in self.accepted.items()
-        }
+        scores = {}
+        for language, accepted in self.accepted.items():
+            texts = [found.texts for found in answers[language]]
+            scores[language] = aggregate(
+                accepted.score(dict(zip(self.validation[language]["id"][:], texts, strict=True)))
+            )
         macro = {language: figures["weighted_macro_f1"] for language, figures in scores.items()}
         told = "".join(f"{language} {100 * score:.2f}, " for language, score in macro.items())
         begin = f"weighted F1 of the {self.nbest} best {told}" if macro else ""
@@ -95,7 +97,7 @@ def make_staple_trainer(
     parts: Generator, options: GenerationArguments, training: TrainingArguments, data: StapleData
 ) -> StapleTrainer:
     """The library's trainer with our batches, loss and validation."""
-    own, general = data.pairs(), data.general_pairs()
+    own, general = data.pairs(), {code: fixed(rows) for code, rows in data.parallel.items()}
     sources = [*own.items(), *general.items()]
     encoded, lengths = encode_pairs([(source.pairs, code) for code, source in sources], parts.coder)
     sizes, weights = (np.concatenate([getattr(source, name) for _, source in sources]) for name in ("sizes", "weights"))
@@ -159,30 +161,7 @@ def expected_losses(generator: Generator, rows: Sequence[Record], language: str)
     return total[0].tolist(), total[1].astype(np.int64).tolist()
 
 
-@dataclass(frozen=True)
-class Tested:
-    """The translations of the test splits, and their scores.
-
-    Attributes:
-        texts: language -> prompt id -> translations.
-        figures: JSON for the record.
-        milliseconds: to translate a prompt.
-    """
-
-    test: Mapping[str, Dataset]
-    texts: dict[str, dict[str, list[str]]]
-    figures: Record
-    milliseconds: dict[str, float]
-
-    def files(self) -> Mapping[str, Callable[[Path], None]]:
-        """Name in the run's folder -> writes that file of predictions."""
-        return {
-            predictions_file(language): partial(_write, prompts=self.test[language], texts=texts)
-            for language, texts in self.texts.items()
-        }
-
-
-def answer_tests(generator: Generator, data: StapleData, nbest: int) -> Tested:
+def answer_tests(generator: Generator, data: StapleData, nbest: int) -> Compared:
     """Write and score the test split of each track; a blind one is written alone."""
     texts: dict[str, dict[str, list[str]]] = {}
     systems: dict[str, Record] = {MODEL: {}, REFERENCE: {}}
@@ -203,12 +182,12 @@ def answer_tests(generator: Generator, data: StapleData, nbest: int) -> Tested:
             _score(figures, language, rows, texts[language])
             printed = paper_table("staple", "table_3", language) if language in data.complete else {}
             figures["paper"] |= {language: {team: row[1] for team, row in printed.items()}} if printed else {}
-    return Tested(data.test, texts, figures, {MODEL: 1000 * seconds / count} if count else {})
-
-
-def predictions_file(language: str) -> str:
-    """The file of a track's predictions in a run's folder."""
-    return f"{PREDICTIONS}/test.en_{language}.pred.txt"
+    files = {
+        f"{PREDICTIONS}/test.en_{language}.pred.txt": partial(_write, prompts=data.test[language], texts=own)
+        for language, own in texts.items()
+    }
+    milliseconds = {MODEL: 1000 * seconds / count} if count else {}
+    return Compared(figures, milliseconds, files, f"{PREDICTIONS}/" if files else "")
 
 
 def _score(figures: Record, language: str, rows: Dataset, texts: Mapping[str, Sequence[str]]) -> None:
@@ -228,11 +207,7 @@ def _score(figures: Record, language: str, rows: Dataset, texts: Mapping[str, Se
 
 def _figures(scores: WeightedF1Scores) -> Record:
     """Those of `mrs score --metric weighted_f1`."""
-    return {**aggregate(scores), "interval": list(bootstrap_interval(scores.weighted_f1))}
-
-
-def _predictions(rows: Dataset, answers: Sequence[Answer]) -> dict[str, list[str]]:
-    return {key: found.texts for key, found in zip(rows["id"][:], answers, strict=True)}
+    return {**aggregate(scores), "interval": bootstrap_interval(scores.weighted_f1).ends}
 
 
 def _write(path: Path, prompts: Dataset, texts: Mapping[str, Sequence[str]]) -> None:

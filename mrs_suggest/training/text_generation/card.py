@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from mrs_suggest.common.report.cards import markdown_table
 from mrs_suggest.common.report.console import print_table
-from mrs_suggest.models.saved.card import SHOWN, run_card
+from mrs_suggest.common.text.text import interval_text, percent
+from mrs_suggest.models.saved.card import SHOWN, card_texts, run_card
 from mrs_suggest.models.saved.record import Record
 
 TEMPLATE = "text_generation.md"
@@ -12,11 +13,7 @@ SETTINGS = (
     "task", "mode", "pivot", "decoder", "decoder_layers", "sampling_alpha", "batches", "message_tokens", "reply_tokens",
     "beams", "length_penalty", "no_repeat_ngram", "max_tokens", "freeze_embeddings", *SHOWN, "label_smoothing_factor",
 )  # fmt: skip
-ZERO_SHOT = "Languages that it was not trained on are zero-shot: nothing of them was used to train or to choose."
-NOT_ZERO_SHOT = (
-    "**Not zero-shot**: validation splits of languages that it was not trained on chose the checkpoint, as in the "
-    "paper (section 6.1)."
-)
+TEXTS = card_texts("text_generation")
 
 
 def task_card(record: Record, repo_id: str | None = None, adapter: bool = False) -> str:
@@ -27,7 +24,7 @@ def task_card(record: Record, repo_id: str | None = None, adapter: bool = False)
         "title": f"{plan['task']}, {record['data']['title']}",
         "task": f"{plan['title']} ({plan['task']})",
         "trained_on": " ".join(plan["train"]),
-        "zero_shot": "" if not foreign else ZERO_SHOT if plan["zero_shot"] else NOT_ZERO_SHOT,
+        "zero_shot": TEXTS["zero_shot" if plan["zero_shot"] else "not_zero_shot"] if foreign else "",
         "figures": markdown_table(*_rows(record)),
         "missing": _missing(record),
         "lead_words": str(record["metrics"]["lead_words"]),
@@ -58,8 +55,8 @@ def _rows(record: Record) -> tuple[list[str], list[list[str]]]:
 def _figure(cell: Record) -> str:
     if "score" not in cell:
         return ""
-    interval = f" ({100 * cell['interval'][0]:.1f} to {100 * cell['interval'][1]:.1f})" if "interval" in cell else ""
-    return f"{100 * cell['score']:.2f}{interval}"
+    interval = interval_text(cell["interval"], percent, "({} to {})") if "interval" in cell else ""
+    return f"{100 * cell['score']:.2f} {interval}".strip()
 
 
 def _missing(record: Record) -> str:

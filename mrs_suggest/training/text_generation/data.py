@@ -15,6 +15,7 @@ from mrs_suggest.common.io.files import content_hash
 from mrs_suggest.evaluation.language_data import EVALUATION_SEED, examples_hash, sample_rows
 from mrs_suggest.models.saved.record import Record
 from mrs_suggest.training.generation.options import MULTILANGUAGE, PIVOT, GenerationArguments
+from mrs_suggest.training.options import own_files
 from mrs_suggest.training.text_generation.tasks import TextTask
 
 ALL, SOURCE = "all", "source"
@@ -130,16 +131,12 @@ def _tested(source: PreparedData, task: TextTask, options: GenerationArguments, 
 
 def _own_files(options: GenerationArguments, task: TextTask) -> dict[str, Path]:
     """`--train`: language -> file."""
-    found: dict[str, Path] = {}
-    for word in options.train or ():
-        language, equals, path = word.partition("=")
-        if not (language and equals and path):
-            raise InputError(f"--train {word}: expected LANG=FILE with this task, such as de=titles.de.jsonl.")
-        if language in found:
-            raise InputError(f"--train {word}: {language} is named twice; put all of its rows into one file.")
+    found = {language: Path(place) for language, place in own_files(options.train, "de=titles.de.jsonl").items()}
+    for language, path in found.items():
         if language not in task.languages:
-            raise InputError(f"--train {word}: {task.name} is in {' '.join(task.languages)}, not in {language}.")
-        found[language] = Path(path)
+            raise InputError(
+                f"--train {language}={path}: {task.name} is in {' '.join(task.languages)}, not in {language}."
+            )
     return found
 
 

@@ -23,7 +23,7 @@ from mrs_suggest.training.sampling import make_sampler, require_alpha
 from mrs_suggest.training.text_generation import FAMILY
 from mrs_suggest.training.text_generation.card import print_scores
 from mrs_suggest.training.text_generation.data import load_text_data
-from mrs_suggest.training.text_generation.tasks import PREDICTIONS, TextTask, task_of
+from mrs_suggest.training.text_generation.tasks import TextTask, task_of
 from mrs_suggest.training.text_generation.training import TextTrainer, answer_tests
 
 RESUME_KEYS = (
@@ -34,14 +34,7 @@ RESUME_KEYS = (
 
 
 def run(options: GenerationArguments, training: GenerationTrainingArguments) -> Record | None:
-    """Train a generator of another task than replies, and score it next to the beginning of the source.
-
-    Returns:
-        The record; None where nothing is written: of an estimate, and in a process that is not the first.
-
-    Raises:
-        InputError: the options, the data or the folder cannot be used; the run diverged; the memory ran out.
-    """
+    """Train a generator of another task than replies, and score it next to the beginning of the source."""
     task = task_of(options.task)
     options = resolved_search(sound_task(task, options, training), 1)
     with Run(
@@ -71,18 +64,13 @@ def run(options: GenerationArguments, training: GenerationTrainingArguments) -> 
             return run.finish({}, curves=curves)
         tested = run.evaluate(lambda: answer_tests(generator, data))
         figures = {**tested.figures, "language_tokens": generator.coder.row.name}
-        named = f"{PREDICTIONS}/{task.name}/"
-        return run.finish(figures, tested.milliseconds, tested.files(), named, curves, show=print_scores)
+        return run.finish(figures, tested.milliseconds, tested.files, tested.named, curves, show=print_scores)
 
 
 def sound_task(
     task: TextTask, options: GenerationArguments, training: GenerationTrainingArguments
 ) -> GenerationArguments:
-    """The options, once they are known to go together.
-
-    Raises:
-        InputError: it names the option.
-    """
+    """The options, once they are known to go together; else an InputError names the option."""
     options = sound_reply(options, training, (task.metric, "perplexity", "loss"))
     require_own_options(options)
     if options.setting is not None:
@@ -93,7 +81,6 @@ def sound_task(
         require_one_of("mode", options.mode, MODES)
     if options.mode == MULTILANGUAGE and options.pivot is not None:
         raise InputError("--pivot: --mode multilanguage trains on all languages; leave the option out.")
-    if options.sampling_alpha is not None:
-        require_alpha(options.sampling_alpha)
+    require_alpha(options.sampling_alpha)
     task.signature("en")  # refused now, not after training
     return options

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePath
-from types import MappingProxyType
 
 from mrs_datasets.readers.xglue_files import predictions_path
 from mrs_metrics.xglue import aggregate, score_interval, score_task, xglue_signature
@@ -64,7 +63,7 @@ class TextTask:
         """The figures of a language: `n`, `score` and its 95 % `interval`, `bleu`, `brevity_penalty`; 0 to 1."""
         with metric_errors():
             scores = score_task(self.name, texts, references, language)
-            return {**aggregate(scores), "interval": list(score_interval(scores))}
+            return {**aggregate(scores), "interval": score_interval(scores).ends}
 
     def quick_score(self, texts: Sequence[str], references: Sequence[str], language: str) -> float:
         """The score without its interval."""
@@ -72,11 +71,7 @@ class TextTask:
             return float(aggregate(score_task(self.name, texts, references, language))["score"])
 
     def signature(self, language: str) -> str:
-        """How a score was computed.
-
-        Raises:
-            InputError: sacreBLEU is missing.
-        """
+        """How a score was computed; InputError if sacreBLEU is missing."""
         with metric_errors(f"--task {self.option}"):
             return xglue_signature(self.name, language)
 
@@ -85,32 +80,17 @@ class TextTask:
         return predictions_path(PREDICTIONS, self.name, language)
 
 
-TASKS: Mapping[str, TextTask] = MappingProxyType(
-    {
-        task.option: task
-        for task in (
-            TextTask("QG", "question generation", "answer_passage", "question"),
-            TextTask("NTG", "news title generation", "news_body", "news_title"),
-        )
-    }
-)
+TASKS: Mapping[str, TextTask] = {
+    task.option: task
+    for task in (
+        TextTask("QG", "question generation", "answer_passage", "question"),
+        TextTask("NTG", "news title generation", "news_body", "news_title"),
+    )
+}
 
 
 def task_of(name: str) -> TextTask:
-    """The task of an option's value.
-
-    Raises:
-        InputError: there is no such task.
-    """
+    """The task of an option's value; InputError if there is no such task."""
     if name not in TASKS:
         raise InputError(f"--task {name}: no such task; expected reply or one of {', '.join(TASKS)}, staple.")
     return TASKS[name]
-
-
-def one_line(text: str) -> str:
-    """The text as a file with a line for each can hold it: runs of white space become one space.
-
-    >>> one_line(" A title\\n  in two lines ")
-    'A title in two lines'
-    """
-    return " ".join(text.split())

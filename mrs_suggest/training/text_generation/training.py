@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
-from accelerate.utils import gather_object
 from datasets import Dataset
 from tqdm import tqdm
 
@@ -17,8 +15,9 @@ from mrs_suggest.common.io.files import atomic_write
 from mrs_suggest.models.generation.generator import Generator
 from mrs_suggest.models.saved.record import Record
 from mrs_suggest.training.generation.training import PairTrainer, by_language
+from mrs_suggest.training.reply.data import Compared
 from mrs_suggest.training.text_generation.data import COLUMNS, TextData
-from mrs_suggest.training.text_generation.tasks import INPUT, TextTask, one_line
+from mrs_suggest.training.text_generation.tasks import INPUT, PREDICTIONS, TextTask
 
 AVERAGE = "average"  # among the languages of a system: the mean over them (column AVG)
 
@@ -36,68 +35,52 @@ class TextTrainer(PairTrainer):
 
     def figures(self) -> dict[str, float]:
         """The task's score, the mean over the languages, and perplexity over all tokens."""
-        world, rank = self.args.world_size, self.args.process_index
-        found: list[tuple[str, str, str, float, int]] = []
-        for language, rows in self.validation.items():
-            mine = rows.select(range(rank, len(rows), world))
-            if len(mine):
-                sources, targets = (mine[column][:] for column in COLUMNS)
-                texts = write_texts(self.generator, sources, language)
-                sums, counts = self.generator.losses(sources, targets, language)
-                codes = [language] * len(texts)
-                found += zip(codes, texts, targets, sums.tolist(), counts.tolist(), strict=True)
-        if world > 1:
-            found = gather_object(found)
-        fit = self.fit_of([row[3] for row in found], [row[4] for row in found])
+        found = {
+            language: self.answered(rows.to_list(), partial(answer, self.generator, language))
+            for language, rows in self.validation.items()
+        }
+        losses = [(language, loss) for language, own in found.items() for _, loss, _ in own]
+        tokens = [count for own in found.values() for _, _, count in own]
+        fit = self.fit_of([loss for _, loss in losses], tokens)
         if not self.is_world_process_zero():
             return {}
-        scores = {}
-        for language in self.validation:
-            own = [row for row in found if row[0] == language]
-            scores[language] = self.task.quick_score([row[1] for row in own], [row[2] for row in own], language)
+        scores = {
+            language: self.task.quick_score(
+                [text for text, _, _ in own], self.validation[language]["reply"][:], language
+            )
+            for language, own in found.items()
+        }
         told = ", ".join(f"{language} {100 * score:.2f}" for language, score in scores.items())
         tqdm.write(
             f"validation, step {self.state.global_step}: {self.task.metric.upper()} {told}; perplexity "
             f"{fit['perplexity']:.1f}"
         )
         named = {f"{self.task.metric}_{language}": score for language, score in scores.items()}
-        named |= by_language([(row[0], row[3]) for row in found], [row[4] for row in found])
+        named |= by_language(losses, tokens)
         return {self.task.metric: sum(scores.values()) / len(scores), **fit, **named}
+
+
+def answer(generator: Generator, language: str, rows: Sequence[Record]) -> list[tuple[str, float, int]]:
+    """Of each row: the best text for its source, and nats and tokens of its target."""
+    if not rows:
+        return []
+    sources, targets = ([row[column] for row in rows] for column in COLUMNS)
+    losses, tokens = generator.losses(sources, targets, language)
+    return list(zip(write_texts(generator, sources, language), losses.tolist(), tokens.tolist(), strict=True))
 
 
 def write_texts(generator: Generator, sources: Sequence[str], language: str) -> list[str]:
     """The best text for each source, on one line; empty where the model writes none."""
     if not sources:
         return []
-    return [one_line(row[0][0]) if row else "" for row in generator.suggest(sources, language, 1)]
+    return [" ".join(row[0][0].split()) if row else "" for row in generator.suggest(sources, language, 1)]
 
 
-@dataclass(frozen=True)
-class Tested:
-    """The texts for the test splits, and their scores.
-
-    Attributes:
-        texts: language -> a text for each row.
-        figures: JSON for the record.
-        milliseconds: to write a text, by system.
-    """
-
-    task: TextTask
-    texts: dict[str, list[str]]
-    figures: Record
-    milliseconds: dict[str, float]
-
-    def files(self) -> Mapping[str, Callable[[Path], None]]:
-        """Name in the run's folder -> writes that file of predictions."""
-        return {
-            self.task.file(language).as_posix(): partial(_write, texts=texts) for language, texts in self.texts.items()
-        }
-
-
-def answer_tests(generator: Generator, data: TextData) -> Tested:
+def answer_tests(generator: Generator, data: TextData) -> Compared:
     """Write and score the test split of each language; one whose targets the publisher keeps has no figures."""
     task = data.task
-    words = _words_of_targets(data)
+    lengths = [len(text.split()) for rows in data.train.values() for text in rows[COLUMNS[1]][:]]
+    words = max(1, round(sum(lengths) / len(lengths)))  # of the baseline's texts: as many as a training target has
     texts, own, lead = {}, {}, {}
     seconds, count = 0.0, 0
     for language, rows in data.test.items():
@@ -119,7 +102,8 @@ def answer_tests(generator: Generator, data: TextData) -> Tested:
         "missing": [language for language in task.languages if language not in own],
         "lead_words": words,
     }
-    return Tested(task, texts, figures, {task.name: 1000 * seconds / max(1, count)})
+    files = {task.file(language).as_posix(): partial(_write, texts=own) for language, own in texts.items()}
+    return Compared(figures, {task.name: 1000 * seconds / max(1, count)}, files, f"{PREDICTIONS}/{task.name}/")
 
 
 def with_average(figures: Mapping[str, Record]) -> Record:
@@ -128,12 +112,6 @@ def with_average(figures: Mapping[str, Record]) -> Record:
         return {}
     mean = sum(found["score"] for found in figures.values()) / len(figures)
     return {**figures, AVERAGE: {"score": mean, "languages": len(figures)}}
-
-
-def _words_of_targets(data: TextData) -> int:
-    """The mean length of a training target in words: that of the baseline's texts."""
-    lengths = [len(text.split()) for rows in data.train.values() for text in rows[COLUMNS[1]][:]]
-    return max(1, round(sum(lengths) / len(lengths)))
 
 
 def _write(path: Path, texts: Sequence[str]) -> None:

@@ -7,24 +7,15 @@ from string import Template
 from mrs_metrics.xglue_tasks import TASKS
 from mrs_suggest.common.report.cards import markdown_table, read_template
 from mrs_suggest.common.report.console import print_table
-from mrs_suggest.models.saved.card import SHOWN, base_model, run_card
+from mrs_suggest.common.text.text import interval_text, percent
+from mrs_suggest.models.saved.card import SHOWN, base_model, card_texts, run_card
 from mrs_suggest.models.saved.record import Record
 
 TEMPLATE = "understanding.md"
 SETTINGS = ("mode", "max_tokens", "window_overlap", "sampling_alpha", *SHOWN, "num_train_epochs")
 PIPELINES = {"tags": "token-classification", "answer": "question-answering"}  # of a kind; else text-classification
 SEVERAL = "several"  # tasks in one model
-PAIR = '{"text": "First text.", "text_pair": "Second text."}'
-INPUTS = {"tags": '"Ann Smith visited Paris ."', "answer": 'question="Who came?", context="Ann came to Rome."'}
-MODES = {
-    "pivot": "pivot-language fine-tuning (section 6.3.1)",
-    "multilanguage": "multi-language fine-tuning (section 6.3.2)",
-    "multitask": "multi-task fine-tuning, one encoder with a head for each task (section 6.3.3)",
-}
-TERMS = (
-    "The data of some of XGLUE's tasks may not be passed on, and all are for research: see the terms on its homepage "
-    "(https://microsoft.github.io/XGLUE/) before you publish or use a model that was trained on them."
-)
+TEXTS = card_texts("understanding")
 
 
 def understanding_card(record: Record, repo_id: str | None = None, adapter: bool = False) -> str:
@@ -35,7 +26,7 @@ def understanding_card(record: Record, repo_id: str | None = None, adapter: bool
     way = "adapter" if adapter else SEVERAL if kind == SEVERAL else "pipeline"
     names = {"where": repo_id or "PATH", "task": tasks[0], "pipeline": PIPELINES.get(kind, "text-classification")}
     names["call"] = f', task="{tasks[0]}"' if kind == SEVERAL else ""
-    names["input"] = INPUTS.get(kind, PAIR)
+    names["input"] = TEXTS["inputs"].get(kind, TEXTS["inputs"]["pair"])
     usage = Template(read_template(f"use_understanding_{way}.md")).substitute(names)
     values = {
         "title": f"{record['trainer']}, {' '.join(tasks)}",
@@ -43,7 +34,7 @@ def understanding_card(record: Record, repo_id: str | None = None, adapter: bool
         "setup": _setup(plan),
         "figures": _figures(record),
         "usage": usage,
-        "terms": TERMS if data.get("reader") == "xglue" else "",
+        "terms": TEXTS["terms"] if data.get("reader") == "xglue" else "",
     }
     pipeline = {} if kind == SEVERAL else {"pipeline_tag": PIPELINES.get(kind, "text-classification")}
     front = {"tags": ["xglue", *(task.lower() for task in tasks)], **pipeline}
@@ -77,12 +68,9 @@ def _languages(of: dict[str, list[str]]) -> str:
 
 
 def _setup(plan: Record) -> str:
-    said = f"Mode: {MODES[plan['mode']]}. Trained on: {_languages(plan['train'])}."
+    said = f"Mode: {TEXTS['modes'][plan['mode']]}. Trained on: {_languages(plan['train'])}."
     if plan["validation_by"] == "all":
-        return (
-            f"{said} The checkpoint is the best on the validation splits of all tested languages, as in the paper "
-            "(section 6.1), so the figures are **not zero-shot**: the choice saw labelled examples of every language."
-        )
+        return f"{said} {TEXTS['not_zero_shot']}"
     zero_shot = {task: codes for task, codes in plan["zero_shot"].items() if codes}
     told = f" Zero-shot: {_languages(zero_shot)}." if zero_shot else ""
     return f"{said} The checkpoint is the best on the validation splits of the languages of training.{told}"
@@ -93,9 +81,8 @@ def _figures(record: Record) -> str:
     rows = []
     for name, of in metrics["tasks"].items():
         for code, one in of.items():
-            low, high = one["interval"]
             shot = "yes" if code in plan["zero_shot"][name] else "no"
-            score = f"{100 * one['score']:.1f} ({100 * low:.1f} to {100 * high:.1f})"
+            score = f"{100 * one['score']:.1f} {interval_text(one['interval'], percent, '({} to {})')}"
             rows.append([name, code, one["signature"].split("score:")[1].split("|")[0], score, f"{one['n']:,}", shot])
         rows.append([name, "AVG", "", f"{100 * metrics['averages']['tasks'][name]:.1f}", "", ""])
     if not rows:

@@ -21,6 +21,7 @@ from mrs_suggest.common.metric_errors import metric_errors
 from mrs_suggest.evaluation.language_data import EVALUATION_SEED, sample_rows
 from mrs_suggest.models.saved.record import Record
 from mrs_suggest.models.understanding.text_rows import ANSWER, TAGS
+from mrs_suggest.training.options import own_files
 from mrs_suggest.training.understanding.options import ALL, MULTILANGUAGE, MULTITASK, UnderstandingArguments
 from mrs_suggest.training.understanding.tasks import Understanding
 
@@ -128,7 +129,7 @@ def load_understanding_data(options: UnderstandingArguments, seed: int) -> Under
     """
     data = open_prepared(options.data, options.data_revision)
     tasks = options.chosen()
-    own = _own_sources(options.train)
+    own = own_files(options.train, "de=xnli_de.parquet")
     tested = _tested(data, tasks, options)
     train = {task.name: _training(data, task, options, own, seed) for task in tasks}
     validation: Parts = {}
@@ -231,19 +232,6 @@ def _own_part(data: PreparedData, place: str, task: Understanding, code: str, li
     whole = record.schema(next(config for config, _, _ in record.configs() if config in own))
     rows = read_task_file(Path(place), pa.schema([whole.field(column) for column in task.columns]))
     return _checked(task, code, _limited(task, rows, limit, seed, where), where, False)
-
-
-def _own_sources(values: Sequence[str]) -> dict[str, str]:
-    """`LANG=FILE_OR_FOLDER` -> by language."""
-    found: dict[str, str] = {}
-    for value in values:
-        code, equals, place = value.partition("=")
-        if not equals or not code or not place:
-            raise InputError(f"--train {value}: expected LANG=FILE_OR_FOLDER, such as de=xnli_de.parquet.")
-        if code in found:
-            raise InputError(f"--train {value}: {code} was given already; join its data in one file.")
-        found[code] = place
-    return found
 
 
 def _hash_of(place: str, task: Understanding, code: str) -> Record:

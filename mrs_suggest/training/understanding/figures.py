@@ -99,7 +99,7 @@ def figures_of(predictions: Predictions, parts: Parts) -> Record:
             scores = scored(part, predictions[name][code])
             tasks.setdefault(name, {})[code] = {
                 **aggregate(scores),
-                "interval": list(score_interval(scores)),
+                "interval": score_interval(scores).ends,
                 "notes": scores.notes,
                 "signature": scores.signature,
             }

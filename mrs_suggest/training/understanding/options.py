@@ -20,10 +20,7 @@ METRICS = ("score", "loss")
 STEPS = 1000  # ours: where neither epochs nor steps are given
 OVERLAP = 128  # BERT's run_squad.py moves its windows by as much
 WITHOUT_EFFECT = {
-    "data_seed": "--seed draws the batches",
     "train_sampling_strategy": "see --length_window",
-    "bf16_full_eval": "evaluation is in the model's precision",
-    "fp16_full_eval": "evaluation is in the model's precision",
     "label_smoothing_factor": "the loss is cross-entropy without it",
 }
 
@@ -104,11 +101,7 @@ class UnderstandingTrainingArguments(TrainerDefaults, TrainingArguments):
 
 
 def sound_understanding(options: UnderstandingArguments, training: TrainingArguments) -> UnderstandingArguments:
-    """The options, once they are known to go together.
-
-    Raises:
-        InputError: it names the option.
-    """
+    """The options, once they are known to go together; else an InputError names the option."""
     if training.max_steps == 0:
         training.num_train_epochs = 0.0  # whose default would train, where the other trainers only test
     options = sound(options, training, METRICS, WITHOUT_EFFECT)
@@ -125,6 +118,5 @@ def sound_understanding(options: UnderstandingArguments, training: TrainingArgum
     for name, least in (("length_window", 0), ("window_overlap", 0), ("vocabulary", 100)):
         require_least(options, name, least)
     for name in ("max_train_examples", "max_validation_examples", "max_test_examples", "max_tokens"):
-        if getattr(options, name) is not None:
-            require_least(options, name, LEAST_TOKENS if name == "max_tokens" else 1)
+        require_least(options, name, LEAST_TOKENS if name == "max_tokens" else 1)
     return options

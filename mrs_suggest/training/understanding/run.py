@@ -46,14 +46,7 @@ RESUME_KEYS = (
 
 
 def run(options: UnderstandingArguments, training: UnderstandingTrainingArguments) -> Record | None:
-    """Train a model for one task or several, keep the best checkpoint, and test it.
-
-    Returns:
-        The record; None where nothing is written: of an estimate, and in a process that is not the first.
-
-    Raises:
-        InputError: the options, the data or the folder cannot be used; the run diverged; the memory ran out.
-    """
+    """Train a model for one task or several, keep the best checkpoint, and test it."""
     options = sound_understanding(options, training)
     with Run(
         FAMILY, options, training, steps=STEPS, lower_is_better=("loss",),

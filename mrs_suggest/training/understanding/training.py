@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from transformers import Trainer
 
 from mrs_suggest.common.errors import diverged
-from mrs_suggest.models.understanding.text_rows import Row, RowCollator, Said, logits_of, say, understanding_loss
+from mrs_suggest.models.understanding.text_rows import Row, RowCollator, logits_of, say, understanding_loss
 from mrs_suggest.models.understanding.understanding_start import UnderstandingParts
-from mrs_suggest.training.sampling import KeyedRows, PairSampler
+from mrs_suggest.training.sampling import KeyedCollator, KeyedRows, sampler_of_run
 from mrs_suggest.training.trainer import OurTrainer
 from mrs_suggest.training.understanding.data import Part, Parts, UnderstandingData, each
 from mrs_suggest.training.understanding.figures import Predictions, predictions_of, rows_of, validation_figures
@@ -19,17 +19,6 @@ from mrs_suggest.training.understanding.options import MULTITASK, UnderstandingA
 
 if TYPE_CHECKING:
     from transformers import TrainingArguments
-
-
-class TaskCollator:
-    """Rows of one task as a batch."""
-
-    def __init__(self, parts: UnderstandingParts) -> None:
-        self._of = {task: collator_of(parts, task) for task in parts.heads}
-
-    def __call__(self, rows: Sequence[tuple[str, Row]]) -> dict[str, Any]:
-        """See `RowCollator`; the sampler gives a batch rows of one source, and so of one task."""
-        return self._of[rows[0][0]]([row for _, row in rows])
 
 
 def collator_of(parts: UnderstandingParts, task: str) -> RowCollator:
@@ -67,8 +56,10 @@ class UnderstandingTrainer(OurTrainer, Trainer):
         self.parts.model.eval()
         predictions: Predictions = {}
         loss, labelled = 0.0, 0
-        for part, rows in self._encoded():
-            said = self._said(part, rows)
+        batch = self.args.per_device_eval_batch_size
+        for part, rows in self._encoded:
+            collator, kind = collator_of(self.parts, part.task.name), part.task.kind
+            said = self.answered(rows, partial(say, self.parts.model, collator, batch_size=batch, kind=kind))
             loss, labelled = loss + sum(one.loss for one in said), labelled + sum(one.labelled for one in said)
             if not abs(loss) < float("inf"):  # NaN fails too
                 raise diverged(f"at step {self.state.global_step:,} the loss on validation is {loss:.4g}")
@@ -80,14 +71,9 @@ class UnderstandingTrainer(OurTrainer, Trainer):
         self.parts.model.train()
         return metrics
 
-    def _said(self, part: Part, rows: Sequence[Row]) -> list[Said]:
-        collator, batch = collator_of(self.parts, part.task.name), self.args.per_device_eval_batch_size
-        return self.answered(rows, lambda mine: say(self.parts.model, collator, mine, batch, part.task.kind))
-
-    def _encoded(self) -> Iterator[tuple[Part, list[Row]]]:
-        if not hasattr(self, "_validation_rows"):
-            self._validation_rows = [(part, rows_of(part, self.parts, self.overlap)) for part in each(self.validation)]
-        return iter(self._validation_rows)
+    @cached_property
+    def _encoded(self) -> list[tuple[Part, list[Row]]]:
+        return [(part, rows_of(part, self.parts, self.overlap)) for part in each(self.validation)]
 
 
 def make_understanding_trainer(
@@ -101,20 +87,16 @@ def make_understanding_trainer(
         args=training,
         train_dataset=rows,
         eval_dataset=rows,  # ours is in `validation`
-        data_collator=TaskCollator(parts),
+        data_collator=KeyedCollator({task: collator_of(parts, task) for task in parts.heads}),
         compute_loss_func=understanding_loss,
     )
-    trainer.sampler = PairSampler(
+    trainer.sampler = sampler_of_run(
         [len(own) for _, own in sources],
-        training.per_device_train_batch_size,
+        training,
         alpha=options.sampling_alpha,
         mixed=options.mode != MULTITASK,
         lengths=np.asarray([len(row) for _, own in sources for row in own]),
         window=options.length_window,
-        world_size=training.world_size,
-        rank=training.process_index,
-        accumulation=training.gradient_accumulation_steps,
-        seed=training.seed,
     )
     trainer.parts, trainer.validation, trainer.overlap = parts, data.validation, options.window_overlap
     return trainer

@@ -349,6 +349,8 @@ def test_a_dictionary_translates_word_by_word(tmp_path: Path) -> None:
     found = DictionaryTranslator(tmp_path / "d.tsv")
     assert found.translate(["Yes, of course!", "no"], "en", "de") == ["Ja, natürlich!", ""]
     assert found.fits(["no"], "en", "de") == [True]
+    assert found.translate(["Yes, yes, yes, maybe.", "Yes, yes, maybe."], "en", "de") == ["Ja, ja, ja, maybe.", ""]
+    assert found.translate(["Yes <url> <user> 10!", "Of course it's 10."], "en", "de") == ["Ja <url> <user> 10!", ""]
     assert found.facts.version == type(found)(tmp_path / "d.tsv").facts.version
     with pytest.raises(InputError, match="no such file"):
         DictionaryTranslator(tmp_path / "none.tsv")

@@ -178,7 +178,7 @@ def test_what_ranks_nothing_has_no_ranking() -> None:
         assert list(result.signatures) == ["mrs_rouge"]
         figures = summary([result], 0)
         assert not {key for key in figures if "mrr" in key or key in ("p@1", "in_set")}
-        assert difference([result], [result], 0) == {"weighted": [0, 0]}
+        assert difference([result], [result], 0) == {"weighted": None}
 
 
 # --- languages and BLEU
@@ -289,11 +289,11 @@ def test_skipped_references_are_counted_and_still_ranked(monkeypatch: pytest.Mon
 
 
 def test_difference_is_paired_and_signed(result: SystemResult) -> None:
-    assert difference([result], [result], seed=0) == {"weighted": [0, 0], "mrr": [0, 0]}
+    assert difference([result], [result], seed=0) == {"weighted": None, "mrr": None}
     unrelated = Stub({message: ["unrelated"] for message in ANSWERS})
     worse = evaluate_system(unrelated, "en", MESSAGES, REFERENCES, RESPONSES, seed=1)
     ahead, behind = difference([result] * 3, [worse] * 3, seed=0), difference([worse] * 3, [result] * 3, seed=0)
     assert ahead["weighted"][0] > 0
     assert behind["weighted"] == pytest.approx([-value for value in reversed(ahead["weighted"])], abs=0.1)
     assert behind["weighted"][1] < 0
-    assert ahead["mrr"] == [0, 0]
+    assert ahead["mrr"] is None

@@ -71,6 +71,16 @@ def test_a_run_that_ranks_nothing_has_no_such_columns(capsys: pytest.CaptureFixt
     assert "perplexity" in printed
 
 
+def test_where_there_is_no_interval_the_table_says_why(capsys: pytest.CaptureFixture[str]) -> None:
+    run = run_of(["es"])
+    run["metrics"]["systems"]["Model"]["pooled"]["weighted_interval"] = None
+    run["metrics"]["differences"]["Random"]["pooled"] = {"weighted": [0.0, 0.0], "mrr": [0.1, 0.2]}
+    print_results(run)
+    printed = " ".join(capsys.readouterr().out.split())
+    assert printed.count("(no interval: all values are equal)") == 2
+    assert "None" not in printed
+
+
 def test_the_papers_figures_stand_below(capsys: pytest.CaptureFixture[str]) -> None:
     run = run_of(["es"])
     run["metrics"]["paper"] = [{**PAPER, "dist1": 0.0424, "dist2": 0.0886}]

@@ -20,13 +20,13 @@ from mrs_suggest.common.errors import InputError
 from mrs_suggest.serving.app import create_app
 from mrs_suggest.serving.client import AsyncClient, ServerError
 from mrs_suggest.serving.logs import JsonFormatter
-from mrs_suggest.serving.served import ServedSuggester
+from mrs_suggest.serving.served import ServedModels, ServedSuggester
 from mrs_suggest.serving.settings import Settings
 from mrs_suggest.suggest.answering import ServedModel, Suggestion
 from mrs_suggest.suggest.suggester import Suggester
 
 KEY, OTHER, ADMIN = "k" * 20, "o" * 20, "a" * 20
-SETTINGS = Settings("some-model", max_characters=50, max_messages=3, max_waiting=3)
+SETTINGS = Settings(("some-model",), max_characters=50, max_messages=3, max_waiting=3)
 
 
 class Echo(ServedModel):
@@ -46,6 +46,11 @@ class Echo(ServedModel):
         return [[Suggestion(message.upper(), 0.5, {"direct": 0.5})][:k] for message in messages]
 
 
+def served(model: ServedModel, settings: Settings) -> ServedModels:
+    """The model under each name of the settings."""
+    return ServedModels([ServedSuggester(Suggester(model), settings, name) for name in settings.named], settings)
+
+
 Ask = Callable[[httpx.AsyncClient], Coroutine[Any, Any, Any]]
 
 
@@ -53,7 +58,7 @@ def asked(ask: Ask, settings: Settings = SETTINGS, model: Echo | None = None) ->
     """What `ask` gets from an application around the model."""
 
     async def run() -> Any:
-        app = create_app(settings, ServedSuggester(Suggester(model or Echo()), settings))
+        app = create_app(settings, served(model or Echo(), settings))
         async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://server") as http:
             return await ask(http)
 
@@ -150,7 +155,7 @@ def test_nobody_may_reload_without_admin_keys() -> None:
 
 def test_a_failed_reload_keeps_the_old_model(tmp_path: Path) -> None:
     (tmp_path / "admins").write_text(ADMIN)
-    settings = replace(SETTINGS, model=str(tmp_path / "gone"), admin_keys=tmp_path / "admins")
+    settings = replace(SETTINGS, models=(str(tmp_path / "gone"),), admin_keys=tmp_path / "admins")
 
     async def ask(http: httpx.AsyncClient) -> tuple[httpx.Response, httpx.Response]:
         refused = await http.post("/v1/reload", headers={"X-API-Key": ADMIN})
@@ -167,9 +172,9 @@ def test_a_worker_loads_the_model_once_per_reload(tmp_path: Path, monkeypatch: p
     settings = replace(SETTINGS, workers=2, admin_keys=tmp_path / "admins")
     loaded = []
 
-    def load(settings: Settings) -> ServedSuggester:
+    def load(settings: Settings) -> ServedModels:
         loaded.append(settings)
-        return ServedSuggester(Suggester(Echo()), settings)
+        return served(Echo(), settings)
 
     async def run() -> None:
         app = create_app(settings, load(settings))
@@ -185,7 +190,7 @@ def test_a_worker_loads_the_model_once_per_reload(tmp_path: Path, monkeypatch: p
                 await asyncio.sleep(0.001)
             await app.state.worker.reload()  # after all that wait for their turn
 
-    monkeypatch.setattr(ServedSuggester, "load", load)
+    monkeypatch.setattr(ServedModels, "load", load)
     monkeypatch.setattr(os, "kill", lambda _, number: signal.raise_signal(number))  # the supervisor tells all workers
     asyncio.run(run())
     assert len(loaded) == 4
@@ -196,7 +201,7 @@ def test_a_full_queue_answers_429_and_the_client_comes_back() -> None:
     model.gate.clear()
 
     async def run() -> tuple[list[int], ServerError]:
-        app = create_app(SETTINGS, ServedSuggester(Suggester(model), SETTINGS))
+        app = create_app(SETTINGS, served(model, SETTINGS))
         transport = httpx.ASGITransport(app)
         async with httpx.AsyncClient(transport=transport, base_url="http://server") as http:
             worker, tasks = app.state.worker, []
@@ -287,8 +292,8 @@ def test_metrics_count_requests_and_messages() -> None:
     for line in (
         'mrs_requests_total{route="/v1/suggest",status="200"} 2.0',
         'mrs_requests_total{route="other",status="404"} 1.0',
-        'mrs_messages_total{language="xx",outcome="answered"} 2.0',
-        'mrs_messages_total{language="",outcome="empty_message"} 1.0',
+        'mrs_messages_total{language="xx",model="some-model",outcome="answered"} 2.0',
+        'mrs_messages_total{language="",model="some-model",outcome="empty_message"} 1.0',
         "mrs_batch_messages_sum 2.0",
     ):
         assert line in page
@@ -298,6 +303,6 @@ def test_damaged_keys_are_refused_without_being_shown(tmp_path: Path) -> None:
     for text, said in (("short\n", "line 1"), ("# none\n", "no key"), (f"{KEY}\n{'é' * 20}\n", "line 2")):
         (tmp_path / "keys").write_text(text, encoding="utf-8")
         with pytest.raises(InputError, match=said) as error:
-            create_app(replace(SETTINGS, api_keys=tmp_path / "keys"), ServedSuggester(Suggester(Echo()), SETTINGS))
+            create_app(replace(SETTINGS, api_keys=tmp_path / "keys"), served(Echo(), SETTINGS))
         assert "short" not in str(error.value)
         assert "é" not in str(error.value)

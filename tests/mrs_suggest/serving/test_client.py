@@ -105,7 +105,7 @@ def test_tries_are_bounded() -> None:
 
 @pytest.mark.parametrize("failure", [b"", page("", "503 Service Unavailable", "retry-after: 0")])
 def test_a_reload_is_sent_only_once(failure: bytes) -> None:
-    with scripted(failure, page({"model": {"name": "m"}})) as (url, seen):
+    with scripted(failure, page({"models": [{"name": "m"}]})) as (url, seen):
         with Client(url) as client, pytest.raises((ServerError, httpx.RemoteProtocolError)):
             client.reload()
         assert len(seen) == 1

@@ -12,7 +12,7 @@ import pytest
 
 from mrs_suggest.serving import AsyncClient, Client
 from mrs_suggest.serving.app import create_app
-from mrs_suggest.serving.served import Question, ServedSuggester
+from mrs_suggest.serving.served import Question, ServedModels, ServedSuggester
 from mrs_suggest.serving.settings import Settings
 from mrs_suggest.suggest.conversation import read_conversations
 from mrs_suggest.suggest.index.response_index import ResponseIndex, ResponseIndexes
@@ -21,7 +21,7 @@ from mrs_suggest.suggest.retrieval_suggester import RetrievalSuggester
 from mrs_suggest.suggest.suggester import Suggester
 
 REPLIES = ["Sure!", "With pleasure.", "Buy now!"]
-SETTINGS = Settings(model="some-model")
+SETTINGS = Settings(("some-model",))
 
 
 def vectors(texts: list[str]) -> np.ndarray:
@@ -50,7 +50,7 @@ def test_requests_of_one_batch_get_what_each_allows(served: ServedSuggester) -> 
 
 
 def test_tags_by_http(served: ServedSuggester) -> None:
-    app = create_app(SETTINGS, served)
+    app = create_app(SETTINGS, ServedModels([served], SETTINGS))
 
     async def ask() -> tuple[list[str], list[str], int, dict[str, list[str]]]:
         transport = httpx.ASGITransport(app)

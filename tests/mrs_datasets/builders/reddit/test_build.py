@@ -104,6 +104,9 @@ def test_every_reason_is_counted_by_language(tmp_path: Path, model: Path) -> Non
         "sv": {"language with too few pairs": 1},
         "tlh": {"not a language of MRS": 1},
     }
+    assert [note for note in report["notes"] if "English" in note] == [
+        "English pairs outside of 2018-01:2018-12 were dropped (1); --english-months all keeps them."
+    ]
     pairs = read_pairs(tmp_path / "out")
     assert Counter(language for language, *_ in pairs.elements()) == {"de": 61, "en": 60}
     assert {split for _, split, *_ in pairs} == {"train", "validation", "test"}

@@ -27,6 +27,7 @@ from mrs_datasets.builders.reddit.plan import (
     read_size,
 )
 from mrs_suggest.common.errors import InputError
+from mrs_suggest.common.io.streams import ZSTD_MAGIC
 
 Usage = namedtuple("Usage", "total used free")
 GB = 10**9
@@ -42,10 +43,10 @@ def free_disk(monkeypatch: pytest.MonkeyPatch, free: int) -> None:
     monkeypatch.setattr(shutil, "disk_usage", lambda _: Usage(10 * free, 9 * free, free))
 
 
-def month(folder: Path, name: str, size: int = 10) -> Path:
-    """A sparse file of that size."""
+def month(folder: Path, name: str, size: int = 10, window_log: int = 31) -> Path:
+    """A sparse file of that size, with the header of a zstd frame."""
     path = folder / name
-    path.touch()
+    path.write_bytes(ZSTD_MAGIC + bytes([0, window_log - 10 << 3]))
     os.truncate(path, size)
     return path
 
@@ -79,12 +80,15 @@ def test_workers_are_as_many_as_memory_and_cores_allow(
     files = [month(tmp_path, f"RC_2018-0{number}.zst") for number in (1, 2, 3)]
     made = make_build_plan(files, tmp_path / "out", asked, memory, 64)
     assert made.workers == workers
-    assert made.memory == min(workers, len(files)) * plan.READER_BYTES <= memory
+    assert made.memory == min(workers, len(files)) * (plan.READER_BYTES + (2 << 30)) <= memory
 
 
 def test_too_little_memory_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"--memory 2 GB: reading a month takes 2.7 GB"):
-        make_build_plan([month(tmp_path, "RC_1.zst")], tmp_path / "out", None, 2 * GB, 64)
+    """The largest window counts."""
+    files = [month(tmp_path, f"RC_{log}.zst", window_log=log) for log in (22, 31)]
+    with pytest.raises(InputError, match=r"--memory 2 GB: reading a month takes 2.7 GB \(its window alone is 2.15 GB"):
+        make_build_plan(files, tmp_path / "out", None, 2 * GB, 64)
+    assert make_build_plan(files[:1], tmp_path / "out", 1, 2 * GB, 64).memory == plan.READER_BYTES + (4 << 20)
 
 
 def test_buckets_grow_until_one_fits_the_memory(tmp_path: Path, cores: None, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -92,6 +92,9 @@ def test_bots_are_found_by_their_names() -> None:
         ({"score": -7.0, "created_utc": "1514764800"}, {"score": -7}),
         ({"parent_id": "t3_zzp1"}, {"parent_id": "t3_zzp1"}),
         ({"parent_id": None}, {"parent_id": "t3_zzp1"}),
+        ({"parent_id": 41785179015}, {"parent_id": "t1_j71teh3"}),
+        ({"parent_id": 0}, {"parent_id": "t1_0"}),
+        ({"id": "t1_zzc1"}, {}),
         ({"author": "AutoModerator"}, {"is_bot": True}),
         ({"author": "weather_BOT"}, {"is_bot": True}),
         ({"author": "[deleted]"}, {}),
@@ -171,7 +174,8 @@ def test_half_a_surrogate_pair_spoils_only_what_is_read(
         (as_line(COMMENT | {"score": "3"}), read.WRONG_TYPE),
         (as_line(COMMENT | {"score": True}), read.WRONG_TYPE),
         (as_line(COMMENT | {"score": 3.5}), read.WRONG_TYPE),
-        (as_line(COMMENT | {"parent_id": 3}), read.WRONG_TYPE),
+        (as_line(COMMENT | {"parent_id": -3}), read.OUT_OF_RANGE),
+        (as_line(COMMENT | {"parent_id": 3.5}), read.WRONG_TYPE),
         (as_line(COMMENT | {"link_id": None}), read.WRONG_TYPE),
         (as_line(COMMENT | {"author": 3}), read.WRONG_TYPE),
         (as_line(COMMENT | {"created_utc": None}), read.WRONG_TYPE),
@@ -195,6 +199,29 @@ def test_a_line_that_is_no_comment_is_counted_and_skipped(dump: Dump, line: byte
     assert rows_of(dump(COMMENT, line, COMMENT | {"id": "zzc2"}), counts) == [ROW, ROW | {"id": "zzc2"}]
     assert counts.rejected == {reason: 1}
     assert (counts.lines, counts.comments, counts.truncated) == (3, 2, "")
+
+
+@pytest.mark.parametrize("stray", [b"\xef\xbb\xbf", b"\0", b"\0" * 4096, b" \0\xef\xbb\xbf"])
+@pytest.mark.parametrize("at", [0, 1, 2])
+def test_what_stands_before_a_line_does_not_lose_it(dump: Dump, stray: bytes, at: int) -> None:
+    counts = ReadCounts()
+    lines = [as_line(COMMENT | {"id": f"zzc{number}"}) for number in range(3)]
+    lines[at] = stray + lines[at]
+    assert [row["id"] for row in rows_of(dump(*lines), counts)] == ["zzc0", "zzc1", "zzc2"]
+    assert (counts.rejected, counts.truncated) == ({}, "")
+
+
+@pytest.mark.parametrize("end", [b"", b"\r"])
+def test_lines_may_end_with_cr_alone(dump: Dump, end: bytes) -> None:
+    """Over several pieces, of which one may begin with the line end."""
+    comments = [as_line(COMMENT | {"id": f"zzc{number}"}) for number in range(3000)]
+    for shift in range(3):
+        counts = ReadCounts()
+        comments[0] = as_line(COMMENT | {"id": "zzc0", "x": "y" * shift})
+        path = dump(b"\r".join(comments), end=end)
+        assert path.stat().st_size > 2 * PIECE
+        assert [row["id"] for row in rows_of(path, counts)] == [f"zzc{number}" for number in range(3000)]
+        assert (counts.lines, counts.truncated) == (3000, "")
 
 
 def test_faults_that_make_up_for_each_other_are_still_seen(dump: Dump) -> None:

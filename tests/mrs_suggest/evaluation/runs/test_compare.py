@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from mrs_metrics.power import detectable_difference
 from mrs_metrics.significance import paired_bootstrap_interval
 from mrs_suggest.cli.main import main
 from mrs_suggest.common.text.predictions import predictions_name
@@ -165,10 +166,25 @@ def test_leads_are_paired_over_examples_and_averaged_over_seeds(make_run: MakeRu
     assert lead["difference"] == pytest.approx(np.mean(ours) - np.mean(theirs))
     assert lead["interval"][0] < lead["difference"] < lead["interval"][1]
     alone = paired_bootstrap_interval(ours[1], theirs[1], seed=EVALUATION_SEED)
-    assert lead["by_seed"] == {"42": paired_interval([high[0]], [low[0]], ["en"]), "43": list(alone)}
+    first = paired_interval([high[0]], [low[0]], ["en"])
+    assert first is not None
+    assert lead["by_seed"] == {"42": list(first[0]), "43": list(alone)}
+    least = detectable_difference(np.mean(ours, axis=0) - np.mean(theirs, axis=0))[0]
+    assert lead["detectable_difference"] == pytest.approx(least)
     turned = compared(*low, *high, "--over", f"{high[1]}/")
     assert turned["over"] == "high"
     assert next(one for one in turned["leads"] if one["language"] == "en")["difference"] == -lead["difference"]
+
+
+def test_a_note_gives_the_smallest_detectable_leads(
+    make_run: MakeRun, compared: Compare, told: Callable[..., tuple[int, str, str]]
+) -> None:
+    runs = [make_run(name, known=known, b=known) for name, known in (("a", 0.2), ("b", 0.9), ("c", 0.4))]
+    least = sorted(one["detectable_difference"] for one in compared(*runs)["leads"] if one["language"] == "en")
+    text = " to ".join(f"{number:.4f}"[1:] for number in least)
+    assert f"(80 % power, two-sided alpha .05): en {text}, es ." in told(*runs, "--format", "markdown")[1]
+    same = runs[0], make_run("d", known=0.2, b=1)
+    assert "en unknown, es unknown." in told(*same, "--format", "markdown")[1], "no score differs"
 
 
 def test_other_rows_of_a_language_are_told_and_not_compared(

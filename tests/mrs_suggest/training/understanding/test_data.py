@@ -173,8 +173,11 @@ def test_a_damaged_example_is_refused(
             {"task": "xnli", "train": ["de=x.parquet"]},
             "--train de=...: --mode pivot trains on en alone; pass --pivot de, or --mode multilanguage.",
         ),
-        ({"task": "xnli", "train": ["de"]}, "--train de: expected LANG=FILE_OR_FOLDER, such as de=xnli_de.parquet."),
-        ({"task": "xnli", "train": ["en=a", "en=b"]}, "--train en=b: en was given already; join its data in one file."),
+        ({"task": "xnli", "train": ["de"]}, "--train de: expected LANG=FILE, such as de=xnli_de.parquet."),
+        (
+            {"task": "xnli", "train": ["en=a", "en=b"]},
+            "--train en=b: en is named twice; put all of its rows into one file.",
+        ),
         ({"task": "xnli", "train": ["en=no.parquet"]}, "--train en=no.parquet: no such file or folder."),
         (
             {"task": "xnli", "languages": ["sw"]},

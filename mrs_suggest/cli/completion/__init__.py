@@ -15,6 +15,7 @@ import sys
 from collections.abc import Iterator
 from enum import Enum
 from functools import cache
+from importlib import resources
 
 from mrs_suggest.common.command_parser import CommandParser
 from mrs_suggest.common.errors import MrsError, first_line
@@ -23,33 +24,6 @@ SHELLS = ("bash", "zsh", "fish")
 LANGUAGE_OPTIONS = ("lang", "language", "languages")
 MODEL_OPTIONS = ("model", "run_folder", "model_name_or_path")  # a folder, or a baseline
 ZSH_HEAD = "autoload -U +X bashcompinit && bashcompinit\n"
-# `at` is the subcommand so far, such as " data prepare". Where nothing fits, the shell completes file names.
-BASH = """_mrs() {{
-    local current=${{COMP_WORDS[COMP_CWORD]}} before=${{COMP_WORDS[COMP_CWORD-1]}} at="" option="" fitting="" word
-    for word in "${{COMP_WORDS[@]:1:COMP_CWORD-1}}"; do
-        if [[ '{paths}' == *"|$at $word|"* ]]; then at="$at $word"; fi
-        if [[ $word == --* ]]; then option=$word; fi
-    done
-    case "$at $before" in
-{values}
-    esac
-    if [[ -z $fitting ]]; then case "$at $option" in
-{many}
-    esac; fi
-    if [[ -z $fitting || $current == -* ]]; then case "$at" in
-{own}
-    esac; fi
-    COMPREPLY=($(compgen -W "$fitting" -- "$current"))
-}}
-complete -o default -F _mrs mrs"""
-FISH = """function __mrs_at
-    set -l path ''
-    for word in (commandline -opc)[2..-1]
-        contains -- "$path $word" {paths}; and set path "$path $word"
-    end
-    test "$path" = "$argv[1]"
-end
-{lines}"""
 
 
 def make_parser() -> argparse.ArgumentParser:
@@ -125,7 +99,7 @@ def _bash(parsers: dict[str, argparse.ArgumentParser]) -> str:
             (many if action.nargs in ("+", "*") else values).extend(cases)
         own.append(f"""    "{path}") fitting='{" ".join(words)}';;""")
     lines = {"values": values, "many": many, "own": own}
-    return BASH.format(paths=f"|{'|'.join(parsers)}|", **{name: "\n".join(each) for name, each in lines.items()})
+    return _filled("bash", f"|{'|'.join(parsers)}|", {name: "\n".join(each) for name, each in lines.items()})
 
 
 def _fish(parsers: dict[str, argparse.ArgumentParser]) -> str:
@@ -139,4 +113,11 @@ def _fish(parsers: dict[str, argparse.ArgumentParser]) -> str:
             lines += [f"{start} -l {name[2:]}{needed}{offered}" for name in names]
             if known and not action.option_strings:
                 lines.append(start + offered)
-    return FISH.format(paths=" ".join(f"'{path}'" for path in parsers), lines="\n".join(lines))
+    return _filled("fish", " ".join(f"'{path}'" for path in parsers), {"lines": "\n".join(lines)})
+
+
+def _filled(shell: str, paths: str, parts: dict[str, str]) -> str:
+    text = resources.files(__name__).joinpath(f"completion.{shell}").read_text(encoding="utf-8").rstrip()
+    for name, part in {"paths": paths, **parts}.items():
+        text = text.replace(f"@{name}@", part)
+    return text

@@ -1,0 +1,37 @@
+"""The smallest difference between two systems that some examples show, and how many examples a difference needs.
+
+A test at a two-sided level of .05 finds a difference 80 times of 100 if it has ((z_.975 + z_.8) * sd / difference)**2
+examples; sd is that of the paired difference (Cohen 1988, "Statistical Power Analysis for the Behavioral Sciences").
+"""
+
+from __future__ import annotations
+
+import math
+from statistics import NormalDist
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from mrs_metrics.significance import Units, unit_sums
+
+METHOD = "80 % power, two-sided alpha .05"
+FACTOR = NormalDist().inv_cdf(0.975) + NormalDist().inv_cdf(0.8)
+
+
+def detectable_difference(
+    differences: ArrayLike, units: Units = None, target: float = math.inf
+) -> tuple[float, int] | tuple[None, None]:
+    """Return the smallest difference that the examples show, and how many units show `target`; None if no unit differs.
+
+    Args:
+        differences: (n,) score of one system minus that of the other.
+        units: (n,) what each is of, such as its message, which counts once (standard error of a ratio: Cochran 1977,
+            "Sampling Techniques", section 2.11). None: each is its own.
+        target: a difference above 0.
+    """
+    sizes, sums = unit_sums(differences, units)
+    rest = sums - sums.sum() / sizes.sum() * sizes
+    if np.abs(rest).max() <= 1e-12 * np.abs(sums).max():
+        return None, None
+    deviation = math.sqrt(np.square(rest).sum() / (len(rest) - 1)) / float(sizes.mean())
+    return FACTOR * deviation / math.sqrt(len(rest)), max(2, math.ceil((FACTOR * deviation / target) ** 2))

@@ -1,0 +1,73 @@
+"""Figures of clicks, on clicks that follow a known rule."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import pytest
+
+from mrs_suggest.common.errors import InputError
+from mrs_suggest.evaluation.clicks import Click, calibration_error, clicks_of, compare, report
+
+
+def row(
+    number: int, session: str | None, chosen: int | None, edited: int | None = 0, typed: int | None = None
+) -> tuple[Any, ...]:
+    return (f"id{number}", session, "m", "v1", "en", 0.5, "[10, 20, 30]", chosen, edited, typed)
+
+
+def simulated(model: str, rate: float, sessions: int, seed: int) -> list[Click]:
+    """Sessions of one to five answers, whose people choose suggestions with a probability of their own."""
+    rng = random.Random(seed)
+    found = []
+    for session in range(sessions):
+        own = rng.betavariate(4 * rate, 4 * (1 - rate))
+        for _ in range(rng.randint(1, 5)):
+            chosen = int(rng.random() < own)
+            found.append(Click(f"{model} {session}", model, "", "en", own, 1, chosen, chosen, 10 * chosen))
+    return found
+
+
+def test_figures_by_hand() -> None:
+    rows = [row(1, "a", 1), row(2, "a", None, None), row(3, "b", 2, 1, 5), row(4, None, 3, 1), row(5, None, None)]
+    everything, english = report(clicks_of([*rows, (*row(6, "c", None)[:4], "en", None, "[]", None, None, None)]))
+    assert (everything["language"], english["language"]) == ("all", "en")
+    assert (everything["answers"], everything["sessions"]) == (6, 5)
+    means = {name: everything[name]["mean"] for name in ("covered", "first", "accepted", "saved")}
+    assert means == pytest.approx({"covered": 5 / 6, "first": 1 / 6, "accepted": 3 / 6, "saved": (10 + 15) / 6})
+    assert everything["calibration_error"] == pytest.approx(abs(3 - 2.5) / 5)
+    for figure in (everything[name] for name in means):
+        assert figure["interval"][0] <= figure["mean"] <= figure["interval"][1]
+
+
+def test_the_better_of_two_models_is_found_and_equal_ones_are_not() -> None:
+    old = simulated("old", 0.30, 400, 1)
+    better = compare([*old, *simulated("new", 0.42, 400, 2)], "new", "old")
+    assert better["p"] < 0.01
+    assert 0 < better["interval"][0] < 0.12 < better["interval"][1]
+    found = [compare([*old, *simulated("new", 0.30, 400, seed)], "new", "old")["p"] < 0.05 for seed in range(10, 110)]
+    assert sum(found) <= 20  # as `old` is one draw, its own luck is in all of them
+
+
+def test_rejections_without_a_difference() -> None:
+    """By session; by answer, .15 of them would be."""
+    found = [
+        compare([*simulated("a", 0.3, 100, seed), *simulated("b", 0.3, 100, 10_000 + seed)], "a", "b")["p"] < 0.05
+        for seed in range(400)
+    ]
+    assert 0.03 <= sum(found) / len(found) <= 0.07
+
+
+def test_too_few_sessions_are_refused() -> None:
+    clicks = [*simulated("a", 0.3, 100, 1), *simulated("b", 0.3, 29, 2)]
+    with pytest.raises(InputError, match="b: 29 sessions, expected 30 or more; the file has answers of a b"):
+        compare(clicks, "a", "b")
+    with pytest.raises(InputError, match="c: 0 sessions"):
+        compare(clicks, "a", "c")
+
+
+def test_probabilities_that_come_true_have_no_error() -> None:
+    assert calibration_error([0.25] * 8, [1, 1, 0, 0, 0, 0, 0, 0]) == 0
+    assert calibration_error([1.0, 0.0], [1, 0]) == 0
+    assert calibration_error([1.0, 0.0], [0, 1]) == 1

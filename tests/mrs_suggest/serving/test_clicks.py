@@ -1,0 +1,138 @@
+"""Several models behind one server, and what people did with their answers."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+from collections import Counter
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from mrs_suggest.common.errors import InputError
+from mrs_suggest.serving.app import create_app
+from mrs_suggest.serving.clicks import ClickStore, read_answers
+from mrs_suggest.serving.client import AsyncClient, ServerError
+from mrs_suggest.serving.settings import Settings
+from tests.mrs_suggest.serving.test_app import Echo, served
+
+BOTH = Settings(("old=a", "new=b"), traffic=("old=90", "new=10"))
+
+
+def told(ask: Callable[[AsyncClient], Awaitable[Any]], settings: Settings) -> Any:
+    async def run() -> Any:
+        app = create_app(settings, served(Echo(), settings))
+        async with (
+            app.router.lifespan_context(app),
+            AsyncClient("http://server", tries=1, transport=httpx.ASGITransport(app)) as client,
+        ):
+            return await ask(client)
+
+    return asyncio.run(run())
+
+
+def test_sessions_are_divided_among_models_and_stay_with_theirs() -> None:
+    async def ask(client: AsyncClient) -> tuple[list[str], list[str], list[str]]:
+        first = [(await client.suggest(["hi"], session=f"chat {n}"))[0].model for n in range(300)]
+        again = [(await client.suggest(["hi"], session=f"chat {n}"))[0].model for n in range(300)]
+        named = [(await client.suggest(["hi"], model="new", session="chat 0"))[0].model]
+        return first, again, named
+
+    first, again, named = told(ask, BOTH)
+    assert first == again
+    assert 12 <= Counter(first)["new"] <= 52  # 30 of 300; the draws are hashes, the same every time
+    assert named == ["new"]
+    assert set(told(ask, replace(BOTH, traffic=()))[0]) == {"old"}
+
+
+def test_an_unknown_model_is_refused_and_all_are_listed() -> None:
+    async def ask(client: AsyncClient) -> list[dict[str, Any]]:
+        with pytest.raises(ServerError, match="pass one of old new"):
+            await client.suggest(["hi"], model="next")
+        return await client.models()
+
+    assert [(one["name"], one["share"]) for one in told(ask, BOTH)] == [("old", 0.9), ("new", 0.1)]
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"models": ("m=a", "m=b")}, "two models have one name"),
+        ({"traffic": ("next=1",)}, "with one of old new"),
+        ({"traffic": ("old=-1",)}, "--traffic old=-1: expected NAME=WEIGHT"),
+        ({"traffic": ("old",)}, "--traffic old: expected NAME=WEIGHT"),
+        ({"traffic": ("old=0", "new=0")}, "no model has a weight above 0"),
+    ],
+)
+def test_settings_that_make_no_sense(change: dict[str, Any], said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        replace(BOTH, **change)
+
+
+def test_clicks_are_kept_without_texts(tmp_path: Path) -> None:
+    path = tmp_path / "clicks.sqlite"
+
+    async def ask(client: AsyncClient) -> None:
+        first, second = await client.suggest(["meet me at noon", "secret garden"[7:]], session="anna@example.org")
+        (empty,) = await client.suggest([" "])
+        assert empty.id is None
+        await client.feedback(first, 1, edited=True, typed=4)
+        await client.feedback(second.id or "", None)
+        await client.feedback(second, 1)  # in place of what was told before
+        for answer, chosen, said in ((second, 2, "had 1 suggestions"), ("0" * 32, 1, "no answer has this id")):
+            with pytest.raises(ServerError, match=said):
+                await client.feedback(answer, chosen)
+        with pytest.raises(ServerError, match="chosen: input should be greater than or equal to 1"):
+            await client.feedback(first, 0)
+
+    settings = replace(BOTH, feedback=path)
+    told(ask, settings)
+    told(lambda client: client.suggest(["again"]), settings)  # a server that starts anew goes on in the same file
+    rows = read_answers(path)
+    assert [(row[2], row[6], row[7:]) for row in rows[:2]] == [("old", "[15]", (1, 1, 4)), ("old", "[6]", (1, 0, None))]
+    assert rows[0][1] == rows[1][1] != rows[2][1]
+    assert rows[2][7:] == (None, None, None)
+    kept = b"".join(one.read_bytes() for one in tmp_path.iterdir()).lower()
+    assert not any(text in kept for text in (b"noon", b"garden", b"anna"))
+
+
+def test_without_the_option_nothing_is_kept() -> None:
+    async def ask(client: AsyncClient) -> str | None:
+        (answer,) = await client.suggest(["hi"])
+        with pytest.raises(ServerError, match="not_found"):
+            await client.feedback("0" * 32, 1)
+        return answer.id
+
+    assert told(ask, BOTH) is None
+
+
+def test_a_full_disk_keeps_nobody_from_an_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> None:
+        raise sqlite3.OperationalError("database or disk is full")
+
+    monkeypatch.setattr(ClickStore, "keep", full)
+    (answer,) = told(lambda client: client.suggest(["hi"]), replace(BOTH, feedback=tmp_path / "clicks.sqlite"))
+    assert (answer.replies, answer.id) == (["HI"], None)
+
+
+def test_another_file_is_refused_and_stays_as_it_is(tmp_path: Path) -> None:
+    path = tmp_path / "notes.sqlite"
+    with sqlite3.connect(path) as file:
+        file.execute("CREATE TABLE notes (text)")
+    before = path.read_bytes()
+    (tmp_path / "text").write_text("no data base, " * 100)
+    for open_it in (ClickStore, read_answers):
+        with pytest.raises(InputError, match="not a file of `mrs serve --feedback`"):
+            open_it(path)
+        with pytest.raises(InputError, match="file is not a database"):
+            open_it(tmp_path / "text")
+    assert path.read_bytes() == before
+    with pytest.raises(InputError, match="no such file"):
+        read_answers(tmp_path / "none")
+    ClickStore(tmp_path / "new").close()
+    with pytest.raises(InputError, match="no answers yet"):
+        read_answers(tmp_path / "new")
