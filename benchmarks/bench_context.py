@@ -79,7 +79,7 @@ def train(data: Path, out: Path, turns: int, steps: int) -> tuple[dict[str, Any]
         save_steps=steps, logging_steps=steps, use_cpu=True, settings=settings,
     )  # fmt: skip
     began = time.perf_counter()
-    figures = RetrievalTrainer("sample-retriever", arguments, data).train()["metrics"]["systems"]["Model"][LANGUAGE]
+    figures = RetrievalTrainer("everyday-retriever", arguments, data).train()["metrics"]["systems"]["Model"][LANGUAGE]
     kept = {key: figures[key] for key in ("n", "weighted", "weighted_interval", "mrr", "mrr_interval")}
     rows = read_predictions(out / predictions_name(LANGUAGE))
     scores = score_examples([list(row.suggestions) for row in rows], [row.reference for row in rows], language=LANGUAGE)

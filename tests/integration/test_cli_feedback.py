@@ -18,7 +18,7 @@ from tests.mrs_suggest.serving.server_process import ServerProcess
 def test_two_models_their_clicks_and_a_comparison(tmp_path: Path, mrs: Mrs) -> None:
     """People choose the first suggestion of `good` and nothing of `bad`."""
     path = tmp_path / "clicks.sqlite"
-    models = ("--model", "good=sample-retriever", "--model", "bad=sample-retriever", "--traffic", "good=1")
+    models = ("--model", "good=everyday-retriever", "--model", "bad=everyday-retriever", "--traffic", "good=1")
     with ServerProcess(*models, "--traffic", "bad=1", "--feedback", path, folder=tmp_path) as server:
         server.wait_for_workers()
         with Client(server.url) as client:

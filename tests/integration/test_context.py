@@ -134,7 +134,7 @@ def test_data_with_the_column_train_as_those_without_it(data: Path, tmp_path: Pa
         ),
         ({"context_turns": -1}, "--context_turns: expected 0 or more, found -1."),
         (
-            {"context_turns": 1, "teacher": "sample-retriever"},
+            {"context_turns": 1, "teacher": "everyday-retriever"},
             "--context_turns: does not go together with --teacher, --generator or --peft lora; leave one of them out.",
         ),
     ],

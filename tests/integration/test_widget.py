@@ -57,7 +57,7 @@ def test_chips_on_a_phone_are_chosen_edited_or_passed_over(tmp_path: Path) -> No
         browser.resize(390, 844, mobile=True)
         browser.open(f"{server.url}/chat")
         receive(browser, MESSAGE)
-        expected = Suggester.from_pretrained("sample-retriever").suggest([MESSAGE])[0].replies
+        expected = Suggester.from_pretrained("everyday-retriever").suggest([MESSAGE])[0].replies
         assert wait_for_chips(browser) == expected
         assert browser.script("return document.documentElement.scrollWidth") <= 390
         heights = browser.script(

@@ -25,7 +25,7 @@ Run = Callable[..., Result]
 @pytest.fixture(scope="module")
 def strict(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
     """Return a server that waits a second for a request."""
-    arguments = ("--read-seconds", READ_SECONDS, "--model", "m=sample-retriever")
+    arguments = ("--read-seconds", READ_SECONDS, "--model", "m=everyday-retriever")
     with ServerProcess(*arguments, folder=tmp_path_factory.mktemp("strict")) as process:
         process.wait_for_workers()
         yield process
