@@ -102,8 +102,8 @@ def bootstrap_interval(
 
     >>> bootstrap_interval([2.0, 2.0, 2.0]).method
     'no interval: all 3 scores are equal'
-    >>> [round(end, 4) for end in bootstrap_interval([0] * 49 + [1])]
-    [0.0005, 0.1065]
+    >>> tuple(round(end, 4) for end in bootstrap_interval([0] * 49 + [1]))
+    (0.0005, 0.1065)
     """
     column = _column(values, "values")
     if shares is None:
