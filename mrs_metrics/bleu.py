@@ -33,9 +33,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from mrs_metrics.interval import Interval
 from mrs_metrics.rouge import score_examples as score_rouge
 from mrs_metrics.signature import Reference, as_lists, check_suggestions, count_references, signature
-from mrs_metrics.significance import SAMPLES, SEED, Interval, Units, percentile_interval, resampled_sums
+from mrs_metrics.significance import SAMPLES, SEED, Units, percentile_interval, resampled_sums
 
 if TYPE_CHECKING:
     from sacrebleu.metrics.bleu import BLEU, BLEUScore

@@ -29,8 +29,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from mrs_metrics.interval import Interval
 from mrs_metrics.signature import check_suggestions, signature
-from mrs_metrics.significance import SAMPLES, SEED, Interval, Units, ratio_interval, unit_sums
+from mrs_metrics.significance import SAMPLES, SEED, Units, ratio_interval, unit_sums
 
 # Texts -> for each its language code (`und` for none) and its probability, 0 to 1.
 Identify = Callable[[list[str]], Sequence[tuple[str, float]]]

@@ -27,8 +27,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from mrs_metrics.interval import Interval
 from mrs_metrics.signature import signature
-from mrs_metrics.significance import SAMPLES, SEED, Interval, ratio_interval
+from mrs_metrics.significance import SAMPLES, SEED, ratio_interval
 
 
 @dataclass(frozen=True, eq=False)

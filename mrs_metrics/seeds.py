@@ -11,7 +11,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mrs_metrics.significance import Interval, Units, paired_bootstrap_interval, unit_sums
+from mrs_metrics.interval import Interval
+from mrs_metrics.significance import Units, paired_bootstrap_interval, unit_sums
 
 
 def seeds_interval(values: ArrayLike, confidence: float = 0.95, units: Units = None) -> Interval:

@@ -34,13 +34,14 @@ perplexity, Dist-n, macro-MRR, micro F1) have no score per example to swap.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+
+from mrs_metrics.interval import Interval, least_share
 
 SAMPLES = 1000  # of the bootstrap, as in Koehn 2004
 SEED = 12345
@@ -55,26 +56,6 @@ _CHUNK_SWAPS = 1 << 15
 Units = Sequence[Hashable] | None
 # [byte, i] is -1 where bit i of the byte is set, else 1
 _SIGNS = 1.0 - 2.0 * ((np.arange(256)[:, None] >> np.arange(8)) & 1)
-
-
-class Interval(tuple[float, float]):
-    """The low and high end of an interval; both are nan where none can be computed.
-
-    Attributes:
-        method: how it was computed, or why there is none, such as "no interval: all 12 scores are equal".
-    """
-
-    method: str
-
-    def __new__(cls, ends: Iterable[float] = (math.nan, math.nan), method: str = "") -> Interval:
-        made = super().__new__(cls, map(float, ends))
-        made.method = method
-        return made
-
-    @property
-    def ends(self) -> list[float] | None:
-        """Both ends, as JSON has them; None where there is no interval."""
-        return None if math.isnan(self[0]) else list(self)
 
 
 def bootstrap_interval(
@@ -102,8 +83,8 @@ def bootstrap_interval(
 
     >>> bootstrap_interval([2.0, 2.0, 2.0]).method
     'no interval: all 3 scores are equal'
-    >>> [round(end, 4) for end in bootstrap_interval([0] * 49 + [1])]
-    [0.0005, 0.1065]
+    >>> tuple(round(end, 4) for end in bootstrap_interval([0] * 49 + [1]))
+    (0.0005, 0.1065)
     """
     column = _column(values, "values")
     if shares is None:
@@ -418,24 +399,11 @@ def _unsampled(
     if shares and set(ratios.tolist()) <= {0.0, 1.0} and (equal or len(set(wholes.tolist())) == 1):
         n = int(wholes.sum() ** 2 / np.square(wholes).sum())
         ones = n * int(ratios[0]) if equal else int(ratios.sum())
-        return Interval((_least_share(ones, n, confidence), 1 - _least_share(n - ones, n, confidence)), EXACT)
+        return Interval((least_share(ones, n, confidence), 1 - least_share(n - ones, n, confidence)), EXACT)
     if equal:
         counted = f"all {len(parts):,} scores are equal" if len(parts) > 1 else "there is a single score"
         return Interval(method=f"no interval: {counted}")
     return None
-
-
-def _least_share(ones: int, n: int, confidence: float) -> float:
-    """The share at which as many ones of n, or more, have a probability of (1 - confidence) / 2; 0 where ones is 0."""
-    logs = np.cumsum(np.log(np.maximum(np.arange(n + 1), 1)))  # of factorials
-    counts = np.arange(ones, n + 1)
-    ways = logs[n] - logs[counts] - logs[n - counts]
-    low, high = 0.0, 1.0
-    for _ in range(50):
-        middle = (low + high) / 2
-        chance = np.exp(ways + counts * math.log(middle) + (n - counts) * math.log1p(-middle)).sum()
-        low, high = (low, middle) if chance > (1 - confidence) / 2 else (middle, high)
-    return low
 
 
 def _pair(a: ArrayLike, b: ArrayLike) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

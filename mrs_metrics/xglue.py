@@ -30,8 +30,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mrs_metrics.interval import Interval
 from mrs_metrics.signature import signature
-from mrs_metrics.significance import SAMPLES, SEED, Interval, bootstrap_interval, percentile_interval, resampled_sums
+from mrs_metrics.significance import SAMPLES, SEED, bootstrap_interval, percentile_interval, resampled_sums
 from mrs_metrics.xglue_statistics import COLUMNS, count_examples, count_queries, figures, import_sacrebleu
 from mrs_metrics.xglue_tasks import TASKS, get_task
 

@@ -22,11 +22,7 @@ are shown here as they stand. [Reproduce the tables](reproduce.md) explains how 
 figures of the scales `tiny` and `small` cannot be compared with those of a paper.
 
 """
-NONE = """No table is in `docs/results` yet. Figures of single experiments are on the pages about
-[forgetting](forgetting.md#results), [XCOPA](xcopa.md#figures), [XGLUE](xglue.md#the-benchmarks-table) and
-[STAPLE](staple.md#what-each-part-gives).
-
-"""
+NONE = "No table is in `docs/results` yet.\n\n"
 SPEED = """## Speed
 
 `make bench` runs one script per claim. Each measures against a named alternative, in turns on the same machine; where

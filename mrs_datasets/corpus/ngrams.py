@@ -27,7 +27,7 @@ from mrs_suggest.common import __version__
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.common.text.text import Table
 
-ORDER = 6  # ours: docs/corpus.md compares 3 to 7
+ORDER = 6  # ours: of 3 to 7, held-out perplexity of dialogues hardly falls after it, and the n-grams double
 BATCH_CHARACTERS = 1 << 18  # scored together: 2 MB an array
 FORMAT = "mrs-character-ngrams"
 # When counts of counts give no discounts, as with an alphabet of which no letter is rare: those of KenLM's

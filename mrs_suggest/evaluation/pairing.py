@@ -10,9 +10,10 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from mrs_metrics.interval import Interval
 from mrs_metrics.power import detectable_difference
 from mrs_metrics.rouge import score_examples
-from mrs_metrics.significance import Interval, paired_bootstrap_interval
+from mrs_metrics.significance import paired_bootstrap_interval
 from mrs_suggest.common.text.predictions import predictions_name, read_predictions
 from mrs_suggest.evaluation.language_data import EVALUATION_SEED
 

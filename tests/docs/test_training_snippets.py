@@ -33,7 +33,10 @@ SMALL = shlex.split(
     "--per_device_train_batch_size 4 --max_validation_examples 5 --max_test_examples 6 --vocabulary 300 "
     "--disable_tqdm true"
 )
-SMALL_FAMILY = {"retrieval": ["--mini_batch_size", "4"], "generation": ["--max_tokens", "5"]}
+SMALL_FAMILY = {
+    "retrieval": ["--mini_batch_size", "4"],
+    "generation": ["--message_tokens", "70", "--reply_tokens", "30", "--max_tokens", "5"],
+}
 STEPS = 2
 
 

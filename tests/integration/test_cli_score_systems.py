@@ -211,7 +211,7 @@ def test_power_of_one_system_counts_messages_and_assumes_independence(tmp_path: 
         (["{0}", "--language", "en", "--power", "0"], "--power 0: expected a difference above 0"),
         (["{0}", "--language", "en", "--power", "nan"], "--power nan: expected a difference above 0"),
         (["{0}", "{2}", "--language", "en", "--power", ".1"], "--power takes one system or --compare"),
-        (["{0}", "--language", "en", "--power", ".1"], "the scores of good.tsv are all alike"),
+        (["{2}", "--language", "en", "--power", ".1"], "the scores of bad_1.tsv are all alike"),
         (["{0}", "--language", "en", "--power", ".1", "--metric", "dist_n"], "--power takes one system or --compare"),
         (["{one}", "--language", "en", "--metric", "self_rouge"], "no example with two suggestions"),
         (["{one}", "{one}", "--language", "en", "--nbest", "0"], "--nbest 0: expected 1 or more"),

@@ -10,7 +10,7 @@ from math import isclose
 import numpy as np
 from tqdm import tqdm
 
-from mrs_metrics.significance import Interval
+from mrs_metrics.interval import Interval
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.evaluation.pairing import paired_interval, scored_run
 from mrs_suggest.evaluation.runs.figures import (

@@ -19,7 +19,8 @@ from typing import Any
 import numpy as np
 
 from mrs_metrics import bleu, distinct, language_match, perplexity, ranking, rouge, similarity, translations_f1, xglue
-from mrs_metrics.significance import Interval, bootstrap_interval
+from mrs_metrics.interval import Interval
+from mrs_metrics.significance import bootstrap_interval
 from mrs_metrics.tokenize import Tokenizer, get_tokenizer
 from mrs_metrics.xglue_tasks import TASKS
 from mrs_suggest.common.errors import InputError

@@ -10,9 +10,9 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from mrs_metrics import power
+from mrs_metrics.interval import Interval
 from mrs_metrics.significance import (
     STUDENTISED,
-    Interval,
     bootstrap_interval,
     holm,
     paired_bootstrap_interval,

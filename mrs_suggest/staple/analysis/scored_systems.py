@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from mrs_datasets.readers.staple.staple_files import read_staple_predictions
-from mrs_metrics.significance import Interval, bootstrap_interval
+from mrs_metrics.interval import Interval
+from mrs_metrics.significance import bootstrap_interval
 from mrs_metrics.translations_f1 import Tally, WeightedF1Scores, aggregate
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.common.io.files import file_sha256

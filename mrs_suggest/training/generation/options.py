@@ -32,7 +32,7 @@ MODES = (PIVOT, MULTILANGUAGE)
 XGLUE_OPTIONS = ("mode", "pivot")  # that other tasks do not have
 STAPLE_OPTIONS = added_options(StapleArguments)
 STEPS = 1000  # when neither epochs nor steps are given: minutes on two cores
-MESSAGE_TOKENS, REPLY_TOKENS = 70, 30  # ours: as the retrieval script; no source names lengths for generation
+MESSAGE_TOKENS, REPLY_TOKENS = 70, 30  # ours: as the retrieval script; that of generation has 512 for both
 
 
 @dataclass

@@ -26,6 +26,7 @@ def test_answers_are_those_of_the_command(server: ServerProcess, capsys: pytest.
     body = {"messages": MESSAGES}
     answers = httpx.post(f"{server.url}/v1/suggest", json=body, timeout=30).json()["answers"]
     expected = told(capsys, *MESSAGES)
+    assert len({answer.pop("version") for answer in answers}) == 1
     assert [list(answer) for answer in answers] == [list(answer) for answer in expected]
     for answer, other in zip(answers, expected, strict=True):
         scores, others = ([row.pop("score") for row in rows["suggestions"]] for rows in (answer, other))

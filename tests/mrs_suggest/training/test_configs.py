@@ -24,7 +24,7 @@ def read(folder: str, name: str) -> tuple[Any, Any]:
     """The options of a configuration, once the family has accepted them."""
     parser = import_module(f"mrs_trainers.{folder.partition('/')[0]}").make_parser()
     data = [] if folder == "pretraining" else ["--data", "data"]
-    words = ["--config", str(CONFIGS / folder / f"{name}.yaml"), "--use_cpu", "true", *data]
+    words = ["--config", str(CONFIGS / folder / f"{name}.yaml"), "--use_cpu", "true", "--fp16", "false", *data]
     options, training = parse_with_config(parser, words)
     module, _, function = SOUND[folder].partition(":")
     sound = getattr(import_module(f"mrs_suggest.training.{module}"), function)
