@@ -1,12 +1,14 @@
-"""Tables of results in the project's own pages, taken from the JSON of `mrs reproduce`: `make results`.
+"""Tables and figures of results in the project's own pages, taken from their JSON files: `make results`.
 
 A page says where a table comes from, and the lines between the two comments are replaced:
 
     <!-- results: docs/results/mrs-small.json 3 weighted -->
     <!-- end of results -->
 
-After the file: the table (a figure is `figure-2`) and the metric, `claims` or `leads-COLUMN`; of a table without
-columns, `all` or `leads`.
+After the file of `mrs reproduce`: the table (a figure is `figure-2`) and the metric, `claims` or `leads-COLUMN`; of a
+table without columns, `all` or `leads`. A single figure of any JSON file, with the keys that lead to it and its format:
+
+    <!-- figure: benchmarks/results/bench_serve.json/1 workers/bare ms .1f -->6.1<!-- -->
 """
 
 from __future__ import annotations
@@ -16,12 +18,14 @@ import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
-from mrs_suggest.common.errors import InputError
+from mrs_suggest.common.errors import InputError, first_line
 from mrs_suggest.common.io.files import atomic_write
 
 BEGIN = re.compile(r"^<!-- results: (\S+) (\S+) (\S+) -->$", re.MULTILINE)  # an indented one is an example
 END = "<!-- end of results -->"
+FIGURE = re.compile(r"(<!-- figure: (\S+\.json)/([^>]+) ([^\s>]+) -->).*?(<!-- -->)")
 
 
 def quoted(text: str, folder: Path, page: str = "the page") -> str:
@@ -32,7 +36,7 @@ def quoted(text: str, folder: Path, page: str = "the page") -> str:
         page: for the sentence of an error.
 
     Raises:
-        InputError: a block has no end, or its file, table or metric is not there.
+        InputError: a block has no end, or its file, table, metric or figure is not there.
     """
     made, place = [], 0
     for begin in BEGIN.finditer(text):
@@ -43,7 +47,22 @@ def quoted(text: str, folder: Path, page: str = "the page") -> str:
         table = _table(folder / begin[1], begin[2].replace("figure-", "figure "), begin[3], page)
         made += [text[place : begin.end()], f"\n\n{table.strip()}\n\n"]
         place = end
-    return "".join([*made, text[place:]])
+    filled = "".join([*made, text[place:]])
+    return FIGURE.sub(
+        lambda match: match[1] + _figure(folder / match[2], match[3].split("/"), match[4], page) + match[5], filled
+    )
+
+
+def _figure(path: Path, keys: Sequence[str], form: str, page: str) -> str:
+    try:
+        found: Any = json.loads(path.read_text(encoding="utf-8"))
+        for key in keys:
+            found = found[int(key) if isinstance(found, list) else key]
+        return format(found, form).removeprefix("0") if form.endswith("f") and abs(found) < 1 else format(found, form)
+    except (OSError, ValueError, KeyError, IndexError, TypeError) as error:
+        raise InputError(
+            f"{page}: {path} has no figure at {'/'.join(keys)} for {form} ({first_line(error)})."
+        ) from None
 
 
 def _table(path: Path, table: str, part: str, page: str) -> str:

@@ -33,6 +33,24 @@ def test_blocks_are_filled_in_and_stay_as_they_are(folder: Path) -> None:
     assert quoted(example, folder) == example
 
 
+def test_figures_are_those_of_their_record(tmp_path: Path) -> None:
+    (tmp_path / "r.json").write_text(json.dumps({"1 workers": {"bare ms": 6.14}, "share": [0.05, 0.25], "n": 4000}))
+    text = "<!-- figure: r.json/{} -->{}<!-- -->"
+    for keys, shown in {
+        "1 workers/bare ms .1f": "6.1",
+        "share/1 .2f": ".25",
+        "share/0 .0%": "5%",
+        "n ,": "4,000",
+    }.items():
+        page = f"takes {text.format(keys, 'old')} and {text.format(keys, 'older')}."
+        assert quoted(page, tmp_path) == f"takes {text.format(keys, shown)} and {text.format(keys, shown)}."
+    for keys in ("none .1f", "share/2 .1f", "n .1q", "share .1f"):
+        with pytest.raises(InputError, match=f"has no figure at {keys.rpartition(' ')[0]} for"):
+            quoted(text.format(keys, ""), tmp_path)
+    with pytest.raises(InputError, match="the page: .*none.json has no figure"):
+        quoted(text.format("n ,", "").replace("r.json", "none.json"), tmp_path)
+
+
 def test_the_command_writes_pages(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(folder)
     Path("page.md").write_text(BLOCK)
