@@ -45,7 +45,7 @@ def main() -> None:
     suggester = Suggester(suggester.model, guard=False)
     trigger = suggester.model.trigger
     assert trigger is not None, "the model was not calibrated"
-    figures: dict[str, Any] = {}
+    figures: dict[str, Any] = {"corpora": {}}
     for corpus, language, path in corpora():
         if language not in suggester.languages:
             continue
@@ -53,7 +53,8 @@ def main() -> None:
         pairs = list({message: reply for message, _, reply in lines}.items())
         pairs = random.Random(1).sample(pairs, min(PAIRS, len(pairs)))
         chances, used = probabilities(suggester, language, pairs)
-        of = figures.setdefault(corpus, {}).setdefault(language, {"pairs": len(pairs)})
+        of: dict[str, Any] = {}
+        figures["corpora"].setdefault(corpus, {})[language] = {"pairs": len(pairs), "promises": of}
         for precision in PRECISIONS:
             threshold = trigger.threshold(precision)
             least = 2.0 if threshold is None else threshold  # no threshold keeps the promise: nothing is answered

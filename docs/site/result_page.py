@@ -61,6 +61,16 @@ What the guard of the shipped model says nothing to, by `benchmarks/bench_guard.
 | messages written for the test | grave: found | of these about self-harm | everyday or only sounding grave: wrongly silent |
 |---|---|---|---|
 """
+PRECISION = """## Precision
+
+Whether `--precision` keeps its promise on real conversations that the shipped model never saw, by `benchmarks/bench_trigger.py`:
+answers whose probability promises that a suggestion is used, and the share of these of which one is used (weighted ROUGE of .3 or
+more against the real reply). In brackets: 95 % intervals (Wilson). [Where a suggestion would hardly be
+used](guard.md#where-a-suggestion-would-hardly-be-used) explains the option.
+
+| corpus | language | pairs | promised | answered | used |
+|---|---|---|---|---|---|
+"""
 CHAT = """
 Real chat, of which hardly any message is grave:
 
@@ -73,7 +83,7 @@ def result_page(root: Path) -> str:
     """The filled page; the blocks are those that `make results` fills in any page."""
     blocks = [block for path in sorted((root / "docs" / "results").glob("*.json")) for block in _blocks(root, path)]
     tables = quoted("".join(blocks), root, "the page of results") if blocks else NONE
-    return HEAD + tables + _judged(root) + _silence(root) + SPEED + _speed(root)
+    return HEAD + tables + _judged(root) + _silence(root) + _precision(root) + SPEED + _speed(root)
 
 
 def _judged(root: Path) -> str:
@@ -103,6 +113,21 @@ def _silence(root: Path) -> str:
         for code, one in languages.items()
     ]
     return SILENCE + "".join(sheets) + CHAT + "".join(chat) + "\n"
+
+
+def _precision(root: Path) -> str:
+    record = json.loads((root / "benchmarks" / "results" / "bench_trigger.json").read_text(encoding="utf-8"))
+    rows = []
+    for corpus, languages in record["corpora"].items():
+        for code, one in languages.items():
+            for promised, of in one["promises"].items():
+                used = (
+                    ""
+                    if of["low"] is None
+                    else f"{of['used'] / of['answered']:.1%} [{of['low']:.1%}, {of['high']:.1%}]"
+                )
+                rows.append(f"| {corpus} | {code} | {one['pairs']} | {promised} | {of['answered']} | {used} |\n")
+    return PRECISION + "".join(rows) + "\n"
 
 
 def _blocks(root: Path, path: Path) -> Iterator[str]:
