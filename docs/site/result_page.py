@@ -55,18 +55,18 @@ published.
 
 SILENCE = """## Silence
 
-What the guard of the shipped model says nothing to, by `benchmarks/bench_guard.py`. In brackets: 95 % intervals (Wilson).
-[How the guard decides](concepts/guard.md) explains the two judges.
+Messages at which the guard of the shipped model is silent (`benchmarks/bench_guard.py`). In brackets: 95 % intervals
+(Wilson). [How the guard decides](concepts/guard.md) explains the two judges.
 
-| messages written for the test | grave: found | of these about self-harm | everyday or only sounding grave: wrongly silent |
+| messages written for the test | grave: found | of these about self-harm | everyday, or only sounding grave: silent |
 |---|---|---|---|
 """
 PRECISION = """## Precision
 
-Whether `--precision` keeps its promise on real conversations that the shipped model never saw, by `benchmarks/bench_trigger.py`:
-answers whose probability promises that a suggestion is used, and the share of these of which one is used (weighted ROUGE of .3 or
-more against the real reply). In brackets: 95 % intervals (Wilson). [Where a suggestion would hardly be
-used](guard.md#where-a-suggestion-would-hardly-be-used) explains the option.
+Whether `--precision` keeps its promise on real conversations that the shipped model never saw
+(`benchmarks/bench_trigger.py`): the messages that it answers, and the share of these answers of which a suggestion is
+used (weighted ROUGE of .3 or more against the real reply). In brackets: 95 % intervals (Wilson). [Where a suggestion
+would hardly be used](guard.md#where-a-suggestion-would-hardly-be-used) explains the option.
 
 | corpus | language | pairs | promised | answered | used |
 |---|---|---|---|---|---|

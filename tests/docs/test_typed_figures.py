@@ -6,7 +6,6 @@ Typed ones were wrong whenever a model or a machine changed. What is no measurem
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
 import pytest
 
