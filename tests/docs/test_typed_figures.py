@@ -13,7 +13,7 @@ from tests.docs.test_pages import ROOT
 
 GUIDES = sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "docs" / "how_to").glob("*.md"))
 PAGES = ["README.md", "docs/index.md", "docs/guard.md", "docs/serving.md", *GUIDES]
-SETTINGS = {"3.11", "95 %", "1 MiB", "32 KiB", "1.30", "50 ms", "3.2", ".1667", ".5", "0.1", "0.9", ".3"}
+SETTINGS = {"3.11", "95 %", "1 MiB", "32 KiB", "1.30", "50 ms", "3.2", ".1667", ".5", "0.1", "0.9", ".3", "0.3", "0.7"}
 NO_PROSE = re.compile(
     r"^```.*?^```$|<!-- results:.*?<!-- end of results -->|<!-- figure:.*?<!-- -->|`[^`\n]*`|\]\([^)]*\)", re.S | re.M
 )
