@@ -37,7 +37,7 @@ class Click:
         unit: its session, or its own id.
         used: the probability that one of its suggestions is chosen, if the model knew it.
         covered, first, accepted: 1 if it had suggestions, if the first was chosen, if any was; else 0.
-        saved: characters of the chosen reply, less those that were typed if it was edited (0 if their number is unknown).
+        saved: characters of the chosen reply, less those typed if it was edited (0 if their number is unknown).
     """
 
     unit: str
