@@ -10,7 +10,7 @@ from mrs_suggest.common.command_parser import CommandParser
 from mrs_suggest.common.report.tables import Grid, print_grid
 from mrs_suggest.common.text.text import visible, visible_json
 
-UNIT = "In brackets: 95 % intervals by session. Answers of which nobody told anything count as not chosen."
+UNIT = "In brackets: 95 % intervals by session. Answers without feedback count as not chosen."
 
 
 def make_parser() -> argparse.ArgumentParser:

@@ -18,6 +18,7 @@ import mrs_trainers
 
 from mrs_suggest.common.arguments import parse_with_config, words_of
 from mrs_suggest.common.command_parser import CommandParser
+from mrs_suggest.common.errors import InputError
 from mrs_suggest.common.launcher import announce_launcher
 from mrs_suggest.common.report.console import make_console, make_table
 
@@ -73,6 +74,10 @@ def _sweep(trainer: str, path: Path, arguments: Sequence[str]) -> int:
     parser = importlib.import_module(f"mrs_trainers.{trainer}").make_parser()
     for values in sweep.examples():  # a wrong value is refused before anything is launched
         *_, training = parse_with_config(parser, [*arguments, *sweep.words(), *words_of(values)])
+        if training.eval_strategy == "no" or not training.load_best_model_at_end:
+            raise InputError(
+                "--sweep: compares best checkpoints; pass --eval_strategy steps and --load_best_model_at_end true."
+            )
     output = Path(training.output_dir)
     announce_launcher()
     result = run_sweep(trainer, sweep, _without("--output_dir", arguments)[1], output)

@@ -1,7 +1,7 @@
 """How often people choose suggestions, from a file of `mrs serve --feedback`: by model and language, and compared.
 
-The unit is the session: its answers are drawn together. An answer without a session is its own unit. An answer of which
-nobody told anything counts as one whose suggestions were not chosen.
+The unit is the session: its answers are drawn together. An answer without a session is its own unit, and an answer
+without feedback counts as one whose suggestions were not chosen.
 """
 
 from __future__ import annotations
@@ -37,8 +37,7 @@ class Click:
         unit: its session, or its own id.
         used: the probability that one of its suggestions is chosen, if the model knew it.
         covered, first, accepted: 1 if it had suggestions, if the first was chosen, if any was; else 0.
-        saved: characters of the chosen reply, less those that were typed if it was edited (all of them if nobody told
-            how many).
+        saved: characters of the chosen reply, less those typed if it was edited (0 if their number is unknown).
     """
 
     unit: str
@@ -89,7 +88,8 @@ def _figures(clicks: Sequence[Click]) -> dict[str, Any]:
     found: dict[str, Any] = {"answers": len(clicks), "sessions": len(set(units))}
     for name in FIGURES:
         values = [getattr(click, name) for click in clicks]
-        found[name] = {"mean": float(np.mean(values)), "interval": bootstrap_interval(values, units=units).ends}
+        interval = bootstrap_interval(values, units=units, shares=name != "saved")
+        found[name] = {"mean": float(np.mean(values)), "interval": interval.ends}
     known = [(click.used, click.accepted) for click in clicks if click.used is not None]
     return {**found, "calibration_error": calibration_error(*zip(*known, strict=True)) if known else None}
 

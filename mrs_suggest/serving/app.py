@@ -332,10 +332,10 @@ def _add_feedback(app: FastAPI, worker: Worker, clicks: ClickStore, keys: list[A
 
     @app.post(
         "/v1/feedback", status_code=204, responses=responses, openapi_extra=schema, dependencies=keys,
-        summary="Tell what a person did with an answer",
+        summary="Report what a person did with an answer",
     )  # fmt: skip
     async def feedback(request: Request) -> Response:
-        """In place of what was told of this answer before."""
+        """Replaces an earlier report on the same answer."""
         told = _read(FeedbackRequest, await request.body())
         count = await asyncio.to_thread(clicks.suggestions, told.id)
         if count is None:

@@ -82,7 +82,7 @@ class ClickStore:
         return None if row is None else len(json.loads(row[0]))
 
     def record(self, answer: str, chosen: int | None, edited: bool, typed: int | None) -> None:
-        """Keep what a person did with an answer, in place of what was told before."""
+        """Keep what a person did with an answer, in place of an earlier report."""
         with self._lock, self._file:
             row = answer, time.time(), chosen, edited, typed
             self._file.execute("INSERT OR REPLACE INTO feedback VALUES (?, ?, ?, ?, ?)", row)
@@ -94,7 +94,7 @@ class ClickStore:
 
 def read_answers(path: Path) -> list[tuple[Any, ...]]:
     """The rows of all answers of a file, oldest first: id, hash of the session, model, version, language, probability,
-    lengths of the suggestions, and what was told of it: chosen, edited, typed.
+    lengths of the suggestions, and its feedback: chosen, edited, typed.
 
     Raises:
         InputError: it is not such a file, or has no answers.

@@ -145,7 +145,7 @@ class Client:
     def feedback(
         self, answer: ReceivedAnswer | str, chosen: int | None, edited: bool = False, typed: int | None = None
     ) -> None:
-        """Tell the server what a person did with an answer.
+        """Report what a person did with an answer.
 
         Args:
             answer: the answer, or its id.

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from mrs_datasets.prepared.prepared import open_prepared
 from mrs_metrics.perplexity import perplexity_signature
+from mrs_suggest.common.errors import InputError
 from mrs_suggest.common.text.predictions import SUGGESTIONS
 from mrs_suggest.evaluation.comparison import MakeSystem
 from mrs_suggest.evaluation.tables import print_results
@@ -49,6 +50,8 @@ def run(options: GenerationArguments, training: GenerationTrainingArguments) -> 
     """Train a generator of replies, and compare it with the baselines on test."""
     options = sound_reply(options, training, METRICS)
     require_own_options(options)
+    if options.wrong_language_limit is not None and training.eval_strategy == "no":
+        raise InputError("--wrong_language_limit: needs evaluations, and --eval_strategy no has none; leave one out.")
     options = resolved_search(options, SUGGESTIONS)
     with Run(
         GENERATION, options, training, steps=STEPS, lower_is_better=("perplexity", "loss"),

@@ -37,6 +37,7 @@ def test_figures_by_hand() -> None:
     means = {name: everything[name]["mean"] for name in ("covered", "first", "accepted", "saved")}
     assert means == pytest.approx({"covered": 5 / 6, "first": 1 / 6, "accepted": 3 / 6, "saved": (10 + 15) / 6})
     assert everything["calibration_error"] == pytest.approx(abs(3 - 2.5) / 5)
+    assert report(clicks_of([row(1, "a", None), row(2, "b", None)]))[0]["saved"]["interval"] is None, "no share"
     for figure in (everything[name] for name in means):
         assert figure["interval"][0] <= figure["mean"] <= figure["interval"][1]
 

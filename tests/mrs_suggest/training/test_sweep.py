@@ -167,3 +167,15 @@ def test_a_wrong_option_is_refused_before_anything_runs(tmp_path: Path, started:
     with pytest.raises(InputError, match="learning"):
         main(["multiple_choice", "--sweep", str(path), "--use_cpu", "true", "--output_dir", str(tmp_path / "out")])
     assert started == []
+
+
+@pytest.mark.parametrize(
+    "words", [["--eval_strategy", "no", "--save_strategy", "no"], ["--load_best_model_at_end", "false"]]
+)
+def test_runs_without_a_best_checkpoint_are_refused_before_anything_runs(
+    tmp_path: Path, started: list[list[str]], words: list[str]
+) -> None:
+    path, out = sweep_file(tmp_path, GRID), str(tmp_path / "out")
+    with pytest.raises(InputError, match="--sweep: compares best checkpoints"):
+        main(["multiple_choice", "--sweep", str(path), "--use_cpu", "true", "--output_dir", out, *words])
+    assert started == []

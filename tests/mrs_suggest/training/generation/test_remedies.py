@@ -12,14 +12,17 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from mrs_trainers.generation import make_parser
 from torch import nn
 from transformers import MT5Config, MT5ForConditionalGeneration
 
+from mrs_suggest.common.arguments import parse_with_config
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.models.retrieval.tiny import train_tokenizer
 from mrs_suggest.training.generation.denoising_steps import noising_of
 from mrs_suggest.training.generation.model import build_generator
 from mrs_suggest.training.generation.options import GenerationArguments, require_own_options, resolved_search
+from mrs_suggest.training.generation.run import run
 from mrs_suggest.training.generation.training import copied_weights, interpolate, set_between
 from mrs_suggest.training.generation.watching import Watch, WatchesLanguages, make_watch, watch_record
 from mrs_suggest.training.sampling import MixedSampler, PairSampler
@@ -54,6 +57,13 @@ def test_what_cannot_be_is_refused_in_a_sentence(case: str) -> None:
 
 def test_what_is_sound_passes() -> None:
     resolved_search(GenerationArguments(**TEXT, **LIMIT, interpolate_start=[0.0, 1.0], freeze_decoder_layers=1), 3)
+
+
+def test_a_limit_needs_evaluations(lid_model: Path) -> None:
+    words = ["--watch_languages", "es", "--wrong_language_limit", "0.1", "--language_model", str(lid_model)]
+    words += ["--eval_strategy", "no", "--save_strategy", "no", "--use_cpu", "true"]
+    with pytest.raises(InputError, match="^--wrong_language_limit: needs evaluations, and --eval_strategy no has none"):
+        run(*parse_with_config(make_parser(), words))
 
 
 @pytest.mark.parametrize("task", ["ntg", "staple"])
