@@ -10,7 +10,7 @@ import math
 from statistics import NormalDist
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from mrs_metrics.significance import Units, unit_sums
 
@@ -30,8 +30,15 @@ def detectable_difference(
         target: a difference above 0.
     """
     sizes, sums = unit_sums(differences, units)
-    rest = sums - sums.sum() / sizes.sum() * sizes
-    if np.abs(rest).max() <= 1e-12 * np.abs(sums).max():
+    ratio, error = ratio_error(sums, sizes)
+    if np.abs(sums - ratio * sizes).max() <= 1e-12 * np.abs(sums).max():
         return None, None
-    deviation = math.sqrt(np.square(rest).sum() / (len(rest) - 1)) / float(sizes.mean())
-    return FACTOR * deviation / math.sqrt(len(rest)), max(2, math.ceil((FACTOR * deviation / target) ** 2))
+    return FACTOR * error, max(2, math.ceil((FACTOR * error / target) ** 2 * len(sizes)))
+
+
+def ratio_error(sums: NDArray[np.float64], sizes: NDArray[np.float64]) -> tuple[float, float]:
+    """Return the ratio of the sums of units to their sizes, (u,) each, and its standard error (Cochran, as above); that
+    of a single unit, which cannot be known, is 0."""
+    ratio = float(sums.sum() / sizes.sum())
+    rest = float(np.square(sums - ratio * sizes).sum()) / max(1, len(sizes) - 1)
+    return ratio, math.sqrt(len(sizes) * rest) / float(sizes.sum())

@@ -8,7 +8,7 @@ from typing import Any
 
 from mrs_suggest.common.command_parser import CommandParser
 from mrs_suggest.common.report.tables import Grid, print_grid
-from mrs_suggest.common.text.text import visible, visible_json
+from mrs_suggest.common.text.text import interval_text, visible, visible_json
 
 UNIT = "In brackets: 95 % intervals by session. Answers without feedback count as not chosen."
 
@@ -39,10 +39,8 @@ def _report(options: argparse.Namespace) -> None:
 
     def cells(one: dict[str, Any]) -> list[str]:
         error = one["calibration_error"]
-        figures = [
-            f"{one[name]['mean']:.3f}" + ("" if ends is None else " [{:.3f}, {:.3f}]".format(*ends))
-            for name, ends in ((name, one[name]["interval"]) for name in FIGURES)
-        ]
+        found = (one[name] for name in FIGURES)
+        figures = [f"{figure['mean']:.3f} {interval_text(figure['interval'], '{:.3f}'.format)}" for figure in found]
         name = f"{one['model']} {one['version']}".strip()
         rest = ["" if error is None else f"{error:.3f}"]
         return [visible(name), one["language"], f"{one['answers']:,}", f"{one['sessions']:,}", *figures, *rest]

@@ -78,11 +78,9 @@ def make_parser() -> argparse.ArgumentParser:
 
 def _run(options: argparse.Namespace) -> int:
     guard = guard_of(options.guard, options.guard_lists)
-    given: dict[str, Any] = {field.name: getattr(options, field.name) for field in fields(Settings)} | {"guard": guard}
-    given |= {key: tuple(given[key]) for key in ("traffic", "cors")} | {
-        "models": tuple(given["models"] or [DEFAULT_MODEL])
-    }
-    settings = Settings(**given)
+    given: dict[str, Any] = {field.name: getattr(options, field.name) for field in fields(Settings)}
+    given |= {"guard": guard, "traffic": tuple(options.traffic), "cors": tuple(options.cors)}
+    settings = Settings(**given | {"models": tuple(options.models or [DEFAULT_MODEL])})
     from mrs_suggest.serving.server import serve
 
     return serve(settings, options.log_level)

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from mrs_metrics.power import ratio_error
 from mrs_metrics.significance import bootstrap_interval, unit_sums
 from mrs_suggest.common.errors import InputError
 
@@ -125,10 +126,9 @@ def compare(clicks: Sequence[Click], a: str, b: str) -> dict[str, Any]:
                 f"{name}: {sessions} sessions, expected {LEAST_SESSIONS} or more; the file has answers of {known}."
             )
         sizes, sums = unit_sums([click.accepted for click in own], [click.unit for click in own])
-        share = float(sums.sum() / sizes.sum())
-        rest = float(np.square(sums - share * sizes).sum()) / (sessions - 1)
+        share, error = ratio_error(sums, sizes)
         shares.append(share)
-        errors.append(math.sqrt(sessions * rest) / float(sizes.sum()))
+        errors.append(error)
     difference, error = shares[0] - shares[1], math.hypot(*errors)
     normal = NormalDist()
     reach = normal.inv_cdf(0.975) * error

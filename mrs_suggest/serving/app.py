@@ -250,9 +250,7 @@ def _add_suggest(app: FastAPI, worker: Worker, keys: list[Any]) -> None:
         431: f"the head has more than {MAX_HEAD} bytes or {MAX_FIELDS} fields",
         503: "no answer in time, or too many connections",
     }  # fmt: skip
-    responses: dict[int | str, dict[str, Any]] = {
-        status: {"model": ErrorResponse, "description": text} for status, text in refusals.items()
-    }
+    responses = _described(refusals)
     responses[200] = {"model": SuggestResponse}
     schema = request_schema(settings.max_messages, settings.max_characters, MOST_SUGGESTIONS)
     size = {"description": f"At most {settings.max_body} bytes.", "x-max-bytes": settings.max_body}
@@ -267,6 +265,11 @@ def _add_suggest(app: FastAPI, worker: Worker, keys: list[Any]) -> None:
         errors = sum("error" in answer for answer in answers)
         request.scope["log_fields"].update(messages=len(answers), errors=errors, model=answers[0]["model"])
         return Response(json.dumps({"answers": answers}, ensure_ascii=False).encode(), media_type=JSON)
+
+
+def _described(refusals: dict[int, str]) -> dict[int | str, dict[str, Any]]:
+    """Statuses of refusals with their reasons, for the OpenAPI page."""
+    return {status: {"model": ErrorResponse, "description": text} for status, text in refusals.items()}
 
 
 def _accepted(header: str) -> tuple[str, ...] | None:
@@ -325,9 +328,7 @@ def _read(kind: type[Asked], body: bytes) -> Asked:
 
 def _add_feedback(app: FastAPI, worker: Worker, clicks: ClickStore, keys: list[Any]) -> None:
     refusals = {400: "broken JSON", 401: "no valid key", 404: "no such answer", 422: "wrong types, no such suggestion"}
-    responses: dict[int | str, dict[str, Any]] = {
-        status: {"model": ErrorResponse, "description": text} for status, text in refusals.items()
-    }
+    responses = _described(refusals)
     schema = {"requestBody": {"required": True, "content": {JSON: {"schema": FeedbackRequest.model_json_schema()}}}}
 
     @app.post(

@@ -60,20 +60,20 @@ class ClickStore:
 
     def keep(self, answers: Sequence[dict[str, Any]], session: str | None) -> None:
         """Keep answers without an error, and give each of them its `id`; sqlite3.Error if they cannot be written."""
-        given = [{**item, "id": uuid.uuid4().hex} for item in answers]
+        ids = [uuid.uuid4().hex for _ in answers]
         who = None if session is None else hashlib.sha256(session.encode()).hexdigest()[:16]
         rows = [
             (
-                item["id"], time.time(), who, item["model"], item.get("version", ""), item["language"],
-                item.get("reason"), item.get("used"), json.dumps([len(one["reply"]) for one in item["suggestions"]]),
+                known, time.time(), who, item["model"], item.get("version", ""), item["language"], item.get("reason"),
+                item.get("used"), json.dumps([len(one["reply"]) for one in item["suggestions"]]),
             )
-            for item in given
+            for known, item in zip(ids, answers, strict=True)
         ]  # fmt: skip
         with self._lock, self._file:
             self._file.execute("BEGIN")
             self._file.executemany("INSERT INTO answers VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", rows)
-        for item, known in zip(answers, given, strict=True):
-            item["id"] = known["id"]
+        for item, known in zip(answers, ids, strict=True):
+            item["id"] = known
 
     def suggestions(self, answer: str) -> int | None:
         """How many suggestions an answer had; None if its id is unknown."""
