@@ -19,12 +19,17 @@ def make_parser() -> argparse.ArgumentParser:
     reporting = verbs.add_parser("report", help="figures of each model, by language")
     reporting.set_defaults(run=_report)
     comparing = verbs.add_parser("compare", help="whether suggestions of one model are chosen more often")
-    for verb in (reporting, comparing):
+    tuning = verbs.add_parser("tune", help="fit a ranker's weights to the clicks on its answers")
+    tuning.set_defaults(run=_tune)
+    for verb in (reporting, comparing, tuning):
         verb.add_argument("file", type=Path, metavar="FILE", help="what `mrs serve --feedback FILE` wrote")
         verb.add_argument("--json", action="store_true", help="print JSON")
     comparing.add_argument("a", metavar="A", help="name of a model in the answers")
     comparing.add_argument("b", metavar="B", help="name of another one")
     comparing.set_defaults(run=_compare)
+    tuning.add_argument("--model", required=True, metavar="MODEL", help="retriever that gave the answers")
+    tuning.add_argument("--out", type=Path, required=True, metavar="FOLDER", help="folder for the tuned copy")
+    tuning.add_argument("--overwrite", action="store_true", help="replace an earlier copy")
     return parser
 
 
@@ -62,3 +67,21 @@ def _compare(options: argparse.Namespace) -> None:
     print(visible(f"{options.a}: a suggestion is chosen in {first:.1%} of the answers; {options.b}: {second:.1%}."))
     print(f"Difference: {found['difference']:+.1%} [{low:+.1%}, {high:+.1%}], p = {found['p']:.3g}, by session.")
     print("The test holds for a number of sessions that was decided before.")
+
+
+def _tune(options: argparse.Namespace) -> None:
+    from mrs_suggest.common.hub.baselines import resolve_model
+    from mrs_suggest.serving.clicks import read_answers
+    from mrs_suggest.serving.served import version_of
+    from mrs_suggest.training.retrieval.click_tuning import tune
+
+    model = resolve_model(options.model)
+    found = tune(model, version_of(model), read_answers(options.file), options.out, options.overwrite)
+    if options.json:
+        print(visible_json(found, indent=2))
+        return
+    low, high = found["interval"]
+    factors = ", ".join(f"{name} x {one:.2f}" for name, one in found["theta"].items())
+    print(f"{found['clicks']:,} choices of {found['sessions']:,} sessions. Weights: {factors}.")
+    print(f"Log-probability of held-out choices: {found['gain']:+.4f} [{low:+.4f}, {high:+.4f}], by session.")
+    print(f"{options.out}: written; try it on part of the traffic.")

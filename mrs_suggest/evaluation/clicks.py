@@ -59,7 +59,7 @@ def clicks_of(rows: Iterable[tuple[Any, ...]]) -> list[Click]:
 
 def _click(
     answer: str, session: str | None, model: str, version: str, language: str | None, used: float | None, lengths: str,
-    chosen: int | None, edited: int | None, typed: int | None,
+    chosen: int | None, edited: int | None, typed: int | None, _: object = None,
 ) -> Click:  # fmt: skip
     sizes = json.loads(lengths)
     length = sizes[chosen - 1] if chosen else 0

@@ -88,7 +88,8 @@ class Worker:
             raise Refusal(422, "unknown_model", f"the server has no such model; pass one of {names}.")
         model = asked.model or self.served.draw(asked.session)
         tags = tuple(asked.allow), tuple(asked.deny)
-        rest = asked.language, asked.k, asked.explain, *tags, prefer, asked.min_score, model
+        explain = asked.explain or self.clicks is not None  # parts are kept for `mrs feedback tune`
+        rest = asked.language, asked.k, explain, *tags, prefer, asked.min_score, model
         turns = [[turn.model_dump(by_alias=True) for turn in turns] for turns in asked.conversations]
         questions = [Question(one, *rest) for one in read_conversations([*asked.messages, *turns])]
         items = [self.served.refusal(question) for question in questions]
@@ -124,6 +125,9 @@ class Worker:
                 await asyncio.to_thread(self.clicks.keep, kept, asked.session)
             except sqlite3.Error as error:  # a full disk must not keep people from their answers
                 log(logging.ERROR, "answers were not kept for feedback", reason=str(error))
+            for suggestion in [] if asked.explain else [one for item in answers for one in item["suggestions"]]:
+                suggestion.pop("parts", None)
+                suggestion.pop("source", None)
         return answers
 
     async def reload(self) -> None:

@@ -1,7 +1,7 @@
 """What was suggested and what people did with it: an SQLite file without texts (`mrs serve --feedback FILE`).
 
-Of an answer it keeps the model, the language, how long each suggestion is and how likely one is used; of a session, a
-hash. Several workers may write to one file.
+Of an answer it keeps the model, the language, the length of each suggestion, the parts of its score, and how likely one
+is used; of a session, a hash. Several workers may write to one file.
 """
 
 from __future__ import annotations
@@ -19,18 +19,19 @@ from typing import Any
 from mrs_suggest.common.errors import InputError
 
 SECONDS = 10.0  # that a worker waits for another one to write
-FORMAT = 1  # SQLite's `user_version` of such a file
+FORMAT = 2  # SQLite's `user_version` of such a file
 TABLES = """
 CREATE TABLE answers (
     id TEXT PRIMARY KEY, at REAL NOT NULL, session TEXT, model TEXT NOT NULL, version TEXT NOT NULL, language TEXT,
-    reason TEXT, used REAL, lengths TEXT NOT NULL
+    reason TEXT, used REAL, lengths TEXT NOT NULL, parts TEXT NOT NULL
 ) WITHOUT ROWID;
 CREATE TABLE feedback (
     id TEXT PRIMARY KEY, at REAL NOT NULL, chosen INTEGER, edited INTEGER NOT NULL, typed INTEGER
 ) WITHOUT ROWID;
 """
 ANSWERS = """
-SELECT a.id, a.session, a.model, a.version, a.language, a.used, a.lengths, f.chosen, f.edited, f.typed
+SELECT a.id, a.session, a.model, a.version, a.language, a.used, a.lengths, f.chosen, f.edited, f.typed,
+    a.parts
 FROM answers AS a LEFT JOIN feedback AS f USING (id) ORDER BY a.at, a.id
 """
 
@@ -66,12 +67,13 @@ class ClickStore:
             (
                 known, time.time(), who, item["model"], item.get("version", ""), item["language"], item.get("reason"),
                 item.get("used"), json.dumps([len(one["reply"]) for one in item["suggestions"]]),
+                json.dumps([one.get("parts", {}) for one in item["suggestions"]]),
             )
             for known, item in zip(ids, answers, strict=True)
         ]  # fmt: skip
         with self._lock, self._file:
             self._file.execute("BEGIN")
-            self._file.executemany("INSERT INTO answers VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", rows)
+            self._file.executemany("INSERT INTO answers VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", rows)
         for item, known in zip(answers, ids, strict=True):
             item["id"] = known
 
@@ -94,7 +96,7 @@ class ClickStore:
 
 def read_answers(path: Path) -> list[tuple[Any, ...]]:
     """The rows of all answers of a file, oldest first: id, hash of the session, model, version, language, probability,
-    lengths of the suggestions, and its feedback: chosen, edited, typed.
+    lengths of the suggestions, its feedback (chosen, edited, typed), and the parts of the suggestions' scores.
 
     Raises:
         InputError: it is not such a file, or has no answers.

@@ -73,9 +73,7 @@ class ServedSuggester:
         )
         for language in suggester.languages:
             suggester.suggest(["?"], language, 1)
-        record = Path(path) / RECORD
-        version = hashlib.sha256(record.read_bytes()).hexdigest()[:12] if record.is_file() else ""
-        served = cls(suggester, settings, name, version)
+        served = cls(suggester, settings, name, version_of(Path(path)))
         gc.collect()
         return served
 
@@ -180,3 +178,9 @@ class ServedModels:
     def described(self) -> list[Item]:
         """As `mrs_suggest.serving.schema.ModelItem`, each with its share of the sessions."""
         return [{**model.described(), "share": self._shares[name]} for name, model in self.by_name.items()]
+
+
+def version_of(model: Path) -> str:
+    """The version in answers of a model's folder: the start of the hash of its record; "" without a record."""
+    record = model / RECORD
+    return hashlib.sha256(record.read_bytes()).hexdigest()[:12] if record.is_file() else ""

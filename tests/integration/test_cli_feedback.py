@@ -39,3 +39,7 @@ def test_two_models_their_clicks_and_a_comparison(tmp_path: Path, mrs: Mrs) -> N
     assert found["p"] < 0.001
     wrong = mrs("feedback", "compare", path, "good", "best", cwd=tmp_path)
     assert "best: 0 sessions" in refused((wrong.returncode, wrong.stdout, wrong.stderr))
+    tuned = mrs("feedback", "tune", path, "--model", "everyday-retriever", "--out", tmp_path / "tuned", cwd=tmp_path)
+    told = refused((tuned.returncode, tuned.stdout, tuned.stderr))
+    assert "clicks on its answers" in told, "people of `good` gave some 80, and those of `bad` none"
+    assert not (tmp_path / "tuned").exists()

@@ -32,6 +32,7 @@ from mrs_suggest.models.saved.record import Record
 from mrs_suggest.models.starting_points import GENERATION, RETRIEVAL
 from mrs_suggest.suggest.answering import MODEL
 from mrs_suggest.training.reply.card_sections import (
+    clicks,
     guard_paragraph,
     ranking,
     remedies,
@@ -165,7 +166,7 @@ def model_card(record: Record, repo_id: str | None = None, adapter: bool = False
         "steps": steps_of(record, " ".join(record["plan"]["validation"])),
         "limits": LIMITS.get(data.get("reader"), OTHER_LIMITS),
         "guard": guard_paragraph(record),
-        "ranking": "\n\n".join([ranking(figures), *response_sets(record.get("response_sets", {}))]),
+        "ranking": "\n\n".join([ranking(figures), *response_sets(record.get("response_sets", {})), *clicks(record)]),
         "speeds": _speeds(record, sizes(record, adapter), adapter),
         "citation": str(yaml.safe_load(catalogue)["citation"]).strip(),
         **shared_values(record, repo_id, adapter, shown, COLUMNS_OF_ROWS),

@@ -170,6 +170,17 @@ def response_sets(changes: Mapping[str, list[Record]]) -> Iterator[str]:
     )
 
 
+def clicks(record: Record) -> Iterator[str]:
+    """What `mrs feedback tune` changed."""
+    if found := record.get("clicks"):
+        low, high = found["interval"]
+        yield (
+            f"The weights were then fitted to {found['clicks']:,} clicks of {found['sessions']:,} sessions "
+            f"(`mrs feedback tune`), which raised the log-probability of held-out choices by {found['gain']:.4f} "
+            f"[{low:.4f}, {high:.4f}]; the figures above were measured before that."
+        )
+
+
 # --- the languages of a generator
 
 
