@@ -104,7 +104,7 @@ def measure(folder: Path) -> dict[str, Any]:
     return {
         "messages": len(messages),
         "replies": len(ranker.index.replies),
-        "remembered messages": len(ranker.memory.table.rows),
+        "remembered messages": len(ranker.memory.vectors),
         **{n: {"seconds": s, "ratio": round(s["rival"] / s["ours"], 2)} for n, s in figures.items()},
     }
 

@@ -1,4 +1,4 @@
-"""Exact search for the best replies of a response set (Zhang et al. 2021, sections 2.1 and 4.1)."""
+"""Search for the best replies of a response set (Zhang et al. 2021, sections 2.1 and 4.1)."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ from mrs_suggest.common.text.text import normalise_reply
 from mrs_suggest.models.array_files import load_arrays, save_arrays
 from mrs_suggest.models.starting_points import INDEXES_FOLDER
 from mrs_suggest.suggest.answering import Suggestion
-from mrs_suggest.suggest.index.vector_table import VectorTable
+from mrs_suggest.suggest.index.cells import RESCORED, Cells
 
 Array = NDArray[np.float32]
 Encode = Callable[[list[str]], Array]
 Part = TypeVar("Part")
 VECTORS, _REPLIES = "vectors.safetensors", "replies.json"
 AXES = "axes"  # (d, q): stored vectors are projections on these
-_SCORES_AT_A_TIME = 1 << 25  # 128 MiB of float32; each chunk converts the set from float16 once
-_FEW = 16  # messages up to which a large set is searched one by one; more are faster in one float32 product
+_SCORES_AT_A_TIME = 1 << 25  # 128 MiB of float32
+_FEW = 16  # messages below which a large set is searched one by one; more are faster in one product
 
 
 @dataclass(frozen=True)
@@ -38,18 +38,20 @@ class ResponseIndex:
 
     Attributes:
         replies: N reply texts, no two with the same normalised form.
-        table: the replies' vectors.
+        vectors: (N, dimension) of the replies, float32.
         clusters: (N,) int64; at most one reply of a cluster is suggested.
         log_probs: (N,) float32 natural log-probabilities of the replies, 0 if unknown.
         alpha: weight of the log-probability in the score. 0 as in the paper, which omits the bonus for simplicity
             (section 4.1), and in the official test script; its training script sweeps around 0.5.
+        cells: for the search in a large set; None in a small one.
     """
 
     replies: list[str]
-    table: VectorTable
+    vectors: Array
     clusters: NDArray[np.int64]
     log_probs: Array
     alpha: float = 0.0
+    cells: Cells | None = None
 
     @classmethod
     def build(
@@ -86,23 +88,20 @@ class ResponseIndex:
         floor = min((v for v in log_probs or () if v is not None), default=0.0)
         bonus = [floor if (v := log_probs[number]) is None else v for number in order] if known and log_probs else []
         texts = [replies[number] for number in order]
+        vectors = np.ascontiguousarray(encode(texts), np.float32)
         return cls(
             texts,
-            VectorTable.build(encode(texts)),
+            vectors,
             np.array([ids[name] for name in names], np.int64),
             np.array(bonus or [0.0] * len(order), np.float32),
             float(alpha),
+            Cells.from_arrays({}, vectors),
         )
-
-    @property
-    def vectors(self) -> NDArray[np.floating]:
-        """(N, dimension) reply vectors: float32, or float16 in a large set."""
-        return self.table.rows
 
     def part(self, rows: NDArray[np.int64]) -> ResponseIndex:
         """The index of the replies with the numbers `rows`, in this order."""
         return ResponseIndex.build(
-            lambda _: np.asarray(self.vectors[rows], np.float32),
+            lambda _: self.vectors[rows],
             [self.replies[row] for row in rows],
             [str(cluster) for cluster in self.clusters[rows].tolist()],
             self.log_probs[rows].tolist(),
@@ -111,13 +110,16 @@ class ResponseIndex:
 
     def scores(self, messages: NDArray[np.floating]) -> Array:
         """(n, dimension) message vectors -> (n, N) scores `message . reply + alpha * log_prob`."""
-        scores = self.table.products(messages)
+        scores = np.asarray(messages, np.float32) @ self.vectors.T
         if self.alpha:
             scores += np.float32(self.alpha) * self.log_probs
         return scores
 
     def search(self, messages: NDArray[np.floating], k: int) -> tuple[np.ndarray, np.ndarray]:
-        """The k best replies of each message, best first, no two of one cluster; exact.
+        """The k best replies of each message, best first, no two of one cluster.
+
+        Exact, except in a large set (`cells.CELLS_FROM`) for few messages and without a bonus: there it searches
+        the nearest cells.
 
         Args:
             messages: (n, dimension).
@@ -127,8 +129,8 @@ class ResponseIndex:
             Reply numbers (n, k') int64 and scores (n, k') float32; equal scores in the order of the set.
         """
         k = min(k, self._distinct_clusters)
-        if self.table.codes is not None and 0 < len(messages) < _FEW:
-            rows_found = [self._search_coded(message, k) for message in np.asarray(messages, np.float32)]
+        if (cells := self.cells) is not None and not self.alpha and 0 < len(messages) < _FEW:
+            rows_found = [self._search_cells(message, cells, k) for message in np.asarray(messages, np.float32)]
             return np.stack([numbers for numbers, _ in rows_found]), np.stack([scores for _, scores in rows_found])
         rows = max(1, _SCORES_AT_A_TIME // len(self.replies))
         found = [self._search(messages[begin : begin + rows], k) for begin in range(0, len(messages), rows)]
@@ -155,25 +157,16 @@ class ResponseIndex:
                 return chosen, np.take_along_axis(scores, chosen, 1)
             width = min(4 * width, len(self.replies))
 
-    def _search_coded(self, message: NDArray[np.float32], k: int) -> tuple[np.ndarray, np.ndarray]:
-        """One message in two steps: rows whose estimate may be among the best are multiplied exactly.
-
-        The best rows of k clusters reach at least `lowest`; rows that cannot reach it are not in the answer.
-        """
-        found, slack = self.table.estimates(message), self.table.slack(message)
-        bonus = np.asarray(self.alpha * self.log_probs, np.float32)
-        if self.alpha:
-            found, slack = found + bonus, slack + 1e-6 * float(np.abs(bonus).max())  # the sum is rounded, too
-        width = k if self._distinct_clusters == len(self.replies) else min(4 * k, len(self.replies))
-        while len(best := _first_of_clusters(_stable_top(found[None], width)[0], self.clusters, k)) < k:
-            width = min(4 * width, len(self.replies))
-        lowest = float(found[best[-1]]) - slack
-        numbers = np.flatnonzero(found >= lowest - slack)
-        scores = self.table.products_of(numbers, message)
-        if self.alpha:
-            scores = scores + bonus[numbers]
+    def _search_cells(self, message: Array, cells: Cells, k: int) -> tuple[np.ndarray, np.ndarray]:
+        """One message: exact among the likely replies, of all replies if those are of fewer than k clusters."""
+        least = max(RESCORED, 4 * k)
+        numbers = cells.likely(message, least) if least < len(self.replies) else np.arange(len(self.replies))
+        scores = self.vectors[numbers] @ message
         order = np.argsort(-scores, kind="stable")
         chosen = _first_of_clusters(numbers[order], self.clusters, k)
+        if len(chosen) < k:
+            found, values = self._search(message[None], k)
+            return found[0], values[0]
         return chosen, scores[np.searchsorted(numbers, chosen)]
 
     @cached_property
@@ -183,7 +176,8 @@ class ResponseIndex:
     def save(self, folder: Path) -> None:
         """Write vectors as safetensors, and texts and settings as JSON."""
         folder.mkdir(parents=True, exist_ok=True)
-        arrays = {**self.table.arrays(), "clusters": self.clusters, "log_probs": self.log_probs}
+        cells = self.cells.arrays() if self.cells else {}
+        arrays = {"vectors": self.vectors, **cells, "clusters": self.clusters, "log_probs": self.log_probs}
         save_arrays(arrays, folder / VECTORS)
         text = json.dumps({"alpha": self.alpha, "replies": self.replies}, ensure_ascii=False, indent=0)
         atomic_write(folder / _REPLIES, text + "\n")
@@ -194,21 +188,24 @@ class ResponseIndex:
         try:
             arrays = load_arrays(folder / VECTORS)
             facts: dict[str, Any] = json.loads((folder / _REPLIES).read_text(encoding="utf-8"))
+            vectors = arrays["vectors"]
+            if vectors.ndim != 2 or vectors.dtype.kind != "f":
+                raise ValueError("expected the vectors to be a table of floating-point numbers")
+            vectors = np.asarray(vectors, np.float32)
             if AXES in arrays:  # a small copy has fewer dimensions
                 with np.errstate(over="ignore"):  # scores that are not finite are refused
-                    vectors = np.asarray(arrays["vectors"], np.float32) @ np.asarray(arrays[AXES], np.float32).T
-                arrays = {**arrays, "vectors": vectors}
-            table = VectorTable.from_arrays(arrays)
+                    vectors = vectors @ np.asarray(arrays[AXES], np.float32).T
             log_probs = np.asarray(arrays["log_probs"], np.float32)  # a small copy has fp16
             clusters = np.asarray(arrays["clusters"], np.int64)
-            index = cls(facts["replies"], table, clusters, log_probs, float(facts["alpha"]))
+            cells = Cells.from_arrays(arrays, vectors)
+            index = cls(facts["replies"], vectors, clusters, log_probs, float(facts["alpha"]), cells)
             if not isinstance(index.replies, list) or not all(isinstance(reply, str) for reply in index.replies):
                 raise ValueError("expected replies to be a list of texts")
             if not np.abs(index.alpha * log_probs.astype(np.float64)).max(initial=0) <= np.finfo(np.float32).max:
                 raise ValueError(f"alpha {index.alpha:g} gives a bonus that is not finite")
         except (OSError, KeyError, TypeError, ValueError, OverflowError, RecursionError, SafetensorError) as error:
             raise InputError(f"{folder}: no usable response index ({error}); {again(folder)}.") from None
-        if not len(index.replies) == len(index.table) == len(index.clusters) == len(index.log_probs):
+        if not len(index.replies) == len(index.vectors) == len(index.clusters) == len(index.log_probs):
             raise InputError(f"{folder}: {_REPLIES} and {VECTORS} differ in length; {again(folder)}.")
         return index
 

@@ -16,7 +16,7 @@ from mrs_suggest.suggest.index.response_index import ResponseIndex
 from mrs_suggest.suggest.ranking.char_tfidf import CharTfidf
 from mrs_suggest.suggest.ranking.choice import WIDTH, choose_expected, expected_best, softmax
 from mrs_suggest.suggest.ranking.memory import MessageMemory
-from mrs_suggest.suggest.ranking.mixture import Mixture, mean_and_deviation, standardised
+from mrs_suggest.suggest.ranking.mixture import Mixture, standardised
 from mrs_suggest.suggest.ranking.reply_ngrams import ReplyNgrams
 from mrs_suggest.suggest.ranking.second_stage import SecondStage
 from mrs_suggest.suggest.ranking.trigger import Trigger
@@ -104,7 +104,7 @@ class LanguageRanker:
 
     def suggest(self, message: str, vector: Array, k: int) -> list[Suggestion]:
         """Up to k suggestions with their probability among the candidates, no two of a cluster, in order of choice."""
-        parts, scores = self.mixed(self.weighed(message, vector), vector, k)
+        parts, scores = self.mixed(self.weighed(message, vector))
         rows, probabilities = self.choose(scores, k)
         return [
             Suggestion(
@@ -133,8 +133,8 @@ class LanguageRanker:
         )
 
     def rank(self, message: str, vector: Array) -> Array:
-        """(N,) mixed scores: exact for the `width` best replies, estimates for the others in a large set or memory."""
-        return self.mixed(self.weighed(message, vector), vector)[1]
+        """(N,) mixed scores."""
+        return self.mixed(self.weighed(message, vector))[1]
 
     def weighed(self, message: str, vector: Array) -> Array:
         """As `parts`, for the parts that have a weight."""
@@ -152,8 +152,6 @@ class LanguageRanker:
     def parts(self, message: str, vector: Array, names: Collection[str] | None = None) -> Array:
         """(N, p) score of each reply by each part of the settings, not yet standardised.
 
-        In a large set or memory, products are those of `VectorTable.estimates`; `mixed` corrects the best.
-
         Args:
             names: parts to compute, the others stay 0; default: all of the settings.
         """
@@ -161,7 +159,7 @@ class LanguageRanker:
         names = settings.names if names is None else names
         found: dict[str, Array] = {}
         if "direct" in names:
-            found["direct"] = self.index.table.estimates(vector)
+            found["direct"] = self.index.vectors @ vector
         if any(name in names for name in DENSE):
             found |= dict(zip(DENSE, self._by_messages(memory.cosines(vector), settings.vote_temperature), strict=True))
         if memory.ngrams is not None and any(name in names for name in LEXICAL):
@@ -178,54 +176,14 @@ class LanguageRanker:
         nearest, votes = (_shared(values[self._groups], self.share, values.min()) for values in of_groups)
         return nearest, votes
 
-    def mixed(self, raw: Array, vector: Array, width: int = 0) -> tuple[Array, Array]:
-        """(N, p) standardised parts and (N,) mixed scores.
-
-        Means, deviations and lowest values are those of the estimates.
-
-        Args:
-            raw: of `weighed`.
-            width: number of best replies whose scores are exact; at least the width of the settings.
-        """
-        width = max(width, self.settings.width)
-        mean, deviation = mean_and_deviation(raw)
-        flat = deviation == 0
-        scale = np.where(flat, 0, 1 / np.where(flat, 1, deviation))
-        parts = np.asarray((raw - mean) * scale, np.float32)
-        scores = np.asarray(parts @ self.weights)
-        slack = float(self._slacks(vector) @ (np.abs(self.weights) * scale[0]))
-        if slack:
-            best = self.best(scores, width)
-            lowest = scores[best[-1]] - 2 * slack if len(best) >= width else -np.inf
-            rows = np.flatnonzero(scores >= lowest)
-            parts[rows] = (self._exact(raw, rows, vector) - mean) * scale
-            scores[rows] = parts[rows] @ self.weights
-        return parts, scores
-
-    def _slacks(self, vector: Array) -> Array:
-        """(p,) the largest error of each part's estimates."""
-        of = {"direct": self.index.table.slack(vector), **dict.fromkeys(DENSE, self.memory.slack(vector))}
-        return np.array([of.get(name, 0.0) for name in self.settings.names], np.float32)
-
-    def _exact(self, raw: Array, rows: Rows, vector: Array) -> Array:
-        """(r, p) the parts of some replies with full products; `raw` (N, p) holds those of all replies."""
-        exact, names, weighed = raw[rows], self.settings.names, set(self.weighted_names())
-        if "direct" in weighed:
-            exact[:, names.index("direct")] = self.index.table.products_of(rows, vector)
-        if weighed.intersection(DENSE):
-            places, back = np.unique(self._groups[rows], return_inverse=True)
-            cosines, starts = self.memory.some_cosines(vector, places)
-            nearest = self.memory.nearest(cosines, starts)
-            votes = self.memory.votes(cosines, self.settings.vote_temperature, starts)
-            for name, values in zip(DENSE, (nearest, votes), strict=True):
-                if name in weighed:
-                    column = names.index(name)
-                    exact[:, column] = _shared(values[back], self.share[rows], raw[:, column].min())
-        return exact
+    def mixed(self, raw: Array) -> tuple[Array, Array]:
+        """(N, p) standardised parts and (N,) mixed scores, from (N, p) parts of `weighed`."""
+        parts = standardised(raw)
+        return parts, np.asarray(parts @ self.weights)
 
     def certainty(self, message: str, vector: Array, k: int = SUGGESTIONS) -> tuple[float, float, float]:
         """The features of the trigger (`trigger.FEATURES`) for a message, without the generator's part."""
-        _, scores = self.mixed(self.weighed(message, vector), vector)
+        _, scores = self.mixed(self.weighed(message, vector))
         rows = self.best(scores, self.settings.width)
         probabilities, table = softmax(scores[rows], self.settings.temperature), self.ngrams.similarities(rows)
         places, _ = self.pick(scores[rows], lambda: table, k)
@@ -293,12 +251,12 @@ class LanguageRanker:
             direct: (r,) their products `message vector . reply vector`.
         """
         own = self.weighed(message, vector)
-        return np.asarray(self.pool_parts(own, vector, replies, rows, direct) @ self.weights)
+        return np.asarray(self.pool_parts(own, replies, rows, direct) @ self.weights)
 
-    def pool_parts(self, own: Array, vector: Array, replies: KnownReplies, rows: Rows, direct: Array) -> Array:
+    def pool_parts(self, own: Array, replies: KnownReplies, rows: Rows, direct: Array) -> Array:
         """(r, p) parts of such replies, standardised over the index, whose parts are `own` (N, p)."""
         places, share = replies.rows[rows], replies.share[rows]
-        asked = self._exact(own, places, vector) if self._slacks(vector).any() else own[places].copy()
+        asked = own[places].copy()
         for column, name in enumerate(self.settings.names):
             if name == "direct":
                 asked[:, column] = direct

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from mrs_suggest.suggest.index.vector_table import TABLE_ARRAYS, VectorTable
 from mrs_suggest.suggest.ranking.char_tfidf import CharTfidf
 
 PROTOTYPES = 64  # messages that are kept per reply; ours: the sample's most frequent reply has 41
@@ -24,7 +23,7 @@ class MessageMemory:
     Replies that received the same messages share a group.
 
     Attributes:
-        table: (M, q) vectors of norm 1, rounded to float16 as they are saved, group by group.
+        vectors: (M, q) float32 of norm 1, rounded to float16 as they are saved, group by group.
         replies: (R,) int64 numbers of the replies that have messages, ascending.
         groups: (R,) int64 the group of each.
         starts: (G,) int64; the messages of group g begin at `starts[g]`.
@@ -32,7 +31,7 @@ class MessageMemory:
         axes: (d, q) principal axes on which vectors are projected; None: no projection, q = d.
     """
 
-    table: VectorTable
+    vectors: Array
     replies: NDArray[np.int64]
     groups: NDArray[np.int64]
     starts: NDArray[np.int64]
@@ -80,50 +79,30 @@ class MessageMemory:
         shared = [by_key[key] for key in different]
         starts = np.concatenate([[0], np.cumsum([len(group) for group in shared])[:-1]]).astype(np.int64)
         places = np.concatenate(shared)
-        table = VectorTable.build(unit[places].astype(np.float16))
+        rounded = unit[places].astype(np.float16).astype(np.float32)
         texts = CharTfidf.build([messages[place] for place in places]) if ngrams else None
-        return cls(table, found, np.array([different[key] for key in keys], np.int64), starts, texts, axes)
-
-    @property
-    def vectors(self) -> NDArray[np.float32]:
-        """(M, q) of the table: float32, or float16 in a large memory."""
-        return np.asarray(self.table.rows)
+        return cls(rounded, found, np.array([different[key] for key in keys], np.int64), starts, texts, axes)
 
     def cosines(self, message: NDArray[np.float32]) -> NDArray[np.float32]:
-        """(M,) cosines of a message's vector (d,) with the remembered ones; estimates in a large memory."""
-        return self.table.estimates(self._asked(message))
+        """(M,) cosines of a message's vector (d,) with the remembered ones."""
+        return self.vectors @ unit_length(message if self.axes is None else message @ self.axes)
 
-    def slack(self, message: Array) -> float:
-        """The largest error of `cosines`; 0 in a small memory."""
-        return self.table.slack(self._asked(message))
+    def nearest(self, cosines: Array) -> Array:
+        """(G,) the largest cosine of each group."""
+        return np.asarray(np.maximum.reduceat(cosines, self.starts))
 
-    def some_cosines(self, message: NDArray[np.float32], places: NDArray[np.int64]) -> tuple[Array, NDArray[np.int64]]:
-        """True cosines with the messages of some groups (r,), and (r,) their starts among these."""
-        begins, ends = self.starts[places], np.append(self.starts[1:], len(self.table))[places]
-        counts = ends - begins
-        starts = np.cumsum(counts) - counts
-        messages = np.repeat(begins - starts, counts) + np.arange(counts.sum())
-        return self.table.products_of(messages, self._asked(message)), starts
-
-    def _asked(self, message: Array) -> Array:
-        return unit_length(message if self.axes is None else message @ self.axes)
-
-    def nearest(self, cosines: Array, starts: NDArray[np.int64] | None = None) -> Array:
-        """(G,) the largest cosine of each group; `starts` of the groups, default those of the memory."""
-        return np.asarray(np.maximum.reduceat(cosines, self.starts if starts is None else starts))
-
-    def votes(self, cosines: Array, temperature: float, starts: NDArray[np.int64] | None = None) -> Array:
+    def votes(self, cosines: Array, temperature: float) -> Array:
         """(G,) `temperature * ln(sum of exp(cosine / temperature))` of each group: many near messages count more than
         one; as the temperature approaches 0, only the nearest counts."""
-        starts = self.starts if starts is None else starts
-        top = self.nearest(cosines, starts)
-        below = cosines - np.repeat(top, np.diff(starts, append=len(cosines)))  # so that the nearest one's is exp(0)
-        sums = np.add.reduceat(np.exp(below / np.float32(temperature)), starts)
+        top = self.nearest(cosines)
+        sizes = np.diff(self.starts, append=len(cosines))
+        below = cosines - np.repeat(top, sizes)  # so that the nearest one's is exp(0)
+        sums = np.add.reduceat(np.exp(below / np.float32(temperature)), self.starts)
         return np.asarray(top + temperature * np.log(sums), np.float32)
 
     def arrays(self) -> dict[str, np.ndarray]:
         """The arrays for `from_arrays`."""
-        own: dict[str, np.ndarray] = {**self.table.arrays(), "vectors": self.table.rows.astype(np.float16)}
+        own: dict[str, np.ndarray] = {"vectors": self.vectors.astype(np.float16)}
         own |= {"replies": self.replies, "groups": self.groups, "starts": self.starts}
         if self.axes is not None:
             own["axes"] = self.axes
@@ -135,12 +114,12 @@ class MessageMemory:
         ngrams = {name.removeprefix("ngrams."): array for name, array in arrays.items() if name.startswith("ngrams.")}
         axes = arrays["axes"].astype(np.float32) if "axes" in arrays else None
         texts = CharTfidf.from_arrays(ngrams) if ngrams else None
-        table = VectorTable.from_arrays({name: arrays[name] for name in TABLE_ARRAYS if name in arrays})
+        vectors = np.asarray(arrays["vectors"], np.float32)
         replies, groups, starts = (np.asarray(arrays[name], np.int64) for name in ("replies", "groups", "starts"))
-        memory, size, shape = cls(table, replies, groups, starts, texts, axes), len(table), table.rows.shape
+        memory, (size, width) = cls(vectors, replies, groups, starts, texts, axes), vectors.shape
         fits = len(replies) == len(groups) > 0 and len(starts) > 0 and 0 <= groups.min() <= groups.max() < len(starts)
         fits = fits and starts[0] == 0 and np.all(np.diff(starts) > 0)
-        fits = fits and (axes is None or axes.shape[1:] == shape[1:])
+        fits = fits and (axes is None or axes.shape[1:] == (width,))
         if not fits or starts[-1] >= size or (texts is not None and texts.size != size):
             raise ValueError("the arrays of the message memory do not match")
         return memory

@@ -132,7 +132,7 @@ class OwnRanker:
 
     def raw(self, message: str, vector: Array) -> Array:
         """(R, p) parts before they are compared; -1 for the examples of a reply that has none."""
-        direct = self.index.table.products(vector[None])[0]
+        direct = self.index.vectors @ vector
         both = []
         for cosines in (self.vectors @ unit_length(vector), self.ngrams.cosines(message)):
             nearest = np.full(len(self.means), -1, np.float32)

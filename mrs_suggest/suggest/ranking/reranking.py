@@ -51,7 +51,7 @@ def find_candidates(
     """
     written = list({normalise_reply(reply): reply for reply in reversed(written)}.values())[::-1]  # the first of each
     own = ranker.weighed(message, vector)
-    (parts, scores), replies = ranker.mixed(own, vector, width), ranker.known(written)
+    (parts, scores), replies = ranker.mixed(own), ranker.known(written)
     rows = ranker.best(scores, width)
     clusters = ranker.index.clusters
     for row in replies.rows[replies.share == 1]:
@@ -63,7 +63,7 @@ def find_candidates(
     if texts:
         zeros = np.zeros(len(texts), np.float32)
         direct = stage.encode_replies(texts) @ vector if "direct" in ranker.weighted_names() else zeros
-        first = np.concatenate([first, ranker.pool_parts(own, vector, replies, new, direct)])
+        first = np.concatenate([first, ranker.pool_parts(own, replies, new, direct)])
     found = Candidates(rows, texts, first, np.zeros(len(first), np.float32))
     return replace(found, likely=stage.likely(message, found.texts(ranker))) if scored else found
 

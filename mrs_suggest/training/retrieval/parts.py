@@ -17,8 +17,8 @@ from mrs_suggest.models.retrieval.context import ContextReader
 from mrs_suggest.models.retrieval.encode import encode_messages, encode_replies
 from mrs_suggest.suggest.guard.guard_space import GuardSpace
 from mrs_suggest.suggest.guard.lists import GuardData
+from mrs_suggest.suggest.index.cells import Cells
 from mrs_suggest.suggest.index.response_index import ResponseIndex, ResponseIndexes
-from mrs_suggest.suggest.index.vector_table import VectorTable
 from mrs_suggest.suggest.language_detector import LanguageDetector
 from mrs_suggest.suggest.pipeline_config import save_config
 from mrs_suggest.suggest.ranking.language_ranker import LanguageRanker
@@ -197,7 +197,8 @@ def response_sets(
             found[language] = replace(
                 index,
                 replies=index.replies[:own],
-                table=VectorTable.build(index.vectors[:own]),
+                vectors=index.vectors[:own],
+                cells=Cells.from_arrays({}, index.vectors[:own]),
                 clusters=index.clusters[:own],
                 log_probs=index.log_probs[:own],
             )

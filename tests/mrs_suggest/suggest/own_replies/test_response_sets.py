@@ -114,8 +114,8 @@ def test_where_most_replies_are_known_they_keep_their_memory_and_a_new_one_has_a
     assert 0 < new.share[fresh] == pytest.approx(cosine)
     begin = new.memory.starts[new.memory.groups[new.remembered[fresh]]]
     before = old.memory.starts[old.memory.groups[place]]
-    assert np.array_equal(new.memory.table.rows[begin], old.memory.table.rows[before])
-    assert len(new.memory.table) < len(old.memory.table)  # what no reply needs is forgotten
+    assert np.array_equal(new.memory.vectors[begin], old.memory.vectors[before])
+    assert len(new.memory.vectors) < len(old.memory.vectors)  # what no reply needs is forgotten
 
 
 def test_replies_are_added_and_removed_again(run: Path) -> None:

@@ -66,7 +66,7 @@ def test_as_many_messages_are_remembered_as_were_asked_for() -> None:
     for limit, remembered in ((20, 20), (200_000, 60)):
         options = RankerOptions(("nearest",), messages=limit)
         found = build_rankers(encode, {"en": index()}, {"en": [part.train]}, [part], options)
-        assert len(found["en"].memory.table) == remembered
+        assert len(found["en"].memory.vectors) == remembered
 
 
 def test_equal_seeds_give_equal_rankers_and_a_language_without_validation_is_tuned_by_the_others() -> None:
