@@ -1,10 +1,10 @@
 """Search of one message in large response sets: against a product of all rows and `semantic_search`.
 
-Workload: the texts of mrs-everyday in ten languages, encoded as replies by the shipped model, projected on 256 principal
-axes for the set of 500,000, and saved and loaded again; what is missing to that number are copies with noise of a length
-of .3. Queries: 500 test messages. Up to 50,000 replies the search multiplies all rows. Rivals on the same vectors:
-numpy's product of all rows with `argpartition`, and `semantic_search`. Times are processor seconds per message, the best
-of three rounds; recall is the share of the three best replies that are found. Memory, with 500,000 replies: the
+Workload: the texts of mrs-everyday in ten languages, encoded as replies by the shipped model, along 256 principal
+axes in the set of 500,000, saved and loaded again; what is missing to that number are copies with noise of length
+.3. Queries: 500 test messages. Up to 50,000 replies, the search multiplies all rows. Rivals on the same vectors:
+numpy's product of all rows with `argpartition`, and `semantic_search`. Times are processor seconds per message, the
+best of three rounds; recall is the share of the three best replies that are found. Memory, with 500,000 replies: the
 proportional set size (PSS) of a process that has loaded the index and answered 64 messages, and of two.
 
 Run: python benchmarks/bench_large_search.py [--scale F]
@@ -23,10 +23,11 @@ from typing import Any
 
 import numpy as np
 import torch
+from datasets import concatenate_datasets
 from sentence_transformers.util import dot_score, semantic_search
 from timing import write_result
 
-from mrs_datasets import load_dataset
+from mrs_datasets.prepared.prepared import open_prepared
 from mrs_suggest.common.hub.baselines import resolve_model
 from mrs_suggest.suggest.index.response_index import ResponseIndex
 from mrs_suggest.suggest.ranking.memory import principal_axes
@@ -51,7 +52,8 @@ sys.stdin.read()
 
 def texts_of(split: str) -> tuple[list[str], list[str]]:
     """The different messages and replies of all languages."""
-    rows = load_dataset("mrs-everyday", "all", split=split)
+    source = open_prepared("mrs-everyday")
+    rows = concatenate_datasets([source.load(language, split) for language in source.languages])
     return list(dict.fromkeys(rows["message"])), list(dict.fromkeys(rows["reply"]))
 
 
