@@ -6,6 +6,7 @@ import argparse
 import re
 import shlex
 import sys
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
 CONFIGS = Path(mrs_trainers.__path__[0]) / "configs"
 TABLES = CONFIGS / "reproduce"
+ALL = "all"
 NOT_CHOSEN = "not chosen by --only"
 HUB_ID = re.compile(r"\w[\w.-]*/[\w.-]+(@[\w./-]+)?")
 
@@ -30,7 +32,9 @@ def make_parser() -> argparse.ArgumentParser:
 
     parser = CommandParser(prog="mrs reproduce", description=__doc__)
     lists: dict[str, Any] = {"nargs": "+", "action": "extend", "default": []}
-    parser.add_argument("table", choices=table_names(TABLES), help="the table")
+    parser.add_argument(
+        "table", choices=[*table_names(TABLES), ALL], help=f"the table; {ALL}: list what each needs, and stop"
+    )
     parser.add_argument(
         "--table", **lists, dest="printed", metavar="TABLE",
         help="print and run only these of its tables, such as 5 or 8 of xcopa (default: its main tables)",
@@ -82,6 +86,9 @@ def _run(options: argparse.Namespace) -> int:
 
     if options.jobs < 1:
         raise InputError(f"--jobs {options.jobs}: expected a whole number from 1.")
+    if options.table == ALL:
+        list_tables(options.scale)
+        return 0
     table = read_table(TABLES, options.table)
     table = at_scale(table, options.scale)
     sheets = read_sheets(options.sheets) if options.sheets else None
@@ -131,6 +138,32 @@ def _named(words: Sequence[str], option: str, what: str) -> dict[str, Path]:
             raise InputError(f"--{option} {word}: expected {what}=FOLDER.")
         found[name] = Path(folder)
     return found
+
+
+def list_tables(scale: str) -> None:
+    """Print how many cells of each table and figure can run without more data, and what the others need."""
+    from mrs_suggest.reproduce.cells import EMBEDDED, Setup, States, all_cells
+    from mrs_suggest.reproduce.table import at_scale, only_tables, read_table, table_names
+
+    for name in table_names(TABLES):
+        whole = read_table(TABLES, name)
+        if scale not in whole.scale_names():
+            print(f"{name}: no scale {scale} (it has {' '.join(whole.scale_names())})\n")
+            continue
+        whole = at_scale(whole, scale)
+        print(f"{name}: {visible(whole.title)}")
+        for kind, titles in (("table", whole.tables), ("figure", whole.figures)):
+            for title in titles:
+                table = only_tables(whole, [title]) if kind == "table" else only_tables(whole, [], [title])
+                made = {one: Path(one) for one in table.data if one == EMBEDDED or table.data[one].generated(scale)}
+                setup = Setup(table, Path("build") / "reproduce" / name / scale, CONFIGS, scale, None, data=made)
+                cells = all_cells(table)
+                states = States(setup, cells)
+                reasons = Counter(re.sub(r"^needs [^:]+: ", "", states.unavailable(cell)) for cell in cells)
+                print(f"  {kind} {title}: {reasons.pop('', 0)} of {len(cells)} cells can run")
+                for reason, count in reasons.items():
+                    print(visible(f"    {count} not: {reason}"))
+        print()
 
 
 def list_cells(setup: Setup, cells: Mapping[str, Cell], jobs: int) -> None:
