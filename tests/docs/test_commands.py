@@ -26,7 +26,6 @@ OTHER_PROGRAMS = {
     "pip",
     "sudo",
     "export",
-    "my-system",
     "source",
     "git",
     "cd",
