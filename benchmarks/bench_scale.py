@@ -240,11 +240,6 @@ def tables(record: dict[str, Any]) -> dict[str, str]:
     spans = [(profile, span) for profile in profiles for span in SPANS]
     rows = [name for name in record["extrapolated"][profiles[0]]["2018"] if name != "comments"]
     local = [[name, *(f"{record['extrapolated'][p][span][name]:,}" for p, span in spans)] for name in rows]
-    checked = [
-        [profile, name, f"{found['predicted']:,}", f"{found['measured']:,}", f"{found['ratio']}"]
-        for profile in profiles
-        for name, found in record["check"][profile].items()
-    ]
     measured = [
         [
             f"{size['lines']:,}", profile, f"{facts['kept']:,}", f"{facts['pairs']:,}",
@@ -256,7 +251,6 @@ def tables(record: dict[str, Any]) -> dict[str, str]:
     ]  # fmt: skip
     return {
         "measured": table(["comments", "profile", "kept", "pairs", "CPU-seconds by stage", "disk, MB"], measured),
-        "check": table(["profile", "what", "predicted", "measured", "measured / predicted"], checked),
         "extrapolated": table(
             ["", *(f"{span}, `{profile}`" for profile, span in spans)],
             [row for row in local if not row[0].startswith("Spark")],
