@@ -40,7 +40,7 @@ class RemedyArguments(RunArguments):
     """Options against forgetting: a generator that is trained on some languages alone writes these to all others.
 
     Zhang et al. 2021 (MRS), section 5.2, find it; each option is a known remedy, off by default, and names its source.
-    `docs/training.md` lists them.
+    `docs/forgetting.md` lists them.
     """
 
     advanced: ClassVar[tuple[str, ...]] = (
