@@ -65,8 +65,8 @@ PRECISION = """## Precision
 
 Whether `--precision` keeps its promise on real conversations that the shipped model never saw
 (`benchmarks/bench_trigger.py`): the messages that it answers, and the share of these answers of which a suggestion is
-used (weighted ROUGE of .3 or more against the real reply). In brackets: 95 % intervals (Wilson). [Where a suggestion
-would hardly be used](guard.md#where-a-suggestion-would-hardly-be-used) explains the option.
+used (weighted ROUGE of .3 or more against the real reply). In brackets: 95 % intervals (Wilson). [Likely
+use](guard.md#likely-use) explains the option.
 
 | corpus | language | pairs | promised | answered | used |
 |---|---|---|---|---|---|

@@ -329,20 +329,20 @@ def _usage(record: Record, values: dict[str, str], adapter: bool) -> str:
 
 
 def _language(record: Record, code: str) -> dict[str, str]:
-    """How plain transformers is told the language of a message and its reply."""
+    """How to pass the language of a message and its reply to plain transformers."""
     found = record["metrics"].get("language_tokens", "")
     row = row_named(found) if found else None
     if row is None or row.tag is None:
-        return {"source_language": "", "start": "", "told": "A reply's language follows from the message."}
+        return {"source_language": "", "start": "", "language_note": "A reply's language follows from the message."}
     tag = row.tag(code)
     source = f', src_lang="{tag}"' if LANGUAGE in row.before else ""
     if LANGUAGE not in row.prompt:
-        return {"source_language": source, "start": "", "told": "A reply's language follows from the message."}
+        return {"source_language": source, "start": "", "language_note": "A reply's language follows from the message."}
     option = "decoder_start_token_id" if row.prompt == (LANGUAGE,) else "forced_bos_token_id"
     return {
         "source_language": source,
         "start": f', {option}=tokenizer.convert_tokens_to_ids("{tag}")',
-        "told": f"The token `{tag}` asks for a reply in that language; each language has its own.",
+        "language_note": f"The token `{tag}` asks for a reply in that language; each language has its own.",
     }
 
 
