@@ -157,6 +157,7 @@ sample: $(STAMP)  ## rebuild the embedded sample from the phrase books
 baseline: $(STAMP)  ## fine-tune an encoder, distil it and pack the student, the baseline that ships in the package
 	$(BIN)/mrs train retrieval --config trainers/configs/retrieval/e5/everyday.yaml --model_name_or_path $(ENCODER)
 	$(OFFLINE) $(BIN)/mrs train retrieval --config trainers/configs/retrieval/everyday.yaml
+	$(OFFLINE) $(BIN)/mrs train retrieval --config trainers/configs/retrieval/everyday_pairs.yaml
 	$(OFFLINE) $(BIN)/python -m mrs_suggest.training.retrieval.shrink build/everyday mrs_suggest/suggest/embedded/everyday-retriever \
 		--base intfloat/multilingual-e5-small --base-license mit --remember mrs-everyday
 
