@@ -25,6 +25,7 @@ ANSWERING: dict[str, tuple[Callable[[str], object], str]] = {
     "max_messages": (int, "messages in a request"),
     "max_characters": (int, "characters in a message"),
     "max_connections": (int, "connections to a worker; more get 503"),
+    "requests_per_minute": (float, "requests a minute with one key, or without keys of all callers; 0: no limit"),
     "answer_seconds": (float, "seconds for an answer, after which the request gets 503"),
     "read_seconds": (float, "seconds for a client to send its request (then 408) or to read its answer"),
 }

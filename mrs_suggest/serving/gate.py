@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import math
 import os
 import re
 import time
@@ -58,6 +59,7 @@ class Gate:
 
     def __init__(self, app: App, settings: Settings, keys: Keys, admins: Keys, metrics: Metrics) -> None:
         self._app, self._settings, self._keys, self._admins, self._metrics = app, settings, keys, admins, metrics
+        self._left = dict[str, tuple[float, float]]()  # key -> requests left, and when that was
 
     async def __call__(self, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -124,6 +126,19 @@ class Gate:
                 )
         elif self._keys and not (self._keys.hold(key) or self._admins.hold(key)):
             raise Refusal(401, "unauthorised", "pass an API key: Authorization: Bearer KEY.", www_authenticate="Bearer")
+        elif self._settings.requests_per_minute:
+            self._limit(key if self._keys else "")
+
+    def _limit(self, key: str) -> None:
+        """Refuse a request above the rate: each key has a bucket of one minute's requests, which fills steadily."""
+        most = max(1.0, self._settings.requests_per_minute / self._settings.workers)
+        left, since = self._left.get(key, (most, 0.0))
+        left = min(most, left + (time.monotonic() - since) * most / 60)
+        if left < 1:
+            wait = str(math.ceil((1 - left) * 60 / most))
+            sentence = f"more than {self._settings.requests_per_minute:g} requests a minute; wait {wait} s."
+            raise Refusal(429, "rate_limited", sentence, retry_after=wait)
+        self._left[key] = left - 1, time.monotonic()
 
     async def _read(self, headers: dict[bytes, bytes], receive: Receive) -> bytes:
         most, seconds = self._settings.max_body, self._settings.read_seconds

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import math
 import os
 import re
 from collections.abc import Iterable, Mapping
@@ -39,6 +40,8 @@ class Settings:
         max_messages: of a request.
         max_characters: of a message; encoders read about 2,000 (512 tokens).
         max_connections: of a worker; more get 503. Each takes a file descriptor, of which processes often have 1,024.
+        requests_per_minute: of a key, or of all callers without keys; more get 429; 0: no limit. Each worker allows its
+            share.
         answer_seconds: a request whose answer takes longer gets 503. A stopping server waits three times as long for
             the requests that it has accepted.
         read_seconds: a client that takes longer to send its request gets 408; one that takes longer to read its answer
@@ -62,6 +65,7 @@ class Settings:
     max_messages: int = 32
     max_characters: int = 5000
     max_connections: int = 512
+    requests_per_minute: float = 0
     answer_seconds: float = 10
     read_seconds: float = 10
     cors: tuple[str, ...] = ()
@@ -75,6 +79,8 @@ class Settings:
             if not value > 0:
                 expected = "1 or more" if least else "more than 0"
                 raise InputError(f"--{field.replace('_', '-')} {value}: expected {expected}.")
+        if not 0 <= self.requests_per_minute < math.inf:
+            raise InputError(f"--requests-per-minute {self.requests_per_minute:g}: expected 0 (no limit) or more.")
         if not 0 <= self.port < 1 << 16:
             raise InputError(f"--port {self.port}: expected 0 (a free one) to 65535.")
         if self.max_messages > self.max_waiting:

@@ -8,15 +8,18 @@ import logging
 import os
 import signal
 import threading
+import time
 from collections.abc import Callable, Coroutine
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import httpx
 import pytest
 
 from mrs_suggest.common.errors import InputError
+from mrs_suggest.serving import gate
 from mrs_suggest.serving.app import create_app
 from mrs_suggest.serving.client import AsyncClient, ServerError
 from mrs_suggest.serving.logs import JsonFormatter
@@ -146,6 +149,36 @@ def test_keys(tmp_path: Path) -> None:
         return codes
 
     assert asked(ask, settings) == [401, 401, 401, 200, 200, 200, 401, 200, 200, 401]
+
+
+def test_requests_above_the_rate_of_a_key_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "keys").write_text(f"{KEY}\n{OTHER}\n")
+    settings = replace(SETTINGS, api_keys=tmp_path / "keys", requests_per_minute=2)
+
+    async def ask(http: httpx.AsyncClient) -> list[httpx.Response]:
+        headers = [{"X-API-Key": key} for key in (KEY, KEY, KEY, OTHER)]
+        return [await http.post("/v1/suggest", json={"messages": ["hello"]}, headers=one) for one in headers]
+
+    found = asked(ask, settings)
+    assert [one.status_code for one in found] == [200, 200, 429, 200]
+    assert found[2].json()["error"]["code"] == "rate_limited"
+    assert 1 <= int(found[2].headers["retry-after"]) <= 30
+
+
+def test_the_rate_recovers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without keys, all callers share it."""
+    now = [1000.0]
+    clock = SimpleNamespace(monotonic=lambda: now[0], perf_counter=time.perf_counter)
+    monkeypatch.setattr(gate, "time", clock)
+
+    async def ask(http: httpx.AsyncClient) -> list[int]:
+        codes = []
+        for seconds in (0, 0, 0, 29, 2, 0):
+            now[0] += seconds
+            codes.append((await http.post("/v1/suggest", json={"messages": ["hello"]})).status_code)
+        return codes
+
+    assert asked(ask, replace(SETTINGS, requests_per_minute=2)) == [200, 200, 429, 429, 200, 429]
 
 
 def test_nobody_may_reload_without_admin_keys() -> None:
