@@ -69,3 +69,27 @@ def test_the_list_has_every_record(mrs_here: Run) -> None:
     assert records["staple"]["restricted"]
     assert records["xcopa"]["languages"]["qu"]["area"] == "South America"
     assert "joined-LANG (--views joined)" in shown(mrs_here("data", "list"))
+
+
+def test_a_page_of_a_data_set(copa: Path, mrs_here: Run, tmp_path: Path) -> None:
+    page = tmp_path / "view.html"
+    assert shown(mrs_here("data", "view", copa, "--out", page, "--rows", 3)) == f"wrote {page}\n"
+    text = page.read_text(encoding="utf-8")
+    assert "3 random rows of 4 in validation." in text
+    assert text.count("<td>bb") == 3
+    assert "<script" not in text
+    again = tmp_path / "again.html"
+    mrs_here("data", "view", copa, "--out", again, "--rows", 3)
+    assert again.read_bytes() == page.read_bytes()
+    assert "--rows 0: expected a whole number from 1" in refused(
+        mrs_here("data", "view", copa, "--out", page, "--rows", 0)
+    )
+
+
+def test_texts_of_a_page_stay_texts(mrs_here: Run, tmp_path: Path) -> None:
+    (tmp_path / "en.tsv").write_text("<script>alert(1)</script>\tit's <b>bold</b>\nhello\thi\n", encoding="utf-8")
+    shown(mrs_here("data", "prepare", "mrs", "--source", tmp_path, "--min-reply-count", 1, "--out", tmp_path / "out"))
+    shown(mrs_here("data", "view", tmp_path / "out", "--out", tmp_path / "view.html"))
+    text = (tmp_path / "view.html").read_text(encoding="utf-8")
+    assert "<script" not in text
+    assert "&lt;b&gt;bold" in text or "&lt;script&gt;" in text

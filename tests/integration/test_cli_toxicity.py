@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 from itertools import pairwise
 from pathlib import Path
 
@@ -73,6 +74,13 @@ def test_the_stage_of_a_build(mrs, lid_model: Path, tmp_path: Path) -> None:
             text for name in ("message", "reply") if name in table.column_names for text in table[name].to_pylist()
         ]
         assert not [text for text in texts if any(word in text.lower() for word in TOXIC_WORDS.values())]
+    (example,) = report["passes"][0]["about"]["rejects"]["toxic"]
+    assert mrs("data", "view", "out", "--out", "view.html", cwd=tmp_path).returncode == 0
+    view = (tmp_path / "view.html").read_text(encoding="utf-8")
+    assert "toxic (1 examples)" in view
+    assert html.escape(example) in view
+    assert view.count("<td>toxicity") == 1
+    assert f"toxic {stages[-1]['dropped']['toxic']:,}" in view
     page = (tmp_path / "out" / "report.html").read_text()
     assert "<h2>Toxicity</h2>" in page
     assert "toxic_words" in page

@@ -39,8 +39,8 @@ PAIRS = ("message_column", "reply_column", "language", "on_error", "language_mod
 
 # Verbs with their own modules, which another verb does not need.
 ADDED = {
-    ("responses",): add_responses, ("stats", "diversity"): add_stats, ("check",): add_check, ("build",): add_build,
-    ("synth",): add_synth, ("toxicity", "translate"): add_passes, ("audit",): add_audit,
+    ("responses",): add_responses, ("stats", "view", "diversity"): add_stats, ("check",): add_check,
+    ("build",): add_build, ("synth",): add_synth, ("toxicity", "translate"): add_passes, ("audit",): add_audit,
     ("quasi-sentences", "replace-terms"): add_dictionary_texts, ("corpus",): add_corpus,
 }  # fmt: skip
 

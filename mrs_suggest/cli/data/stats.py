@@ -1,5 +1,5 @@
 """`mrs data stats`: the columns of each paper's own table, then the lengths of the texts and the balance of the labels;
-`mrs data diversity`: the indices of a sample of languages."""
+`mrs data view`: a page of a data set; `mrs data diversity`: the indices of a sample of languages."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mrs_suggest.common.command_parser import CommandParser
+from mrs_suggest.common.errors import InputError
 from mrs_suggest.common.metric_errors import metric_errors
 from mrs_suggest.common.report.console import make_console, make_table
 from mrs_suggest.common.text.languages import require_any_language
@@ -35,6 +36,12 @@ def add_stats(verbs: argparse._SubParsersAction[CommandParser]) -> None:
     stats.add_argument("--plot", type=Path, metavar="OUT.png", help="draw examples per split and lengths of texts")
     stats.add_argument("--json", action="store_true", help="print JSON")
     stats.set_defaults(run=run_stats)
+    view = verbs.add_parser("view", help="write a page with counts, dropped texts and random rows of a data set")
+    view.add_argument("data", help="a prepared folder, a hub id (also ORG/NAME@REVISION), or `sample`")
+    view.add_argument("--out", required=True, type=Path, metavar="FILE", help="HTML file to write")
+    view.add_argument("--rows", type=int, default=50, metavar="N", help="random rows of each language (default 50)")
+    view.add_argument("--seed", type=int, default=42, help="random seed (default 42)")
+    view.set_defaults(run=run_view)
     indices = verbs.add_parser("diversity", help="print the diversity indices of a language sample")
     indices.add_argument(
         "languages", nargs="*", help="codes, such as et ht id (default: the samples of XCOPA's Table 2)"
@@ -47,6 +54,17 @@ def add_stats(verbs: argparse._SubParsersAction[CommandParser]) -> None:
     )
     indices.add_argument("--json", action="store_true", help="print JSON")
     indices.set_defaults(run=run_diversity)
+
+
+def run_view(options: argparse.Namespace) -> int:
+    from mrs_datasets.describe.view import write_view
+    from mrs_datasets.prepared.prepared import open_prepared
+
+    if options.rows < 1:
+        raise InputError(f"--rows {options.rows}: expected a whole number from 1.")
+    write_view(open_prepared(options.data), options.out, options.rows, options.seed)
+    print(f"wrote {visible(options.out)}")
+    return 0
 
 
 def run_stats(options: argparse.Namespace) -> int:
