@@ -199,7 +199,7 @@ def aggregate(scores: RougeScores) -> dict[str, float]:
     """
     n = len(scores.kept)
     if n == 0:
-        raise ValueError(f"There is no example left to score; skipped were {scores.skipped}.")
+        raise ValueError(f"No examples are left to score; skipped: {scores.skipped}.")
     sums = [column.sum(axis=0) for column in (scores.rouge, scores.precision, scores.recall, scores.ceiling)]
     rouge, precision, recall, ceiling = np.array(sums) / n
     orders = range(1, MAX_ORDER + 1)

@@ -168,7 +168,7 @@ def _requirements(name: str, texts: dict[str, str]) -> str:
 
 def _read_module(name: str, kind: str) -> str:
     if name not in metric_names():
-        raise ValueError(f"There is no metric {name!r}; there are {', '.join(metric_names())}.")
+        raise ValueError(f"Unknown metric {name!r}; expected one of {', '.join(metric_names())}.")
     return _read(f"modules/{name}.{kind}")
 
 

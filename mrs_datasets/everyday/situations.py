@@ -87,7 +87,7 @@ def read_plan(path: Path) -> dict[str, Situation]:
 
 
 def read_situations(path: Path) -> list[Situation]:
-    """Read and check the texts of one language, with the plan beside them.
+    """Read the texts of one language, and check them against the plan in the same folder.
 
     Raises:
         InputError: a line has no mark, a situation is unknown, comes twice or lacks replies, or a text is repeated; the

@@ -162,7 +162,7 @@ class SuggestResponse(BaseModel):
 
 
 class FeedbackRequest(BaseModel):
-    """What a person did with the suggestions of an answer."""
+    """How a person used the suggestions of an answer."""
 
     model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [{"id": "0f" * 16, "chosen": 1}]})
     id: Annotated[StrictStr, Field(max_length=32, description="of the answer")]

@@ -109,7 +109,7 @@ class RunFolder:
 
 
 def last_checkpoint(folder: Path, resume: str | None) -> str | None:
-    """The checkpoint to continue from, `last` for the newest one of the folder; InputError if there is none."""
+    """The checkpoint to continue from (`last`: the newest one in the folder); InputError if it does not exist."""
     if not resume:
         return None
     if resume not in LAST:
@@ -215,8 +215,8 @@ def base_license(name: str, revision: str | None = None) -> str | None:
 
 
 def started_from(name: str, revision: str | None = None) -> list[str]:
-    """What a trained model (a folder or a hub id) started from by its `run.json`, the nearest first, as NAME or
-    NAME@REVISION."""
+    """The models that a trained model (a folder or a hub id) started from by its `run.json`, the nearest first, as NAME
+    or NAME@REVISION."""
     path = checkpoint_file(name, RECORD, revision)
     try:
         record: dict[str, Any] = json.loads(path.read_text(encoding="utf-8")) if path else {}

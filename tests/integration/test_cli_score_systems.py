@@ -139,7 +139,7 @@ def test_ranking_of_scores(tmp_path: Path, score: Ask, refusal: Ask) -> None:
     assert (record["mrr"], record["p@1"]) == (0.75, 0.5)
     assert "ties:pessimistic" in record["signature"]
     (tmp_path / "s.tsv").write_text("yes\t3\t.5\t.2\n")
-    problem = "line 1: there is no candidate 3 among 2 scores"
+    problem = "line 1: candidate 3 is not among the 2 scores"
     assert problem in refusal(tmp_path / "s.tsv", "--metric", "response_ranking")
 
 
@@ -213,7 +213,7 @@ def test_power_of_one_system_counts_messages_and_assumes_independence(tmp_path: 
         (["{0}", "{2}", "--language", "en", "--power", ".1"], "--power takes one system or --compare"),
         (["{2}", "--language", "en", "--power", ".1"], "the scores of bad_1.tsv are all alike"),
         (["{0}", "--language", "en", "--power", ".1", "--metric", "dist_n"], "--power takes one system or --compare"),
-        (["{one}", "--language", "en", "--metric", "self_rouge"], "no example with two suggestions"),
+        (["{one}", "--language", "en", "--metric", "self_rouge"], "No example has two suggestions"),
         (["{one}", "{one}", "--language", "en", "--nbest", "0"], "--nbest 0: expected 1 or more"),
     ],
 )

@@ -50,4 +50,4 @@ def _megabytes(text: str) -> float:
 
 
 def test_a_run_without_steps_has_no_estimate(refused: Callable[..., str]) -> None:
-    assert refused("--max_steps", 0, "--estimate").startswith("--estimate: tries steps of training")
+    assert refused("--max_steps", 0, "--estimate").startswith("--estimate: times training steps")

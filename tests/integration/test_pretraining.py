@@ -213,7 +213,7 @@ def test_bad_input_is_refused_in_a_sentence(refused: Callable[..., str], workpla
         ("--objective", "clm"): "--objective: expected one of mlm, tlm, xdae, xfnp, found 'clm'.",
         ("--text", f"ht={tmp_path / 'empty.txt'}"): "has no text",
         ("--text", "ht=base/model.safetensors"): "base/model.safetensors: is a binary file",
-        ("--validation", "qu"): "--validation qu: there is no --text in it; pass --validation_text qu=FILE.",
+        ("--validation", "qu"): "--validation qu: --text lacks it; pass --validation_text qu=FILE.",
         ("--model_name_or_path", str(tmp_path / "unmasked")): "its tokenizer has no mask token",
         ("--max_tokens", "900"): "--max_tokens 900: the encoder reads 128 tokens at most",
         ("--masked_share", "0"): "--masked_share 0: expected more than 0 and at most 1",

@@ -116,7 +116,7 @@ def test_a_copy_says_which_version_it_was_made_from(monkeypatch: pytest.MonkeyPa
 
 def test_an_unknown_metric_is_refused_by_name() -> None:
     for call in (space_files, module_files, metric_title, install_metric):
-        with pytest.raises(ValueError, match="no metric 'bleu'; there are dist_n, mrs_rouge, reply_bleu"):
+        with pytest.raises(ValueError, match="Unknown metric 'bleu'; expected one of dist_n, mrs_rouge, reply_bleu"):
             call("bleu")
 
 

@@ -57,7 +57,7 @@ class Difference:
 
 
 def accuracy(answers: Answers) -> Accuracy:
-    """The accuracy on all questions; ValueError if there are none."""
+    """The accuracy on all questions; ValueError without questions."""
     return _counted(int(answers.correct.sum()), len(answers.correct), answers.choices)
 
 

@@ -221,7 +221,7 @@ def lists_of(gold: Gold) -> tuple[ErrorWords, str]:
     found = found or error_words(gold.language)
     if found:
         return found, ""
-    note = f"There are no lists of words for {gold.language or 'an unknown language'}, so that only word order and "
+    note = f"Word lists for {gold.language or 'an unknown language'} are missing, so only word order and "
     return ErrorWords(gold.language), f"{note}over-generated translations are distinguished."
 
 

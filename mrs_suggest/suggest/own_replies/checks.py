@@ -68,7 +68,7 @@ def check_replies(
 
 
 def toxic_by_lists(guard: GuardData, language: str) -> Unfit | None:
-    """What the guard's list of slurs finds in a reply; None where there are no lists of the language."""
+    """A function that finds slurs of the guard's list in a reply; None without lists for the language."""
     lists = guard.get(language)
     return None if lists is None else lambda reply: ", ".join(lists.holds("slurs", reply)) or None
 

@@ -48,8 +48,8 @@ class RemedyArguments(RunArguments):
     )  # fmt: skip
     force_language_token: bool | None = option(
         None,
-        "true: the decoder starts with the token of the language to write (mBART, 2.2), which is added "
-        "where the checkpoint has none; false: never; default: as the checkpoint was trained",
+        "true: the decoder starts with the token of the language to write (mBART, 2.2), which is added if "
+        "the checkpoint lacks it; false: never; default: as the checkpoint was trained",
     )
     freeze_decoder_layers: int = option(
         0, "freeze so many of the decoder's layers, the lowest first (after ZmBART, Maurya et al. 2021)"

@@ -31,7 +31,7 @@ SHARE = "wrong_language"  # in the log, after `eval_`
 
 @dataclass(frozen=True)
 class Watch:
-    """What is watched.
+    """The messages and limit of a watch.
 
     Attributes:
         messages: language -> validation messages, each once.
@@ -44,7 +44,7 @@ class Watch:
 
 
 def watched_messages(source: PreparedData, languages: Sequence[str], most: int | None) -> dict[str, list[str]]:
-    """The validation messages of languages, each once; InputError if the data have none in one."""
+    """The validation messages of languages, each once; InputError if a language has no messages."""
     found = {}
     for code in dict.fromkeys(languages):
         if code not in source.configs():

@@ -99,7 +99,7 @@ ENCODERS = {
     "vectors",
     "one": "One encoder, shared by messages and replies, scores a reply by the dot product of the two vectors; the "
     "paper has two separate ones",
-    "static": "There is no neural encoder: a message and a reply are each the mean of their tokens' vectors, from one "
+    "static": "Instead of a neural encoder, a message and a reply are each the mean of their tokens' vectors, from one "
     "table for messages and one for replies, and the score is the dot product of the two means; the paper has two "
     "encoders",
 }
@@ -298,9 +298,9 @@ def _with_interval(row: Record, key: str) -> str:
 def _base_model(record: Record) -> str:
     if _untrained_vectors(record):
         base = base_model(record, "")
-        return STATIC.format(f"the tokenizer of {base}" if base else "a tokenizer of its own")
+        return STATIC.format(f"the tokenizer of {base}" if base else "its own tokenizer")
     kind = "BERT" if record["trainer"] == RETRIEVAL else "BART"
-    return base_model(record, f"scratch (a small {kind} with a tokenizer of its own)")
+    return base_model(record, f"scratch (a small {kind} with its own tokenizer)")
 
 
 def _untrained_vectors(record: Record) -> bool:
@@ -328,7 +328,7 @@ def _usage(record: Record, values: dict[str, str], adapter: bool) -> str:
 
 
 def _language(record: Record, code: str) -> dict[str, str]:
-    """How plain transformers is told the language of a message and its reply."""
+    """How to give plain transformers the language of a message and its reply."""
     found = record["metrics"].get("language_tokens", "")
     row = row_named(found) if found else None
     if row is None or row.tag is None:

@@ -48,7 +48,7 @@ CHOICE_TOLD = {
 
 
 def guard_paragraph(record: Record) -> str:
-    """What the guard does, with its figures where `run.json` has them."""
+    """A paragraph on the guard, with its figures if `run.json` has them."""
     guard = record.get("guard")
     if guard is None:
         return f"{TOLD} {WITHOUT} It has not been measured with this model."
@@ -183,7 +183,7 @@ def wrong_languages(figures: Record, languages: Sequence[str]) -> str:
             rows.append([code, *("" if share is None else f"{share:.3f}" for share in shares)])
     if not rows:
         return ""
-    head = "Share of the suggestions in another language than the message's, among those whose language can be told:"
+    head = "Share of suggestions in a language other than the message's, among those whose language is identified:"
     return f"{head}\n\n{markdown_table(['language', 'first suggestion', 'all three'], rows)}"
 
 

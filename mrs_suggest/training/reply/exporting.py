@@ -53,7 +53,7 @@ def partial_export(run: Path, kind: str) -> Iterator[Path]:
 
 
 def size_and_versions(made: Path, int8: bool, packages: Sequence[str]) -> Record:
-    """What the record has of any export."""
+    """The facts of an export for the record, of any kind."""
     size = sum(path.stat().st_size for path in made.iterdir())
     return {"int8": int8, "bytes": size, "versions": {name: metadata.version(name) for name in packages}}
 
@@ -196,7 +196,7 @@ def _validation_pairs(data: str, revision: str | None, languages: Sequence[str])
     source = open_prepared(data, revision)
     known = [code for code in languages if code in source.configs()]
     if not known:
-        raise InputError(f"{data}: has none of the model's languages, {' '.join(languages)}; pass other data.")
+        raise InputError(f"{data}: lacks all of the model's languages, {' '.join(languages)}; pass other data.")
     splits = {code: source.load(code, "validation") for code in known}
     return {code: (split["message"][:], split["reply"][:]) for code, split in splits.items()}
 

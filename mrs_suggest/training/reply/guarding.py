@@ -86,7 +86,7 @@ class SheetRow:
 
 @dataclass(frozen=True)
 class GuardFigures:
-    """What the guard does to one language.
+    """Figures of the guard in one language.
 
     Attributes:
         sensitive: messages of the sheet that should not be answered; `vetoed` are not, `named` with the wished reason.

@@ -116,7 +116,7 @@ class Source:
     """Training pairs of one language.
 
     Attributes:
-        language: a language of MRS, or a made-up one of generated data.
+        language: a language of MRS, or a synthetic one of generated data.
         translated: the pairs are English ones, machine-translated to `language` (Zhang et al. 2021, section 3.2).
 
     >>> Source.parse("mt-es")

@@ -284,7 +284,7 @@ def _own_settings(options: RetrievalArguments) -> dict[str, Any]:
 
 
 def ranker_options(options: RetrievalArguments) -> RankerOptions:
-    """What a ranker is built with.
+    """The options with which a ranker is built.
 
     Raises:
         InputError: an option is out of its range, or given without --ranker true.

@@ -31,7 +31,7 @@ def generator_folder(name: str) -> Path:
     """The folder of the generator that `--generator` names.
 
     Raises:
-        InputError: there is none, it is another model, or adapters, or its files are damaged.
+        InputError: it does not exist, is another model or adapters, or its files are damaged.
     """
     try:
         path = resolve_model(name)
@@ -48,10 +48,10 @@ def generator_folder(name: str) -> Path:
 
 
 def require_language_of(name: str, languages: Sequence[str]) -> None:
-    """Refuse a generator that has none of the languages.
+    """Refuse a generator that lacks all of the languages.
 
     Raises:
-        InputError: it has none of them, or does not name them.
+        InputError: it lacks all of them, or does not name them.
     """
     path = generator_folder(name) / GENERATOR
     try:

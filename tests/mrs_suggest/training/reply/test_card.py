@@ -253,7 +253,7 @@ def test_a_static_retriever_is_called_one(record: Record, base: str) -> None:
     assert "BERT" not in card
     assert "separate encoders" not in card
     assert "Started from: scratch (two static tables of token vectors, no encoder), with " in card
-    assert ("with the tokenizer of `org/base`." if base != "tiny" else "with a tokenizer of its own.") in card
+    assert ("with the tokenizer of `org/base`." if base != "tiny" else "with its own tokenizer.") in card
     assert "| `dimension` | 64 |" in card
     assert "base_model" not in front(card)
 
