@@ -18,12 +18,12 @@ def make_parser() -> argparse.ArgumentParser:
     verbs = parser.add_subparsers(dest="verb", required=True)
     reporting = verbs.add_parser("report", help="figures of each model, by language")
     reporting.set_defaults(run=_report)
-    comparing = verbs.add_parser("compare", help="whether suggestions of one model are chosen more often")
+    comparing = verbs.add_parser("compare", help="test whether one model's suggestions are chosen more often")
     for verb in (reporting, comparing):
-        verb.add_argument("file", type=Path, metavar="FILE", help="what `mrs serve --feedback FILE` wrote")
+        verb.add_argument("file", type=Path, metavar="FILE", help="a file that `mrs serve --feedback FILE` wrote")
         verb.add_argument("--json", action="store_true", help="print JSON")
     comparing.add_argument("a", metavar="A", help="name of a model in the answers")
-    comparing.add_argument("b", metavar="B", help="name of another one")
+    comparing.add_argument("b", metavar="B", help="name of the model to compare with")
     comparing.set_defaults(run=_compare)
     return parser
 
@@ -61,4 +61,4 @@ def _compare(options: argparse.Namespace) -> None:
     low, high = found["interval"]
     print(visible(f"{options.a}: a suggestion is chosen in {first:.1%} of the answers; {options.b}: {second:.1%}."))
     print(f"Difference: {found['difference']:+.1%} [{low:+.1%}, {high:+.1%}], p = {found['p']:.3g}, by session.")
-    print("The test holds for a number of sessions that was decided before.")
+    print("The test is valid if the number of sessions was fixed in advance.")

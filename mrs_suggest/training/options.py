@@ -226,7 +226,7 @@ def with_model_revision(options: Arguments) -> Arguments:
     """
     name, revision = options.model_name_or_path, options.model_revision
     if name in FROM_SCRATCH and name not in options.scratch:
-        raise InputError(f"--model_name_or_path {name}: a model of `mrs train generation` alone; pass another one.")
+        raise InputError(f"--model_name_or_path {name}: only for `mrs train generation`; pass another model.")
     built = name in FROM_SCRATCH
     if built or Path(name).exists():
         if revision is not None:

@@ -53,7 +53,7 @@ class RunFolder:
         there = {path.name for path in folder.iterdir()} if folder.is_dir() else set()
         own = {name for name in there if name in (RECORD, IDENTITY, "eval") or name.startswith("checkpoint-")}
         if folder.exists() and (not folder.is_dir() or (there and not own)):
-            raise InputError(f"--output_dir {folder}: is not empty and not the folder of a run; choose another.")
+            raise InputError(f"--output_dir {folder}: is not empty and does not hold a run; choose another.")
         if self._overwrite and not resume:
             return
         if (folder / RECORD).exists() and not resume:

@@ -222,11 +222,11 @@ def test_bad_input_is_refused_in_a_sentence(refused: Callable[..., str], workpla
         ("--peft", "lora", "--frozen_encoder", "true"): "--frozen_encoder: adapters leave embeddings and head",
         ("--languages", "en"): "--languages: chooses among those of --data",
         ("--objective", "mlm", "tlm"): "--objective tlm: reads translations; pass --parallel LANG-LANG=FILE",
-        ("--streaming", "true"): "--streaming: a run reads its text before it trains; pass --max_train_examples",
+        ("--streaming", "true"): "--streaming: text is read before training; limit it",
         ("--metric_for_best_model", "mean_loss"): "--metric_for_best_model mean_loss: is the mean of several",
         (*PAIRS, "--objective", "mlm", "tlm", "--parallel_columns", "en"): "--parallel_columns: expected two names",
         (*PAIRS, "--objective", "mlm", "tlm", "--validation", "en-ht", "--validation_parallel", "en-ht=test.tsv"): (
-            "--validation: holds a part of --parallel out, and there is --validation_parallel; leave one out."
+            "--validation: holds a part of --parallel out, which --validation_parallel replaces; leave one out."
         ),
     }.items():
         assert sentence in refused(*options), options

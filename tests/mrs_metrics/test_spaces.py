@@ -205,7 +205,7 @@ def test_names_may_stand_before_and_behind_options(capsys: pytest.CaptureFixture
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (["org", "bleu"], "no metric is called 'bleu'; there are dist_n, mrs_rouge, reply_bleu,"),
+        (["org", "bleu"], "unknown metric 'bleu'; expected one of dist_n, mrs_rouge, reply_bleu,"),
         (["org", "mrs_rouge", "bleu"], "'bleu'"),
         (["org/metrics"], "'org/metrics/dist_n': not a repository name"),
         (["my org", "--dry-run"], "'my org/dist_n': not a repository name"),

@@ -90,8 +90,8 @@ COLUMNS = (
     ("BLEU", "bleu", 1),
 )
 SELF_ROUGE = (
-    "Self-ROUGE is how alike the three suggestions of a message are, the mean weighted ROUGE of their pairs (after "
-    "Towle and Zhou 2023): low leaves the user a choice."
+    "Self-ROUGE is the similarity of the three suggestions for a message, the mean weighted ROUGE of their pairs "
+    "(after Towle and Zhou 2023): low values leave the user a choice."
 )
 # How texts are encoded and scored, in the retriever's first paragraph.
 ENCODERS = {

@@ -89,7 +89,7 @@ class GuardFigures:
     """Figures of the guard in one language.
 
     Attributes:
-        sensitive: messages of the sheet that should not be answered; `vetoed` are not, `named` with the wished reason.
+        sensitive: messages of the sheet that should not be answered; `vetoed` are not, `named` for the expected reason.
         lookalikes: everyday messages of the sheet that only sound grave; `lookalike_alarms` are not answered.
         everyday: different messages of the sample's test split without the annotated ones; `alarms` are not answered.
         situations: messages of mrs-everyday's test and unseen splits; `situation_alarms` are not answered.

@@ -41,7 +41,7 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
     "no languages": ({"wrong_language_limit": 0.1}, "--wrong_language_limit and --watch_languages: need each other"),
     "no limit": ({"watch_languages": ["es"]}, "--wrong_language_limit and --watch_languages: need each other"),
     "limit": ({**LIMIT, "wrong_language_limit": 1.0}, "--wrong_language_limit 1: expected 0 or more and less than 1."),
-    "no model": ({**LIMIT, "language_model": None}, "--wrong_language_limit: replies are identified by a fastText"),
+    "no model": ({**LIMIT, "language_model": None}, "--wrong_language_limit: needs a fastText model"),
     "code": ({**LIMIT, "watch_languages": ["x y"]}, "--watch_languages x y: not the code of a language, such as de."),
 }
 

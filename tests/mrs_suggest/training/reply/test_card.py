@@ -80,7 +80,7 @@ def test_how_alike_suggestions_are_is_in_the_table_where_it_was_measured(record:
     column = next(row for row in tables if row[0] == "system").index("Self-ROUGE")
     assert next(row for row in tables if row[0] == "Random")[column].startswith("0.")
     assert next(row for row in tables if row[0] == "**Model**")[column] == "0.000"
-    assert "how alike the three suggestions" in card
+    assert "similarity of the three suggestions" in card
 
 
 def from_the_hub(record: Record) -> Record:
