@@ -63,7 +63,7 @@ def metric_names() -> list[str]:
 
 
 def metric_title(name: str) -> str:
-    """Return what a metric is called in its README.
+    """Return the title of a metric in its README.
 
     Raises:
         ValueError: there is no such metric.

@@ -74,7 +74,7 @@ def make_parser() -> argparse.ArgumentParser:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one verb and return the exit code: 0 done, 2 an error of the input, 130 interrupted."""
+    """Run one verb and return the exit code: 0 success, 2 invalid input, 130 interrupted."""
     parser = make_parser()
     options = parser.parse_args(argv)
     if options.version:

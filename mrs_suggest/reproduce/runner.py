@@ -94,7 +94,7 @@ def _made(setup: Setup, name: str, command: str, values: Mapping[str, Path], dry
     say(f"data {name}: {shlex.join(words)}")
     if dry:
         if any(cell.needs_configs and cell.data == name for cell in setup.table.cells.values()):
-            say("  not prepared yet: cells of languages that they may lack are counted as if they could run")
+            say("  not prepared yet: cells of languages that they may lack are counted as runnable")
         return out
     out.parent.mkdir(parents=True, exist_ok=True)
     log = out.with_suffix(".log")
@@ -291,7 +291,7 @@ def _locked(output: Path) -> Iterator[int]:
             holder = file.read().strip()
             if time.monotonic() > end or (holder.isdigit() and psutil.pid_exists(int(holder))):
                 raise InputError(
-                    f"--output {output}: another `mrs reproduce` runs there; wait for it, or name another."
+                    f"--output {output}: another `mrs reproduce` is running there; wait for it, or name another folder."
                 )
             time.sleep(INTERVAL)
         file.truncate(0)

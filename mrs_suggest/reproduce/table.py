@@ -352,7 +352,7 @@ def read_table(folder: Path, name: str) -> Table:
     """
     path = folder / f"{name}.yaml"
     if not path.is_file():
-        raise InputError(f"{name}: no such table; there are {', '.join(table_names(folder)) or 'none'}.")
+        raise InputError(f"{name}: no such table; expected one of {', '.join(table_names(folder)) or 'none'}.")
     return parse_table(name, path.read_text(encoding="utf-8"), str(path))
 
 

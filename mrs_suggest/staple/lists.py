@@ -1,4 +1,4 @@
-"""Hypotheses as arrays, prompt by prompt, and what the accepted translations say of them."""
+"""Hypotheses as arrays, prompt by prompt, and which of them are accepted."""
 
 from __future__ import annotations
 

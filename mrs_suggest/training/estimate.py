@@ -1,4 +1,4 @@
-"""`--estimate`: what a run would take, from a trial of a few steps with its own data, model and batches.
+"""`--estimate`: the memory and time of a run, from a trial of a few steps with its own data, model and batches.
 
 Nothing is left behind: the trial has a temporary folder, and `--output_dir` is not looked at.
 """

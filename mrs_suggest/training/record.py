@@ -1,4 +1,4 @@
-"""The folder and the record of one run: what it may contain, what resuming must not change, how to reproduce it."""
+"""The folder and the record of one run: its contents, what must match when resuming, how to reproduce it."""
 
 from __future__ import annotations
 

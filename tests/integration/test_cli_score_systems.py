@@ -198,7 +198,7 @@ def test_power_of_one_system_counts_messages_and_assumes_independence(tmp_path: 
         (["--compare", "{0}", "--language", "en"], "two files or more"),
         (
             ["--compare", "{0}", "{short}", "--language", "en"],
-            "short.tsv is about other examples than good.tsv (number 1 is the first to differ)",
+            "short.tsv has other examples than good.tsv (number 1 is the first to differ)",
         ),
         (["--compare", "{0}", "{junk}", "--language", "en"], "not scores that"),
         (["{0}", "--compare", "{0}", "{2}", "--language", "en"], "takes all files itself"),
@@ -239,7 +239,7 @@ def test_systems_of_other_examples_are_neither_ordered_nor_tested(
     records = score(*files, "--language", "en")
     assert [record["system"] for record in records] == ["bad_1.tsv", "good.tsv", "shuffled.tsv"]
     assert not any("rank" in record for record in records)
-    assert "not ordered: shuffled.tsv is about other examples" in shown(*files, "--language", "en")
+    assert "not ordered: shuffled.tsv has other examples" in shown(*files, "--language", "en")
     saved = str(tmp_path / "good.json")
     shown(systems[0], "--language", "en", "--save-scores", saved)
     assert "other examples" in refusal("--compare", saved, files[2], "--language", "en")

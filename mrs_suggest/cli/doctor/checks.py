@@ -1,4 +1,4 @@
-"""What `mrs doctor` examines: packages, models, caches, the hub, accelerators, Java and memory."""
+"""The checks of `mrs doctor`: packages, models, caches, the hub, accelerators, Java and memory."""
 
 from __future__ import annotations
 

@@ -142,7 +142,7 @@ def _checked_model(sets: ResponseSets, options: argparse.Namespace) -> int:
 
 
 def _everyday_report(model: Path) -> Callable[[str], None]:
-    """Prints how the replies of a model in a language do on everyday messages."""
+    """Print how the replies of a model in a language do on everyday messages."""
     from mrs_suggest.cli.models.shown import shown_for_everyday
     from mrs_suggest.suggest.index.response_index import ResponseIndexes
     from mrs_suggest.suggest.suggester import Suggester

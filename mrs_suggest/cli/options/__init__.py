@@ -1,4 +1,4 @@
-"""Options that several verbs share, and what they mean: a model and its guard, an output place, publishing."""
+"""Options that several verbs share, and their meaning: a model and its guard, an output place, publishing."""
 
 from __future__ import annotations
 

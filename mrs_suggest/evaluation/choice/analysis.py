@@ -62,7 +62,7 @@ def accuracy(answers: Answers) -> Accuracy:
 
 
 def by_changed(answers: Mapping[str, Answers]) -> dict[str, Accuracy]:
-    """`changed` and `unchanged` -> accuracy over the questions of all languages; where there are such questions.
+    """`changed` and `unchanged` -> accuracy over the questions of all languages; only for those with questions.
 
     A changed question is one whose translator chose the other answer. All languages of a question count, so that the
     intervals, which take answers as independent, are somewhat too narrow for `unchanged`.

@@ -42,9 +42,9 @@ from mrs_suggest.evaluation.runs.grouping import (
 ROUNDING = 1e-9  # equal figures may differ by this: sums in another order, JSON's digits
 MARKS = "abcdefghijklmnopqrstuvwxyz"
 TOLD = {
-    OTHER_ROWS: "tested on other rows than {reference}: {where}; not compared with it",
+    OTHER_ROWS: "tested on different rows than {reference}: {where}; not compared with it",
     UNKNOWN: "run.json does not show whether it was tested on the same rows as {reference}: {where}; not compared",
-    OTHER_POOLS: "ranked in other pools than {reference} (seed, size, replies): {where}; not compared with it",
+    OTHER_POOLS: "ranked in different pools than {reference} (seed, size, replies): {where}; not compared with it",
 }
 # (why figures are not compared, with which row) -> row -> languages, as the keys of a dictionary
 Reasons = dict[tuple[str, str], dict[str, dict[str, None]]]

@@ -57,7 +57,7 @@ REPLY_METRICS = (
     Metric("ceiling", "ROUGE of the references themselves", 0, signature=ROUGE),
     Metric("p@1", "P@1", signature=RANKING),
     Metric("macro_mrr", "macro-MRR", signature=RANKING),
-    Metric("mrr_in_set", "MRR where the reply is in the response set", signature=RANKING),
+    Metric("mrr_in_set", "MRR if the reply is in the response set", signature=RANKING),
     Metric("in_set", "replies in the response set", 0, signature=RANKING),
     Metric("bleu", "BLEU", 1, 2, "reply_bleu"),
     Metric("self_rouge", "Self-ROUGE", -1, signature="self_rouge"),

@@ -130,7 +130,7 @@ def _problem(group: list[Run]) -> str:
     for one, other in combinations(group, 2):
         for scope in _both(one, other):
             if unlike(one, other, scope, ""):
-                where = f"were tested on other rows of {scope[1]}"
+                where = f"were tested on different rows of {scope[1]}"
                 return f"{names}: differ in the seed alone, and {where}; each is a separate row."
     return ""
 

@@ -128,7 +128,7 @@ def _response_set(data: PreparedData, language: str) -> list[str]:
 
 
 class MrsTask(AbsTaskRetrieval, ABC):
-    """What both tasks share; `mrs_tasks` makes their classes for some data.
+    """Base of both tasks; `mrs_tasks` makes their classes for some data.
 
     Attributes:
         data: where the examples come from.

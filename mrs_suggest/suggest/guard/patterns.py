@@ -93,7 +93,7 @@ class Phrases:
         for number, phrase in enumerate(phrases):
             sides = _sides(_parts(fold(_named(phrase, groups), accents)))
             if any(not parts or parts[0] == "..." or parts[0].startswith("[") for parts in sides):
-                raise ValueError(f"{phrase!r} has to begin with a word, and so has what follows a &")
+                raise ValueError(f"{phrase!r} must begin with a word, and so must each part after a &")
             if len(sides) > MOST_SIDES:
                 raise ValueError(f"{phrase!r} has more than {MOST_SIDES - 1} &")
             self._parts.append(sides)

@@ -92,7 +92,7 @@ class ResponseSets:
         self._own = OwnRankers(folder, self.indexes)
 
     def language(self, given: str | None) -> str:
-        """The language that is meant.
+        """The language of the replies.
 
         Raises:
             InputError: none is given, and the model has several; or it is not a language code.

@@ -151,7 +151,7 @@ def _weight(value: float) -> str:
 
 
 def response_sets(changes: Mapping[str, list[Record]]) -> Iterator[str]:
-    """What became of the response sets after training: a sentence for each change."""
+    """The changes of the response sets after training: a sentence for each."""
     if not changes:
         return
     told = []

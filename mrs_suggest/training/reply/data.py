@@ -267,7 +267,7 @@ class Compared:
 
 
 def reply_identity(options: ReplyArguments, facts: Record) -> Record:
-    """What must match when a run of a reply model is resumed."""
+    """The settings that must match when a run of a reply model is resumed."""
     return {
         "train": facts["plan"]["train"],
         "validation": facts["plan"]["validation"],

@@ -275,7 +275,7 @@ def resolved(options: RetrievalArguments) -> RetrievalArguments:
 
 
 def _own_settings(options: RetrievalArguments) -> dict[str, Any]:
-    """What stands for the options that are not given."""
+    """Defaults of the options that are not given."""
     name, revision = options.model_name_or_path, options.model_revision
     if name == TINY:
         return {**DEFAULTS, "pooling": "mean"}
