@@ -320,7 +320,7 @@ _RULES = {
 def _best(candidates: Sequence[_Text], target: _Text, epsilon: float) -> tuple[int, list[float]]:
     """Return the index of the first best candidate and its F1s, precisions and recalls; -1 and zeros for none."""
     best, best_score, best_figures = -1, -1.0, [0.0] * (3 * MAX_ORDER)
-    sets: list[frozenset[object]] = []  # the target's n-grams, as far as they were needed
+    sets: list[frozenset[object]] = []  # the target's n-grams, computed when needed
     for index, candidate in enumerate(candidates):
         figures = [0.0] * (3 * MAX_ORDER)
         for order in range(MAX_ORDER):

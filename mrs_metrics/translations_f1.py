@@ -394,7 +394,7 @@ def _without_punctuation(text: str) -> str:
 
 
 def _sum(numbers: Iterable[float]) -> float:
-    """The exact sum, or the plain one where that fails (inf - inf, overflow)."""
+    """The exact sum, or the plain one if that fails (inf - inf, overflow)."""
     kept = list(numbers)
     try:
         return math.fsum(kept)

@@ -54,7 +54,7 @@ class Situation:
     replies: list[tuple[str, str]] = field(default_factory=list)
 
     def split(self, message: str) -> str:
-        """The split of a message; equal for all messages where the situation is held out."""
+        """The split of a message; equal for all messages if the situation is held out."""
         from mrs_datasets.readers.pairs.pairs import split_of  # which needs pyarrow
 
         number = int.from_bytes(hashlib.blake2b(self.name.encode(), digest_size=8).digest(), "big")

@@ -217,7 +217,7 @@ def _refuse_contradictions(options: argparse.Namespace, metric: Metric, files: S
 
 
 def checked_options(name: str, given: Mapping[str, object]) -> dict[str, object]:
-    """The options that a metric takes; a language has no effect where it is not one of them.
+    """The options that a metric takes; a language has no effect if it is not one of them.
 
     Raises:
         InputError: one belongs to other metrics, or one that the metric needs is missing.

@@ -80,7 +80,7 @@ def print_comparison(records: Mapping[str, Record]) -> None:
 
 
 def _signatures(record: Record, metric: str) -> list[str]:
-    """How a run computed a metric, by language; empty where it did not."""
+    """How a run computed a metric, by language; empty if it did not."""
     texts = record["metrics"]["signatures"].values()
     return [of[metric].rpartition("|version:")[0] or of[metric] for of in texts if metric in of]
 

@@ -201,7 +201,7 @@ class _Runs:
         self._running[name] = _Running(cell, self._heads[name], {**note, "resumed": resume}, process)
 
     def _look(self) -> None:
-        """See which cells have ended; say now and then where the others stand."""
+        """Check which cells have ended; print the state of the others now and then."""
         for name, one in list(self._running.items()):
             code = one.process.poll()
             if code is not None:
@@ -229,7 +229,7 @@ class _Runs:
         self._say(f"{one.head}: finished in {told_duration(seconds)}; {self._left()}")
 
     def _left(self) -> str:
-        """The time that the cells take which are not finished."""
+        """The time of the cells that are not finished."""
         left: list[float | None] = []
         for name in [*self._running, *self._waiting]:
             if name in self._waiting and (self._states.unavailable(name) or self._states.state(name) == DONE):

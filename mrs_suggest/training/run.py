@@ -1,4 +1,4 @@
-"""One training run, from checked options to a published model: what every family does around its data and its model.
+"""One training run, from checked options to a published model: the steps that all families share.
 
 A family's `run` function reads from top to bottom and calls the methods of `Run` in this order: `load`, `begin`,
 `build`, `train`, `merge_adapters`, `save`, `evaluate`, `finish`. It returns the record, or None where nothing is

@@ -77,7 +77,7 @@ def by_changed(answers: Mapping[str, Answers]) -> dict[str, Accuracy]:
 
 
 def average(answers: Mapping[str, Answers], languages: Sequence[str]) -> MacroAverage | None:
-    """The mean over languages with its interval, or None where a language is missing or has other questions."""
+    """The mean over languages with its interval, or None if a language is missing or has other questions."""
     chosen = {code: answers[code] for code in languages if code in answers}
     if not chosen or len(chosen) < len(languages) or not _parallel(list(chosen.values())):
         return None

@@ -206,7 +206,7 @@ def compare_runs(
 
 
 def _chosen(task: Task, runs: Sequence[Run], keys: Sequence[str]) -> tuple[list[Metric], list[str]]:
-    """The metrics to show, and what the runs lack of those asked for."""
+    """The metrics to show, and those requested that the runs lack."""
     known = dict.fromkeys(
         key for run in runs for found in run.scopes.values() for key, value in found.items() if isinstance(value, float)
     )
@@ -303,7 +303,7 @@ def _footnotes(reasons: Reasons) -> dict[str, str]:
 
 
 def _field(row: Row, scope: Scope, metric: Metric) -> Field | None:
-    """A figure of the runs of a row; None where one lacks it."""
+    """A figure of the runs of a row; None if one lacks it."""
     values, intervals = {}, {}
     for run in row.tested(scope):
         figures = run.scopes[scope]

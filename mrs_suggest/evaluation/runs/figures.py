@@ -68,7 +68,7 @@ PERPLEXITY = Metric("perplexity", "perplexity", -1, 2, "perplexity", averaged=Fa
 
 @dataclass(frozen=True)
 class Task:
-    """What can be compared of one kind of run.
+    """The figures of one kind of run that can be compared.
 
     Attributes:
         name: what its runs do, in words.
@@ -103,7 +103,7 @@ class Run:
 
     @property
     def task(self) -> Task:
-        """What it can be compared in; InputError if no task is known for the trainer."""
+        """The task in which it can be compared; InputError if no task is known for the trainer."""
         trainer = str(self.record["trainer"])
         if trainer not in TASKS:
             raise InputError(f"{self.name}: runs of the trainer {trainer!r} cannot be compared; leave it out.")

@@ -187,7 +187,7 @@ def read_scores(path: Path, name: str) -> Scored:
 
 
 def _why_not_comparable(systems: Sequence[Scored]) -> str:
-    """Why the figures of systems cannot be compared; "" where they can."""
+    """Why the figures of systems cannot be compared; "" if they can."""
     first = systems[0]
     for other in systems[1:]:
         for key, ours in first.signatures.items():

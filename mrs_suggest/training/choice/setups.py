@@ -1,4 +1,4 @@
-"""The five setups of XCOPA (Ponti et al. 2020, Table 4): what is trained on, and what chooses the checkpoint.
+"""The five setups of XCOPA (Ponti et al. 2020, Table 4): their training data, and the data that choose the checkpoint.
 
 A setup with SIQA and COPA has two stages, each a run: SI-ZS is the first, and SI+CO-ZS or SI+CO-TLV starts from it.
 """

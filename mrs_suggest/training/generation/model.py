@@ -1,4 +1,4 @@
-"""What runs of every generation task share: the model, the library's trainer with its batches, and what is saved."""
+"""Shared by runs of all generation tasks: the model, the library's trainer with its batches, and the saved files."""
 
 from __future__ import annotations
 

@@ -52,7 +52,7 @@ OF_ENCODERS = ("masked_share", "whole_words", "frozen_encoder")
 
 @dataclass
 class PretrainingArguments(DecoderArguments):
-    """Which text, how it is cut into rows, and what trains on it."""
+    """The text, the rows that it is cut into, and the model that trains on it."""
 
     advanced: ClassVar[tuple[str, ...]] = (
         "batches", "length_window", "vocabulary", "tiny_layers", "span_share", "span_length",

@@ -128,7 +128,7 @@ def _silence(ranker: Record, on_test: list[list[float]] | None) -> str:
 
 
 def _further_candidates(ranker: Record) -> str:
-    """The generator of a ranker, and the replies that only its memory has; empty where it has neither."""
+    """The generator of a ranker, and the replies that only its memory has; empty if it has neither."""
     told = ""
     if generator := ranker.get("generator"):
         writes = f", and adds up to {generator['generated']} of its own" if generator["generated"] else ""
@@ -174,7 +174,7 @@ def response_sets(changes: Mapping[str, list[Record]]) -> Iterator[str]:
 
 
 def wrong_languages(figures: Record, languages: Sequence[str]) -> str:
-    """A table of each language's suggestions in another one; empty where they were not identified."""
+    """A table of each language's suggestions in another one; empty if they were not identified."""
     own = figures["systems"][MODEL]
     rows = []
     for code in languages:

@@ -1,4 +1,4 @@
-"""What exports of encoders and of generators share: which runs can have one, what both forms of a model are asked,
+"""Shared by exports of encoders and generators: which runs can have one, what both forms of a model are asked,
 whether they answer alike, speeds, and how an export gets into the run."""
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ def require_exportable(run: Path) -> None:
     """
     if (run / ADAPTER_RECORD).is_file():
         raise InputError(f"{run}: holds adapters only; pass the folder of their run, where they are merged.")
-    open_model_folder(run, verify=has_hashes(run))  # the record gets the hashes of all files anew
+    open_model_folder(run, verify=has_hashes(run))  # the record gets new hashes of all files
 
 
 @contextmanager
 def partial_export(run: Path, kind: str) -> Iterator[Path]:
-    """A folder to make an export in, inside the run's own; it goes whatever happens."""
+    """A folder to make an export in, inside the run's own; it is always removed."""
     with writing(run):
         folder = tempfile.TemporaryDirectory(prefix=f".{kind}.partial-", dir=run)
     with folder as place:

@@ -1,4 +1,4 @@
-"""The guard of a run: fitted to what its encoder makes of sensitive messages, and measured on a sheet of hard ones."""
+"""The guard of a run: fitted to its encoder's vectors of sensitive messages, and measured on a sheet of hard ones."""
 
 from __future__ import annotations
 
@@ -164,7 +164,7 @@ def measure(guard: Guard, sheet: Sequence[SheetRow], half: str, languages: Itera
 
 
 def update_guard(run: Path, lists: Path | None, sheet: Path | None, half: str = HELD_OUT) -> dict[str, GuardFigures]:
-    """Write `guard/` of a run anew, and, with a sheet, the figures to its record and card.
+    """Rewrite `guard/` of a run, and, with a sheet, the figures to its record and card.
 
     Args:
         lists: a folder with custom word lists or example messages.

@@ -362,7 +362,7 @@ class _Configs:
 
 
 def _require_trainable(code: str, where: str) -> None:
-    """Refuse what is neither in `languages.yaml` nor made up; `where` starts the sentence."""
+    """Refuse a code that is neither in `languages.yaml` nor synthetic; `where` starts the sentence."""
     if not is_made_up(code):
         require_known(code, where)
 

@@ -1,4 +1,4 @@
-"""The generator of a ranker in a run: where it comes from, its copy in the run's folder, and what it said already."""
+"""The generator of a ranker in a run: its source, its copy in the run's folder, and a cache of its replies."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def require_outside(name: str, run: Path) -> None:
 class RankerGenerator:
     """A generator on a run's device, as `mrs_suggest.suggest.ranking.second_stage.ReplyGenerator`.
 
-    What it says is kept: the systems of a comparison, and the stages of tuning, ask for the same.
+    Its replies are cached: the systems of a comparison, and the stages of tuning, ask for the same.
 
     Attributes:
         facts: for the record: `id`, `revision` if it comes from the hub, `fingerprint` of its weights and, if its card
