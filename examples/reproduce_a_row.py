@@ -17,7 +17,7 @@ CELL = "retrieval-monolingual-es"
 
 
 def main(folder: Path) -> None:
-    # A finished cell is skipped: run this again, and only the page is written anew.
+    # A finished cell is skipped: running this again only rewrites the page.
     code = mrs(["reproduce", "mrs", "--table", "3", "--scale", "tiny", "--only", CELL, "--output", str(folder)])
     if code:
         sys.exit(code)

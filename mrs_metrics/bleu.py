@@ -261,4 +261,4 @@ def _signature(metric: BLEU, nbest: int, nrefs: int | str, language: str, chosen
 
 def _require_examples(scores: BleuScores) -> None:
     if not len(scores.kept):
-        raise ValueError(f"There is no example left to score; skipped were {scores.skipped}.")
+        raise ValueError(f"No examples are left to score; skipped: {scores.skipped}.")

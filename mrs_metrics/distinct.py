@@ -137,7 +137,7 @@ def expectation_adjusted_distinct(token_lists: Iterable[Sequence[str]], vocabula
 
 
 def vocabulary_size(vocabulary: int | Sized) -> int:
-    """Return the size of a vocabulary that is given as its size or as the vocabulary itself.
+    """Return the size of a vocabulary, given as a number or as the vocabulary itself.
 
     Raises:
         ValueError: it is a text, such as a model's name.

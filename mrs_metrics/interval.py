@@ -9,10 +9,10 @@ import numpy as np
 
 
 class Interval(tuple[float, float]):
-    """The low and high end of an interval; both are nan where none can be computed.
+    """The low and high end of an interval; both are nan if it cannot be computed.
 
     Attributes:
-        method: how it was computed, or why there is none, such as "no interval: all 12 scores are equal".
+        method: how it was computed, or why not, such as "no interval: all 12 scores are equal".
     """
 
     method: str
@@ -24,7 +24,7 @@ class Interval(tuple[float, float]):
 
     @property
     def ends(self) -> list[float] | None:
-        """Both ends, as JSON has them; None where there is no interval."""
+        """Both ends for JSON; None if they could not be computed."""
         return None if math.isnan(self[0]) else list(self)
 
 

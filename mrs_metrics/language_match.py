@@ -202,7 +202,7 @@ def fasttext_identifier(model: str | Path) -> Identify:
         ) from error
     path = Path(model)
     if not path.is_file():
-        raise ValueError(f"There is no language model {str(path)!r}; fetch lid.176.ftz from {_MODEL_PAGE}.")
+        raise ValueError(f"The language model {str(path)!r} does not exist; download lid.176.ftz from {_MODEL_PAGE}.")
     refusal = f"The language model {str(path)!r} is not a fastText classifier; lid.176.ftz is at {_MODEL_PAGE}."
     with path.open("rb") as file:
         if file.read(4) != _FASTTEXT_MAGIC:  # another file may crash the process

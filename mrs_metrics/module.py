@@ -1,4 +1,4 @@
-"""Shared by the `evaluate` modules: how they describe themselves, and the check of their inputs.
+"""Shared by the `evaluate` modules: their descriptions, and the check of their inputs.
 
 A module's docstring is the description that `evaluate` shows, its class's docstring that of the inputs and figures.
 `evaluate` reads its inputs by index and length before a module sees them, with a traceback if they have neither: each

@@ -70,7 +70,7 @@ def score_mrs_rouge(metric: Any, suggestions: str, reply: str, language: str) ->
 
 
 def score_dist_n(metric: Any, suggestions: str, reply: str, language: str) -> Figures:
-    """Dist-1 and Dist-2 of all suggestions or, where there is a reply, of the best one."""
+    """Dist-1 and Dist-2 of all suggestions or, if a reply is given, of the best one."""
     given = {"references": [reply.strip()], "chosen": "best"} if reply.strip() else {}
     return dict(metric.compute(predictions=[_lines(suggestions)], language=language, **given))
 

@@ -1,4 +1,4 @@
-"""The smallest difference between two systems that some examples show, and how many examples a difference needs.
+"""The smallest difference between two systems that given examples detect, and how many examples a difference needs.
 
 A test at a two-sided level of .05 finds a difference 80 times of 100 if it has ((z_.975 + z_.8) * sd / difference)**2
 examples; sd is that of the paired difference (Cohen 1988, "Statistical Power Analysis for the Behavioral Sciences").

@@ -27,7 +27,7 @@ from typing import NamedTuple
 RESOURCE = "tokenizers/punkt_tab/english"  # what the official script loads, for texts of any language
 FILES = ("abbrev_types.txt", "collocations.tab", "ortho_context.tab", "sent_starters.txt")
 
-# Parameters with a name of their own in signatures, by digest. Others are named by folder and digest.
+# Parameters with their own name in signatures, by digest. Others are named by folder and digest.
 _KNOWN = {"1382107b": "en"}
 _LANGUAGES = {
     "czech": "cs", "danish": "da", "dutch": "nl", "english": "en", "estonian": "et", "finnish": "fi", "french": "fr",
@@ -49,7 +49,7 @@ _ENDS_WORD = r"[)\";}\]*:@'({\[?!]"
 _MARKS = r"-{2,}|\.{2,}|(?:\.\s){2,}\."
 _WORD_END = rf"\s|$|{_ENDS_WORD}|{_MARKS}"
 _TOKEN = re.compile(rf"{_MARKS}|[^\s(\"`{{\[:;&#*@)}}\]\-,]\S*?(?={_WORD_END}|,(?:{_WORD_END}))|\S")
-# A mark that may end a sentence, with what follows: another mark at once, or a word behind white space.
+# A mark that may end a sentence, with what follows: another mark immediately, or a word after white space.
 _CANDIDATE = re.compile(rf"[.?!](?=(?P<after>{_ENDS_WORD}|\s+(?P<word>\S+)))")
 # What belongs to a sentence although it follows its final mark.
 _CLOSING = re.compile(r"[\"')\]}]+?(?:\s+|(?=--)|$)", re.MULTILINE)
@@ -235,7 +235,7 @@ def open_punkt(folder: str | os.PathLike[str] | None = None) -> Punkt:
 
 
 def find_parameters() -> Path | None:
-    """Return the folder of NLTK's English parameters if they are installed; NLTK itself need not be."""
+    """Return the folder of NLTK's English parameters if they are installed; NLTK itself is not required."""
     for folder in _nltk_folders():
         found = folder / RESOURCE
         if all((found / name).is_file() for name in FILES):

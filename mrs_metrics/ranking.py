@@ -146,7 +146,7 @@ def aggregate(scores: RankingScores, k: int | Iterable[int] = 1) -> dict[str, fl
     """
     n = len(scores.ranks)
     if n == 0:
-        raise ValueError(f"There is no example left to rank; skipped were {scores.skipped}.")
+        raise ValueError(f"No examples are left to rank; skipped: {scores.skipped}.")
     figures: dict[str, float] = {"n": n, "mrr": float(scores.reciprocal_ranks.mean())}
     for at in (k,) if isinstance(k, (int, np.integer)) else k:
         if isinstance(at, bool) or not isinstance(at, (int, np.integer)) or at < 1:

@@ -199,7 +199,7 @@ def aggregate(scores: RougeScores) -> dict[str, float]:
     """
     n = len(scores.kept)
     if n == 0:
-        raise ValueError(f"There is no example left to score; skipped were {scores.skipped}.")
+        raise ValueError(f"No examples are left to score; skipped: {scores.skipped}.")
     sums = [column.sum(axis=0) for column in (scores.rouge, scores.precision, scores.recall, scores.ceiling)]
     rouge, precision, recall, ceiling = np.array(sums) / n
     orders = range(1, MAX_ORDER + 1)
@@ -320,7 +320,7 @@ _RULES = {
 def _best(candidates: Sequence[_Text], target: _Text, epsilon: float) -> tuple[int, list[float]]:
     """Return the index of the first best candidate and its F1s, precisions and recalls; -1 and zeros for none."""
     best, best_score, best_figures = -1, -1.0, [0.0] * (3 * MAX_ORDER)
-    sets: list[frozenset[object]] = []  # the target's n-grams, as far as they were needed
+    sets: list[frozenset[object]] = []  # the target's n-grams, computed when needed
     for index, candidate in enumerate(candidates):
         figures = [0.0] * (3 * MAX_ORDER)
         for order in range(MAX_ORDER):

@@ -1,4 +1,4 @@
-"""What every metric needs: a check of its inputs, and a signature that says how its figures were computed.
+"""Shared by all metrics: a check of their inputs, and a signature that says how figures were computed.
 
 A signature is one line to be printed with the figures, `key:value` fields joined by `|`, after Post 2018, "A Call for
 Clarity in Reporting BLEU Scores" (sacreBLEU).

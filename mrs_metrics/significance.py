@@ -23,7 +23,7 @@ rows are alike; then its n is the effective number of units (Kish 1965, "Survey 
 Chosen by simulation: of 50 log-normal scores, a 95 % percentile interval contains the mean 89 times of 100, the first
 kind 94 times (`benchmarks/bench_intervals.py`; bias-corrected percentiles gave 91, the equal-tailed bootstrap-t 93
 and, for differences that are mostly 0, 91). Scores from 0 to 1 that are all 0 have the exact interval, too, since their
-mean is at most the share of scores above 0. Other equal scores, and a single one, have none: no resample differs.
+mean is at most the share of scores above 0. Other equal scores, or a single one, give no interval: no resample differs.
 
 Tests: Noreen 1989, "Computer-Intensive Methods for Testing Hypotheses" (approximate randomisation), with Riezler and
 Maxwell 2005, "On Some Pitfalls in Automatic Evaluation and Significance Testing for MT"; Mayhew et al. 2020 (STAPLE),
@@ -71,11 +71,11 @@ def bootstrap_interval(
         samples: resamples of n examples drawn with replacement.
         seed: of the draws; equal seeds give equal intervals.
         units: (n,) what each value is of, such as its message; units are drawn. None: each value is its own.
-        shares: whether zeros and ones are counts, with an exact interval; None: if there are no other values.
+        shares: whether zeros and ones are counts, with an exact interval; None: if all values are 0 or 1.
 
     Returns:
-        The low and high end, in the unit of the values; within their range unless all are 0 or 1. Other equal values,
-        or a single one, have none.
+        The low and high end, in the unit of the values; within their range unless all are 0 or 1. Both are nan for
+        other equal values or a single one.
 
     Raises:
         ValueError: values are not a non-empty list of finite numbers, units are more or fewer, or confidence or samples

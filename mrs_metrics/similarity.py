@@ -137,7 +137,7 @@ def aggregate(scores: SimilarityScores) -> dict[str, float]:
     """
     n = len(scores.kept)
     if n == 0:
-        raise ValueError(f"There is no example with two suggestions to compare; skipped were {scores.skipped}.")
+        raise ValueError(f"No example has two suggestions to compare; skipped: {scores.skipped}.")
     return {
         "n": n,
         "self_rouge": float(scores.weighted.mean()),

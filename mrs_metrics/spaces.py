@@ -63,7 +63,7 @@ def metric_names() -> list[str]:
 
 
 def metric_title(name: str) -> str:
-    """Return what a metric is called in its README.
+    """Return the title of a metric in its README.
 
     Raises:
         ValueError: there is no such metric.
@@ -168,7 +168,7 @@ def _requirements(name: str, texts: dict[str, str]) -> str:
 
 def _read_module(name: str, kind: str) -> str:
     if name not in metric_names():
-        raise ValueError(f"There is no metric {name!r}; there are {', '.join(metric_names())}.")
+        raise ValueError(f"Unknown metric {name!r}; expected one of {', '.join(metric_names())}.")
     return _read(f"modules/{name}.{kind}")
 
 

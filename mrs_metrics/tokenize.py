@@ -37,7 +37,7 @@ SENTENCES = ("no", "punkt")
 
 _LANGUAGE = re.compile(r"[a-z]{2,3}(-[a-z0-9]+)*", re.IGNORECASE)
 _SCRIPT = re.compile(r"-([a-z]{4})(?=-|$)", re.IGNORECASE)
-# Languages and scripts (ISO 639, ISO 15924) without spaces between words, for which there is no tokenizer here.
+# Languages and scripts (ISO 639, ISO 15924) without spaces between words, without a tokenizer here.
 _UNSPACED_LANGUAGES = frozenset(
     ("bo", "cdo", "dz", "gan", "hak", "hsn", "ii", "khb", "km", "lo", "lzh", "my", "nan", "nod", "shn", "wuu", "yue")
 )
@@ -143,7 +143,7 @@ def _mecab() -> Tokenizer:
     def spaced(text: str) -> str:
         # MeCab reads UTF-8, which cannot encode lone surrogates; they become "?".
         text = text.encode("utf-8", "replace").decode("utf-8")
-        # MeCab ends a text at NUL, which is a token of its own here, as for jieba. fugashi's own `parse` strips its
+        # MeCab ends a text at NUL, which is a separate token here, as for jieba. fugashi's own `parse` strips its
         # output; this keeps the edges as MeCab's "-Owakati" writes them.
         return "\0 ".join("".join(f"{node.surface} " for node in tagger(part)) for part in text.split("\0")) + "\n"
 

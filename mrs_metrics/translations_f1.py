@@ -318,7 +318,7 @@ class Tally:
     def scores(self, predicted_ids: Iterable[str]) -> WeightedF1Scores:
         """The scores of the prompts so far; `predicted_ids` are all ids with predictions, to find extra ones."""
         if not self.ids:
-            raise ValueError("There is no prompt to score.")
+            raise ValueError("No prompts to score; update the scores with at least one.")
         precision = np.array([_share(both, only) for both, only, _ in self.counts])
         recall = np.array([_share(both, missed) for both, _, missed in self.counts])
         weighted_recall = np.array([_share(found, missed) for found, missed in self.weights])
@@ -394,7 +394,7 @@ def _without_punctuation(text: str) -> str:
 
 
 def _sum(numbers: Iterable[float]) -> float:
-    """The exact sum, or the plain one where that fails (inf - inf, overflow)."""
+    """The exact sum, or the plain one if that fails (inf - inf, overflow)."""
     kept = list(numbers)
     try:
         return math.fsum(kept)

@@ -62,7 +62,7 @@ def read_ledger(root: Path) -> dict[str, dict[str, dict[str, Any]]]:
     """Page -> command -> its entry, which has one of `run`, `test` and `not run`.
 
     Raises:
-        InputError: an entry has none or several of them, or other keys.
+        InputError: an entry does not have exactly one of them, or has other keys.
     """
     ledger = {}
     for page, entries in yaml.safe_load((root / LEDGER).read_text(encoding="utf-8")).items():

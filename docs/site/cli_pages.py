@@ -12,17 +12,17 @@ from mrs_suggest.cli.main import VERBS
 
 HEAD = """# Command line
 
-Every verb of `mrs` with its options, written from the parsers of version {version} when this site is built. `mrs VERB
---help` prints the same. The options of `mrs train` are on [a separate page](trainers.md). Exit codes: 0 done, 1
-where a check found something, 2 an error of the input, which one sentence on standard error tells, 130 interrupted.
+Every verb of `mrs` with its options, generated from version {version}. `mrs VERB --help` prints the same text. The
+options of `mrs train` are on [a separate page](trainers.md). Exit codes: 0 success, 1 a check found problems, 2 invalid
+input (one sentence on standard error explains it), 130 interrupted.
 
 """
 TRAINERS = """# Training options
 
 `accelerate launch trainers/NAME.py` and `mrs train NAME` take the same options, and so does a YAML file given with
 `--config` (keys without the dashes; the command line wins). [Configurations](configs.md) lists the files that come with
-the project; [Training](../training.md) explains what most people set. `mrs train` alone takes `--sweep FILE`, too,
-which runs the values of that file and tells the best on validation ([sweeps](../training.md#sweeps)).
+the project; [Training](../training.md) explains the most common options. Only `mrs train` takes `--sweep FILE`, which
+tries the values in that file and prints the best ones on validation ([sweeps](../training.md#sweeps)).
 
 """
 SHORT = 24  # letters of choices that stand in the place of a value
@@ -65,7 +65,7 @@ def trainers_page() -> str:
 
 
 def table(options: list[argparse.Action], parser: argparse.ArgumentParser) -> str:
-    """The options as a table; a sentence if there are no options."""
+    """The options as a table, or a sentence if the list is empty."""
     if not options:
         return "It has no options.\n"
     return _head() + "".join(_row(one, parser) for one in options)

@@ -14,8 +14,8 @@ from parsers import options_of, trainers
 
 HEAD = """# Configurations
 
-The files below `trainers/configs`, which a wheel brings as `mrs_trainers/configs`. Each line's comment tells where its
-value is from. A trainer takes one by `--config FILE`, and options on the command line win over it
+The files in `trainers/configs` (`mrs_trainers/configs` in a wheel). The comment on each line gives the source of its
+value. Pass a file to a trainer with `--config FILE`; options on the command line override it
 ([the paper's runs](../training.md#the-papers-runs)).
 
 ## Keys

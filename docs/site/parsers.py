@@ -28,7 +28,7 @@ def trainers() -> dict[str, argparse.ArgumentParser]:
 
 
 def options_of(parser: argparse.ArgumentParser) -> list[argparse.Action]:
-    """What a reader can give, without `--help` and what is hidden."""
+    """The options that a user can pass, except `--help` and hidden ones."""
     hidden = (argparse._HelpAction, argparse._SubParsersAction)
     return [one for one in parser._actions if not isinstance(one, hidden) and one.help != argparse.SUPPRESS]
 

@@ -1,1 +1,1 @@
-"""Samples of a data set that people look at, and what they found."""
+"""Audits: samples of a data set for people to judge, and the results."""

@@ -1,4 +1,4 @@
-"""What an audit found: shares with intervals, agreement, and the pairs on which annotators differ."""
+"""The results of an audit: shares with intervals, agreement, and the pairs on which annotators differ."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def _given(item: Item, question: str, sheets: Sequence[Judgements]) -> dict[int,
 
 
 def _shares(key: Key, question: str, sheets: Sequence[Judgements]) -> list[dict[str, Any]]:
-    """A question's rows: one per language, and the pooled one where there are several."""
+    """A question's rows: one per language, and the pooled one if there are several."""
     rows: list[dict[str, Any]] = []
     for language in key.languages:
         counts = dict.fromkeys(("yes", "no", UNDECIDED), 0)
@@ -93,7 +93,7 @@ def _shares(key: Key, question: str, sheets: Sequence[Judgements]) -> list[dict[
 
 
 def _share(row: dict[str, Any]) -> dict[str, Any]:
-    """A row with its share and interval; None where no pair was judged."""
+    """A row with its share and interval; None if no pair was judged."""
     n = row["yes"] + row["no"] + row[UNDECIDED]
     if not n:
         return {**row, "judged": 0, "share": None, "interval": None, "at_most": None}

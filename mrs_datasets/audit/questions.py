@@ -1,4 +1,4 @@
-"""What an audit asks about a pair, and the two kinds of audits.
+"""The questions of an audit about a pair, and the two kinds of audits.
 
 `paper` is the manual check of Zhang et al. 2021, section 2.2: 300 random examples after filtering, judged for toxicity;
 none was found toxic. `wide` asks more, and takes as many pairs of each language, since a

@@ -1,4 +1,4 @@
-"""Reads the sheets of an audit that came back, and checks every row of them."""
+"""Reads the completed sheets of an audit, and checks every row."""
 
 from __future__ import annotations
 

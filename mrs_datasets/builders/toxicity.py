@@ -1,4 +1,4 @@
-"""Drop toxic pairs and replies from a prepared folder by what scorers say (Zhang et al. 2021, section 2.2)."""
+"""Drop toxic pairs and replies from a prepared folder by scores of toxicity (Zhang et al. 2021, section 2.2)."""
 
 from __future__ import annotations
 
@@ -245,7 +245,7 @@ class Scored:
         return np.array([known[text] for text in texts], np.float32)
 
     def scores(self) -> Scores:
-        """(rules, rows) what was written; InputError if the file is damaged."""
+        """(rules, rows) the written scores; InputError if the file is damaged."""
         stored, shape = read_array(self.output), (len(self.rules), self.rows.count)
         found = np.asarray(stored, np.float32)
         if found.shape != shape or stored.dtype != np.float32 or not np.all((found >= 0) & (found <= 1)):

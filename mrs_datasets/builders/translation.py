@@ -224,7 +224,7 @@ def require_targets(source: str, targets: Sequence[str]) -> None:
 
 @dataclass(frozen=True)
 class Translation:
-    """Translates one range of rows to one language; picklable where translator and identifier are.
+    """Translates one range of rows to one language; picklable if translator and identifier are.
 
     Attributes:
         columns: the texts of a row; it is dropped if one of them is, for the reason of the first.
@@ -264,7 +264,7 @@ class Translation:
         return pa.schema([*((name, pa.string()) for name in self.columns), (CODE, pa.uint8())])
 
     def read(self) -> pa.Table:
-        """What it wrote; InputError if the file is damaged."""
+        """The written translations; InputError if the file is damaged."""
         table = pa.Table.from_batches(read_batches(self.output, self.schema.names), self.schema)
         if table.num_rows != self.rows.count:
             raise damaged(self.output, f"it has {table.num_rows:,} rows, not {self.rows.count:,}")
@@ -286,7 +286,7 @@ class Translation:
 
 
 def is_copy(text: str, translation: str) -> bool:
-    """Whether a translation is its source, but for case and punctuation.
+    """Whether a translation equals its source except for case and punctuation.
 
     A text is not taken for copied where equal texts are right in both languages: without letters outside `<url>` and
     the like, of a single word, or of capitalised words alone, which are names. In a script without spaces between

@@ -226,7 +226,7 @@ def _write_languages(
                 [staged.cleaned[number] for number in own], [staged.scored[number] for number in own], facts
             )
             if not facts["kept"]:
-                say(f"warning: {language}: no line stays.")
+                say(f"warning: {language}: no line passes.")
             if language in staged.trained:
                 (folder / MODELS).mkdir(exist_ok=True)
                 shutil.copyfile(staged.models[language], folder / MODELS / f"{language}.safetensors")
@@ -235,7 +235,7 @@ def _write_languages(
             f"{reason} {count:,}"
             for reason, count in summed(entry["dropped"] for entry in languages.values()).most_common(3)
         )
-        raise InputError(f"no line stays ({reasons or 'the texts are empty'}); pass other texts, or change the rules.")
+        raise InputError(f"no line passes ({reasons or 'the texts are empty'}); pass other texts, or change the rules.")
     return languages
 
 

@@ -116,7 +116,7 @@ class Corpus:
                 named_by_text = " ".join(self.languages)
                 raise InputError(f"{option} {other[0]}: no --text in this language; the languages are {named_by_text}.")
         if both := [language for language in self.references if language in self.models]:
-            raise InputError(f"--reference {both[0]}: there is a --model for this language, too; pass one of them.")
+            raise InputError(f"--reference {both[0]}: this language also has a --model; pass one of them.")
 
     @property
     def languages(self) -> list[str]:

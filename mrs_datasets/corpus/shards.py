@@ -111,7 +111,7 @@ def model_shard(
     """Train the model of a language, and write it; InputError if no line of its references stays."""
     texts, step = reference_lines(references, rules, REFERENCE_CHARACTERS, advance)
     if not texts:
-        raise InputError(f"--reference {language}={references[0]}: has no line that stays; pass another text.")
+        raise InputError(f"--reference {language}={references[0]}: no line passes; pass another text.")
     model = CharacterModel.train(texts)
     model.facts["every"] = step
     with whole_file(target) as temporary:

@@ -141,7 +141,7 @@ def read_uriel(path: Path) -> dict[str, dict[str, float | None]]:
         if len(cells) != len(features):
             raise InputError(
                 f"{where}: expected a code and {len(features)} values, one for each feature of the header, "
-                f"found {len(cells)} values; leave a cell empty where a value is unknown."
+                f"found {len(cells)} values; leave a cell empty if a value is unknown."
             )
         if not code or code in table:
             problem = f"the language {code!r} has a line already" if code else "the line has no language code"

@@ -1,1 +1,1 @@
-"""The everyday exchanges that ship with the package, and what reads them."""
+"""The everyday exchanges that ship with the package, and their reader."""

@@ -54,7 +54,7 @@ class Situation:
     replies: list[tuple[str, str]] = field(default_factory=list)
 
     def split(self, message: str) -> str:
-        """The split of a message; equal for all messages where the situation is held out."""
+        """The split of a message; equal for all messages if the situation is held out."""
         from mrs_datasets.readers.pairs.pairs import split_of  # which needs pyarrow
 
         number = int.from_bytes(hashlib.blake2b(self.name.encode(), digest_size=8).digest(), "big")
@@ -87,7 +87,7 @@ def read_plan(path: Path) -> dict[str, Situation]:
 
 
 def read_situations(path: Path) -> list[Situation]:
-    """Read and check the texts of one language, with the plan beside them.
+    """Read the texts of one language, and check them against the plan in the same folder.
 
     Raises:
         InputError: a line has no mark, a situation is unknown, comes twice or lacks replies, or a text is repeated; the

@@ -21,7 +21,7 @@ from mrs_suggest.common.io.files import atomic_folder
 from mrs_suggest.common.io.lines import read_lines
 from mrs_suggest.common.text.text import is_blank
 
-COUNT_BYTES = 1 << 28  # of memory for counting; the rest goes to files beside the output
+COUNT_BYTES = 1 << 28  # of memory for counting; the rest goes to files next to the output
 
 
 def add_responses(
@@ -86,7 +86,7 @@ def _chosen(data: PreparedData, languages: Sequence[str], file: Path | None, rep
         if responses_config(code) in configs and not replace:
             raise InputError(
                 f"{data.name}: {code} has a response set already ({responses_config(code)}); pass --replace to make it "
-                "anew."
+                "again."
             )
     chosen = list(dict.fromkeys(languages)) or [
         code for code in have if replace or responses_config(code) not in configs

@@ -163,7 +163,7 @@ def prepare(
     """
     record = read_record(name)
     if not sources:
-        ask = f"{record.restricted}; pass what you got" if record.restricted else f"pass {record.source}"
+        ask = f"{record.restricted}; pass your copy" if record.restricted else f"pass {record.source}"
         raise InputError(f"{name}: no source; {ask} with --source PATH.")
     on_demand = [kind for kind, facts in record.kinds.items() if facts.on_demand]
     unknown = [view for view in views if view not in on_demand]

@@ -1,4 +1,4 @@
-"""Opens prepared data: a prepared folder, here or at a URL, a hub id, or what is embedded."""
+"""Opens prepared data: a prepared folder, here or at a URL, a hub id, or embedded data."""
 
 from __future__ import annotations
 

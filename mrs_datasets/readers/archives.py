@@ -272,7 +272,7 @@ def _zip_files(file: BinaryIO, contents: _Contents, stack: ExitStack) -> list[_F
     at = tail.rfind(b"PK\x05\x06") + 10
     declared = int.from_bytes(tail[at : at + 2], "little")
     if declared not in (len(infos) & 0xFFFF, 0xFFFF):
-        raise zipfile.BadZipFile(f"it lists {len(infos):,} members, {declared:,} are announced")
+        raise zipfile.BadZipFile(f"it lists {len(infos):,} members, but declares {declared:,}")
     files = []
     for info in infos:
         name, kind = info.filename, _KINDS.get(stat.S_IFMT(info.external_attr >> 16))

@@ -89,7 +89,7 @@ def _note_another_order(read: Parts, split: str, report: Report) -> None:
     outside = sum(row["idx"] >= XCOPA.kind_of(COPA_CONFIG).rows[split] for row in english)
     if outside and originals:
         report.notes.append(
-            f"{COPA_CONFIG}: {outside} idx of the {split} split are not XCOPA's, so these rows join no other language."
+            f"{COPA_CONFIG}: {outside} idx of the {split} split are not XCOPA's, so these rows match no other language."
         )
     if differing:
         report.notes.append(

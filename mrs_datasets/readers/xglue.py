@@ -117,7 +117,7 @@ def _tagged(task: Task, path: Path, split: str) -> Iterator[Row]:
         for number, (word, tag) in enumerate(pairs, start=first):
             where = f"{path}, line {number}"
             if hidden and tag:
-                raise InputError(f"{where}: a tag, but the sentences before do not have any.")
+                raise InputError(f"{where}: a tag, but earlier sentences do not have any.")
             if " " in word or "\t" in word or not (hidden or tag):
                 raise InputError(f"{where}: expected a word and its tag, found {f'{word} {tag}'.strip()!r:.60}.")
             if not hidden:
@@ -158,7 +158,7 @@ def _pairs(task: Task, path: Path, target: Path, split: str, found: Found) -> It
         if line is None or (answer is None and not hidden):
             longer, shorter = (target, path) if line is None else (path, target)
             number = (answer or line)[0]
-            raise InputError(f"{longer}, line {number}: {shorter.name} ends before it; it needs as many lines.")
+            raise InputError(f"{longer}, line {number}: {shorter.name} ends before it; both need as many lines.")
         row = {given: line[1], wanted: None if hidden else answer[1]}
         _find_empty(row, [given, wanted], f"{path}, line {line[0]}", found)
         yield row

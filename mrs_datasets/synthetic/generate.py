@@ -44,7 +44,7 @@ def read_synthetic(name: str, seed: int, report: Report) -> Chunks:
 
 
 def write_chat_model(folder: Path, seed: int) -> None:
-    """Write a fastText model that identifies the languages of synthetic-chat into its folder, if fastText is there."""
+    """Write a fastText model that identifies the languages of synthetic-chat to its folder, if fastText is there."""
     import pyarrow.parquet as pq
 
     if can_train():

@@ -34,7 +34,7 @@ class MrsRouge(SuggestionsAndReferences, evaluate.Metric):
         empty_suggestions: suggestions that have nothing to score.
         skipped: examples left out, by reason.
         signature: how the score was computed, to be printed with it.
-        interval, interval_method: on request, both ends and how they were computed, or None and why there is none.
+        interval, interval_method: on request, both ends and how they were computed, or None and the reason.
         per_example: on request, lists of one entry per scored example: `weighted`, `rouge1`, `rouge2`, `rouge3`, their
             precisions and recalls, `ceiling` (weighted), `chosen` (index of the best suggestion, -1 for none) and
                 `kept`

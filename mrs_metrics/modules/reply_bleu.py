@@ -40,7 +40,7 @@ class ReplyBleu(SuggestionsAndReferences, evaluate.Metric):
         empty: chosen suggestions without a token.
         skipped: examples left out, by reason.
         signature: how the score was computed, with sacreBLEU's own signature inside; to be printed with it.
-        interval, interval_method: on request, both ends and how they were computed, or None and why there is none.
+        interval, interval_method: on request, both ends and how they were computed, or None and the reason.
         per_example: on request, lists of one entry per scored example: `sentence_bleu`, `chosen` (index of the chosen
             suggestion, -1 for none) and `kept` (index of the example).
     Examples:

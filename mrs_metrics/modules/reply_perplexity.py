@@ -41,7 +41,7 @@ class ReplyPerplexity(Lists, evaluate.Metric):
         perplexity: 1 or more.
         overflow: true if the perplexity is too large for a float and so reads inf.
         signature: how the figure was computed, to be printed with it.
-        interval, interval_method: on request, both ends and how they were computed, or None and why there is none.
+        interval, interval_method: on request, both ends and how they were computed, or None and the reason.
     Examples:
         >>> metric = evaluate.load("reply_perplexity")
         >>> metric.compute(predictions=[[0.0, 1.5], [1.5]])["perplexity"]

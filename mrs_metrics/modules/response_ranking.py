@@ -40,7 +40,7 @@ class ResponseRanking(Lists, evaluate.Metric):
             many there are.
         skipped: examples left out, by reason.
         signature: how the figures were computed, to be printed with them.
-        interval, interval_method: on request, both ends and how they were computed, or None and why there is none.
+        interval, interval_method: on request, both ends and how they were computed, or None and the reason.
         per_example: on request, lists of one entry per ranked example: `rank` (0: not found), `reciprocal_rank`,
             `pool_size` and `kept` (index of the example).
     Examples:

@@ -29,7 +29,7 @@ class SelfRouge(Suggestions, evaluate.Metric):
         empty: suggestions without a token, or of dots only.
         skipped: examples left out, by reason.
         signature: how the figures were computed, to be printed with them.
-        interval, interval_method: on request, both ends and how they were computed, or None and why there is none.
+        interval, interval_method: on request, both ends and how they were computed, or None and the reason.
         per_example: on request, lists of one entry per scored example: `self_rouge`, `normalised` and `kept` (index of
             the example).
     Examples:

@@ -40,7 +40,7 @@ class WeightedF1(Lists, evaluate.Metric):
         micro_f1, weighted_micro_f1: from these.
         macro_f1, weighted_macro_f1: means over the prompts.
         signature: how the figures were computed, to be printed with them.
-        interval, interval_method: on request, both ends and how they were computed, or None and why there is none.
+        interval, interval_method: on request, both ends and how they were computed, or None and the reason.
         per_prompt: on request, lists of one entry per scored prompt: `precision`, `recall`, `weighted_recall`, `f1`,
             `weighted_f1` and `kept` (index of the prompt); and `missing` and `extra`, the indices of those.
     Examples:

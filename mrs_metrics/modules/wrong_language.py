@@ -40,7 +40,7 @@ class WrongLanguage(Suggestions, evaluate.Metric):
         decided, messages: the numbers that `wrong` and `any_wrong` are shares of.
         empty: suggestions without a visible character, which are among the too short.
         signature: how the figures were computed, to be printed with them.
-        interval, interval_method: on request, both ends and how they were computed, or None and why there is none.
+        interval, interval_method: on request, both ends and how they were computed, or None and the reason.
         per_suggestion: on request, lists of one entry per suggestion: `example` (index), `identified` (code, `und` for
             none) and `wrong`.
     Examples:

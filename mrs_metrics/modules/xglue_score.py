@@ -51,7 +51,7 @@ class XglueScore(Lists, evaluate.Metric):
             (MLQA); ndcg; bleu, brevity_penalty: the figures by name, 0 to 1.
         notes: counts of anything unusual, such as labels `unknown` to the task.
         signature: how the score was computed, to be printed with it.
-        interval, interval_method: on request, both ends and how they were computed, or None and why there is none.
+        interval, interval_method: on request, both ends and how they were computed, or None and the reason.
         per_example: on request, lists of one entry per scored example: the statistics by name, and `kept` (index of the
             example, for a query of its first page).
     Examples:

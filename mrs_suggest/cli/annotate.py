@@ -99,7 +99,7 @@ def _remarks(figures: dict[str, Any]) -> list[str]:
     if figures["same_suggestions"]:
         lines.append(f"items with the same suggestions on both sides: {figures['same_suggestions']:,}")
     if figures["annotators_missing"]:
-        lines.append(f"annotators left out, with missing or untouched files: {figures['annotators_missing']}")
+        lines.append(f"annotators left out (missing or untouched files): {figures['annotators_missing']}")
     for annotator in figures["by_annotator"]:
         left = annotator["left_of_decided"]
         side = "never chose a side" if left is None else f"left in {100 * left:.0f} % of the choices"

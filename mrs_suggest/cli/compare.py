@@ -126,5 +126,5 @@ def _folder_and_record(name: str) -> tuple[Path | None, dict[str, Any]]:
     if baseline is not None:
         repo_id, revision = baseline.repo_id, baseline.revision
     elif not is_repo_id(name):
-        return Path(name), read_record(Path(name))  # raises: there is no such folder
+        return Path(name), read_record(Path(name))  # raises: the folder does not exist
     return None, read_record(download(repo_id, revision, ["run.json"]))

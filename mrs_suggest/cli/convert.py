@@ -19,7 +19,7 @@ def make_parser() -> argparse.ArgumentParser:
     unicoder.add_argument(
         "--tokenizer",
         metavar="DIR_OR_HUB_ID",
-        help="XLM-R's (FacebookAI/xlm-roberta-base), gets the tags; without it, only the model is written",
+        help="XLM-R's tokenizer (FacebookAI/xlm-roberta-base), gets the tags; without it, only the model is written",
     )
     unicoder.add_argument(
         "--language-tags",

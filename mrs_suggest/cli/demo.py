@@ -16,7 +16,7 @@ def make_parser() -> argparse.ArgumentParser:
         description="Serve a chat page with suggestions on this machine, for one model or for several side by side.",
     )
     _add_models(parser)
-    parser.add_argument("--host", help="address to listen on (default 127.0.0.1: this machine alone)")
+    parser.add_argument("--host", help="address to listen on (default 127.0.0.1: this machine only)")
     parser.add_argument("--port", type=int, help="port to listen on (default: the first free one from 7860)")
     parser.add_argument("--verify", action="store_true", help="also verify the SHA-256 of large model files")
     parser.set_defaults(run=_serve)

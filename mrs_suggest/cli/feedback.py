@@ -18,14 +18,14 @@ def make_parser() -> argparse.ArgumentParser:
     verbs = parser.add_subparsers(dest="verb", required=True)
     reporting = verbs.add_parser("report", help="figures of each model, by language")
     reporting.set_defaults(run=_report)
-    comparing = verbs.add_parser("compare", help="whether suggestions of one model are chosen more often")
+    comparing = verbs.add_parser("compare", help="test whether one model's suggestions are chosen more often")
     tuning = verbs.add_parser("tune", help="fit a ranker's weights to the clicks on its answers")
     tuning.set_defaults(run=_tune)
     for verb in (reporting, comparing, tuning):
-        verb.add_argument("file", type=Path, metavar="FILE", help="what `mrs serve --feedback FILE` wrote")
+        verb.add_argument("file", type=Path, metavar="FILE", help="a file that `mrs serve --feedback FILE` wrote")
         verb.add_argument("--json", action="store_true", help="print JSON")
     comparing.add_argument("a", metavar="A", help="name of a model in the answers")
-    comparing.add_argument("b", metavar="B", help="name of another one")
+    comparing.add_argument("b", metavar="B", help="name of the model to compare with")
     comparing.set_defaults(run=_compare)
     tuning.add_argument("--model", required=True, metavar="MODEL", help="retriever that gave the answers")
     tuning.add_argument("--out", type=Path, required=True, metavar="FOLDER", help="folder for the tuned copy")
@@ -66,7 +66,7 @@ def _compare(options: argparse.Namespace) -> None:
     low, high = found["interval"]
     print(visible(f"{options.a}: a suggestion is chosen in {first:.1%} of the answers; {options.b}: {second:.1%}."))
     print(f"Difference: {found['difference']:+.1%} [{low:+.1%}, {high:+.1%}], p = {found['p']:.3g}, by session.")
-    print("The test holds for a number of sessions that was decided before.")
+    print("The test is valid if the number of sessions was fixed in advance.")
 
 
 def _tune(options: argparse.Namespace) -> None:

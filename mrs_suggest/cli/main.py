@@ -18,9 +18,9 @@ GROUPS = {
     "verbs": {
         "suggest": "answer messages with a trained model",
         "serve": "answer messages over HTTP",
-        "feedback": "how often people choose what the server suggests",
+        "feedback": "report how often people choose the server's suggestions",
         "demo": "a chat page that shows suggestions, on this machine or as a Space",
-        "train": "train a model (through accelerate)",
+        "train": "train a model (with accelerate)",
         "score": "score a file of suggestions",
         "compare": "print the figures of several runs of one task next to each other",
         "data": "list, prepare, check, describe and publish data sets",
@@ -36,7 +36,7 @@ GROUPS = {
     },
     "setup": {
         "install": 'make load_dataset("mrs") and evaluate.load("mrs_rouge") work from any folder',
-        "completion": "print a script with which a shell completes `mrs`",
+        "completion": "print a shell script that completes `mrs` commands",
     },
 }
 VERBS = {verb: text for group in GROUPS.values() for verb, text in group.items()}
@@ -61,7 +61,7 @@ EXTRAS = {
 def make_parser() -> argparse.ArgumentParser:
     parser = CommandParser(prog="mrs", description="Multilingual reply suggestion, from data to suggestions.")
     parser.add_argument("--version", action="store_true", help="print the version")
-    parser.add_argument("--json", action="store_true", help="with --version: commit, platform and libraries, too")
+    parser.add_argument("--json", action="store_true", help="with --version, also print commit, platform and libraries")
     listing = "\n\n".join(
         "\n".join([f"{group}:", *(f"  {verb:<12}{text}" for verb, text in verbs.items())])
         for group, verbs in GROUPS.items()
@@ -74,14 +74,14 @@ def make_parser() -> argparse.ArgumentParser:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one verb and return the exit code: 0 done, 2 an error of the input, 130 interrupted."""
+    """Run one verb and return the exit code: 0 success, 2 invalid input, 130 interrupted."""
     parser = make_parser()
     options = parser.parse_args(argv)
     if options.version:
         print(_version(options.json))
         return 0
     if options.verb is None or options.json:
-        parser.error("--json goes with --version" if options.json else "the following arguments are required: verb")
+        parser.error("--json requires --version" if options.json else "the following arguments are required: verb")
 
     try:
         return run_with_sentence(

@@ -47,7 +47,7 @@ def _publish(options: argparse.Namespace) -> None:
 
     names = list(dict.fromkeys(options.names)) or metric_names()
     if unknown := [name for name in names if name not in metric_names()]:
-        raise InputError(f"no metric is called {unknown[0]!r}; there are {', '.join(metric_names())}.")
+        raise InputError(f"unknown metric {unknown[0]!r}; expected one of {', '.join(metric_names())}.")
     for name in names:
         require_repo_id(f"{options.organization}/{name}")
     for name in names:

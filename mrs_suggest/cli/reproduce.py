@@ -44,7 +44,7 @@ def make_parser() -> argparse.ArgumentParser:
     )  # fmt: skip
     parser.add_argument(
         "--sheets", type=Path, metavar="FOLDER",
-        help="`mrs annotate` folder with completed files about a figure's two systems, for human preference",
+        help="`mrs annotate` folder with completed files on the two systems of a figure on human preference",
     )  # fmt: skip
     parser.add_argument("--page", action="store_true", help="run nothing; write the page from finished runs")
     parser.add_argument(
@@ -191,7 +191,7 @@ def list_cells(setup: Setup, cells: Mapping[str, Cell], jobs: int) -> None:
     at_once = f", {jobs} at once" if jobs > 1 else ""
     time = f" (time{at_once}: {told_total(left, jobs)})" if left else ""
     empty = len(cells) - finished - len(left)
-    print(f"{len(cells)} cells: {finished} finished, {empty} that cannot run, {len(left)} to run{time}")
+    print(f"{len(cells)} cells: {finished} finished, {empty} cannot run, {len(left)} to run{time}")
 
 
 def _say(line: str) -> None:

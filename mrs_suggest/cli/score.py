@@ -63,7 +63,7 @@ class Option:
 
 OPTIONS: Mapping[str, Option] = {
     "language": Option("language of the texts", metavar="CODE"),
-    "nbest": Option("most suggestions in a line (section 3.3 of MRS)", int, metavar="N"),
+    "nbest": Option("maximum suggestions per line (section 3.3 of MRS)", int, metavar="N"),
     "sentences": Option("split texts into sentences first, for the scores of MRS's script", choices=("no", "punkt")),
     "punkt": Option(
         "parameters of --sentences punkt, in the layout of NLTK's punkt_tab", metavar="FOLDER", unset="NLTK's own"
@@ -136,7 +136,7 @@ def make_parser() -> argparse.ArgumentParser:
         help="test these systems against each other: prediction files, or what --save-scores wrote",
     )
     parser.add_argument("--holm", action="store_true", help="correct the p-values for several comparisons (Holm 1979)")
-    parser.add_argument("--power", type=float, metavar="D", help="print how many messages show a difference of D")
+    parser.add_argument("--power", type=float, metavar="D", help="print how many messages detect a difference of D")
     parser.add_argument(
         "--save-scores", type=Path, metavar="OUT.json", help="write the per-example scores of the system"
     )
@@ -191,13 +191,13 @@ def _run(options: argparse.Namespace) -> None:
 
         needed = units_needed(systems[0], options.power)
         content = {**systems[0].as_json(), "units_needed": needed, "power_method": ALONE}
-        notes.append(f"n = {needed:,} shows a difference of {options.power:g} ({ALONE})")
+        notes.append(f"n = {needed:,} detects a difference of {options.power:g} ({ALONE})")
     _print(options.form, content, [(rows, metric.columns, metric.main)], [*_notes(systems, metric), *notes])
 
 
 def _refuse_contradictions(options: argparse.Namespace, metric: Metric, files: Sequence[Path]) -> None:
     if options.compare and (options.files or options.pred or options.save_scores):
-        raise InputError("--compare takes all files itself and saves no scores; leave the others out.")
+        raise InputError("--compare takes all files itself and cannot save scores; leave the other arguments out.")
     if not files:
         raise InputError("FILE: pass the prediction file of one system or more.")
     if len(options.compare) == 1:
@@ -217,7 +217,7 @@ def _refuse_contradictions(options: argparse.Namespace, metric: Metric, files: S
 
 
 def checked_options(name: str, given: Mapping[str, object]) -> dict[str, object]:
-    """The options that a metric takes; a language has no effect where it is not one of them.
+    """The options that a metric takes; a language has no effect if it is not one of them.
 
     Raises:
         InputError: one belongs to other metrics, or one that the metric needs is missing.

@@ -49,7 +49,7 @@ def main(argv: Sequence[str]) -> int:
 
 
 def _with_shipped_config(arguments: list[str]) -> list[str]:
-    """The words; a `--config trainers/configs/...` that is not in this folder is the file that the package brings."""
+    """The words; a `--config trainers/configs/...` that is not in this folder is the file of the package."""
     config, rest = _without("--config", arguments)
     if config is None or Path(config).exists() or Path(config).parts[:2] != ("trainers", "configs"):
         return arguments

@@ -1,3 +1,3 @@
-"""What every package may use: languages, errors, files, arguments, provenance. Imports nothing else of the project."""
+"""Shared by all packages: languages, errors, files, arguments, provenance. Imports nothing else of the project."""
 
 __version__ = "0.1.0"

@@ -179,7 +179,7 @@ def _words(parser: HfArgumentParser, values: dict[str, Any], source: str) -> lis
     if not isinstance(others, dict):
         raise InputError(f"{source}key {OTHERS!r}: expected a mapping of the library's settings to values.")
     if twice := sorted(values.keys() & others.keys()):
-        raise InputError(f"{source}{twice[0]!r} stands at the top and under {OTHERS!r}; leave one out.")
+        raise InputError(f"{source}{twice[0]!r} is set at the top and under {OTHERS!r}; leave one out.")
     _, *kinds = parser.dataclass_types
     library = {field.name for kind in kinds for field in dataclasses.fields(kind)}
     actions = {action.dest: action for action in parser._actions}

@@ -77,7 +77,7 @@ def extra_needed(package: str, extra: str, purpose: str) -> Iterator[None]:
 
 
 def missing_extra(error: BaseException, purpose: str, extra: str | None = None) -> MissingExtraError | None:
-    """The error for a failed import of what an extra brings; None where that was not what went wrong.
+    """The error for a failed import of a package of an extra; None if something else went wrong.
 
     Args:
         purpose: what needs the package, at the beginning of the sentence.

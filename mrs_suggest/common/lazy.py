@@ -10,7 +10,7 @@ from typing import Any, cast
 
 
 def lazy_names(package: str) -> tuple[Callable[[str], object], Callable[[], list[str]]]:
-    """The `__getattr__` and `__dir__` of a package, so that importing it costs nothing.
+    """The `__getattr__` and `__dir__` of a package, so that importing it is cheap.
 
     The names, and the modules that have them, are those that its `__init__.py` imports for type checkers below
     `if TYPE_CHECKING`.

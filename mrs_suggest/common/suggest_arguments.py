@@ -1,4 +1,4 @@
-"""What callers pass to `suggest`, checked before a model sees it."""
+"""Checks of the arguments of `suggest`, before a model sees them."""
 
 from __future__ import annotations
 

@@ -213,7 +213,7 @@ def _paired(paths: tuple[Path, Path]) -> list[tuple[Prediction, Prediction]]:
 
 
 def _texts(a: Prediction, b: Prediction, a_left: bool) -> tuple[str, ...]:
-    """What the annotator sees of one item, by `TEXTS`."""
+    """The texts of one item that the annotator sees, in the order of `TEXTS`."""
     left, right = (a, b) if a_left else (b, a)
     return _plain(a.message), _bullets(left.suggestions), _bullets(right.suggestions)
 

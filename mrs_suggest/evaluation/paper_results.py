@@ -54,7 +54,7 @@ def paper_rows(family: str | None = None, model: str | None = None, setting: str
 
 
 def paper_figure(path: str, metric: str = "") -> float | None:
-    """A printed figure by the name of its benchmark and the keys in that file; None where the paper prints none.
+    """A printed figure by the name of its benchmark and the keys in that file; None if the paper does not print it.
 
     Args:
         metric: the last key, of a table that prints several metrics.

@@ -72,7 +72,7 @@ def print_comparison(records: Mapping[str, Record]) -> None:
     print_grid(
         Grid(header, rows, title=_title(measured)),
         [
-            "ROUGE: weighted ROUGE of the best of three, with its 95 % interval. MRR and perplexity are left out where "
+            "ROUGE: weighted ROUGE of the best of three, with its 95 % interval. MRR and perplexity are left out if "
             "they cannot be compared (other pools, other tokens). seconds: to answer 1,000 messages in batches, on a "
             f"run's own machine. Baselines: as {first} measured them. {GUARD_OFF}"
         ],
@@ -80,7 +80,7 @@ def print_comparison(records: Mapping[str, Record]) -> None:
 
 
 def _signatures(record: Record, metric: str) -> list[str]:
-    """How a run computed a metric, by language; empty where it did not."""
+    """How a run computed a metric, by language; empty if it did not."""
     texts = record["metrics"]["signatures"].values()
     return [of[metric].rpartition("|version:")[0] or of[metric] for of in texts if metric in of]
 

@@ -59,7 +59,7 @@ def read_samples(texts: Iterable[str], most: int | None = None) -> list[str]:
 
 
 def _listed(lines: list[str]) -> list[str]:
-    """What stands after a list's mark, line by line."""
+    """The texts after the marks of a list, line by line."""
     found: list[str] = []
     number = 0
     for line in lines:

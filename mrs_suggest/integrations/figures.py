@@ -24,7 +24,7 @@ from mrs_suggest.evaluation.choice.answers import Answers
 
 
 class Suggested(TypedDict):
-    """One message's suggestions: 1 to 3 texts, an empty one if there is none; `index` is its place in the data."""
+    """One message's 1 to 3 suggestions (a single empty text without any); `index` is its place in the data."""
 
     index: int
     language: str

@@ -189,7 +189,7 @@ def _try_patterns(path: Path, folder: Path) -> None:
         for pattern in patterns:
             try:
                 replace = Replace(Regex(json.loads(pattern)), "")
-            except Exception as error:  # the library has no class of its own
+            except Exception as error:  # the library does not define its own class
                 raise InputError(f"{path}: damaged ({first_line(error)}); {again(folder)}.") from None
             for text in PROBES:
                 replace.normalize_str(text)

@@ -1,1 +1,1 @@
-"""Tables of experiments: which runs they need, how these are run, and the figures that stand in them."""
+"""Tables of experiments: which runs they need, how these are run, and the figures in them."""

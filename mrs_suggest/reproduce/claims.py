@@ -99,7 +99,7 @@ def _check(results: Results, table: str, grid: TableSpec, spec: ClaimSpec) -> Cl
 
 
 def _pooled(pairs: Sequence[Paired]) -> Paired:
-    """The examples of all columns, of the seeds that all have; of any one seed where they share none."""
+    """The examples of all columns, of the seeds that all have; if they share no seed, of any one."""
     shared = [seed for seed in pairs[0].seeds if all(seed in pair.seeds for pair in pairs)]
     chosen = [[pair.seeds.index(seed) for seed in shared] or [0] for pair in pairs]
     first, second = (

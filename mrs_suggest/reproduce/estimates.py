@@ -92,14 +92,14 @@ def told_total(estimates: Iterable[float | None], at_once: int = 1) -> str:
     >>> told_total([60.0, 30.0, None], 2)
     'about 60 s, and 1 of unknown length'
     >>> told_total([None])
-    'unknown until one of the kind has run'
+    'unknown until one of its kind has run'
     """
     values = list(estimates)
     known = [one for one in values if one is not None]
     if not values:
         return "nothing"
     if not known:
-        return "unknown until one of the kind has run"
+        return "unknown until one of its kind has run"
     total = max(sum(known) / max(1, min(at_once, len(values))), max(known))
     more = f", and {len(values) - len(known)} of unknown length" if len(known) < len(values) else ""
     return f"about {told_duration(total)}{more}"

@@ -97,9 +97,9 @@ def claim_blocks(claims: Sequence[ClaimResult], figures: Sequence[Figure]) -> It
     """The claims of a table as a grid, and the columns left out for a reason that no empty field gives."""
     if not claims:
         return
-    yield Heading("What the paper claims", 3)
+    yield Heading("Claims of the paper", 3)
     yield Paragraph(
-        "A claim holds, or does not hold, if the whole 95 % interval of the difference says so; else it is undecided. "
+        "A claim holds, or fails, if the whole 95 % interval of the difference agrees; otherwise it is undecided. "
         "Differences are shares of the second row's mean, over the same examples of all columns that have both rows.",
         note=True,
     )

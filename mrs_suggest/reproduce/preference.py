@@ -45,7 +45,7 @@ class Preference:
 
 
 def read_sheets(folder: Path) -> Record:
-    """The summary of a folder of `mrs annotate make`; annotators who gave nothing back are left out.
+    """The summary of a folder of `mrs annotate make`; annotators who returned nothing are left out.
 
     Raises:
         InputError: it is no such folder, or a file is damaged or not filled in.

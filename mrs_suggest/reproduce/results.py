@@ -28,7 +28,7 @@ Scores = NDArray[np.float64]
 WEIGHTED, ACCURACY = "weighted", "accuracy"  # the figures that are means over examples
 Interval = list[float]
 NO_EXPERIMENT = "not an experiment"  # a field that is empty in the table's file
-ONLY_OWN = f"the runs store only the suggestions of their own {MODEL!r}"
+ONLY_OWN = f"the runs store only suggestions of their {MODEL!r}"
 LOWER_IS_BETTER = frozenset({"perplexity", "self_rouge", "wrong_language"})  # keys of run.json
 
 

@@ -94,7 +94,7 @@ def _made(setup: Setup, name: str, command: str, values: Mapping[str, Path], dry
     say(f"data {name}: {shlex.join(words)}")
     if dry:
         if any(cell.needs_configs and cell.data == name for cell in setup.table.cells.values()):
-            say("  not prepared yet: cells of languages that they may lack are counted as if they could run")
+            say("  not prepared yet: cells of languages that they may lack are counted as runnable")
         return out
     out.parent.mkdir(parents=True, exist_ok=True)
     log = out.with_suffix(".log")
@@ -201,7 +201,7 @@ class _Runs:
         self._running[name] = _Running(cell, self._heads[name], {**note, "resumed": resume}, process)
 
     def _look(self) -> None:
-        """See which cells have ended; say now and then where the others stand."""
+        """Check which cells have ended; print the state of the others now and then."""
         for name, one in list(self._running.items()):
             code = one.process.poll()
             if code is not None:
@@ -229,7 +229,7 @@ class _Runs:
         self._say(f"{one.head}: finished in {told_duration(seconds)}; {self._left()}")
 
     def _left(self) -> str:
-        """The time that the cells take which are not finished."""
+        """The time of the cells that are not finished."""
         left: list[float | None] = []
         for name in [*self._running, *self._waiting]:
             if name in self._waiting and (self._states.unavailable(name) or self._states.state(name) == DONE):
@@ -291,7 +291,7 @@ def _locked(output: Path) -> Iterator[int]:
             holder = file.read().strip()
             if time.monotonic() > end or (holder.isdigit() and psutil.pid_exists(int(holder))):
                 raise InputError(
-                    f"--output {output}: another `mrs reproduce` runs there; wait for it, or name another."
+                    f"--output {output}: another `mrs reproduce` is running there; wait for it, or name another folder."
                 )
             time.sleep(INTERVAL)
         file.truncate(0)

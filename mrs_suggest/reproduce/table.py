@@ -1,4 +1,4 @@
-"""A table of experiments as data: its cells, their data, and where their figures stand.
+"""A table of experiments as data: its cells, their data, and the places of their figures.
 
 A table is a YAML file:
 
@@ -352,7 +352,7 @@ def read_table(folder: Path, name: str) -> Table:
     """
     path = folder / f"{name}.yaml"
     if not path.is_file():
-        raise InputError(f"{name}: no such table; there are {', '.join(table_names(folder)) or 'none'}.")
+        raise InputError(f"{name}: no such table; expected one of {', '.join(table_names(folder)) or 'none'}.")
     return parse_table(name, path.read_text(encoding="utf-8"), str(path))
 
 
@@ -377,7 +377,7 @@ def parse_table(name: str, text: str, where: str) -> Table:
 
 
 def _problems(table: Table) -> Iterator[str]:
-    """References to something that does not exist."""
+    """References to things that do not exist."""
     for name, cell in table.cells.items():
         for data in (data for scale in table.scale_names() for data in cell.data_names(scale)):
             if data != EMBEDDED and data not in table.data:

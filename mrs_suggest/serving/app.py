@@ -148,7 +148,7 @@ class Worker:
         return {name: model.version for name, model in self.served.by_name.items()}
 
     def trouble(self) -> str | None:
-        """Why this worker should not get requests: `stopping`, `stuck` or `full`; None if it may."""
+        """The reason why this worker should not get requests: `stopping`, `stuck` or `full`; None if it may."""
         if self.stopping:
             return "stopping"
         if self.batcher.at_work > self.settings.answer_seconds:

@@ -1,7 +1,7 @@
-"""What was suggested and what people did with it: an SQLite file without texts (`mrs serve --feedback FILE`).
+"""An SQLite file of suggestions and how people used them, without texts (`mrs serve --feedback FILE`).
 
-Of an answer it keeps the model, the language, the length of each suggestion, the parts of its score, and how likely one
-is used; of a session, a hash. Several workers may write to one file.
+It keeps the model and language of each answer, the lengths of its suggestions and the parts of their scores, the
+probability that one is used, and a hash of the session. Several workers may write to one file.
 """
 
 from __future__ import annotations

@@ -156,7 +156,7 @@ class Client:
         _read(self._send("POST", "/v1/feedback", self._tries, _told(answer, chosen, edited, typed)), _nothing)
 
     def reload(self) -> list[dict[str, Any]]:
-        """Let the server load its models again, with an admin key; returns the new models."""
+        """Make the server reload its models, with an admin key; returns the new models."""
         return _read(self._send("POST", "/v1/reload", 1), _models)
 
     def ready(self) -> bool:
@@ -300,7 +300,7 @@ def _nothing(content: Any) -> None:
 
 
 def _pause(response: httpx.Response | None, tried: int) -> float:
-    """Seconds before the next try; random, so that clients that failed together do not come back together."""
+    """Seconds before the next try; random, so that clients that failed together do not retry together."""
     asked = None if response is None else _retry_after(response)
     return (asked or 0.0) + FIRST_PAUSE * 2.0 ** (tried - 1) * random.uniform(0.5, 1)
 

@@ -22,7 +22,7 @@ ITEM_CODES = {
 }
 MOST_TURNS = 100  # of a conversation; ours: more than are read, so that callers need not count
 MOST_SESSION = 200  # characters
-MOST_TAGS = 32  # of a request; ours: more than a person tells apart
+MOST_TAGS = 32  # of a request; ours: more than a person can distinguish
 _SUGGESTION: dict[str, Any] = {"reply": "¿A qué hora?", "score": 0.21}
 _ANSWER: dict[str, Any] = {
     "message": "¿Quedamos mañana?",
@@ -74,9 +74,7 @@ class SuggestRequest(BaseModel):
         StrictStr | None, Field(description="the language of all of them, a code of `GET /v1/models`; null: detected")
     ] = None
     k: Annotated[StrictInt, Field(ge=1, description="suggestions per message")] = SUGGESTIONS
-    explain: Annotated[StrictBool, Field(description="with the parts of each score, where the model has a ranker")] = (
-        False
-    )
+    explain: Annotated[StrictBool, Field(description="with the parts of each score, if the model has a ranker")] = False
     allow: Annotated[
         list[StrictStr], Field(max_length=MOST_TAGS, description="only replies with one of these tags; empty: all")
     ] = []
@@ -126,10 +124,10 @@ class AnswerItem(BaseModel):
     """The answer to one message, with the fields of `mrs suggest --json`."""
 
     message: Annotated[str, Field(description="of a conversation: the last texts of the others, joined by spaces")]
-    language: Annotated[str | None, Field(description="given or detected; null where it is not clear")]
+    language: Annotated[str | None, Field(description="given or detected; null if it is not clear")]
     model: str
     version: Annotated[str | None, Field(description="of the model: the start of a hash of its record")] = None
-    id: Annotated[str | None, Field(description="for `/v1/feedback`, where the server takes it")] = None
+    id: Annotated[str | None, Field(description="for `/v1/feedback`, if the server accepts it")] = None
     suggestions: Annotated[list[SuggestionItem], Field(description="in the order in which to show them")]
     order: Annotated[
         Literal["choice"] | None,
@@ -149,7 +147,7 @@ class AnswerItem(BaseModel):
     used: Annotated[
         float | None, Field(description="probability that a suggestion is used, if the server has a precision")
     ] = None
-    error: Annotated[ItemError | None, Field(description="absent where the message is answered")] = None
+    error: Annotated[ItemError | None, Field(description="absent if the message is answered")] = None
 
 
 class SuggestResponse(BaseModel):
@@ -162,7 +160,7 @@ class SuggestResponse(BaseModel):
 
 
 class FeedbackRequest(BaseModel):
-    """What a person did with the suggestions of an answer."""
+    """How a person used the suggestions of an answer."""
 
     model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [{"id": "0f" * 16, "chosen": 1}]})
     id: Annotated[StrictStr, Field(max_length=32, description="of the answer")]

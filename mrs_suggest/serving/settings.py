@@ -94,13 +94,13 @@ class Settings:
 
     @cached_property
     def named(self) -> dict[str, str]:
-        """The name of each model in answers, and where the model is."""
+        """The name of each model in answers, and its location."""
         matches = [re.fullmatch(r"(?:([\w.-]+)=)?(.+)", model, re.DOTALL) for model in self.models]
         return {match[1] or match[2]: match[2] for match in matches if match}
 
     @cached_property
     def shares(self) -> dict[str, float]:
-        """The share of the sessions that each model answers, 0 to 1, where a request names none."""
+        """The share of the sessions that each model answers, 0 to 1, if a request names none."""
         weights = dict.fromkeys(self.named, 0.0) | ({} if self.traffic else {next(iter(self.named)): 1.0})
         for text in self.traffic:
             name, _, weight = text.rpartition("=")

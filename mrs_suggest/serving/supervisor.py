@@ -157,7 +157,7 @@ class Supervisor(Multiprocess):
             self._listener.shutdown(socket.SHUT_RDWR)
 
     def _accept(self) -> None:
-        """Give connections to workers while any is ready; in a thread of its own."""
+        """Give connections to workers while any is ready; runs in a separate thread."""
         counts: dict[socket.socket, int] = {}  # connections of ready workers by channel, the one last chosen at the end
         while not self._closed:
             sources = [*self._channels, *([self._listener] if counts else [])]

@@ -268,7 +268,7 @@ def decode(
 
 
 def _member_facts(run: Run, search: Search) -> dict[str, Any]:
-    """What affects a member's translations: the run, its export if that is used, and the search."""
+    """The facts that affect a member's translations: the run, its export if that is used, and the search."""
     facts = {**run.facts, **search.facts()}
     if search.ctranslate2:
         files = [path for path in (run.folder / CTRANSLATE2).glob("*") if path.is_file()]

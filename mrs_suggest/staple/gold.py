@@ -1,4 +1,4 @@
-"""What systems are scored against: the prompts of a split with their accepted translations."""
+"""The gold data of systems: the prompts of a split with their accepted translations."""
 
 from __future__ import annotations
 

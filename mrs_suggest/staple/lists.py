@@ -1,4 +1,4 @@
-"""Hypotheses as arrays, prompt by prompt, and what the accepted translations say of them."""
+"""Hypotheses as arrays, prompt by prompt, and which of them are accepted."""
 
 from __future__ import annotations
 
@@ -160,7 +160,7 @@ def require_features(lists: Lists, names: Sequence[str], path: Path, asked: str)
 
 
 def available(found: Hypotheses) -> list[str]:
-    """The names that `lists_of` knows of."""
+    """The feature names that `lists_of` knows."""
     return list(dict.fromkeys([*NUMBERS, PER_TOKEN, *(name for name in found.features if name not in COLUMNS.names)]))
 
 

@@ -74,7 +74,7 @@ def open_runs(given: Sequence[str]) -> list[Run]:
     names = [run.name for run in runs]
     for name in names:
         if names.count(name) > 1:
-            raise InputError(f"{name}: two members have this name; name them apart, as in one=RUN other=RUN.")
+            raise InputError(f"{name}: two members have this name; give them different names, as in one=RUN other=RUN.")
     return runs
 
 

@@ -47,7 +47,7 @@ def make_parts(members: int, lengths: Mapping[str, int]) -> list[Part]:
 
 
 def folder_of(out: Path) -> Path:
-    """Where the parts of an output lie."""
+    """The folder of the parts of an output."""
     return out.with_name(f".{out.name}.parts")
 
 
@@ -117,7 +117,7 @@ def _read(path: Path, schema: pa.Schema) -> pa.Table | None:
 
 
 def _difference(before: Path, identity: Mapping[str, Any]) -> str:
-    """How the call that the parts are of differs."""
+    """The differences to the call that made the parts."""
     try:
         other = json.loads(before.read_text(encoding="utf-8"))
         keys = [key for key in {**other, **identity} if other.get(key) != identity.get(key)]

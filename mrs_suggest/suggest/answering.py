@@ -48,7 +48,7 @@ class Answer(list[Suggestion]):
     those before it, and scores need not descend.
 
     Attributes:
-        reason: why there is no suggestion, or only neutral ones: a code of `mrs_suggest.suggest.guard`; else None.
+        reason: why nothing is suggested, or only neutral replies: a code of `mrs_suggest.suggest.guard`; else None.
         used: the probability that one of the suggestions is used, if a precision was requested; else None.
         language: of the message, given or detected; None if it is not clear.
         among: the languages that a short message fits equally, if there are several and none was given.

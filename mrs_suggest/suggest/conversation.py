@@ -98,7 +98,7 @@ class Conversation:
         return [(text, place < recent) for place in reversed(theirs) if (text := self.turns[place].text).strip()]
 
     def too_long(self, most: int) -> str | None:
-        """A sentence about a text of more than `most` characters; None if there is none."""
+        """A sentence about a text of more than `most` characters; None if all are shorter."""
         texts = [("the message", self.message), *((f"turn {turn.number}", turn.text) for turn in self.turns)]
         long = next(((name, len(text)) for name, text in texts if len(text) > most), None)
         return long and f"{long[0]} has {long[1]} characters; the server accepts {most}, shorten it."
@@ -111,7 +111,7 @@ def read_conversation(turns: Iterable[Any], where: str = "") -> Conversation:
         where: names the conversation in errors, such as " of the conversation at index 2".
 
     Raises:
-        ArgumentError: there are no turns, or one has other keys, another sender or no valid text.
+        ArgumentError: the list is empty, or a turn has other keys, another sender or no valid text.
     """
     read = []
     for number, turn in enumerate(turns, start=1):

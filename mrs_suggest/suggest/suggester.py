@@ -249,9 +249,9 @@ class Suggester:
             deny: suggest no reply with one of these tags, not even an allowed one.
             prefer: languages that the caller reads, best first: the one to answer in if a short message, such as "ok",
                 fits several; None: that of the locale. English comes next.
-            min_score: leave out suggestions with a lower score, 0 to 1; None: `own_ranker.MIN_SCORE` for replies of
-                your own, and no limit for those that a model was trained with. The score of a reply of your own is the
-                share of foreign messages whose best reply fits worse.
+            min_score: leave out suggestions with a lower score, 0 to 1; None: `own_ranker.MIN_SCORE` for custom
+                replies, and no limit for those that a model was trained with. The score of a custom reply is the share
+                of foreign messages whose best reply fits worse.
 
         Returns:
             The answer, or an answer for each message of a list. If it is empty, its `reason` says why: `blank`,

@@ -111,7 +111,7 @@ class Trainer:
         given = dict(args) if isinstance(args, Mapping) else (args or TrainingArguments()).given()
         for name in ("model_name_or_path", "data"):
             if name in given:
-                raise InputError(f"{name}: is an argument of the trainer here, `model` or `train_dataset`.")
+                raise InputError(f"{name}: pass it to the trainer instead, as `model` or `train_dataset`.")
         if isinstance(train_dataset, (str, Path)):
             if eval_dataset is not None or test_dataset is not None or column_mapping or language:
                 raise InputError(

@@ -1,4 +1,4 @@
-"""`--estimate`: what a run would take, from a trial of a few steps with its own data, model and batches.
+"""`--estimate`: the memory and time of a run, from a trial of a few steps with its own data, model and batches.
 
 Nothing is left behind: the trial has a temporary folder, and `--output_dir` is not looked at.
 """
@@ -60,7 +60,7 @@ def estimate(trainer: Trainer, model: nn.Module, facts: Record, start: float, te
         "weights": _bytes(every) + _bytes(list(model.buffers())),
         "gradients": _bytes(trained),
         "optimizer": _bytes([one for state in states for one in state.values() if isinstance(one, torch.Tensor)]),
-        f"activations, in {'16' if half else '32'} bits, at their peak": trial.saved.peak,
+        f"activations, in {'16' if half else '32'} bits, peak": trial.saved.peak,
     }
     # With mixed precision, weights are copied in 16 bits for the products, and activations need half.
     in_bf16 = sum(memory.values()) + 2 * parameters - (0 if half else (trial.saved.peak + 1) // 2)
@@ -80,10 +80,10 @@ def estimate(trainer: Trainer, model: nn.Module, facts: Record, start: float, te
         torch.cuda.get_device_name() if training.device.type == "cuda" else training.device.type.upper(),
         {
             "parameters": f"{parameters:,}",
-            "of them trained": f"{sum(one.numel() for one in trained):,}",
+            "trained parameters": f"{sum(one.numel() for one in trained):,}",
             **{f"memory: {name}": _megabytes(size) for name, size in memory.items()},
             "memory: sum": _megabytes(sum(memory.values())),
-            "memory: of the whole process, or allocated on the GPU, at its peak": _megabytes(peak),
+            "memory: peak of the whole process, or allocated on the GPU": _megabytes(peak),
             "predicted for bf16 on a GPU (weights also in 16 bits, half the activations)": _megabytes(in_bf16),
             "examples a step": f"{examples:,}",
             "seconds a step": f"{step:.3f}",

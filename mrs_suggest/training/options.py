@@ -72,7 +72,7 @@ class RunArguments:
     overwrite: bool = option(False, "replace a finished run in --output_dir")
     skip_test: bool = option(False, "leave the test split out: the run ends with its figures on validation")
     estimate: bool = option(
-        False, "train a few steps, tell parameters, memory, speed and time of the run, and write nothing"
+        False, "run a few steps, print estimated parameters, memory, speed and total time, then exit"
     )
 
 
@@ -104,7 +104,7 @@ class Bfloat16Anywhere:
 
 @dataclass
 class TrainerDefaults(Bfloat16Anywhere):
-    """Before the library's arguments: what every trainer of ours leaves otherwise than the library does."""
+    """Defaults shared by all trainers that differ from the library's; listed before its arguments."""
 
     eval_strategy: str = option("steps", "no, steps or epoch; must equal save_strategy")
     save_strategy: str = option("steps", "no, steps or epoch")
@@ -172,7 +172,7 @@ def sound(
         if training.eval_strategy != "no":
             raise InputError("--patience needs --load_best_model_at_end true: it keeps the best checkpoint.")
         if is_given(options, "patience"):
-            raise InputError("--patience: counts evaluations, and --eval_strategy no has none; leave one out.")
+            raise InputError("--patience: counts evaluations, which --eval_strategy no disables; leave one out.")
     if isinstance(options, LoraArguments):
         _require_sound_lora(options)
     return with_model_revision(options)
@@ -226,7 +226,7 @@ def with_model_revision(options: Arguments) -> Arguments:
     """
     name, revision = options.model_name_or_path, options.model_revision
     if name in FROM_SCRATCH and name not in options.scratch:
-        raise InputError(f"--model_name_or_path {name}: a model of `mrs train generation` alone; pass another one.")
+        raise InputError(f"--model_name_or_path {name}: only for `mrs train generation`; pass another model.")
     built = name in FROM_SCRATCH
     if built or Path(name).exists():
         if revision is not None:

@@ -1,4 +1,4 @@
-"""The folder and the record of one run: what it may contain, what resuming must not change, how to reproduce it."""
+"""The folder and the record of one run: its contents, what must match when resuming, how to reproduce it."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class RunFolder:
         there = {path.name for path in folder.iterdir()} if folder.is_dir() else set()
         own = {name for name in there if name in (RECORD, IDENTITY, "eval") or name.startswith("checkpoint-")}
         if folder.exists() and (not folder.is_dir() or (there and not own)):
-            raise InputError(f"--output_dir {folder}: is not empty and not the folder of a run; choose another.")
+            raise InputError(f"--output_dir {folder}: is not empty and does not hold a run; choose another.")
         if self._overwrite and not resume:
             return
         if (folder / RECORD).exists() and not resume:
@@ -109,7 +109,7 @@ class RunFolder:
 
 
 def last_checkpoint(folder: Path, resume: str | None) -> str | None:
-    """The checkpoint to continue from, `last` for the newest one of the folder; InputError if there is none."""
+    """The checkpoint to continue from (`last`: the newest one in the folder); InputError if it does not exist."""
     if not resume:
         return None
     if resume not in LAST:
@@ -215,8 +215,8 @@ def base_license(name: str, revision: str | None = None) -> str | None:
 
 
 def started_from(name: str, revision: str | None = None) -> list[str]:
-    """What a trained model (a folder or a hub id) started from by its `run.json`, the nearest first, as NAME or
-    NAME@REVISION."""
+    """The models that a trained model (a folder or a hub id) started from by its `run.json`, the nearest first, as NAME
+    or NAME@REVISION."""
     path = checkpoint_file(name, RECORD, revision)
     try:
         record: dict[str, Any] = json.loads(path.read_text(encoding="utf-8")) if path else {}

@@ -1,4 +1,4 @@
-"""One training run, from checked options to a published model: what every family does around its data and its model.
+"""One training run, from checked options to a published model: the steps that all families share.
 
 A family's `run` function reads from top to bottom and calls the methods of `Run` in this order: `load`, `begin`,
 `build`, `train`, `merge_adapters`, `save`, `evaluate`, `finish`. It returns the record, or None where nothing is
@@ -114,7 +114,7 @@ class Run:
         self._repo_id = _repository(options, training) if training.push_to_hub and not options.estimate else None
         if options.estimate:
             if not has_steps(training):
-                raise InputError("--estimate: tries steps of training, and --max_steps 0 has none; leave it out.")
+                raise InputError("--estimate: times training steps, which --max_steps 0 disables; leave it out.")
             training.output_dir = self._open.enter_context(tempfile.TemporaryDirectory(prefix="mrs-estimate-"))
             training.report_to, training.resume_from_checkpoint, training.push_to_hub = [], None, False
         self.folder = Path(training.output_dir or ".")
@@ -356,7 +356,7 @@ def _finished(trainer: Trainer, checkpoint: str) -> bool:
     """Load the checkpoint of a run that was killed after its last step; false where steps are left.
 
     The library would take one more step: it looks for the end of training after a step, not before one. A run that
-    stopped early (patience, a limit, a sweep that ends it) has none left either: its checkpoint says so.
+    stopped early (patience, a limit, a sweep that ends it) has no steps left either: its checkpoint says so.
     """
     path = Path(checkpoint) / TRAINER_STATE_NAME
     if not path.is_file():  # the library continues without it

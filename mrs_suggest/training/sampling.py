@@ -71,8 +71,8 @@ class StepSampler(Sampler[list[int]], ABC):
 
     Attributes:
         steps: of an epoch.
-        told: called with each epoch that is set, such as a collator's `set_epoch`. The sampler is what the library's
-            trainer tells the epoch in every case: in the first epoch of a resumed run it replaces the loader.
+        told: called with each epoch that is set, such as a collator's `set_epoch`. The library's trainer always sets
+            the epoch of the sampler, while it replaces the loader in the first epoch of a resumed run.
     """
 
     steps: int

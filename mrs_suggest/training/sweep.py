@@ -297,7 +297,7 @@ def trial_of_sweep() -> TrainerCallback | None:
 
 
 class StopsWhenPruned(TrainerCallback):
-    """Reports the metric that chooses the checkpoint, and stops the run where the pruner says so.
+    """Reports the metric that chooses the checkpoint, and stops the run when the pruner says so.
 
     Asynchronous successive halving (Li et al. 2020): at `min_steps`, and at each `reduction` times as many, a trial
     continues if it is among the best 1/`reduction` of those that came so far.

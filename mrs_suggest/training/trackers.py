@@ -1,4 +1,4 @@
-"""What `--report_to` writes: tensorboard, wandb, trackio and mlflow, inside the run's folder.
+"""The trackers of `--report_to`: tensorboard, wandb, trackio and mlflow, inside the run's folder.
 
 The libraries' own callbacks send the training loss and our validation figures, with the step, while a run trains. Here
 they also get the run's options, and the test figures once at its end; and where no environment variable of theirs says

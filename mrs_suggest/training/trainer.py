@@ -1,4 +1,4 @@
-"""What we change in the library's trainer: batches, validation, checkpoints of adapters, the check for NaN, the
+"""Our changes to the library's trainer: batches, validation, checkpoints of adapters, the check for NaN, the
 progress bar, patience across a resume, and the error when memory runs out."""
 
 from __future__ import annotations

@@ -131,12 +131,12 @@ def test_a_killed_build_in_s3_goes_on_and_ends_with_the_local_files(
         (
             "s3://other-texts/RC_*",
             "s3://texts/mrs",
-            "s3://other-texts/RC_*: cannot be reached (there is no such bucket; check its name",
+            "s3://other-texts/RC_*: cannot be reached (the bucket does not exist; check its name",
         ),
         (
             "{local}",
             "s3://other-texts/mrs",
-            "s3://other-texts/mrs: cannot be reached (there is no such bucket; check its name",
+            "s3://other-texts/mrs: cannot be reached (the bucket does not exist; check its name",
         ),
     ],
 )

@@ -106,8 +106,8 @@ REFUSED = {
     "a damaged file": (["--text", "en={folder}/cut.txt.gz"], "cut.txt.gz: the compressed file is damaged or cut off"),
     "a language that the detector lacks": (["--text", "fi={folder}/ru.txt"], "does not know 'fi'; pass another"),
     "a reference without text": (["--reference", "fi={folder}/ru.txt"], "--reference fi: no --text in this language"),
-    "a useless reference": (["--reference", "ru={folder}/blank.txt"], "has no line that stays"),
-    "two models": (["--model", "en={folder}/out/models/en.safetensors"], "there is a --model for this language, too"),
+    "a useless reference": (["--reference", "ru={folder}/blank.txt"], "no line passes; pass another text"),
+    "two models": (["--model", "en={folder}/out/models/en.safetensors"], "this language also has a --model"),
     "no model": (["--model", "ru={folder}/ru.txt"], "ru.txt: not a model that"),
     "a third that does not exist": (["--keep", "best"], "--keep: expected some of head, middle, tail"),
     "bounds that cross": (["--min-characters", "500"], "is more than --max-characters"),
@@ -146,7 +146,7 @@ def test_without_a_language_model_the_ways_out_are_named(
 
 def test_texts_of_which_nothing_stays(tmp_path: Path) -> None:
     (tmp_path / "short.txt").write_text("Hi\n\nBye\n")
-    with pytest.raises(InputError, match=r"no line stays \(too short 2, empty 1\); pass other texts"):
+    with pytest.raises(InputError, match=r"no line passes \(too short 2, empty 1\); pass other texts"):
         run_verb(
             "data",
             ["corpus", "--text", f"en={tmp_path}/short.txt", "--language-model", "none", "--out", str(tmp_path / "o")],

@@ -68,8 +68,8 @@ def test_a_corpus_in_s3_is_the_local_one(
     ("source", "words"),
     [
         ("--text=en=s3://texts/raw/nothing", "--text en=s3://texts/raw/nothing: no such file or folder"),
-        ("--text=en=s3://other/raw/en", r"s3://other/raw/en: cannot be reached \(there is no such bucket"),
-        ("--model=en=s3://texts/en.safetensors", "is opened as a local file; download it, and pass its path"),
+        ("--text=en=s3://other/raw/en", r"s3://other/raw/en: cannot be reached \(the bucket does not exist"),
+        ("--model=en=s3://texts/en.safetensors", "must be a local file; download it, and pass its path"),
         ("--out=s3://texts/out", "pass a local folder with --scratch FOLDER"),
     ],
 )

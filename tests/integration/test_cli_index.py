@@ -93,7 +93,7 @@ def test_findings_stop_a_change_or_are_left_out(index: Run, file: Path, tmp_path
     ("arguments", "sentence"),
     [
         ([SAMPLE], "--responses: pass the file with the replies."),
-        ([SAMPLE, "--language", "en", "--responses", "FILE"], "only the folder of a run can be changed; pass --out."),
+        ([SAMPLE, "--language", "en", "--responses", "FILE"], "only those can be changed in place; pass --out."),
         (
             [SAMPLE, "--responses", "FILE", "--out", "OUT"],
             "--language: name the language of the replies; the model has de",

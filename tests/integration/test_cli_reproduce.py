@@ -35,7 +35,7 @@ def test_a_student_and_its_teacher_in_one_command(mrs: Mrs, tmp_path: Path) -> N
     assert curves["loss"] or curves["validation"]
     listed = mrs(*words, "--dry-run", cwd=tmp_path)
     assert listed.stdout.count("(finished)  4 steps, of commit ") == 2
-    assert listed.stdout.endswith("2 cells: 2 finished, 0 that cannot run, 0 to run\n")
+    assert listed.stdout.endswith("2 cells: 2 finished, 0 cannot run, 0 to run\n")
     assert "mrs train retrieval --config out/tiny/cells/student-42/tiny.yaml" in listed.stdout
 
 

@@ -139,7 +139,7 @@ def test_ranking_of_scores(tmp_path: Path, score: Ask, refusal: Ask) -> None:
     assert (record["mrr"], record["p@1"]) == (0.75, 0.5)
     assert "ties:pessimistic" in record["signature"]
     (tmp_path / "s.tsv").write_text("yes\t3\t.5\t.2\n")
-    problem = "line 1: there is no candidate 3 among 2 scores"
+    problem = "line 1: candidate 3 is not among the 2 scores"
     assert problem in refusal(tmp_path / "s.tsv", "--metric", "response_ranking")
 
 
@@ -198,13 +198,13 @@ def test_power_of_one_system_counts_messages_and_assumes_independence(tmp_path: 
         (["--compare", "{0}", "--language", "en"], "two files or more"),
         (
             ["--compare", "{0}", "{short}", "--language", "en"],
-            "short.tsv is about other examples than good.tsv (number 1 is the first to differ)",
+            "short.tsv has other examples than good.tsv (number 1 is the first to differ)",
         ),
         (["--compare", "{0}", "{junk}", "--language", "en"], "not scores that"),
         (["{0}", "--compare", "{0}", "{2}", "--language", "en"], "takes all files itself"),
         (["{0}", "--metric", "reply_perplexity"], "line 1: expected sum of token losses in nats, tokens"),
         (["{0}", "{2}", "--language", "en", "--save-scores", "x.json"], "takes one system"),
-        (["--compare", "{0}", "{2}", "--language", "en", "--save-scores", "x.json"], "and saves no scores"),
+        (["--compare", "{0}", "{2}", "--language", "en", "--save-scores", "x.json"], "and cannot save scores"),
         (["--compare", "{0}", "{one}", "--language", "en"], "were computed differently"),
         (["{0}", "--language", "en", "--metric", "dist_n", "--rules", "paper"], "--rules does not apply to dist_n"),
         (["{0}", "--language", "en", "--sample-size", "3"], "--sample-size does not apply to mrs_rouge"),
@@ -213,7 +213,7 @@ def test_power_of_one_system_counts_messages_and_assumes_independence(tmp_path: 
         (["{0}", "{2}", "--language", "en", "--power", ".1"], "--power takes one system or --compare"),
         (["{2}", "--language", "en", "--power", ".1"], "the scores of bad_1.tsv are all alike"),
         (["{0}", "--language", "en", "--power", ".1", "--metric", "dist_n"], "--power takes one system or --compare"),
-        (["{one}", "--language", "en", "--metric", "self_rouge"], "no example with two suggestions"),
+        (["{one}", "--language", "en", "--metric", "self_rouge"], "No example has two suggestions"),
         (["{one}", "{one}", "--language", "en", "--nbest", "0"], "--nbest 0: expected 1 or more"),
     ],
 )
@@ -239,7 +239,7 @@ def test_systems_of_other_examples_are_neither_ordered_nor_tested(
     records = score(*files, "--language", "en")
     assert [record["system"] for record in records] == ["bad_1.tsv", "good.tsv", "shuffled.tsv"]
     assert not any("rank" in record for record in records)
-    assert "not ordered: shuffled.tsv is about other examples" in shown(*files, "--language", "en")
+    assert "not ordered: shuffled.tsv has other examples" in shown(*files, "--language", "en")
     saved = str(tmp_path / "good.json")
     shown(systems[0], "--language", "en", "--save-scores", saved)
     assert "other examples" in refusal("--compare", saved, files[2], "--language", "en")

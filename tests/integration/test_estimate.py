@@ -34,11 +34,11 @@ def test_an_estimate_tells_what_a_run_takes_and_leaves_nothing(
     assert [path.name for path in tmp_path.rglob("*")] == ["temporary"]
     lines = [line.split("│") for line in capsys.readouterr().out.splitlines() if "│" in line]
     told = {line[1].strip(): line[2].strip() for line in lines}
-    counts = [int(told[name].replace(",", "")) for name in ("parameters", "of them trained")]
+    counts = [int(told[name].replace(",", "")) for name in ("parameters", "trained parameters")]
     assert counts[0] >= counts[1] > 100_000
     for name, size in (("gradients", 4), ("optimizer", 8)):
         assert _megabytes(told[f"memory: {name}"]) == pytest.approx(size * counts[1] / 1e6, abs=0.5)
-    assert 0 < _megabytes(told["memory: activations, in 32 bits, at their peak"]) < 100
+    assert 0 < _megabytes(told["memory: activations, in 32 bits, peak"]) < 100
     parts = [_megabytes(value) for name, value in told.items() if name.startswith("memory: ")]
     assert sum(parts[:4]) == pytest.approx(parts[4], abs=2)
     assert {"time: 40 steps", "time: 4 validations", "time: 2 checkpoints and the model"} < set(told)
@@ -50,4 +50,4 @@ def _megabytes(text: str) -> float:
 
 
 def test_a_run_without_steps_has_no_estimate(refused: Callable[..., str]) -> None:
-    assert refused("--max_steps", 0, "--estimate").startswith("--estimate: tries steps of training")
+    assert refused("--max_steps", 0, "--estimate").startswith("--estimate: times training steps")

@@ -174,7 +174,7 @@ def test_the_page_of_mrs_rouge_scores_and_explains_errors(tmp_path: Path, outsid
         for inputs, sentence in [
             (("", reply, "en"), "Type at least one suggestion."),
             (("yes", " ", "en"), "Type the real reply"),
-            (("yes", "...", "en"), "no example left to score"),
+            (("yes", "...", "en"), "No examples are left to score"),
         ]:
             event, data = score_by_api(url, *inputs)
             assert (event, sentence in data["error"]) == ("error", True), data

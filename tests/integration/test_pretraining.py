@@ -213,7 +213,7 @@ def test_bad_input_is_refused_in_a_sentence(refused: Callable[..., str], workpla
         ("--objective", "clm"): "--objective: expected one of mlm, tlm, xdae, xfnp, found 'clm'.",
         ("--text", f"ht={tmp_path / 'empty.txt'}"): "has no text",
         ("--text", "ht=base/model.safetensors"): "base/model.safetensors: is a binary file",
-        ("--validation", "qu"): "--validation qu: there is no --text in it; pass --validation_text qu=FILE.",
+        ("--validation", "qu"): "--validation qu: --text lacks it; pass --validation_text qu=FILE.",
         ("--model_name_or_path", str(tmp_path / "unmasked")): "its tokenizer has no mask token",
         ("--max_tokens", "900"): "--max_tokens 900: the encoder reads 128 tokens at most",
         ("--masked_share", "0"): "--masked_share 0: expected more than 0 and at most 1",
@@ -222,11 +222,11 @@ def test_bad_input_is_refused_in_a_sentence(refused: Callable[..., str], workpla
         ("--peft", "lora", "--frozen_encoder", "true"): "--frozen_encoder: adapters leave embeddings and head",
         ("--languages", "en"): "--languages: chooses among those of --data",
         ("--objective", "mlm", "tlm"): "--objective tlm: reads translations; pass --parallel LANG-LANG=FILE",
-        ("--streaming", "true"): "--streaming: a run reads its text before it trains; pass --max_train_examples",
+        ("--streaming", "true"): "--streaming: text is read before training; limit it",
         ("--metric_for_best_model", "mean_loss"): "--metric_for_best_model mean_loss: is the mean of several",
         (*PAIRS, "--objective", "mlm", "tlm", "--parallel_columns", "en"): "--parallel_columns: expected two names",
         (*PAIRS, "--objective", "mlm", "tlm", "--validation", "en-ht", "--validation_parallel", "en-ht=test.tsv"): (
-            "--validation: holds a part of --parallel out, and there is --validation_parallel; leave one out."
+            "--validation: holds a part of --parallel out, which --validation_parallel replaces; leave one out."
         ),
     }.items():
         assert sentence in refused(*options), options

@@ -169,15 +169,15 @@ def refused(refusal: Callable[..., str], workplace: Path) -> Callable[..., str]:
 
 def test_bad_input_is_refused_in_a_sentence(refused: Callable[..., str], output: list[str]) -> None:
     for options, found in {
-        ("--noise", "drop"): "--noise: is of --objective xdae; leave it out.",
-        ("--objective", "xfnp", "--noise", "drop"): "--noise: is of --objective xdae; leave it out.",
-        ("--objective", "xdae", "--future_tokens", "3"): "--future_tokens: is of --objective xfnp; leave it out.",
-        ("--tiny_layers", "2"): "--tiny_layers: is of --objective xdae; leave it out.",
+        ("--noise", "drop"): "--noise: applies only to --objective xdae; leave it out.",
+        ("--objective", "xfnp", "--noise", "drop"): "--noise: applies only to --objective xdae; leave it out.",
+        ("--objective", "xdae", "--future_tokens", "3"): "--future_tokens: applies only to --objective xfnp",
+        ("--tiny_layers", "2"): "--tiny_layers: applies only to --objective xdae; leave it out.",
         ("--objective", "xdae", "--tiny_layers", "0"): "--tiny_layers: expected 1 or more, found 0.",
         ("--objective", "xdae", "--model_name_or_path", "absent", "--tiny_layers", "2"): "absent has its own layers",
         ("--objective", "xfnp", "--future_tokens", "0"): "--future_tokens: expected 1 or more, found 0.",
-        ("--decoder", "fresh"): "--decoder: is of --objective xdae and xfnp; leave it out.",
-        ("--objective", "xdae", "--masked_share", "0.3"): "--masked_share: is of encoders, and --objective xdae trains",
+        ("--decoder", "fresh"): "--decoder: applies only to --objective xdae and xfnp; leave it out.",
+        ("--objective", "xdae", "--masked_share", "0.3"): "--masked_share: applies only to encoders, not to",
         ("--objective", "xdae", "--noise", "swap"): "--noise swap: expected names among shuffle, drop, mask, spans",
         ("--objective", "xdae", "--span_share", "1.5"): "--span_share 1.5: expected more than 0 and at most 1.",
         ("--objective", "xdae", "--span_length", "0"): "--span_length 0: expected a mean length above 0 tokens.",

@@ -193,7 +193,7 @@ def test_fewer_layers_with_falling_rates_and_a_resumed_run(
     train("resumed", *options, "--resume_from_checkpoint", "last")
     assert all(torch.equal(value, weights(run)[name]) for name, value in weights(resumed).items())
     assert refused(*options, "--layer_decay", 2).startswith("--layer_decay: expected more than 0 and at most 1, found")
-    assert refused(*options, "--layers", 9) == "--layers 9: expected at most 3, the layers of the encoder."
+    assert refused(*options, "--layers", 9) == "--layers 9: expected at most 3, the encoder's number of layers."
     static = refused("--model_name_or_path", base, "--encoders", "static", "--layers", 1)
     assert static == "--layers: static vectors are one table without layers; leave it out."
 

@@ -97,7 +97,7 @@ def test_own_splits_and_languages_stay(monkeypatch: pytest.MonkeyPatch, tmp_path
     [
         ({"args": {"epochs": 3}}, "'epochs'"),
         ({"args": {"max_steps": "few"}}, "max_steps"),
-        ({"args": {"data": "sample"}}, "data: is an argument of the trainer"),
+        ({"args": {"data": "sample"}}, "data: pass it to the trainer instead"),
         ({"args": TrainingArguments(seed=1, settings={"seed": 2})}, "'seed' is given twice"),
         ({"train_dataset": chats()}, "expected the column 'message'"),
         ({"train_dataset": chats(), "column_mapping": {"prompt": "message"}}, "has no column 'prompt'"),

@@ -186,7 +186,7 @@ DAMAGE: list[tuple[str, Any, str]] = [
     # words and tags
     ("POS/de.dev", replaced("in ADP", "in"), "line 2: expected a word and its tag, found 'in'"),
     ("POS/de.dev", replaced("in ADP", "in APPR"), "line 2 must be labelled with one of ADJ, .* not 'APPR'"),
-    ("NER/de.test", "Ja\n\nNein O\n", "line 3: a tag, but the sentences before do not have any"),
+    ("NER/de.test", "Ja\n\nNein O\n", "line 3: a tag, but earlier sentences do not have any"),
     ("NER/en.train", "Anna\nlives\n", "line 1: expected a word and its tag, found 'Anna'"),
     ("NER/en.train", replaced("Anna B-PER", "Anna _"), "line 3 must be labelled .* for NER, not '_'"),
     # tables
@@ -200,7 +200,7 @@ DAMAGE: list[tuple[str, Any, str]] = [
     # texts
     ("QG/xglue.qg.en.src.train", None, r"src\.train: no such file, but xglue\.qg\.en\.tgt\.train is there"),
     ("QG/xglue.qg.en.tgt.train", None, r"tgt\.train: no such file, but xglue\.qg\.en\.src\.train is there"),
-    ("QG/xglue.qg.en.tgt.train", "A question?\n", r"src\.train, line 2: .*tgt\.train ends before it; it needs as many"),
+    ("QG/xglue.qg.en.tgt.train", "A question?\n", r"src\.train, line 2: .*tgt\.train ends before it; both need"),
     ("NTG/xglue.ntg.de.src.test", "", "the file has no examples"),
     # JSON
     (MLQA_DE, lambda text: text[:-5], "line 1: JSON is expected"),

@@ -163,7 +163,7 @@ def test_nothing_left_to_score() -> None:
     scores = score_suggestions([["a"]], [""])
     assert scores.statistics.shape == (0, 10)
     for call in (aggregate, bleu_interval):
-        with pytest.raises(ValueError, match=r"no example left to score; skipped were \{'reference_empty': 1\}"):
+        with pytest.raises(ValueError, match=r"No examples are left to score; skipped: \{'reference_empty': 1\}"):
             call(scores)
 
 

@@ -55,7 +55,7 @@ def test_examples_without_their_reply_are_counted() -> None:
     assert "|absent:skip|" in skipped.signature
     assert "|absent:zero|" in counted.signature
     assert "absent" not in score_rankings([[1, 2]], [0]).signature
-    with pytest.raises(ValueError, match=r"no example left to rank; skipped were \{'reply_absent': 1\}"):
+    with pytest.raises(ValueError, match=r"No examples are left to rank; skipped: \{'reply_absent': 1\}"):
         aggregate(score_rankings([[1]], [-1]))
 
 

@@ -135,7 +135,7 @@ def test_a_given_tokenizer_is_used_and_named():
 def test_all_skipped_has_no_average():
     scores = score_examples([["a"]], ["."])
     assert scores.rouge.shape == (0, 3)
-    with pytest.raises(ValueError, match="no example left to score"):
+    with pytest.raises(ValueError, match="No examples are left to score"):
         aggregate(scores)
 
 

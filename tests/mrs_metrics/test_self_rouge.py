@@ -69,7 +69,7 @@ def test_a_given_tokenizer_is_used_and_named() -> None:
 
 
 def test_nothing_to_compare() -> None:
-    with pytest.raises(ValueError, match=r"no example with two suggestions .* \{'fewer_than_two': 1\}"):
+    with pytest.raises(ValueError, match=r"No example has two suggestions .* \{'fewer_than_two': 1\}"):
         aggregate(score_similarity([["a"]]))
 
 

@@ -116,7 +116,7 @@ def test_a_copy_says_which_version_it_was_made_from(monkeypatch: pytest.MonkeyPa
 
 def test_an_unknown_metric_is_refused_by_name() -> None:
     for call in (space_files, module_files, metric_title, install_metric):
-        with pytest.raises(ValueError, match="no metric 'bleu'; there are dist_n, mrs_rouge, reply_bleu"):
+        with pytest.raises(ValueError, match="Unknown metric 'bleu'; expected one of dist_n, mrs_rouge, reply_bleu"):
             call("bleu")
 
 
@@ -205,7 +205,7 @@ def test_names_may_stand_before_and_behind_options(capsys: pytest.CaptureFixture
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (["org", "bleu"], "no metric is called 'bleu'; there are dist_n, mrs_rouge, reply_bleu,"),
+        (["org", "bleu"], "unknown metric 'bleu'; expected one of dist_n, mrs_rouge, reply_bleu,"),
         (["org", "mrs_rouge", "bleu"], "'bleu'"),
         (["org/metrics"], "'org/metrics/dist_n': not a repository name"),
         (["my org", "--dry-run"], "'my org/dist_n': not a repository name"),

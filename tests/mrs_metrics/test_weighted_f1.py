@@ -198,7 +198,7 @@ def test_the_oracle() -> None:
     ("call", "sentence"),
     [
         (lambda: score_translations(ROWS, {}, "ours"), "must be one of"),
-        (lambda: score_translations([], {}), "no prompt to score"),
+        (lambda: score_translations([], {}), "No prompts to score"),
         (lambda: score_translations([*ROWS, ROWS[0]], {}), "'a' occurs again"),
         (lambda: score_translations([row("a")], {}), "no accepted translation"),
         (lambda: score_translations([row("a", x=float("nan"))], {}), "finite and 0 or more"),

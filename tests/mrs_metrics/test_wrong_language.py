@@ -203,7 +203,9 @@ def test_a_fasttext_model_is_asked(model: Path, capfd: pytest.CaptureFixture[str
 
 def test_what_is_no_model_is_refused(tmp_path: Path) -> None:
     pytest.importorskip("fasttext", reason="needs fasttext")
-    with pytest.raises(ValueError, match=r"no language model .*absent.ftz'; fetch lid.176.ftz from https://"):
+    with pytest.raises(
+        ValueError, match=r"language model .*absent.ftz' does not exist; download lid.176.ftz from https://"
+    ):
         fasttext_identifier(tmp_path / "absent.ftz")
     (tmp_path / "page.ftz").write_text("<html>not found</html>")
     with pytest.raises(ValueError, match=r"page.ftz' is not a fastText classifier"):

@@ -238,7 +238,7 @@ def timed(seconds: dict[str, float], name: str) -> Iterator[None]:
 
 
 def name_and_bytes(path: Location) -> dict[str, Any]:
-    """What identifies a file among those with its name."""
+    """The facts that identify a file among those with its name."""
     return {"name": path.name, "bytes": size(path)}
 
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from mrs_suggest.common.text.masks import Step
 
-BATCH_TEXTS = 16_384  # Python texts in memory at once
+BATCH_TEXTS = 16_384  # Python texts in memory at a time
 
 
 def change_in_turn(texts: pa.Array, steps: Sequence[Step]) -> tuple[pa.Array, NDArray[np.int64]]:

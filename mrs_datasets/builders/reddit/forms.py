@@ -1,4 +1,4 @@
-"""Looks at the beginning of a file before a build begins: other forms than a dump are refused by name."""
+"""Checks the beginning of a file before a build: anything other than a dump is refused by name."""
 
 from __future__ import annotations
 

@@ -131,7 +131,7 @@ class Settings:
         return {name: value for name, value in self.as_dict().items() if value != profile.get(name)}
 
     def as_dict(self) -> dict[str, Any]:
-        """All values, for JSON; `context` only where there is one."""
+        """All values, for JSON; `context` only if it is set."""
         values = {**asdict(self), "english_months": ":".join(self.english_months or ()) or ALL_MONTHS}
         return {name: value for name, value in values.items() if name != "context" or value}
 

@@ -195,7 +195,7 @@ def read_loaded(
     without a `language` column.
 
     Raises:
-        InputError: a column is missing, a code is not that of a language, or there is no usable split.
+        InputError: a column is missing, a code is not that of a language, or no split is usable.
     """
     source = "the data set"
     by_language: dict[str, dict[str, Dataset]] = {}

@@ -69,7 +69,7 @@ def _with_subcommands(path: str, parser: argparse.ArgumentParser) -> dict[str, a
 
 
 def _options(parser: argparse.ArgumentParser) -> Iterator[tuple[list[str], list[str], argparse.Action]]:
-    """The long names of each option (none for an argument), and the values that it may have, where they are known."""
+    """The long names of each option (none for an argument), and the values that it may have, if they are known."""
     named = _named()
     for action in parser._actions:
         if action.help != argparse.SUPPRESS or isinstance(action, argparse._SubParsersAction):

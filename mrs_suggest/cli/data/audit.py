@@ -20,7 +20,7 @@ def add_audit(verbs: argparse._SubParsersAction[CommandParser]) -> None:
     from mrs_datasets.audit.files import ANNOTATORS, SEED
     from mrs_datasets.audit.questions import KINDS
 
-    parser = verbs.add_parser("audit", help="write sheets and a page to judge samples of a data set; read them")
+    parser = verbs.add_parser("audit", help="judge a sample of a data set: write sheets and a page, or read them")
     actions = parser.add_subparsers(dest="action", required=True)
     make = actions.add_parser("make", help="draw pairs; write a sheet and a page per annotator, and the key")
     make.add_argument("data", help="a prepared folder, a hub id (also ORG/NAME@REVISION), or `sample`")
@@ -38,11 +38,11 @@ def add_audit(verbs: argparse._SubParsersAction[CommandParser]) -> None:
         type=int,
         default=None,
         metavar="N",
-        help=f"paper: pairs in all (default {KINDS['paper'].examples}); wide: pairs per language (default "
+        help=f"paper: pairs in total (default {KINDS['paper'].examples}); wide: pairs per language (default "
         f"{KINDS['wide'].examples})",
     )
     make.add_argument(
-        "--annotators", type=int, default=ANNOTATORS, metavar="N", help=f"sheets of all pairs (default {ANNOTATORS})"
+        "--annotators", type=int, default=ANNOTATORS, metavar="N", help=f"sheets with all pairs (default {ANNOTATORS})"
     )
     make.add_argument("--seed", type=int, default=SEED, help=f"random seed (default {SEED})")
     make.add_argument("--overwrite", action="store_true", help="replace FOLDER unless its sheets have been filled in")
@@ -154,14 +154,14 @@ def _remarks(figures: dict[str, Any]) -> list[str]:
     paper = figures["paper"]
     lines = [
         f"The paper (section {paper['section']}) found {paper['found']} toxic pairs among {paper['examples']} after "
-        f"filtering; the 95 % interval of that ends at {_percent(paper['interval'][1])}."
+        f"filtering; its 95 % interval ends at {_percent(paper['interval'][1])}."
     ]
     if figures["kind"] == "wide" and any(row["language"] == "all" for row in figures["shares"]):
         lines.append("all: shares weighted by the pairs of each language in the data.")
     if figures["annotators_missing"]:
-        lines.append(f"Annotators left out, with missing or untouched sheets: {figures['annotators_missing']}.")
+        lines.append(f"Annotators left out (missing or untouched sheets): {figures['annotators_missing']}.")
     if missing := sum(row["language"] != "all" and not row["judged"] for row in figures["shares"]):
-        lines.append(f"Languages and questions without an answer: {missing}; `all` is without them.")
+        lines.append(f"Languages and questions without an answer: {missing}; `all` excludes them.")
     for row in figures["by_annotator"] if figures["annotators"] > 1 else []:
         yes = ", ".join(f"{question} {counts['yes']:,}" for question, counts in row["answers"].items())
         unsure = sum(counts["unsure"] for counts in row["answers"].values())

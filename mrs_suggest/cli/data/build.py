@@ -65,7 +65,7 @@ def add_build(verbs: argparse._SubParsersAction[CommandParser]) -> None:
     changes = parser.add_argument_group("changes to the profile")
     for flag, kind, text in (
         ("--min-score", int, "drop comments with a lower score (paper: 1)"),
-        ("--min-language-score", float, "drop comments unless fastText's probability is above (paper: .7)"),
+        ("--min-language-score", float, "drop comments unless fastText's probability is above this (paper: .7)"),
         ("--min-examples", int, "leave out languages with fewer pairs (paper: 100,000)"),
         ("--min-reply-count", int, "leave rarer replies out of response sets (paper: 20)"),
         ("--max-responses", int, "largest response set (paper: 50,000)"),

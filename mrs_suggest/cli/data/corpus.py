@@ -33,7 +33,7 @@ def add_corpus(verbs: Any) -> None:
         help="for the language check: fastText's lid.176.ftz or lid.176.bin (default: the installed one), a reply "
         f"model with languages.safetensors, or `{NO_CHECK}`",
     )  # fmt: skip
-    parser.add_argument("--unchecked", nargs="+", default=[], metavar="LANG", help="languages that are not checked")
+    parser.add_argument("--unchecked", nargs="+", default=[], metavar="LANG", help="languages to leave unchecked")
     parser.add_argument("--min-language-score", type=float, help="drop lines with a lower probability (default .5)")
     parser.add_argument(
         "--reference", nargs="+", default=[], action="extend", metavar="LANG=SOURCE",
@@ -132,7 +132,7 @@ def _models(values: Sequence[str]) -> dict[str, Path]:
         if language in found:
             raise InputError(f"--model {value}: the language has one already, {found[language]}; pass one of them.")
         if is_url(where):
-            raise InputError(f"--model {masked(value)}: is opened as a local file; download it, and pass its path.")
+            raise InputError(f"--model {masked(value)}: must be a local file; download it, and pass its path.")
         found[language] = Path(where)
         CharacterModel.load(found[language])
     return found

@@ -27,7 +27,7 @@ def add_dictionary_texts(verbs: Any) -> None:
 def _add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--dictionary", required=True, type=Path, metavar="FILE",
-        help="lines of term, tab, English, and perhaps a tab and a confidence (higher is better)",
+        help="lines of term, tab, English, and optionally a tab and a confidence (higher is better)",
     )  # fmt: skip
     parser.add_argument(
         "--pairs", type=int, default=PAIRS, help=f"the most reliable pairs to use (default {PAIRS}, XCOPA, section 4.4)"

@@ -218,7 +218,7 @@ def translation_pass(options: argparse.Namespace) -> FolderPass | None:
     identifier = open_identifier(options.language_model)
     if identifier is None:
         print(
-            "note: no language model for fastText, so translations in another language are not found; pass "
+            "note: no language model for fastText, so translations in another language are not detected; pass "
             "--language-model, or run `mrs install --language-model`.",
             file=sys.stderr,
         )

@@ -13,7 +13,7 @@ from mrs_suggest.common.errors import InputError
 def add_responses(verbs: argparse._SubParsersAction[CommandParser]) -> None:
     parser = verbs.add_parser("responses", help="make the response sets that a prepared mrs folder lacks")
     parser.add_argument("folder", type=Path, help="a prepared folder; the sets are added to it")
-    parser.add_argument("--language", nargs="+", default=[], metavar="CODE", help="only these (default: all without)")
+    parser.add_argument("--language", nargs="+", default=[], metavar="CODE", help="only these (default: those without)")
     parser.add_argument(
         "--file",
         type=Path,

@@ -42,7 +42,7 @@ def _run(options: argparse.Namespace) -> int:
         for finding in findings:
             print(visible(f"  {finding.state:<8}{finding.name:<{width}}{finding.says}"))
         print()
-    print(visible(f"{len(broken)} broken: {', '.join(broken)}" if broken else "Nothing that is installed is broken."))
+    print(visible(f"{len(broken)} broken: {', '.join(broken)}" if broken else "No installed part is broken."))
     return 1 if broken else 0
 
 

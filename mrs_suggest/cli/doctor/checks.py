@@ -1,4 +1,4 @@
-"""What `mrs doctor` examines: packages, models, caches, the hub, accelerators, Java and memory."""
+"""The checks of `mrs doctor`: packages, models, caches, the hub, accelerators, Java and memory."""
 
 from __future__ import annotations
 
@@ -146,7 +146,7 @@ def shipped_models() -> list[Finding]:
         if baseline.embedded:
             try:
                 open_model_folder(baseline.folder, verify=True)
-                found.append(Finding(name, OK, "part of the package; its files have the right hashes"))
+                found.append(Finding(name, OK, "part of the package; the hashes of its files match"))
             except InputError as error:
                 found.append(Finding(name, BROKEN, f"{error} Install mrs-suggest again."))
     return found
@@ -179,7 +179,7 @@ def _installed(name: str, cache: Cache) -> Finding:
         return Finding(name, BROKEN, str(error))
     gone = [folder for folder in listed if not folder.exists()]
     if gone:
-        return Finding(name, BROKEN, f"{gone[0]} is gone; run `mrs install` again")
+        return Finding(name, BROKEN, f"{gone[0]} does not exist any more; run `mrs install` again")
     return Finding(name, OK, f"{len(listed)} folders" if listed else "none")
 
 

@@ -44,14 +44,14 @@ def make_parser() -> argparse.ArgumentParser:
     publish = verbs.add_parser("publish", help="publish a trained model on the hub, in one commit")
     publish.add_argument("folder", type=Path, help=RUN)
     publish.add_argument("--repo", required=True, metavar="ORG/NAME")
-    publish.add_argument("--adapter", action="store_true", help="only the adapters, for a base model on the hub")
+    publish.add_argument("--adapter", action="store_true", help="publish only adapters, for a base model on the hub")
     add_publish_options(publish)
     publish.set_defaults(run=_publish)
     return parser
 
 
 def _add_export(verbs: argparse._SubParsersAction[CommandParser]) -> None:
-    export = verbs.add_parser("export", help="add a copy of a model that answers faster, if its answers stay the same")
+    export = verbs.add_parser("export", help="add a faster copy of a model, if its answers stay the same")
     export.add_argument("run_folder", type=Path, metavar="RUN", help=RUN)
     runtime = export.add_mutually_exclusive_group(required=True)
     runtime.add_argument("--onnx", action="store_true", help="the message encoder of a retriever, for ONNX Runtime")
@@ -116,7 +116,7 @@ def _guard(options: argparse.Namespace) -> None:
     for language, found in figures.items():
         print(
             f"{language}  {found.vetoed} of {found.sensitive} sensitive messages not answered, {found.named} with the "
-            f"wished reason; false alarms: {found.lookalike_alarms} of {found.lookalikes} that only sound grave, "
+            f"expected reason; false alarms: {found.lookalike_alarms} of {found.lookalikes} that only sound grave, "
             f"{found.alarms} of {found.everyday:,} everyday ones"
         )
     print(f"wrote {visible(options.run_folder)}")
@@ -128,7 +128,7 @@ def _export(options: argparse.Namespace) -> None:
 
         given = (options.data, options.messages, options.least_agreement, options.largest_loss)
         if options.int8 or any(value is not None for value in given):
-            raise InputError("--remove: takes no other option.")
+            raise InputError("--remove: cannot be combined with other options.")
         remove_export(options.run_folder)
         print(f"wrote {visible(options.run_folder)}")
         return

@@ -26,7 +26,7 @@ def add_index(verbs: argparse._SubParsersAction[CommandParser]) -> None:
         "index",
         help="build, extend, shorten or check the response set of a trained retriever, without training",
         description="Without --add, --remove or --check, the replies of --responses become the response set of the "
-        "language, and the model answers in no other language than those of your replies. "
+        "language, and the model then answers only in the languages of your replies. "
         "Each change writes index, ranker, run.json and card together.",
     )
     parser.add_argument("run_folder", metavar="RUN", help="the folder that a training run wrote; with --out or --check "
@@ -35,9 +35,9 @@ def add_index(verbs: argparse._SubParsersAction[CommandParser]) -> None:
         "--responses",
         type=Path,
         metavar="FILE",
-        help="a reply on each line; or a .csv, .tsv or .jsonl file with the columns or keys reply, weight (how often "
-        "it is given), tags (with spaces or ; between them) and examples (messages that it answers, with | between "
-        "them), of which all but reply may be missing",
+        help="one reply per line, or a .csv, .tsv or .jsonl file with the columns or keys reply and, optionally, "
+        "weight (how often it is given), tags (separated by spaces or ;) and examples (messages that it answers, "
+        "separated by |)",
     )
     parser.add_argument(
         "--language", "--lang", metavar="CODE", help="the language of the replies (default: the model's only one)"
@@ -48,8 +48,8 @@ def add_index(verbs: argparse._SubParsersAction[CommandParser]) -> None:
     action.add_argument(
         "--check",
         action="store_true",
-        help="change nothing: print problems of the replies in FILE, or of the model's and how these do on everyday "
-        "messages; exit code 1 if there are problems",
+        help="change nothing: print problems of the replies in FILE, or those of the model's replies and how they do "
+        "on everyday messages; exit code 1 if a problem is found",
     )
     parser.add_argument("--out", type=Path, metavar="DIR", help="write a copy of the model there instead")
     parser.add_argument("--overwrite", action="store_true", help="replace --out if it holds a run")
@@ -87,7 +87,7 @@ def _index(options: argparse.Namespace) -> int:
     local = Path(options.run_folder)
     if not local.is_dir() and options.out is None and not options.check:
         raise InputError(
-            f"{options.run_folder}: not a folder, and only the folder of a run can be changed; pass --out."
+            f"{options.run_folder}: not a local folder, and only those can be changed in place; pass --out."
         )
     from mrs_suggest.common.hub.baselines import resolve_model
     from mrs_suggest.suggest.own_replies.file import read_response_file
@@ -142,7 +142,7 @@ def _checked_model(sets: ResponseSets, options: argparse.Namespace) -> int:
 
 
 def _everyday_report(model: Path) -> Callable[[str], None]:
-    """Prints how the replies of a model in a language do on everyday messages."""
+    """Print how the replies of a model in a language do on everyday messages."""
     from mrs_suggest.cli.models.shown import shown_for_everyday
     from mrs_suggest.suggest.index.response_index import ResponseIndexes
     from mrs_suggest.suggest.suggester import Suggester

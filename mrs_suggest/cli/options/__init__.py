@@ -1,4 +1,4 @@
-"""Options that several verbs share, and what they mean: a model and its guard, an output place, publishing."""
+"""Options that several verbs share, and their meaning: a model and its guard, an output place, publishing."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def add_publish_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--create-pr", action="store_true", help="open a pull request; main stays as it is")
     parser.add_argument("--tag", metavar="NAME", help="tag the commit, for ORG/NAME@NAME")
     parser.add_argument(
-        "--dry-run", action="store_true", help="print the files, what stays behind and why, and the card; send nothing"
+        "--dry-run", action="store_true", help="print the files, those left out and why, and the card; upload nothing"
     )
 
 

@@ -233,7 +233,7 @@ def _refusal(error: Exception, kind: str, doing: str) -> str | None:
         return f"no such {kind} on the hub, or the token may not see it; check the name and the token."
     if isinstance(error, errors.HfHubHTTPError):
         if status in (401, 403):
-            return f"the token may not {doing} there (HTTP {status}); check its rights."
+            return f"the token is not allowed to {doing} there (HTTP {status}); check its rights."
         if status == 409:
             return (
                 "another commit was published meanwhile; look at the newest revision, then run the same command again."

@@ -29,7 +29,7 @@ def versions() -> dict[str, str]:
 
 
 def commit() -> str | None:
-    """The commit of the checkout that runs, with `-dirty` where tracked files differ; None outside a checkout."""
+    """The commit of the checkout that runs, with `-dirty` if tracked files differ; None outside a checkout."""
     root = Path(__file__).resolve().parents[3]
     if not (root / ".git").exists():
         return None

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
 TRIES = 7  # of one read; chosen: with FIRST_WAIT, half a minute in all
 FIRST_WAIT = 0.5  # seconds; doubled from try to try
-CHANGED = "the file has changed while it was read; begin again"
-NO_BUCKET = "there is no such bucket; check its name, the region and the endpoint"
+CHANGED = "the file changed while it was read; start again"
+NO_BUCKET = "the bucket does not exist; check its name, the region and the endpoint"
 NO_PARTS = "its server does not send parts of a file; fetch it and pass its path"
 _CREDENTIALS = re.compile(r"(://)[^/\s'\"]*@")
 _QUERY = re.compile(r"(://[^\s?'\"]*)\?[^\s'\")]*")
@@ -33,7 +33,7 @@ _PASSING_KINDS = frozenset(
      "ReadTimeoutError", "ConnectTimeoutError", "ConnectionClosedError", "FSTimeoutError"}
 )  # fmt: skip
 # S3's codes (docs.aws.amazon.com, "Error responses") in words. 400 and 403 answer HEAD, which has no code.
-_NO_RIGHT = "the storage gives no right to do this; check the rights of the credentials"
+_NO_RIGHT = "the credentials do not allow this; check their rights"
 _EXPIRED = ("ExpiredToken", "ExpiredTokenException", "RequestExpired", "TokenRefreshRequired")
 _CODES = {
     **dict.fromkeys(_EXPIRED, "the credentials have expired; renew them"),

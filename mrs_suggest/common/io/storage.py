@@ -46,7 +46,7 @@ def is_url(text: str) -> bool:
 
 
 def location(text: str, scratch: Path | None = None) -> Location:
-    """A local path, or a remote one where `text` is a URL.
+    """A local path, or a remote one if `text` is a URL.
 
     Raises:
         InputError: fsspec does not know the protocol, lacks a package for it, or the URL is not valid for it.

@@ -54,7 +54,7 @@ class AlteredError(Exception):
 
 
 class PieceReader(io.RawIOBase):
-    """The decompressed bytes as a file, which raises `EOFError` where the stream is damaged or ends early.
+    """The decompressed bytes as a file, which raises `EOFError` if the stream is damaged or ends early.
 
     Args:
         file: at its start; closed with this one.

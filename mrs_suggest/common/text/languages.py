@@ -91,7 +91,7 @@ def find_language(code: str) -> Language | None:
 
 
 def language_name(code: str) -> str:
-    """The English name of a language; its code where that is unknown."""
+    """The English name of a language; its code if that is unknown."""
     language = find_language(code)
     return language.name if language else code
 

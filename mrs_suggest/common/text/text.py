@@ -101,7 +101,7 @@ def visible_json(content: object, **options: Any) -> str:
 
 
 def interval_text(ends: Sequence[float] | None, show: Callable[[float], str], form: str = "[{}, {}]") -> str:
-    """Both ends of an interval, or why there is none; earlier versions wrote equal ends then.
+    """Both ends of an interval, or the reason why it is missing; earlier versions wrote equal ends then.
 
     >>> interval_text([0.1, 0.25], "{:.3f}".format), interval_text(None, str)
     ('[0.100, 0.250]', '(no interval: all values are equal)')

@@ -75,7 +75,7 @@ class Translator(Protocol):
         """
 
     def translate(self, texts: Sequence[str], source: str, target: str) -> list[str]:
-        """n texts -> n translations, in their order; an empty one where the model gives none, or does not fit."""
+        """n texts -> n translations, in their order; an empty one if the model gives none, or it does not fit."""
 
     def fits(self, texts: Sequence[str], source: str, target: str) -> list[bool]:
         """Whether the model can read each text whole; one that it cannot is not translated."""

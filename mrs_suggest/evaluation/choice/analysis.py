@@ -57,12 +57,12 @@ class Difference:
 
 
 def accuracy(answers: Answers) -> Accuracy:
-    """The accuracy on all questions; ValueError if there are none."""
+    """The accuracy on all questions; ValueError without questions."""
     return _counted(int(answers.correct.sum()), len(answers.correct), answers.choices)
 
 
 def by_changed(answers: Mapping[str, Answers]) -> dict[str, Accuracy]:
-    """`changed` and `unchanged` -> accuracy over the questions of all languages; where there are such questions.
+    """`changed` and `unchanged` -> accuracy over the questions of all languages; only for those with questions.
 
     A changed question is one whose translator chose the other answer. All languages of a question count, so that the
     intervals, which take answers as independent, are somewhat too narrow for `unchanged`.
@@ -77,7 +77,7 @@ def by_changed(answers: Mapping[str, Answers]) -> dict[str, Accuracy]:
 
 
 def average(answers: Mapping[str, Answers], languages: Sequence[str]) -> MacroAverage | None:
-    """The mean over languages with its interval, or None where a language is missing or has other questions."""
+    """The mean over languages with its interval, or None if a language is missing or has other questions."""
     chosen = {code: answers[code] for code in languages if code in answers}
     if not chosen or len(chosen) < len(languages) or not _parallel(list(chosen.values())):
         return None

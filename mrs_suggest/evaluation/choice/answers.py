@@ -71,7 +71,7 @@ def read_answers(path: Path) -> Answers:
         except (ValueError, IndexError):
             raise InputError(f"{path}, line {number}: expected whole numbers for {', '.join(wanted)}.") from None
         if row[0] in rows:
-            raise InputError(f"{path}, line {number}: idx {row[0]} is there already.")
+            raise InputError(f"{path}, line {number}: idx {row[0]} is repeated; keep one of its lines.")
         if not all(0 <= choice < choices for choice in row[1:3]):
             raise InputError(f"{path}, line {number}: expected gold and predicted from 0 to {choices - 1}.")
         rows[row[0]] = row

@@ -1,4 +1,4 @@
-"""What `mrs compare` prints of multiple-choice runs."""
+"""The tables that `mrs compare` prints for multiple-choice runs."""
 
 from __future__ import annotations
 

@@ -42,9 +42,9 @@ from mrs_suggest.evaluation.runs.grouping import (
 ROUNDING = 1e-9  # equal figures may differ by this: sums in another order, JSON's digits
 MARKS = "abcdefghijklmnopqrstuvwxyz"
 TOLD = {
-    OTHER_ROWS: "tested on other rows than {reference}: {where}; not compared with it",
+    OTHER_ROWS: "tested on different rows than {reference}: {where}; not compared with it",
     UNKNOWN: "run.json does not show whether it was tested on the same rows as {reference}: {where}; not compared",
-    OTHER_POOLS: "ranked in other pools than {reference} (seed, size, replies): {where}; not compared with it",
+    OTHER_POOLS: "ranked in different pools than {reference} (seed, size, replies): {where}; not compared with it",
 }
 # (why figures are not compared, with which row) -> row -> languages, as the keys of a dictionary
 Reasons = dict[tuple[str, str], dict[str, dict[str, None]]]
@@ -206,7 +206,7 @@ def compare_runs(
 
 
 def _chosen(task: Task, runs: Sequence[Run], keys: Sequence[str]) -> tuple[list[Metric], list[str]]:
-    """The metrics to show, and what the runs lack of those asked for."""
+    """The metrics to show, and those requested that the runs lack."""
     known = dict.fromkeys(
         key for run in runs for found in run.scopes.values() for key, value in found.items() if isinstance(value, float)
     )
@@ -303,7 +303,7 @@ def _footnotes(reasons: Reasons) -> dict[str, str]:
 
 
 def _field(row: Row, scope: Scope, metric: Metric) -> Field | None:
-    """A figure of the runs of a row; None where one lacks it."""
+    """A figure of the runs of a row; None if one lacks it."""
     values, intervals = {}, {}
     for run in row.tested(scope):
         figures = run.scopes[scope]

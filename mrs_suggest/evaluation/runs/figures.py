@@ -57,7 +57,7 @@ REPLY_METRICS = (
     Metric("ceiling", "ROUGE of the references themselves", 0, signature=ROUGE),
     Metric("p@1", "P@1", signature=RANKING),
     Metric("macro_mrr", "macro-MRR", signature=RANKING),
-    Metric("mrr_in_set", "MRR where the reply is in the response set", signature=RANKING),
+    Metric("mrr_in_set", "MRR if the reply is in the response set", signature=RANKING),
     Metric("in_set", "replies in the response set", 0, signature=RANKING),
     Metric("bleu", "BLEU", 1, 2, "reply_bleu"),
     Metric("self_rouge", "Self-ROUGE", -1, signature="self_rouge"),
@@ -68,7 +68,7 @@ PERPLEXITY = Metric("perplexity", "perplexity", -1, 2, "perplexity", averaged=Fa
 
 @dataclass(frozen=True)
 class Task:
-    """What can be compared of one kind of run.
+    """The figures of one kind of run that can be compared.
 
     Attributes:
         name: what its runs do, in words.
@@ -103,7 +103,7 @@ class Run:
 
     @property
     def task(self) -> Task:
-        """What it can be compared in; InputError if no task is known for the trainer."""
+        """The task in which it can be compared; InputError if no task is known for the trainer."""
         trainer = str(self.record["trainer"])
         if trainer not in TASKS:
             raise InputError(f"{self.name}: runs of the trainer {trainer!r} cannot be compared; leave it out.")

@@ -97,7 +97,7 @@ def group_runs(runs: Sequence[Run], grouping: str = BY_SEED) -> tuple[list[Row],
 
 
 def _options(run: Run, any_language: bool) -> str:
-    """All that the record says of how the run was made, but for the seed, perhaps also but for the languages."""
+    """Everything in the record about how the run was made, except for the seed and optionally the languages."""
     record = run.record
     left_out = WITHOUT_WEIGHT | (OF_LANGUAGES if any_language else set())
     arguments = {key: value for key, value in record.get("arguments", {}).items() if key not in left_out}
@@ -130,13 +130,13 @@ def _problem(group: list[Run]) -> str:
     for one, other in combinations(group, 2):
         for scope in _both(one, other):
             if unlike(one, other, scope, ""):
-                where = f"were tested on other rows of {scope[1]}"
+                where = f"were tested on different rows of {scope[1]}"
                 return f"{names}: differ in the seed alone, and {where}; each is a separate row."
     return ""
 
 
 def _both(one: Run, other: Run) -> list[Scope]:
-    """What both runs were tested in."""
+    """The parts and languages that both runs were tested in."""
     theirs = other.scopes
     return [scope for scope in one.scopes if scope in theirs]
 
@@ -180,7 +180,7 @@ def _row_names(rows: Sequence[tuple[Run, ...]]) -> list[str]:
 
 
 def unlike(one: Run, other: Run, scope: Scope, metric_signature: str) -> str:
-    """Why a figure of two runs cannot be compared; "" where it can.
+    """Why a figure of two runs cannot be compared; "" if it can.
 
     Args:
         scope: part and language that both were tested in.

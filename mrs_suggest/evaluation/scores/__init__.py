@@ -1,1 +1,1 @@
-"""What `mrs score` computes: metrics as records with options, systems, tables and notes."""
+"""The computations of `mrs score`: metrics as records with options, systems, tables and notes."""

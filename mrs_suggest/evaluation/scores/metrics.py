@@ -48,7 +48,7 @@ class Scored:
         examples: (n,) texts that identify the examples; empty where only their digest is known.
         digest: of the examples; two systems with the same one can be compared.
         units: (n,) the message of each example, by which intervals resample and tests swap; empty: each is its own.
-        warning: about the figures; empty if there is none.
+        warning: about the figures, or empty.
         rank: of its group, from 1; None where systems were not compared.
         common: `n` and main figure of the examples that all systems have a score for, where some have more.
     """
@@ -92,7 +92,7 @@ class Scored:
 
     @property
     def interval_method(self) -> str:
-        """How the interval was computed, or why there is none."""
+        """How the interval was computed, or why not."""
         return self.interval.method + ", by message" * bool(self.units and self.interval.ends) if self.interval else ""
 
     def among_others(self) -> dict[str, object]:
@@ -323,7 +323,7 @@ def score_response_ranking(
     what = "reply, index of the right candidate (-1: none), scores"
     for number, (reply,), (target, *row) in _number_rows(path, what, 1, None):
         if not target.is_integer() or not -1 <= target < len(row):
-            raise InputError(f"{path}, line {number}: there is no candidate {target:g} among {len(row)} scores.")
+            raise InputError(f"{path}, line {number}: candidate {target:g} is not among the {len(row)} scores.")
         replies.append(reply)
         targets.append(int(target))
         rows.append(row)

@@ -81,7 +81,7 @@ class Accepted:
         self._accepted = read_accepted(rows)
 
     def score(self, predictions: Mapping[str, Sequence[str]]) -> WeightedF1Scores:
-        """What `score_translations` gives for predictions, id -> translations."""
+        """The result of `score_translations` for predictions, id -> translations."""
         tally = Tally("paper")
         for key, accepted in self._accepted.items():
             tally.add(key, accepted, set(read_texts(list(predictions.get(key, ())))))

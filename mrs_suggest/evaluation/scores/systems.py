@@ -187,7 +187,7 @@ def read_scores(path: Path, name: str) -> Scored:
 
 
 def _why_not_comparable(systems: Sequence[Scored]) -> str:
-    """Why the figures of systems cannot be compared; "" where they can."""
+    """Why the figures of systems cannot be compared; "" if they can."""
     first = systems[0]
     for other in systems[1:]:
         for key, ours in first.signatures.items():
@@ -201,7 +201,7 @@ def _why_not_comparable(systems: Sequence[Scored]) -> str:
                 number = next((number for number, (a, b) in pairs if a != b), None)
                 where = f" (which has {len(first.examples):,}, not {len(other.examples):,})"
                 where = where if number is None else f" (number {number:,} is the first to differ)"
-            return f"{other.system} is about other examples than {first.system}{where}"
+            return f"{other.system} has other examples than {first.system}{where}"
     return ""
 
 

@@ -30,7 +30,7 @@ from mrs_suggest.integrations.tasks import KINDS, Kind
 
 
 class Task(LightevalTaskConfig):
-    """A task whose data are looked for when it runs, not when this module is imported."""
+    """A task that looks for its data when it runs, not when this module is imported."""
 
     @property
     def hf_repo(self) -> str:

@@ -63,7 +63,7 @@ def _wrapped(folder: Path, *_: object, device: str | None = None, **__: object) 
 
 
 def _meta(name: str, folder: Path) -> ModelMeta:
-    """What MTEB files the results under: a folder that was trained again is another revision, never a cached result."""
+    """The model's metadata for MTEB; its revision depends on the weights, so old results are not reused."""
     about: dict[str, Any] = {
         "loader": partial(_wrapped, folder),
         "name": f"{_LOCAL}/{Path(name).name}" if Path(name).is_dir() or "/" not in name else name,

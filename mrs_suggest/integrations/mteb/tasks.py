@@ -91,7 +91,7 @@ def reranking_questions(data: PreparedData, language: str, split: str, seed: int
     """
     messages, references = _examples(data, language, split)
     candidates, targets, pools = reply_pools(references, _response_set(data, language), seed)
-    # The real reply is in column 0: in their order, nothing tells where it is.
+    # The real reply is in column 0; sorting by number hides its place.
     return Questions(messages, candidates, targets, np.sort(pools, axis=1))
 
 
@@ -128,7 +128,7 @@ def _response_set(data: PreparedData, language: str) -> list[str]:
 
 
 class MrsTask(AbsTaskRetrieval, ABC):
-    """What both tasks share; `mrs_tasks` makes their classes for some data.
+    """Base of both tasks; `mrs_tasks` makes their classes for some data.
 
     Attributes:
         data: where the examples come from.

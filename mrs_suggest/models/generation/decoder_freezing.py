@@ -42,7 +42,7 @@ def freeze_decoder_layers(model: PreTrainedModel, lowest: int) -> int:
         )
     if lowest > len(layers):
         raise InputError(
-            f"--freeze_decoder_layers {lowest}: expected at most {len(layers)}, the layers of the decoder."
+            f"--freeze_decoder_layers {lowest}: expected at most {len(layers)}, the decoder's number of layers."
         )
     return _freeze(list(layers[:lowest]))
 

@@ -307,7 +307,7 @@ class Generator(ReplyWriter):
 
     @property
     def end(self) -> int:
-        """The id that ends a text; the first, where a model has several."""
+        """The id that ends a text; the first, if a model has several."""
         return ends_and_pad(self.model)[0][0]
 
     @torch.inference_mode()

@@ -17,7 +17,7 @@ from mrs_suggest.models.starting_points import checkpoint_prompts
 
 @dataclass(frozen=True)
 class ContextReader:
-    """Puts turns before a message, each followed by the token that ends a text, or by a line break if there is none."""
+    """Puts turns before a message, each followed by the tokenizer's end token, or else by a line break."""
 
     tokenizer: Tokenizer  # of messages, without truncation
     prompt: str  # what the encoder puts before messages

@@ -174,7 +174,7 @@ class VectorLoss(ReplyLoss):
         if own is not None and own != of_teacher:
             raise InputError(
                 f"--distill vectors: the teacher's vectors have {of_teacher} dimensions and the student's {own}; "
-                "choose a student of the same, or --distill similarities."
+                "choose a student with as many, or --distill similarities."
             )
         self.teacher = teacher
 

@@ -23,7 +23,7 @@ def keep_layers(encoder: nn.Module, layers: int) -> None:
         return
     own = _layers(encoder, "--layers", "leave it out")
     if layers > len(own):
-        raise InputError(f"--layers {layers}: expected at most {len(own)}, the layers of the encoder.")
+        raise InputError(f"--layers {layers}: expected at most {len(own)}, the encoder's number of layers.")
     cast(Any, encoder).encoder.layer = own[:layers]
     config.num_hidden_layers = layers
 
@@ -43,7 +43,7 @@ def freeze(model: SentenceTransformer, embeddings: bool, lowest_layers: int) -> 
         layers = _layers(encoder, "--freeze_layers", "pass --freeze_layers 0 --freeze_embeddings false")
         if lowest_layers > len(layers):
             raise InputError(
-                f"--freeze_layers {lowest_layers}: expected at most {len(layers)}, the layers of the encoder."
+                f"--freeze_layers {lowest_layers}: expected at most {len(layers)}, the encoder's number of layers."
             )
         frozen += [cast(nn.Module, encoder.embeddings)] if embeddings else []
         frozen += list(layers[:lowest_layers])

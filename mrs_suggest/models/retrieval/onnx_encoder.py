@@ -64,7 +64,7 @@ class OnnxEncoder:
             return cls(session, tokenizer, settings)
         except (KeyError, TypeError, ValueError):
             raise damaged(place / ONNX / SETTINGS, folder) from None
-        except Exception as error:  # the runtime has a class of its own for each kind of damage
+        except Exception as error:  # the runtime has a separate class for each kind of damage
             raise damaged(path, folder) from error
 
     def encode(self, texts: Sequence[str], batch_size: int = 64) -> NDArray[np.float32]:

@@ -39,7 +39,7 @@ INDEXES = tuple(
 RANKER = tuple(f"{RANKER_FOLDER}/{name}" for name in ("ranker.json", "*.safetensors"))
 GUARD = tuple(f"{GUARD_FOLDER}/{name}" for name in ("guard.json", "space.safetensors"))
 PEFT = ("adapter_config.json", "adapter_model.safetensors")
-# Adapters only, in PEFT's layout: those of replies are in a subfolder, a generator's are beside its tokenizer.
+# Adapters only, in PEFT's layout: those of replies are in a subfolder, a generator's are next to its tokenizer.
 ADAPTER_FILES = (
     CARD, "adapter.json", GENERATOR, "generation_config.json", *TOKENIZER, *PEFT,
     *(f"document/{name}" for name in PEFT),

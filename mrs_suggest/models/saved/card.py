@@ -167,7 +167,7 @@ def _on_hub(name: str) -> str | None:
 
 
 def licence_front(record: Record) -> Record:
-    """The licence of the weights for the card's YAML, where one is known."""
+    """The licence of the weights for the card's YAML, if known."""
     found = licence_of(record)
     return {"license": found} if found else {}
 

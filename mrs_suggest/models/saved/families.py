@@ -64,7 +64,7 @@ class Family:
         return sorted({path for pattern in self.files for path in folder.glob(pattern) if path.is_file()})
 
     def publication(self, folder: Path, repo_id: str, card: str) -> Publication:
-        """What is published of a run: model, record, curves, and the card for that repository.
+        """The publication of a run: model, record, curves, and the card for that repository.
 
         Checkpoints are left out, and so are predictions, which hold the test split's texts.
 
@@ -125,7 +125,7 @@ def model_card(record: Record, repo_id: str | None = None, adapter: bool = False
 
 
 def publication(folder: Path, record: Record, repo_id: str, card: str) -> Publication:
-    """What is published of a run, by the family that its record names.
+    """The publication of a run, by the family that its record names.
 
     Raises:
         InputError: the record's family is unknown, or the folder has no weights.
@@ -134,7 +134,7 @@ def publication(folder: Path, record: Record, repo_id: str, card: str) -> Public
 
 
 def adapter_publication(folder: Path, repo_id: str, card: str) -> Publication:
-    """What is published of a run's adapters: their files, the response indexes or generator settings, the language
+    """The publication of a run's adapters: their files, the response indexes or generator settings, the language
     detector, and the card.
 
     Raises:

@@ -94,7 +94,7 @@ def _label_of(config: Any, label: str | None, what: str, option: str) -> tuple[i
     kind = config.problem_type or (SOFTMAX if len(names) > 1 else SIGMOID)
     have = f"its labels are {', '.join(map(repr, names.values()))}"
     if kind not in (SOFTMAX, SIGMOID):
-        raise InputError(f"{what}: its problem_type is {kind!r}, where a classifier is expected; pass another scorer.")
+        raise InputError(f"{what}: its problem_type is {kind!r}, not that of a classifier; pass another scorer.")
     folded = {_folded(name): index for index, name in names.items()}
     if label is not None:
         if _folded(label) not in folded:

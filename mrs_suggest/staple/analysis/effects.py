@@ -1,4 +1,4 @@
-"""`mrs staple effects`: which features of systems go with better scores (Tables 4 and 6 of Mayhew et al. 2020).
+"""`mrs staple effects`: features of systems that go with better scores (Tables 4 and 6 of Mayhew et al. 2020).
 
 A linear mixed model of each prompt's precision, weighted recall and weighted F1: fixed effects for the features, random
 intercepts for prompt, track and team (section 4.1). p values are of Student's t: features are of teams, so that a
@@ -202,7 +202,7 @@ def analyse_effects(scores: pd.DataFrame, table: pd.DataFrame, names: Sequence[s
     if not len(kept):
         raise InputError(f"--features: none of the scored systems is in the table; scored are {left_out[:200]}.")
     if lacking := sorted({*table["system"]} - {*kept["system"]}):
-        raise InputError(f"--features: scores are missing of {', '.join(lacking)}; add them, or drop its row.")
+        raise InputError(f"--features: scores are missing for {', '.join(lacking)}; add them, or drop its row.")
     kinds = [kind for kind in MEANS if kind in kept and kept[kind].notna().all()]
     if not kinds:
         raise InputError(f"scores: no kind of score is in all files; expected {', '.join(MEANS)}.")
@@ -215,7 +215,7 @@ def analyse_effects(scores: pd.DataFrame, table: pd.DataFrame, names: Sequence[s
         if none := [f"{factor}s" for factor, deviation in model.random.items() if deviation == 0]:
             notes.append(
                 f"{NAMES[kind]}: no variation between {', '.join(none)} was found beyond chance (a singular fit), so "
-                "that standard errors may be too small."
+                "standard errors may be too small."
             )
     counts = {"scores": len(kept), **{f"{of}s": kept[of].nunique() for of in ("system", "team", "track", "prompt")}}
     return Effects(models, counts, notes)

@@ -1,4 +1,4 @@
-"""Kinds of errors (section 4.5 of the paper): what distinguishes two translations, by rules and lists of words.
+"""Kinds of errors (section 4.5 of the paper): differences between two translations, by rules and word lists.
 
 `kind_of` compares the words of a prediction and of the nearest accepted translation, or the other way round:
 

@@ -221,7 +221,7 @@ def lists_of(gold: Gold) -> tuple[ErrorWords, str]:
     found = found or error_words(gold.language)
     if found:
         return found, ""
-    note = f"There are no lists of words for {gold.language or 'an unknown language'}, so that only word order and "
+    note = f"Word lists for {gold.language or 'an unknown language'} are missing, so only word order and "
     return ErrorWords(gold.language), f"{note}over-generated translations are distinguished."
 
 
@@ -244,8 +244,8 @@ def error_blocks(gold: Gold, found: Mapping[str, Errors], note: str) -> Iterator
         "weight that is lost with them."
     )
     lost = [[TITLES[kind], *(f"{errors.recall[kind].lost:.1%}" for errors in found.values())] for kind in RECALL_KINDS]
-    lost.append(["lighter ones, not looked at", *(f"{errors.unseen:.1%}" for errors in found.values())])
-    lost.append(["all that is missing", *(f"{errors.missed:.1%}" for errors in found.values())])
+    lost.append(["lighter ones, not examined", *(f"{errors.unseen:.1%}" for errors in found.values())])
+    lost.append(["all missing translations", *(f"{errors.missed:.1%}" for errors in found.values())])
     yield Grid(header, lost)
     for name, errors in found.items():
         yield from _examples(gold, name, errors)

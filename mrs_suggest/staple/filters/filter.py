@@ -119,7 +119,7 @@ def _digest(facts: Mapping[str, Any], content: bytes | None) -> str:
 
 
 def apply_filter(found: Hypotheses, path: Path, made: Filter, folder: Path, any_language: bool = False) -> Hypotheses:
-    """Keep what a tuned filter chooses.
+    """Keep the hypotheses that a tuned filter chooses.
 
     Args:
         path, folder: of the hypotheses and of the filter, for error messages.
@@ -131,13 +131,13 @@ def apply_filter(found: Hypotheses, path: Path, made: Filter, folder: Path, any_
     if found.language != made.language and not any_language:
         raise InputError(
             f"{path}: its language is {found.language}, but {folder} was tuned on {made.language}; pass --any-language "
-            "to use it all the same."
+            "to use it anyway."
         )
     return apply_rule(found, path, made.rule, str(folder))
 
 
 def apply_rule(found: Hypotheses, path: Path, rule: Rule, asked: str) -> Hypotheses:
-    """Keep what a rule chooses; ranks stay as they were, and learned rules add their score as a column.
+    """Keep the hypotheses that a rule chooses, with their ranks; learned rules add their score as a column.
 
     Args:
         path: of the hypotheses, for error messages.
@@ -163,7 +163,7 @@ def doubts(found: Hypotheses, made: Filter) -> list[str]:
     """Warnings for the user of filtered hypotheses."""
     notes = []
     if same_data(found.data, made.data):
-        notes.append("the filter was tuned on these prompts: a score of the kept translations is not honest.")
+        notes.append("the filter was tuned on these prompts: a score of the kept translations is too optimistic.")
     members = len(found.members.get(POOL, {}).get("members", found.members))
     if members != len(made.members):
         notes.append(f"the filter was tuned on a pool of {len(made.members)} members, this one has {members}.")

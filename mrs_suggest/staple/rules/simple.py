@@ -72,7 +72,7 @@ class Threshold(ByScore):
     def needs(cls, fitting: Fitting, features: Sequence[str]) -> tuple[str, ...]:
         if fitting.by in LOWER_IS_BETTER:
             raise InputError(
-                f"--by {fitting.by}: a threshold takes a feature of which higher is better; use `--rule top`."
+                f"--by {fitting.by}: a threshold needs a feature whose higher values are better; use `--rule top`."
             )
         return super().needs(fitting, features)
 

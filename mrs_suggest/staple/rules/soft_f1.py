@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 HIDDEN = 16  # ours: a few times fewer numbers to learn than prompts
-STEPS = 300  # of Adam over all prompts at once; ours
+STEPS = 300  # of Adam over all prompts together; ours
 RATE, DECAY = 0.02, 1e-2  # ours
 LEAST = 0.5  # a soft count of one half or more is a choice
 LONGEST = 4.0  # standard deviations that a feature may lie off its mean; ours: outliers drive a network far

@@ -1,4 +1,4 @@
-"""Suppresses suggestions that would hurt: before the model answers a message, and among its replies.
+"""Suppresses hurtful suggestions: before the model answers a message, and among its replies.
 
 Unfit replies have slurs, private data, links, or facts that the writer cannot know. A reply may have a date, a time of
 day, a number or a place that is also in the message ("Does 8 pm suit you?", "Yes, 8 pm is fine.").

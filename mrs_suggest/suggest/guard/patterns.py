@@ -26,7 +26,7 @@ _STRETCHED = re.compile(r"([^\W\d_])\1{2,}")
 _DISGUISED = re.compile(r"(?<=[^\W\d_])[!|1*$@0345]+(?=[^\W\d_])")
 _MEANT = str.maketrans("!|1*$@0345", "iiiisaoeas")
 _SPACED_OUT = re.compile(r"(?<!\w)[^\W\d_](?:[ ._*-][^\W\d_]){3,}(?!\w)")
-MOST_SIDES = 3  # of a `&`: each order of them is an expression of its own
+MOST_SIDES = 3  # of a `&`: each order of them is a separate expression
 _QUOTES = str.maketrans({"’": "'", "‘": "'", "ʼ": "'", "´": "'", "`": "'"})
 _INVISIBLE = re.compile("[\u00ad\u200b-\u200f\u2060\ufeff]")
 _MARKS = re.compile("[\u0300-\u036f]")
@@ -93,7 +93,7 @@ class Phrases:
         for number, phrase in enumerate(phrases):
             sides = _sides(_parts(fold(_named(phrase, groups), accents)))
             if any(not parts or parts[0] == "..." or parts[0].startswith("[") for parts in sides):
-                raise ValueError(f"{phrase!r} has to begin with a word, and so has what follows a &")
+                raise ValueError(f"{phrase!r} must begin with a word, and so must each part after a &")
             if len(sides) > MOST_SIDES:
                 raise ValueError(f"{phrase!r} has more than {MOST_SIDES - 1} &")
             self._parts.append(sides)

@@ -1,4 +1,4 @@
-"""What speaks against a reply of a response set, before anyone is shown it."""
+"""Problems of the replies of a response set, found before anyone sees them."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def check_replies(
 
 
 def toxic_by_lists(guard: GuardData, language: str) -> Unfit | None:
-    """What the guard's list of slurs finds in a reply; None where there are no lists of the language."""
+    """A function that finds slurs of the guard's list in a reply; None without lists for the language."""
     lists = guard.get(language)
     return None if lists is None else lambda reply: ", ".join(lists.holds("slurs", reply)) or None
 
@@ -81,7 +81,7 @@ def check_removed(rows: Sequence[ResponseRow], known: Collection[str]) -> Iterat
     """
     for row in rows:
         if not is_blank(row.reply) and normalise_reply(row.reply) not in known:
-            yield ResponseFinding(row.number, UNKNOWN, row.reply, "no reply of the index is like it")
+            yield ResponseFinding(row.number, UNKNOWN, row.reply, "no reply of the index is similar")
 
 
 def _of_text(

@@ -49,7 +49,7 @@ def read_response_file(path: Path) -> list[ResponseRow]:
 
     Raises:
         InputError: the file is missing or empty, a column is missing or unknown, or a row has too many cells, a weight
-            that is not a number from 0 on, a tag with other characters than letters, digits and `_.:-`, or a line of
+            that is not a number of 0 or more, a tag with other characters than letters, digits and `_.:-`, or a line of
             JSON is not an object with these keys.
     """
     kind = Path(path.name.removesuffix(".gz").removesuffix(".xz")).suffix.lower()
@@ -78,7 +78,7 @@ def _table(path: Path, delimiter: str) -> Iterator[ResponseRow]:
             columns = [cell.strip().lower() for cell in cells]
             if "reply" not in columns or set(columns) - set(COLUMNS) or len(set(columns)) < len(columns):
                 raise InputError(
-                    f"{where}: expected a header with the columns reply and, if you like, weight, tags and examples, "
+                    f"{where}: expected a header with the columns reply and, optionally, weight, tags and examples, "
                     f"found {' '.join(columns)!r}."
                 )
         elif len(cells) > len(columns):
@@ -145,5 +145,5 @@ def _weight(where: str, text: str) -> float:
     except ValueError:
         value = math.nan
     if not 0 <= value < math.inf:
-        raise InputError(f"{where}: the weight is {text!r}; expected a number from 0 on, such as a count.")
+        raise InputError(f"{where}: the weight is {text!r}; expected a number of 0 or more, such as a count.")
     return value

@@ -92,7 +92,7 @@ class ResponseSets:
         self._own = OwnRankers(folder, self.indexes)
 
     def language(self, given: str | None) -> str:
-        """The language that is meant.
+        """The language of the replies.
 
         Raises:
             InputError: none is given, and the model has several; or it is not a language code.
@@ -120,7 +120,7 @@ class ResponseSets:
     def check(
         self, rows: Sequence[ResponseRow], language: str, action: str = BUILT, lists: Path | None = None
     ) -> list[ResponseFinding]:
-        """What is wrong with rows that are to become the set, or to be added or removed; see `check_replies`.
+        """Problems of rows that are to become the set, or to be added or removed; see `check_replies`.
 
         Args:
             lists: a folder with custom word lists, as for the guard; None: the package's.
@@ -177,8 +177,8 @@ class ResponseSets:
         own_ranker = self._needs_own_ranker(replies, language, action)
         if not own_ranker and any(replies.examples):
             raise InputError(
-                f"{file}: examples count only in a set of your own, and --add would mix them with the model's replies; "
-                "leave out --add, or the examples."
+                f"{file}: examples only work in a custom set, and --add would mix them with the model's replies; "
+                "leave out --add or the examples."
             )
         index = self._built(language, replies, origin)
         others = [code for code in self.indexes if code != language and not self._is_own(code)]

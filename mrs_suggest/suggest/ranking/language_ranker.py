@@ -299,7 +299,7 @@ class LanguageRanker:
 
 
 def kinds_of(tags: ReplyTags | None) -> Rows | None:
-    """(N,) the place in `KINDS` of each reply's tag, -1 if it has none of these; None if no reply has one."""
+    """(N,) the place in `KINDS` of each reply's tag, -1 without such a tag; None if no reply has one."""
     if tags is None or not tags.rows.keys() & set(KINDS):
         return None
     kinds = np.full(tags.size, -1, np.int64)

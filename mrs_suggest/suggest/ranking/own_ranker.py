@@ -131,7 +131,7 @@ class OwnRanker:
         return np.asarray(parts.sum(1) + PRIOR * (self.index.log_probs - self.index.log_probs.mean()))
 
     def raw(self, message: str, vector: Array) -> Array:
-        """(R, p) parts before they are compared; -1 for the examples of a reply that has none."""
+        """(R, p) parts before they are compared; -1 for the examples of a reply without examples."""
         direct = self.index.vectors @ vector
         both = []
         for cosines in (self.vectors @ unit_length(vector), self.ngrams.cosines(message)):

@@ -132,7 +132,7 @@ class SecondStage:
 
     @cached_property
     def tokenizer(self) -> Tokenizer:
-        """The metric's for the language, or single characters if that is not installed (Japanese without MeCab)."""
+        """The metric's tokenizer, or single characters if that is not installed (Japanese without MeCab)."""
         try:
             return get_tokenizer(self.language)
         except (ImportError, ValueError) as error:

@@ -101,7 +101,7 @@ def choose_threshold(trigger: Trigger | None, precision: float) -> float | None:
     """The probability below which nothing is suggested; None: nothing ever is.
 
     Raises:
-        ValueError: the precision is not between 0 and 1, or there is no trigger.
+        ValueError: the precision is not between 0 and 1, or the trigger is missing.
     """
     if not 0 < precision <= 1:
         raise ValueError(f"expected a share of more than 0 and at most 1, found {precision:g}")

@@ -28,7 +28,7 @@ def right_answers(scores: Sequence[Sequence[float]], labels: Sequence[int]) -> l
 
 
 def cross_entropy(scores: Sequence[Sequence[float]], labels: Sequence[int]) -> list[float]:
-    """Of each question, in nats: -log of the right choice's share of the softmax."""
+    """The loss of each question in nats: -log of the right choice's share of the softmax."""
     found = []
     for row, label in zip(scores, labels, strict=True):
         values = np.asarray(row, np.float64)

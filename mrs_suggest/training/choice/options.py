@@ -40,12 +40,12 @@ class ChoiceArguments(LoraArguments):
     """Model, data and what is evaluated. Defaults are the paper's (section 4.1, appendix C) unless they say `ours`."""
 
     advanced: ClassVar[tuple[str, ...]] = ("encoder_dropout", "vocabulary")
-    data: str = option("", "what is trained on: a prepared folder, or a hub id (also ORG/NAME@REVISION)")
+    data: str = option("", "training data: a prepared folder, or a hub id (also ORG/NAME@REVISION)")
     setup: str | None = option(
         None, f"{', '.join(SETUPS)} (paper, Table 4); default: --train, --validation and --languages"
     )
     test_data: str | None = option(
-        None, "what is tested on, and validated on where that is another language: as --data, which is the default"
+        None, "test data, and validation data in languages other than those of training (default: --data)"
     )
     train: list[str] = option(["en"], "configs to train on (paper: en)")
     validation: str | None = option(
@@ -56,15 +56,15 @@ class ChoiceArguments(LoraArguments):
     languages: list[str] = option(["all"], "languages to test on, or `all` in the data")
     view: str = option(
         FULL,
-        "what the model sees, in training and tests: full; nop, without the premise; noq, without "
-        "the prompt; nopq (paper, 4.3)",
+        "texts that the model sees, in training and tests: full; nop, without the premise; noq, without "
+        "the prompt; nopq, without both (paper, 4.3)",
     )
     test_views: list[str] = option(
-        [], f"tests in addition to --view, of {', '.join(VIEWS)}; translation: test sets translated to English"
+        [], f"further tests in addition to --view: {', '.join(VIEWS)}; translation: test sets translated to English"
     )
     questions: str = option(
         QUESTIONS[0],
-        "files: the questions as published; corrected: with the majority of the languages, where they disagree",
+        "files: the questions as published; corrected: the question of most languages, if they disagree",
     )
     prompts: str = option(ENGLISH_PROMPTS, f"{' or '.join(PROMPTS)}: the language of the prompts")
     head: str | None = option(

@@ -1,4 +1,4 @@
-"""The five setups of XCOPA (Ponti et al. 2020, Table 4): what is trained on, and what chooses the checkpoint.
+"""The five setups of XCOPA (Ponti et al. 2020, Table 4): their training data, and the data that choose the checkpoint.
 
 A setup with SIQA and COPA has two stages, each a run: SI-ZS is the first, and SI+CO-ZS or SI+CO-TLV starts from it.
 """
@@ -77,6 +77,6 @@ def require_stage(setup: Setup | None, name: str, revision: str | None) -> None:
         found = None
     if found != setup.starts_from:
         raise InputError(
-            f"--setup {setup.name}: starts from the folder of a run with --setup {setup.starts_from}, and "
-            f"--model_name_or_path {name} is {f'one with --setup {found}' if found else 'none'}."
+            f"--setup {setup.name}: starts from the folder of a run with --setup {setup.starts_from}, but "
+            f"--model_name_or_path {name} is {f'one with --setup {found}' if found else 'not such a folder'}."
         )

@@ -148,5 +148,5 @@ class BestOfEachLanguage(Resumable, TrainerCallback, ExportableState):
         return found
 
     def state(self) -> dict[str, Any]:
-        """Its part of a checkpoint."""
+        """The state to store in a checkpoint."""
         return {"args": {}, "attributes": {"best": {code: list(entry) for code, entry in self.best.items()}}}

@@ -13,7 +13,7 @@ from mrs_suggest.training.options import LoraArguments, option, require_least, r
 
 @dataclass
 class DecoderArguments(LoraArguments):
-    """Which decoder an encoder gets."""
+    """Options of the decoder that an encoder gets."""
 
     advanced: ClassVar[tuple[str, ...]] = ("decoder_layers",)
     decoder: str | None = option(
@@ -30,7 +30,7 @@ Options = TypeVar("Options", bound=DecoderArguments)
 
 
 def with_decoder(options: Options) -> Options:
-    """The options with a decoder where the checkpoint is an encoder.
+    """The options with a decoder if the checkpoint is an encoder.
 
     Raises:
         InputError: they do not fit the kind of the checkpoint.

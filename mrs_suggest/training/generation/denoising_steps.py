@@ -113,7 +113,7 @@ class DenoisingSteps(Base):
 
 
 def noising_of(coder: TextCoder, language: str, seed: int) -> tuple[NoisingCollator, TokenFrame]:
-    """What noises the texts of a generator, as in pretraining: spans (XGLUE, section 6.3.4).
+    """The noise for the texts of a generator, as in pretraining: spans (XGLUE, section 6.3.4).
 
     Args:
         language: one that the model has; the frame is the same for all.

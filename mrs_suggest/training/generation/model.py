@@ -1,4 +1,4 @@
-"""What runs of every generation task share: the model, the library's trainer with its batches, and what is saved."""
+"""Shared by runs of all generation tasks: the model, the library's trainer with its batches, and the saved files."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ BUILDERS = {TINY: build_tiny_generator, CONVOLUTIONAL: build_convolutional}
 
 
 def advice(options: GenerationArguments, training: TrainingArguments, trains: bool) -> str:
-    """What helps when memory runs out."""
+    """Advice for when memory runs out."""
     if not trains:
         return f"lower --decoding_batch_size (now {options.decoding_batch_size:,})"
     batch = training.per_device_train_batch_size

@@ -48,28 +48,28 @@ class RemedyArguments(RunArguments):
     )  # fmt: skip
     force_language_token: bool | None = option(
         None,
-        "true: the decoder starts with the token of the language to write (mBART, 2.2), which is added "
-        "where the checkpoint has none; false: never; default: as the checkpoint was trained",
+        "true: the decoder starts with the token of the language to write (mBART, 2.2), which is added if "
+        "the checkpoint lacks it; false: never; default: as the checkpoint was trained",
     )
     freeze_decoder_layers: int = option(
-        0, "freeze so many of the decoder's layers, the lowest first (after ZmBART, Maurya et al. 2021)"
+        0, "freeze this many of the decoder's layers, lowest first (after ZmBART, Maurya et al. 2021)"
     )
-    denoising_share: float = option(0.0, "of the steps, that are denoising (xDAE; XGLUE, 4.1) of --denoising_text")
+    denoising_share: float = option(0.0, "share of the steps that denoise --denoising_text (xDAE; XGLUE, 4.1)")
     denoising_text: list[str] = option(
         [], "LANG=SOURCE ...: text in the languages to keep, as --text of `mrs train pretraining`"
     )
     interpolate_start: list[float] = option(
         [],
-        "after training: the share of the trained weights in a mix with those at the start (Wortsman et al. "
-        "2022); of several, the best on validation is kept",
+        "after training, mix the trained weights, with this share, with the initial ones (Wortsman et al. "
+        "2022); of several shares, the best on validation is kept",
     )
     wrong_language_limit: float | None = option(
         None,
         "stop when more than this share of the replies to --watch_languages is in another language, and "
-        "keep a checkpoint from before; needs --language_model",
+        "keep an earlier checkpoint; needs --language_model",
     )
     watch_languages: list[str] = option(
-        [], "of --wrong_language_limit: their validation messages are answered; no replies are needed"
+        [], "languages for --wrong_language_limit; only their validation messages are needed, not the replies"
     )
 
 
@@ -163,7 +163,7 @@ def require_sound_remedies(options: RemedyArguments, language_model: str | None)
         raise InputError(f"--wrong_language_limit {limit:g}: expected 0 or more and less than 1.")
     if language_model is None:
         raise InputError(
-            "--wrong_language_limit: replies are identified by a fastText model; pass --language_model FILE."
+            "--wrong_language_limit: needs a fastText model to identify languages; pass --language_model FILE."
         )
     for code in options.watch_languages:
         if find_language(code) is None:
@@ -199,7 +199,7 @@ def resolved_search(options: GenerationArguments, texts: int) -> GenerationArgum
         raise InputError(f"--beams {options.beams}: {texts} replies are suggested; pass at least as many.")
     if options.groups > 1 and not options.diversity_penalty:
         raise InputError(
-            f"--groups {options.groups}: find the same replies without --diversity_penalty; pass it, such as .5."
+            f"--groups {options.groups}: all find the same replies without --diversity_penalty; pass it, such as .5."
         )
     options = with_decoder(options)
     if options.keep_pieces is not None:

@@ -51,7 +51,7 @@ def run(options: GenerationArguments, training: GenerationTrainingArguments) -> 
     options = sound_reply(options, training, METRICS)
     require_own_options(options)
     if options.wrong_language_limit is not None and training.eval_strategy == "no":
-        raise InputError("--wrong_language_limit: needs evaluations, and --eval_strategy no has none; leave one out.")
+        raise InputError("--wrong_language_limit: needs evaluations, which --eval_strategy no disables; leave one out.")
     options = resolved_search(options, SUGGESTIONS)
     with Run(
         GENERATION, options, training, steps=STEPS, lower_is_better=("perplexity", "loss"),

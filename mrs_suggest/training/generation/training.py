@@ -86,7 +86,7 @@ def encode_pairs(sources: Iterable[tuple[Dataset, str]], coder: TextCoder) -> tu
 
 
 def _fingerprint(pairs: Dataset, coder: TextCoder, language: str) -> str:
-    """Of the encoded pairs: equal runs share one file in the cache, on every rank."""
+    """The hash of the encoded pairs: equal runs share one file in the cache, on every rank."""
     backend = getattr(coder.tokenizer, "backend_tokenizer", None)
     vocabulary = backend.to_str() if backend is not None else str(sorted(coder.tokenizer.get_vocab().items()))
     lengths, direction = (coder.message_tokens, coder.reply_tokens), asdict(coder.direction)

@@ -31,7 +31,7 @@ SHARE = "wrong_language"  # in the log, after `eval_`
 
 @dataclass(frozen=True)
 class Watch:
-    """What is watched.
+    """The messages and limit of a watch.
 
     Attributes:
         messages: language -> validation messages, each once.
@@ -44,7 +44,7 @@ class Watch:
 
 
 def watched_messages(source: PreparedData, languages: Sequence[str], most: int | None) -> dict[str, list[str]]:
-    """The validation messages of languages, each once; InputError if the data have none in one."""
+    """The validation messages of languages, each once; InputError if a language has no messages."""
     found = {}
     for code in dict.fromkeys(languages):
         if code not in source.configs():
@@ -59,7 +59,7 @@ def watched_messages(source: PreparedData, languages: Sequence[str], most: int |
 
 
 def make_watch(messages: Mapping[str, Sequence[str]], limit: float, language_model: str | None) -> Watch:
-    """What a run watches.
+    """The messages and limit that a run watches.
 
     Raises:
         InputError: the model does not know a language; every reply in it would count as wrong.
@@ -105,7 +105,7 @@ class WatchesLanguages(Base):
         return self.watch is not None and figures.get(f"{prefix}{SHARE}", 0.0) > self.watch.limit
 
     def log_figures(self, figures: Mapping[str, float], prefix: str) -> dict[str, float]:
-        """Hand the figures on, and stop where the limit is passed."""
+        """Pass the figures on, and stop if the limit is exceeded."""
         metrics = super().log_figures(figures, prefix)
         if self.is_above(figures):
             assert self.watch is not None
@@ -133,7 +133,7 @@ def _texts(generator: Generator, language: str, messages: Sequence[str]) -> list
 
 
 def watch_record(state: TrainerState, limit: float, languages: Sequence[str]) -> Record:
-    """What was watched, for the record: the share at each evaluation, and whether the run was stopped."""
+    """The results for the record: the share at each evaluation, and whether the run was stopped."""
     shares = {str(entry["step"]): entry[f"eval_{SHARE}"] for entry in state.log_history if f"eval_{SHARE}" in entry}
     above = [int(step) for step, share in shares.items() if share > limit]
     return {"limit": limit, "languages": list(languages), "shares": shares, "stopped_at": above[0] if above else None}

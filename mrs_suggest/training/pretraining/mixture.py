@@ -56,7 +56,7 @@ def require_sound_mixture(options: PretrainingArguments) -> None:
         require_one_of("objective", name, tuple(OBJECTIVES))
     together = f"--objective {' '.join(names)}"
     if len(set(names)) < len(names):
-        raise InputError(f"{together}: an objective stands there twice; --shares says how often a step is of each.")
+        raise InputError(f"{together}: an objective is given twice; set how often each is trained with --shares.")
     first = names[0]
     for name in names[1:]:
         if OBJECTIVES[name].trains != OBJECTIVES[first].trains:
@@ -79,8 +79,8 @@ def _require_read(options: PretrainingArguments, reads: set[str]) -> None:
         "parallel": ("parallel", "validation_parallel", "test_parallel", "parallel_columns"),
     }
     why = {
-        "text": "translations alone, --parallel, are read by",
-        "parallel": "translations are read by tlm, and there is only",
+        "text": "only translations (--parallel) are read by",
+        "parallel": "only tlm reads translations, not",
     }
     default = PretrainingArguments()
     for kind, options_of_it in own.items():

@@ -35,7 +35,7 @@ MASK = "[MASK]"  # of `tiny`
 
 @dataclass(frozen=True)
 class EncoderState:
-    """What masking needs to know of an encoder: of masked language modelling and of that of translations."""
+    """The facts about an encoder that masking needs: for masked language modelling, also of translations."""
 
     vocabulary: Vocabulary
     head_at: HeadAt

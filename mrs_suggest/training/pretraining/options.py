@@ -52,7 +52,7 @@ OF_ENCODERS = ("masked_share", "whole_words", "frozen_encoder")
 
 @dataclass
 class PretrainingArguments(DecoderArguments):
-    """Which text, how it is cut into rows, and what trains on it."""
+    """The text, the rows that it is cut into, and the model that trains on it."""
 
     advanced: ClassVar[tuple[str, ...]] = (
         "batches", "length_window", "vocabulary", "tiny_layers", "span_share", "span_length",
@@ -62,18 +62,18 @@ class PretrainingArguments(DecoderArguments):
     )
     objective: list[str] = option(
         ["mlm"],
-        "of an encoder, mlm: masked language modelling (XGLUE, section 3.1), tlm: that of translations "
+        "for an encoder, mlm: masked language modelling (XGLUE, section 3.1), tlm: that of translations "
         "(3.2); xdae: denoising of a seq2seq model (4.1); xfnp: future n-gram prediction of a ProphetNet (4.2); "
-        "several share a model, each step is of one, and the first one's perplexity chooses the checkpoint",
+        "several share a model: each step trains one, and the perplexity of the first chooses the checkpoint",
     )
     shares: list[float] = option(
-        [], "of the steps, one number for each objective (default: equal; XGLUE, 6.1: at random)"
+        [], "relative number of steps of each objective (default: equal; XGLUE, 6.1: at random)"
     )
     text: list[str] = option(
         [],
         "LANG=SOURCE ...: a text file (one sentence a line) or Parquet file, a folder of them, or for a "
         "prepared folder or hub id LANG=SOURCE:CONFIG:SPLIT (default: the language's config, train); a language "
-        "may come repeatedly",
+        "may be repeated",
     )
     parallel: list[str] = option(
         [],
@@ -81,14 +81,14 @@ class PretrainingArguments(DecoderArguments):
         "line), or as for --text a Parquet file, a folder, or a data set with a column for each language",
     )
     parallel_columns: list[str] = option(
-        [], "of both sides of --parallel in tables (default: named as the languages, or `translation`)"
+        [], "columns of both sides of --parallel in tables (default: named as the languages, or `translation`)"
     )
-    languages: list[str] = option(["all"], "of --data, or `all` in it")
-    text_column: str = option("text", "of Parquet files and of data sets that `mrs data list` does not know")
+    languages: list[str] = option(["all"], "languages of --data, or `all` in it")
+    text_column: str = option("text", "column of Parquet files and of data sets that `mrs data list` does not know")
     streaming: bool = option(
         False, "read hub data sets without downloading them whole: the first --max_train_examples sentences"
     )
-    validation_text: list[str] = option([], "LANG=SOURCE ...: held-out text; without it, a part of --text is")
+    validation_text: list[str] = option([], "LANG=SOURCE ...: held-out text (default: a part of --text)")
     test_text: list[str] = option([], "LANG=SOURCE ...: its perplexity is reported once, at the end")
     validation_parallel: list[str] = option([], "as --validation_text: held-out translations")
     test_parallel: list[str] = option([], "as --test_text: translations")
@@ -98,22 +98,22 @@ class PretrainingArguments(DecoderArguments):
     held_out: int = option(
         HELD_OUT, "sentences held out of each language's first text, one in ten at most (XCOPA, 4.4: 5,000)"
     )
-    max_train_examples: int | None = option(None, "train on so many sentences of each language, drawn with the seed")
+    max_train_examples: int | None = option(None, "limit on sentences per language; a seeded sample")
     max_tokens: int = option(128, "tokens of a row, special ones included (ours: what two cores can train)")
     packing: bool = option(
-        True, "fill rows with several sentences (ours: no padding); else one each, cut off (tlm: a pair)"
+        True, "fill rows with several sentences (ours: no padding); false: one each, truncated (tlm: a pair)"
     )
-    masked_share: float = option(SHARE, "of the tokens or words (BERT, section 3.1: .15)")
+    masked_share: float = option(SHARE, "share of tokens or words that are masked (BERT, section 3.1: .15)")
     whole_words: bool = option(False, "mask all pieces of a word or none (BERT's release of 2019-05-31)")
     sampling_alpha: float = option(ALPHA, "languages are drawn by n^alpha (XGLUE, section 3.1: .3); 1: by size")
-    batches: str = option("mixed", "mixed: of all languages (XGLUE, section 3.1), or language: of one each")
+    batches: str = option("mixed", "mixed: of all languages (XGLUE, section 3.1); language: of one each")
     length_window: int = option(WINDOW, "without packing: sort rows by length in windows of this many batches")
     noise: list[str] = option(
         ["spans"],
         "xdae: shuffle, drop, mask or spans (XGLUE, 4.1; default: spans, section 6.3.4), several on one "
         "text as shuffle+drop, or mixed by share: spans=.7 shuffle+drop+mask=.3",
     )
-    span_share: float = option(SPAN_SHARE, "xdae: of the tokens, in spans (BART, section 5.1: .3; mBART: .35)")
+    span_share: float = option(SPAN_SHARE, "xdae: share of tokens in spans (BART, section 5.1: .3; mBART: .35)")
     span_length: float = option(SPAN_LENGTH, "xdae: mean length of a span (XGLUE, 4.1: 3; mBART: 3.5)")
     future_tokens: int = option(STREAMS, "xfnp: tokens predicted at a time, of a new model (XGLUE, 4.2: 2)")
     frozen_encoder: bool = option(False, "train the head alone: the control for a checkpoint without one")
@@ -127,14 +127,14 @@ class PretrainingTrainingArguments(TrainerDefaults, TrainingArguments):
 
     output_dir: str | None = option("build/pretraining", "the folder of the run")
     per_device_train_batch_size: int = option(16, "rows per batch and device")
-    per_device_eval_batch_size: int = option(32, "held-out sentences at a time: memory only")
+    per_device_eval_batch_size: int = option(32, "held-out sentences at a time; affects memory only")
     num_train_epochs: float = option(0.0, f"passes over the text; 0: train {STEPS:,} steps (--max_steps sets others)")
     learning_rate: float = option(1e-3, "peak learning rate (a pre-trained encoder: 5e-5)")
     warmup_steps: float = option(0.06, "steps, or a share of them if below 1 (RoBERTa: .06)")
     logging_steps: float = option(20, "steps between two points of the loss curve")
     eval_steps: float | None = option(0.1, "steps, or a share of the run if below 1")
     save_steps: float = option(0.1, "steps, or a share of the run if below 1")
-    metric_for_best_model: str | None = option(METRICS[0], "what picks the checkpoint (XCOPA, 4.4: perplexity)")
+    metric_for_best_model: str | None = option(METRICS[0], "metric that picks the checkpoint (XCOPA, 4.4: perplexity)")
     remove_unused_columns: bool = option(False, "keep false: rows are made here")
 
 
@@ -158,13 +158,13 @@ def sound_pretraining(options: PretrainingArguments, training: TrainingArguments
         raise InputError(f"--parallel_columns: expected two names, found {len(options.parallel_columns)}.")
     if options.streaming and options.max_train_examples is None:
         raise InputError(
-            "--streaming: a run reads its text before it trains; pass --max_train_examples, how many sentences to take."
+            "--streaming: text is read before training; limit it to a number of sentences with --max_train_examples."
         )
     for kind, named in (("text", False), ("parallel", True)):
         some = any(bool(languages_of(name)) is named for name in options.validation)
         if some and getattr(options, f"validation_{kind}"):
             raise InputError(
-                f"--validation: holds a part of --{kind} out, and there is --validation_{kind}; leave one out."
+                f"--validation: holds a part of --{kind} out, which --validation_{kind} replaces; leave one out."
             )
     if trains_lora(options) and options.frozen_encoder:
         raise InputError("--frozen_encoder: adapters leave embeddings and head as they are; leave --peft lora out.")
@@ -177,11 +177,11 @@ def _require_own(options: PretrainingArguments) -> None:
     """Refuse options of other objectives, and noise that cannot be."""
     for name, objectives in OPTIONS_OF.items():
         if is_given(options, name) and not set(objectives) & set(options.objective):
-            raise InputError(f"--{name}: is of --objective {' and '.join(objectives)}; leave it out.")
+            raise InputError(f"--{name}: applies only to --objective {' and '.join(objectives)}; leave it out.")
     for name in OF_ENCODERS:
         if is_given(options, name) and set(options.objective) <= set(SEQ2SEQ):
             raise InputError(
-                f"--{name}: is of encoders, and --objective {' '.join(options.objective)} trains none; leave it out."
+                f"--{name}: applies only to encoders, not to --objective {' '.join(options.objective)}; leave it out."
             )
     parse_noises(options.noise)
     if not 0 < options.span_share <= 1:  # refuses NaN too

@@ -159,7 +159,7 @@ def _read_kind(
     for language in wanted:
         if not validation and held_out and not found.validation.get(language):
             kind = "parallel" if languages_of(language) else "text"
-            where = f"--{kind} has too little" if language in found.train else f"there is no --{kind} in it"
+            where = f"--{kind} has too little of it" if language in found.train else f"--{kind} lacks it"
             raise InputError(f"--validation {language}: {where}; pass --validation_{kind} {language}=FILE.")
     for more, split, into in ((validation, "validation", found.validation), (test, "test", found.test)):
         for source in more:

@@ -91,8 +91,8 @@ COLUMNS = (
     ("BLEU", "bleu", 1),
 )
 SELF_ROUGE = (
-    "Self-ROUGE is how alike the three suggestions of a message are, the mean weighted ROUGE of their pairs (after "
-    "Towle and Zhou 2023): low leaves the user a choice."
+    "Self-ROUGE is the similarity of the three suggestions for a message, the mean weighted ROUGE of their pairs "
+    "(after Towle and Zhou 2023): low values leave the user a choice."
 )
 # How texts are encoded and scored, in the retriever's first paragraph.
 ENCODERS = {
@@ -100,7 +100,7 @@ ENCODERS = {
     "vectors",
     "one": "One encoder, shared by messages and replies, scores a reply by the dot product of the two vectors; the "
     "paper has two separate ones",
-    "static": "There is no neural encoder: a message and a reply are each the mean of their tokens' vectors, from one "
+    "static": "Instead of a neural encoder, a message and a reply are each the mean of their tokens' vectors, from one "
     "table for messages and one for replies, and the score is the dot product of the two means; the paper has two "
     "encoders",
 }
@@ -299,9 +299,9 @@ def _with_interval(row: Record, key: str) -> str:
 def _base_model(record: Record) -> str:
     if _untrained_vectors(record):
         base = base_model(record, "")
-        return STATIC.format(f"the tokenizer of {base}" if base else "a tokenizer of its own")
+        return STATIC.format(f"the tokenizer of {base}" if base else "its own tokenizer")
     kind = "BERT" if record["trainer"] == RETRIEVAL else "BART"
-    return base_model(record, f"scratch (a small {kind} with a tokenizer of its own)")
+    return base_model(record, f"scratch (a small {kind} with its own tokenizer)")
 
 
 def _untrained_vectors(record: Record) -> bool:
@@ -329,7 +329,7 @@ def _usage(record: Record, values: dict[str, str], adapter: bool) -> str:
 
 
 def _language(record: Record, code: str) -> dict[str, str]:
-    """How to pass the language of a message and its reply to plain transformers."""
+    """How to give plain transformers the language of a message and its reply."""
     found = record["metrics"].get("language_tokens", "")
     row = row_named(found) if found else None
     if row is None or row.tag is None:

@@ -16,20 +16,20 @@ from mrs_suggest.suggest.ranking.second_stage import GENERATOR_PART, MEANING
 # Of real chat; measured for the shipped model.
 REAL = (
     "These messages are tamer than what people write, and the shares below do not carry over to real chat: the "
-    "shipped model keeps silent at 0.6% of coffee orders and 3% to 4% of everyday English, French, Italian and "
+    "shipped model is silent on 0.6% of coffee orders and 3% to 4% of everyday English, French, Italian and "
     "Japanese small talk (500 messages each), nearly all of which could be answered."
 )
 WITHOUT = "All other figures of this card are measured without the guard."
 TOLD = (
-    "`mrs suggest` and `Suggester` say nothing, with a reason, where a message seems to be about self-harm, the "
+    "`mrs suggest` and `Suggester` suggest nothing, with a reason, if a message seems to be about self-harm, the "
     "exploitation of minors, blackmail with intimate pictures, threats, abuse, illness, death, war, the law, or a loss "
     "of work, home or partner, and never suggest slurs, private data, links, "
     "or dates and places that the message does not name (docs/guard.md; `--guard off`)."
 )
 
 _HALVES = {
-    "held_out": "the half that it was not made from",
-    "earlier": "a half that it was not made from, whose figures had been read before",
+    "held_out": "the half that it was not built on",
+    "earlier": "a half that it was not built on, but whose figures had been read before",
     "build": "the half that it was built on",
 }
 # Everyday messages -> the keys of those that are not answered, and of all.
@@ -48,7 +48,7 @@ CHOICE_TOLD = {
 
 
 def guard_paragraph(record: Record) -> str:
-    """What the guard does, with its figures where `run.json` has them."""
+    """A paragraph on the guard, with its figures if `run.json` has them."""
     guard = record.get("guard")
     if guard is None:
         return f"{TOLD} {WITHOUT} It has not been measured with this model."
@@ -60,7 +60,7 @@ def guard_paragraph(record: Record) -> str:
     )
     half = _HALVES[guard["half"]]
     return (
-        f"{TOLD} {WITHOUT} {REAL} On a sheet of messages ({half}) it is silent for these shares of the sensitive "
+        f"{TOLD} {WITHOUT} {REAL} On a sheet of messages ({half}) it is silent on these shares of the sensitive "
         "messages and of everyday ones, many of which only sound grave; then, of the embedded sample's test messages "
         "and of mrs-everyday's test and unseen ones:\n\n" + table
     )
@@ -120,15 +120,15 @@ def _silence(ranker: Record, on_test: list[list[float]] | None) -> str:
     return (
         f"\n\nA suggestion counts as used if its weighted ROUGE against the real reply is {trigger['used']:g} or more. "
         "How likely that is for the best of three was calibrated on validation. With `mrs suggest --precision P` (off "
-        "by default) nothing is suggested where fewer than a share P of the answers would be used. This holds for "
-        "messages like those of the model's own data only: on 1,800 real pairs the shipped model with a precision of "
+        "by default) suggestions are suppressed if their estimated chance of being used is below P. This only holds "
+        "for messages like those of the model's own data: on 1,800 real pairs the shipped model with a precision of "
         "0.7 answered 11% of the messages, and 1.5% of these answers were used. Measure it on your own data first. "
         "On the test split:\n\n" + markdown_table(["least probability", "messages answered", "of these used"], rows)
     )
 
 
 def _further_candidates(ranker: Record) -> str:
-    """The generator of a ranker, and the replies that only its memory has; empty where it has neither."""
+    """The generator of a ranker, and the replies that only its memory has; empty if it has neither."""
     told = ""
     if generator := ranker.get("generator"):
         writes = f", and adds up to {generator['generated']} of its own" if generator["generated"] else ""
@@ -151,7 +151,7 @@ def _weight(value: float) -> str:
 
 
 def response_sets(changes: Mapping[str, list[Record]]) -> Iterator[str]:
-    """What became of the response sets after training: a sentence for each change."""
+    """The changes of the response sets after training: a sentence for each."""
     if not changes:
         return
     told = []
@@ -185,7 +185,7 @@ def clicks(record: Record) -> Iterator[str]:
 
 
 def wrong_languages(figures: Record, languages: Sequence[str]) -> str:
-    """A table of each language's suggestions in another one; empty where they were not identified."""
+    """A table of each language's suggestions in another one; empty if they were not identified."""
     own = figures["systems"][MODEL]
     rows = []
     for code in languages:
@@ -194,7 +194,7 @@ def wrong_languages(figures: Record, languages: Sequence[str]) -> str:
             rows.append([code, *("" if share is None else f"{share:.3f}" for share in shares)])
     if not rows:
         return ""
-    head = "Share of the suggestions in another language than the message's, among those whose language can be told:"
+    head = "Share of suggestions in a language other than the message's, among those whose language is identified:"
     return f"{head}\n\n{markdown_table(['language', 'first suggestion', 'all three'], rows)}"
 
 
@@ -210,7 +210,7 @@ def remedies(record: Record) -> str:
         told.append(f"The decoder's lowest {layers} layer{'s' * (layers > 1)} stayed as they were.")
     if text := record["data"].get("denoising"):
         share = arguments["denoising_share"]
-        told.append(f"Of the steps {share:g} were denoising of {text['title']} (xDAE; XGLUE, section 4.1).")
+        told.append(f"A share of {share:g} of the steps denoised {text['title']} (xDAE; XGLUE, section 4.1).")
     if watched := record["metrics"].get("watched"):
         told.append(_watched(watched))
     if mixed := record["metrics"].get("interpolation"):

@@ -53,7 +53,7 @@ LONG_WORK = 1_000_000  # rows from which a progress bar helps
 
 @dataclass(frozen=True)
 class RunData:
-    """What a run trains on (config name -> pairs, `es` or `mt-es`), and the languages it is evaluated on.
+    """The pairs that a run trains on, by config (`es` or `mt-es`), and the languages it is evaluated on.
 
     Attributes:
         origin: the id of the data, and their revision or content hash.
@@ -180,7 +180,7 @@ def byte_lengths(pairs: Dataset) -> np.ndarray:
 
 
 def with_context(data: RunData, reader: ContextReader) -> RunData:
-    """The data with messages as `reader` puts the turns before them; InputError if there is no column `CONTEXT`."""
+    """The data with turns put before the messages by `reader`; InputError without the column `CONTEXT`."""
 
     def read(rows: Dataset) -> Dataset:
         if CONTEXT not in rows.column_names:
@@ -267,7 +267,7 @@ class Compared:
 
 
 def reply_identity(options: ReplyArguments, facts: Record) -> Record:
-    """What must match when a run of a reply model is resumed."""
+    """The settings that must match when a run of a reply model is resumed."""
     return {
         "train": facts["plan"]["train"],
         "validation": facts["plan"]["validation"],

@@ -1,4 +1,4 @@
-"""What exports of encoders and of generators share: which runs can have one, what both forms of a model are asked,
+"""Shared by exports of encoders and generators: which runs can have one, what both forms of a model are asked,
 whether they answer alike, speeds, and how an export gets into the run."""
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ def require_exportable(run: Path) -> None:
     """
     if (run / ADAPTER_RECORD).is_file():
         raise InputError(f"{run}: holds adapters only; pass the folder of their run, where they are merged.")
-    open_model_folder(run, verify=has_hashes(run))  # the record gets the hashes of all files anew
+    open_model_folder(run, verify=has_hashes(run))  # the record gets new hashes of all files
 
 
 @contextmanager
 def partial_export(run: Path, kind: str) -> Iterator[Path]:
-    """A folder to make an export in, inside the run's own; it goes whatever happens."""
+    """A folder to make an export in, inside the run's own; it is always removed."""
     with writing(run):
         folder = tempfile.TemporaryDirectory(prefix=f".{kind}.partial-", dir=run)
     with folder as place:
@@ -53,7 +53,7 @@ def partial_export(run: Path, kind: str) -> Iterator[Path]:
 
 
 def size_and_versions(made: Path, int8: bool, packages: Sequence[str]) -> Record:
-    """What the record has of any export."""
+    """The facts of an export for the record, of any kind."""
     size = sum(path.stat().st_size for path in made.iterdir())
     return {"int8": int8, "bytes": size, "versions": {name: metadata.version(name) for name in packages}}
 
@@ -196,7 +196,7 @@ def _validation_pairs(data: str, revision: str | None, languages: Sequence[str])
     source = open_prepared(data, revision)
     known = [code for code in languages if code in source.configs()]
     if not known:
-        raise InputError(f"{data}: has none of the model's languages, {' '.join(languages)}; pass other data.")
+        raise InputError(f"{data}: lacks all of the model's languages, {' '.join(languages)}; pass other data.")
     splits = {code: source.load(code, "validation") for code in known}
     return {code: (split["message"][:], split["reply"][:]) for code, split in splits.items()}
 

@@ -1,4 +1,4 @@
-"""The guard of a run: fitted to what its encoder makes of sensitive messages, and measured on a sheet of hard ones."""
+"""The guard of a run: fitted to its encoder's vectors of sensitive messages, and measured on a sheet of hard ones."""
 
 from __future__ import annotations
 
@@ -86,10 +86,10 @@ class SheetRow:
 
 @dataclass(frozen=True)
 class GuardFigures:
-    """What the guard does to one language.
+    """Figures of the guard in one language.
 
     Attributes:
-        sensitive: messages of the sheet that should not be answered; `vetoed` are not, `named` with the wished reason.
+        sensitive: messages of the sheet that should not be answered; `vetoed` are not, `named` for the expected reason.
         lookalikes: everyday messages of the sheet that only sound grave; `lookalike_alarms` are not answered.
         everyday: different messages of the sample's test split without the annotated ones; `alarms` are not answered.
         situations: messages of mrs-everyday's test and unseen splits; `situation_alarms` are not answered.
@@ -164,7 +164,7 @@ def measure(guard: Guard, sheet: Sequence[SheetRow], half: str, languages: Itera
 
 
 def update_guard(run: Path, lists: Path | None, sheet: Path | None, half: str = HELD_OUT) -> dict[str, GuardFigures]:
-    """Write `guard/` of a run anew, and, with a sheet, the figures to its record and card.
+    """Rewrite `guard/` of a run, and, with a sheet, the figures to its record and card.
 
     Args:
         lists: a folder with custom word lists or example messages.

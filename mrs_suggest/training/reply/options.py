@@ -116,7 +116,7 @@ class Source:
     """Training pairs of one language.
 
     Attributes:
-        language: a language of MRS, or a made-up one of generated data.
+        language: a language of MRS, or a synthetic one of generated data.
         translated: the pairs are English ones, machine-translated to `language` (Zhang et al. 2021, section 3.2).
 
     >>> Source.parse("mt-es")
@@ -362,7 +362,7 @@ class _Configs:
 
 
 def _require_trainable(code: str, where: str) -> None:
-    """Refuse what is neither in `languages.yaml` nor made up; `where` starts the sentence."""
+    """Refuse a code that is neither in `languages.yaml` nor synthetic; `where` starts the sentence."""
     if not is_made_up(code):
         require_known(code, where)
 

@@ -16,7 +16,7 @@ from mrs_suggest.suggest.ranking.reranking import candidate_similarities, find_c
 from mrs_suggest.suggest.ranking.second_stage import GENERATOR_PART, SecondStage
 from mrs_suggest.training.retrieval.ranker_tuning import SET_TEMPERATURES, Asked
 
-GRID = (0.0, 0.1, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0)  # beside weights that add up to 1; ours
+GRID = (0.0, 0.1, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0)  # next to weights that add up to 1; ours
 TUNED_ON = 300  # validation messages per language, each with some 40 replies to score; ours: enough for one weight
 Array = NDArray[np.float32]
 MakeStage = Callable[[str], SecondStage | None]

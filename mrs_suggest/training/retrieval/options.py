@@ -90,10 +90,10 @@ class RetrievalArguments(ReplyArguments):
         "documents, if it is a sentence-transformers model or a trained retriever, else none",
     )
     message_tokens: int | None = option(
-        None, "longer messages are cut; default: as a trained retriever cuts, else 70 (official train.sh)"
+        None, "longer messages are truncated; default: that of a trained retriever, else 70 (official train.sh)"
     )
     reply_tokens: int | None = option(
-        None, "longer replies are cut; default: as a trained retriever cuts, else 30 (official train.sh)"
+        None, "longer replies are truncated; default: that of a trained retriever, else 30 (official train.sh)"
     )
     context_turns: int = option(
         0,
@@ -102,10 +102,10 @@ class RetrievalArguments(ReplyArguments):
     loss: str = option("eq4", "eq4 (the paper's), symsm or sm (the official code's)")
     temperature: float = option(
         1.0,
-        "scores are divided by it in the loss (paper: 1, plain dot products); with --normalize true pass "
+        "divisor of the scores in the loss (paper: 1, plain dot products); with --normalize true pass "
         ".05, the default of sentence-transformers (scale 20)",
     )
-    mask_duplicates: bool | None = option(None, "do not use equal replies as negatives; default: on for eq4 alone")
+    mask_duplicates: bool | None = option(None, "do not use equal replies as negatives; default: only for eq4")
     teacher: str | None = option(
         None,
         "a model whose similarities within a batch are learned, too: a trained retriever, a "
@@ -116,16 +116,16 @@ class RetrievalArguments(ReplyArguments):
     )
     teacher_temperature: float | None = option(
         None,
-        "the teacher's similarities are divided by it (the student's by --temperature); default: .05 for "
-        "cosines, as sentence-transformers' scale of 20, else 1",
+        "divisor of the teacher's similarities (the student's: --temperature); default: .05 for cosines, "
+        "as sentence-transformers' scale of 20, else 1",
     )
     distill_weight: float | None = option(
-        None, "weight of what is learned from the teacher; default: 1, as the replies (ours)"
+        None, "weight of the teacher's loss; default: 1, as that of the replies (ours)"
     )
     distill: str | None = option(
         None,
         "similarities: learn replies, and the teacher's similarities within a batch; vectors: only copy "
-        "the teacher's vectors, from which a small student learns most; default: similarities",
+        "the teacher's vectors, which teaches a small student most; default: similarities",
     )
     perturbed: int | None = option(
         None,
@@ -134,7 +134,7 @@ class RetrievalArguments(ReplyArguments):
     )
     keep_pieces: int | None = option(
         None,
-        "cut the vocabulary of the start to the N pieces that the training texts use most, and their "
+        "cut the checkpoint's vocabulary to the N pieces that the training texts use most, and their "
         "characters (a small multilingual model is mostly embeddings); default: keep it",
     )
     mini_batch_size: int = option(64, "pairs embedded at a time (GradCache); affects memory only")
@@ -144,13 +144,13 @@ class RetrievalArguments(ReplyArguments):
     layers: int | None = option(None, "keep only the first N transformer layers of the checkpoint; default: all")
     layer_decay: float = option(
         1.0,
-        "a layer's learning rate over that of the layer above; the top layer has --learning_rate, the "
+        "ratio of a layer's learning rate to that of the layer above; the top layer has --learning_rate, the "
         "embeddings the lowest; 1: one rate (paper)",
     )
     dropout: float | None = option(
         None,
         "dropout of the encoders while they train (on a CPU it takes a third of the time); default: the "
-        "checkpoint's, in most .1",
+        "checkpoint's, usually .1",
     )
     freeze_layers: int = option(0, "freeze the lowest N layers (paper: 2)")
     alpha: str = option(
@@ -163,7 +163,7 @@ class RetrievalArguments(ReplyArguments):
         "remember the training messages, mix several scores with weights from validation and choose three "
         "suggestions that complement each other (ours; the paper suggests the three best direct scores)",
     )
-    ranker_parts: list[str] = option(list(PARTS), f"what the ranker mixes, of {', '.join(PARTS)} (default: all)")
+    ranker_parts: list[str] = option(list(PARTS), f"scores that the ranker mixes: {', '.join(PARTS)} (default: all)")
     choice: str = option(
         CHOICES[0],
         "how a ranker chooses suggestions: expected (largest expected similarity of the best one, Towle "
@@ -172,9 +172,9 @@ class RetrievalArguments(ReplyArguments):
     memory_dimension: int | None = option(
         None, "dimension of the remembered vectors, on their principal axes (default: the encoder's)"
     )
-    memory_prototypes: int = option(PROTOTYPES, "messages that are remembered per reply, the most typical ones (ours)")
+    memory_prototypes: int = option(PROTOTYPES, "messages to remember per reply, the most typical ones (ours)")
     memory_messages: int = option(
-        MOST_REMEMBERED, "messages of a language that are remembered at most; search stays exact (ours)"
+        MOST_REMEMBERED, "maximum messages to remember per language; search stays exact (ours)"
     )
     generator: str | None = option(
         None,
@@ -187,7 +187,7 @@ class RetrievalArguments(ReplyArguments):
         f"{GENERATED}, as many as it would suggest alone",
     )
     memory_candidates: bool = option(
-        False, "suggest training replies that the response set lacks, too (rare ones, which can be personal)"
+        False, "also suggest training replies that the response set lacks (rare ones, which can be personal)"
     )
 
 
@@ -275,7 +275,7 @@ def resolved(options: RetrievalArguments) -> RetrievalArguments:
 
 
 def _own_settings(options: RetrievalArguments) -> dict[str, Any]:
-    """What stands for the options that are not given."""
+    """Defaults of the options that are not given."""
     name, revision = options.model_name_or_path, options.model_revision
     if name == TINY:
         return {**DEFAULTS, "pooling": "mean"}
@@ -284,7 +284,7 @@ def _own_settings(options: RetrievalArguments) -> dict[str, Any]:
 
 
 def ranker_options(options: RetrievalArguments) -> RankerOptions:
-    """What a ranker is built with.
+    """The options with which a ranker is built.
 
     Raises:
         InputError: an option is out of its range, or given without --ranker true.

@@ -225,7 +225,7 @@ def save(parts: RetrievalParts, folder: Path) -> None:
 
 
 def coverage_on_test(parts: RetrievalParts, data: RunData) -> list[tuple[float, float, float]]:
-    """The risk/coverage curve of the rankers' trigger on the test split; empty if they have none."""
+    """The risk/coverage curve of the rankers' trigger on the test split; empty without a trigger."""
     rankers = parts.rankers
     asked = {
         part.language: ask(parts.encode, sample_rows(part.test, TUNED_ON, EVALUATION_SEED), part.language)

@@ -1,4 +1,4 @@
-"""The generator of a ranker in a run: where it comes from, its copy in the run's folder, and what it said already."""
+"""The generator of a ranker in a run: its source, its copy in the run's folder, and a cache of its replies."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def generator_folder(name: str) -> Path:
     """The folder of the generator that `--generator` names.
 
     Raises:
-        InputError: there is none, it is another model, or adapters, or its files are damaged.
+        InputError: it does not exist, is another model or adapters, or its files are damaged.
     """
     try:
         path = resolve_model(name)
@@ -48,10 +48,10 @@ def generator_folder(name: str) -> Path:
 
 
 def require_language_of(name: str, languages: Sequence[str]) -> None:
-    """Refuse a generator that has none of the languages.
+    """Refuse a generator that lacks all of the languages.
 
     Raises:
-        InputError: it has none of them, or does not name them.
+        InputError: it lacks all of them, or does not name them.
     """
     path = generator_folder(name) / GENERATOR
     try:
@@ -77,7 +77,7 @@ def require_outside(name: str, run: Path) -> None:
 class RankerGenerator:
     """A generator on a run's device, as `mrs_suggest.suggest.ranking.second_stage.ReplyGenerator`.
 
-    What it says is kept: the systems of a comparison, and the stages of tuning, ask for the same.
+    Its replies are cached: the systems of a comparison, and the stages of tuning, ask for the same.
 
     Attributes:
         facts: for the record: `id`, `revision` if it comes from the hub, `fingerprint` of its weights and, if its card

@@ -45,7 +45,7 @@ EncodeMessages = Callable[[list[str]], NDArray[np.float32]]
 
 @dataclass(frozen=True)
 class RankerOptions:
-    """What is remembered and mixed.
+    """Settings of the memory and the mixture.
 
     Attributes:
         parts: names of `PARTS`.
@@ -140,7 +140,7 @@ def build_rankers(
 def remember(
     encode: EncodeMessages, index: ResponseIndex, sources: Sequence[Dataset], options: RankerOptions, seed: int
 ) -> MessageMemory | None:
-    """The messages of pairs whose replies stand in an index; None if there are none."""
+    """The messages of pairs whose replies are in an index; None without such pairs."""
     rows = {normalise_reply(reply): row for row, reply in enumerate(index.replies)}
     total = sum(len(source) for source in sources)
     messages: list[str] = []

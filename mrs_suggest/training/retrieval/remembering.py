@@ -1,4 +1,4 @@
-"""Adds all of a data set to the memory and the response sets of a trained retriever, for a model that ships.
+"""Adds all of a data set to the memory and the response sets of a trained retriever, for a model to be shipped.
 
 Figures need messages that a model does not know; a product does not. Weights, temperatures and trigger stay those of
 the run, and so do its figures.

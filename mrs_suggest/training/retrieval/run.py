@@ -59,7 +59,7 @@ def run(options: RetrievalArguments, training: RetrievalTrainingArguments) -> Re
 
 
 def advice(options: RetrievalArguments, training: RetrievalTrainingArguments, trains: bool) -> str:
-    """What helps when memory runs out."""
+    """Advice for when memory runs out."""
     if not trains:
         return "lower --message_tokens, --max_validation_examples or --max_test_examples"
     batch = training.per_device_train_batch_size

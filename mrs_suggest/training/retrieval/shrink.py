@@ -52,7 +52,7 @@ def shrink(
     """
     record = read_record(run)
     messages = predicted_messages(run, record["metrics"]["signatures"])
-    # An export is a copy of the weights at full precision: of the small ones, it is made anew.
+    # An export is a copy of the weights at full precision; the small ones need a new one.
     record.pop("exports", None)
     with atomic_folder(out, overwrite=True, marker="run.json") as partial:
         for name, file in RETRIEVAL.publication(run, run.name, "").files().items():
@@ -108,7 +108,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(allow_abbrev=False, description=__doc__)
     parser.add_argument("run", type=Path)
     parser.add_argument("out", type=Path)
-    parser.add_argument("--base", help="hub id of the model with which training began, where that was a folder")
+    parser.add_argument("--base", help="hub id of the model with which training began, if that was a folder")
     parser.add_argument("--base-license", help="its licence, such as mit")
     parser.add_argument("--remember", metavar="DATA", help="a data set of which the copy remembers all splits")
     options = parser.parse_args()

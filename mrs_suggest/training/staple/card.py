@@ -40,7 +40,7 @@ def staple_card(record: Record, repo_id: str | None = None, adapter: bool = Fals
 
 
 def drawn_of(plan: Record) -> str:
-    """What trained, in words."""
+    """The training data, in words."""
     parts = [TEXTS["drawn"][plan["draw"]].format(number=plan["number"])] if plan["draw"] else []
     parts += [f"{source['pairs']:,} general translations ({source['source']})" for source in plan["parallel"]]
     return "; ".join(parts)

@@ -23,13 +23,13 @@ class StapleArguments:
     )  # fmt: skip
     draw: str = option(
         WEIGHTED,
-        "staple: which accepted translations train. A row a prompt, its target drawn anew at each use: "
+        "staple: accepted translations to train on. One row per prompt, its target drawn anew at each use: "
         f"{WEIGHTED}, by learner weight (sweagraw and rakchada in section 4.2; the default, since weights helped, "
-        f"Table 6), {UNIFORM}, equally. A row a translation: {TOP}, the --top_k heaviest (nickeilf), {COPIES}, "
+        f"Table 6), {UNIFORM}, equally. One row per translation: {TOP}, the --top_k heaviest (nickeilf), {COPIES}, "
         f"all, and the heaviest --copies times (jbrem), {ALL_PAIRS}, each once (baseline_fairseq)",
     )
-    top_k: int | None = option(None, f"of --draw {TOP}: how many translations of each prompt")
-    copies: int | None = option(None, f"of --draw {COPIES}: how often the heaviest translation stands in an epoch")
+    top_k: int | None = option(None, f"translations of each prompt with --draw {TOP}")
+    copies: int | None = option(None, f"copies of the heaviest translation in an epoch with --draw {COPIES}")
     direction: str = option(
         FROM_ENGLISH,
         f"staple: {FROM_ENGLISH} writes translations, {TO_ENGLISH} prompts, for round-trip scores and back-translation",
@@ -41,16 +41,14 @@ class StapleArguments:
         "(two columns) or en-pt=tatoeba.en,tatoeba.pt (line by line); also a Parquet file, a folder or a data set",
     )
     parallel_columns: list[str] = option(
-        [], "of both sides of --parallel in tables (default: named as the languages, or `translation`)"
+        [], "columns of both sides of --parallel in tables (default: named as the languages, or `translation`)"
     )
     parallel_mode: str = option(
         MIXED,
-        f"of --parallel: {MIXED}, in the same run (section 4.2: train combined); or {FIRST}, it alone, so "
-        "that a second run starts from this one's folder by --model_name_or_path (pre-train, then fine-tune)",
+        f"use --parallel {MIXED}, in the same run (section 4.2: train combined), or {FIRST}, on its own, so "
+        "that a second run can start from this one's folder with --model_name_or_path (pre-train, then fine-tune)",
     )
     parallel_share: float = option(
-        0.5, f"of the steps of --parallel_mode {MIXED}: those of general text (ours: as many as others)"
+        0.5, f"share of general text in the steps of --parallel_mode {MIXED} (ours: as many as others)"
     )
-    nbest: int = option(
-        NBEST, f"staple: translations of a prompt that are scored ({NBEST}: baseline_fairseq, section 3.1)"
-    )
+    nbest: int = option(NBEST, f"staple: translations to score per prompt ({NBEST}: baseline_fairseq, section 3.1)")

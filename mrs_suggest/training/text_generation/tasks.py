@@ -55,7 +55,7 @@ class TextTask:
         return f"{self.option}-{language}"
 
     def language(self, config: str) -> str | None:
-        """The language of a config; None where it belongs to another task."""
+        """The language of a config; None if it belongs to another task."""
         begin, _, language = config.partition("-")
         return language if begin == self.option and language else None
 

@@ -70,7 +70,7 @@ def answer(generator: Generator, language: str, rows: Sequence[Record]) -> list[
 
 
 def write_texts(generator: Generator, sources: Sequence[str], language: str) -> list[str]:
-    """The best text for each source, on one line; empty where the model writes none."""
+    """The best text for each source, on one line; empty if the model writes none."""
     if not sources:
         return []
     return [" ".join(row[0][0].split()) if row else "" for row in generator.suggest(sources, language, 1)]

@@ -45,7 +45,7 @@ class Part:
 
     @property
     def gold(self) -> list[Any] | None:
-        """The right answers; None where they are hidden."""
+        """The right answers; None if they are hidden."""
         return self.columns.get(self.task.gold)
 
     @property

@@ -37,7 +37,7 @@ class UnderstandingArguments(LoraArguments):
         "several tasks together, one encoder with a head each (6.3.3)",
     )
     task: str | None = option(None, f"{', '.join(name.lower() for name in UNDERSTANDING_TASKS)}")
-    tasks: list[str] = option([], "of --mode multitask (6.3.3: xnli pawsx nc qam qadsm)")
+    tasks: list[str] = option([], "tasks of --mode multitask (6.3.3: xnli pawsx nc qam qadsm)")
     pivot: str = option("en", "the language of training (paper: en)")
     train: list[str] = option(
         [],
@@ -47,16 +47,16 @@ class UnderstandingArguments(LoraArguments):
     languages: list[str] = option(["all"], "languages to test on, or `all` in the data")
     validation: str = option(
         SOURCE,
-        "what chooses the checkpoint: source, the languages of training, so that the others are "
+        "languages that choose the checkpoint: source, those of training, so that the others are "
         "zero-shot (ours); all, the validation splits of all tested languages (6.1)",
     )
     sampling_alpha: float = option(
         1.0, "sources are drawn by size^alpha (1: by size, as in 6.3.3's merged data; 0: equally)"
     )
-    length_window: int = option(WINDOW, "sort rows by length in windows of this many batches (ours); 0: not at all")
-    max_tokens: int | None = option(None, f"of a row (default: {MAX_TOKENS}, 6.1, or what the encoder reads)")
+    length_window: int = option(WINDOW, "sort rows by length in windows of this many batches (ours); 0: do not sort")
+    max_tokens: int | None = option(None, f"tokens of a row (default: {MAX_TOKENS}, 6.1, or the encoder's limit)")
     window_overlap: int = option(
-        OVERLAP, "tokens that two windows of a longer sentence or text share (ours), at most half of a row"
+        OVERLAP, "tokens that two windows of a longer sentence or text share, at most half a row (ours)"
     )
     vocabulary: int = option(VOCABULARY, "largest vocabulary of `tiny`")
     max_train_examples: int | None = option(None, "limit per task and language; a seeded sample")

@@ -78,7 +78,7 @@ def test_a_report_that_lists_no_sound_files_is_refused(folder: Path, files: list
 def test_what_is_not_there_is_one_sentence(s3: S3) -> None:
     with pytest.raises(InputError, match=r"^s3://texts/sets/mrs: not a prepared folder \(no report.json in it\)"):
         open_prepared("s3://texts/sets/mrs")
-    with pytest.raises(InputError, match=r"^s3://other/sets/mrs: cannot be reached \(there is no such bucket"):
+    with pytest.raises(InputError, match=r"^s3://other/sets/mrs: cannot be reached \(the bucket does not exist"):
         open_prepared("s3://other/sets/mrs")
     with pytest.raises(InputError, match="is a URL"):
         open_prepared("s3://texts/sets/mrs", "v1")

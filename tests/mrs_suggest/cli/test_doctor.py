@@ -76,7 +76,7 @@ def test_the_version_for_people_and_for_programs(capsys: pytest.CaptureFixture[s
 
 
 @pytest.mark.parametrize(
-    ("words", "says"), [([], "arguments are required: verb"), (["--json", "data"], "--json goes with")]
+    ("words", "says"), [([], "arguments are required: verb"), (["--json", "data"], "--json requires")]
 )
 def test_no_verb_and_a_lost_option_are_refused(capsys: pytest.CaptureFixture[str], words: list[str], says: str) -> None:
     with pytest.raises(SystemExit, match="2"):

@@ -204,7 +204,7 @@ def test_other_settings_of_the_library_come_from_set_and_from_trainer(two: Calla
         ("common: 1\n", ["--set", "optim"], "--set optim: expected NAME=VALUE"),
         ("trainer:\n  common: 1\n", [], "unknown key trainer: 'common'"),
         ("trainer: [1]\n", [], "key 'trainer': expected a mapping"),
-        ("seed: 1\ntrainer:\n  seed: 2\n", [], "'seed' stands at the top and under 'trainer'"),
+        ("seed: 1\ntrainer:\n  seed: 2\n", [], "'seed' is set at the top and under 'trainer'"),
     ],
 )
 def test_a_wrong_setting_is_refused(two: Callable[..., Any], text: str, arguments: list[str], sentence: str) -> None:

@@ -27,7 +27,7 @@ ASKING: list[Callable[[], object]] = [
         (400, "ExpiredToken", "the credentials have expired; renew them"),
         (403, "InvalidAccessKeyId", "the storage does not know the access key; check the credentials"),
         (403, "SignatureDoesNotMatch", "the secret key does not belong to the access key; check the credentials"),
-        (403, "AccessDenied", "the storage gives no right to do this; check the rights of the credentials"),
+        (403, "AccessDenied", "the credentials do not allow this; check their rights"),
     ],
 )
 def test_a_refusal_is_told_in_words(monkeypatch: pytest.MonkeyPatch, status: int, code: str, words: str) -> None:
@@ -60,10 +60,10 @@ def test_an_object_that_changed_is_refused(s3: S3, tmp_path: Path) -> None:
     with open_stream(path) as file, open_arrow(path) as places:
         assert file.read(10) == places.read(10) == bytes(10)
         s3.files.pipe_file("texts/RC_1", b"\1" * (12 << 20))
-        with pytest.raises(RemoteError, match="the file has changed while it was read"):
+        with pytest.raises(RemoteError, match="the file changed while it was read"):
             file.read()
         places.seek(9 << 20)
-        with pytest.raises(RemoteError, match="the file has changed while it was read"):
+        with pytest.raises(RemoteError, match="the file changed while it was read"):
             places.read(10)
     with open_stream(path) as file:
         assert file.read() == b"\1" * (12 << 20)

@@ -66,7 +66,7 @@ def test_what_is_missing_has_its_reason(ready: Ready) -> None:
     assert "| chats |  |  |" in page
     assert "- empty: chats/42: no data: pass --data chats=FOLDER, with en.tsv (pairs of a test)" in page
     assert "- empty: teacher/43: missing" in page
-    assert "- empty: the runs store only the suggestions of their own 'Model'" in page
+    assert "- empty: the runs store only suggestions of their 'Model'" in page
     assert "- empty: teacher/42: its run has no Model for fr" in page
     assert "| teacher | .2500 [.1500, .3500] |  |" in page, "by language: en, fr"
     assert "| nothing |  |  |" in page

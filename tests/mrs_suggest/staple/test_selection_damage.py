@@ -82,7 +82,7 @@ CASES: dict[str, tuple[str, Damage, str]] = {
     "combine: pooled already": ("combine {pooled} --out {out}", _nothing, "pooled already"),
     "tune: several members": ("tune {raw} --data {data} --out {out} --rule top", _nothing, "pool them first"),
     "tune: feature": (TUNE + "threshold --by charm", _nothing, "lacks the column charm"),
-    "tune: rank as threshold": (TUNE + "threshold --by best_rank", _nothing, "of which higher is better"),
+    "tune: rank as threshold": (TUNE + "threshold --by best_rank", _nothing, "whose higher values are better"),
     "tune: votes": (TUNE + "votes", lambda files: _without(files, "votes"), "lacks the column votes"),
     "tune: empty column": (TUNE + "threshold", lambda files: _empty(files), "has no values"),
     "tune: no data": (TUNE + "top", lambda files: shutil.rmtree(files["data"]), "no such folder"),

@@ -35,7 +35,7 @@ def test_a_new_folder_is_accepted_and_a_foreign_one_is_refused(tmp_path: Path) -
     RunFolder(tmp_path / "new", False, None)
     (tmp_path / "note.txt").write_text("mine")
     for overwrite in (False, True):
-        with pytest.raises(InputError, match="is not empty and not the folder of a run"):
+        with pytest.raises(InputError, match="is not empty and does not hold a run"):
             RunFolder(tmp_path, overwrite, None)
     assert (tmp_path / "note.txt").read_text() == "mine"
 

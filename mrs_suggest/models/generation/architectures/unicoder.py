@@ -221,7 +221,7 @@ def convert_state(
         if key not in TIED:
             new = "model.shared.weight" if key == TABLE else f"model.{key}"
             converted[new] = tensor.detach().to(torch.float32).contiguous()
-    converted["final_logits_bias"] = torch.zeros(1, config.vocab_size)  # BART's own; fairseq's graph has none
+    converted["final_logits_bias"] = torch.zeros(1, config.vocab_size)  # BART's own; fairseq's graph lacks it
     return config, converted
 
 

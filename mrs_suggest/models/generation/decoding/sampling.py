@@ -45,7 +45,7 @@ class Sampling:
         if not 0.01 <= self.temperature <= 100:  # refuses NaN too
             raise InputError(f"--temperature {self.temperature:g}: expected a number from 0.01 to 100.")
         if not 0 < self.top_p <= 1:
-            raise InputError(f"--top_p {self.top_p:g}: expected a share above 0, and 1 at most.")
+            raise InputError(f"--top_p {self.top_p:g}: expected a share above 0 and at most 1.")
 
 
 def sample(

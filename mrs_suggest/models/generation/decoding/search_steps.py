@@ -15,7 +15,7 @@ Processor = Callable[[Tensor, Tensor], Tensor]
 
 
 class Rules(NamedTuple):
-    """What all batches share; `prompt` is the prompts' length."""
+    """State that all batches share; `prompt` is the prompts' length."""
 
     settings: Decoding
     n: int

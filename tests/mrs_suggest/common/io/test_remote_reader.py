@@ -88,7 +88,7 @@ def test_a_file_that_changed_is_refused(
         (tmp_path / "RC_1").write_bytes(bytes(size))
         os.utime(tmp_path / "RC_1", ns=(1, 1))
         faults += [CUT] if broken else []
-        with pytest.raises(RemoteError, match="the file has changed while it was read"):
+        with pytest.raises(RemoteError, match="the file changed while it was read"):
             file.read()
 
 

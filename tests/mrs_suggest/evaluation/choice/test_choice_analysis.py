@@ -133,7 +133,7 @@ DAMAGE: dict[str, tuple[Callable[[str], str], str]] = {
         lambda text: text.replace("\n3\t1\t1", "\n3\t1\t2"),
         r"line 5: expected gold and predicted from 0 to 1",
     ),
-    "twice": (lambda text: text.replace("\n3\t", "\n2\t"), r"line 5: idx 2 is there already"),
+    "twice": (lambda text: text.replace("\n3\t", "\n2\t"), r"line 5: idx 2 is repeated"),
     "empty": (lambda text: text.partition("\n")[0], r"no answers"),
     "other answers": (
         lambda text: text.replace("\n3\t1\t1", "\n3\t1\t0"),

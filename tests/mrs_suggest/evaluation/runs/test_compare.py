@@ -194,12 +194,12 @@ def test_other_rows_of_a_language_are_told_and_not_compared(
     found = compared(*runs)
     assert figures(found, "two")["en"]["mark"] == "a"
     assert figures(found, "three")["en"]["mark"] == ""
-    assert found["footnotes"]["a"].startswith("tested on other rows than one: two (en)")
+    assert found["footnotes"]["a"].startswith("tested on different rows than one: two (en)")
     assert {lead["row"] for lead in found["leads"]} == {"three"}
     _, out, _ = told(*runs, "--format", "markdown")
     (line,) = [line for line in out.splitlines() if line.startswith("| two |") and "ᵃ" in line][:1]
     assert "**" not in line, "the highest figure is of other rows"
-    assert "tested on other rows than one" in out
+    assert "tested on different rows than one" in out
 
 
 def test_seeds_that_were_tested_on_other_rows_are_no_row(make_run: MakeRun, change: Change, compared: Compare) -> None:
@@ -208,14 +208,14 @@ def test_seeds_that_were_tested_on_other_rows_are_no_row(make_run: MakeRun, chan
         change(run, lambda record: record.update(data={"id": "data"}))
     found = compared(*runs)
     assert len(found["rows"]) == 2
-    assert any("tested on other rows of en" in text for text in found["warnings"])
+    assert any("tested on different rows of en" in text for text in found["warnings"])
 
 
 def test_mrr_of_other_pools_is_not_compared(make_run: MakeRun, compared: Compare) -> None:
     found = compared(make_run("a", "en"), make_run("b", "en", pool_seed=7, b=1))
     assert figures(found, "b", "mrr")["en"]["mark"] == "a"
     assert figures(found, "b")["en"]["mark"] == "", "weighted ROUGE has no pools"
-    assert "ranked in other pools than a" in found["footnotes"]["a"]
+    assert "ranked in different pools than a" in found["footnotes"]["a"]
     assert found["leads"]
 
 

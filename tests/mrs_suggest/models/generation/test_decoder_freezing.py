@@ -74,7 +74,7 @@ def test_other_architectures_keep_their_layers_elsewhere() -> None:
 
 def test_more_layers_than_there_are_is_refused_in_a_sentence() -> None:
     with pytest.raises(
-        InputError, match=r"^--freeze_decoder_layers 4: expected at most 3, the layers of the decoder\.$"
+        InputError, match=r"^--freeze_decoder_layers 4: expected at most 3, the decoder's number of layers\.$"
     ):
         freeze_decoder_layers(bart(), 4)
     model = bart()

@@ -161,7 +161,7 @@ def test_freeze_takes_embeddings_and_lowest_layers_of_both(
 
 
 def test_freezing_layers_that_are_not_there_is_refused(checkpoint: Path, distilled: Path) -> None:
-    with pytest.raises(InputError, match=r"--freeze_layers 4: expected at most 3, the layers of the encoder\."):
+    with pytest.raises(InputError, match=r"--freeze_layers 4: expected at most 3, the encoder's number of layers\."):
         freeze(build_dual_encoder(str(checkpoint)), True, 4)
     with pytest.raises(InputError, match=r"--encoders static: .* pass --freeze_layers 0"):
         freeze(build_shape(checkpoint, "static"), True, 0)

@@ -53,7 +53,7 @@ def test_the_first_layers_are_kept(checkpoint: Path, tmp_path: Path, kind: str, 
 @pytest.mark.parametrize(
     ("layers", "sentence"),
     [
-        (4, r"^--layers 4: expected at most 3, the layers of the encoder\.$"),
+        (4, r"^--layers 4: expected at most 3, the encoder's number of layers\.$"),
         (0, r"^--layers: expected 1 or more, found 0\.$"),
     ],
 )

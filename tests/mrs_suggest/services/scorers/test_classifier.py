@@ -94,7 +94,7 @@ BAD = {
     ),
     "not toxic": ({"id2label": {"0": "not_toxic", "1": "nontoxic"}}, "none of its labels is known to mean toxic"),
     "two": ({"id2label": {"0": "hate", "1": "offensive"}}, "several labels mean toxic"),
-    "regression": ({"problem_type": "regression"}, "'regression', where a classifier is expected"),
+    "regression": ({"problem_type": "regression"}, "'regression', not that of a classifier"),
     "other head": ({"id2label": {"0": "a", "1": "b", "2": "toxic"}}, "cannot load the model|lacks the weights"),
 }
 

@@ -124,7 +124,7 @@ REFUSED = {
     "equal": (small(), table(a=(1, 1), b=(0, 0), c=(1, 1), d=(0, 0)), "y follows from x"),
     "sum": (small(), table(a=(1, 0, 1), b=(0, 1, 1), c=(0, 0, 0), d=(1, 1, 2)), "z follows from x, y"),
     "few teams": (small(3), table(a=(1, 0), b=(0, 1), c=(1, 1)), "3 teams are too few for 2 features; expected 4"),
-    "no scores": (small(), table(a=(1,), b=(0,), c=(1,), d=(0,), e=(0,)), "scores are missing of e"),
+    "no scores": (small(), table(a=(1,), b=(0,), c=(1,), d=(0,), e=(0,)), "scores are missing for e"),
     "others": (small(), table(v=(1,), w=(0,)), "none of the scored systems is in the table"),
     "prompts": (small().assign(prompt=[str(n) for n in range(20)]), X, "no prompt has scores of two systems"),
     "equal scores": (small().assign(weighted_f1=0.5), X, "all have the same weighted_f1"),

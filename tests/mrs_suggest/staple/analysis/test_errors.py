@@ -124,7 +124,7 @@ def test_what_is_not_looked_at_is_told() -> None:
 def test_without_lists_word_order_and_over_generation_are_still_told() -> None:
     data = Gold("toy", gold(a={"uno dos tres": 1.0}).rows, "es", "test", "paper", staple=False)
     lists, note = lists_of(data)
-    assert "no lists of words for es" in note
+    assert "Word lists for es are missing" in note
     assert kind_of(["dos", "uno", "tres"], ["uno", "dos", "tres"], lists) == WORD_ORDER
     assert kind_of(["dos", "tres"], ["uno", "dos", "tres"], lists) == OTHER
 

@@ -128,7 +128,7 @@ def test_lists_of_ones_own(tmp_path: Path) -> None:
         ("grieff: [a]", "unknown key 'grieff'"),
         ("grief: death", "en.yaml, grief: expected a list of texts"),
         ("slurs: [no, ouch]", "quote words"),
-        ("grief: ['[my] dog died']", "has to begin with a word"),
+        ("grief: ['[my] dog died']", "must begin with a word"),
         ("grief: ['(my dog']", "unbalanced brackets"),
         ("grief: ['<kin> died']", "names the group <kin>"),
         ("neutral: {grif: [a]}", "'grif' is not a reason"),

@@ -141,10 +141,10 @@ def test_all_phrases_are_compiled_when_asked() -> None:
 @pytest.mark.parametrize(
     ("phrase", "problem"),
     [
-        ("", "'' has to begin with a word, and so has what follows a &"),
-        ("... died", "'... died' has to begin with a word, and so has what follows a &"),
-        ("[my] dad", r"'\[my\] dad' has to begin with a word, and so has what follows a &"),
-        ("a & ", "'a & ' has to begin with a word, and so has what follows a &"),
+        ("", "'' must begin with a word, and so must each part after a &"),
+        ("... died", "'... died' must begin with a word, and so must each part after a &"),
+        ("[my] dad", r"'\[my\] dad' must begin with a word, and so must each part after a &"),
+        ("a & ", "'a & ' must begin with a word, and so must each part after a &"),
         ("a & b & c & d", "'a & b & c & d' has more than 2 &"),
         ("(a", r"'\(a' has unbalanced brackets"),
         ("a)", r"'a\)' has unbalanced brackets"),

@@ -70,7 +70,7 @@ def test_lines_and_tables_are_read_with_their_line_numbers(tmp_path: Path) -> No
         ("a.csv", "reply,weight\n", "has no reply"),
         ("a.csv", "text,weight\nYes,1\n", "line 1: expected a header with the columns reply and"),
         ("a.csv", "reply,count\nYes,1\n", "line 1: expected a header .* found 'reply count'"),
-        ("a.csv", "reply,weight\nYes,many\n", "line 2: the weight is 'many'; expected a number from 0 on"),
+        ("a.csv", "reply,weight\nYes,many\n", "line 2: the weight is 'many'; expected a number of 0 or more"),
         ("a.csv", "reply,weight\nYes,-1\n", "line 2: the weight is '-1'"),
         ("a.csv", "reply,weight\nYes,nan\n", "line 2: the weight is 'nan'"),
         ("a.csv", "reply,weight\nYes,1\nNo,\n", "line 3: no weight, and other rows have one"),

@@ -330,7 +330,7 @@ def test_examples_decide_and_stay_when_replies_are_added_and_removed(run: Path) 
 
 
 def test_examples_of_replies_that_join_the_model_s_own_are_refused(run: Path) -> None:
-    with pytest.raises(InputError, match="examples count only in a set of your own"):
+    with pytest.raises(InputError, match="examples only work in a custom set"):
         changed(run, DESK, ADDED)
 
 

@@ -148,7 +148,7 @@ def test_what_does_not_fit_is_one_sentence(plain: Path, capsys: pytest.CaptureFi
         ([str(plain), "--ctranslate2", "--largest-loss", "2"], "expected a difference from 0 to 1"),
         ([retriever, "--onnx", "--largest-loss", "0"], "a retriever's limit is --least-agreement"),
         ([str(plain), "--remove"], "has no export"),
-        ([str(plain), "--remove", "--int8"], "--remove: takes no other option"),
+        ([str(plain), "--remove", "--int8"], "--remove: cannot be combined"),
     ):
         assert main(["models", "export", *arguments]) == 2
         assert sentence in capsys.readouterr().err

@@ -41,7 +41,7 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
     "no languages": ({"wrong_language_limit": 0.1}, "--wrong_language_limit and --watch_languages: need each other"),
     "no limit": ({"watch_languages": ["es"]}, "--wrong_language_limit and --watch_languages: need each other"),
     "limit": ({**LIMIT, "wrong_language_limit": 1.0}, "--wrong_language_limit 1: expected 0 or more and less than 1."),
-    "no model": ({**LIMIT, "language_model": None}, "--wrong_language_limit: replies are identified by a fastText"),
+    "no model": ({**LIMIT, "language_model": None}, "--wrong_language_limit: needs a fastText model"),
     "code": ({**LIMIT, "watch_languages": ["x y"]}, "--watch_languages x y: not the code of a language, such as de."),
 }
 
@@ -62,7 +62,7 @@ def test_what_is_sound_passes() -> None:
 def test_a_limit_needs_evaluations(lid_model: Path) -> None:
     words = ["--watch_languages", "es", "--wrong_language_limit", "0.1", "--language_model", str(lid_model)]
     words += ["--eval_strategy", "no", "--save_strategy", "no", "--use_cpu", "true"]
-    with pytest.raises(InputError, match="^--wrong_language_limit: needs evaluations, and --eval_strategy no has none"):
+    with pytest.raises(InputError, match="^--wrong_language_limit: needs evaluations, which --eval_strategy no"):
         run(*parse_with_config(make_parser(), words))
 
 

@@ -24,7 +24,7 @@ def test_what_cannot_share_a_run_is_refused_in_a_sentence() -> None:
     for changes, sentence in (
         ({"objective": []}, "--objective: expected one or more of mlm, tlm, xdae, xfnp, found none."),
         ({"objective": ["mlm", "clm"]}, "--objective: expected one of mlm, tlm, xdae, xfnp, found 'clm'."),
-        ({"objective": ["mlm", "mlm"]}, "--objective mlm mlm: an objective stands there twice; "),
+        ({"objective": ["mlm", "mlm"]}, "--objective mlm mlm: an objective is given twice; "),
         (
             {"objective": ["mlm", "xdae"]},
             "--objective mlm xdae: mlm trains an encoder, and xdae a sequence-to-sequence model; a run has one model",
@@ -35,13 +35,13 @@ def test_what_cannot_share_a_run_is_refused_in_a_sentence() -> None:
         ({"parallel": []}, "--objective tlm: reads translations; pass --parallel LANG-LANG=FILE"),
         (
             {"objective": ["mlm"]},
-            "--parallel: has no effect: translations are read by tlm, and there is only --objective",
+            "--parallel: has no effect: only tlm reads translations, not --objective",
         ),
         (
             {"objective": ["tlm"], "text": ["ht=ht.txt"]},
-            "--text: has no effect: translations alone, --parallel, are read by --objective tlm; leave it out.",
+            "--text: has no effect: only translations (--parallel) are read by --objective tlm; leave it out.",
         ),
-        ({"objective": ["tlm"], "languages": ["ht"]}, "--languages: has no effect: translations alone"),
+        ({"objective": ["tlm"], "languages": ["ht"]}, "--languages: has no effect: only translations"),
     ):
         with pytest.raises(InputError) as caught:
             require_sound_mixture(replace(options, **changes))

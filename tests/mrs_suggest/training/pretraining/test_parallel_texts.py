@@ -146,9 +146,7 @@ def test_the_record_has_the_pairs_beside_the_sentences(at: Path) -> None:
     assert other.facts()["data"]["content_hash"] != facts["content_hash"]
     one_kind = read(at, [f"a {n}" for n in range(60)], [f"en {n}\tht {n}" for n in range(30)], validated=["ht"])
     assert one_kind.pairs.validation, "--validation names a language of --text, and none of --parallel"
-    with pytest.raises(
-        InputError, match="--validation en-fr: there is no --parallel in it; pass --validation_parallel"
-    ):
+    with pytest.raises(InputError, match="--validation en-fr: --parallel lacks it; pass --validation_parallel"):
         read(at, ["a"] * 60, ["b\tc"] * 60, validated=["en-fr"])
     with pytest.raises(InputError, match="--parallel en-ht: every pair has a sentence that is held out too"):
         read(at, [f"a {n}" for n in range(60)], ["b\tc"] * 60)

@@ -97,7 +97,7 @@ def test_bad_sources_are_refused(write: Write, tmp_path: Path, prepared: Prepare
     }.items():
         with pytest.raises(InputError, match=sentence):
             read(text)
-    with pytest.raises(InputError, match="--validation qu: there is no --text in it"):
+    with pytest.raises(InputError, match="--validation qu: --text lacks it"):
         read(f"ht={good}", held_out=1, validated=["qu"])
     with pytest.raises(InputError, match="--validation ht: --text has too little"):
         read(f"ht={good}", held_out=1)

@@ -80,7 +80,7 @@ def test_how_alike_suggestions_are_is_in_the_table_where_it_was_measured(record:
     column = next(row for row in tables if row[0] == "system").index("Self-ROUGE")
     assert next(row for row in tables if row[0] == "Random")[column].startswith("0.")
     assert next(row for row in tables if row[0] == "**Model**")[column] == "0.000"
-    assert "how alike the three suggestions" in card
+    assert "similarity of the three suggestions" in card
 
 
 def from_the_hub(record: Record) -> Record:
@@ -253,7 +253,7 @@ def test_a_static_retriever_is_called_one(record: Record, base: str) -> None:
     assert "BERT" not in card
     assert "separate encoders" not in card
     assert "Started from: scratch (two static tables of token vectors, no encoder), with " in card
-    assert ("with the tokenizer of `org/base`." if base != "tiny" else "with a tokenizer of its own.") in card
+    assert ("with the tokenizer of `org/base`." if base != "tiny" else "with its own tokenizer.") in card
     assert "| `dimension` | 64 |" in card
     assert "base_model" not in front(card)
 

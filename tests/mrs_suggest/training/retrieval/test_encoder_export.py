@@ -162,7 +162,7 @@ def test_messages_come_from_the_file_the_validation_split_or_the_predictions(pla
     for code in record["metrics"]["signatures"]:
         write_predictions(tmp_path / f"predictions.{code}.tsv", [Prediction(code, "x", ("y",))] * 2)
     assert messages_to_compare(tmp_path, record, None, None) == ("test", {code: [code] for code in found})
-    with pytest.raises(InputError, match="has none of the model's languages, xx"):
+    with pytest.raises(InputError, match="lacks all of the model's languages, xx"):
         messages_to_compare(plain, {**record, "metrics": {"signatures": {"xx": {}}}}, "sample", None)
     file = tmp_path / "messages.tsv"
     for content in ("xx\tHi\n", "en Hi\n", "en\t \n"):

@@ -227,7 +227,7 @@ def test_what_does_not_work_with_it_is_said_in_one_sentence(trained: tuple[Gener
         write_ctranslate2(generator, folder, folder, int8=False)
     with pytest.raises(InputError, match="ConvolutionalForConditionalGeneration has no linear layers of attention"):
         add_lora(generator.model, Lora())
-    with pytest.raises(InputError, match="convolutional: a model of `mrs train generation` alone"):
+    with pytest.raises(InputError, match="convolutional: only for `mrs train generation`"):
         with_model_revision(LoraArguments(data="x", model_name_or_path="convolutional"))
     named = GenerationArguments(data="x", model_name_or_path="convolutional")
     assert with_model_revision(named) is named
