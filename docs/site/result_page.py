@@ -53,6 +53,7 @@ published.
 """
 
 
+NOT_YET = "The model of this version has not been measured yet.\n\n"
 SILENCE = """## Silence
 
 Messages at which the guard of the shipped model is silent (`benchmarks/bench_guard.py`). In brackets: 95 % intervals
@@ -97,7 +98,10 @@ def _judged(root: Path) -> str:
 
 
 def _silence(root: Path) -> str:
-    record = json.loads((root / "benchmarks" / "results" / "bench_guard.json").read_text(encoding="utf-8"))
+    path = root / "benchmarks" / "results" / "bench_guard.json"
+    if not path.is_file():
+        return "## Silence\n\n" + NOT_YET
+    record = json.loads(path.read_text(encoding="utf-8"))
 
     def share(one: dict[str, Any]) -> str:
         return f"{one['silent']} of {one['messages']} ({one['share']:.1%}) [{one['low']:.1%}, {one['high']:.1%}]"
@@ -116,7 +120,10 @@ def _silence(root: Path) -> str:
 
 
 def _precision(root: Path) -> str:
-    record = json.loads((root / "benchmarks" / "results" / "bench_trigger.json").read_text(encoding="utf-8"))
+    path = root / "benchmarks" / "results" / "bench_trigger.json"
+    if not path.is_file():
+        return "## Precision\n\n" + NOT_YET
+    record = json.loads(path.read_text(encoding="utf-8"))
     rows = []
     for corpus, languages in record["corpora"].items():
         for code, one in languages.items():

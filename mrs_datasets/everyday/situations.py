@@ -9,9 +9,9 @@ their numbers. `LANG.txt` has their texts in one language; each reply fits each 
     < [yes] Sure, see you then!
     < [no] Sorry, I can't tonight.
 
-A situation in ten is held out as a whole, the same ones in every language: half of these are validation, so that weights
-are chosen on situations that a model does not know, too, and half are `unseen`. The messages of the others are split as
-those of a user's own pairs. The base install reads them.
+A situation in ten is held out as a whole, the same ones in every language: half of these are validation, so that
+weights are chosen on situations that a model does not know, too, and half are `unseen`. The messages of the others are
+split as those of a user's own pairs. The base install reads them.
 """
 
 from __future__ import annotations

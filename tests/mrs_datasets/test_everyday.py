@@ -40,7 +40,8 @@ def test_splits_share_no_message_and_unseen_no_situation(tmp_path: Path) -> None
         assert [form for form, count in forms.items() if count > 1] == []
         situations = {name: set(table["situation"].to_pylist()) for name, table in tables.items()}
         assert not situations[UNSEEN] & (situations["train"] | situations["validation"] | situations["test"])
-        assert 10 < len(situations[UNSEEN]) < 30 and len(situations["train"]) > 320
+        assert 10 < len(situations[UNSEEN]) < 30
+        assert len(situations["train"]) > 320
         assert 10 < len(situations["validation"] - situations["train"] - situations["test"]) < 30
         assert sum(table.num_rows for table in tables.values()) >= 25_000
 

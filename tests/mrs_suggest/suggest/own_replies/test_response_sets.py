@@ -208,7 +208,8 @@ def test_a_change_that_fails_leaves_the_run_as_it_was(run: Path, monkeypatch: py
     with pytest.raises(InputError, match="No space left"):
         changed(run, OWN)
     with pytest.raises(InputError, match="no reply would be left in en"):
-        changed(run, "reply\n" + "".join(json.dumps(r, ensure_ascii=False) + "\n" for r in ranked(run).indexes["en"].replies), REMOVED)
+        replies = [json.dumps(reply, ensure_ascii=False) for reply in ranked(run).indexes["en"].replies]
+        changed(run, "\n".join(["reply", *replies]) + "\n", REMOVED)
     assert {path.relative_to(run): path.read_bytes() for path in run.rglob("*") if path.is_file()} == before
     assert [path for path in sorted(run.parent.iterdir()) if path.name != "own.csv"] == beside
 
