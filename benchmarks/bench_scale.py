@@ -220,11 +220,11 @@ def extrapolate(sizes: list[dict[str, Any]], profiles: list[str], spark_cost: fl
                 "CPU-hours": round(shared + alone, 1),
                 f"hours with {WORKERS} workers": round(shared / min(WORKERS, months) + alone, 1),
                 "dumps, TB": round(comments * COMPRESSED / 1e12, 2),
-                "disk beside them, GB": round(comments * slopes["disk, MB"] / 1e3),
+                "disk in addition to the dumps, GB": round(comments * slopes["disk, MB"] / 1e3),
                 "largest shuffle, GB": round(comments * slopes["partition, MB"] / 1e3),
                 f"memory with {WORKERS} workers, GB": round(WORKERS * READER / 1e9),
-                "buckets, so that a join takes no more than a reader": buckets,
-                "a microsecond more for each pair, CPU-hours": round(comments * pairs / 3.6e9, 2),
+                "buckets that keep a join within the memory of a reader": buckets,
+                "one more microsecond per pair, CPU-hours": round(comments * pairs / 3.6e9, 2),
                 "Spark, CPU-hours": round((shared + alone) * spark_cost, 1),
             }
         record[profile] = spans

@@ -56,7 +56,7 @@ def test_every_line_is_accounted_for(corpus: Path, texts: Texts) -> None:
     ]  # fmt: skip
     assert str(texts.folder) not in json.dumps(report), "no folders of this machine"
     card = (corpus / "README.md").read_text(encoding="utf-8")
-    assert "140 lines in en, de, ru, one sentence or document a line, of 273 that were read." in card
+    assert "140 of 273 lines of text in en, de, ru, one sentence or document per line." in card
     assert str(texts.folder) not in card
 
 
