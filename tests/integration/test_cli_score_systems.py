@@ -187,7 +187,7 @@ def test_power_of_one_system_counts_messages_and_assumes_independence(tmp_path: 
     assert record["units_needed"] == math.ceil((2.8016 / 0.01) ** 2 * 2 * statistics.variance(scores))
     assert record["power_method"].startswith("80 % power, two-sided alpha .05, for two independent systems")
     assert score(tmp_path / "b.tsv", "--language", "en", "--power", ".01")["units_needed"] == record["units_needed"]
-    assert f"n = {record['units_needed']:,} shows" in shown(single, "--language", "en", "--power", ".01")
+    assert f"n = {record['units_needed']:,} detects" in shown(single, "--language", "en", "--power", ".01")
 
 
 @pytest.mark.parametrize(

@@ -52,7 +52,7 @@ REFUSED = {
     "--languages qu --test_views translation": "--test_views translation: data has no translation of qu; leave it out",
     "--prompts translated": "--prompts translated: the prompts are not translated to qu;",
     "--languages xx": "--languages xx: data has no test split of it; it has et qu.",
-    "--setup SI+CO-ZS": "--setup SI+CO-ZS: starts from the folder of a run with --setup SI-ZS, and",
+    "--setup SI+CO-ZS": "--setup SI+CO-ZS: starts from the folder of a run with --setup SI-ZS, but",
     "--setup CO-ZS --validation target": "--validation target: --setup CO-ZS chooses by source; leave one out.",
     "--view hidden": "--view: expected one of full, nop, noq, nopq, found 'hidden'.",
     "--head library --pooling mean --model_name_or_path whole": "--head library: does not fit whole, which has paper;",

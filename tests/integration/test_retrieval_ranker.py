@@ -23,7 +23,7 @@ BOTH = ("--languages", "en", "ja", "--ranker", "true", "--max_test_examples", 40
 
 def test_a_run_with_a_ranker_serves_what_it_was_scored_by(train: Train) -> None:
     folder = train("ranked", *BOTH)
-    suggester = Suggester.from_pretrained(folder)
+    suggester = Suggester.from_pretrained(folder, guard=False)  # with an encoder of two steps, it takes any message
     assert isinstance(suggester.model, RetrievalSuggester)
     assert suggester.model.rankers
     for language in ("en", "ja"):

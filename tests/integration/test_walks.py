@@ -87,7 +87,7 @@ def commands(text: str) -> list[tuple[str, str]]:
 
 
 def test_a_researcher_gets_a_scored_table_with_signature_and_interval(tmp_path: Path) -> None:
-    walk = Walk("Thirty seconds for researchers", tmp_path)
+    walk = Walk("Measure and reproduce", tmp_path)
     table = walk.output("mrs score")
     figure, low, high = map(float, re.findall(r"weighted ROUGE +│ ([\d.]+) \[([\d.]+), ([\d.]+)\]", table)[0])
     assert low < figure < high
@@ -106,7 +106,7 @@ def test_a_researcher_gets_a_scored_table_with_signature_and_interval(tmp_path: 
 
 @pytest.mark.skipif(not shutil.which("curl"), reason="README.md asks the server with curl, which is not installed")
 def test_an_engineer_gets_suggestions_of_an_own_response_set_over_http(tmp_path: Path) -> None:
-    walk = Walk("Thirty seconds for engineers", tmp_path)
+    walk = Walk("Serve suggestions", tmp_path)
     (answer,) = json.loads(walk.output("curl"))["answers"]
     replies = [suggestion["reply"] for suggestion in answer["suggestions"]]
     with open(tmp_path / "replies.csv", encoding="utf-8", newline="") as file:
@@ -117,12 +117,13 @@ def test_an_engineer_gets_suggestions_of_an_own_response_set_over_http(tmp_path:
 
 
 def test_a_maintainer_gets_a_data_set_with_a_card(tmp_path: Path) -> None:
-    walk = Walk("Thirty seconds for maintainers of data sets", tmp_path)
+    walk = Walk("Build the data set", tmp_path)
     assert "0 errors" in walk.output("mrs data check")
     assert walk.output("mrs data publish").startswith("dataset ORG/mrs: ")
     folder = tmp_path / "build" / "mrs"
     report = json.loads((folder / "report.json").read_text(encoding="utf-8"))
-    loaded = re.findall(r"(\w+): Dataset\(\{.*?num_rows: (\d+)", walk.said["python"], re.DOTALL)
+    said = walk.python("-c", "from datasets import load_dataset; print(load_dataset('build/mrs', 'es'))")
+    loaded = re.findall(r"(\w+): Dataset\(\{.*?num_rows: (\d+)", said, re.DOTALL)
     assert dict(loaded).keys() == {"train", "validation", "test"}
     assert {name: int(rows) for name, rows in loaded} == {
         name: split["rows"] for name, split in report["configs"]["es"].items()

@@ -88,7 +88,7 @@ def test_chips_on_a_phone_are_chosen_edited_or_passed_over(tmp_path: Path) -> No
             assert time.monotonic() < deadline, "the clicks did not arrive"
             time.sleep(0.05)
     rows = read_answers(path)
-    assert [row[7:] for row in rows[:3]] == [(2, 0, 0), (1, 1, 8), (None, 0, 9)]
+    assert [row[7:10] for row in rows[:3]] == [(2, 0, 0), (1, 1, 8), (None, 0, 9)]
     assert len({row[1] for row in rows}) == 1
     with sqlite3.connect(path) as file:
         kept = "\n".join(file.iterdump())

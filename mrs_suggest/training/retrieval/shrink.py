@@ -64,7 +64,8 @@ def shrink(
         for path in partial.rglob("*.safetensors"):
             tensors = load_file(path)
             if path.name == VECTORS:
-                tensors |= _narrowed(tensors["vectors"])
+                tensors = {name: tensor for name, tensor in tensors.items() if not name.startswith("cells.")}
+                tensors |= _narrowed(tensors)
             save_file({name: _small(name, tensor) for name, tensor in tensors.items()}, path, metadata={"format": "pt"})
             path.chmod(0o644)
         record["stored_as"] = "8-bit floats" + ("" if data is None else f"; memory and replies: all splits of {data}")
@@ -90,10 +91,13 @@ def _name_root(record: Record, base: str) -> None:
         record["arguments"]["model_name_or_path"] = base
 
 
-def _narrowed(vectors: torch.Tensor) -> dict[str, torch.Tensor]:
-    """(N, d) vectors of replies along their principal axes."""
-    axes = principal_axes(vectors.float().numpy(), min(DIMENSION, vectors.shape[1]))
-    return {"vectors": vectors.float() @ torch.from_numpy(axes), AXES: torch.from_numpy(axes)}
+def _narrowed(tensors: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+    """The vectors of replies (N, d), which a small copy stores along axes already, along their principal axes."""
+    vectors = tensors["vectors"].float()
+    if AXES in tensors:
+        vectors = vectors @ tensors[AXES].float().T
+    axes = torch.from_numpy(principal_axes(vectors.numpy(), min(DIMENSION, vectors.shape[1])))
+    return {"vectors": vectors @ axes, AXES: axes}
 
 
 def _small(name: str, tensor: torch.Tensor) -> torch.Tensor:

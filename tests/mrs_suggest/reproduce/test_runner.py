@@ -144,7 +144,7 @@ def test_a_signal_ends_the_cells_and_the_run_says_where_it_goes_on(
 
 def test_two_at_once_in_one_folder_are_refused(ready: Ready) -> None:
     setup, cells = ready("teacher/42")
-    with runner._locked(setup.output), pytest.raises(InputError, match="another `mrs reproduce` runs there"):
+    with runner._locked(setup.output), pytest.raises(InputError, match="another `mrs reproduce` is running there"):
         run_cells(setup, cells, lambda line: None)
 
 

@@ -89,7 +89,10 @@ def test_the_lists_let_everyday_messages_pass(
     sample = open_prepared("sample")
     texts = {text for split in ("validation", "test") for text in sample.load(language, split)["message"]} - annotated
     own = [text for code, kind, text in phrases if (code, kind) == (language, EVERYDAY)]
-    assert silenced(data, language, [*sorted(texts), *own, *data.prototypes[language][EVERYDAY]]) == {}
+    assert silenced(data, language, [*sorted(texts), *own]) == {}
+    # The everyday prototypes are chosen to sound grave ("the death of me").
+    prototypes = data.prototypes[language][EVERYDAY]
+    assert len(silenced(data, language, prototypes)) <= 0.05 * len(prototypes)
 
 
 @every_language

@@ -98,7 +98,7 @@ def test_the_setups_are_those_of_table_4() -> None:
 
 def test_the_second_stage_starts_from_the_first(tmp_path: Path) -> None:
     second = SETUPS["SI+CO-ZS"]
-    with pytest.raises(InputError, match=r"--setup SI\+CO-ZS: starts from the folder of a run with --setup SI-ZS, and"):
+    with pytest.raises(InputError, match=r"--setup SI\+CO-ZS: starts from the folder of a run with --setup SI-ZS, but"):
         require_stage(second, str(tmp_path), None)
     for found, allowed in (("CO-ZS", False), ("SI-ZS", True)):
         (tmp_path / "run.json").write_text(json.dumps({"plan": {"setup": found}}), encoding="utf-8")
