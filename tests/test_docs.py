@@ -40,8 +40,9 @@ def test_the_page_on_scale_has_the_figures_of_its_json(repository: Path, monkeyp
     assert bench_scale.page_with(page, record) == page, "run python benchmarks/bench_scale.py --docs"
 
 
-def test_tables_of_results_are_those_of_their_files(repository: Path) -> None:
-    from mrs_suggest.reproduce.quotes import quoted
+def test_tables_of_results_are_those_of_their_files(repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(repository / "docs" / "site")
+    from quotes import quoted
 
     for page in (repository / "README.md", *(repository / "docs").glob("*.md")):
         text = page.read_text(encoding="utf-8")

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from functools import partial
 
 from mrs_suggest.common.arguments import make_dataclass_parser, parse_with_config
 from mrs_suggest.common.errors import run_with_sentence
@@ -25,13 +25,9 @@ from mrs_suggest.training.staple.options import STAPLE
 from mrs_suggest.training.staple.run import run as run_staple
 from mrs_suggest.training.text_generation.run import run as run_text
 
-if TYPE_CHECKING:
-    from transformers import HfArgumentParser
-
-
-def make_parser() -> HfArgumentParser:
-    """The parser of this trainer; `mrs train generation` uses it too."""
-    return make_dataclass_parser((GenerationArguments, GenerationTrainingArguments), "generation", __doc__ or "", SHOWN)
+make_parser = partial(
+    make_dataclass_parser, (GenerationArguments, GenerationTrainingArguments), "generation", __doc__ or "", SHOWN
+)
 
 
 def train(options: GenerationArguments, training: GenerationTrainingArguments) -> object:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from functools import partial
 
 from mrs_suggest.common.arguments import make_dataclass_parser, parse_with_config
 from mrs_suggest.common.errors import run_with_sentence
@@ -19,13 +19,9 @@ from mrs_suggest.training.choice.options import ChoiceArguments, ChoiceTrainingA
 from mrs_suggest.training.choice.run import run
 from mrs_suggest.training.options import SHOWN
 
-if TYPE_CHECKING:
-    from transformers import HfArgumentParser
-
-
-def make_parser() -> HfArgumentParser:
-    """The parser of this trainer; `mrs train multiple_choice` uses it too."""
-    return make_dataclass_parser((ChoiceArguments, ChoiceTrainingArguments), "multiple_choice", __doc__ or "", SHOWN)
+make_parser = partial(
+    make_dataclass_parser, (ChoiceArguments, ChoiceTrainingArguments), "multiple_choice", __doc__ or "", SHOWN
+)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

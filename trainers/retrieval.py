@@ -12,8 +12,8 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from mrs_suggest.common.arguments import make_dataclass_parser, parse_with_config
 from mrs_suggest.common.errors import run_with_sentence
@@ -21,15 +21,11 @@ from mrs_suggest.training.options import SHOWN
 from mrs_suggest.training.retrieval.options import RetrievalArguments, RetrievalTrainingArguments
 from mrs_suggest.training.retrieval.run import run
 
-if TYPE_CHECKING:
-    from transformers import HfArgumentParser
-
 QUICKSTART = Path(__file__).parent / "configs" / "retrieval" / "quickstart.yaml"  # what a bare command trains
 
-
-def make_parser() -> HfArgumentParser:
-    """The parser of this trainer; `mrs train retrieval` uses it too."""
-    return make_dataclass_parser((RetrievalArguments, RetrievalTrainingArguments), "retrieval", __doc__ or "", SHOWN)
+make_parser = partial(
+    make_dataclass_parser, (RetrievalArguments, RetrievalTrainingArguments), "retrieval", __doc__ or "", SHOWN
+)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

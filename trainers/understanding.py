@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from functools import partial
 
 from mrs_suggest.common.arguments import make_dataclass_parser, parse_with_config
 from mrs_suggest.common.errors import run_with_sentence
@@ -20,15 +20,13 @@ from mrs_suggest.training.options import SHOWN
 from mrs_suggest.training.understanding.options import UnderstandingArguments, UnderstandingTrainingArguments
 from mrs_suggest.training.understanding.run import run
 
-if TYPE_CHECKING:
-    from transformers import HfArgumentParser
-
-
-def make_parser() -> HfArgumentParser:
-    """The parser of this trainer; `mrs train understanding` uses it too."""
-    return make_dataclass_parser(
-        (UnderstandingArguments, UnderstandingTrainingArguments), "understanding", __doc__ or "", SHOWN
-    )
+make_parser = partial(
+    make_dataclass_parser,
+    (UnderstandingArguments, UnderstandingTrainingArguments),
+    "understanding",
+    __doc__ or "",
+    SHOWN,
+)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -10,8 +10,7 @@ from typing import Any
 
 import yaml
 from cli_pages import cell
-
-from mrs_suggest.reproduce.quotes import END, quoted
+from quotes import END, quoted
 
 HEAD = """# Results
 

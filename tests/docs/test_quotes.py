@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 
 import pytest
 
 from mrs_suggest.common.errors import InputError
-from mrs_suggest.reproduce.quotes import main, quoted
+
+sys.path.append(str(Path(__file__).resolve().parents[2] / "docs" / "site"))  # the site's own scripts
+
+from quotes import main, quoted  # noqa: E402
 
 BLOCK = "a\n<!-- results: r.json 3 weighted -->\nold\n<!-- end of results -->\nb\n"
 
