@@ -17,17 +17,11 @@ TRAIN = "train"
 
 
 def write_view(data: PreparedData, out: Path, rows: int, seed: int) -> None:
-    """Write the page, an HTML file without scripts that loads nothing.
-
-    Args:
-        rows: at most so many random ones of each config.
-        seed: of the draw.
-    """
+    """Write the page, an HTML file without scripts that loads nothing, with `rows` random rows of each config."""
     atomic_write(out, as_html(list(view_blocks(data, rows, seed)), out.parent, contents=True))
 
 
 def view_blocks(data: PreparedData, rows: int, seed: int) -> Iterator[Block]:
-    """The parts of the page; see `write_view`."""
     report: Mapping[str, Any] = data.report()
     yield Heading(data.title(), 1)
     version = f", version {report['version']}" if "version" in report else ""
