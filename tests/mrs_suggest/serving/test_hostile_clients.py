@@ -53,7 +53,7 @@ def test_odd_messages_are_answered_or_told(server: ServerProcess) -> None:
     errors = [answer.error for answer in answers]
     assert errors[5:] == ["too_long", "empty_message", None]
     assert [answer.message for answer in answers] == messages
-    assert all(answer.error or answer.reason or len(answer.replies) == 3 for answer in answers[:4])
+    assert all(answer.error or answer.reason or answer.replies for answer in answers[:4])
     assert "10000 characters" in str(answers[5].problem)
 
 

@@ -200,12 +200,12 @@ def test_what_was_sent_is_not_suggested_again(guard: bool) -> None:
     ],
 )
 def test_a_grave_turn_silences_the_whole_conversation(suggester: Suggester, text: str, reason: str) -> None:
-    far = chat(text, *[">No!", "See you tomorrow?"] * 4)
+    far = chat(text, *[">No!", "Are you coming to the office tomorrow?"] * 4)
     assert suggester.suggest(far).reason == reason
     assert suggester.suggest(far, "en").reason == reason
-    assert suggester.suggest([*far, *chat(">Yes", "See you tomorrow?")]).replies
-    assert suggester.suggest(chat(f">{text}", "See you tomorrow?")).replies  # mine
-    assert suggester.suggest(chat(text, "See you tomorrow?")).reason == reason
+    assert suggester.suggest([*far, *chat(">Yes", "Are you coming to the office tomorrow?")]).replies
+    assert suggester.suggest(chat(f">{text}", "Are you coming to the office tomorrow?")).replies  # mine
+    assert suggester.suggest(chat(text, "Are you coming to the office tomorrow?")).reason == reason
 
 
 def test_other_reasons_silence_the_next_turns(suggester: Suggester) -> None:
