@@ -12,7 +12,7 @@ from mrs_suggest.common.errors import InputError
 
 sys.path.append(str(Path(__file__).resolve().parents[2] / "docs" / "site"))  # the site's own scripts
 
-from quotes import main, quoted  # noqa: E402
+from quotes import main, quoted
 
 BLOCK = "a\n<!-- results: r.json 3 weighted -->\nold\n<!-- end of results -->\nb\n"
 

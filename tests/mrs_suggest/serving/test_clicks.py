@@ -94,12 +94,13 @@ def test_clicks_are_kept_without_texts(tmp_path: Path) -> None:
     told(ask, settings)
     told(lambda client: client.suggest(["again"]), settings)  # a server that starts anew goes on in the same file
     rows = read_answers(path)
-    assert [(row[2], row[6], row[7:10]) for row in rows[:2]] == [("old", "[15]", (1, 1, 4)), ("old", "[6]", (1, 0, None))]
+    kept = [(row[2], row[6], row[7:10]) for row in rows[:2]]
+    assert kept == [("old", "[15]", (1, 1, 4)), ("old", "[6]", (1, 0, None))]
     assert rows[0][1] == rows[1][1] != rows[2][1]
     assert rows[2][7:10] == (None, None, None)
     assert [json.loads(row[10]) for row in rows[:2]] == [[{"direct": 0.5}], [{"direct": 0.5}]]
-    kept = b"".join(one.read_bytes() for one in tmp_path.iterdir()).lower()
-    assert not any(text in kept for text in (b"noon", b"garden", b"anna"))
+    stored = b"".join(one.read_bytes() for one in tmp_path.iterdir()).lower()
+    assert not any(text in stored for text in (b"noon", b"garden", b"anna"))
 
 
 def test_without_the_option_nothing_is_kept() -> None:
