@@ -60,4 +60,5 @@ def _funnel(report: Mapping[str, Any]) -> Iterator[Block]:
     if any(rejects):
         yield Heading("Dropped texts")
         for why, texts in (entry for one in rejects for entry in one.items()):
-            yield Grid([why], [[text] for text in texts], texts=True, folded=f"{why} ({len(texts)} examples)")
+            rows = [[one if isinstance(one, str) else " · ".join(map(str, one.values()))] for one in texts]
+            yield Grid([why], rows, texts=True, folded=f"{why} ({len(texts)} examples)")

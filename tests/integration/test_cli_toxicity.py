@@ -78,7 +78,7 @@ def test_the_stage_of_a_build(mrs, lid_model: Path, tmp_path: Path) -> None:
     assert mrs("data", "view", "out", "--out", "view.html", cwd=tmp_path).returncode == 0
     view = (tmp_path / "view.html").read_text(encoding="utf-8")
     assert f"toxic ({len(examples)} examples)" in view
-    assert html.escape(examples[0]) in view
+    assert html.escape(" · ".join(map(str, examples[0].values()))) in view
     assert view.count("<td>toxicity") == 1
     assert f"toxic {stages[-1]['dropped']['toxic']:,}" in view
     page = (tmp_path / "out" / "report.html").read_text()
