@@ -56,7 +56,6 @@ class Column:
     """A column: its type, named as in `datasets`, and its meaning.
 
     Attributes:
-        names: labels of a `class_label`.
         values: the only texts allowed in a `string`.
         optional: whether it may be null.
         identifier: whether it identifies a row of its split (no two rows share a value).

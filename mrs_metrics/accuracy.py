@@ -118,7 +118,6 @@ def macro_average(languages: Mapping[str, ArrayLike], samples: int = 1000, seed:
 
     Args:
         languages: code -> (n,) 1 for a right answer and 0 for a wrong one, entry i of all on the same example.
-        samples, seed: of the bootstrap.
 
     Raises:
         ValueError: no language is given, or their numbers of examples differ.

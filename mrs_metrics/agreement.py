@@ -18,7 +18,6 @@ def cohens_kappa(first: ArrayLike, second: ArrayLike, categories: int) -> float 
 
     Args:
         first, second: (n,) the category that each of the two chose for every item, from 0.
-        categories: how many there are.
 
     Raises:
         ValueError: the lists differ in length, are empty, or hold something else than categories.

@@ -162,7 +162,6 @@ def sampled_distinct_n(
 
     Args:
         token_lists: the tokens of each suggestion.
-        n: order of the n-grams.
         size: suggestions in a sample, drawn without replacement; the same for all systems that are compared.
         samples: number of samples; their mean is the size-controlled Dist-n.
         seed: of the draws; equal seeds give equal samples of as many suggestions.
@@ -224,8 +223,6 @@ def distinct_signature(
     sentence-split text, `sent:punkt-en`). Without a `level` it is the corpus.
 
     Args:
-        nbest: most suggestions per example.
-        tokenizer: of the texts.
         language: BCP-47 code.
         chosen: which suggestions were counted: `all`, or the `best` of each example.
         denominator: as in `distinct_n`.

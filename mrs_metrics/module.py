@@ -29,7 +29,6 @@ class Lists:
 
     Attributes:
         citation: BibTeX.
-        urls: of papers and code.
         inputs: their types, as `datasets.Features`, or several of which the first that fits counts.
         compares: whether references are required.
     """

@@ -82,10 +82,6 @@ class PunktParameters(NamedTuple):
 class Punkt:
     """A sentence splitter; it caches its decisions, since the contexts of dots repeat.
 
-    Args:
-        parameters: of the language.
-        name: their name in signatures.
-
     >>> parameters = PunktParameters(frozenset({"mr"}), frozenset(), frozenset(), {})
     >>> Punkt(parameters, "mine").sentences('"I saw Mr. Smith there!" he said. Well.')
     ['"I saw Mr. Smith there!"', 'he said.', 'Well.']

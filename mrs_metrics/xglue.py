@@ -42,8 +42,6 @@ class XglueScores:
     """Statistics of the n examples of one task in one language, separate from their aggregation.
 
     Attributes:
-        task: its name.
-        language: its code.
         columns: (k,) names of the statistics.
         statistics: (n, k) the counts behind the figures: tags `right`, `tags`, chunks `correct`, `predicted`,
             `labelled` of a sentence; `right` of a label; `f1` and `exact` of an answer; `ndcg` of a query; of a text

@@ -206,7 +206,6 @@ def audit_page(kind: Kind, title: str, sheet: str, file: str, rows: Sequence[tup
     cells of the sheet unchanged, so that the sheet that it makes is the one that a spreadsheet program would fill in.
 
     Args:
-        title: of the data set.
         sheet: what the column `sheet` says.
         file: the name under which the sheet is downloaded.
         rows: item, language, message and reply, in the order of the sheet and as its cells.

@@ -24,8 +24,6 @@ class Question:
     """One question; `yes` always means that something is wrong with the pair.
 
     Attributes:
-        name: of its column.
-        ask: the question.
         explain: when to answer yes, and when not.
     """
 

@@ -21,7 +21,6 @@ class Judgements:
     """The answers of one annotator.
 
     Attributes:
-        file: name of the sheet.
         annotator: from 1.
         answers: item -> question -> one of `ANSWERS`, without missing answers.
         comments: item -> comment, if any.

@@ -35,7 +35,6 @@ class Finding:
 
     Attributes:
         level: `error` or `warning`.
-        rule: the check, in words.
         where: config/split, or a config.
         count: how many rows (texts, files) break it.
         examples: at most three, each with its row (from 0).

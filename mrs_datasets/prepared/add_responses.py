@@ -48,8 +48,6 @@ def add_responses(
             `response_lm_cluster.txt`, which is copied unchanged.
         out: the folder to write; None replaces `folder`.
         min_reply_count: rarer replies are left out, except from a file without counts.
-        replace: replace existing sets.
-        overwrite: replace `out`.
 
     Raises:
         InputError: not a prepared folder of MRS, nothing to do, a set exists already, an invalid file, or no reply is

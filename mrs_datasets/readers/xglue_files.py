@@ -50,7 +50,6 @@ class References(NamedTuple):
     """The right answers of one task in one language.
 
     Attributes:
-        references: as `score_task` expects them.
         queries: WPR's query of each page, otherwise None.
         ids: MLQA's id of each question, otherwise None.
     """

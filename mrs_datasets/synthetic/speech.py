@@ -26,9 +26,7 @@ class Speech:
     Attributes:
         openings: messages, each with the number of its exchange.
         replies: by the number of the exchange.
-        words: `WORDS` entries.
         space: the separator of two words.
-        toxic: the word of `TOXIC_WORDS`.
     """
 
     language: str

@@ -46,8 +46,6 @@ class Option:
     """An option of metrics.
 
     Attributes:
-        help: what it sets.
-        type: of a value.
         choices: its values; empty: any of its type.
         unset: how the help describes a default of None.
         several: whether it takes one value or more.

@@ -30,7 +30,6 @@ class ArgumentError(InputError, ValueError):
     """An argument of a function is invalid; the sentence begins with its name and value.
 
     Args:
-        name: of the argument.
         problem: what was expected and what to do, with the full stop.
         value: what was passed; left out if `problem` says what was found.
 

@@ -27,7 +27,6 @@ class Asked:
 
     Attributes:
         python: the versions of Python, such as `>=3.11`.
-        base: the requirements without extras.
         extras: those of each extra; an extra that is made of others has theirs.
     """
 

@@ -14,9 +14,6 @@ def lazy_names(package: str) -> tuple[Callable[[str], object], Callable[[], list
 
     The names, and the modules that have them, are those that its `__init__.py` imports for type checkers below
     `if TYPE_CHECKING`.
-
-    Args:
-        package: its `__name__`.
     """
 
     @cache

@@ -78,7 +78,6 @@ class Key(BaseModel, extra="forbid", frozen=True):
     Attributes:
         systems: the two prediction files by name, A first.
         inputs: SHA-256 of their contents.
-        seed: of the draws.
         same_suggestions: items for which both systems suggest the same texts.
         files: name -> SHA-256 of the annotation file as it was made.
         items: in the order of their numbers.

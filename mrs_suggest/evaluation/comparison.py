@@ -51,7 +51,6 @@ def compare_on_test(
 
     Args:
         make_systems: each makes a system for a language; the first one is the trained model, called `MODEL`.
-        parts: the languages.
         seed: of pools, baselines and intervals; in a run always `EVALUATION_SEED`, whatever seed it trains with.
     """
     results: dict[str, list[SystemResult]] = {}

@@ -26,9 +26,7 @@ class Scored:
 
     Attributes:
         examples: n messages with their references.
-        messages: of the kept examples.
         weighted: (kept,) weighted ROUGE of the best suggestion; equal examples keep the same ones.
-        signature: of these scores.
     """
 
     examples: Examples

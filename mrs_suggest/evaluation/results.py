@@ -134,7 +134,6 @@ def evaluate_system(
         response_set: fills the pools where there are fewer than `POOL_SIZE` different references. Pools are drawn from
             the references, so that the others are as new to the system as the one to find; each normalised form once.
         seed: of the pools; equal seeds give every system the same pools.
-        config: what else is measured.
     """
     numbers = {message: number for number, message in enumerate(dict.fromkeys(messages))}
     started = time.perf_counter()
@@ -190,7 +189,6 @@ def reply_pools(
     Args:
         references: n real replies. Pools are drawn from them, each normalised form once.
         response_set: fills up where there are fewer than `POOL_SIZE` different references.
-        seed: of the pools.
 
     Returns:
         The candidates; (n,) each reference's number among them; (n, pool) numbers of the candidates in its pool, the

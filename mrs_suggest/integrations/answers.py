@@ -26,7 +26,6 @@ def read_answer(text: str, most: int | None = None) -> list[str]:
     """The replies or translations in a generated text, in its order.
 
     Args:
-        text: what the model generated.
         most: how many count; None takes all.
 
     Returns:

@@ -46,7 +46,6 @@ class Kind:
             and `label`, and what the record needs.
         record: (such a row, the model's texts or log-probabilities) -> what is logged.
         figures: all records -> figures by name.
-        metrics: names of these.
         tokens: most tokens of an answer; None: log-probabilities of choices.
         sampled: three answers are sampled for each message.
     """

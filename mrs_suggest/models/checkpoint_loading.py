@@ -40,7 +40,6 @@ def from_pretrained(
         name: a folder or a hub id.
         option, shown: begin the sentence of an error; None: the name.
         advice: ends it; by default what weights must look like.
-        given: further arguments of `kind.from_pretrained`.
 
     Raises:
         InputError: the checkpoint is missing, damaged, of another kind, or has no safetensors.

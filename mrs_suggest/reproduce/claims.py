@@ -47,7 +47,6 @@ class ClaimResult:
     Attributes:
         metric: that it was tested on, the table's main one.
         pooled: over the examples of all columns; None without any.
-        columns: each by itself.
         paper: the means of the two rows over the same columns, as printed; None where a figure is not.
         missing: why columns are left out.
     """

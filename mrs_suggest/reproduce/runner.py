@@ -115,7 +115,6 @@ def run_cells(
     """Run what is not finished; return why cells have no run, by their names. Failed ones do not stop the others.
 
     Args:
-        jobs: how many in parallel.
         signals: those that stop the run, if they are caught: the cells' processes end first.
 
     Raises:

@@ -144,8 +144,6 @@ class ClaimSpec:
     Attributes:
         title: the sentence.
         says: how the first row compares with the second.
-        rows: the two.
-        paper: its section.
         columns: test these alone.
         within: how far apart close ones may be, as a share of the second row's figure.
         about: what its words leave open, such as what is close.
@@ -174,7 +172,6 @@ class TableSpec:
         same: cell -> the one whose figures stand for its own.
         compared: sets of rows, the best of which is bold in each column, with letters for those that differ.
         human: of a figure, the two rows between which people chose, where sheets are given.
-        note: printed below the table.
     """
 
     title: str

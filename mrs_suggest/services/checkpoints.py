@@ -32,7 +32,6 @@ class Checkpoint:
     """The files of a scorer or a translator.
 
     Attributes:
-        folder: with all of them.
         name: a hub id, or the folder's name.
         version: the commit of a repository, or a hash of the files.
         licence: from the front matter of its README; empty if it is not stated.

@@ -36,7 +36,6 @@ class Gold:
         split: train, validation or test; "" if unknown.
         rules: `paper` or `official`, by which texts are compared.
         staple: whether the rows are of the task, not generated.
-        source: what identifies the data.
         seed: of generated data; None of others.
     """
 

@@ -44,7 +44,6 @@ class Hypotheses:
     Attributes:
         table: `COLUMNS`, then a float64 column for each feature; prompt by prompt in the order of `prompts`, in a
             prompt member by member, in a member by rank.
-        language: the target language.
         prompts: id -> text of each prompt, in the order of the data; a prompt may have no translation.
         data: what was translated: `id` and `content_hash` or `revision` of the data, and `split`.
         members: name -> facts, such as the run, its seed and its search.

@@ -34,7 +34,6 @@ def rescore(
     pieces; a text that is longer than the run's is cut.
 
     Args:
-        found: what `read_hypotheses` gave.
         run: the generator, whose name becomes NAME.
         reverse: log P(prompt | translation), the round-trip score, instead of log P(translation | prompt); a run that
             says that it writes another language than the hypotheses are in is reversed by itself.

@@ -110,9 +110,6 @@ class SavedTensors:
 
     The count is that of the tensors themselves: it does not depend on the device or its allocator.
 
-    Args:
-        parameters: of the model.
-
     Attributes:
         peak: the most bytes at a time.
 

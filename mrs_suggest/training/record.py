@@ -154,10 +154,8 @@ def run_record(
     """Everything that is needed to reproduce a run and to write its card.
 
     Args:
-        trainer: the family's name.
         facts: of the task's data, `data` at least; each key becomes one of the record.
         figures: of the evaluation; empty without one.
-        milliseconds: to answer, by system.
     """
     best, base = state.best_model_checkpoint, (options.model_name_or_path, options.model_revision)
     known = options.model_name_or_path not in FROM_SCRATCH
@@ -237,7 +235,6 @@ def draw_curves(
     """Draw training loss (left) and validation figures (right) over the steps into a PNG.
 
     Args:
-        log_history: `trainer.state.log_history`.
         best_step: the kept checkpoint's step, marked by a line.
         shown: figures on validation, such as `mrr` -> their labels.
 

@@ -81,14 +81,10 @@ class Run:
     """A run's folder, clock, trackers and record; a context manager, which closes the trackers.
 
     Args:
-        family: of the model.
         options, training: checked by `mrs_suggest.training.options.sound`.
         steps: trained when neither epochs nor steps are given.
         lower_is_better: the metrics for which lower is better.
         advice: what helps when memory runs out, in a training step (True) or in an evaluation (False).
-
-    Attributes:
-        folder: where the run writes.
 
     Raises:
         InputError: the folder cannot be used, or the options cannot go together.
@@ -151,7 +147,6 @@ class Run:
             facts: of the data, for the record: `data` with `id`, `title`, `revision` or `content_hash`, and `rows`
                 (config -> split -> rows used), and keys of the family's own.
             resume_keys: options of the family that must match.
-            identity: what else must match.
 
         Raises:
             InputError: what differs.
@@ -281,7 +276,6 @@ class Run:
             files: name in the run's folder, `predictions` at its beginning -> writes that file.
             named: how the last printed line names these files.
             curves: metrics that are drawn -> their labels; None: the metric that chooses the checkpoint.
-            show: prints the figures.
         """
         options, training, folder, state = self._options, self._training, self.folder, self._state
         for name, write in (files or {}).items():

@@ -66,7 +66,6 @@ class StepSampler(Sampler[list[int]], ABC):
 
     Args:
         batch_size: rows per batch of this rank.
-        world_size, rank: of this process.
         accumulation: batches per step and rank.
 
     Attributes:
@@ -112,14 +111,12 @@ class PairSampler(StepSampler):
     All ranks work on the same language, where a step has one.
 
     Args:
-        sizes: rows of each source.
         batch_size, world_size, rank, accumulation: see `StepSampler`.
         alpha: see above.
         mixed: draw each batch from all sources together; else a step has one source.
         lengths: (rows), or (rows, 2) for message and reply, of any unit; with it, rows are sorted by length in windows
             of `window` steps before they are cut into batches, which saves padding. The order of the batches stays
             random.
-        seed: of the order.
 
     Raises:
         InputError: a source has no rows.
@@ -206,7 +203,6 @@ class MixedSampler(StepSampler):
         samplers: for the same ranks, batches and accumulation.
         sizes: rows that each of them numbers; the numbers of the next one begin after them.
         shares: of the steps, above 0, adding up to 1.
-        seed: of the order.
         epoch_of: the sampler whose epoch this one's is; of the others, as much as their shares take, another part in
             each epoch. None: all.
 
@@ -247,10 +243,6 @@ class CountedSampler(StepSampler):
     """Another sampler's steps, with numbers that also encode how often the epoch has used a row before.
 
     `row + rows * uses`, so that what is drawn for a row, such as one of its targets, can differ at each use.
-
-    Args:
-        sampler: whose steps they are.
-        rows: that it numbers.
 
     >>> [[number % 2 for number in rows] for rows in CountedSampler(PairSampler([2], batch_size=2), 2)]
     [[0, 1]]
@@ -323,7 +315,6 @@ class KeyedCollator:
     """Rows of `KeyedRows`, all with one key -> a batch of that key's collator.
 
     Args:
-        collators: by key.
         named: the name of the key in a batch; empty: it is left out.
     """
 
@@ -351,8 +342,6 @@ def make_sampler(
 
     Args:
         sizes, lengths: rows of each source, and the length of each row.
-        options, training: the trainer's options.
-        alpha: of the run's plan.
     """
     mixed, window = options.batches == "mixed", options.length_window
     return sampler_of_run(sizes, training, alpha=alpha, mixed=mixed, lengths=lengths, window=window)

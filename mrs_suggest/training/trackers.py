@@ -204,8 +204,6 @@ def inside(folder: Path, names: Sequence[str], project: str) -> Iterator[None]:
     """Within it, the trackers write below that folder: their environment variables say so, where none says otherwise.
 
     Args:
-        folder: of the run.
-        names: those of `--report_to`.
         project: of `--project`, for those that have projects or experiments.
     """
     place = (folder / FOLDER).absolute()

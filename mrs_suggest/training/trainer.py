@@ -57,9 +57,6 @@ class OurTrainer(Base):
       loss from the log) is turned off: the host waits for the device once per step instead of twice per batch.
     - Checkpoints of a model with adapters hold only the adapters. The library itself would silently write and read
       such a model without its adapted layers.
-
-    Attributes:
-        sampler: of the training rows.
     """
 
     sampler: StepSampler

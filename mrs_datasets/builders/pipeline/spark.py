@@ -42,7 +42,6 @@ class SparkEngine:
     Args:
         master: of Spark; None: that of a session which runs already, of spark-submit or of spark-defaults.conf, else
             `LOCAL_MASTER`.
-        settings: more of Spark's settings.
 
     A session that runs already is used, and stays open.
 

@@ -44,11 +44,9 @@ class Shard:
     """One piece of a stage.
 
     Attributes:
-        name: names its files.
         size: in the stage's unit, for the progress bar.
         output: the file or folder that it writes, which must appear whole; without it, the shard is not done.
         work: does the shard and returns its counts; both can be pickled.
-        second: another required output file.
     """
 
     name: str

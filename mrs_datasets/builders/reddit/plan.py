@@ -185,12 +185,8 @@ class BuildPlan:
 
     Attributes:
         files: the dumps, in the order of their names.
-        bytes: of the dumps.
-        comments: in them.
         disk: peak bytes that the build needs in addition to the dumps.
-        workers: processes at a time.
         memory: bytes that all of them need together.
-        buckets: parts of the join.
     """
 
     files: tuple[Location, ...]

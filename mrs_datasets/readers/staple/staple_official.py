@@ -49,7 +49,6 @@ def read_official_file(path: str | Path, weighted: bool, warn: Callable[[str], N
     """A file as the official scorer reads it.
 
     Args:
-        weighted: a gold file.
         warn: gets a sentence for each kind of oddity, with file and line.
 
     Raises:

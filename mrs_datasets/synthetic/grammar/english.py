@@ -80,7 +80,6 @@ class Meaning:
         subject: a pronoun or one of `SUBJECTS`; empty in a request.
         number: how many; 1 for the article.
         time: one of `TIMES`, or empty.
-        polite: a request with please.
     """
 
     verb: str

@@ -51,9 +51,6 @@ class Words:
 class Lexicon:
     """The vocabulary that both languages of `paraphrases` have.
 
-    Args:
-        ending: of loanwords.
-
     Attributes:
         nouns: (noun, class) -> stems, including accepted loanwords.
         loans: noun -> its loanword.

@@ -63,9 +63,6 @@ def is_repo_id(name: str) -> bool:
 def split_revision(name: str, revision: str | None = None) -> tuple[str, str | None]:
     """Split `ORG/NAME@REVISION`; the revision is a branch, a tag, a commit, or `refs/pr/1`.
 
-    Args:
-        revision: the value of `--revision`.
-
     Raises:
         InputError: nothing follows the `@`, or the two name different revisions.
 

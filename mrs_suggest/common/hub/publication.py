@@ -23,13 +23,11 @@ class Publication:
 
     Attributes:
         kind: model, dataset or space.
-        repo_id: `ORG/NAME`.
         folder: the files' folder; None if `instead` has everything.
         allowed: patterns of the paths to publish, such as `response_index/*/replies.json`: `*` stands for characters
             within one name, so each pattern has a fixed depth. Files that match none of them stay.
         reasons: pattern of a path's first name -> the reason to leave it out (`left_behind`); the first match counts.
         instead: path -> contents or file to publish in place of the folder's file, or in addition.
-        space_sdk: a Space's SDK.
     """
 
     kind: str

@@ -101,9 +101,7 @@ def item_of_row(
     """The number in the column `item` of a row that is not in an earlier row and whose texts were not changed.
 
     Args:
-        where: the row, for errors.
         texts: number of each item -> hash of its text in each of `columns`.
-        seen: numbers of earlier rows.
 
     Raises:
         InputError: it is not such a row.

@@ -58,7 +58,6 @@ class PieceReader(io.RawIOBase):
 
     Args:
         file: at its start; closed with this one.
-        packing: from `packing_of`.
     """
 
     def __init__(self, file: BinaryIO, packing: str) -> None:
@@ -192,7 +191,6 @@ def read_pieces(file: BinaryIO, packing: str, skipped: Container[int] = ()) -> I
 
     Args:
         file: at its start.
-        packing: from `packing_of`.
         skipped: frames of zstd to leave out, by number; an empty piece takes their place.
 
     Raises:

@@ -25,7 +25,6 @@ class TextCache(Generic[Answer]):
 
     Args:
         path: of the SQLite file, on a local disk; made if it is missing.
-        facts: of the service.
         about: the other things that answers depend on, such as `es`, or `en-de`.
 
     Raises:

@@ -18,7 +18,6 @@ def make_console(width: int | None = None, **options: Any) -> Console:
 
     Args:
         width: columns if the output is not a terminal; None: rich's own guess.
-        options: of rich's `Console`.
     """
     from rich.console import Console
     from rich.text import Text

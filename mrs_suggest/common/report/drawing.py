@@ -18,7 +18,6 @@ def drawing(path: Path, rows: int = 1, columns: int = 1, **options: Any) -> Iter
 
     Args:
         path: its ending names the format.
-        options: of `pyplot.subplots`.
 
     Raises:
         InputError: the file cannot be written, or its format is not supported.

@@ -67,7 +67,6 @@ def as_html(blocks: Sequence[Block], folder: Path, language: str = "", contents:
     """The blocks as a page without scripts or links to elsewhere.
 
     Args:
-        folder: with the pictures.
         language: of the texts in tables of texts, for the browser's fonts and line breaks.
         contents: list the headings of level 2 below the title.
     """

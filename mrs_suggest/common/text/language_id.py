@@ -52,7 +52,6 @@ class LanguageIdentifier:
     """A model that names the language of texts. Make it with `LanguageIdentifier.open`; it can be pickled (by path).
 
     Attributes:
-        path: the model's file.
         languages: the codes that the model knows, as its labels spell them.
     """
 

@@ -28,7 +28,6 @@ class Answers:
         idx: (n,) numbers of the questions, all different; the same in all languages of XCOPA.
         gold, predicted: (n,) choices, from 0.
         changed: (n,) whether the translator's own label differed (XCOPA's column), or None where the data do not say.
-        choices: alternatives of each question.
     """
 
     idx: NDArray[np.int64]

@@ -79,7 +79,6 @@ class Lead:
     """How much higher one row's weighted ROUGE is than another's.
 
     Attributes:
-        row, over: names of the rows.
         difference: of the means over the seeds.
         interval: 95 %, paired over the examples; their scores are averaged over the seeds before, so that the interval
             is for these seeds.

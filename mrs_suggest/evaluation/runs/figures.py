@@ -94,7 +94,6 @@ class Run:
     Attributes:
         name: unique within the comparison.
         folder: of its predictions; None where there is the record alone.
-        record: its `run.json`.
     """
 
     name: str

@@ -36,7 +36,6 @@ class Scored:
     """The figures of one system by one metric.
 
     Attributes:
-        n: examples scored.
         figures: by name, the main one among them.
         signatures: how the figures were computed, by their names in JSON: `signature`, and others that end so.
         interval: 95 % interval of the main figure; None if the metric lacks one.

@@ -68,9 +68,7 @@ def score_folder(
     """Score a submission: task -> language -> scores; `mrs_metrics.xglue.average_scores` averages them.
 
     Args:
-        predictions: folder of the submission.
         references: folder of the released data.
-        tasks: names of the tasks.
         languages: score these only, each in the tasks that have it; None takes all, and all must be there.
         split: `dev` or `test`.
         rules: `paper` or `official`.

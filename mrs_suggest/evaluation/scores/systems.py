@@ -37,7 +37,6 @@ def rank_systems(systems: list[Scored], name: str, correct: bool = False) -> lis
     """Order systems, best first, and give each the rank of its group where the metric has per-example scores.
 
     Args:
-        name: of the metric.
         correct: apply Holm's correction to the p-values.
 
     Returns:
@@ -77,7 +76,6 @@ class PairTest:
     Attributes:
         difference: mean of the first minus that of the second.
         interval: 95 % interval of the difference.
-        p: of the permutation test.
         p_holm: p after Holm's correction; None without it.
         detectable_difference, units_needed: from `mrs_metrics.power`; None where they are unknown.
     """
@@ -103,7 +101,6 @@ def compare_neighbours(
     """Order systems by their means over the examples that all have, and test neighbours.
 
     Args:
-        name: of the metric.
         correct: also give the p-values after Holm's correction.
         target: also give how many messages show this difference.
 

@@ -71,7 +71,6 @@ class Questions:
     """The n examples of one language.
 
     Attributes:
-        messages: n messages.
         replies: m candidates, each normalised form once.
         targets: (n,) the number of each message's real reply among them.
         pools: (n, p) the numbers of the replies that it is ranked among, ascending; None: all of them.
@@ -132,7 +131,6 @@ class MrsTask(AbsTaskRetrieval, ABC):
 
     Attributes:
         data: where the examples come from.
-        pool_seed: of the pools.
         of: what the candidates are, for the signature.
         data_loaded: whether `dataset` has the examples.
     """
@@ -169,7 +167,6 @@ class MrsTask(AbsTaskRetrieval, ABC):
             scores: MTEB's figures by query; not used.
             qrels: query -> its one right document.
             results: query -> document -> score.
-            hf_split, hf_subset: split and language.
 
         Returns:
             `mrs_n`, `mrs_mrr`, `mrs_p_at_1`, `mrs_macro_mrr`, `mrs_exact` (these as texts) and `mrs_signature`.
@@ -252,7 +249,6 @@ def mrs_tasks(
     Args:
         data: a prepared folder, a hub id, or `sample`, the embedded sample.
         languages: some of the data's, such as `en`; default: all.
-        revision: of a hub id.
         split: `test` or `validation`.
         seed: of the pools; the default is that of every run.
 

@@ -40,7 +40,6 @@ class Target(NamedTuple):
     Attributes:
         body: the attribute of the model that holds encoder and decoder.
         layer: its names of a layer's parts -> BERT's.
-        last_norm: the last of these.
         tied: see `write_checkpoint`.
         make: (encoder, tokenizer, layers of the decoder) -> a fresh model.
         embed: (encoder, body, tokenizer) -> None: copies the embeddings.
@@ -82,7 +81,6 @@ def build_from_encoder(
         name, revision: of the encoder: a hub id or a folder.
         languages: each gets its token, `<2es>`, which begins as that of a text's start with a little noise: Rothe et
             al. start their decoders with it.
-        seed: of fresh weights.
         decoder: `copied` or `fresh`.
         layers: of the decoder; if they are copied, the encoder's at equal distances, the first and the last among
             them (as Shleifer and Rush 2020, "Pre-trained Summarization Distillation").

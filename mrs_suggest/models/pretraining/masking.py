@@ -154,7 +154,6 @@ class MaskingCollator(DrawsByEpoch):
 
     Args:
         share: of the units, to be predicted; above 0 and at most 1.
-        whole_words: units are words.
     """
 
     pad_id: int

@@ -35,7 +35,6 @@ def load_teacher(
     transformers encoder has mean pooling.
 
     Args:
-        message_tokens, reply_tokens: longer texts are cut.
         prompt: text put before messages and replies; None: its own prompts.
     """
     retriever = start_kind(name, revision) == RETRIEVER

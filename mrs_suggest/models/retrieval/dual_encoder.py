@@ -61,7 +61,6 @@ def build_dual_encoder(
             modules of a sentence-transformers model (its pooling, projection, normalisation) and is `pooler` for a
             transformers encoder.
         message_tokens, reply_tokens: longer texts are cut; None: 70 and 30.
-        revision: of the hub repository.
         encoders: `two` (the paper's, None), `one` that both routes share, or `static`: the mean of token vectors, one
             table per route, for which `pooling` is not used. Tables are those of a sentence-transformers model of
             token vectors; of any other checkpoint only the tokenizer is used, and they are untrained.

@@ -24,7 +24,6 @@ def perturbed(texts: Sequence[str], language: str, copies: int, seed: int) -> li
     Of languages without spaces between words, characters in place of words.
 
     Args:
-        texts: of one language.
         seed: equal seeds give equal versions.
 
     Returns:

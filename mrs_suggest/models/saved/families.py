@@ -43,7 +43,6 @@ class Family:
     """The models of one trainer.
 
     Attributes:
-        name: `trainer` in `run.json`.
         files: patterns of the files that make up the model; see `mrs_suggest.models.saved.allowlist`.
         card: MODULE:FUNCTION, which renders the card of a model, or of a run's adapters only, from `run.json` alone.
     """

@@ -44,7 +44,6 @@ class ChoiceCoder:
     """Questions to token ids.
 
     Args:
-        tokenizer: of the encoder.
         input: `pair`, in which the tokenizer separates context and choice, or `single`, one text with a space between.
         max_tokens: longer inputs are cut, the longer part of a pair first.
     """

@@ -72,7 +72,6 @@ def build_choice_model(
         input: premise and choice as a `pair`, or as a `single` text.
         dropout: on that vector and on the head's hidden layer; by default .1.
         encoder_dropout: inside the encoder; None keeps the checkpoint's.
-        max_tokens: longer inputs are cut.
         seed: of the head's fresh weights.
 
     Raises:

@@ -29,9 +29,7 @@ class ChoiceConfig(PreTrainedConfig):
     """The shape of a `ChoiceModel`.
 
     Args:
-        pooling, input: of `POOLINGS` and `INPUTS`.
         dropout: on the encoder's vector and on the head's hidden layer (appendix C: 0 or .1).
-        max_tokens: longer texts are cut.
     """
 
     model_type = MODEL_TYPE

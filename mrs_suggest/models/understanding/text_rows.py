@@ -31,7 +31,6 @@ class Row:
         inputs: name -> (tokens) int32.
         labels: a number (`label`, `page`), one for each token (`tags`), first and last token (`answer`); the loss
             skips `IGNORED`.
-        example: index of the example.
         read: where predictions are read: (word, token) of words whose tag this row gives (`tags`), the first and last
             character of each token, or -1 outside the text that holds the answer (`answer`).
     """
@@ -51,7 +50,6 @@ class Said:
 
     Attributes:
         loss: summed cross-entropy in nats of the labelled items.
-        labelled: how many these are.
         scores: (labels) of a label; (words, labels) in the order of `Row.read`; (2, tokens) of first and last.
     """
 

@@ -103,7 +103,6 @@ def build_understanding(
         heads: task -> its kind and labels; one, or several with `shared`.
         shared: one encoder with a head for each task, instead of transformers' own class.
         max_tokens: the most of a row; None: 512, or what the encoder reads.
-        seed: of fresh weights.
 
     Raises:
         InputError: the checkpoint cannot be loaded, is not an encoder, or transformers has no such head for it.

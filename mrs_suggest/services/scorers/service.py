@@ -205,7 +205,6 @@ class HttpScorer:
 
     Args:
         poster: sends requests to its address.
-        batch_size: texts in a request.
 
     Raises:
         InputError: it cannot be reached, refuses, or does not follow the protocol.

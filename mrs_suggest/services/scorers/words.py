@@ -28,7 +28,6 @@ class WordScorer:
 
     Args:
         lists: language -> whether a text holds one of its phrases.
-        facts: of the lists.
     """
 
     at_once = None  # a lookup in the cache takes as long as scoring

@@ -33,7 +33,6 @@ class Languages:
     """The directions of one checkpoint.
 
     Args:
-        name, folder, tokenizer: of the checkpoint.
         model_type: of its configuration, such as `marian`; empty if only the tokenizer is known.
 
     Raises:

@@ -56,7 +56,6 @@ class CheckpointTranslator(ABC):
     Args:
         tokenizer, config: of the checkpoint; `config` may lack attributes that only transformers has.
         model_type: of the checkpoint; empty if its configuration lacks it.
-        runtime: for reports.
     """
 
     def __init__(

@@ -187,7 +187,6 @@ def analyse_effects(scores: pd.DataFrame, table: pd.DataFrame, names: Sequence[s
     """Fit the models.
 
     Args:
-        scores, table: of `read_scores` and `read_features`.
         names: of the features; None: all of the table.
 
     Raises:

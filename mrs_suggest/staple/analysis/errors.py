@@ -42,7 +42,6 @@ class Example(NamedTuple):
 
     Attributes:
         weight: of the accepted translation: the one that is missing or, of a wrong prediction, the nearest one.
-        prompt: id.
         predicted, accepted: as they are written; predicted is empty where nothing is near.
     """
 
@@ -57,7 +56,6 @@ class Kind:
     """The errors of a kind.
 
     Attributes:
-        count: how many.
         lost: weight of the missing translations, as a share of all accepted weight; 0 for wrong predictions.
         examples: the heaviest ones, of different prompts.
     """

@@ -32,11 +32,9 @@ class System:
     Attributes:
         name: as the user calls it.
         predicted: prompt -> translation, as the rules read it -> as the system wrote it.
-        scores: of each prompt.
         scored: its figures, and after `rank` its rank group.
         intervals: score of a prompt -> 95 % interval of its mean.
         top_found: share of the prompts whose accepted translation with the highest weight was predicted.
-        source: what identifies its file.
     """
 
     name: str

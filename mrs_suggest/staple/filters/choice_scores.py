@@ -21,7 +21,6 @@ class ChoiceScores:
 
     Attributes:
         precision, weighted_recall, weighted_f1: 0 to 1; 0 where nothing is chosen.
-        chosen: translations.
     """
 
     precision: Floats

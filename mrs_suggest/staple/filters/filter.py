@@ -51,12 +51,9 @@ class Filter:
     """A fitted rule and where it comes from.
 
     Attributes:
-        language: of the translations.
         data: that it was tuned on, as in `Hypotheses`.
         members: of the pool that it was tuned on.
-        seed: of the fit.
         figures: name -> out-of-fold scores, of the rule and of what it is compared with.
-        versions: of the libraries.
     """
 
     rule: Rule
@@ -182,8 +179,6 @@ def tune(
         found: pooled hypotheses of a split with accepted translations.
         path: their file, for error messages.
         data: prepared folder or hub id that they were decoded from.
-        rule: its name in `RULES`.
-        folds: of prompts.
 
     Returns:
         The filter, fitted on all prompts, whose figures compare the rule out of fold with the raw n-best list of 10 and

@@ -49,7 +49,6 @@ class Rule(ABC):
     """A fitted rule: a dataclass whose fields are JSON values, arrays, or mappings of names to arrays.
 
     Attributes:
-        name: in commands and files.
         score_name: the column that a filtered file gets; None: none.
     """
 

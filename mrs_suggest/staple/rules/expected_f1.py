@@ -45,9 +45,7 @@ class ExpectedF1(Learned):
         accepting: log-odds of being accepted, before calibration.
         sharing: logarithm of the share in the weight if accepted.
         levels, calibrated: (m,) log-odds, ascending, and the probability there; between them it is linear.
-        scale: factor of the shares.
         uncovered: intercept and slope of the uncovered share over the expected covered one.
-        seed: of draws.
     """
 
     name: ClassVar[str] = "expected-f1"
@@ -144,7 +142,6 @@ class Outcomes:
         probability: (n,) of being accepted, between 0 and 1.
         weight: (n,) of each if accepted, above 0; in shares of the prompt's weight.
         uncovered: weight of the accepted translations that are not among them, 0 or more.
-        seed: of the draws.
     """
 
     def __init__(self, probability: Floats, weight: Floats, uncovered: float, seed: int = 0) -> None:

@@ -92,7 +92,6 @@ class BestOfEachLanguage(Resumable, TrainerCallback, ExportableState):
 
     Args:
         folder: of the run; a checkpoint that is the best of some language is in `best/STEP` there.
-        languages: those that are validated.
         patience: 0 never ends.
         parts: the model, saved with its adapters merged.
     """

@@ -93,7 +93,6 @@ def make_pair_trainer(
 
     Args:
         rows: of all sources, encoded as `encode_pairs` does.
-        sampler: of their numbers.
     """
     smoothing, training.label_smoothing_factor = training.label_smoothing_factor, 0.0
     trainer = kind(

@@ -203,7 +203,6 @@ def by_language(losses: Sequence[tuple[str, float]], tokens: Sequence[int]) -> d
 
     Args:
         losses: of each text, its language and its summed loss in nats.
-        tokens: of each text.
 
     >>> by_language([("es", 0.0), ("en", 0.0), ("es", 0.0)], [2, 1, 3])
     {'perplexity_en': 1.0, 'perplexity_es': 1.0}
@@ -266,7 +265,6 @@ def interpolate(trainer: GenerationTrainer, start: Mapping[str, Tensor], shares:
 
     Args:
         start: the weights that training started from.
-        shares: of the trained weights.
 
     Returns:
         For the record: `shares`, each with its figures, and `kept`, the one that was taken.

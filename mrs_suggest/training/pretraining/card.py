@@ -24,7 +24,6 @@ def pretraining_card(record: Record, repo_id: str | None = None, adapter: bool =
     """README.md of a pretrained encoder.
 
     Args:
-        record: the content of `run.json`.
         repo_id: where the model will be found; None before it is published.
         adapter: whether it is the card of the run's adapters only.
     """

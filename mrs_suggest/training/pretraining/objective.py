@@ -35,7 +35,6 @@ class Pretrained:
 
     Attributes:
         notes: for the record and the card, such as a fresh head.
-        state: the objective's own.
     """
 
     model: PreTrainedModel

@@ -73,7 +73,6 @@ def encode(
         pack: fill the rows: sentences follow each other in their order, with the separator between them (as RoBERTa's
             FULL-SENTENCES, Liu et al. 2019, section 4.2); one that no row could hold continues in the next. Else a row
             is a sentence, and its end is cut off.
-        language: for the error.
         framed: put the tokenizer's special tokens around each row.
 
     Raises:
@@ -107,9 +106,6 @@ def encode_pairs(
     """Tokenize translations into rows of at most `most` tokens, a pair in each (Conneau and Lample 2019, section 3.4).
 
     A row is the tokenizer's own row of two texts, such as `[CLS] a [SEP] b [SEP]`.
-
-    Args:
-        where: for the error.
 
     Raises:
         InputError: the tokenizer knows none of the text, or a row has no room for two texts.

@@ -38,7 +38,6 @@ class TextData(Splits[str]):
     Attributes:
         sources: for the record: language, name, sentences read, and the revision of a hub data set.
         repeated: training sentences and pairs that were left out, since they are held out too.
-        pairs: translations.
     """
 
     sources: list[Record] = field(default_factory=list)

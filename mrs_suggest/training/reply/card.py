@@ -128,7 +128,6 @@ def model_card(record: Record, repo_id: str | None = None, adapter: bool = False
     """README.md of a trained model.
 
     Args:
-        record: the content of `run.json`.
         repo_id: where the model will be found; None before it is published.
         adapter: whether it is the card of the run's adapters only.
     """

@@ -26,7 +26,6 @@ class AlphaSweep:
     """The result of a sweep.
 
     Attributes:
-        alpha: the best weight.
         unit: the standard deviation of a message's scores over that of the log-probabilities; 0 where those are equal.
         rouge: weighted ROUGE on validation for each weight that was tried, in their order.
     """

@@ -48,10 +48,8 @@ class RankerOptions:
     """Settings of the memory and the mixture.
 
     Attributes:
-        parts: names of `PARTS`.
         choice: see `mrs_suggest.suggest.ranking.choice.CHOICES`.
         dimension: of remembered vectors; None: the encoder's.
-        prototypes: messages remembered per reply.
         messages: of a language, at most.
     """
 

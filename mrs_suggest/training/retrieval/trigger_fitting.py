@@ -27,7 +27,6 @@ def add_trigger(
     Args:
         rankers: tuned, with their generator.
         asked: language -> its validation messages.
-        seed: of the folds.
         used: weighted ROUGE of the best of three against the real reply from which it counts as used.
     """
     features, hits = _outcomes(rankers, asked, used)

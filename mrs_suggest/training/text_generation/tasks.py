@@ -26,7 +26,6 @@ class TextTask:
 
     Attributes:
         name: XGLUE's, such as `NTG`; in lower case it begins the names of the data's configs.
-        title: in words.
         source, target: columns that are read, and to be written.
     """
 

@@ -26,7 +26,6 @@ class TextTrainer(PairTrainer):
     """The trainer of a generation task.
 
     Attributes:
-        task: with its metric.
         validation: language -> columns `message` and `reply`.
     """
 

@@ -41,7 +41,6 @@ class ConvolutionalConfig(PreTrainedConfig):
     Args:
         vocab_size: of both sides.
         d_model: width of embeddings and of all blocks.
-        encoder_layers, decoder_layers: blocks.
         kernel_size: tokens that a convolution reads; odd.
         dropout: of embeddings, of what a block reads and before the output (section 4.2: .2 there).
         max_position_embeddings: tokens that each side can have.
@@ -159,7 +158,6 @@ class DecoderBlock(nn.Module):
 
         Args:
             embedded: the embeddings of the same tokens.
-            states: of the encoder.
             mask: (batch, encoder's length), True for its tokens.
             cache: the inputs of this block, the `number`-th, for earlier tokens. They take the place of keys.
         """

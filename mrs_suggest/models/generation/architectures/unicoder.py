@@ -187,7 +187,6 @@ def convert_state(
         state: fairseq's names without `model.`; keys that end with `.version` are ignored.
         arguments: of the training, for the facts that shapes do not show: the heads (by default, one for 64 of the
             width), dropout, activation, whether embeddings are scaled, the end tag.
-        name: the file, for errors.
 
     Returns:
         The configuration, and float32 weights whatever their precision was: transformers would train a 16-bit

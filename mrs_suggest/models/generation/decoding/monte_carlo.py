@@ -92,7 +92,6 @@ def n_agreed(
     Neural Machine Translation", section 3.2).
 
     Args:
-        passes: the seed of each.
         rate: of dropout; None: the one that the model was trained with.
     """
     coder = generator.coder

@@ -27,7 +27,6 @@ class Written(NamedTuple):
 
     Attributes:
         log_prob: natural logarithm of the probability of its tokens and the end token.
-        length: how many these are.
     """
 
     text: str
