@@ -43,11 +43,7 @@ class DistinctCounts:
     tokens: int
 
     def ratio(self, denominator: str = "tokens") -> float:
-        """Return Dist-n, 0 to 1; 0 if there is nothing to divide by.
-
-        Raises:
-            ValueError: the denominator is neither `tokens` nor `ngrams`.
-        """
+        """Return Dist-n, 0 to 1; 0 if there is nothing to divide by; ValueError if the denominator is unknown."""
         if denominator not in DENOMINATORS:
             raise ValueError(f"The denominator of Dist-n must be one of {list(DENOMINATORS)}, not {denominator!r}.")
         total = self.tokens if denominator == "tokens" else self.ngrams

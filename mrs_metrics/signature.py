@@ -92,11 +92,7 @@ def check_suggestions(
 
 
 def check_lists(predictions: object, references: object = None, required: bool = False) -> None:
-    """Refuse predictions and references that are not lists, whatever they contain.
-
-    Raises:
-        ValueError: they are not lists, or required references are None.
-    """
+    """Refuse, by a ValueError, predictions and references that are not lists, or required ones that are None."""
     if isinstance(predictions, str) or isinstance(references, str):
         raise ValueError("Predictions and references must be lists with one entry for each example, not one text.")
     if references is None and required:

@@ -73,11 +73,7 @@ def metric_title(name: str) -> str:
 
 
 def module_files(name: str) -> dict[str, bytes]:
-    """Return `NAME.py` and its topic files by file name: what `evaluate` needs.
-
-    Raises:
-        ValueError: there is no such metric.
-    """
+    """Return `NAME.py` and its topic files by file name: what `evaluate` needs; ValueError for an unknown metric."""
     return {file: text.encode() for file, text in _module_texts(name).items()}
 
 

@@ -149,11 +149,7 @@ def figures(task: Task, sums: Sequence[float], n: int) -> dict[str, float]:
 
 
 def import_sacrebleu() -> ModuleType:
-    """Return the package sacrebleu.
-
-    Raises:
-        ImportError: it is not installed.
-    """
+    """Return the package sacrebleu; ImportError if it is not installed."""
     try:
         import sacrebleu as package
     except ImportError as error:

@@ -44,11 +44,7 @@ class Task:
         return self.kind == "text"
 
     def score_by(self, rules: str) -> str:
-        """Return the name of the figure that is the task's score.
-
-        Raises:
-            ValueError: the rules are unknown.
-        """
+        """Return the name of the figure that is the task's score; ValueError if the rules are unknown."""
         if rules not in RULES:
             raise ValueError(f"The rules of an XGLUE score must be one of {list(RULES)}, not {rules!r}.")
         return self.official_score if rules == "official" and self.official_score else self.score

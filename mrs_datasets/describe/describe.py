@@ -71,11 +71,7 @@ def text_columns(record: DatasetRecord, config: str) -> dict[str, str]:
 
 
 def selected_configs(data: PreparedData, configs: list[str] | None) -> list[str]:
-    """All configs of the data, or the named ones, in the order of the catalogue.
-
-    Raises:
-        InputError: the data lack a named config.
-    """
+    """All configs of the data, or the named ones, in the order of the catalogue; InputError if one is missing."""
     have = data.configs()
     for config in configs or have:
         if config not in have:

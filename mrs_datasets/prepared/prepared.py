@@ -42,11 +42,7 @@ class PreparedData:
     revision: str | None
 
     def load(self, config: str, split: str) -> Dataset:
-        """One split of one config.
-
-        Raises:
-            InputError: the source lacks the config or split, or a row cannot be used (see `soundness`).
-        """
+        """One split of one config; InputError if the source lacks it, or a row cannot be used (see `soundness`)."""
         if self.folder is None:
             rows = self._load_from_hub(config, split)
             place: Place = partial(row_of, f"{self.name}, {config}/{split}", 0)
@@ -86,11 +82,7 @@ class PreparedData:
         return str(self.report().get("name", self.name))
 
     def report(self) -> PreparedReport:
-        """The report of the build; empty for a source without one.
-
-        Raises:
-            InputError: the report cannot be read, or has an invalid entry.
-        """
+        """The report of the build; empty for a source without one; InputError if it cannot be read or is invalid."""
         if self.folder is not None:
             path: Path | None = self.folder / REPORT
         else:

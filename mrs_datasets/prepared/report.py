@@ -146,11 +146,7 @@ class Report:
 
 
 def parse_report(text: str) -> PreparedReport:
-    """The report in the text of a `report.json`.
-
-    Raises:
-        ValueError: not JSON, or a known key has another type; the message names it.
-    """
+    """The report in the text of a `report.json`; ValueError if it is not JSON, or a known key has another type."""
     try:
         return _REPORTS.validate_json(text)
     except ValidationError as error:

@@ -18,11 +18,7 @@ from mrs_suggest.common.errors import InputError
 
 
 def read_everyday(folders: list[Path], report: Report) -> Chunks:
-    """Read every `LANG.txt` of a folder with a `situations.tsv`.
-
-    Raises:
-        InputError: a file is missing, or a line breaks the layout; the sentence names both.
-    """
+    """Read every `LANG.txt` of a folder with a `situations.tsv`; InputError if a file is missing or a line is wrong."""
     (folder,) = folders
     reviews = json.loads((folder / REVIEWS).read_text(encoding="utf-8")) if (folder / REVIEWS).is_file() else {}
     record = read_record(EVERYDAY)

@@ -36,11 +36,7 @@ class Asked:
 
 
 def installed_asked() -> Asked:
-    """The requirements of the installed mrs-suggest.
-
-    Raises:
-        PackageNotFoundError: the packages are importable, but were not installed.
-    """
+    """The requirements of the installed mrs-suggest; PackageNotFoundError if it was not installed."""
     from packaging.requirements import Requirement
 
     about = metadata.metadata(PROJECT)

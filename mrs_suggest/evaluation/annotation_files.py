@@ -144,11 +144,7 @@ def make_annotation_files(
 
 
 def read_key(folder: Path) -> Key:
-    """Read the key of a folder that `make_annotation_files` wrote.
-
-    Raises:
-        InputError: the key is missing or damaged.
-    """
+    """The key of a folder that `make_annotation_files` wrote; InputError if it is missing or damaged."""
     path = folder / KEY
     try:
         content = json.loads(path.read_text(encoding="utf-8"))

@@ -37,22 +37,14 @@ class Scored:
 
 @cache
 def examples_of(run: Path, language: str) -> Examples:
-    """Messages and references of a run's test, in their order.
-
-    Raises:
-        InputError: the file is missing or damaged.
-    """
+    """Messages and references of a run's test, in their order; InputError if the file is missing or damaged."""
     rows = read_predictions(run / predictions_name(language))
     return tuple((row.message, row.reference) for row in rows)
 
 
 @cache
 def scored_run(run: Path, language: str) -> Scored:
-    """The scores of a run's suggestions.
-
-    Raises:
-        InputError: the file is missing or damaged.
-    """
+    """The scores of a run's suggestions; InputError if the file is missing or damaged."""
     rows = read_predictions(run / predictions_name(language))
     scores = score_examples([list(row.suggestions) for row in rows], [row.reference for row in rows], language=language)
     kept = [rows[place].message for place in scores.kept]

@@ -71,11 +71,7 @@ def suggestion_figures(records: Iterable[Suggested]) -> dict[str, float]:
 
 
 def choice_accuracy(records: Iterable[Chosen], by: str = "accuracy") -> float:
-    """The share of right answers, `by` being `accuracy` or `accuracy_bytes`.
-
-    Raises:
-        ValueError: no record is given.
-    """
+    """The share of right answers, `by` being `accuracy` or `accuracy_bytes`; ValueError without a record."""
     rows = sorted(records, key=_place)
     index, gold, chosen = np.array([(row["index"], row["gold"], row[by]) for row in rows], dtype=np.int64).T  # type: ignore[literal-required]
     return accuracy(Answers(index, gold, chosen, None, 2)).value

@@ -21,11 +21,7 @@ from mrs_suggest.integrations.figures import Suggested
 
 
 def logged_records(path: Path) -> list[dict[str, Any]]:
-    """The records of a file of samples, in the order of the data.
-
-    Raises:
-        InputError: the file is missing, or is not of one of these tasks.
-    """
+    """The records of a file of samples, in the order of the data; InputError if it is not of one of these tasks."""
     try:
         if path.suffix == ".parquet":
             import pyarrow.parquet as pq
@@ -44,11 +40,7 @@ def logged_records(path: Path) -> list[dict[str, Any]]:
 
 
 def write_suggestions(samples: Path, out: Path) -> int:
-    """Write the prediction file of a task of MRS, and return its number of messages.
-
-    Raises:
-        InputError: the file is missing, or is not of a task of MRS.
-    """
+    """Write the prediction file of a task of MRS, and return its number of messages; InputError for other tasks."""
     records = logged_records(samples)
     if not records or set(records[0]) != set(Suggested.__annotations__):
         raise InputError(f"{samples}: no suggestions in it; expected the samples of a task of MRS.")

@@ -56,11 +56,7 @@ def source(data_set: str, place: str | None = None) -> PreparedData:
 
 
 def question_column(column: str | None = None) -> str:
-    """The column of XCOPA that says whether a cause or an effect is asked for.
-
-    Raises:
-        InputError: it is neither of the two.
-    """
+    """The column of XCOPA that says whether a cause or an effect is asked for; InputError for other columns."""
     column = column or os.environ.get(QUESTION_VARIABLE) or QUESTION
     if column not in (QUESTION, CORRECTED):
         raise InputError(f"{QUESTION_VARIABLE}: expected {QUESTION} or {CORRECTED}, not {column!r}.")

@@ -141,11 +141,7 @@ def all_cells(table: Table) -> dict[str, Cell]:
 
 
 def chosen_cells(table: Table, patterns: list[str]) -> dict[str, Cell]:
-    """The cells that the patterns name (`coffee`, `coffee/42`, `persona-*`), with those that they wait for.
-
-    Raises:
-        InputError: a pattern names none.
-    """
+    """The cells that patterns (`coffee/42`, `persona-*`) name, and their dependencies; InputError if one names none."""
     every = all_cells(table)
     wanted: set[str] = set() if patterns else set(every)
     for pattern in patterns:

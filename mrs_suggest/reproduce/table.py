@@ -279,11 +279,8 @@ def only_tables(table: Table, names: Sequence[str], figures: Sequence[str] = ())
 
 
 def at_scale(table: Table, scale: str) -> Table:
-    """The table with the scale's seeds, and with one cell in place of those that are the same run there.
-
-    Raises:
-        InputError: the table has no such scale.
-    """
+    """The table with the scale's seeds, and one cell for those that are one run there; InputError for an unknown
+    scale."""
     if scale not in table.scale_names():
         raise InputError(f"--scale {scale}: {table.name} has no such scale; expected {', '.join(table.scale_names())}.")
     same, seeds = table.same(scale), table.at(scale).seeds
@@ -342,11 +339,7 @@ def table_names(folder: Path) -> list[str]:
 
 
 def read_table(folder: Path, name: str) -> Table:
-    """Read `NAME.yaml`.
-
-    Raises:
-        InputError: there is no such table, or its file is not one.
-    """
+    """Read `NAME.yaml`; InputError if there is no such table, or its file is not one."""
     path = folder / f"{name}.yaml"
     if not path.is_file():
         raise InputError(f"{name}: no such table; expected one of {', '.join(table_names(folder)) or 'none'}.")

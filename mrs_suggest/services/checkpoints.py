@@ -65,11 +65,8 @@ def located(name: str, patterns: Iterable[str], *more: str) -> Checkpoint:
 
 
 def find_translator(name: str) -> Checkpoint:
-    """The checkpoint in a folder, or downloaded from the hub (`ORG/NAME`, `ORG/NAME@REVISION`).
-
-    Raises:
-        InputError: it is missing, or its weights are not safetensors.
-    """
+    """The checkpoint in a folder or downloaded from the hub; InputError if its weights are missing or not
+    safetensors."""
     if not Path(name).is_dir() and (Path(name).exists() or not is_repo_id(name)):
         raise InputError(
             f"{OPTION} {name}: no such folder; pass the folder of a translation model, a hub id such as "

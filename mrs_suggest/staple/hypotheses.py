@@ -72,11 +72,8 @@ class Hypotheses:
 
 
 def read_hypotheses(path: Path) -> Hypotheses:
-    """Read a file that `write_hypotheses` wrote.
-
-    Raises:
-        InputError: it is missing, damaged, or of another kind or version.
-    """
+    """Read a file that `write_hypotheses` wrote; InputError if it is missing, damaged, or of another kind or
+    version."""
     try:
         table = pq.read_table(path)
         facts = json.loads((table.schema.metadata or {})[FACTS])

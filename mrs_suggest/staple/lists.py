@@ -178,11 +178,7 @@ def left_out(
     predict: Callable[[Fitted, Lists], Floats],
     seed: int,
 ) -> Floats:
-    """Predictions for each prompt's rows by models fitted on other prompts, (n,) or (n, figures).
-
-    Raises:
-        InputError: there are fewer than two prompts.
-    """
+    """Predictions by models fitted on other prompts, (n,) or (n, figures); InputError if there is only one prompt."""
     if lists.prompts < 2:
         raise InputError("There are too few prompts to tune on; decode at least 5, better 100 or more.")
     parts = []

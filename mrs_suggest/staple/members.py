@@ -88,11 +88,8 @@ def written_language(runs: Sequence[Run], language: str) -> str:
 
 
 def open_run(text: str) -> Run:
-    """One run, named by its folder if the text does not name it; its weights are not loaded.
-
-    Raises:
-        InputError: it is not a generator, or is damaged.
-    """
+    """One run, by default named by its folder; its weights are not loaded. InputError if it is no generator, or
+    damaged."""
     name, sign, rest = text.partition("=")
     if not sign or Path(text).exists():
         name, rest = "", text

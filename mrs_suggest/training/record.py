@@ -65,11 +65,7 @@ class RunFolder:
             )
 
     def require_same(self, identity: Record) -> None:
-        """Refuse to resume with data, a model or options other than those of the checkpoints.
-
-        Raises:
-            InputError: what differs.
-        """
+        """Refuse, by an InputError, to resume with other data, another model or other options than the checkpoints'."""
         path = self.folder / IDENTITY
         if not self._resume or not path.is_file():
             return

@@ -55,11 +55,7 @@ SET_BY_HALVING = {"max_steps", "num_train_epochs", "eval_steps", "save_steps", "
 
 
 def require_optuna() -> Any:
-    """Optuna, without its log on every trial.
-
-    Raises:
-        MissingExtraError: it is not installed.
-    """
+    """Optuna, without its log on every trial; MissingExtraError if it is not installed."""
     with extra_needed("optuna", "sweep", "--sweep"):
         import optuna
     optuna.logging.set_verbosity(optuna.logging.WARNING)

@@ -75,11 +75,7 @@ class SparkEngine:
 
     @property
     def session(self) -> SparkSession:
-        """The session, begun when it is first needed.
-
-        Raises:
-            InputError: Spark does not start.
-        """
+        """The session, begun when it is first needed; InputError if Spark does not start."""
         if self._session is None:
             from pyspark import SparkContext
             from pyspark.sql import SparkSession

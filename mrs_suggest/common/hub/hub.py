@@ -120,11 +120,8 @@ def download(
 
 
 def drop_damaged(repo_id: str, folder: Path, before: set[str]) -> None:
-    """Compare the files of a snapshot that are not among `before` with the hashes in their names.
-
-    Raises:
-        InputError: some differ; they were removed from the cache.
-    """
+    """Remove from the cache the files of a snapshot, without `before`, that differ from the hashes in their names
+    (InputError)."""
     # In the cache, a file is a link to one whose name is its hash by the hub; equal files share it.
     links = {path: path.resolve() for path in sorted(folder.rglob("*")) if path.is_symlink()}
     wrong = {blob for blob in set(links.values()) if blob.name not in before and not _is_as_named(blob)}
@@ -149,11 +146,8 @@ def _is_as_named(blob: Path) -> bool:
 
 
 def commit_of(kind: str, repo_id: str, revision: str | None = None) -> str | None:
-    """The commit that a revision of a repository points to now; None if the hub does not say.
-
-    Raises:
-        InputError: the hub has the repository, but not this revision.
-    """
+    """The commit that a revision of a repository points to; None if the hub does not say, InputError if it has no such
+    revision."""
     from huggingface_hub import HfApi
     from huggingface_hub.errors import RevisionNotFoundError
 

@@ -38,11 +38,8 @@ class Cache:
         return self.root / LIST
 
     def listed(self) -> list[Path]:
-        """The folders of the list.
-
-        Raises:
-            InputError: the list is damaged, or names a folder that `mrs install` cannot have put there.
-        """
+        """The folders of the list; InputError if it is damaged, or names one that `mrs install` cannot have put
+        there."""
         if not self.manifest.is_file():
             return []
         try:
@@ -89,11 +86,8 @@ def caches() -> list[Cache]:
 
 
 def installed_folders() -> list[Path]:
-    """The folders that were installed into the current caches and not removed since.
-
-    Raises:
-        InputError: a list is damaged, or names a folder that cannot have been installed.
-    """
+    """The folders that were installed into the current caches and not removed since; InputError if a list is
+    damaged."""
     return [folder for cache in caches() for folder in cache.listed()]
 
 

@@ -30,11 +30,7 @@ def writing(path: object, advice: str = "free space there, or choose another fol
 
 
 def require_replaceable(target: Path | RemotePath, overwrite: bool, marker: str | None) -> None:
-    """Refuse to overwrite a folder of the user; the arguments are those of `atomic_folder`.
-
-    Raises:
-        InputError: `target` exists, and may not be replaced.
-    """
+    """Refuse, by an InputError, to overwrite a folder of the user; the arguments are those of `atomic_folder`."""
     if not target.exists() or (target.is_dir() and not any(target.iterdir())):
         return
     if not overwrite:
@@ -47,11 +43,8 @@ def require_replaceable(target: Path | RemotePath, overwrite: bool, marker: str 
 
 
 def require_regular(path: Path) -> None:
-    """Refuse a named pipe, a device or a socket, on which reading might wait forever; a folder with one in it, too.
-
-    Raises:
-        InputError: it is one; the sentence names it.
-    """
+    """Refuse, by an InputError, a pipe, a device or a socket, on which reading might wait forever, or a folder with
+    one."""
     for each in (path, *(path.rglob("*") if path.is_dir() else ())):
         if each.exists() and not each.is_file() and not each.is_dir():
             raise InputError(

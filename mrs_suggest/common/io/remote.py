@@ -264,11 +264,7 @@ class RemoteReader(io.RawIOBase):
         self._facts = found
 
     def _check_end(self) -> None:
-        """Refuse an end that is not the file's own.
-
-        Raises:
-            RemoteError: the file is not the one that was opened, or there should be more.
-        """
+        """Refuse, by a RemoteError, the end of another file than was opened, or one that comes too early."""
         early = bool(self._facts and self._facts[0] is not None and self._at < self._facts[0])
         if self._networked and (early or self._whole):
             filesystem = self._path.filesystem

@@ -77,11 +77,7 @@ def translated(filesystem: AbstractFileSystem, path: str) -> Iterator[None]:
 
 
 def retried(filesystem: AbstractFileSystem, path: str, call: Callable[[], Result]) -> Result:
-    """The result of `call`, which is called again after a wait if an error may pass by itself.
-
-    Raises:
-        RemoteError: another error, or one that did not pass.
-    """
+    """The result of `call`, repeated after a wait while an error may pass by itself; else RemoteError."""
     for number in range(TRIES):
         try:
             return call()

@@ -45,11 +45,7 @@ class TextCache(Generic[Answer]):
             raise self._broken(error) from None
 
     def known(self, texts: Sequence[str]) -> dict[str, Answer]:
-        """The answers to those of the texts that have one.
-
-        Raises:
-            InputError: the file cannot be read.
-        """
+        """The answers to those of the texts that have one; InputError if the file cannot be read."""
         found: dict[str, Answer] = {}
         by_key = {self._key(text): text for text in texts}
         keys = list(by_key)
@@ -63,11 +59,8 @@ class TextCache(Generic[Answer]):
         return found
 
     def add(self, answers: Mapping[str, Answer]) -> None:
-        """Store answers by their texts; they are on the disk when this returns.
-
-        Raises:
-            InputError: the file cannot be written, such as on a full disk.
-        """
+        """Store answers by their texts, on the disk; InputError if the file cannot be written, such as on a full
+        disk."""
         rows: Iterable[tuple[bytes, Answer]] = [(self._key(text), answer) for text, answer in answers.items()]
         try:
             self._file.execute("BEGIN IMMEDIATE")

@@ -12,11 +12,7 @@ TEMPLATES = "mrs_model_cards"
 
 
 def render_card(template: str, front_matter: Mapping[str, object], values: dict[str, str]) -> str:
-    """Fill a template of `model_cards/` and put the YAML front matter before it.
-
-    Raises:
-        KeyError: the template uses a value that is not given.
-    """
+    """Fill a template of `model_cards/` and put the YAML front matter before it; KeyError if a value is missing."""
     text = read_template(template)
     front = yaml.safe_dump(front_matter, sort_keys=False, allow_unicode=True, width=120)
     return f"---\n{front}---\n\n{Template(text).substitute(values).strip()}\n"

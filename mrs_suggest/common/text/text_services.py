@@ -68,11 +68,7 @@ class Translator(Protocol):
         cached answers."""
 
     def require(self, source: str, target: str) -> None:
-        """Refuse a direction that it does not know.
-
-        Raises:
-            InputError: the sentence names the translator, the direction and those that it knows.
-        """
+        """Refuse a direction that it does not know; the InputError names those that it knows."""
 
     def translate(self, texts: Sequence[str], source: str, target: str) -> list[str]:
         """n texts -> n translations, in their order; an empty one if the model gives none, or it does not fit."""

@@ -318,11 +318,7 @@ def _field(row: Row, scope: Scope, metric: Metric) -> Field | None:
 
 
 def _all_leads(rows: Sequence[Row], over: Row, scopes: Sequence[Scope]) -> tuple[list[Lead], list[str]]:
-    """The leads of all other rows, and why some are missing.
-
-    Raises:
-        InputError: a file of predictions is damaged.
-    """
+    """The leads of all other rows, and why some are missing; InputError if a file of predictions is damaged."""
     others = [row for row in rows if row is not over]
     if over.runs[0].task.name != REPLY or not others:
         return [], []

@@ -89,11 +89,7 @@ TEXTS: dict[str, Callable[[RunsTable], str]] = {".md": as_markdown, ".tex": as_l
 
 
 def require_kind(path: Path) -> None:
-    """Refuse a file of an unknown kind, or a folder that is not there, before anything is computed.
-
-    Raises:
-        InputError: what was expected.
-    """
+    """Refuse, by an InputError, a file of an unknown kind or in a folder that is not there, before work begins."""
     if path.suffix not in (*TEXTS, *PICTURES):
         raise InputError(f"--out {path}: expected a file that ends in .md, .tex, .json, .png, .pdf or .svg.")
     if not path.absolute().parent.is_dir():

@@ -160,11 +160,7 @@ def save_scores(path: Path, name: str, system: Scored) -> None:
 
 
 def read_scores(path: Path, name: str) -> Scored:
-    """A system whose signature and per-example scores `save_scores` wrote; nan for an example that was skipped.
-
-    Raises:
-        InputError: the file is missing, or not of that kind or metric.
-    """
+    """A system of `save_scores`, nan for an example that was skipped; InputError for another kind of file or metric."""
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
         values = [float("nan") if value is None else float(value) for value in content["scores"]]

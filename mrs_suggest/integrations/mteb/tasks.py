@@ -83,11 +83,7 @@ class Questions:
 
 
 def reranking_questions(data: PreparedData, language: str, split: str, seed: int) -> Questions:
-    """All examples of a split with their 1-of-100 pools.
-
-    Raises:
-        InputError: the source lacks the split, or it is empty.
-    """
+    """All examples of a split with their 1-of-100 pools; InputError if the source has none of that split."""
     messages, references = _examples(data, language, split)
     candidates, targets, pools = reply_pools(references, _response_set(data, language), seed)
     # The real reply is in column 0; sorting by number hides its place.

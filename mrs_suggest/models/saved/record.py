@@ -20,11 +20,7 @@ def as_json(record: Record) -> str:
 
 
 def read_record(folder: Path) -> Record:
-    """The `run.json` of a finished run.
-
-    Raises:
-        InputError: it is missing, or not a JSON object with a trainer's name and figures.
-    """
+    """The `run.json` of a finished run; InputError if it is missing, or lacks the trainer's name or figures."""
     path = folder / RECORD
     try:
         if path.exists() and not path.is_file():  # such as a pipe, for which reading would wait

@@ -302,11 +302,8 @@ def effects_notes(effects: Effects) -> list[str]:
 
 
 def write_effects(effects: Effects, out: Path, overwrite: bool = False) -> None:
-    """Write `effects.md` and `effects.json`; the folder appears whole or not at all.
-
-    Raises:
-        InputError: the folder exists or cannot be written.
-    """
+    """Write `effects.md` and `effects.json` into a folder that appears whole; InputError if it exists, or on a disk
+    error."""
     blocks: list[Block] = [Heading("Effects of features", 1), Grid(*effects_rows(effects))]
     blocks += [Paragraph(note) for note in effects_notes(effects)]
     models = {

@@ -94,11 +94,7 @@ def read_predictions(path: Path, gold: Gold) -> tuple[Predictions, dict[str, Any
 
 
 def score(gold: Gold, name: str, predictions: Predictions, source: Mapping[str, Any] | None = None) -> System:
-    """Score a system.
-
-    Raises:
-        InputError: the official rules refuse the predictions.
-    """
+    """Score a system; InputError if the official rules refuse the predictions."""
     tally = Tally(gold.rules)
     lists = [list(predictions.get(key, ())) for key in gold.accepted]
     read = read_lists(lists, gold.rules)

@@ -80,11 +80,7 @@ def save_filter(made: Filter, folder: Path, overwrite: bool = False) -> None:
 
 
 def load_filter(folder: Path) -> Filter:
-    """Read a filter.
-
-    Raises:
-        InputError: it is missing, damaged, changed by hand, or of another version.
-    """
+    """Read a filter; InputError if it is missing, damaged, changed by hand, or of another version."""
     path = folder / SETTINGS
     if not path.is_file():
         raise InputError(f"{folder}: not a filter (no {SETTINGS} in it); make one with `mrs staple tune`.")

@@ -141,11 +141,7 @@ class PairTrainer(OurTrainer, Seq2SeqTrainer):
         return metrics
 
     def fit_of(self, losses: Sequence[float], tokens: Sequence[int]) -> dict[str, float]:
-        """`perplexity` and `loss` over all tokens of the texts to be written.
-
-        Raises:
-            InputError: the run has diverged.
-        """
+        """`perplexity` and `loss` over all tokens of the texts to be written; InputError if the run has diverged."""
         loss = sum(losses) / max(1, sum(tokens))
         if not loss < MOST_NATS:  # NaN fails too
             raise diverged(f"at step {self.state.global_step:,} the loss on validation is {loss:.4g} nats per token")

@@ -64,11 +64,7 @@ class Objective(ABC):
 
     @abstractmethod
     def build(self, options: PretrainingArguments, training: TrainingArguments, data: TextData) -> Pretrained:
-        """The model to train.
-
-        Raises:
-            InputError: the checkpoint does not suit the objective.
-        """
+        """The model to train; InputError if the checkpoint does not suit the objective."""
 
     def joined(self, parts: Pretrained, options: PretrainingArguments) -> Pretrained:
         """Another objective's model, with what this one needs in addition; called anew for training and evaluation.

@@ -207,11 +207,7 @@ def resolved(options: PretrainingArguments) -> PretrainingArguments:
 
 
 def load_texts(options: PretrainingArguments, training: TrainingArguments) -> TextData:
-    """The text of a run.
-
-    Raises:
-        InputError: see `read_texts`; or validation is asked for and nothing is held out.
-    """
+    """The text of a run, by `read_texts`; InputError if validation is asked for and nothing is held out."""
     train, validation, test = (
         [TextSource.parse(value, f"--{name}") for value in getattr(options, name)]
         for name in ("text", "validation_text", "test_text")

@@ -33,11 +33,7 @@ KINDS = tuple(dict.fromkeys(name.partition("/")[0] for name in EXPORTS))
 
 
 def require_exportable(run: Path) -> None:
-    """Refuse a run whose model is damaged or elsewhere.
-
-    Raises:
-        InputError: it is, or the folder holds adapters only.
-    """
+    """Refuse, by an InputError, a run that is damaged, is not a folder here, or holds adapters only."""
     if (run / ADAPTER_RECORD).is_file():
         raise InputError(f"{run}: holds adapters only; pass the folder of their run, where they are merged.")
     open_model_folder(run, verify=has_hashes(run))  # the record gets new hashes of all files
@@ -83,11 +79,7 @@ def keep_export(run: Path, record: Record, made: Path, facts: Record, family: Fa
 
 
 def remove_export(run: Path) -> None:
-    """Take the exports out of a run's folder, its record and its card: its weights answer again.
-
-    Raises:
-        InputError: it is not a run, or it has no export.
-    """
+    """Take the exports out of a run's folder, its record and its card; InputError if it has none."""
     record = read_record(run)
     family = family_of(record, run / RECORD)
     if not record.get("exports") and not any((run / kind).is_dir() for kind in KINDS):
@@ -126,11 +118,7 @@ def agreement(before: Answerer, after: Answerer, messages: Messages) -> tuple[in
 
 
 def predicted_messages(run: Path, languages: Iterable[str]) -> dict[str, list[str]]:
-    """The different messages of a run's prediction files, which are those of the test split.
-
-    Raises:
-        InputError: a file is missing or damaged.
-    """
+    """The different messages of a run's prediction files, those of the test split; InputError if one is damaged."""
     files = {language: run / predictions_name(language) for language in languages}
     return {
         language: list(dict.fromkeys(prediction.message for prediction in read_predictions(path)))

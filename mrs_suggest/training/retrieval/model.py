@@ -63,11 +63,7 @@ class RetrievalTrainer(OurTrainer, SentenceTransformerTrainer):
     def get_optimizer_cls_and_kwargs(  # type: ignore[override]  # a method in sentence-transformers' trainer
         self, args: Any, model: Any = None
     ) -> tuple[Any, Any]:
-        """The library's optimizer, its groups split by learning rate.
-
-        Raises:
-            InputError: the optimizer makes its own groups.
-        """
+        """The library's optimizer, its groups split by learning rate; InputError if it makes its own groups."""
         kind, kwargs = super().get_optimizer_cls_and_kwargs(args, model)
         if self.rate_factors:
             if "optimizer_dict" not in kwargs or "params" in kwargs:

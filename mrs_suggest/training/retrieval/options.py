@@ -208,11 +208,7 @@ class RetrievalTrainingArguments(TrainerDefaults, SentenceTransformerTrainingArg
 
 
 def sound_retrieval(options: RetrievalArguments, training: TrainingArguments) -> RetrievalArguments:
-    """The options, once they go together with the library's and with the folder of the run.
-
-    Raises:
-        InputError: it names the option.
-    """
+    """The options, once they go together with the library's and with the run's folder; else an InputError."""
     options = sound_reply(options, training, METRICS, WITHOUT_EFFECT)
     if options.generator is not None:
         require_outside(options.generator, Path(training.output_dir or "."))
@@ -346,11 +342,8 @@ def _require_sound_teacher(options: RetrievalArguments) -> None:
 def teacher_vectors(
     options: RetrievalArguments, messages: Sequence[str], replies: Sequence[str], training: TrainingArguments
 ) -> TeacherVectors:
-    """The vectors that the options' teacher gives to training pairs, in the precision of the training.
-
-    Raises:
-        InputError: it cannot be loaded.
-    """
+    """The vectors of training pairs by the options' teacher, in the precision of the training; InputError if it cannot
+    be loaded."""
     name = str(options.teacher)
     name, revision = (name, None) if Path(name).exists() else split_revision(name, None)
     lengths = (options.message_tokens or 0, options.reply_tokens or 0)

@@ -63,11 +63,7 @@ def require_language_of(name: str, languages: Sequence[str]) -> None:
 
 
 def require_outside(name: str, run: Path) -> None:
-    """Refuse a generator within the folder of the run, which replaces what lies there.
-
-    Raises:
-        InputError: it is there.
-    """
+    """Refuse, by an InputError, a generator within the folder of the run, which replaces what is there."""
     path = Path(name)
     if path.is_dir() and path.resolve().is_relative_to(run.resolve()):
         raise InputError(f"--generator {name}: lies in --output_dir, which the run replaces; copy it elsewhere first.")

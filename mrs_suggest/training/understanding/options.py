@@ -64,11 +64,7 @@ class UnderstandingArguments(LoraArguments):
     max_test_examples: int | None = option(None, "limit per task and language; a seeded sample")
 
     def chosen(self) -> list[Understanding]:
-        """The tasks of the run.
-
-        Raises:
-            InputError: none is given, one is unknown, or the option is that of another mode.
-        """
+        """The tasks of the run; InputError if none is given, one is unknown, or the option is that of another mode."""
         if self.mode == MULTITASK:
             if self.task or not self.tasks:
                 raise InputError("--mode multitask: name its tasks, as in --tasks xnli pawsx, and leave --task out.")
