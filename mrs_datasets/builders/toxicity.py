@@ -96,10 +96,7 @@ class ToxicityPass:
         facts = {rule.name: rule.scorer.facts for rule in self.rules}
         return {
             "scorers": {name: [fact.kind, fact.name, fact.version] for name, fact in facts.items()},
-            OF_WRITING: {
-                "thresholds": {rule.name: rule.threshold for rule in self.rules},
-                "examples": self.examples,
-            },
+            OF_WRITING: {"thresholds": {rule.name: rule.threshold for rule in self.rules}, "examples": self.examples},
         }
 
     def require(self, data: PreparedData) -> None:

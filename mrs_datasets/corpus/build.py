@@ -13,15 +13,7 @@ from typing import Any
 
 from tqdm import tqdm
 
-from mrs_datasets.builders.pipeline.stages import (
-    Engine,
-    Shard,
-    ShardCounts,
-    Workers,
-    name_and_bytes,
-    run_stage,
-    summed,
-)
+from mrs_datasets.builders.pipeline.stages import Engine, Shard, ShardCounts, Workers, name_and_bytes, run_stage, summed
 from mrs_datasets.builders.pipeline.work_folder import (
     RESUME,
     WorkFolder,

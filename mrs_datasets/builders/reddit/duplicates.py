@@ -327,10 +327,7 @@ def _scans(values: Keys, among: npt.NDArray[np.bool_] | None) -> Iterator[tuple[
 
 
 def _mark_alike(
-    later: npt.NDArray[np.int64],
-    earlier: npt.NDArray[np.int64],
-    signed: Signatures,
-    found: npt.NDArray[np.bool_],
+    later: npt.NDArray[np.int64], earlier: npt.NDArray[np.int64], signed: Signatures, found: npt.NDArray[np.bool_]
 ) -> None:
     """Set `found` for the later pairs whose less similar side reaches the threshold with the earlier pair."""
     new = ~found[later]

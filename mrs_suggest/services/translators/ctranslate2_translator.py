@@ -17,13 +17,7 @@ from mrs_suggest.models.generation.ctranslate2_writer import ARCHITECTURES, MARI
 from mrs_suggest.models.generation.decoding.beam_search import ends_and_pad
 from mrs_suggest.models.generation.generator import TextCoder
 from mrs_suggest.services.checkpoints import CTRANSLATE2_MODEL, OPTION, Checkpoint
-from mrs_suggest.services.translators.seq2seq import (
-    CheckpointTranslator,
-    Search,
-    config_of,
-    load_weights,
-    tokenizer_of,
-)
+from mrs_suggest.services.translators.seq2seq import CheckpointTranslator, Search, config_of, load_weights, tokenizer_of
 
 if TYPE_CHECKING:
     from ctranslate2 import Translator

@@ -112,10 +112,7 @@ OTHER_LIMITS = "The model reproduces its training pairs, including their biases 
 
 # What a model is, and the front of its card.
 KINDS = {
-    RETRIEVAL: (
-        "Reply retriever",
-        {"library_name": "sentence-transformers", "pipeline_tag": "sentence-similarity"},
-    ),
+    RETRIEVAL: ("Reply retriever", {"library_name": "sentence-transformers", "pipeline_tag": "sentence-similarity"}),
     GENERATION: (
         "Reply generator",
         # Not text-generation: its pipeline would load only the decoder.

@@ -48,11 +48,7 @@ WITHOUT_EFFECT = {
 class ReplyArguments(LoraArguments):
     """Where training pairs come from, how they are drawn, and what is evaluated."""
 
-    advanced: ClassVar[tuple[str, ...]] = (
-        "batches",
-        "length_window",
-        "vocabulary",
-    )
+    advanced: ClassVar[tuple[str, ...]] = ("batches", "length_window", "vocabulary")
     setting: str | None = option(
         None,
         "monolingual, zero_shot, mt or multilingual (paper, section 3.2): the data for training, "

@@ -96,8 +96,7 @@ class RetrievalArguments(ReplyArguments):
         None, "longer replies are truncated; default: that of a trained retriever, else 30 (official train.sh)"
     )
     context_turns: int = option(
-        0,
-        "turns before a message that are read with it, from the column `context` of the data; 0: none (paper)",
+        0, "turns before a message that are read with it, from the column `context` of the data; 0: none (paper)"
     )
     loss: str = option("eq4", "eq4 (the paper's), symsm or sm (the official code's)")
     temperature: float = option(

@@ -16,14 +16,7 @@ from mrs_suggest.common.text.predictions import SUGGESTIONS
 from mrs_suggest.common.text.text import normalise_reply
 from mrs_suggest.evaluation.language_data import EVALUATION_SEED, LanguageData, sample_rows
 from mrs_suggest.suggest.index.response_index import ResponseIndex
-from mrs_suggest.suggest.ranking.language_ranker import (
-    DENSE,
-    LEXICAL,
-    PARTS,
-    LanguageRanker,
-    RankerSettings,
-    kinds_of,
-)
+from mrs_suggest.suggest.ranking.language_ranker import DENSE, LEXICAL, PARTS, LanguageRanker, RankerSettings, kinds_of
 from mrs_suggest.suggest.ranking.memory import PROTOTYPES, MessageMemory
 from mrs_suggest.suggest.ranking.mixture import ABSENT, Examples, best_of_top, standardised, tune
 from mrs_suggest.suggest.ranking.reply_ngrams import ReplyNgrams
