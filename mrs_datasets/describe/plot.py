@@ -22,9 +22,6 @@ def draw_data(
 
     Args:
         curves: split -> k -> weighted F1 of the oracle of the k most likely translations (Table 7 of STAPLE).
-
-    Raises:
-        InputError: the file cannot be written, or its format is not supported.
     """
     if not rows:
         raise InputError(f"{title}: there is nothing to draw.")

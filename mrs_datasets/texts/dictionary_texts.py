@@ -117,9 +117,6 @@ class DictionaryTranslator:
 
     A text without a term of the dictionary has no translation, and neither has one with more than `MOST_UNTRANSLATED`
     of its words outside of it. The file does not name its languages, so any direction is taken.
-
-    Raises:
-        InputError: the file cannot be read.
     """
 
     def __init__(self, file: Path) -> None:

@@ -95,11 +95,7 @@ def parse_with_config(parser: HfArgumentParser, argv: Sequence[str] | None) -> t
 
 
 def parse_mapping(parser: HfArgumentParser, values: Mapping[str, Any]) -> tuple[Any, ...]:
-    """Parse options given as a mapping into the parser's dataclasses, with the checks of the command line.
-
-    Raises:
-        InputError: an unknown key, or a value of the wrong type.
-    """
+    """Parse options given as a mapping into the parser's dataclasses, with the command line's checks."""
     return parse_with_config(parser, _words(parser, dict(values), ""))
 
 

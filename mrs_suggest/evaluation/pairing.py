@@ -61,9 +61,6 @@ def paired_interval(
         mine, others: folders of runs; those of several seeds are averaged example by example, so that the interval is
             of the difference between the means over the seeds, for these seeds and other examples.
         languages: their examples are pooled.
-
-    Raises:
-        InputError: a file of predictions is missing or damaged.
     """
     columns, units = [], list[tuple[str, str]]()
     for code in languages:

@@ -105,9 +105,6 @@ class EvaluationConfig:
 
         Args:
             language_model: fastText's file; None: the installed one, if there is one.
-
-        Raises:
-            InputError, MissingExtraError: the file cannot be used.
         """
         try:
             identifier = LanguageIdentifier.open(language_model) if language_model else LanguageIdentifier.open()

@@ -78,11 +78,7 @@ def choice_accuracy(records: Iterable[Chosen], by: str = "accuracy") -> float:
 
 
 def translation_figures(records: Iterable[Translated]) -> dict[str, float]:
-    """`weighted_f1`, the mean over the prompts by the paper's rules, and `predicted`, the mean number of translations.
-
-    Raises:
-        ValueError: no record is given, or a prompt without accepted translations.
-    """
+    """`weighted_f1`, the mean over prompts by the paper's rules, and `predicted`, the mean number of translations."""
     rows = sorted(records, key=_place)
     scores = score_translations(
         [{"id": row["id"], "translations": row["translations"]} for row in rows],

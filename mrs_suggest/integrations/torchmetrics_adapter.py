@@ -121,9 +121,6 @@ class MrsRouge(ExamplesMetric):
 
     `compute` returns what `mrs_metrics.rouge.aggregate` returns: `n`, `weighted`, `rouge1`, `ceiling` and so on.
 
-    Raises:
-        ValueError: language, rules or sentences are unknown.
-
     >>> metric = MrsRouge()
     >>> metric.update([["No.", "Yes!"]], ["Yes!"])
     >>> round(metric.compute()["weighted"].item(), 4)
@@ -174,9 +171,6 @@ class DistN(ExamplesMetric):
     """Dist-n of suggestions (`mrs_metrics.distinct`).
 
     `compute` returns `dist1`, `dist2`, one for each order, and `n`, the suggestions counted.
-
-    Raises:
-        ValueError: an option is unknown.
 
     >>> metric = DistN()
     >>> metric.update([["i do"], ["i do not"]])
@@ -235,9 +229,6 @@ class ResponseRanking(ExamplesMetric):
     """MRR, precision at k and macro-MRR (`mrs_metrics.ranking`); equal scores count against the system.
 
     `compute` returns what `mrs_metrics.ranking.aggregate` returns: `n`, `mrr`, `p@1` and so on.
-
-    Raises:
-        ValueError: an option is unknown.
 
     >>> metric = ResponseRanking()
     >>> metric.update([[-0.1, -2.0, -0.5], [0.3, 0.3]], [0, 1])
@@ -335,9 +326,6 @@ class WeightedF1(ExamplesMetric):
     """Weighted macro F1 and its relatives (`mrs_metrics.translations_f1`).
 
     `compute` returns what `mrs_metrics.translations_f1.aggregate` returns: `weighted_macro_f1`, `n` and so on.
-
-    Raises:
-        ValueError: the rules are unknown.
 
     >>> metric = WeightedF1()
     >>> accepted = [{"text": "Sim, claro.", "weight": 0.75}, {"text": "Sim!", "weight": 0.25}]

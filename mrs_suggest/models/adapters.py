@@ -166,11 +166,7 @@ def lora_state(model: nn.Module) -> dict[str, Tensor]:
 
 
 def load_lora_state(model: nn.Module, state: Mapping[str, Tensor]) -> None:
-    """Set the adapters' weights to those of `lora_state`.
-
-    Raises:
-        InputError: the state belongs to adapters of other layers or another rank.
-    """
+    """Set the adapters' weights to those of `lora_state`; InputError if it is of other layers or another rank."""
     mine = _lora_parameters(model)
     shapes = {name: tuple(value.shape) for name, value in mine.items()}
     theirs = {name: tuple(value.shape) for name, value in state.items()}

@@ -48,9 +48,6 @@ def prepare_data(setup: Setup, sources: Mapping[str, Path], used: Sequence[str],
         sources: name -> a prepared folder, or one with the source files, which the table's command prepares.
         used: the data sets that the chosen cells use.
         dry: prepare nothing.
-
-    Raises:
-        InputError: a name or a folder is wrong, or the command failed.
     """
     for name in sources:
         if name not in setup.table.data:

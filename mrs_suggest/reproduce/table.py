@@ -255,13 +255,7 @@ class Table:
 
 
 def only_tables(table: Table, names: Sequence[str], figures: Sequence[str] = ()) -> Table:
-    """The table with some of its tables and figures, the cells that stand in them, and those that these wait for.
-
-    A figure that needs no other cells stays, too.
-
-    Raises:
-        InputError: there is no such table or figure.
-    """
+    """The table with these of its tables and figures, and their cells with all that these wait for."""
     for option, chosen, known in (("table", names, table.tables), ("figure", figures, table.figures)):
         for name in chosen:
             if name not in known:

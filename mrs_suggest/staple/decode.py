@@ -81,11 +81,7 @@ def prompts_of_split(data: PreparedData, language: str, split: str) -> Prompts:
 
 
 def prompts_of_text(path: Path) -> Prompts:
-    """The lines of a text, equal ones once and blank ones left out; a line's id is `prompt_` and its MD5.
-
-    Raises:
-        InputError: the file is missing, not UTF-8, or has no text.
-    """
+    """The lines of a text, equal ones once and blank ones left out; a line's id is `prompt_` and its MD5."""
     if not path.is_file():
         raise InputError(f"{path}: no such file; expected a text with a sentence a line.")
     lines = (" ".join(line.split()) for _, line in read_lines(path))

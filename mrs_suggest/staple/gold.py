@@ -146,9 +146,6 @@ def read_gold_file(path: Path, language: str | None, rules: str = "paper") -> Go
 
     Args:
         language: None: the one in the file's name, as the task names its files.
-
-    Raises:
-        InputError: the file is missing or broken.
     """
     track = _TRACK.search(path.name)
     rows = [

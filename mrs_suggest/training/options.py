@@ -133,9 +133,6 @@ def sound(
     Args:
         metrics: those that can choose the checkpoint.
         without_effect: options of the library's trainer that have no effect for the task or model, and why.
-
-    Raises:
-        InputError: it names the option; nothing has been replaced.
     """
     for name in training.report_to or ():
         if name in TRACKERS and importlib.util.find_spec(name) is None:

@@ -147,9 +147,6 @@ class Run:
             facts: of the data, for the record: `data` with `id`, `title`, `revision` or `content_hash`, and `rows`
                 (config -> split -> rows used), and keys of the family's own.
             resume_keys: options of the family that must match.
-
-        Raises:
-            InputError: what differs.
         """
         options, training = self._options, self._training
         keys = (*(LORA_OPTIONS if isinstance(options, LoraArguments) else ()), *resume_keys)

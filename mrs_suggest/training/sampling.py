@@ -118,9 +118,6 @@ class PairSampler(StepSampler):
             of `window` steps before they are cut into batches, which saves padding. The order of the batches stays
             random.
 
-    Raises:
-        InputError: a source has no rows.
-
     >>> sampler = PairSampler([4, 2], batch_size=2, alpha=0.0, seed=1)
     >>> sorted(sorted(rows) for rows in sampler)
     [[0, 1], [2, 3], [4, 5], [4, 5]]

@@ -97,9 +97,6 @@ class OurTrainer(Base):
 
         With a gradient scaler (`--fp16`) only the loss is checked: the scaler finds its scale by letting gradients
         overflow, and skips those steps.
-
-        Raises:
-            InputError: on every rank.
         """
         loss, norm, self._losses, self._norm = self._losses, self._norm, None, None
         if loss is None:
@@ -260,9 +257,6 @@ def explain_out_of_memory(advice: Callable[[], str]) -> Iterator[None]:
 
     Args:
         advice: gives what was being done and what helps, such as "in training; lower --mini_batch_size".
-
-    Raises:
-        InputError: the memory ran out.
     """
     try:
         yield

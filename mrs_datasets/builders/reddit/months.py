@@ -50,11 +50,7 @@ def month_shards(build: Build) -> list[Shard]:
 
 
 def read_months(build: Build, engine: Engine) -> list[Location]:
-    """Read, filter and partition every dump; return the files, in the order of the dumps.
-
-    Raises:
-        InputError: a dump could not be read completely, and the build is strict.
-    """
+    """Filter and partition every dump; return the files in order; InputError if a strict build cannot read one."""
     funnel, shards = build.funnel, month_shards(build)
     months = run_stage(build.work, STAGE, shards, engine, "B", scale=True)
     lines = funnel.add("read", sum(c["lines"] for c in months), summed(c["rejected"] for c in months))

@@ -84,9 +84,6 @@ class Settings:
         buckets: parts of the join; changes memory and files, not results.
         keep_rejects: texts to store for inspection, per reason.
         context: turns before each message to keep in a column, see `pairs.with_context`; 0: no such column.
-
-    Raises:
-        InputError: a value is out of range; the message names its option.
     """
 
     profile: str = "paper"

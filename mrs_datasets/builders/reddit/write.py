@@ -254,9 +254,6 @@ class ReplyCounts:
         pairs: how many replies were added.
         distinct: how many different replies there are, after `frequent`.
 
-    Raises:
-        InputError: the folder cannot be written.
-
     >>> with tempfile.TemporaryDirectory() as folder, ReplyCounts(1 << 20, Path(folder)) as counts:
     ...     counts.add(pa.array(["yes", "no", "yes", "maybe", "no", "yes"]))
     ...     counts.frequent(min_count=2, most=10), counts.pairs, counts.distinct

@@ -61,11 +61,7 @@ def add_out_options(parser: argparse.ArgumentParser) -> None:
 
 
 def out_location(text: str, scratch: str | None) -> Location:
-    """The place that `--out` (`text`) and `--scratch` name.
-
-    Raises:
-        InputError: the place is not writable, or a remote folder has no local scratch folder.
-    """
+    """The place that `--out` (`text`) and `--scratch` name; InputError if it is not writable."""
     from mrs_suggest.common.io.remote_errors import masked
     from mrs_suggest.common.io.storage import is_url, location, require_writable
 

@@ -109,11 +109,7 @@ def record_installed(folders: Iterable[Path]) -> None:
 
 
 def uninstall() -> list[Path]:
-    """Remove every installed folder, parents that become empty, and the lists; return the removed folders.
-
-    Raises:
-        InputError: a list names a folder that must not be removed; nothing was removed.
-    """
+    """Remove every installed folder, parents that become empty, and the lists; return the removed folders."""
     removed = [folder for folder in installed_folders() if folder.exists()]
     for folder in removed:
         remove_cached(folder)

@@ -32,9 +32,6 @@ def open_binary(path: Location, packed: BinaryIO | None = None) -> BinaryIO:
 
     Args:
         packed: the same file, opened already; its owner knows how far it was read, and closes it.
-
-    Raises:
-        OSError: there is no such file.
     """
     if packed is None and not isinstance(path, Path):
         packed = path.open()

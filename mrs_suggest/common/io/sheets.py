@@ -102,9 +102,6 @@ def item_of_row(
 
     Args:
         texts: number of each item -> hash of its text in each of `columns`.
-
-    Raises:
-        InputError: it is not such a row.
     """
     found = cells["item"].strip()
     number = int(found) if re.fullmatch("[0-9]{1,9}", found) else 0
@@ -135,9 +132,6 @@ def require_unfilled(place: Path, files: Mapping[str, str], out: Path) -> None:
     Args:
         place: the folder of the sheets, in `out`.
         files: name -> SHA-256 of each sheet as it was made.
-
-    Raises:
-        InputError: a sheet is another than when it was made, or was added.
     """
     for name, found in sheets_in(place).items():
         if files.get(name) != found:

@@ -76,11 +76,7 @@ def location(text: str, scratch: Path | None = None) -> Location:
 
 
 def require_writable(folder: Location) -> None:
-    """Refuse a remote folder that cannot be written to.
-
-    Raises:
-        InputError: it is read only, is not below a bucket that exists, or has a pattern in its name.
-    """
+    """Refuse a remote folder that cannot be written to."""
     if isinstance(folder, Path):
         return
     if folder.protocols & READ_ONLY:
@@ -94,11 +90,7 @@ def require_writable(folder: Location) -> None:
 
 
 def find_files(pattern: str) -> list[Location]:
-    """The remote files of a URL, which may have a pattern (`*`, `?`, `[...]`) in its path, sorted by name.
-
-    Raises:
-        InputError: the storage cannot be reached, or cannot list files.
-    """
+    """The remote files of a URL, sorted by name; its path may have a pattern (`*`, `?`, `[...]`)."""
     where = location(pattern)
     assert isinstance(where, RemotePath)
     if where.protocols & READ_ONLY and "*" in where.path:

@@ -216,11 +216,7 @@ def _damaged(path: Path, reason: str) -> InputError:
 
 
 def check_model_file(path: Path) -> None:
-    """Check that a file is a fastText model, and that one with the name of a published model is that model.
-
-    Raises:
-        InputError: it is not.
-    """
+    """Refuse, by an InputError, what is not a fastText model, or not the published one of that name."""
     with path.open("rb") as file:
         if file.read(4) != MAGIC:
             raise InputError(f"{path}: expected a fastText model (lid.176.ftz or .bin), but the file is not one.")

@@ -82,11 +82,7 @@ def read_answers(path: Path) -> Answers:
 
 
 def read_run_answers(folder: Path, record: Mapping[str, Any]) -> Views:
-    """The answers of a run, by view and language (`th`, also under `translation`), as its `run.json` lists them.
-
-    Raises:
-        InputError: a file is missing or damaged, or its accuracy is not the record's.
-    """
+    """The answers of a run, by view and language, as `run.json` lists them; InputError if its accuracy is another."""
     own = record.get("plan", {}).get("view", FULL)
     views: dict[str, dict[str, Answers]] = {}
     for view, configs in record["metrics"]["systems"].items():

@@ -226,11 +226,7 @@ def _chosen(task: Task, runs: Sequence[Run], keys: Sequence[str]) -> tuple[list[
 def _with_equal_rules(
     runs: Sequence[Run], metrics: list[Metric], scopes: Sequence[Scope], asked: bool
 ) -> tuple[list[Metric], dict[Scope, dict[str, str]], list[str]]:
-    """The metrics that all runs computed by the same rules, their signatures, and which ones are left out.
-
-    Raises:
-        InputError: the rules of one differ that was asked for, or is the main one.
-    """
+    """The metrics that all runs computed by the same rules, their signatures, and which ones are left out."""
     kept, warnings = [], []
     signatures: dict[Scope, dict[str, str]] = {scope: {} for scope in scopes}
     for metric in metrics:

@@ -103,9 +103,6 @@ def compare_neighbours(
     Args:
         correct: also give the p-values after Holm's correction.
         target: also give how many messages show this difference.
-
-    Raises:
-        InputError: they cannot be compared.
     """
     metric = METRICS[name]
     if reason := _why_not_comparable(systems):
@@ -133,11 +130,7 @@ def compare_neighbours(
 
 
 def units_needed(system: Scored, target: float) -> int:
-    """How many messages show a difference between two independent systems whose scores vary as this one's.
-
-    Raises:
-        InputError: no example has a score, or all scores are alike.
-    """
+    """How many messages show a difference between two independent systems whose scores vary as this one's do."""
     (column,), units = _common([system])
     if needed := power.detectable_difference([math.sqrt(2) * value for value in column], units, target)[1]:
         return needed

@@ -32,9 +32,6 @@ def open_scorer(
         per_second: most requests to a service.
         key_variable: the environment variable with the key of a service.
         option: of the command line, named in errors.
-
-    Raises:
-        InputError: the name is unknown, or the scorer cannot be loaded or reached.
     """
     if name == WORDS:
         from mrs_suggest.services.scorers.words import own_words

@@ -72,9 +72,6 @@ class Poster:
         per_second: most requests in a second, repeated ones included; None: no limit.
         option: of the command line, named in errors.
         sleep, clock: seconds; for tests.
-
-    Raises:
-        InputError: the address or the key is invalid.
     """
 
     def __init__(

@@ -58,11 +58,7 @@ def own_words() -> WordScorer:
 
 
 def read_words(path: Path, option: str = "--toxicity") -> WordScorer:
-    """The lists `LANG.txt` of a folder, or one such file: a phrase per line; lines that begin with `#` are comments.
-
-    Raises:
-        InputError: a list is missing, empty or misnamed, or a phrase is invalid.
-    """
+    """The lists `LANG.txt` of a folder, or one such file: a phrase per line; lines that begin with `#` are comments."""
     files = sorted(path.glob("*.txt")) if path.is_dir() else [path] if path.suffix == ".txt" and path.is_file() else []
     if not files:
         raise InputError(f"{option} words:{path}: no word lists there; expected a folder with LANG.txt, or LANG.txt.")

@@ -34,9 +34,6 @@ class Languages:
 
     Args:
         model_type: of its configuration, such as `marian`; empty if only the tokenizer is known.
-
-    Raises:
-        InputError: its family is unknown.
     """
 
     def __init__(self, name: str, folder: Path, tokenizer: PreTrainedTokenizerBase, model_type: str) -> None:

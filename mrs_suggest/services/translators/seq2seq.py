@@ -136,12 +136,7 @@ def config_of(checkpoint: Checkpoint) -> Any:
 
 
 def tokenizer_of(checkpoint: Checkpoint) -> Any:
-    """The tokenizer of a checkpoint.
-
-    Raises:
-        InputError: it cannot be loaded.
-        MissingExtraError: it needs the extra `translate`.
-    """
+    """The tokenizer of a checkpoint."""
     pieces = any(checkpoint.folder.glob("*.spm")) or any(checkpoint.folder.glob("sentencepiece*.model"))
     if pieces and not (checkpoint.folder / "tokenizer.json").is_file():
         with extra_needed("sentencepiece", "translate", f"the tokenizer of {checkpoint.name}"):

@@ -221,11 +221,7 @@ def analyse_effects(scores: pd.DataFrame, table: pd.DataFrame, names: Sequence[s
 
 
 def _freedom(kept: pd.DataFrame, names: Sequence[str]) -> dict[str, int]:
-    """Degrees of freedom of each term.
-
-    Raises:
-        InputError: the effects of the features cannot be distinguished, or the model cannot be fitted.
-    """
+    """Degrees of freedom of each term; InputError if the effects of the features cannot be distinguished."""
     cells = kept[["team", "track", *names]].drop_duplicates()
     rows = cells[names].to_numpy(float)
     for place, name in enumerate(names):

@@ -60,11 +60,7 @@ class System:
 
 
 def read_predictions(path: Path, gold: Gold) -> tuple[Predictions, dict[str, Any]]:
-    """The translations in a file of hypotheses or a prediction file of the task, and what identifies the file.
-
-    Raises:
-        InputError: the file is missing or broken, or of another language, split or prompts.
-    """
+    """The translations in a file of hypotheses or a prediction file of the task, and what identifies the file."""
     if not path.is_file():
         raise InputError(f"{path}: no such file; expected predictions of the task, or hypotheses.")
     source: dict[str, Any] = {"file": path.name, "sha256": file_sha256(path)}
@@ -120,11 +116,7 @@ def score(gold: Gold, name: str, predictions: Predictions, source: Mapping[str, 
 
 
 def score_all(gold: Gold, files: Mapping[str, Path]) -> list[System]:
-    """Score the files of systems and the given automatic translation, where the data have it; rank them, best first.
-
-    Raises:
-        InputError: a file is missing, broken or of other data, or no system is given.
-    """
+    """The scores of systems and of the given automatic translation, if the data have it, best first."""
     if REFERENCE in files:
         raise InputError(f"--systems: {REFERENCE!r} is the given automatic translation; choose another name.")
     found = [score(gold, name, *read_predictions(path, gold)) for name, path in files.items()]

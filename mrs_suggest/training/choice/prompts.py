@@ -20,9 +20,6 @@ def prompts_for(language: str, kind: str) -> Mapping[str, str]:
         language: of the text next to it.
         kind: one of `PROMPTS`.
 
-    Raises:
-        InputError: the translation is missing.
-
     >>> prompts_for("it", "translated")["cause"]
     'Qual è stata la causa?'
     """

@@ -64,9 +64,6 @@ def require_stage(setup: Setup | None, name: str, revision: str | None) -> None:
 
     Args:
         name, revision: of the model that training starts from.
-
-    Raises:
-        InputError: its record does not name the setup of the first stage.
     """
     if setup is None or not setup.starts_from:
         return

@@ -55,9 +55,6 @@ def build_generator(
     Args:
         texts: what the tokenizer of a model from scratch is trained on, and a vocabulary is cut by.
         languages: those that are asked for; with a direction, one of theirs is read or written too.
-
-    Raises:
-        InputError: see `Generator.build`.
     """
     fixed = [code for code in (direction.source, direction.target) if code] if direction else []
     known = list(dict.fromkeys([*languages, *fixed]))

@@ -187,9 +187,6 @@ def resolved_search(options: GenerationArguments, texts: int) -> GenerationArgum
 
     Args:
         texts: how many each input needs.
-
-    Raises:
-        InputError: it names the option.
     """
     require_least(options, "message_tokens", 4)
     require_least(options, "reply_tokens", 4)

@@ -44,11 +44,7 @@ class Part:
 
 
 def require_sound_mixture(options: PretrainingArguments) -> None:
-    """Refuse objectives that cannot share a run, impossible shares, and text that no objective reads.
-
-    Raises:
-        InputError: it names the option.
-    """
+    """Refuse objectives that cannot share a run, impossible shares, and text that no objective reads."""
     names = options.objective
     if not names:
         raise InputError(f"--objective: expected one or more of {', '.join(OBJECTIVES)}, found none.")

@@ -67,11 +67,7 @@ class Objective(ABC):
         """The model to train; InputError if the checkpoint does not suit the objective."""
 
     def joined(self, parts: Pretrained, options: PretrainingArguments) -> Pretrained:
-        """Another objective's model, with what this one needs in addition; called anew for training and evaluation.
-
-        Raises:
-            InputError: the model does not suit the objective.
-        """
+        """Another objective's model, with what this one needs in addition; called anew for training and evaluation."""
         return parts
 
     @abstractmethod

@@ -191,11 +191,7 @@ def _require_own(options: PretrainingArguments) -> None:
 
 
 def resolved(options: PretrainingArguments) -> PretrainingArguments:
-    """The options with `--text` for every language of `--data`, and with a decoder for an encoder where one is needed.
-
-    Raises:
-        InputError: a language is not in the data, or the decoder's options do not fit the checkpoint.
-    """
+    """The options with `--text` for every language of `--data`, and with a decoder for an encoder that needs one."""
     if set(options.objective) & set(SEQ2SEQ):
         options = with_decoder(options)
     if options.text or options.objective == ["tlm"]:  # which reads translations alone

@@ -74,9 +74,6 @@ def encode(
             FULL-SENTENCES, Liu et al. 2019, section 4.2); one that no row could hold continues in the next. Else a row
             is a sentence, and its end is cut off.
         framed: put the tokenizer's special tokens around each row.
-
-    Raises:
-        InputError: the tokenizer knows none of the text.
     """
     begin, end = frame(tokenizer) if framed else ([], [])
     room = most - len(begin) - len(end)

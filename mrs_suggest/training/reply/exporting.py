@@ -135,9 +135,6 @@ def messages_to_compare(
     Args:
         data: a prepared folder, a hub id or an installed name; None: the run's data, if they can be opened.
         file: a language and a message in each line, separated by a tab.
-
-    Raises:
-        InputError: there are no such messages.
     """
     languages = list(record["metrics"]["signatures"])
     if file is not None:
@@ -152,9 +149,6 @@ def pairs_to_compare(run: Path, record: Record, data: str | None) -> tuple[str, 
 
     Args:
         data: as for `messages_to_compare`.
-
-    Raises:
-        InputError: there are no such pairs.
     """
     split, pairs = _pairs(run, record, data, "train the model again")
     return split, {code: (messages[:MOST], replies[:MOST]) for code, (messages, replies) in pairs.items()}

@@ -107,13 +107,10 @@ class GuardFigures:
 
 
 def read_sheet(path: Path) -> list[SheetRow]:
-    """Read a sheet: tab-separated, with the columns language, half, class and message.
+    """Read a sheet, tab-separated: language, half, class and message; InputError if a row is not one of these.
 
     A half is `build`, `held_out`, `earlier` (held out before, and read several times since), or `sample` for messages
     of the embedded sample that are not everyday ones.
-
-    Raises:
-        InputError: a row does not have these columns, or an unknown half or class.
     """
     try:
         with path.open(encoding="utf-8", newline="") as lines:

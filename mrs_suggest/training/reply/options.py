@@ -131,11 +131,7 @@ class Source:
 
     @classmethod
     def parse(cls, config: str, option: str = "--train") -> Source:
-        """The source that the config `LANG` or `mt-LANG` holds; `option` starts the sentence of an error.
-
-        Raises:
-            InputError: an unknown language, or English translated to English.
-        """
+        """The source that the config `LANG` or `mt-LANG` holds; `option` begins the InputError about others."""
         language = config.removeprefix(MT_PREFIX)
         _require_trainable(language, f"{option} {config}")
         if config == MT_PREFIX + ENGLISH:

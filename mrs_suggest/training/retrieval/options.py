@@ -215,11 +215,7 @@ def sound_retrieval(options: RetrievalArguments, training: TrainingArguments) ->
 
 
 def resolved(options: RetrievalArguments) -> RetrievalArguments:
-    """The options with defaults that depend on others and on the checkpoint; what a trained retriever has is kept.
-
-    Raises:
-        InputError: an option is out of its range, or the checkpoint cannot have it.
-    """
+    """The options with defaults that depend on others and on the checkpoint; what a trained retriever has is kept."""
     require_least(options, "mini_batch_size", 1)
     require_least(options, "freeze_layers", 0)
     require_least(options, "context_turns", 0)

@@ -90,11 +90,7 @@ class RankerGenerator:
 
     @classmethod
     def open(cls, name: str, device: torch.device) -> RankerGenerator:
-        """Load the generator that `--generator` names.
-
-        Raises:
-            InputError: as `generator_folder`.
-        """
+        """Load the generator that `--generator` names."""
         path = generator_folder(name)
         generator = Generator.load(path)
         facts = {"id": name, "fingerprint": fingerprint(generator.model.state_dict())}

@@ -46,9 +46,6 @@ def shrink(
         base: the hub id of the model with which training began, where it was a folder: record and card name it.
         base_license: its licence, as the hub names it.
         data: a data set of which the copy remembers all splits (`mrs_suggest.training.retrieval.remembering`).
-
-    Raises:
-        InputError: `run` holds no finished run.
     """
     record = read_record(run)
     messages = predicted_messages(run, record["metrics"]["signatures"])

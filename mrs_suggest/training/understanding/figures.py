@@ -67,11 +67,7 @@ def predictions_of(part: Part, head: Head, rows: Sequence[Row], said: Sequence[S
 
 
 def scored(part: Part, predictions: Sequence[Any]) -> XglueScores:
-    """The scores of a split whose answers are known.
-
-    Raises:
-        InputError: there is nothing to score, such as pages that are each the only one of their query.
-    """
+    """The scores of a split whose answers are known; InputError if there is nothing to score, as in lone pages."""
     assert part.gold is not None
     gold: list[Any] = part.gold
     if part.task.kind == ANSWER:

@@ -78,11 +78,7 @@ UNDERSTANDING_TASKS: dict[str, Understanding] = {
 
 
 def understanding_task(name: str, option: str) -> Understanding:
-    """A task by its name; case and a hyphen do not matter.
-
-    Raises:
-        InputError: there is no such task; the sentence begins with the option.
-    """
+    """A task by its name, in any case, with or without hyphen; `option` begins the InputError about others."""
     found = UNDERSTANDING_TASKS.get(name.upper().replace("-", ""))
     if found is None:
         names = ", ".join(task.lower() for task in UNDERSTANDING_TASKS)
