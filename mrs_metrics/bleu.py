@@ -62,7 +62,6 @@ class BleuScores:
         kept: (n,) index of the example in the input.
         skipped: examples left out, by reason: `reference_empty`, with `best_rouge` also `reference_too_long`.
         empty: chosen suggestions without a token, the missing ones included.
-        signature: how the scores were computed.
     """
 
     sentence: NDArray[np.float64]

@@ -52,7 +52,6 @@ class LanguageScores:
         identified: m language codes, `und` where the suggestion is too short or undecided.
         wrong, undecided, too_short: (m,) flags; at most one of them is true.
         empty: suggestions without a visible character; they are among the too short.
-        signature: how the verdicts were found.
     """
 
     example: NDArray[np.int64]
@@ -80,7 +79,6 @@ def score_languages(
         identify: texts -> (code, probability) of each. It is called once at most, with distinct texts.
         threshold: probability above which a verdict counts, 0 to below 1.
         min_letters: letters that a text needs to be identified.
-        identifier: name of the identifier, for the signature.
 
     Raises:
         ValueError: an entry has the wrong type, lengths differ, an option is out of range, or the identifier does not

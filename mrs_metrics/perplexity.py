@@ -39,7 +39,6 @@ class PerplexityScores:
     Attributes:
         losses: (n,) sum of the losses of the example's tokens, in nats, finite and 0 or more.
         tokens: (n,) number of its tokens.
-        signature: how the figure is computed.
     """
 
     losses: NDArray[np.float64]

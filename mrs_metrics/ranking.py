@@ -44,7 +44,6 @@ class RankingScores:
         replies: (n,) number of each example's reply, equal for equal replies, from 0; None if they were not given.
         kept: (n,) index of the example in the input.
         skipped: examples left out, by reason: `reply_absent`.
-        signature: how the ranks were computed.
     """
 
     ranks: NDArray[np.int64]
@@ -78,7 +77,6 @@ def score_rankings(
         missing_reference: `skip` leaves an example without its reply among the candidates out, `zero`
             gives it the reciprocal rank 0.
         of: what the candidates are, for the signature, such as `references` or `response_set`.
-        language: of the texts, for the signature.
 
     Raises:
         ValueError: lengths differ, scores are not numbers or NaN, a target is out of range, or an option is unknown.

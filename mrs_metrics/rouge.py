@@ -90,7 +90,6 @@ class RougeScores:
         kept: (n,) index of the example in the input.
         skipped: examples left out, by reason: `reference_too_long` (only by the official rules), `reference_empty`.
         chosen_tokens: n token lists, the chosen suggestions as Dist-n counts them.
-        signature: how the scores were computed.
         precision: (n, 3) share of the chosen suggestion's n-grams that the reference has, 0 to 1; 0 without n-grams.
         recall: (n, 3) share of the reference's n-grams that the chosen suggestion has, 0 to 1; 0 without n-grams.
         ceiling: (n, 3) F1 of the reference against itself.
@@ -250,7 +249,6 @@ class _Text(NamedTuple):
         length: tokens before the cut.
         empty: nothing is left of it to score.
         tokens: what Dist-n counts: by the official rules as in `Prepared`, by the paper's all tokens.
-        words: the units of the n-grams.
         repeats: a word occurs twice, so n-grams may, too.
         counted: n-grams count as often as they occur; otherwise once.
     """

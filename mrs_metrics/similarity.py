@@ -50,7 +50,6 @@ class SimilarityScores:
         kept: (n,) index of the example in the input.
         skipped: examples left out, by reason: `fewer_than_two`.
         empty: suggestions that read as `<empty>`, among the kept examples.
-        signature: how the scores were computed.
     """
 
     weighted: NDArray[np.float64]

@@ -51,7 +51,6 @@ class Tokenizer:
     """A named tokenizer; call it with a text to get the list of its tokens.
 
     Attributes:
-        name: its name in signatures, for example `treebank`.
         version: release of the rules or of the dictionary, for the signature.
         spaced: text -> tokens separated by white space, exactly as the official script sees the tokenized text. It
             is kept apart from the list of tokens because MeCab ends its output with " \\n", which matters for

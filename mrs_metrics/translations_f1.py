@@ -73,7 +73,6 @@ class WeightedF1Scores:
         in_micro: (n,) whether the prompt is in the micro averages; false only for missing ones by the official rules.
         missing: ids of prompts without predictions.
         extra: ids of predictions for prompts that are not in the data, sorted.
-        signature: how the scores were computed.
     """
 
     ids: tuple[str, ...]

@@ -50,7 +50,6 @@ class XglueScores:
         notes: counts of anything unusual: tags `padded`, labels or tags `unknown` to the task, questions
             `unanswered`, queries with a `single_page` (left out) or with `no_relevant_page` (score 0), `empty` texts.
         rules: `paper` or `official`.
-        signature: how the scores were computed.
     """
 
     task: str

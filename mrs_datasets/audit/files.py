@@ -67,14 +67,11 @@ class Key:
     """`key.json`: the facts of an audit, for reading its sheets.
 
     Attributes:
-        audit: its name in the sheets.
         kind: a key of `KINDS`.
-        examples: the requested number of pairs.
         data: title, id, revision or content hash, and passes (`report.json`).
         sample: SHA-256 over the pairs.
         cut: number of texts that were too long for a cell.
         files: name of a sheet -> its SHA-256 before it was filled in.
-        items: in the order of their numbers.
     """
 
     audit: str
@@ -206,7 +203,6 @@ def audit_page(kind: Kind, title: str, sheet: str, file: str, rows: Sequence[tup
     cells of the sheet unchanged, so that the sheet that it makes is the one that a spreadsheet program would fill in.
 
     Args:
-        sheet: what the column `sheet` says.
         file: the name under which the sheet is downloaded.
         rows: item, language, message and reply, in the order of the sheet and as its cells.
     """

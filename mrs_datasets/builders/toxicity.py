@@ -185,12 +185,7 @@ class ToxicityPass:
 
 @dataclass(frozen=True)
 class Scored:
-    """Scores a range of rows by some rules; picklable if their scorers are.
-
-    Attributes:
-        output: the file of the scores.
-        cache: a file for finished answers.
-    """
+    """Scores a range of rows by some rules; picklable if their scorers are."""
 
     rows: Rows
     language: str

@@ -229,7 +229,6 @@ class Translation:
     Attributes:
         columns: the texts of a row; it is dropped if one of them is, for the reason of the first.
         output: of the translated columns, with `CODE` of each row.
-        cache: a file for finished answers.
     """
 
     rows: Rows

@@ -129,8 +129,6 @@ class Staged:
     Attributes:
         cleaned, scored: counts of each source, in their order.
         lines: files of lines with perplexities, of each source.
-        models: the file of each language's model.
-        trained: facts of the models that were trained.
     """
 
     cleaned: list[ShardCounts]

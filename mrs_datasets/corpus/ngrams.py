@@ -81,7 +81,6 @@ class CharacterModel:
         alphabet: (A,) code points, ascending, that the reference has.
         levels: of order 1 to the model's order.
         unknown: logarithm of the probability of a character that is not in the alphabet, before any context.
-        facts: about the reference, for the record.
 
     Example:
         >>> model = CharacterModel.train(["a bird sings", "a bird flies"], order=3)

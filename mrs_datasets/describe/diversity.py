@@ -101,7 +101,6 @@ def sample_indices(
 
     Args:
         table: of `read_uriel`; without one, `typology` is None.
-        where: the table's file, for error messages.
     """
     languages = [require_known(code, "languages") for code in codes]
     return {

@@ -115,7 +115,6 @@ def write_prepared(folder: Path, chunks: Chunks, report: Report, record: Dataset
 
     Args:
         record: the catalogue's record of the data set, which gives the order of configs.
-        source: its name for error messages.
 
     Raises:
         InputError: a config lacks one of its splits, or the source is empty.

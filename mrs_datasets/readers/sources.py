@@ -30,7 +30,6 @@ def find_files(
     """The file of each part of a data set.
 
     Args:
-        files: the parts in one source.
         expected: ends the sentence about a source without any part.
 
     Raises:

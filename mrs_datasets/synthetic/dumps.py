@@ -49,7 +49,6 @@ def write_dumps(
         comments: lines of each month, including rejected ones.
         seed: the same seed gives the same lines.
         window_log: of the zstd frames. The window takes up to that much memory, if a month is that long.
-        overwrite: replace dumps that were written here before.
         progress: called with the number of lines written since the last call.
 
     Raises:

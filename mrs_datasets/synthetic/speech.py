@@ -26,7 +26,6 @@ class Speech:
     Attributes:
         openings: messages, each with the number of its exchange.
         replies: by the number of the exchange.
-        space: the separator of two words.
     """
 
     language: str

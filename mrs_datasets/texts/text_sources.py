@@ -82,10 +82,8 @@ class Source(Generic[Item]):
     `TextSource` and `PairSource` say how a value is split, which columns are read, and how lines and rows become items.
 
     Attributes:
-        option: where it was given, for errors.
         language: its code; for translations, two with a hyphen between them.
         config: of a data set; None for the language's (prepared data), or the data set's own default.
-        patterns: the files of a folder of texts.
     """
 
     option: str

@@ -63,7 +63,6 @@ class Item(BaseModel, extra="forbid", frozen=True):
         item: its number, from 1.
         line: of the prediction files, from 1, without a header.
         a_side: left or right, the side of system A.
-        texts: hash of each column of `TEXTS`.
     """
 
     item: int
@@ -80,7 +79,6 @@ class Key(BaseModel, extra="forbid", frozen=True):
         inputs: SHA-256 of their contents.
         same_suggestions: items for which both systems suggest the same texts.
         files: name -> SHA-256 of the annotation file as it was made.
-        items: in the order of their numbers.
     """
 
     systems: tuple[str, str]

@@ -25,7 +25,6 @@ class Scored:
     """A run's suggestions in one language.
 
     Attributes:
-        examples: n messages with their references.
         weighted: (kept,) weighted ROUGE of the best suggestion; equal examples keep the same ones.
     """
 

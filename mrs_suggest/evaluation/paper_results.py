@@ -24,7 +24,6 @@ class PaperRow:
         family: retrieval or generation.
         model: what the model starts from: mbert, xlmr or xdae (Unicoder-xDAE).
         setting: monolingual, zero_shot, mt or multilingual (section 3.2).
-        language: the language of the test split.
         rouge: weighted ROUGE of the best of three suggestions, by the official script.
         dist1: distinct unigrams over all, in the chosen suggestions.
         dist2: the same of bigrams.

@@ -88,7 +88,6 @@ class EvaluationConfig:
     """Measurements in addition to ROUGE and Dist.
 
     Attributes:
-        ranking: rank the reference in a random pool.
         identifier: identifies languages, for the share of suggestions in a wrong one.
         bleu: corpus BLEU (section 3.3), where the language's tokenizer is installed; sacreBLEU itself must be.
         similarity: Self-ROUGE, how alike the three suggestions are (after Towle and Zhou 2023).

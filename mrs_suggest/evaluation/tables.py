@@ -52,9 +52,6 @@ def print_comparison(records: Mapping[str, Record]) -> None:
 
     The baselines' figures are those of the first run that ranks, or of the first. A run's MRR is left out if it ranked
     in other pools than that one, its perplexity if its texts were tokenized differently from the first's.
-
-    Args:
-        records: of each run, by its name.
     """
     ranking = [name for name in records if "mrr" in records[name]["metrics"]["systems"][MODEL][POOLED]]
     first = (ranking or list(records))[0]

@@ -78,7 +78,6 @@ def messages_with_replies(rows: Iterable[Row], replies: int = SUGGESTIONS) -> It
 
     Args:
         rows: pairs of `message` and `reply`; the first `SCANNED_ROWS` are read.
-        replies: how many a message must have.
     """
     found: dict[str, dict[str, str]] = {}
     for row in islice(rows, SCANNED_ROWS):

@@ -41,7 +41,6 @@ class Kind:
     """A task for each language of a data set.
 
     Attributes:
-        name: of the tasks; the language follows it.
         asked: (row of the data, its index, language) -> a row with the `prompt` and `answer`, or `context`, `choices`
             and `label`, and what the record needs.
         record: (such a row, the model's texts or log-probabilities) -> what is logged.

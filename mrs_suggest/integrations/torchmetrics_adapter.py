@@ -348,7 +348,6 @@ class WeightedF1(ExamplesMetric):
         """Add prompts.
 
         Args:
-            predictions: for each prompt its predicted translations.
             references: for each prompt its accepted ones, `{"text": ..., "weight": ...}`; a prompt without any is not
                 scored.
             indices: as in `MrsRouge.update`.

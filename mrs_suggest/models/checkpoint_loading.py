@@ -37,7 +37,6 @@ def from_pretrained(
 
     Args:
         kind: a class of transformers, or its name (`AutoTokenizer`), so that callers need not import it.
-        name: a folder or a hub id.
         option, shown: begin the sentence of an error; None: the name.
         advice: ends it; by default what weights must look like.
 

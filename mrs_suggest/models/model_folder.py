@@ -92,11 +92,7 @@ def open_model_folder(folder: Path, verify: bool = False) -> None:
 
 
 def _bounds(name: str, settings: Any, tensors: int, numbers: int) -> Iterator[tuple[str, int, int, str]]:
-    """Values in a configuration that would cost memory or time: key, value, the largest one, and what is expected.
-
-    Args:
-        tensors, numbers: of the weights in the same folder.
-    """
+    """Values in a configuration that would cost memory or time: key, value, the largest one, and what is expected."""
     parts = [settings, *settings.values()] if isinstance(settings, dict) else []
     for key, value in ((key, value) for part in parts if isinstance(part, dict) for key, value in part.items()):
         if name == "config_sentence_transformers.json" and isinstance(value, str):

@@ -30,12 +30,9 @@ class Setup:
     """How the cells of a table are run.
 
     Attributes:
-        output: the folder of everything that is written.
-        configs: the folder of the trainers' configurations.
         scale: one of the table's scales.
         model: a folder, or a hub id (`ORG/NAME` or `ORG/NAME@REVISION`), that stands for the table's base model.
         data: name -> a prepared folder, or where it will be; None where nothing was given.
-        checkpoints: folders that stand for cells' runs.
     """
 
     table: Table

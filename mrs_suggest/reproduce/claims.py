@@ -21,7 +21,6 @@ class Verdict:
 
     Attributes:
         n: test examples; `seeds` runs of each row.
-        first, second: the means of the two rows.
         low, high: 95 % interval of first - second; both are the difference if it is the same in all examples.
     """
 
@@ -48,7 +47,6 @@ class ClaimResult:
         metric: that it was tested on, the table's main one.
         pooled: over the examples of all columns; None without any.
         paper: the means of the two rows over the same columns, as printed; None where a figure is not.
-        missing: why columns are left out.
     """
 
     table: str

@@ -31,7 +31,6 @@ class Comparisons:
         best: the fields whose figure is the best of its column.
         letters: of each field that was tested; two without a common one differ.
         p: of each pair of rows, after Holm's correction over the pairs of the column.
-        untested: why rows were not tested.
     """
 
     best: set[Field] = field(default_factory=set)

@@ -21,7 +21,6 @@ class Timed:
     """A run that finished in one go.
 
     Attributes:
-        kind: its trainer and its options of `SAME`.
         setting: on which the languages of its test depend.
         training: seconds of the steps, with the evaluations on validation.
         rest: seconds of all else: imports, data, test.

@@ -70,12 +70,7 @@ class StopSignals:
 def start(
     command: Sequence[str], log: Path, append: bool, environment: Mapping[str, str], kept: Sequence[int] = ()
 ) -> subprocess.Popen[bytes]:
-    """Start a command with its output in a log.
-
-    Args:
-        environment: what differs from this process's.
-        kept: open files that the process keeps.
-    """
+    """Start a command with its output in a log."""
     with log.open("a" if append else "w", encoding="utf-8") as file:
         return subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=file, stderr=subprocess.STDOUT,

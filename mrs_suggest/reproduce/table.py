@@ -123,8 +123,6 @@ class Place:
     Attributes:
         scope: `pooled`, a language, or several, separated by spaces, whose mean it is.
         seed: of the run; empty for all.
-        empty: why it has no figure.
-        paper: path of the printed figure.
         metric: key in `run.json`, in place of the table's.
     """
 

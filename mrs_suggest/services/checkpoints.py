@@ -32,7 +32,6 @@ class Checkpoint:
     """The files of a scorer or a translator.
 
     Attributes:
-        name: a hub id, or the folder's name.
         version: the commit of a repository, or a hash of the files.
         licence: from the front matter of its README; empty if it is not stated.
     """
@@ -52,7 +51,6 @@ def located(name: str, patterns: Iterable[str], *more: str) -> Checkpoint:
     """The checkpoint in a folder, or downloaded from the hub (`ORG/NAME`, `ORG/NAME@REVISION`).
 
     Args:
-        patterns: of the files that make the version.
         more: of other files to download, in addition to the README.
     """
     folder = Path(name)

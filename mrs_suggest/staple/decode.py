@@ -95,7 +95,6 @@ def choose_language(asked: str | None, known: Sequence[Sequence[str]], have: Seq
     """The language to translate to: the one that was asked for, or the only one that all runs write and the data have.
 
     Args:
-        known: the languages of each run.
         have: those of the data; None for a plain text.
 
     Raises:

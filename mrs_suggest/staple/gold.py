@@ -29,7 +29,6 @@ class Gold:
     """Prompts with their accepted translations.
 
     Attributes:
-        name: of the data, for people.
         rows: `id`, `prompt`, `reference` (an automatic translation or None) and `translations`, a list of
             {text, weight}, as `mrs_metrics.translations_f1` takes them.
         language: the target language; "" if unknown.
@@ -112,7 +111,6 @@ def read_gold_split(data: str, split: str, language: str | None, rules: str = "p
     """A split of prepared data.
 
     Args:
-        data: a prepared folder or a hub id.
         language: None: the only one that has the split.
 
     Raises:

@@ -91,9 +91,6 @@ def lists_of(found: Hypotheses, path: Path | None = None) -> Lists:
     """Hypotheses of one member as arrays: all features, rank, log-probability, length, and the log-probability by the
     number of tokens where the file has no feature of that name. Infinite values count as not known.
 
-    Args:
-        path: of the hypotheses, for the error message.
-
     Raises:
         InputError: they have several members, and so several lists per prompt.
     """
@@ -112,7 +109,6 @@ def read_labels(found: Hypotheses, path: Path, data: str) -> tuple[Labels, int]:
     """The accepted ones among pooled hypotheses, by the paper's rules, and the number of prompts in their split.
 
     Args:
-        path: of the hypotheses, for error messages.
         data: prepared folder or hub id that the hypotheses were decoded from.
 
     Raises:

@@ -33,11 +33,7 @@ class Part:
 
 
 def make_parts(members: int, lengths: Mapping[str, int]) -> list[Part]:
-    """For each member the prompts in parts of similar length, the longest first, so that memory fails early.
-
-    Args:
-        lengths: of each prompt, by id.
-    """
+    """For each member the prompts in parts of similar length, the longest first, so that memory fails early."""
     order = sorted(lengths, key=lambda key: -lengths[key])
     return [
         Part(f"{member}-{begin // PART:05d}.parquet", member, order[begin : begin + PART])

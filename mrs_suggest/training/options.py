@@ -131,7 +131,6 @@ def sound(
     """The options with `--model_name_or_path ORG/NAME@REVISION` split, once the libraries would not fail with them.
 
     Args:
-        metrics: those that can choose the checkpoint.
         without_effect: options of the library's trainer that have no effect for the task or model, and why.
     """
     for name in training.report_to or ():

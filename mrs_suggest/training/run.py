@@ -83,7 +83,6 @@ class Run:
     Args:
         options, training: checked by `mrs_suggest.training.options.sound`.
         steps: trained when neither epochs nor steps are given.
-        lower_is_better: the metrics for which lower is better.
         advice: what helps when memory runs out, in a training step (True) or in an evaluation (False).
 
     Raises:
@@ -146,7 +145,6 @@ class Run:
         Args:
             facts: of the data, for the record: `data` with `id`, `title`, `revision` or `content_hash`, and `rows`
                 (config -> split -> rows used), and keys of the family's own.
-            resume_keys: options of the family that must match.
         """
         options, training = self._options, self._training
         keys = (*(LORA_OPTIONS if isinstance(options, LoraArguments) else ()), *resume_keys)

@@ -197,7 +197,6 @@ class MixedSampler(StepSampler):
     are exact, but for a sampler without a step, which gets one; the order of the steps is random.
 
     Args:
-        samplers: for the same ranks, batches and accumulation.
         sizes: rows that each of them numbers; the numbers of the next one begin after them.
         shares: of the steps, above 0, adding up to 1.
         epoch_of: the sampler whose epoch this one's is; of the others, as much as their shares take, another part in

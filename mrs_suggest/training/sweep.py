@@ -197,9 +197,7 @@ def run_sweep(trainer: str, sweep: Sweep, arguments: Sequence[str], output: Path
     """Run what is not finished of a sweep, and write and return the result.
 
     Args:
-        trainer: its name, for `mrs train`.
         arguments: the options that all runs share, without `--output_dir`.
-        output: the folder of the sweep.
 
     Raises:
         InputError: a run failed, or the folder holds another sweep.

@@ -144,7 +144,6 @@ class Trackers:
 
     Args:
         trainer: its callbacks of the libraries are replaced.
-        values: the run's options, as `run.json` has them.
     """
 
     def __init__(self, trainer: Trainer, values: Mapping[str, Any]) -> None:

@@ -61,7 +61,6 @@ def write_data_set(
     """Write the data set and its report, whole or not at all; return the report.
 
     Args:
-        pairs: the file of each bucket.
         codes: what `find_duplicates` returned; empty: all pairs stay.
     """
     build.work.stage(STAGE)

@@ -46,7 +46,6 @@ class Broken(NamedTuple):
     """Handles a row that breaks the layout: stops, or counts it in the report.
 
     Attributes:
-        part: of the report, a config.
         on_error: `stop` or `skip`.
     """
 

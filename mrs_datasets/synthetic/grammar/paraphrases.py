@@ -113,9 +113,6 @@ class InventedLanguage:
         """Phenomenon -> a translation with one error of the kind that systems make (section 4.5).
 
         None is accepted; a phenomenon is missing if it cannot be wrong in this prompt.
-
-        Args:
-            accepted: the accepted translations of the meaning.
         """
         right = {one.text for one in accepted}
         found = {}

@@ -63,7 +63,6 @@ def atomic_folder(target: Path, overwrite: bool = False, marker: str | None = No
     """Yield a new empty folder next to `target`; rename it to `target` when the block ends without an error.
 
     Args:
-        overwrite: replace what is at `target`.
         marker: a file that every folder of this kind has; anything else is never replaced.
 
     On any error, Ctrl-C included, the new folder is removed and `target` is as it was.

@@ -130,7 +130,6 @@ def require_unfilled(place: Path, files: Mapping[str, str], out: Path) -> None:
     """Refuse to overwrite the folder `out` if one of its sheets was filled in.
 
     Args:
-        place: the folder of the sheets, in `out`.
         files: name -> SHA-256 of each sheet as it was made.
     """
     for name, found in sheets_in(place).items():

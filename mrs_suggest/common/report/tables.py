@@ -29,7 +29,6 @@ class Entry:
         note: what follows the text, in HTML smaller and on a separate line.
         marks: letters or `*` above the line.
         below: small, below the text; in Markdown in a separate row.
-        shaded: with a background in HTML.
         link: of the text, relative to the page.
         code: the text is code, and may break anywhere.
     """

@@ -30,9 +30,6 @@ Rows = dict[str, Mapping[str, Answers]]  # name of a run and view -> answers
 def print_choice_comparison(records: Mapping[str, Mapping[str, Any]]) -> None:
     """Print the accuracies of multiple-choice runs, and their differences from the first one, view by view.
 
-    Args:
-        records: `run.json` of each run, by its folder.
-
     Raises:
         InputError: answers are missing or damaged, or the runs were tested on different questions.
     """

@@ -100,7 +100,6 @@ class RunsTable:
     """A comparison.
 
     Attributes:
-        over: the row that leads are taken over.
         scopes: parts and languages that one row or more was tested in, in the order of the runs.
         fields: (name of the row, scope, key of the metric) -> figure; only what was measured.
         footnotes: mark -> why figures with it are not compared.

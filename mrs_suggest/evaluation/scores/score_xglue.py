@@ -68,7 +68,6 @@ def score_folder(
     """Score a submission: task -> language -> scores; `mrs_metrics.xglue.average_scores` averages them.
 
     Args:
-        references: folder of the released data.
         languages: score these only, each in the tasks that have it; None takes all, and all must be there.
         split: `dev` or `test`.
         rules: `paper` or `official`.

@@ -36,9 +36,6 @@ ALONE = f"{power.METHOD}, for two independent systems whose scores vary as here;
 def rank_systems(systems: list[Scored], name: str, correct: bool = False) -> list[str]:
     """Order systems, best first, and give each the rank of its group where the metric has per-example scores.
 
-    Args:
-        correct: apply Holm's correction to the p-values.
-
     Returns:
         Notes for the user. Systems that cannot be compared keep their order.
     """

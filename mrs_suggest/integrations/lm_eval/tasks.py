@@ -26,8 +26,6 @@ def load(kind: str, language: str, xcopa_question: str | None = None, **places: 
     """The test split, and few-shot examples of the training split (XCOPA: or of validation).
 
     Args:
-        kind: name of the kind of task.
-        language: a config of the data.
         xcopa_question: column with the question of XCOPA, in place of XCOPA_QUESTION.
         places: `mrs_data`, `xcopa_data` or `staple_data`: where the data are (`--metadata '{"mrs_data": ...}'`), in
             place of the environment variables.

@@ -126,8 +126,6 @@ class MrsTask(AbsTaskRetrieval, ABC):
     """Base of both tasks; `mrs_tasks` makes their classes for some data.
 
     Attributes:
-        data: where the examples come from.
-        of: what the candidates are, for the signature.
         data_loaded: whether `dataset` has the examples.
     """
 
@@ -160,7 +158,6 @@ class MrsTask(AbsTaskRetrieval, ABC):
         """This project's figures, from the scores that the model gave.
 
         Args:
-            scores: MTEB's figures by query; not used.
             qrels: query -> its one right document.
             results: query -> document -> score.
 

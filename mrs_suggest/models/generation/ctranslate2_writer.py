@@ -68,7 +68,6 @@ def converter(model: Any, folder: Path, end: int, pad: int, unknown: int | None)
     """What converts a loaded model, whose tokens are then its ids as texts; the model is not usable afterwards.
 
     Args:
-        folder: of the model, for messages.
         end, pad, unknown: ids of the model.
     """
     from ctranslate2.converters import TransformersConverter

@@ -69,7 +69,6 @@ class TextCoder:
     """Texts to token ids and back, by the rules of a model's row.
 
     Attributes:
-        config: the model's, for its start token.
         message_tokens, reply_tokens: the most tokens of a text, end tokens included; longer texts are cut.
     """
 
@@ -385,11 +384,7 @@ def _load_adapted(folder: Path) -> tuple[PreTrainedModel, PreTrainedTokenizerBas
 def load_seq2seq(
     name: str, revision: str | None, saved: bool = False
 ) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
-    """A sequence-to-sequence checkpoint in float32 and its tokenizer.
-
-    Args:
-        saved: it is a folder that `Generator.save` wrote.
-    """
+    """A sequence-to-sequence checkpoint in float32 and its tokenizer."""
     import mrs_suggest.models.generation.architectures.convolutional  # noqa: F401  (registers its type)
 
     given = {"option": "", "advice": again(Path(name))} if saved else {}

@@ -30,7 +30,6 @@ class LanguageTokens:
     """One row.
 
     Attributes:
-        name: of the row, as `generator.json` has it.
         tag: language code -> its token; None for a model that must learn the language from the message.
         before, after: tokens around a message.
         prompt: the decoder's first tokens.

@@ -37,7 +37,6 @@ def build_tiny_generator(
     for large models, a run of minutes learns replies but ignores the message.
 
     Args:
-        texts: the training sources, for the tokenizer.
         languages: each gets its tag.
         vocabulary: its largest size, tags aside.
         layers: of the encoder, and as many of the decoder.

@@ -40,9 +40,7 @@ def build_tiny(
     """Write a small BERT to `folder` and return it.
 
     Args:
-        texts: of the training split, for the tokenizer.
         vocabulary: its largest size, a mask token aside.
-        mask: a mask token, for masked language modelling.
     """
     from transformers import BertConfig, BertModel
 

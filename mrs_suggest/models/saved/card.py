@@ -60,7 +60,6 @@ def run_card(
     Args:
         values: of the template, with the `title` before the model has a name on the hub; they replace shared ones.
         front: of the YAML; `tags` come after those of the library.
-        validation: languages that chose the checkpoint.
         shown: options for the table of settings, if they have an effect.
     """
     data, library = record["data"], "peft" if adapter else "transformers"
@@ -83,7 +82,6 @@ def shared_values(
 
     Args:
         shown: options for the table of settings, if they have an effect.
-        columns: of the table of rows.
     """
     arguments = record["arguments"]
     adapters = arguments.get("peft") == "lora"

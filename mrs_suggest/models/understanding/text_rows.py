@@ -137,7 +137,6 @@ def understanding_loss(logits: Tensor, labels: Tensor, num_items_in_batch: Tenso
     step, of all ranks and accumulated batches, so that the gradient does not depend on how a step is cut into batches.
 
     Args:
-        logits, labels: of `logits_of` and a `RowCollator`.
         num_items_in_batch: labelled items of the step.
     """
     total = functional.cross_entropy(logits.flatten(0, -2), labels.flatten(), ignore_index=IGNORED, reduction="sum")

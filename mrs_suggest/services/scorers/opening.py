@@ -31,7 +31,6 @@ def open_scorer(
         batch_size: texts in a forward pass or a request.
         per_second: most requests to a service.
         key_variable: the environment variable with the key of a service.
-        option: of the command line, named in errors.
     """
     if name == WORDS:
         from mrs_suggest.services.scorers.words import own_words

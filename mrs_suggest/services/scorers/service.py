@@ -70,7 +70,6 @@ class Poster:
         key_variable: the environment variable with the key, which is sent by https, or on this machine.
         key_header: the header of the key, and the text before the key.
         per_second: most requests in a second, repeated ones included; None: no limit.
-        option: of the command line, named in errors.
         sleep, clock: seconds; for tests.
     """
 
@@ -199,9 +198,6 @@ def _is_sound(url: str) -> bool:
 
 class HttpScorer:
     """A service with this project's protocol.
-
-    Args:
-        poster: sends requests to its address.
 
     Raises:
         InputError: it cannot be reached, refuses, or does not follow the protocol.

@@ -45,9 +45,6 @@ STEM_SHARE = 0.4  # of the shorter form's letters; ours
 def kind_of(left: Sequence[str], right: Sequence[str], lists: ErrorWords) -> str:
     """The kind of the difference of two translations, one of `PRECISION_KINDS`.
 
-    Args:
-        left, right: their words, as `ErrorWords.cut` gives them.
-
     >>> from mrs_suggest.staple.analysis.error_words import error_words
     >>> pt = error_words("pt")
     >>> kind_of(pt.cut("não fume por favor"), pt.cut("por favor não fume"), pt)

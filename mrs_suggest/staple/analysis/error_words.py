@@ -39,7 +39,6 @@ class Class:
     """Verbs or nouns.
 
     Attributes:
-        words: that do an ending's work: particles.
         after: words that one of this class follows.
         forms: sets of forms of one word.
         attached: the endings are particles, which pronouns take as well.

@@ -30,7 +30,6 @@ class System:
     """A system's predictions and their scores.
 
     Attributes:
-        name: as the user calls it.
         predicted: prompt -> translation, as the rules read it -> as the system wrote it.
         scored: its figures, and after `rank` its rank group.
         intervals: score of a prompt -> 95 % interval of its mean.

@@ -41,7 +41,6 @@ def add_features(pooled: Hypotheses, encode: Encode | None = None, encoder: str 
 
     Args:
         encode: n texts -> (n, dimension) vectors.
-        encoder: its name, for the description.
 
     Raises:
         InputError: a feature that the members brought has the name of one of these.
@@ -93,7 +92,6 @@ def consensus(read: Sequence[str], share: Floats, starts: Ints) -> Floats:
     """(n,) mean similarity of each text to the others of its list, weighted by their share.
 
     Args:
-        read: n texts as the metric compares them.
         share: (n,) of probability in the list; where one of a list is not known, all of it count the same.
         starts: (lists + 1,) the rows of each list.
 

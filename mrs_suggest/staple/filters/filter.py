@@ -132,10 +132,6 @@ def apply_filter(found: Hypotheses, path: Path, made: Filter, folder: Path, any_
 def apply_rule(found: Hypotheses, path: Path, rule: Rule, asked: str) -> Hypotheses:
     """Keep the hypotheses that a rule chooses, with their ranks; learned rules add their score as a column.
 
-    Args:
-        path: of the hypotheses, for error messages.
-        asked: where the rule comes from, likewise.
-
     Raises:
         InputError: the file lacks a feature of the rule, or has several lists per prompt.
     """
@@ -173,7 +169,6 @@ def tune(
 
     Args:
         found: pooled hypotheses of a split with accepted translations.
-        path: their file, for error messages.
         data: prepared folder or hub id that they were decoded from.
 
     Returns:

@@ -17,7 +17,6 @@ def prompts_for(language: str, kind: str) -> Mapping[str, str]:
     """`cause` and `effect` -> the prompt.
 
     Args:
-        language: of the text next to it.
         kind: one of `PROMPTS`.
 
     >>> prompts_for("it", "translated")["cause"]

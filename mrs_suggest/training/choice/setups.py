@@ -60,11 +60,7 @@ def setup_of(name: str | None) -> Setup | None:
 
 
 def require_stage(setup: Setup | None, name: str, revision: str | None) -> None:
-    """Refuse a second stage that does not start from the first.
-
-    Args:
-        name, revision: of the model that training starts from.
-    """
+    """Refuse a second stage that does not start from the first."""
     if setup is None or not setup.starts_from:
         return
     path = checkpoint_file(name, "run.json", revision)

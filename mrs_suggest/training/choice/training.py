@@ -43,8 +43,6 @@ class ChoiceTrainer(OurTrainer, Trainer):
     """The library's trainer with our batches and our evaluation.
 
     Attributes:
-        parts: the model with its tokenizer.
-        view: what is hidden of the validation questions.
         validation: config -> questions.
     """
 

@@ -64,7 +64,6 @@ class DenoisingSteps(Base):
 
         Args:
             texts: sentences by language; languages are drawn by size to the power of .3 (XGLUE, section 3.1).
-            share: of the steps, that are of text.
 
         Returns:
             The sampler of all steps.

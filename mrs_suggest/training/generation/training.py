@@ -116,11 +116,7 @@ def _encode(pairs: Dataset, coder: TextCoder, language: str) -> Dataset:
 
 
 class PairTrainer(OurTrainer, Seq2SeqTrainer):
-    """The library's trainer with our batches and our evaluation.
-
-    Attributes:
-        generator: the model with its texts and search.
-    """
+    """The library's trainer with our batches and our evaluation."""
 
     generator: Generator
 
@@ -153,11 +149,7 @@ class PairTrainer(OurTrainer, Seq2SeqTrainer):
 
 
 class GenerationTrainer(WatchesLanguages, DenoisingSteps, PairTrainer):
-    """The trainer of replies.
-
-    Attributes:
-        validation: the languages that are evaluated, together.
-    """
+    """The trainer of replies."""
 
     validation: list[LanguageData]
 
@@ -242,11 +234,7 @@ def copied_weights(model: nn.Module) -> dict[str, Tensor]:
 
 
 def set_between(model: nn.Module, start: Mapping[str, Tensor], trained: Mapping[str, Tensor], share: float) -> None:
-    """Set the parameters to (1 - share) * start + share * trained, in place; 0 and 1 are exact.
-
-    Args:
-        start, trained: what `copied_weights` returned for the same model.
-    """
+    """Set the parameters to (1 - share) * start + share * trained, in place; 0 and 1 are exact."""
     with torch.no_grad():
         for name, parameter in model.named_parameters():
             mixed = trained[name] if share == 1 else (1 - share) * start[name] + share * trained[name]
@@ -258,9 +246,6 @@ def interpolate(trainer: GenerationTrainer, start: Mapping[str, Tensor], shares:
 
     Each is evaluated on validation, in the declared languages alone. One whose replies to watched languages are too
     often in another language (`--wrong_language_limit`) is taken only where all are.
-
-    Args:
-        start: the weights that training started from.
 
     Returns:
         For the record: `shares`, each with its figures, and `kept`, the one that was taken.

@@ -37,7 +37,6 @@ class Seq2SeqState:
     """The facts about a checkpoint that a seq2seq objective needs.
 
     Attributes:
-        row: how the input names the language.
         frame: the special tokens around its texts, the same for all languages but for the language's own.
         filled: tokens of the rows that sentences fill; 0: each row is a sentence.
     """

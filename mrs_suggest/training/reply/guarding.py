@@ -42,7 +42,6 @@ def fit_guard(
 
     Args:
         encode: n texts -> (n, dimension) vectors.
-        data: word lists and example messages.
         languages: those of the model; it learns from their messages, or from those of all languages, where there are
             no examples in one of them.
         own: language -> messages of the validation split of the model's data, which set the thresholds, too.

@@ -150,8 +150,6 @@ class Setting:
         train: config names, or what follows from `--languages`: the languages themselves, or their translated pairs.
         validation: languages, or those asked for, or those that train.
         sampling_alpha: see `mrs_suggest.training.sampling.shares`.
-        one_language: a model learns a single language.
-        source: where the paper describes it.
     """
 
     train: tuple[str, ...] | Literal["languages", "translated"]

@@ -44,7 +44,6 @@ def shrink(
 
     Args:
         base: the hub id of the model with which training began, where it was a folder: record and card name it.
-        base_license: its licence, as the hub names it.
         data: a data set of which the copy remembers all splits (`mrs_suggest.training.retrieval.remembering`).
     """
     record = read_record(run)

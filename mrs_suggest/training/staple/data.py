@@ -33,7 +33,6 @@ class StapleData:
         train, validation, test: language -> prompts, with the columns `COLUMNS`; a test split without accepted
             translations is written and not scored; a language may lack one.
         parallel: language -> general translations, columns `message` and `reply`.
-        parallel_sources: of these, for the record.
         complete: languages whose test split is the task's whole one.
         origin: id of the data, and their revision or content hash; their licence.
     """

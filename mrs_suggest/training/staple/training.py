@@ -62,7 +62,6 @@ class StapleTrainer(PairTrainer):
     Attributes:
         validation: language -> prompts.
         accepted: language -> their translations, as they are compared; none for a model that writes English.
-        nbest: translations of a prompt that are scored.
     """
 
     validation: Mapping[str, Dataset]

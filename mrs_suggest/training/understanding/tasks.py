@@ -21,7 +21,6 @@ class Understanding:
     Attributes:
         first, second: columns whose texts, a space between them, are the first and the second text of a pair; of tags
             the column of words alone.
-        gold: the column of the right answers.
         rest: the tag of a word of which the tokenizer makes no piece.
     """
 

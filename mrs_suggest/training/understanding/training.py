@@ -30,9 +30,7 @@ class UnderstandingTrainer(OurTrainer, Trainer):
     """The library's trainer with our batches and our evaluation.
 
     Attributes:
-        parts: the model with its tokenizer.
         validation: task -> language -> examples.
-        overlap: tokens that two windows share.
     """
 
     parts: UnderstandingParts

@@ -40,7 +40,6 @@ class ConvolutionalConfig(PreTrainedConfig):
 
     Args:
         vocab_size: of both sides.
-        d_model: width of embeddings and of all blocks.
         kernel_size: tokens that a convolution reads; odd.
         dropout: of embeddings, of what a block reads and before the output (section 4.2: .2 there).
         max_position_embeddings: tokens that each side can have.

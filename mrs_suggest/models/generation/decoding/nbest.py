@@ -78,7 +78,6 @@ def fitting_batch(config: Any, beams: int, tokens: int) -> int:
     """Texts to decode together so that a step's scores and the decoder's states fit into memory: 1 to 32.
 
     Args:
-        config: of an encoder-decoder model of transformers.
         beams: rows that each text takes.
         tokens: of the longest text, and of the longest source.
     """
