@@ -248,21 +248,13 @@ def chunks(tags: Sequence[str]) -> list[tuple[str, int, int]]:
     for index, tag in enumerate([*tags, OUTSIDE]):
         mark, kind = tag[0], tag.rsplit("-", 1)[-1]
         changed = kind != kind_before
-        if _ends_chunk(before, mark, changed):
+        # The mark `.` of old parse files is outside, like O.
+        if before in "ES" or (before in "BI" and mark in "BSO") or (before not in "O." and changed):
             found.append((kind_before, begin, index - 1))
-        if _begins_chunk(before, mark, changed):
+        if mark in "BS" or (before in "ESO" and mark in "EI") or (mark not in "O." and changed):
             begin = index
         before, kind_before = mark, kind
     return found
-
-
-def _ends_chunk(before: str, mark: str, changed: bool) -> bool:
-    """Whether a chunk ends before this word; the mark `.` of old parse files is outside, like O."""
-    return before in "ES" or (before in "BI" and mark in "BSO") or (before not in "O." and changed)
-
-
-def _begins_chunk(before: str, mark: str, changed: bool) -> bool:
-    return mark in "BS" or (before in "ESO" and mark in "EI") or (mark not in "O." and changed)
 
 
 def read_answer(text: str, language: str) -> list[str]:

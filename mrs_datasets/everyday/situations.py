@@ -64,8 +64,7 @@ class Situation:
 
 
 def read_plan(path: Path) -> dict[str, Situation]:
-    """The situations of a `situations.tsv`, without texts; InputError for another header, a short row or an id
-    twice."""
+    """The situations of a `situations.tsv`, without texts; InputError if it is damaged."""
     found: dict[str, Situation] = {}
     if not path.is_file():
         raise InputError(f"{path}: no such file; expected the list of situations.")

@@ -36,6 +36,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from mrs_datasets.readers.sources import as_number
 from mrs_metrics.xglue_tasks import Task, get_task, require_label
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.common.io.lines import EDITED, NUL, read_lines
@@ -121,7 +122,7 @@ def read_xglue_predictions(path: str | Path, task: str) -> list[Any] | dict[str,
         lines.append(line)
         if not line and known.kind != "text":
             raise InputError(f"{path}, line {number}: a label of {known.name} is expected, not a blank line.")
-        if known.kind == "page" and not _is_number(line):
+        if known.kind == "page" and not math.isfinite(as_number(line)):
             raise InputError(f"{path}, line {number}: the relevance of a page must be a number, not {line!r:.80}.")
     return lines
 
@@ -252,13 +253,6 @@ def _read_answers(path: Path) -> dict[str, str]:
         if not isinstance(answer, str):
             raise InputError(f"{path}, question {name!r}: the answer must be a text, not {answer!r:.80}.")
     return answers
-
-
-def _is_number(text: str) -> bool:
-    try:
-        return math.isfinite(float(text))
-    except ValueError:
-        return False
 
 
 def _task(name: str) -> Task:

@@ -32,7 +32,11 @@ def make_parser() -> argparse.ArgumentParser:
 
 def _run(options: argparse.Namespace) -> None:
     if options.language_model:
-        return _language_model()
+        from mrs_suggest.common.text.language_id import default_model_path, download_language_model
+
+        target = download_language_model(default_model_path())
+        print(f"the language model is {target}; `mrs install --remove` leaves it there.")
+        return None
     if options.remove:
         return _remove()
     import datasets
@@ -56,13 +60,6 @@ def _run(options: argparse.Namespace) -> None:
         print(f"removed {len(done.removed)} folders of an earlier install")
     print("`mrs install --remove` removes all of this. Set HF_EVALUATE_OFFLINE=1 to keep evaluate from asking the hub.")
     return None
-
-
-def _language_model() -> None:
-    from mrs_suggest.common.text.language_id import default_model_path, download_language_model
-
-    target = download_language_model(default_model_path())
-    print(f"the language model is {target}; `mrs install --remove` leaves it there.")
 
 
 def _remove() -> None:

@@ -62,11 +62,7 @@ class ExamplesMetric(Metric):
         super().sync(*args, **kwargs)
 
     def compute(self) -> dict[str, torch.Tensor]:
-        """The figures of all examples so far: float64, counts as int64.
-
-        Raises:
-            ValueError: no example is left to score, or only a part of them came with indices.
-        """
+        """The figures of all examples so far: float64, counts as int64; ValueError without examples."""
         examples = self._examples()
         if not examples:
             raise ValueError(f"{type(self).__name__} has no example to score; call update() first.")

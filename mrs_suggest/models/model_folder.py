@@ -81,7 +81,9 @@ def open_model_folder(folder: Path, verify: bool = False) -> None:
     for path in files:
         if path.name == "tokenizer.json":
             _try_patterns(path, folder)
-        if path.suffix != ".json" or path.name in NO_SETTINGS or not _is_settings(path):
+        # Vocabularies and large response sets are parsed once, elsewhere.
+        large = _largest(path) == VOCABULARY_BYTES or path.stat().st_size > SETTINGS_BYTES
+        if path.suffix != ".json" or path.name in NO_SETTINGS or large:
             continue
         settings = _settings(path, folder)
         if path.name == "config.json" and not isinstance(settings, dict):
@@ -133,11 +135,6 @@ def _regular_files(folder: Path) -> Iterator[Path]:
 
 def _largest(path: Path) -> int | None:
     return next((largest for pattern, largest in LARGEST if fnmatch(path.name, pattern)), None)
-
-
-def _is_settings(path: Path) -> bool:
-    """Whether a JSON file is parsed here: not vocabularies, nor large response sets, which are parsed once."""
-    return _largest(path) != VOCABULARY_BYTES and path.stat().st_size <= SETTINGS_BYTES
 
 
 def _sizes(path: Path, folder: Path) -> Iterator[int]:

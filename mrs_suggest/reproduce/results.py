@@ -250,8 +250,7 @@ class Results:
         return {WEIGHTED: paired_bootstrap_interval(first, second, seed=EVALUATION_SEED, units=units).ends}
 
     def paired(self, mine: Place, other: Place, metric: str) -> Paired:
-        """The scores of the same examples in two places, of the seeds that both have; UnpairedError if there are
-        none."""
+        """The scores of the same examples in two places, of the seeds that both have; UnpairedError without any."""
         others = dict(self.names(other))
         found, examples, why = {}, None, ""
         for seed, name in self.names(mine):

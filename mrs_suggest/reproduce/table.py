@@ -271,8 +271,7 @@ def only_tables(table: Table, names: Sequence[str], figures: Sequence[str] = ())
 
 
 def at_scale(table: Table, scale: str) -> Table:
-    """The table with the scale's seeds, and one cell for those that are one run there; InputError for an unknown
-    scale."""
+    """The table with the scale's seeds, and one cell for those that are one run there; else an InputError."""
     if scale not in table.scale_names():
         raise InputError(f"--scale {scale}: {table.name} has no such scale; expected {', '.join(table.scale_names())}.")
     same, seeds = table.same(scale), table.at(scale).seeds

@@ -48,11 +48,7 @@ class Checkpoint:
 
 
 def located(name: str, patterns: Iterable[str], *more: str) -> Checkpoint:
-    """The checkpoint in a folder, or downloaded from the hub (`ORG/NAME`, `ORG/NAME@REVISION`).
-
-    Args:
-        more: of other files to download, in addition to the README.
-    """
+    """The checkpoint in a folder or downloaded from the hub; InputError without weights in safetensors."""
     folder = Path(name)
     if folder.is_dir():
         files = {file for pattern in patterns for file in folder.glob(pattern) if file.is_file()}

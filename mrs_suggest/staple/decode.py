@@ -118,15 +118,7 @@ def choose_language(asked: str | None, known: Sequence[Sequence[str]], have: Seq
 
 @dataclass(frozen=True)
 class Search:
-    """The options of a search, which `mrs staple decode --help` explains; defaults are ours.
-
-    Sources: diverse beam search, Vijayakumar et al. 2018; Monte Carlo dropout, Li et al. 2020, in the task. None stands
-    for `nbest` (beams, samples), for the run's own value (dropout rate, length penalty, most tokens), for the unchanged
-    model (temperature, top_p), or for what fits into memory (batch size, which changes no result).
-
-    Raises:
-        InputError: an impossible value; the sentence names the option.
-    """
+    """The options of a search, which `mrs staple decode --help` explains; InputError for an impossible value."""
 
     search: str = BEAM
     nbest: int = NBEST

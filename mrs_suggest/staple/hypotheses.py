@@ -72,8 +72,7 @@ class Hypotheses:
 
 
 def read_hypotheses(path: Path) -> Hypotheses:
-    """Read a file that `write_hypotheses` wrote; InputError if it is missing, damaged, or of another kind or
-    version."""
+    """Read a file that `write_hypotheses` wrote; InputError if it is missing, damaged, or of another version."""
     try:
         table = pq.read_table(path)
         facts = json.loads((table.schema.metadata or {})[FACTS])
@@ -148,13 +147,7 @@ def require_sound(found: Hypotheses, path: Path) -> None:
 
 
 def write_predictions(found: Hypotheses, path: Path, overwrite: bool = False) -> int:
-    """Write each prompt with its translations, equal ones once, in the order of the hypotheses; return how many.
-
-    A prompt without translations stays as a block without lines, so that reading the file back loses no prompt.
-
-    Raises:
-        InputError: the file exists or cannot be written, or an id that the format cannot hold.
-    """
+    """Write each prompt with its translations, equal ones once, in their order; return how many were written."""
     require_new_file(path, overwrite)
     texts = {key: rows["text"].to_pylist() for key, rows in found.by_prompt()}
     with writing(path):

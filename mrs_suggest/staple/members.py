@@ -88,8 +88,7 @@ def written_language(runs: Sequence[Run], language: str) -> str:
 
 
 def open_run(text: str) -> Run:
-    """One run, by default named by its folder; its weights are not loaded. InputError if it is no generator, or
-    damaged."""
+    """One run, by default named by its folder, without its weights; InputError if it is no generator, or damaged."""
     name, sign, rest = text.partition("=")
     if not sign or Path(text).exists():
         name, rest = "", text

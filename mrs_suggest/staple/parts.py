@@ -84,8 +84,7 @@ def parts_of(out: Path, identity: Mapping[str, Any], overwrite: bool) -> Iterato
 def run_parts(
     folder: Path, parts: Sequence[Part], schema: pa.Schema, make: Callable[[Part], pa.Table], title: str
 ) -> pa.Table:
-    """All rows, part after part; parts that are in the folder are not made again. InputError if one cannot be
-    written."""
+    """All rows, part after part; parts that exist are not made again. InputError if one cannot be written."""
     tables = []
     with tqdm(total=sum(len(part.prompts) for part in parts), desc=title, unit=" prompts", disable=None) as bar:
         for part in parts:

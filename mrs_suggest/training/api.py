@@ -63,8 +63,7 @@ class TrainingArguments:
     settings: dict[str, Any] = field(default_factory=dict)
 
     def given(self) -> dict[str, Any]:
-        """The options that are not left to their defaults, by name; InputError if `settings` repeats one of the
-        fields."""
+        """The options that are not left to their defaults, by name; InputError if `settings` repeats a field."""
         own = {one.name: getattr(self, one.name) for one in fields(self) if one.name != "settings"}
         given = {name: value for name, value in own.items() if value is not None}
         if twice := sorted(given.keys() & self.settings.keys()):

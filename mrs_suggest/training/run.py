@@ -163,8 +163,7 @@ class Run:
             self._run_folder.require_same(self._identity)
 
     def build(self, make: Callable[[], Built]) -> Built:
-        """Build the model, add adapters where they are trained, and move it to the run's device; InputError if memory
-        runs out."""
+        """Build the model, add adapters where they are trained, and move it to its device; else an InputError."""
         options, training = self._options, self._training
         with explain_out_of_memory(lambda: "while the model was loaded; choose a smaller one"):
             parts = make()

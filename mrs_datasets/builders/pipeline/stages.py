@@ -78,11 +78,7 @@ class Engine(Protocol):
 def run_stage(
     work: WorkFolder, stage: str, shards: Sequence[Shard], engine: Engine, unit: str, scale: bool = False
 ) -> list[ShardCounts]:
-    """Do the remaining shards under one progress bar; return the counts of all shards, in order.
-
-    Raises:
-        InputError: as `Engine.do`; finished shards are kept.
-    """
+    """Do the remaining shards under one progress bar; return the counts of all; finished ones outlast an InputError."""
     found: dict[str, ShardCounts] = {}
     for shard in shards:
         whole = shard.output.exists() and (shard.second is None or shard.second.exists())

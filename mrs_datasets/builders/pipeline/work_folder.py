@@ -178,8 +178,7 @@ class WorkFolder:
             write_text(path, json.dumps(counts, ensure_ascii=False) + "\n")
 
     def hold(self, stage: str, shard: str) -> IO[str] | None:
-        """Keep other processes from the same shard until the result is closed, or this process ends; InputError if one
-        has it."""
+        """Keep other processes from the shard until the result is closed, or this one ends; else an InputError."""
         folder = self.folder / stage
         if not isinstance(folder, Path):  # two would write the same file, each whole
             return None

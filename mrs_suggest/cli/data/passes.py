@@ -95,8 +95,7 @@ def add_toxicity_options(parser: argparse.ArgumentParser) -> None:
 
 
 def toxicity_pass(options: argparse.Namespace) -> FolderPass | None:
-    """The requested toxicity pass, with its models opened; None without one; InputError if the options do not fit
-    together."""
+    """The requested toxicity pass, opened; None without one; InputError if its options do not fit together."""
     scorers = [name for name in ("toxicity", "toxicity_english") if getattr(options, name) is not None]
     for name in ("toxicity", "toxicity_english"):
         threshold, label = (getattr(options, f"{name}_{part}") for part in ("threshold", "label"))
@@ -197,8 +196,7 @@ def add_translation_options(parser: argparse.ArgumentParser, to: str = "--transl
 
 
 def translation_pass(options: argparse.Namespace) -> FolderPass | None:
-    """The requested translation pass, with its models opened; None without one; InputError if the options do not fit
-    together."""
+    """The requested translation pass, opened; None without one; InputError if options do not fit together."""
     from mrs_datasets.builders.translation import TranslationPass, require_targets
     from mrs_suggest.common.text.language_id import open_identifier
 

@@ -120,8 +120,7 @@ def download(
 
 
 def drop_damaged(repo_id: str, folder: Path, before: set[str]) -> None:
-    """Remove from the cache the files of a snapshot, without `before`, that differ from the hashes in their names
-    (InputError)."""
+    """Remove from the cache, by an InputError, new files of a snapshot that differ from the hashes in their names."""
     # In the cache, a file is a link to one whose name is its hash by the hub; equal files share it.
     links = {path: path.resolve() for path in sorted(folder.rglob("*")) if path.is_symlink()}
     wrong = {blob for blob in set(links.values()) if blob.name not in before and not _is_as_named(blob)}
@@ -146,8 +145,7 @@ def _is_as_named(blob: Path) -> bool:
 
 
 def commit_of(kind: str, repo_id: str, revision: str | None = None) -> str | None:
-    """The commit that a revision of a repository points to; None if the hub does not say, InputError if it has no such
-    revision."""
+    """The commit of a repository's revision; None if the hub does not say, InputError if it has no such revision."""
     from huggingface_hub import HfApi
     from huggingface_hub.errors import RevisionNotFoundError
 

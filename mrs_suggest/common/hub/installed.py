@@ -38,8 +38,7 @@ class Cache:
         return self.root / LIST
 
     def listed(self) -> list[Path]:
-        """The folders of the list; InputError if it is damaged, or names one that `mrs install` cannot have put
-        there."""
+        """The folders of the list; InputError if it is damaged, or `mrs install` cannot have put one there."""
         if not self.manifest.is_file():
             return []
         try:
@@ -86,8 +85,7 @@ def caches() -> list[Cache]:
 
 
 def installed_folders() -> list[Path]:
-    """The folders that were installed into the current caches and not removed since; InputError if a list is
-    damaged."""
+    """The folders that were installed into the current caches and are still there; InputError for a damaged list."""
     return [folder for cache in caches() for folder in cache.listed()]
 
 

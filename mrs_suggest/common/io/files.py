@@ -43,8 +43,7 @@ def require_replaceable(target: Path | RemotePath, overwrite: bool, marker: str 
 
 
 def require_regular(path: Path) -> None:
-    """Refuse, by an InputError, a pipe, a device or a socket, on which reading might wait forever, or a folder with
-    one."""
+    """Refuse, by an InputError, a pipe, a device or a socket, where reading may wait forever, or a folder with one."""
     for each in (path, *(path.rglob("*") if path.is_dir() else ())):
         if each.exists() and not each.is_file() and not each.is_dir():
             raise InputError(

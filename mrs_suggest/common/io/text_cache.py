@@ -59,8 +59,7 @@ class TextCache(Generic[Answer]):
         return found
 
     def add(self, answers: Mapping[str, Answer]) -> None:
-        """Store answers by their texts, on the disk; InputError if the file cannot be written, such as on a full
-        disk."""
+        """Store answers by their texts, on the disk; InputError if the file cannot be written, as on a full disk."""
         rows: Iterable[tuple[bytes, Answer]] = [(self._key(text), answer) for text, answer in answers.items()]
         try:
             self._file.execute("BEGIN IMMEDIATE")

@@ -85,11 +85,7 @@ def average(answers: Mapping[str, Answers], languages: Sequence[str]) -> MacroAv
 
 
 def differences(first: Mapping[str, Answers], second: Mapping[str, Answers]) -> dict[str, Difference]:
-    """Language -> difference, over the languages and questions that both have; p-values are Holm's over these.
-
-    Raises:
-        ValueError: no language with a common question, or the right answers to one differ.
-    """
+    """Language -> difference, over the languages and questions that both have; p-values are Holm's over these."""
     pairs = {code: _common(code, first[code], second[code]) for code in first if code in second}
     pairs = {code: pair for code, pair in pairs.items() if len(pair[0])}
     if not pairs:

@@ -34,8 +34,7 @@ class Task(LightevalTaskConfig):
 
     @property
     def hf_repo(self) -> str:
-        """The folder or hub id for `datasets.load_dataset`; InputError if the data are missing, or lack the
-        language."""
+        """The folder or hub id for `datasets.load_dataset`; InputError without data, or without the language."""
         data = source(self.data_set)
         have = data.configs() if data.folder else [self.hf_subset]
         if self.hf_subset not in have:

@@ -298,8 +298,7 @@ def effects_notes(effects: Effects) -> list[str]:
 
 
 def write_effects(effects: Effects, out: Path, overwrite: bool = False) -> None:
-    """Write `effects.md` and `effects.json` into a folder that appears whole; InputError if it exists, or on a disk
-    error."""
+    """Write `effects.md` and `effects.json` into a folder that appears whole; InputError if it is there already."""
     blocks: list[Block] = [Heading("Effects of features", 1), Grid(*effects_rows(effects))]
     blocks += [Paragraph(note) for note in effects_notes(effects)]
     models = {

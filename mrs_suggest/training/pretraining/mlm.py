@@ -28,7 +28,7 @@ from mrs_suggest.training.pretraining.rows import Encoded, encode, encode_pairs
 from mrs_suggest.training.pretraining.texts import TextData
 
 if TYPE_CHECKING:
-    from transformers import PreTrainedModel, PreTrainedTokenizerFast, TrainingArguments
+    from transformers import PreTrainedModel, TrainingArguments
 
 MASK = "[MASK]"  # of `tiny`
 
@@ -90,7 +90,8 @@ class MaskedLanguageModelling(Objective):
         return sums, predicted.sum(1).cpu()
 
     def signature(self, parts: Pretrained) -> str:
-        tokens = f"{parts.model.config.model_type}-{_vocabulary_hash(parts.tokenizer)}"
+        vocabulary = parts.tokenizer.backend_tokenizer.to_str().encode()
+        tokens = f"{parts.model.config.model_type}-{hashlib.blake2b(vocabulary, digest_size=4).hexdigest()}"
         rows = "pairs" if self.reads == "parallel" else None
         return signature(
             "masked_perplexity", avg="token", log="natural", masked=SHARE, seed=EVALUATION_SEED, rows=rows, tok=tokens
@@ -113,10 +114,6 @@ class TranslationLanguageModelling(MaskedLanguageModelling):
 def _collator(parts: Pretrained, share: float, whole_words: bool, seed: int) -> MaskingCollator:
     pad = int(parts.tokenizer.pad_token_id or 0)
     return MaskingCollator(pad, parts.state.vocabulary, share, whole_words, seed)
-
-
-def _vocabulary_hash(tokenizer: PreTrainedTokenizerFast) -> str:
-    return hashlib.blake2b(tokenizer.backend_tokenizer.to_str().encode(), digest_size=4).hexdigest()
 
 
 def _require_length(model: PreTrainedModel, most: int) -> None:

@@ -337,8 +337,7 @@ def _require_sound_teacher(options: RetrievalArguments) -> None:
 def teacher_vectors(
     options: RetrievalArguments, messages: Sequence[str], replies: Sequence[str], training: TrainingArguments
 ) -> TeacherVectors:
-    """The vectors of training pairs by the options' teacher, in the precision of the training; InputError if it cannot
-    be loaded."""
+    """The vectors of training pairs by the options' teacher, in the training's precision; else an InputError."""
     name = str(options.teacher)
     name, revision = (name, None) if Path(name).exists() else split_revision(name, None)
     lengths = (options.message_tokens or 0, options.reply_tokens or 0)

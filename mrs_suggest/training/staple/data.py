@@ -209,17 +209,11 @@ def _parallel(options: GenerationArguments, languages: Sequence[str]) -> tuple[d
         pairs, revision = source.read(Reading(pair_columns=options.parallel_columns))
         begins_with = other if options.direction == TO_ENGLISH else ENGLISH
         found.setdefault(other, []).extend(pairs if first == begins_with else [(two, one) for one, two in pairs])
-        entry = {"languages": source.language, "source": source.name(), "pairs": len(pairs), "hash": _pairs_hash(pairs)}
+        digest = hashlib.sha256("".join(map(json.dumps, pairs)).encode()).hexdigest()[:16]
+        entry = {"languages": source.language, "source": source.name(), "pairs": len(pairs), "hash": digest}
         read.append({**entry, "revision": revision} if revision else entry)
     columns = {
         code: Dataset.from_dict({"message": [one for one, _ in pairs], "reply": [two for _, two in pairs]})
         for code, pairs in found.items()
     }
     return columns, read
-
-
-def _pairs_hash(pairs: Sequence[tuple[str, str]]) -> str:
-    digest = hashlib.sha256()
-    for pair in pairs:
-        digest.update(json.dumps(pair).encode())
-    return digest.hexdigest()[:16]
