@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from html import escape
+from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 import numpy as np
@@ -99,6 +100,17 @@ class ServedModel(ABC):
     """A trained model that serves users: it checks its arguments, and blank messages get an empty list."""
 
     context: ContextReader | None = None  # puts earlier turns before messages, if the model was trained with them
+    remote = False  # whether a service answers, which also takes conversations
+    parts: Path | None = None  # the folder of the language detector and the guard, for a model without a folder
+
+    @property
+    def signature(self) -> str:
+        """What answers, and how it is asked, for a model without a folder; else empty."""
+        return ""
+
+    def usage(self) -> dict[str, float]:
+        """What a service has used so far, by name; empty for a model on this machine."""
+        return {}
 
     @property
     @abstractmethod

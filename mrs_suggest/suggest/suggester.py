@@ -13,7 +13,7 @@ from typing import Any, cast, overload
 import numpy as np
 
 from mrs_suggest.common.errors import ArgumentError, InputError
-from mrs_suggest.common.hub.baselines import resolve_model
+from mrs_suggest.common.hub.baselines import ENDPOINT, require_no_revision, resolve_model
 from mrs_suggest.common.io.manifest import again
 from mrs_suggest.common.suggest_arguments import require_count, require_messages, require_score
 from mrs_suggest.common.text.predictions import SUGGESTIONS
@@ -67,7 +67,8 @@ class Suggester:
             self._least = choose_threshold(model.trigger, precision) if precision is not None else 0.0
         except ValueError as error:
             raise InputError(f"--precision {precision:g}: {error}.") from None
-        self.guard = Guard(GuardData(None if guard is True else guard), model, folder) if guard else None
+        self._parts = folder or model.parts
+        self.guard = Guard(GuardData(None if guard is True else guard), model, self._parts) if guard else None
 
     @staticmethod
     def from_pretrained(
@@ -77,7 +78,9 @@ class Suggester:
         guard: bool | Path = True,
         precision: float | None = None,
     ) -> Suggester:
-        """Load a trained model: the folder of a run, a baseline, `ORG/NAME`, or `ORG/NAME@REVISION`.
+        """Load a trained model: the folder of a run, a baseline, `ORG/NAME`, or `ORG/NAME@REVISION`; or name a language
+        model behind an OpenAI-compatible server: `openai:URL#MODEL`, or `openai:FILE.yaml`
+        (`mrs_suggest.suggest.language_model.endpoint.Endpoint`).
 
         Args:
             revision: of a model on the hub: a branch, a tag or a commit.
@@ -87,9 +90,15 @@ class Suggester:
         Raises:
             InputError: there is no such model, or its files or those of the guard are damaged.
         """
-        path = resolve_model(str(folder), revision)
-        open_model_folder(path, verify)
         model: ServedModel
+        if (name := str(folder)).startswith(ENDPOINT):
+            from mrs_suggest.suggest.language_model.endpoint import read_endpoint
+            from mrs_suggest.suggest.language_model.suggester import LanguageModelSuggester
+
+            require_no_revision(name, revision, "is a server")
+            return Suggester(LanguageModelSuggester(read_endpoint(name)), None, guard, precision)
+        path = resolve_model(name, revision)
+        open_model_folder(path, verify)
         if (path / GENERATOR).is_file():
             from mrs_suggest.suggest.generation_suggester import GenerationSuggester
 
@@ -97,7 +106,7 @@ class Suggester:
         else:
             from mrs_suggest.suggest.retrieval_suggester import RetrievalSuggester
 
-            model = RetrievalSuggester.load_from(path, str(folder))
+            model = RetrievalSuggester.load_from(path, name)
         return Suggester(model, path, guard, precision)
 
     @property
@@ -174,11 +183,12 @@ class Suggester:
 
     @cached_property
     def _detector(self) -> LanguageDetector:
-        path = self.folder / DETECTOR if self.folder else Path(DETECTOR)
-        if self.folder and not path.is_file() and (self.folder / ADAPTER_RECORD).is_file():
-            path = self.folder.parent / DETECTOR  # the adapter's folder within that of its run
+        place = self._parts
+        path = place / DETECTOR if place else Path(DETECTOR)
+        if place and not path.is_file() and (place / ADAPTER_RECORD).is_file():
+            path = place.parent / DETECTOR  # the adapter's folder within that of its run
         known = " ".join(self.languages)
-        if not self.folder or not path.is_file():
+        if not place or not path.is_file():
             raise ArgumentError(
                 "language", f"the model has no {DETECTOR} to detect it; it answers {known}, pass one of these."
             )
@@ -392,7 +402,9 @@ class Suggester:
         self, asked: list[Conversation], language: str, count: int, tags: tuple[Tags, Tags], given: bool
     ) -> list[Answer]:
         messages = [one.message for one in asked]
-        texts = [reader.read(one.context, one.message) for one in asked] if (reader := self.model.context) else messages
+        texts: list[Any] = list(asked) if self.model.remote else messages
+        if reader := self.model.context:
+            texts = [reader.read(one.context, one.message) for one in asked]
         if language not in self.model.languages:
             return [Answer(reason=NO_REPLIES) for _ in messages]
         reasons: list[str | None] = [None] * len(messages)
@@ -411,7 +423,8 @@ class Suggester:
                 rows = model.suggest(some, language, count) if model else [[] for _ in some]
                 for number, row in zip(numbers, rows, strict=True):
                     answers[number] = fitting(model, self.guard, asked[number], texts[number], language, row, count)
-                    if not answers[number] and (kind is not None or len(asked[number].turns) > 1):
+                    several = len(asked[number].turns) > 1
+                    if not answers[number] and (kind is not None or several or self.model.remote):
                         answers[number].reason = NO_REPLIES
         if not all(math.isfinite(suggestion.score) for answer in answers for suggestion in answer):
             where = self.folder or Path(".")
