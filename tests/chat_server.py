@@ -26,6 +26,7 @@ class Failure:
         body: of the answer.
         cut: bytes that are announced and not sent.
         seconds: before the answer.
+        drip: seconds before each hundredth of the body.
     """
 
     status: int = 200
@@ -33,6 +34,7 @@ class Failure:
     headers: dict[str, str] = field(default_factory=dict)
     cut: int = 0
     seconds: float = 0.0
+    drip: float = 0.0
 
 
 @dataclass
@@ -44,7 +46,8 @@ class ChatServer:
         content: request -> the text of the answer.
         planned: of the next requests, in order: a failure, another text, or further fields of the choice's message.
         more: fields of the completion, such as its usage.
-        most: requests that were answered at the same time.
+        at_once, most: requests that are being answered at the same time, and the most so far.
+        seconds: before any answer.
     """
 
     url: str
@@ -85,23 +88,28 @@ class _Handler(BaseHTTPRequestHandler):
             planned = ours.planned.pop(0) if ours.planned else None
             ours.at_once += 1
             ours.most = max(ours.most, ours.at_once)
-        time.sleep(ours.seconds)
+        answer = planned if isinstance(planned, Failure) else Failure(body=self._completion(ours, asked, planned))
+        time.sleep(ours.seconds + answer.seconds)
         with ours.lock:
             ours.at_once -= 1
-        if isinstance(planned, Failure):
-            time.sleep(planned.seconds)
-            self._answer(planned.status, planned.body, planned.headers, planned.cut)
-            return
-        message = {"role": "assistant", "content": planned if isinstance(planned, str) else ours.content(asked)}
-        choice = {"index": 0, "finish_reason": "stop", "message": message | (planned if isinstance(planned, dict) else {})}
-        self._answer(200, json.dumps({"object": "chat.completion", "choices": [choice], **ours.more}).encode(), {})
+        self._send(answer)
 
-    def _answer(self, status: int, body: bytes, headers: dict[str, str], cut: int = 0) -> None:
-        self.send_response(status)
-        for name, value in {"Content-Length": str(len(body) + cut), "Connection": "close", **headers}.items():
+    def _completion(self, ours: ChatServer, asked: dict[str, Any], planned: str | dict[str, Any] | None) -> bytes:
+        message = {"role": "assistant", "content": planned if isinstance(planned, str) else ours.content(asked)}
+        message |= planned if isinstance(planned, dict) else {}
+        choice = {"index": 0, "finish_reason": "stop", "message": message}
+        return json.dumps({"object": "chat.completion", "choices": [choice], **ours.more}).encode()
+
+    def _send(self, answer: Failure) -> None:
+        size = len(answer.body)
+        self.send_response(answer.status)
+        for name, value in {"Content-Length": str(size + answer.cut), "Connection": "close", **answer.headers}.items():
             self.send_header(name, value)
         self.end_headers()
-        self.wfile.write(body)
+        step = max(1, size // 100 if answer.drip else size)
+        for begin in range(0, size, step):
+            time.sleep(answer.drip)
+            self.wfile.write(answer.body[begin : begin + step])
         self.close_connection = True
 
     def log_message(self, *_: Any) -> None:

@@ -7,7 +7,7 @@ import inspect
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,7 @@ from mrs_suggest.common.report.tables import (
     print_grid,
     transposed,
 )
+from mrs_suggest.common.text.predictions import SUGGESTIONS
 from mrs_suggest.common.text.text import finite_json, interval_text, visible, visible_json
 from mrs_suggest.evaluation.scores.metrics import (
     DIGITS,
@@ -33,6 +34,7 @@ from mrs_suggest.evaluation.scores.metrics import (
     Scored,
     score_system,
 )
+from mrs_suggest.suggest.answering import ANSWERED
 
 DEFAULT = "mrs_rouge"
 STANDARD_INPUT = Path("-")
@@ -114,6 +116,13 @@ def make_parser() -> argparse.ArgumentParser:
         "--pred", type=Path, nargs="+", default=[], metavar="FILE", help="another way to name the files"
     )
     parser.add_argument(
+        "--model",
+        action="append",
+        default=[],
+        help="also score a model's answers to the messages of the first file: any model of `mrs suggest`, without the "
+        "guard; may be repeated",
+    )
+    parser.add_argument(
         "--metric", choices=METRICS, default=DEFAULT, help=f"default {DEFAULT}, which also prints Dist-1 and -2"
     )
     group = parser.add_argument_group("options of metrics")
@@ -172,6 +181,7 @@ def _run(options: argparse.Namespace) -> None:
         system = _scored(options, path, given)
         system.system = name if len(set(names)) == len(names) else str(path)
         systems.append(system)
+    systems += [_answered(options, name, files[0], given) for name in dict.fromkeys(options.model)]
     if options.compare:
         _compare(options, metric, systems)
         return
@@ -192,7 +202,8 @@ def _run(options: argparse.Namespace) -> None:
         needed = units_needed(systems[0], options.power)
         content = {**systems[0].as_json(), "units_needed": needed, "power_method": ALONE}
         notes.append(f"n = {needed:,} shows a difference of {options.power:g} ({ALONE})")
-    _print(options.form, content, [(rows, metric.columns, metric.main)], [*_notes(systems, metric), *notes])
+    columns = {**metric.columns, **ANSWERED}
+    _print(options.form, content, [(rows, columns, metric.main)], [*_notes(systems, metric), *notes])
 
 
 def _refuse_contradictions(options: argparse.Namespace, metric: Metric, files: Sequence[Path]) -> None:
@@ -200,11 +211,15 @@ def _refuse_contradictions(options: argparse.Namespace, metric: Metric, files: S
         raise InputError("--compare takes all files itself and saves no scores; leave the others out.")
     if not files:
         raise InputError("FILE: pass the prediction file of one system or more.")
-    if len(options.compare) == 1:
+    if len(options.compare) == 1 and not options.model:
         raise InputError("--compare needs two files or more.")
+    if options.model and (STANDARD_INPUT in files or "nbest" not in metric.options or files[0].suffix == ".json"):
+        raise InputError(
+            "--model answers the messages of a prediction file; name one first, and a metric that reads it."
+        )
     if options.compare and not metric.mean_over_examples:
         raise InputError(f"--compare does not apply to {options.metric}, which is not a mean over examples.")
-    if options.save_scores and (len(files) > 1 or not metric.mean_over_examples):
+    if options.save_scores and (len(files) > 1 or options.model or not metric.mean_over_examples):
         raise InputError("--save-scores takes one system, and a metric that is a mean over examples.")
     if options.power is not None and not 1e-9 < options.power < 1e9:
         raise InputError(f"--power {options.power:g}: expected a difference above 0, in the unit of the scores.")
@@ -250,6 +265,19 @@ def _scored(options: argparse.Namespace, path: Path, given: Mapping[str, object]
             raise InputError(str(error).replace(str(copy), copy.name)) from error
 
 
+def _answered(options: argparse.Namespace, name: str, source: Path, given: Mapping[str, object]) -> Scored:
+    """The answers of a model to the messages of a prediction file."""
+    from mrs_suggest.evaluation.model_answers import answer_facts, answer_predictions
+    from mrs_suggest.suggest.suggester import Suggester
+
+    suggester = Suggester.from_pretrained(name, guard=False)
+    with tempfile.TemporaryDirectory() as scratch:
+        out = Path(scratch, "predictions.tsv")
+        result = answer_predictions(suggester, options.language, source, out, options.nbest or SUGGESTIONS)
+        found = score_system(options.metric, out, **given)
+    return replace(found, system=name, answered=answer_facts(suggester, [result]))
+
+
 def _compare(options: argparse.Namespace, metric: Metric, systems: list[Scored]) -> None:
     from mrs_suggest.evaluation.scores.systems import METHOD, compare_neighbours
 
@@ -257,14 +285,20 @@ def _compare(options: argparse.Namespace, metric: Metric, systems: list[Scored])
     signature, main = compared[0].signatures["signature"], metric.main
     content = {
         "systems": [
-            {"system": one.system, main: one.figures[main], "n": one.n, "interval": one.interval and one.interval.ends}
+            {
+                "system": one.system,
+                main: one.figures[main],
+                "n": one.n,
+                "interval": one.interval and one.interval.ends,
+                **one.answered,
+            }
             for one in compared
         ],
         "tests": [test.as_json() for test in tests],
         "signature": signature,
         "test": METHOD,
     }
-    shown = {main: metric.columns[main]}
+    shown = {main: metric.columns[main], **ANSWERED}
     figures: list[Row] = [(one.system, one.numbers(), one.interval, False) for one in compared]
     columns = {"difference": "difference", "p": "p", "p_holm": "p (Holm)", "detectable_difference": "detectable"}
     columns["units_needed"] = f"n for {options.power}"
@@ -272,7 +306,7 @@ def _compare(options: argparse.Namespace, metric: Metric, systems: list[Scored])
         (f"{one.a} - {one.b}", {key: getattr(one, key) for key in columns}, one.interval, False) for one in tests
     ]
     tables: list[Table] = [(figures, shown, main), (pairs, columns, "difference")]
-    _print(options.form, content, tables, [METHOD, signature])
+    _print(options.form, content, tables, [METHOD, signature, *_services(compared)])
 
 
 # --- Output ---------------------------------------------------------------------------------------------------------
@@ -284,7 +318,12 @@ def _notes(systems: Sequence[Scored], metric: Metric) -> list[str]:
     methods = {system.interval_method for system in systems if system.interval and system.interval.ends}
     notes += [f"in brackets: 95 % interval, {method}" for method in sorted(methods)]
     notes += [f"warning: {system.warning}" for system in systems if system.warning]
-    return notes + [signature for system in systems for signature in system.signatures.values()]
+    return [*notes, *(signature for system in systems for signature in system.signatures.values()), *_services(systems)]
+
+
+def _services(systems: Sequence[Scored]) -> list[str]:
+    """The signatures of the services that answered."""
+    return [system.answered["model_signature"] for system in systems if "model_signature" in system.answered]
 
 
 def _counted(system: Scored, metric: Metric) -> Iterator[str]:

@@ -13,7 +13,7 @@ from typing import Any, cast, overload
 import numpy as np
 
 from mrs_suggest.common.errors import ArgumentError, InputError
-from mrs_suggest.common.hub.baselines import ENDPOINT, require_no_revision, resolve_model
+from mrs_suggest.common.hub.baselines import ENDPOINT, resolve_model
 from mrs_suggest.common.io.manifest import again
 from mrs_suggest.common.suggest_arguments import require_count, require_messages, require_score
 from mrs_suggest.common.text.predictions import SUGGESTIONS
@@ -67,8 +67,7 @@ class Suggester:
             self._least = choose_threshold(model.trigger, precision) if precision is not None else 0.0
         except ValueError as error:
             raise InputError(f"--precision {precision:g}: {error}.") from None
-        self._parts = folder or model.parts
-        self.guard = Guard(GuardData(None if guard is True else guard), model, self._parts) if guard else None
+        self.guard = Guard(GuardData(None if guard is True else guard), model, folder or model.parts) if guard else None
 
     @staticmethod
     def from_pretrained(
@@ -78,9 +77,7 @@ class Suggester:
         guard: bool | Path = True,
         precision: float | None = None,
     ) -> Suggester:
-        """Load a trained model: the folder of a run, a baseline, `ORG/NAME`, or `ORG/NAME@REVISION`; or name a language
-        model behind an OpenAI-compatible server: `openai:URL#MODEL`, or `openai:FILE.yaml`
-        (`mrs_suggest.suggest.language_model.endpoint.Endpoint`).
+        """Load a model: the folder of a run, a baseline, `ORG/NAME[@REVISION]`, `openai:URL#MODEL`, `openai:FILE.yaml`.
 
         Args:
             revision: of a model on the hub: a branch, a tag or a commit.
@@ -90,24 +87,19 @@ class Suggester:
         Raises:
             InputError: there is no such model, or its files or those of the guard are damaged.
         """
-        model: ServedModel
         if (name := str(folder)).startswith(ENDPOINT):
-            from mrs_suggest.suggest.language_model.endpoint import read_endpoint
             from mrs_suggest.suggest.language_model.suggester import LanguageModelSuggester
 
-            require_no_revision(name, revision, "is a server")
-            return Suggester(LanguageModelSuggester(read_endpoint(name)), None, guard, precision)
+            return Suggester(LanguageModelSuggester.load_from(name, revision), None, guard, precision)
         path = resolve_model(name, revision)
         open_model_folder(path, verify)
         if (path / GENERATOR).is_file():
             from mrs_suggest.suggest.generation_suggester import GenerationSuggester
 
-            model = GenerationSuggester.load_from(path)
-        else:
-            from mrs_suggest.suggest.retrieval_suggester import RetrievalSuggester
+            return Suggester(GenerationSuggester.load_from(path), path, guard, precision)
+        from mrs_suggest.suggest.retrieval_suggester import RetrievalSuggester
 
-            model = RetrievalSuggester.load_from(path, name)
-        return Suggester(model, path, guard, precision)
+        return Suggester(RetrievalSuggester.load_from(path, name), path, guard, precision)
 
     @property
     def languages(self) -> list[str]:
@@ -183,12 +175,11 @@ class Suggester:
 
     @cached_property
     def _detector(self) -> LanguageDetector:
-        place = self._parts
-        path = place / DETECTOR if place else Path(DETECTOR)
-        if place and not path.is_file() and (place / ADAPTER_RECORD).is_file():
-            path = place.parent / DETECTOR  # the adapter's folder within that of its run
-        known = " ".join(self.languages)
-        if not place or not path.is_file():
+        parts, known = self.folder or self.model.parts, " ".join(self.languages)
+        path = parts / DETECTOR if parts else Path(DETECTOR)
+        if parts and not path.is_file() and (parts / ADAPTER_RECORD).is_file():
+            path = parts.parent / DETECTOR  # the adapter's folder within that of its run
+        if not parts or not path.is_file():
             raise ArgumentError(
                 "language", f"the model has no {DETECTOR} to detect it; it answers {known}, pass one of these."
             )
@@ -401,10 +392,7 @@ class Suggester:
     def _answer(
         self, asked: list[Conversation], language: str, count: int, tags: tuple[Tags, Tags], given: bool
     ) -> list[Answer]:
-        messages = [one.message for one in asked]
-        texts: list[Any] = list(asked) if self.model.remote else messages
-        if reader := self.model.context:
-            texts = [reader.read(one.context, one.message) for one in asked]
+        messages, texts = [one.message for one in asked], self.model.read(asked)
         if language not in self.model.languages:
             return [Answer(reason=NO_REPLIES) for _ in messages]
         reasons: list[str | None] = [None] * len(messages)
@@ -423,8 +411,7 @@ class Suggester:
                 rows = model.suggest(some, language, count) if model else [[] for _ in some]
                 for number, row in zip(numbers, rows, strict=True):
                     answers[number] = fitting(model, self.guard, asked[number], texts[number], language, row, count)
-                    several = len(asked[number].turns) > 1
-                    if not answers[number] and (kind is not None or several or self.model.remote):
+                    if not answers[number] and (kind is not None or len(asked[number].turns) > 1 or self.model.remote):
                         answers[number].reason = NO_REPLIES
         if not all(math.isfinite(suggestion.score) for answer in answers for suggestion in answer):
             where = self.folder or Path(".")

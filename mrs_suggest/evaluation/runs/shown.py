@@ -18,7 +18,7 @@ from mrs_suggest.evaluation.comparison import grouped_signatures
 from mrs_suggest.evaluation.runs.comparing import Field, Lead, RunsTable
 from mrs_suggest.evaluation.runs.figures import Metric, in_words
 from mrs_suggest.evaluation.runs.grouping import Row
-from mrs_suggest.evaluation.tables import short_number
+from mrs_suggest.evaluation.tables import short_number, usage_text
 
 PICTURES = (".png", ".pdf", ".svg")
 BAR = 0.8  # share of a language's place that its bars fill
@@ -115,6 +115,7 @@ def _row(table: RunsTable, row: Row) -> dict[str, Any]:
             "name": run.name,
             "trainer": run.record["trainer"],
             **{key: run.record.get(key) for key in ("seed", "commit", "data")},
+            **({"answered": run.record["answered"]} if "answered" in run.record else {}),
         }
         for run in row.runs
     ]
@@ -167,7 +168,8 @@ def _notes(table: RunsTable) -> list[str]:
         ranges = (f"{code} {' to '.join(sorted({min(some), max(some)}))}" for code, some in least.items())
         notes.append(f"Smallest detectable lead ({METHOD}): {', '.join(ranges)}.")
     notes += [f"({mark}): {text}." for mark, text in table.footnotes.items()]
-    return [*notes, *table.warnings]
+    answered = [run.record["answered"] for row in table.rows for run in row.runs if "answered" in run.record]
+    return [*notes, *table.warnings, *map(usage_text, answered)]
 
 
 def _signatures(table: RunsTable) -> list[str]:

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mrs_suggest.common.errors import InputError
-from mrs_suggest.common.hub.baselines import ENDPOINT, SHIPPED, resolve_model
+from mrs_suggest.common.hub.baselines import ENDPOINT, SHIPPED, require_no_revision, resolve_model
 from mrs_suggest.common.io.files import atomic_write, writing
 from mrs_suggest.common.io.posting import Poster, RefusedRequestError
 from mrs_suggest.common.suggest_arguments import require_count
@@ -25,7 +25,7 @@ from mrs_suggest.models.starting_points import DETECTOR
 from mrs_suggest.suggest.answering import ServedModel, Suggestion
 from mrs_suggest.suggest.conversation import ME, THEM, Conversation, read_conversations
 from mrs_suggest.suggest.language_detector import LanguageDetector
-from mrs_suggest.suggest.language_model.endpoint import Endpoint, packaged_prompt
+from mrs_suggest.suggest.language_model.endpoint import Endpoint, packaged_prompt, read_endpoint
 from mrs_suggest.suggest.language_model.replies import fitting_replies, read_replies
 from mrs_suggest.suggest.retrieval_suggester import weights_encoder
 
@@ -77,6 +77,12 @@ class LanguageModelSuggester(ServedModel):
         self._tokens: list[list[int] | None] = []  # of each answer; None where the server does not say
         self._lock = threading.Lock()
 
+    @classmethod
+    def load_from(cls, name: str, revision: str | None = None) -> LanguageModelSuggester:
+        """The model that `openai:URL#MODEL` or `openai:FILE.yaml` names; errors as `read_endpoint` and the class."""
+        require_no_revision(name, revision, "is a server")
+        return cls(read_endpoint(name))
+
     @property
     def languages(self) -> list[str]:
         return list(self.endpoint.languages)
@@ -86,6 +92,9 @@ class LanguageModelSuggester(ServedModel):
         asked = self.endpoint
         prompt = hashlib.sha256(self._prompt.encode()).hexdigest()[:8]
         return f"{ENDPOINT}{asked.model}|prompt:{prompt}|temperature:{asked.temperature}|max_tokens:{asked.max_tokens}"
+
+    def read(self, asked: Sequence[Conversation]) -> list[Any]:
+        return list(asked)
 
     def most(self, k: int) -> int:
         """Three: more replies in place of those that the guard removes would cost a second request."""
