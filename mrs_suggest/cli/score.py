@@ -34,9 +34,10 @@ from mrs_suggest.evaluation.scores.metrics import (
     Scored,
     score_system,
 )
-from mrs_suggest.suggest.answering import ANSWERED
+from mrs_suggest.suggest.answering import USAGE
 
 DEFAULT = "mrs_rouge"
+ANSWERED = {"milliseconds": "ms", **{key: key.replace("_", " ") for key in USAGE}}  # of a model that answers here
 STANDARD_INPUT = Path("-")
 # name, figures, interval of the main one, whether in the best group
 Row = tuple[str, Mapping[str, Figure], Sequence[float] | None, bool]
@@ -115,13 +116,7 @@ def make_parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--pred", type=Path, nargs="+", default=[], metavar="FILE", help="another way to name the files"
     )
-    parser.add_argument(
-        "--model",
-        action="append",
-        default=[],
-        help="also score a model's answers to the messages of the first file: any model of `mrs suggest`, without the "
-        "guard; may be repeated",
-    )
+    parser.add_argument("--model", action="append", default=[], help="also score a model that answers the first file")
     parser.add_argument(
         "--metric", choices=METRICS, default=DEFAULT, help=f"default {DEFAULT}, which also prints Dist-1 and -2"
     )
@@ -202,8 +197,7 @@ def _run(options: argparse.Namespace) -> None:
         needed = units_needed(systems[0], options.power)
         content = {**systems[0].as_json(), "units_needed": needed, "power_method": ALONE}
         notes.append(f"n = {needed:,} shows a difference of {options.power:g} ({ALONE})")
-    columns = {**metric.columns, **ANSWERED}
-    _print(options.form, content, [(rows, columns, metric.main)], [*_notes(systems, metric), *notes])
+    _print(options.form, content, [(rows, metric.columns | ANSWERED, metric.main)], [*_notes(systems, metric), *notes])
 
 
 def _refuse_contradictions(options: argparse.Namespace, metric: Metric, files: Sequence[Path]) -> None:
@@ -214,9 +208,7 @@ def _refuse_contradictions(options: argparse.Namespace, metric: Metric, files: S
     if len(options.compare) == 1 and not options.model:
         raise InputError("--compare needs two files or more.")
     if options.model and (STANDARD_INPUT in files or "nbest" not in metric.options or files[0].suffix == ".json"):
-        raise InputError(
-            "--model answers the messages of a prediction file; name one first, and a metric that reads it."
-        )
+        raise InputError("--model answers the messages of a prediction file; name one, and a metric that reads it.")
     if options.compare and not metric.mean_over_examples:
         raise InputError(f"--compare does not apply to {options.metric}, which is not a mean over examples.")
     if options.save_scores and (len(files) > 1 or options.model or not metric.mean_over_examples):
@@ -267,15 +259,15 @@ def _scored(options: argparse.Namespace, path: Path, given: Mapping[str, object]
 
 def _answered(options: argparse.Namespace, name: str, source: Path, given: Mapping[str, object]) -> Scored:
     """The answers of a model to the messages of a prediction file."""
-    from mrs_suggest.evaluation.model_answers import answer_facts, answer_predictions
+    from mrs_suggest.evaluation.model_answers import answer_predictions
     from mrs_suggest.suggest.suggester import Suggester
 
     suggester = Suggester.from_pretrained(name, guard=False)
     with tempfile.TemporaryDirectory() as scratch:
-        out = Path(scratch, "predictions.tsv")
-        result = answer_predictions(suggester, options.language, source, out, options.nbest or SUGGESTIONS)
+        out, nbest = Path(scratch, "predictions.tsv"), options.nbest or SUGGESTIONS
+        _, facts = answer_predictions(suggester, {options.language: source}, {options.language: out}, nbest)
         found = score_system(options.metric, out, **given)
-    return replace(found, system=name, answered=answer_facts(suggester, [result]))
+    return replace(found, system=name, others={**found.others, **facts})
 
 
 def _compare(options: argparse.Namespace, metric: Metric, systems: list[Scored]) -> None:
@@ -285,13 +277,7 @@ def _compare(options: argparse.Namespace, metric: Metric, systems: list[Scored])
     signature, main = compared[0].signatures["signature"], metric.main
     content = {
         "systems": [
-            {
-                "system": one.system,
-                main: one.figures[main],
-                "n": one.n,
-                "interval": one.interval and one.interval.ends,
-                **one.answered,
-            }
+            {"system": one.system, main: one.figures[main], "n": one.n, "interval": one.interval and one.interval.ends}
             for one in compared
         ],
         "tests": [test.as_json() for test in tests],
@@ -306,7 +292,7 @@ def _compare(options: argparse.Namespace, metric: Metric, systems: list[Scored])
         (f"{one.a} - {one.b}", {key: getattr(one, key) for key in columns}, one.interval, False) for one in tests
     ]
     tables: list[Table] = [(figures, shown, main), (pairs, columns, "difference")]
-    _print(options.form, content, tables, [METHOD, signature, *_services(compared)])
+    _print(options.form, content, tables, [METHOD, signature])
 
 
 # --- Output ---------------------------------------------------------------------------------------------------------
@@ -318,12 +304,8 @@ def _notes(systems: Sequence[Scored], metric: Metric) -> list[str]:
     methods = {system.interval_method for system in systems if system.interval and system.interval.ends}
     notes += [f"in brackets: 95 % interval, {method}" for method in sorted(methods)]
     notes += [f"warning: {system.warning}" for system in systems if system.warning]
-    return [*notes, *(signature for system in systems for signature in system.signatures.values()), *_services(systems)]
-
-
-def _services(systems: Sequence[Scored]) -> list[str]:
-    """The signatures of the services that answered."""
-    return [system.answered["model_signature"] for system in systems if "model_signature" in system.answered]
+    notes += [signature for system in systems for signature in system.signatures.values()]
+    return notes + [str(system.others["service"]) for system in systems if "service" in system.others]
 
 
 def _counted(system: Scored, metric: Metric) -> Iterator[str]:

@@ -2,102 +2,68 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 from mrs_suggest.common.errors import InputError
-from mrs_suggest.common.text.predictions import (
-    SUGGESTIONS,
-    Prediction,
-    predictions_name,
-    read_predictions,
-    write_predictions,
-)
+from mrs_suggest.common.text import predictions
+from mrs_suggest.common.text.predictions import SUGGESTIONS, Prediction, predictions_name
 from mrs_suggest.evaluation.comparison import POOLED
 from mrs_suggest.evaluation.language_data import EVALUATION_SEED
 from mrs_suggest.evaluation.results import EvaluationConfig, SystemResult, evaluate_system, milliseconds, summary
-from mrs_suggest.evaluation.runs.figures import LANGUAGE_MODEL, Run
+from mrs_suggest.evaluation.runs.figures import Run
 from mrs_suggest.evaluation.runs.grouping import has_predictions
-from mrs_suggest.suggest.answering import MODEL, Suggestion
+from mrs_suggest.suggest.answering import MODEL
 from mrs_suggest.suggest.suggester import Suggester
 
 
-class _Answering:
-    """A suggester as a system: every message counts, so one without suggestions gets an empty text."""
-
-    name = MODEL
-
-    def __init__(self, suggester: Suggester) -> None:
-        self._suggester = suggester
-
-    def suggest(self, messages: Sequence[str], language: str, k: int) -> list[list[Suggestion]]:
-        answers = self._suggester.suggest(messages, language, k)
-        return [list(answer) or [Suggestion("", 0.0)] for answer in answers]
-
-
 def answer_predictions(
-    suggester: Suggester, language: str, source: Path, out: Path, nbest: int = SUGGESTIONS
-) -> SystemResult:
-    """Answer the messages of a prediction file, and write another one with the suggestions.
+    suggester: Suggester, sources: Mapping[str, Path], out: Mapping[str, Path], nbest: int = SUGGESTIONS
+) -> tuple[dict[str, SystemResult], dict[str, Any]]:
+    """Answer the messages of prediction files (language -> file), and write such files of `nbest` suggestions at most.
 
-    Args:
-        nbest: suggestions in a line of either file at most.
+    Returns:
+        Language -> scores; and `milliseconds` for a message, the signature of a `service`, and what it has used.
 
     Raises:
-        InputError: the file is missing or damaged, or the model does not answer.
+        InputError: a file is missing or damaged, or the model does not answer.
     """
-    rows = read_predictions(source, nbest)
-    messages, references = [row.message for row in rows], [row.reference for row in rows]
-    config = EvaluationConfig(ranking=False)
-    found = evaluate_system(_Answering(suggester), language, messages, references, [], EVALUATION_SEED, config)
-    answered = zip(messages, references, found.suggestions, strict=True)
-    write_predictions(out, (Prediction(message, reply, tuple(three[:nbest])) for message, reply, three in answered))
-    return found
-
-
-def answer_facts(suggester: Suggester, results: Sequence[SystemResult]) -> dict[str, Any]:
-    """`milliseconds` for a message, and a service's usage and signature."""
-    signature = {"model_signature": suggester.model.signature} if suggester.model.signature else {}
-    return {"milliseconds": round(milliseconds(results), 3), **suggester.model.usage(), **signature}
+    system: Any = SimpleNamespace(name=MODEL, suggest=suggester.suggest)
+    results, config = dict[str, SystemResult](), EvaluationConfig(ranking=False)
+    for code, source in sources.items():
+        rows = predictions.read_predictions(source, nbest)
+        texts = [row.message for row in rows], [row.reference for row in rows]
+        results[code] = evaluate_system(system, code, *texts, [], EVALUATION_SEED, config)
+        found = zip(*texts, results[code].suggestions, strict=True)
+        lines = (Prediction(message, reply, tuple(three[:nbest]) or ("",)) for message, reply, three in found)
+        predictions.write_predictions(out[code], lines)
+    facts = {"milliseconds": round(milliseconds([*results.values()]), 3), **suggester.model.usage()}
+    return results, facts | ({"service": service} if (service := suggester.model.service) else {})
 
 
 def answering_run(name: str, runs: Sequence[Run], folder: Path) -> Run:
-    """A model that answers the test messages of the first run with predictions, the guard off, as a run to compare.
+    """A model as a run to compare, which answers the test messages of the first run with predictions; errors as above.
 
-    Args:
-        folder: where its predictions are written.
-
-    Raises:
-        InputError: no run has predictions in a language of the model, or the model does not answer.
+    The guard is off.
     """
     suggester = Suggester.from_pretrained(name, guard=False)
-    first = next((run for run in runs if any(has_predictions(run, scope) for scope in run.scopes)), None)
-    scopes = [scope for scope in first.scopes if has_predictions(first, scope)] if first else []
-    codes = [code for _, code in scopes if code in suggester.languages]
-    if first is None or first.folder is None or not codes:
-        raise InputError(
-            f"{name}: answers the test messages of a run, and none of the others is a folder with "
-            f"{predictions_name('LANG')} in a language of the model; name one."
-        )
+    tested = [(run, code) for run in runs for part, code in run.scopes if has_predictions(run, (part, code))]
+    codes = [code for run, code in tested if run is tested[0][0] and code in suggester.languages]
+    if not codes or (source := tested[0][0].folder) is None:
+        raise InputError(f"{name}: no other run has {predictions_name('LANG')} in a language of the model; name one.")
     folder.mkdir()
-    results = {
-        code: answer_predictions(
-            suggester, code, first.folder / predictions_name(code), folder / predictions_name(code)
-        )
-        for code in codes
-    }
-    parts = {POOLED: list(results.values()), **{code: [result] for code, result in results.items()}}
+    places = ({code: place / predictions_name(code) for code in codes} for place in (source, folder))
+    results, facts = answer_predictions(suggester, *places)
+    parts = {POOLED: [*results.values()], **{code: [result] for code, result in results.items()}}
     figures = {scope: summary(part, EVALUATION_SEED) for scope, part in parts.items()}
-    facts = answer_facts(suggester, parts[POOLED])
+    signatures = {code: result.signatures for code, result in results.items()}
     record = {
-        "trainer": LANGUAGE_MODEL,
-        "arguments": {"model": name, "signature": suggester.model.signature},
-        "data": first.record.get("data", {}),
-        "metrics": {
-            "systems": {MODEL: figures},
-            "signatures": {code: result.signatures for code, result in results.items()},
-        },
+        "trainer": "language_model",
+        "arguments": {"model": name},
+        "data": tested[0][0].record.get("data", {}),
+        "metrics": {"systems": {MODEL: figures}, "signatures": signatures},
         "milliseconds": {MODEL: facts["milliseconds"]},
         "answered": facts,
     }

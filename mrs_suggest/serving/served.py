@@ -70,10 +70,10 @@ class ServedSuggester:
         suggester = Suggester.from_pretrained(
             settings.named[name], verify=settings.verify, guard=settings.guard, precision=settings.precision
         )
-        for language in suggester.languages[: 1 if suggester.model.remote else None]:
+        for language in suggester.languages[: 1 if suggester.model.service else None]:
             suggester.suggest(["?"], language, 1)
         record = suggester.folder and suggester.folder / RECORD
-        told = record.read_bytes() if record and record.is_file() else suggester.model.signature.encode()
+        told = record.read_bytes() if record and record.is_file() else suggester.model.service.encode()
         version = hashlib.sha256(told).hexdigest()[:12] if told else ""
         served = cls(suggester, settings, name, version)
         gc.collect()

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,9 +20,7 @@ if TYPE_CHECKING:
     from mrs_suggest.suggest.ranking.trigger import Trigger
 
 MODEL = "Model"  # the name of the trained model among the systems compared
-USAGE = {"requests": "requests", "input_tokens": "input tokens", "output_tokens": "output tokens"}  # of a service
-PRICE = "price_per_1000"  # messages
-ANSWERED = {"milliseconds": "ms", **USAGE, PRICE: "price / 1,000"}  # headings: the time for a message, and usage
+USAGE = ("requests", "input_tokens", "output_tokens", "price_per_1000")  # of a service; the price is of messages
 Tags = frozenset[str]
 CHIP = (
     '<span style="display:inline-block;border:1px solid #888;border-radius:1em;padding:.2em .8em;margin:.2em">{}</span>'
@@ -103,22 +101,11 @@ class ServedModel(ABC):
     """A trained model that serves users: it checks its arguments, and blank messages get an empty list."""
 
     context: ContextReader | None = None  # puts earlier turns before messages, if the model was trained with them
-    remote = False  # whether a service answers
-    parts: Path | None = None  # the folder of the language detector and the guard, for a model without a folder
-
-    def read(self, asked: Sequence[Any]) -> list[Any]:
-        """What `suggest` takes for conversations: their messages, with earlier turns if there is a `context`."""
-        if reader := self.context:
-            return [reader.read(one.context, one.message) for one in asked]
-        return [one.message for one in asked]
-
-    @property
-    def signature(self) -> str:
-        """What answers, and how it is asked, for a model without a folder; else empty."""
-        return ""
+    service = ""  # the signature of a service, which also takes conversations; empty for a model on this machine
+    parts: Path | None = None  # the folder of the language detector and the guard, for a service
 
     def usage(self) -> dict[str, float]:
-        """What a service has used so far, by the names of `USAGE` and `PRICE`; empty for a model on this machine."""
+        """What a service has used so far, by the names of `USAGE`."""
         return {}
 
     @property

@@ -88,9 +88,9 @@ class Suggester:
             InputError: there is no such model, or its files or those of the guard are damaged.
         """
         if (name := str(folder)).startswith(ENDPOINT):
-            from mrs_suggest.suggest.language_model.suggester import LanguageModelSuggester
+            from mrs_suggest.suggest.language_model import LanguageModelSuggester, read_endpoint
 
-            return Suggester(LanguageModelSuggester.load_from(name, revision), None, guard, precision)
+            return Suggester(LanguageModelSuggester(read_endpoint(name, revision)), None, guard, precision)
         path = resolve_model(name, revision)
         open_model_folder(path, verify)
         if (path / GENERATOR).is_file():
@@ -392,7 +392,9 @@ class Suggester:
     def _answer(
         self, asked: list[Conversation], language: str, count: int, tags: tuple[Tags, Tags], given: bool
     ) -> list[Answer]:
-        messages, texts = [one.message for one in asked], self.model.read(asked)
+        messages = [one.message for one in asked]
+        texts: list[Any] = list(asked) if self.model.service else messages
+        texts = [reader.read(one.context, one.message) for one in asked] if (reader := self.model.context) else texts
         if language not in self.model.languages:
             return [Answer(reason=NO_REPLIES) for _ in messages]
         reasons: list[str | None] = [None] * len(messages)
@@ -411,11 +413,11 @@ class Suggester:
                 rows = model.suggest(some, language, count) if model else [[] for _ in some]
                 for number, row in zip(numbers, rows, strict=True):
                     answers[number] = fitting(model, self.guard, asked[number], texts[number], language, row, count)
-                    if not answers[number] and (kind is not None or len(asked[number].turns) > 1 or self.model.remote):
+                    if not answers[number] and (kind is not None or len(asked[number].turns) > 1 or self.model.service):
                         answers[number].reason = NO_REPLIES
         if not all(math.isfinite(suggestion.score) for answer in answers for suggestion in answer):
-            where = self.folder or Path(".")
-            raise InputError(f"{self.folder or 'the model'}: its scores are not finite; {again(where)}.")
+            where = self.folder or Path("the model")
+            raise InputError(f"{where}: its scores are not finite; {again(where)}.")
         chances = self.model.used(texts, language) if self._precision is not None else None
         return answers if chances is None else list(map(self._likely, answers, chances))
 

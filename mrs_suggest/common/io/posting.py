@@ -7,7 +7,6 @@ import json
 import math
 import os
 import random
-import threading
 import time
 import urllib.error
 import urllib.request
@@ -27,7 +26,7 @@ AT_ONCE = 1 << 16  # bytes that are read at a time
 
 
 class RefusedRequestError(InputError):
-    """The service refuses this request; another one may be accepted."""
+    """The service refuses a request, which has nothing to do with the key."""
 
 
 class _NoRedirects(urllib.request.HTTPRedirectHandler):
@@ -48,21 +47,7 @@ class _PassingError(Exception):
 class Poster:
     """Sends JSON to one address, from one thread or several; a subclass describes the service.
 
-    Attributes:
-        kind: what the service is, such as "a scorer".
-        protocol: where its protocol is described, as the end of a sentence.
-        later: what to do after failures that may pass, as the end of a sentence.
-        check: what to look at when a request is refused.
-        tries: of a request.
-        first_wait: seconds before the second try; doubled for each further one.
-        jitter: the largest share by which a wait is longer, at random, so that several clients do not return together.
-        longest_wait: seconds that a service may ask to wait (Retry-After).
-        timeout: seconds without a byte from the service, and until its answer has begun and ended.
-        most_bytes: of an answer.
-        sent: requests so far, repeated ones included.
-
     Args:
-        url: http or https.
         key_variable: the environment variable with the key, which is sent by https, or on this machine; "": no key.
         key_header: the header of the key, and the text before the key.
         per_second: most requests in a second, repeated ones included; None: no limit.
@@ -73,24 +58,25 @@ class Poster:
         InputError: the address or the key is invalid.
     """
 
-    kind = protocol = later = ""
-    check = "the address"
+    kind = protocol = later = option = key_variable = ""  # for errors: what it is, and what to do
+    check = "the address"  # when a request is refused
+    # Seconds, also for a whole answer; waits are doubled, and longer by a random share of up to `jitter`.
     tries, first_wait, jitter, longest_wait, timeout, most_bytes = 6, 1.0, 0.0, 600.0, 60.0, 64 << 20
 
     def __init__(
         self,
         url: str,
-        key_variable: str,
+        key_variable: str | None = None,
         key_header: tuple[str, str] = ("Authorization", "Bearer "),
         per_second: float | None = None,
-        option: str = "",
+        option: str | None = None,
         *,
         sleep: Callable[[float], None] = time.sleep,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self.url, self.sent = url, 0
-        self._what = f"{option} {masked(url)}"
-        self._key_variable = key_variable
+        self.url, self.sent = url, list[float]()
+        self._what = f"{option or self.option} {masked(url)}"
+        self._key_variable = key_variable = self.key_variable if key_variable is None else key_variable
         self._headers = {"Content-Type": "application/json", "User-Agent": "mrs-suggest"}
         if not is_sound(url):
             raise InputError(
@@ -101,21 +87,15 @@ class Poster:
                 raise InputError(f"{key_variable}: not a valid key; set it again, without spaces and line breaks.")
             parts = urlsplit(url)
             if parts.scheme != "https" and parts.hostname not in LOOPBACK:
-                raise InputError(
-                    f"{self._what}: the key in {key_variable} is sent by https only; pass https://..., or unset it."
-                )
+                raise InputError(f"{self._what}: the key in {key_variable} is sent by https only; pass https://...")
             self._headers[key_header[0]] = key_header[1] + key
         self._pause = 1 / per_second if per_second else 0.0
         self._sleep, self._clock = sleep, clock
         self._next = -math.inf
-        self._lock = threading.Lock()
         self._opener = urllib.request.build_opener(_NoRedirects)
 
     def post(self, content: object, tries: int | None = None) -> Mapping[str, Any]:
         """The JSON object of the answer.
-
-        Args:
-            tries: in place of the service's own.
 
         Raises:
             InputError: the service cannot be reached or fails `tries` times, refuses the key or the request, or does
@@ -123,18 +103,16 @@ class Poster:
         """
         body, most = json.dumps(content, ensure_ascii=False).encode("utf-8", "replace"), tries or self.tries
         for number in range(most):
-            with self._lock:
-                begin = max(self._clock(), self._next)
-                self._next = begin + self._pause
-                self.sent += 1
-            if (early := begin - self._clock()) > 0:
-                self._sleep(early)
+            if (now := self._clock()) < self._next:
+                self._sleep(self._next - now)
+            self.sent.append(self._clock())
+            self._next = max(self.sent[-1], self._next) + self._pause
             try:
                 return self._read(body)
             except _PassingError as failure:
                 if number + 1 == most:
-                    times = f"{most} times, the last time" if most > 1 else "once,"
-                    raise InputError(f"{self._what}: failed {times} with {failure}; {self.later}.") from None
+                    told = f"failed with {failure} (try {most} of {most})"
+                    raise InputError(f"{self._what}: {told}; {self.later}.") from None
                 asked = seconds_to_wait(failure.retry_after or "") or 0.0
                 if asked > self.longest_wait:
                     raise InputError(f"{self._what}: asks to wait {asked:,.0f} seconds; {self.later}.") from None
@@ -199,7 +177,7 @@ def _beginning(answer: IO[bytes]) -> bytes:
 
 
 def is_sound(url: str) -> bool:
-    """Whether an address can be used: http or https, a host, and no name or password before it."""
+    """Whether an address is one of http or https, with a host, and no name or password before it."""
     try:
         parts = urlsplit(url)
         named = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0

@@ -16,7 +16,6 @@ Record = Mapping[str, Any]
 Scope = tuple[str, str]  # part (a task, a view, a split; "" where there is one alone) and language
 Signatures = Mapping[str, str]  # a metric's name in signatures -> how it was computed
 Read = Iterator[tuple[Scope, Record, Signatures]]
-LANGUAGE_MODEL = "language_model"  # in place of a trainer: a model behind a server, which answers here
 REPLY = "suggests replies"  # what a run does, in sentences
 CHOICES = "answers multiple-choice questions"
 NBEST = "nbest:"  # begins the field with the most suggestions of a message
@@ -215,7 +214,7 @@ _REPLY = Task(REPLY, _reply, REPLY_METRICS, (WEIGHTED, "mrr", "dist1", "dist2", 
 TASKS: Mapping[str, Task] = {
     RETRIEVAL: _REPLY,
     GENERATION: _REPLY,
-    LANGUAGE_MODEL: _REPLY,
+    "language_model": _REPLY,  # `mrs_suggest.evaluation.model_answers`
     UNDERSTANDING: Task("does understanding tasks", _understanding, (SCORE,)),
     "text_generation": Task("writes texts", _text_generation, (SCORE, PERPLEXITY)),
     "staple_generation": Task(

@@ -18,7 +18,7 @@ from mrs_suggest.evaluation.comparison import grouped_signatures
 from mrs_suggest.evaluation.runs.comparing import Field, Lead, RunsTable
 from mrs_suggest.evaluation.runs.figures import Metric, in_words
 from mrs_suggest.evaluation.runs.grouping import Row
-from mrs_suggest.evaluation.tables import short_number, usage_text
+from mrs_suggest.evaluation.tables import short_number
 
 PICTURES = (".png", ".pdf", ".svg")
 BAR = 0.8  # share of a language's place that its bars fill
@@ -114,8 +114,7 @@ def _row(table: RunsTable, row: Row) -> dict[str, Any]:
         {
             "name": run.name,
             "trainer": run.record["trainer"],
-            **{key: run.record.get(key) for key in ("seed", "commit", "data")},
-            **({"answered": run.record["answered"]} if "answered" in run.record else {}),
+            **{key: run.record.get(key) for key in ("seed", "commit", "data", *{"answered"} & run.record.keys())},
         }
         for run in row.runs
     ]
@@ -168,8 +167,9 @@ def _notes(table: RunsTable) -> list[str]:
         ranges = (f"{code} {' to '.join(sorted({min(some), max(some)}))}" for code, some in least.items())
         notes.append(f"Smallest detectable lead ({METHOD}): {', '.join(ranges)}.")
     notes += [f"({mark}): {text}." for mark, text in table.footnotes.items()]
-    answered = [run.record["answered"] for row in table.rows for run in row.runs if "answered" in run.record]
-    return [*notes, *table.warnings, *map(usage_text, answered)]
+    for run in (run for row in table.rows for run in row.runs if "answered" in run.record):
+        notes.append(f"{run.name}: {', '.join(f'{key} {value}' for key, value in run.record['answered'].items())}.")
+    return [*notes, *table.warnings]
 
 
 def _signatures(table: RunsTable) -> list[str]:

@@ -49,7 +49,6 @@ class Scored:
         digest: of the examples; two systems with the same one can be compared.
         units: (n,) the message of each example, by which intervals resample and tests swap; empty: each is its own.
         warning: about the figures; empty if there is none.
-        answered: of a model that answered here: its time, and what a service has used.
         rank: of its group, from 1; None where systems were not compared.
         common: `n` and main figure of the examples that all systems have a score for, where some have more.
     """
@@ -67,7 +66,6 @@ class Scored:
     units: Sequence[Hashable] = ()
     system: str = ""
     warning: str = ""
-    answered: Mapping[str, Any] = field(default_factory=dict)
     rank: int | None = None
     common: Mapping[str, float] | None = None
 
@@ -77,14 +75,14 @@ class Scored:
 
     def numbers(self) -> dict[str, Figure]:
         """All that a column of a table can show, by name."""
-        return {"n": self.n, **self.figures, **self.others, **self.answered}
+        return {"n": self.n, **self.figures, **self.others}
 
     def as_json(self) -> dict[str, object]:
         """The figures as `mrs score --json` prints them, flat."""
         found: dict[str, object] = {"n": self.n, **self.figures, **self.tasks}
         if self.interval is not None:
             found["interval"] = self.interval.ends
-        found |= {**self.others, **self.answered}
+        found |= self.others
         if self.skipped is not None:
             found["skipped"] = self.skipped
         found |= self.signatures
@@ -428,11 +426,4 @@ METRICS: dict[str, Metric] = {
     ),
 }
 # fmt: on
-DIGITS = {
-    "bleu": 2,
-    "milliseconds": 2,
-    "sentence_bleu": 2,
-    "perplexity": 3,
-    "p": 5,
-    "p_holm": 5,
-}  # behind the point; else 4
+DIGITS = {"bleu": 2, "sentence_bleu": 2, "milliseconds": 2, "perplexity": 3, "p": 5, "p_holm": 5}  # else 4

@@ -31,21 +31,11 @@ PERSPECTIVE_LANGUAGES = frozenset(
 
 
 class Poster(posting.Poster):
-    """Sends texts to a scorer; arguments and errors as for the base class."""
+    """Sends texts to a scorer."""
 
     kind, protocol = "a scorer", "docs/pipeline.md has the protocol"
     later = "finished scores are kept: run the same command again with --resume later"
-
-    def __init__(
-        self,
-        url: str,
-        key_variable: str = "MRS_TOXICITY_KEY",
-        key_header: tuple[str, str] = ("Authorization", "Bearer "),
-        per_second: float | None = None,
-        option: str = "--toxicity",
-        **times: Any,
-    ) -> None:
-        super().__init__(url, key_variable, key_header, per_second, option, **times)
+    option, key_variable = "--toxicity", "MRS_TOXICITY_KEY"
 
     def checked(self, score: object) -> float:
         """A score of the answer; InputError if it is not a number in [0, 1]."""

@@ -22,13 +22,13 @@ from mrs_suggest.suggest.guard.lists import GuardData, WordLists
 from mrs_suggest.suggest.short_messages import kind_of
 
 SLUR, PRIVATE, LINK, DATE, PLACE = "slur", "private_data", "link", "date", "place"  # reasons, in this order
-LINKS = re.compile(
+_LINK = re.compile(
     r"https?://|\bwww\.|\b[\w-]{2,}\.(?:com|org|net|io|info|de|es|fr|it|nl|pt|br|ru|se|jp|uk|eu|me|ly|gg|co)\b(?:/|$|[\s.,!?])",
     re.I,
 )
-MAILS = re.compile(r"[\w.+-]+\s?(?:@|\(at\)|\[at\])\s?[\w-]+(?:\.[\w-]+)+", re.I)
+_MAIL = re.compile(r"[\w.+-]+\s?(?:@|\(at\)|\[at\])\s?[\w-]+(?:\.[\w-]+)+", re.I)
 _HANDLE = re.compile(r"(?<!\w)@\w{3,}")
-NUMBERS = re.compile(r"\d(?:[\s()./-]{0,2}\d){6,}")  # seven digits: the shortest telephone numbers in use
+_NUMBER = re.compile(r"\d(?:[\s()./-]{0,2}\d){6,}")  # seven digits: the shortest telephone numbers in use
 _DIGITS = re.compile(r"\d+")
 _NUMERIC_DATE = re.compile(
     r"\b\d{1,2}\s?[:.h]\s?[0-5]\d(?![\d%])|\b\d{1,2}\s?[./-]\s?\d{1,2}\s?[./-]\s?\d{2,4}\b|\b\d{4}-\d\d-\d\d\b"
@@ -144,11 +144,11 @@ def unfit(reply: str, message: str, lists: WordLists | None) -> str | None:
     """
     if lists and lists.holds("slurs", reply):
         return SLUR
-    if MAILS.search(reply) or _HANDLE.search(reply):
+    if _MAIL.search(reply) or _HANDLE.search(reply):
         return PRIVATE
-    if LINKS.search(reply):
+    if _LINK.search(reply):
         return LINK
-    if NUMBERS.search(reply) and _unknown(NUMBERS, reply, message):
+    if _NUMBER.search(reply) and _unknown(_NUMBER, reply, message):
         return PRIVATE
     if lists and lists.holds("addresses", reply):
         return PRIVATE

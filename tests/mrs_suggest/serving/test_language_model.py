@@ -15,7 +15,7 @@ from mrs_suggest.serving.app import create_app
 from mrs_suggest.serving.page.page import answer_message, load_models
 from mrs_suggest.serving.served import ServedModels
 from mrs_suggest.serving.settings import Settings
-from mrs_suggest.suggest.language_model import suggester as language_model
+from mrs_suggest.suggest import language_model
 from tests.chat_server import REPLIES, ChatServer, Failure, chat_server
 
 KEY = "sk-a-secret-key-1234"

@@ -46,8 +46,8 @@ def test_a_language_model_stands_next_to_a_run(
     assert (answered["requests"], answered["input_tokens"], answered["output_tokens"]) == (24, 4800, 720)
     assert answered["price_per_1000"] == pytest.approx(0.5)
     text = shown(mrs_here("compare", run, name, "--format", "markdown"))
-    assert f"{answered['model_signature'].replace('|', chr(92) + '|')}: 24 requests, 4,800 input tokens" in text
-    assert "0.5000 for 1,000 messages" in text
+    assert "requests 24, input_tokens 4800, output_tokens 720, price_per_1000 0.5, service openai:small" in text
+    assert "prompt:" in text
 
 
 def test_usage_stands_next_to_latency(make_run: MakeRun, mrs_here: Command, server: ChatServer) -> None:
@@ -66,8 +66,9 @@ def test_there_must_be_messages_to_answer(
     make_run: MakeRun, mrs_here: Command, server: ChatServer, tmp_path: Path
 ) -> None:
     name = f"openai:{server.url}#small"
-    assert f"{name}: answers the test messages of a run, and none of the others is a folder" in refused(
-        mrs_here("compare", name, "everyday-retriever")
+    sentence = refused(mrs_here("compare", name, "everyday-retriever"))
+    assert (
+        sentence == f"mrs compare: {name}: no other run has predictions.LANG.tsv in a language of the model; name one."
     )
     run = make_run("one", "en")
     (run / "predictions.en.tsv").unlink()

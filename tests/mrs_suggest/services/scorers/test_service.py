@@ -99,7 +99,7 @@ def test_the_service_says_how_long_to_wait(
 def test_it_gives_up_in_the_end(server: ScoringServer, time: Time, opened: Callable[..., HttpScorer]) -> None:
     scorer = opened()
     server.planned = [Failure(500)] * Poster.tries
-    with pytest.raises(InputError, match=rf"{server.url}: failed 6 times, the last time with HTTP 500; .*--resume"):
+    with pytest.raises(InputError, match=rf"{server.url}: failed with HTTP 500 \(try 6 of 6\); .*--resume"):
         scorer.score(TEXTS[:1], "es")
     assert time.slept == [1, 2, 4, 8, 16]
 
@@ -189,7 +189,7 @@ def test_addresses_that_cannot_be_used(url: str) -> None:
 
 
 def test_nobody_answers(time: Time) -> None:
-    with pytest.raises(InputError, match=r"http://127.0.0.1:9/: failed 2 times, the last time with .*refused"):
+    with pytest.raises(InputError, match=r"http://127.0.0.1:9/: failed with .*refused.* \(try 2 of 2\)"):
         HttpScorer(Poster("http://127.0.0.1:9/", sleep=time.sleep, clock=time.clock))
 
 

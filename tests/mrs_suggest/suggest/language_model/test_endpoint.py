@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from mrs_suggest.common.errors import InputError
-from mrs_suggest.suggest.language_model.endpoint import Endpoint, Price, packaged_prompt, read_endpoint
+from mrs_suggest.suggest.language_model import PROMPT, Endpoint, read_endpoint
 
 URL = "http://localhost:8000/v1"
 SECRET = "sk-a-secret-1234"
@@ -16,8 +16,8 @@ SECRET = "sk-a-secret-1234"
 def test_a_url_and_a_model() -> None:
     assert read_endpoint(f"openai:{URL}#Qwen/Qwen2.5-7B-Instruct") == Endpoint(URL, "Qwen/Qwen2.5-7B-Instruct")
     assert Endpoint(URL, "m").languages == ("en", "es", "de", "pt", "fr", "ja", "sv", "it", "nl", "ru")
-    assert "{language}" in packaged_prompt()
-    assert "{count}" in packaged_prompt()
+    assert "{language}" in PROMPT
+    assert "{count}" in PROMPT
 
 
 def test_a_file_with_every_key(tmp_path: Path) -> None:
@@ -29,8 +29,8 @@ def test_a_file_with_every_key(tmp_path: Path) -> None:
         encoding="utf-8",
     )
     expected = Endpoint(
-        URL, "m", "Three replies in {language}.", ("en", "pl"), None, 100, 5.0, 0, 8, Price(0.15, 0.6), tmp_path,
-        "OTHER_KEY",
+        URL, "m", "Three replies in {language}.", ("en", "pl"), None, 100, 5.0, 0, 8, {"input": 0.15, "output": 0.6},
+        tmp_path, "OTHER_KEY",
     )  # fmt: skip
     assert read_endpoint(f"openai:{path}") == expected
 
@@ -40,7 +40,7 @@ def test_the_file_in_the_guide(tmp_path: Path, repository: Path) -> None:
     path = tmp_path / "model.yaml"
     path.write_text(guide.partition("```yaml\n")[2].partition("```")[0], encoding="utf-8")
     settings = read_endpoint(f"openai:{path}")
-    assert settings.price_per_million == Price(0.15, 0.6)
+    assert settings.price_per_million == {"input": 0.15, "output": 0.6}
     assert {name for name in vars(settings) if f"\n{name}:" in guide} == set(vars(settings))
 
 

@@ -14,9 +14,8 @@ import pytest
 
 from mrs_suggest.common.errors import ArgumentError, InputError
 from mrs_suggest.common.io import posting
-from mrs_suggest.suggest.language_model import suggester as language_model
-from mrs_suggest.suggest.language_model.endpoint import Endpoint, Price
-from mrs_suggest.suggest.language_model.suggester import FORMAT, LanguageModelSuggester
+from mrs_suggest.suggest import language_model
+from mrs_suggest.suggest.language_model import FORMAT, Endpoint, LanguageModelSuggester
 from mrs_suggest.suggest.suggester import Suggester
 from tests.chat_server import REPLIES, ChatServer, Failure, chat_server, three_replies
 
@@ -161,9 +160,9 @@ def test_the_server_says_how_long_to_wait(
 
 
 FINAL = {
-    "500": (Failure(500, KEY.encode()), "failed 3 times, the last time with HTTP 500; check that the server runs"),
-    "slow": (Failure(seconds=0.6), "failed 3 times, the last time with timed out"),
-    "cut": (Failure(body=b"{", cut=9), "failed 3 times, the last time with an answer that was cut off"),
+    "500": (Failure(500, KEY.encode()), r"failed with HTTP 500 \(try 3 of 3\); check that the server runs"),
+    "slow": (Failure(seconds=0.6), "failed with timed out"),
+    "cut": (Failure(body=b"{", cut=9), "failed with an answer that was cut off"),
     "huge": (Failure(body=b" " * ((1 << 20) + 1)), "it is longer than 1 MiB"),
     "a page": (Failure(body=f"<html>{KEY}".encode()), "it is not JSON; check that the URL ends before"),
     "no choices": (Failure(body=b'{"choices": []}'), "it has no message in `choices`"),
@@ -195,7 +194,7 @@ def test_a_failing_server_is_one_sentence_without_the_key(
 
 def test_nobody_listens() -> None:
     model = LanguageModelSuggester(Endpoint("http://127.0.0.1:9/v1", "m", retries=0))
-    with pytest.raises(InputError, match=r"failed once, with .*refused; check that the server runs"):
+    with pytest.raises(InputError, match=r"failed with .*refused.* \(try 1 of 1\); check that the server runs"):
         Suggester(model, guard=False).suggest(ASK, "en")
 
 
@@ -227,7 +226,7 @@ def test_a_queue_behind_a_failure_fails_immediately(
     suggester = opened(retries=0)
     server.planned = [Failure(500)]
     for _ in range(3):
-        with pytest.raises(InputError, match="failed once, with HTTP 500"):
+        with pytest.raises(InputError, match=r"failed with HTTP 500 \(try 1 of 1\)"):
             suggester.suggest(ASK, "en")
     assert len(server.requests) == 1
 
@@ -281,7 +280,7 @@ def test_answers_are_cached_by_their_content(
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
     folder = tmp_path / "new" / "cache"
-    price = Price(1.0, 10.0)
+    price = {"input": 1.0, "output": 10.0}
     for _ in range(2):
         suggester = opened(cache=folder, price_per_million=price)
         assert suggester.suggest(ASK, "en").replies == THREE
@@ -307,8 +306,8 @@ def test_answers_are_cached_by_their_content(
 
 def test_the_signature_and_the_usage(server: ChatServer, opened: Callable[..., Suggester]) -> None:
     own, other = opened(), opened(prompt="In {language}.")
-    assert own.model.signature.startswith("openai:some-model|prompt:")
-    assert own.model.signature != other.model.signature
+    assert own.model.service.startswith("openai:some-model|prompt:")
+    assert own.model.service != other.model.service
     own.suggest([ASK, "Lunch?"], "en")
     assert own.model.usage() == {"requests": 2, "input_tokens": 400, "output_tokens": 60}
     server.more = {"usage": {"prompt_tokens": "many"}}
