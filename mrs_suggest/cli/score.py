@@ -258,7 +258,6 @@ def _scored(options: argparse.Namespace, path: Path, given: Mapping[str, object]
 
 
 def _answered(options: argparse.Namespace, name: str, source: Path, given: Mapping[str, object]) -> Scored:
-    """The answers of a model to the messages of a prediction file."""
     from mrs_suggest.evaluation.model_answers import answer_predictions
     from mrs_suggest.suggest.suggester import Suggester
 

@@ -44,10 +44,7 @@ def answer_predictions(
 
 
 def answering_run(name: str, runs: Sequence[Run], folder: Path) -> Run:
-    """A model as a run to compare, which answers the test messages of the first run with predictions; errors as above.
-
-    The guard is off.
-    """
+    """A model as a run to compare: it answers the test messages of the first run, the guard off; errors as above."""
     suggester = Suggester.from_pretrained(name, guard=False)
     tested = [(run, code) for run in runs for part, code in run.scopes if has_predictions(run, (part, code))]
     codes = [code for run, code in tested if run is tested[0][0] and code in suggester.languages]

@@ -435,8 +435,6 @@ class Suggester:
 
     def _likely(self, answer: Answer, chance: float) -> Answer:
         """The answer, or an empty one if it is too unlikely that one of its suggestions is used."""
-        if answer.reason is not None:
-            return answer
-        if self._least is None or chance < self._least:
+        if answer.reason is None and (self._least is None or chance < self._least):
             return Answer(reason=UNLIKELY, used=chance)
-        return Answer(answer, used=chance)
+        return Answer(answer, used=chance) if answer.reason is None else answer

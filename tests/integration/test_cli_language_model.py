@@ -70,7 +70,7 @@ def test_a_failing_server_is_one_sentence(mrs_here: Command, server: ChatServer)
         f"mrs suggest: openai: {server.url}/chat/completions: failed with HTTP 500 (try 3 of 3); check that "
         "the server runs and answers in time (docs/how_to/language_model.md)."
     )
-    assert "expected the name that the server has for a model" in refused(
+    assert "expected the server's name for a model" in refused(
         mrs_here("suggest", "--model", f"openai:{server.url}", "Hi there")
     )
     assert "only hub repositories have revisions" in refused(

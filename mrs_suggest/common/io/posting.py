@@ -111,8 +111,8 @@ class Poster:
                 return self._read(body)
             except _PassingError as failure:
                 if number + 1 == most:
-                    told = f"failed with {failure} (try {most} of {most})"
-                    raise InputError(f"{self._what}: {told}; {self.later}.") from None
+                    what = f"{self._what}: failed with {failure} (try {most} of {most})"
+                    raise InputError(f"{what}; {self.later}.") from None
                 asked = seconds_to_wait(failure.retry_after or "") or 0.0
                 if asked > self.longest_wait:
                     raise InputError(f"{self._what}: asks to wait {asked:,.0f} seconds; {self.later}.") from None

@@ -42,8 +42,6 @@ REST = 5.0  # seconds without requests after one has failed for good; ours: a qu
 _TEXTS = {"type": "array", "items": {"type": "string"}}
 _SCHEMA = {"type": "object", "properties": {"replies": _TEXTS}, "required": ["replies"], "additionalProperties": False}
 FORMAT = {"type": "json_schema", "json_schema": {"name": "replies", "strict": True, "schema": _SCHEMA}}
-_THOUGHTS = re.compile(r"<think>.*?</think>", re.DOTALL)
-# JSON strings in a list, which may be malformed or cut off.
 _ITEMS = re.compile(r'"(?:[^"\\\x00-\x1f]|\\["\\/bfnrt]|\\u[0-9a-fA-F]{4})*"(?=\s*[,\]])')
 
 
@@ -66,10 +64,9 @@ class Endpoint:
     key_variable: str | None = "OPENAI_API_KEY"  # None: no key is sent
 
     def __post_init__(self) -> None:
-        secret = {"?", "#"} & {*self.url}  # a query may be one, as a password is
         prices = (self.price_per_million or {"input": 0, "output": 0}).values()
         checks: dict[str, Any] = {
-            "url: expected http(s)://... without user name, `?` and `#`": is_sound(self.url) and not secret,
+            "url: expected http(s)://... without user name, ? and #": is_sound(self.url) and not {*"?#"} & {*self.url},
             "model: expected the server's name for a model": self.model.strip(),
             "prompt: expected a text with {language}": "{language}" in self.prompt,
             "languages: expected codes such as en or pt-BR": self.languages and all(map(find_language, self.languages)),
@@ -93,17 +90,14 @@ def read_endpoint(name: str, revision: str | None = None) -> Endpoint:
     place, problem = name.removeprefix(ENDPOINT), "expected YAML with `url: ...` and `model: ...`"
     try:
         if re.match("https?:", place):
-            url, _, model = place.partition("#")
-            return Endpoint(url, model)
+            return Endpoint(*place.partition("#")[::2])
         content = yaml.safe_load(Path(place).read_text(encoding="utf-8"))
         if isinstance(content, dict):
             with extra_needed("pydantic", "data", f"{ENDPOINT}FILE.yaml"):
                 from pydantic import TypeAdapter
             return TypeAdapter(Endpoint).validate_python(content)
-    except OSError as error:
-        problem = reason_of(error)
-    except yaml.YAMLError:
-        pass
+    except (OSError, yaml.YAMLError) as error:
+        problem = reason_of(error) if isinstance(error, OSError) else problem
     except ValueError as error:  # pydantic's is one, too
         problem = first_problem(error) if hasattr(error, "errors") else str(error)
     raise InputError(f"{masked(name)}: {problem}; pass {ENDPOINT}URL#MODEL or {ENDPOINT}FILE.yaml.")
@@ -117,11 +111,7 @@ class _ChatPoster(Poster):
 
 
 class LanguageModelSuggester(ServedModel):
-    """Asks a language model for replies; a score is 1 / rank. The embedded model finds languages and guards.
-
-    Raises:
-        InputError: the URL or the key cannot be used.
-    """
+    """Asks a language model for replies; a score is 1 / rank. InputError if the URL or the key cannot be used."""
 
     def __init__(self, endpoint: Endpoint) -> None:
         self.endpoint, self.parts = endpoint, resolve_model(SHIPPED)
@@ -132,7 +122,8 @@ class LanguageModelSuggester(ServedModel):
         self._format: dict[str, Any] = {"response_format": FORMAT}
         self._resting = 0.0, ""  # until when, and why
         self._tokens: list[list[int] | None] = []  # of each answer; None where the server does not say
-        self._settings = {"temperature": endpoint.temperature, "max_tokens": endpoint.max_tokens}
+        named = {name: getattr(endpoint, name) for name in ("temperature", "max_tokens")}
+        self._settings = {name: value for name, value in named.items() if value is not None}
         told = {"prompt": hashlib.sha256(endpoint.prompt.encode()).hexdigest()[:8], **self._settings}
         self.service = "|".join([ENDPOINT + endpoint.model, *(f"{name}:{value}" for name, value in told.items())])
 
@@ -160,9 +151,8 @@ class LanguageModelSuggester(ServedModel):
         if (answers := list(self._tokens)) and None not in answers:
             read, written = (sum(tokens[part] for tokens in answers if tokens) for part in (0, 1))
             found |= {"input_tokens": read, "output_tokens": written}
-            if prices := self.endpoint.price_per_million:
-                cost = read * prices["input"] + written * prices["output"]
-                found["price_per_1000"] = round(cost / 1000 / len(answers), 6)
+            if price := self.endpoint.price_per_million:
+                found["price_per_1000"] = (read * price["input"] + written * price["output"]) / 1000 / len(answers)
         return found
 
     def _replies(self, asked: Conversation, language: str, count: int) -> list[str]:
@@ -171,23 +161,20 @@ class LanguageModelSuggester(ServedModel):
         turns = [{"from": ME if one.mine else THEM, "text": one.text} for one in asked.turns[: len(asked.context)]]
         data = {"earlier": turns, "message": asked.message} if turns else {"message": asked.message}
         prompt = self.endpoint.prompt.replace("{count}", str(max(count, SUGGESTIONS)))
-        texts = {"system": prompt.replace("{language}", language_name(language))}
-        texts["user"] = json.dumps(data, ensure_ascii=False)
-        messages = [{"role": role, "content": text} for role, text in texts.items()]
-        settings = {name: value for name, value in self._settings.items() if value is not None}
-        text, tokens = self._cached({"model": self.endpoint.model, "messages": messages, **settings})
+        told = prompt.replace("{language}", language_name(language)), json.dumps(data, ensure_ascii=False)
+        messages = [{"role": role, "content": text} for role, text in zip(("system", "user"), told, strict=True)]
+        text, tokens = self._cached({"model": self.endpoint.model, "messages": messages, **self._settings})
         self._tokens.append(tokens if all(isinstance(count, int) for count in tokens) else None)
         return fitting_replies(read_replies(text), asked.message, language, self._detector)[:count]
 
     def _cached(self, request: dict[str, Any]) -> tuple[str, list[Any]]:
-        """As `_asked`, from the cache if it is there."""
         if (folder := self.endpoint.cache) is None:
             return self._asked(request)
         content = json.dumps([self.endpoint.url, request], sort_keys=True)
         path = folder / f"{hashlib.sha256(content.encode()).hexdigest()}.json"
         try:
-            text, *tokens = json.loads(path.read_text(encoding="utf-8"))
-            return str(text), tokens[:2]
+            text, read, written = json.loads(path.read_text(encoding="utf-8"))
+            return str(text), [read, written]
         except (OSError, ValueError, TypeError):  # not there, or damaged
             text, tokens = self._asked(request)
         with writing(path, "free space there, or change `cache`"):
@@ -223,7 +210,7 @@ def read_replies(text: str) -> list[str]:
     >>> read_replies('["Sure!", "No.", "Wh'), read_replies("1. Sure!\\n2. No.\\n3. When?"), read_replies("I cannot.")
     (['Sure!', 'No.'], ['Sure!', 'No.', 'When?'], [])
     """
-    text = _THOUGHTS.sub("", text).strip()
+    text = re.sub(r"<think>.*?</think>", "", text, flags=re.DOTALL).strip()
     if (start := re.search(r"[{\[]\s*[\[\"{]", text)) is None:
         lines = [line for line in read_answer(text) if line[-1] not in ":：" and line[:3] != "```"]
         listed = text[:1] not in "{[" and len(lines) >= SUGGESTIONS and max(map(len, lines)) <= LONGEST
