@@ -108,7 +108,6 @@ def _same_folder(over: str | None, names: list[str]) -> str | None:
 
 
 def _read(names: list[str], scratch: Path) -> list[Run]:
-    """The runs; models behind servers answer in folders of `scratch`."""
     from mrs_suggest.evaluation.runs.figures import Run
     from mrs_suggest.evaluation.runs.grouping import short_names
 
