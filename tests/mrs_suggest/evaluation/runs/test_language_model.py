@@ -57,7 +57,7 @@ def test_usage_stands_next_to_latency(make_run: MakeRun, mrs_here: Command, serv
     assert "requests" in head
     assert "output tokens" in head
     assert "price" not in head
-    row = next(line for line in out.splitlines() if line.strip().startswith("language_model"))
+    row = next(line for line in out.splitlines() if "language_model (" in line)
     assert "4,800" in row
     assert "Random" in out, "the baselines of the run"
 

@@ -73,14 +73,17 @@ def test_names_that_are_no_endpoint(place: str, problem: str) -> None:
         (f"url: {URL}\nmodel: m\nkey_variable: {SECRET}", "key_variable: expected a variable in capitals"),
         (f"url: https://me:{SECRET}@host/v1\nmodel: m", r"url: expected http\(s\)"),
         (f"url: {URL}\nmodel: m\nlanguages: [en, no]", "languages, 1: input should be a valid string, found 'False'"),
-        (f"url: {URL}\nmodel: m\nlanguages: [xx]", "languages: expected codes such as en or pt-BR, "),
-        (f"url: {URL}\nmodel: m\nlanguages: []", "languages: expected codes such as en or pt-BR, "),
+        (f"url: {URL}\nmodel: m\nlanguages: [xx]", "languages: expected codes such as en or pt-BR"),
+        (f"url: {URL}\nmodel: m\nlanguages: []", "languages: expected codes such as en or pt-BR"),
         (f"url: {URL}\nmodel: m\ntemperature: 3", "temperature: expected 0 to 2"),
         (f"url: {URL}\nmodel: m\ntimeout: .nan", "timeout: expected 0.1 to 3600"),
         (f"url: {URL}\nmodel: m\nretries: many", "retries: .* found 'many'"),
         (f"url: {URL}\nmodel: m\nprompt: Be brief.", "prompt: expected a text with {language}"),
         (f"url: {URL}\nmodel: m\nprice_per_million: {{input: -1, output: 1}}", "price_per_million: expected `input`"),
-        (f"url: {URL}\nmodel: m\nprice_per_million: {{input: 1, out: 1}}", "price_per_million: .*field 'out"),
+        (
+            f"url: {URL}\nmodel: m\nprice_per_million: {{input: 1, out: 1}}",
+            "price_per_million, out.*should be 'input' or 'output'",
+        ),
     ],
 )
 def test_files_that_are_refused(tmp_path: Path, lines: str, problem: str) -> None:
@@ -89,5 +92,5 @@ def test_files_that_are_refused(tmp_path: Path, lines: str, problem: str) -> Non
     with pytest.raises(InputError, match=problem) as caught:
         read_endpoint(f"openai:{path}")
     assert SECRET not in str(caught.value)
-    assert str(caught.value).startswith(f"{path}")
+    assert str(caught.value).startswith(f"openai:{path}: ")
     assert str(caught.value).endswith(".")

@@ -22,7 +22,6 @@ READ = {
     "prose before": f"Sure, here is the JSON: {OBJECT} I hope that helps!",
     "thoughts": f'<think>They want ["three"] replies.</think>\n\n{OBJECT}',
     "another key": json.dumps({"suggestions": THREE}),
-    "objects": json.dumps([{"reply": text} for text in THREE]),
     "other items": json.dumps([*THREE, 3, None, {"n": 1}, ["x"]]),
     "trailing comma": '{"replies": ["Sure!", "No, sorry.", "What time?",]}',
     "cut off": '{"replies": ["Sure!", "No, sorry.", "What time?", "And wh',
