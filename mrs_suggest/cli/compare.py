@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from mrs_suggest.common.command_parser import CommandParser
 from mrs_suggest.common.errors import InputError
+from mrs_suggest.common.hub.baselines import ENDPOINT
 from mrs_suggest.common.text.text import visible
 
 if TYPE_CHECKING:
@@ -25,7 +27,8 @@ def make_parser() -> argparse.ArgumentParser:
         "runs",
         nargs="+",
         metavar="RUN",
-        help="folders that training runs wrote, baselines, or ORG/NAME[@REVISION] (figures only)",
+        help="folders that training runs wrote, baselines, or ORG/NAME[@REVISION] (figures only); openai:URL#MODEL or "
+        "openai:FILE.yaml answers the test messages of the first folder",
     )
     parser.add_argument("--over", metavar="RUN", help="the run that leads are measured against (default: the first)")
     parser.add_argument("--metrics", nargs="+", default=[], metavar="KEY", help="figures to show, such as weighted mrr")
@@ -57,11 +60,12 @@ def _run(options: argparse.Namespace) -> None:
     places = {Path(name).resolve() if Path(name).exists() else name: name for name in reversed(options.runs)}
     names = list(reversed(places.values()))  # a folder that is named in two ways is one run
     over = _same_folder(options.over, names)
-    runs = _read(names)
-    try:
-        _show(options, dict(zip(names, runs, strict=True)), over)
-    except KeyError as error:
-        raise InputError(f"RUN: one run.json has no key {error}; train that model again.") from None
+    with TemporaryDirectory() as scratch:
+        runs = _read(names, Path(scratch))
+        try:
+            _show(options, dict(zip(names, runs, strict=True)), over)
+        except KeyError as error:
+            raise InputError(f"RUN: one run.json has no key {error}; train that model again.") from None
 
 
 def _show(options: argparse.Namespace, runs: dict[str, Run], over: str | None) -> None:
@@ -103,12 +107,18 @@ def _same_folder(over: str | None, names: list[str]) -> str | None:
     return found[0]
 
 
-def _read(names: list[str]) -> list[Run]:
+def _read(names: list[str], scratch: Path) -> list[Run]:
     from mrs_suggest.evaluation.runs.figures import Run
     from mrs_suggest.evaluation.runs.grouping import short_names
 
-    short = short_names(names)
-    return [Run(short[name], *_folder_and_record(name)) for name in names]
+    trained = [name for name in names if not name.startswith(ENDPOINT)]
+    short = short_names(trained) if trained else {}
+    runs = {name: Run(short[name], *_folder_and_record(name)) for name in trained}
+    for number, name in enumerate(name for name in names if name not in runs):
+        from mrs_suggest.evaluation.model_answers import answering_run
+
+        runs[name] = answering_run(name, list(runs.values()), scratch / str(number))
+    return [runs[name] for name in names]
 
 
 def _folder_and_record(name: str) -> tuple[Path | None, dict[str, Any]]:

@@ -43,8 +43,8 @@ def _add_models(parser: argparse.ArgumentParser) -> None:
         "--model",
         action="append",
         metavar="MODEL",
-        help="the folder that a training run wrote, a baseline, ORG/NAME, or ORG/NAME@REVISION; repeat it to compare "
-        f"models (default {DEFAULT_MODEL}, part of the package)",
+        help="the folder that a training run wrote, a baseline, ORG/NAME, ORG/NAME@REVISION, openai:URL#MODEL or "
+        f"openai:FILE.yaml; repeat it to compare models (default {DEFAULT_MODEL}, part of the package)",
     )
 
 

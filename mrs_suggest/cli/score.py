@@ -7,7 +7,7 @@ import inspect
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,7 @@ from mrs_suggest.common.report.tables import (
     print_grid,
     transposed,
 )
+from mrs_suggest.common.text.predictions import SUGGESTIONS
 from mrs_suggest.common.text.text import finite_json, interval_text, visible, visible_json
 from mrs_suggest.evaluation.scores.metrics import (
     DIGITS,
@@ -33,8 +34,10 @@ from mrs_suggest.evaluation.scores.metrics import (
     Scored,
     score_system,
 )
+from mrs_suggest.suggest.answering import USAGE
 
 DEFAULT = "mrs_rouge"
+ANSWERED = {"milliseconds": "ms", **{key: key.replace("_", " ") for key in USAGE}}  # of a model that answers here
 STANDARD_INPUT = Path("-")
 # name, figures, interval of the main one, whether in the best group
 Row = tuple[str, Mapping[str, Figure], Sequence[float] | None, bool]
@@ -111,6 +114,7 @@ def make_parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--pred", type=Path, nargs="+", default=[], metavar="FILE", help="another way to name the files"
     )
+    parser.add_argument("--model", action="append", default=[], help="also score a model that answers the first file")
     parser.add_argument(
         "--metric", choices=METRICS, default=DEFAULT, help=f"default {DEFAULT}, which also prints Dist-1 and -2"
     )
@@ -170,6 +174,7 @@ def _run(options: argparse.Namespace) -> None:
         system = _scored(options, path, given)
         system.system = name if len(set(names)) == len(names) else str(path)
         systems.append(system)
+    systems += [_answered(options, name, files[0], given) for name in dict.fromkeys(options.model)]
     if options.compare:
         _compare(options, metric, systems)
         return
@@ -190,7 +195,7 @@ def _run(options: argparse.Namespace) -> None:
         needed = units_needed(systems[0], options.power)
         content = {**systems[0].as_json(), "units_needed": needed, "power_method": ALONE}
         notes.append(f"n = {needed:,} detects a difference of {options.power:g} ({ALONE})")
-    _print(options.form, content, [(rows, metric.columns, metric.main)], [*_notes(systems, metric), *notes])
+    _print(options.form, content, [(rows, metric.columns | ANSWERED, metric.main)], [*_notes(systems, metric), *notes])
 
 
 def _refuse_contradictions(options: argparse.Namespace, metric: Metric, files: Sequence[Path]) -> None:
@@ -198,11 +203,13 @@ def _refuse_contradictions(options: argparse.Namespace, metric: Metric, files: S
         raise InputError("--compare takes all files itself and cannot save scores; leave the other arguments out.")
     if not files:
         raise InputError("FILE: pass the prediction file of one system or more.")
-    if len(options.compare) == 1:
+    if len(options.compare) == 1 and not options.model:
         raise InputError("--compare needs two files or more.")
+    if options.model and (STANDARD_INPUT in files or "nbest" not in metric.options or files[0].suffix == ".json"):
+        raise InputError("--model answers the messages of a prediction file; name one, and a metric that reads it.")
     if options.compare and not metric.mean_over_examples:
         raise InputError(f"--compare does not apply to {options.metric}, which is not a mean over examples.")
-    if options.save_scores and (len(files) > 1 or not metric.mean_over_examples):
+    if options.save_scores and (len(files) > 1 or options.model or not metric.mean_over_examples):
         raise InputError("--save-scores takes one system, and a metric that is a mean over examples.")
     if options.power is not None and not 1e-9 < options.power < 1e9:
         raise InputError(f"--power {options.power:g}: expected a difference above 0, in the unit of the scores.")
@@ -248,6 +255,18 @@ def _scored(options: argparse.Namespace, path: Path, given: Mapping[str, object]
             raise InputError(str(error).replace(str(copy), copy.name)) from error
 
 
+def _answered(options: argparse.Namespace, name: str, source: Path, given: Mapping[str, object]) -> Scored:
+    from mrs_suggest.evaluation.model_answers import answer_predictions
+    from mrs_suggest.suggest.suggester import Suggester
+
+    suggester = Suggester.from_pretrained(name, guard=False)
+    with tempfile.TemporaryDirectory() as scratch:
+        out, nbest = Path(scratch, "predictions.tsv"), options.nbest or SUGGESTIONS
+        _, facts = answer_predictions(suggester, {options.language: source}, {options.language: out}, nbest)
+        found = score_system(options.metric, out, **given)
+    return replace(found, system=name, others={**found.others, **facts})
+
+
 def _compare(options: argparse.Namespace, metric: Metric, systems: list[Scored]) -> None:
     from mrs_suggest.evaluation.scores.systems import METHOD, compare_neighbours
 
@@ -262,7 +281,7 @@ def _compare(options: argparse.Namespace, metric: Metric, systems: list[Scored])
         "signature": signature,
         "test": METHOD,
     }
-    shown = {main: metric.columns[main]}
+    shown = {main: metric.columns[main], **ANSWERED}
     figures: list[Row] = [(one.system, one.numbers(), one.interval, False) for one in compared]
     columns = {"difference": "difference", "p": "p", "p_holm": "p (Holm)", "detectable_difference": "detectable"}
     columns["units_needed"] = f"n for {options.power}"
@@ -282,7 +301,8 @@ def _notes(systems: Sequence[Scored], metric: Metric) -> list[str]:
     methods = {system.interval_method for system in systems if system.interval and system.interval.ends}
     notes += [f"in brackets: 95 % interval, {method}" for method in sorted(methods)]
     notes += [f"warning: {system.warning}" for system in systems if system.warning]
-    return notes + [signature for system in systems for signature in system.signatures.values()]
+    notes += [signature for system in systems for signature in system.signatures.values()]
+    return notes + [str(system.others["service"]) for system in systems if "service" in system.others]
 
 
 def _counted(system: Scored, metric: Metric) -> Iterator[str]:

@@ -38,8 +38,8 @@ def make_parser() -> argparse.ArgumentParser:
         action="append",
         dest="models",
         metavar="[NAME=]MODEL",
-        help="the folder that a training run wrote, a baseline, ORG/NAME, or ORG/NAME@REVISION, and its name in "
-        f"answers; may be repeated (default {DEFAULT_MODEL}, part of the package)",
+        help="the folder that a training run wrote, a baseline, ORG/NAME, ORG/NAME@REVISION, openai:URL#MODEL or "
+        f"openai:FILE.yaml, and its name in answers; may be repeated (default {DEFAULT_MODEL}, part of the package)",
     )
     parser.add_argument(
         "--traffic",

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 from mrs_suggest.cli.options import add_model_options, add_silence_options, guard_of
 from mrs_suggest.common.command_parser import CommandParser
 from mrs_suggest.common.errors import ArgumentError, InputError
-from mrs_suggest.common.hub.baselines import resolve_model
 from mrs_suggest.common.text.predictions import SUGGESTIONS
 from mrs_suggest.common.text.text import visible, visible_json
 from mrs_suggest.suggest.answer_json import answer_json, assumed_language, unclear_language
@@ -78,8 +77,7 @@ def _run(options: argparse.Namespace) -> None:
     from mrs_suggest.suggest.suggester import Suggester
 
     guard = guard_of(options.guard, options.guard_lists)
-    path = resolve_model(options.model, options.revision)
-    suggester = Suggester.from_pretrained(path, verify=options.verify, guard=guard, precision=options.precision)
+    suggester = Suggester.from_pretrained(options.model, options.revision, options.verify, guard, options.precision)
     try:
         _answer(suggester, options, conversation)
     except ArgumentError as error:

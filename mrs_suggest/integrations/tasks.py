@@ -11,8 +11,8 @@ from functools import partial
 from typing import Any
 
 from mrs_suggest.common.errors import InputError
+from mrs_suggest.common.text.answers import read_answer, read_samples
 from mrs_suggest.common.text.predictions import SUGGESTIONS
-from mrs_suggest.integrations.answers import read_answer, read_samples
 from mrs_suggest.integrations.figures import (
     Chosen,
     Suggested,

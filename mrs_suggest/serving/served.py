@@ -8,11 +8,9 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 from mrs_suggest.common.errors import ArgumentError
-from mrs_suggest.common.hub.baselines import resolve_model
 from mrs_suggest.common.io.manifest import RECORD
 from mrs_suggest.serving.schema import EMPTY, MISSING, TOO_LONG, UNCLEAR, UNKNOWN
 from mrs_suggest.serving.settings import Settings
@@ -45,7 +43,8 @@ class ServedSuggester:
     """A loaded model, ready to answer in all its languages; used by one thread at a time.
 
     Attributes:
-        version: twelve digits of a hash of its record, which names the hash of each of its files; "" without a record.
+        version: twelve digits of a hash of its record, which names the hash of each of its files, or of a service's
+            signature; "" without either.
     """
 
     def __init__(self, suggester: Suggester, settings: Settings, name: str = "", version: str = "") -> None:
@@ -62,18 +61,19 @@ class ServedSuggester:
 
     @classmethod
     def load(cls, name: str, settings: Settings) -> ServedSuggester:
-        """Load the model of this name, and answer once in every language, so that no request waits for it.
+        """Load the model of this name, and answer once in every language, so that no request waits for it; a service
+        answers once.
 
         Raises:
             InputError: as `Suggester.from_pretrained`.
         """
-        path = resolve_model(settings.named[name])
         suggester = Suggester.from_pretrained(
-            path, verify=settings.verify, guard=settings.guard, precision=settings.precision
+            settings.named[name], verify=settings.verify, guard=settings.guard, precision=settings.precision
         )
-        for language in suggester.languages:
+        for language in suggester.languages[: 1 if suggester.model.service else None]:
             suggester.suggest(["?"], language, 1)
-        served = cls(suggester, settings, name, version_of(Path(path)))
+        version = version_of(suggester.folder) if suggester.folder else _hash(suggester.model.service.encode())
+        served = cls(suggester, settings, name, version)
         gc.collect()
         return served
 
@@ -183,4 +183,8 @@ class ServedModels:
 def version_of(model: Path) -> str:
     """The version in answers of a model's folder: the start of the hash of its record; "" without a record."""
     record = model / RECORD
-    return hashlib.sha256(record.read_bytes()).hexdigest()[:12] if record.is_file() else ""
+    return _hash(record.read_bytes()) if record.is_file() else ""
+
+
+def _hash(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()[:12] if content else ""

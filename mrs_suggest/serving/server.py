@@ -21,7 +21,7 @@ from fastapi import FastAPI
 from uvicorn.config import STARTUP_FAILURE
 
 from mrs_suggest.common.errors import InputError, MrsError
-from mrs_suggest.common.hub.baselines import resolve_model
+from mrs_suggest.common.hub.baselines import ENDPOINT, resolve_model
 from mrs_suggest.common.text.text import visible
 from mrs_suggest.serving.logs import configure_logs, log
 from mrs_suggest.serving.metrics import SHARED
@@ -43,7 +43,8 @@ def serve(settings: Settings, log_level: str = "info") -> int:
     keys = Keys.read(settings.api_keys, API_KEYS)
     Keys.read(settings.admin_keys, ADMIN_KEYS)
     for model in settings.named.values():
-        resolve_model(model)  # a download happens once, not in each worker
+        if not model.startswith(ENDPOINT):
+            resolve_model(model)  # a download happens once, not in each worker
     with _bind(settings) as listener, _figures(settings.workers) as figures:
         configure_logs(log_level)
         os.environ.update(dict.fromkeys(THREADS, str(settings.threads)))

@@ -25,8 +25,8 @@ class Settings:
     """The options of `mrs serve`; the defaults are ours, for a machine of two cores and chat messages.
 
     Attributes:
-        models: each a folder, a baseline, `ORG/NAME` or `ORG/NAME@REVISION`, and `NAME=` before it for another name in
-            answers.
+        models: each a folder, a baseline, `ORG/NAME`, `ORG/NAME@REVISION`, `openai:URL#MODEL` or `openai:FILE.yaml`,
+            and `NAME=` before it for another name in answers.
         traffic: `NAME=WEIGHT` of the models among which sessions are divided; default: all go to the first model.
         feedback: the SQLite file for answers and clicks (`mrs_suggest.serving.clicks`); None: nothing is kept.
         verify: compare the SHA-256 of large files, too.

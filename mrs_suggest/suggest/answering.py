@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from html import escape
+from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 import numpy as np
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from mrs_suggest.suggest.ranking.trigger import Trigger
 
 MODEL = "Model"  # the name of the trained model among the systems compared
+USAGE = ("requests", "input_tokens", "output_tokens", "price_per_1000")  # of a service; the price is of messages
 Tags = frozenset[str]
 CHIP = (
     '<span style="display:inline-block;border:1px solid #888;border-radius:1em;padding:.2em .8em;margin:.2em">{}</span>'
@@ -99,6 +101,12 @@ class ServedModel(ABC):
     """A trained model that serves users: it checks its arguments, and blank messages get an empty list."""
 
     context: ContextReader | None = None  # puts earlier turns before messages, if the model was trained with them
+    service = ""  # the signature of a service, which also takes conversations; empty for a model on this machine
+    parts: Path | None = None  # the folder of the language detector and the guard, for a service
+
+    def usage(self) -> dict[str, float]:
+        """What a service has used so far, by the names of `USAGE`."""
+        return {}
 
     @property
     @abstractmethod

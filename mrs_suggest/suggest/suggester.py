@@ -13,7 +13,7 @@ from typing import Any, cast, overload
 import numpy as np
 
 from mrs_suggest.common.errors import ArgumentError, InputError
-from mrs_suggest.common.hub.baselines import resolve_model
+from mrs_suggest.common.hub.baselines import ENDPOINT, resolve_model
 from mrs_suggest.common.io.manifest import again
 from mrs_suggest.common.suggest_arguments import require_count, require_messages, require_score
 from mrs_suggest.common.text.predictions import SUGGESTIONS
@@ -67,7 +67,7 @@ class Suggester:
             self._least = choose_threshold(model.trigger, precision) if precision is not None else 0.0
         except ValueError as error:
             raise InputError(f"--precision {precision:g}: {error}.") from None
-        self.guard = Guard(GuardData(None if guard is True else guard), model, folder) if guard else None
+        self.guard = Guard(GuardData(None if guard is True else guard), model, folder or model.parts) if guard else None
 
     @staticmethod
     def from_pretrained(
@@ -77,7 +77,7 @@ class Suggester:
         guard: bool | Path = True,
         precision: float | None = None,
     ) -> Suggester:
-        """Load a trained model: the folder of a run, a baseline, `ORG/NAME`, or `ORG/NAME@REVISION`.
+        """Load a model: the folder of a run, a baseline, `ORG/NAME[@REVISION]`, `openai:URL#MODEL`, `openai:FILE.yaml`.
 
         Args:
             revision: of a model on the hub: a branch, a tag or a commit.
@@ -87,18 +87,19 @@ class Suggester:
         Raises:
             InputError: there is no such model, or its files or those of the guard are damaged.
         """
-        path = resolve_model(str(folder), revision)
+        if (name := str(folder)).startswith(ENDPOINT):
+            from mrs_suggest.suggest.language_model import LanguageModelSuggester, read_endpoint
+
+            return Suggester(LanguageModelSuggester(read_endpoint(name, revision)), None, guard, precision)
+        path = resolve_model(name, revision)
         open_model_folder(path, verify)
-        model: ServedModel
         if (path / GENERATOR).is_file():
             from mrs_suggest.suggest.generation_suggester import GenerationSuggester
 
-            model = GenerationSuggester.load_from(path)
-        else:
-            from mrs_suggest.suggest.retrieval_suggester import RetrievalSuggester
+            return Suggester(GenerationSuggester.load_from(path), path, guard, precision)
+        from mrs_suggest.suggest.retrieval_suggester import RetrievalSuggester
 
-            model = RetrievalSuggester.load_from(path, str(folder))
-        return Suggester(model, path, guard, precision)
+        return Suggester(RetrievalSuggester.load_from(path, name), path, guard, precision)
 
     @property
     def languages(self) -> list[str]:
@@ -174,11 +175,11 @@ class Suggester:
 
     @cached_property
     def _detector(self) -> LanguageDetector:
-        path = self.folder / DETECTOR if self.folder else Path(DETECTOR)
-        if self.folder and not path.is_file() and (self.folder / ADAPTER_RECORD).is_file():
-            path = self.folder.parent / DETECTOR  # the adapter's folder within that of its run
-        known = " ".join(self.languages)
-        if not self.folder or not path.is_file():
+        parts, known = self.folder or self.model.parts, " ".join(self.languages)
+        path = parts / DETECTOR if parts else Path(DETECTOR)
+        if parts and not path.is_file() and (parts / ADAPTER_RECORD).is_file():
+            path = parts.parent / DETECTOR  # the adapter's folder within that of its run
+        if not parts or not path.is_file():
             raise ArgumentError(
                 "language", f"the model has no {DETECTOR} to detect it; it answers {known}, pass one of these."
             )
@@ -392,7 +393,8 @@ class Suggester:
         self, asked: list[Conversation], language: str, count: int, tags: tuple[Tags, Tags], given: bool
     ) -> list[Answer]:
         messages = [one.message for one in asked]
-        texts = [reader.read(one.context, one.message) for one in asked] if (reader := self.model.context) else messages
+        texts: list[Any] = list(asked) if self.model.service else messages
+        texts = [reader.read(one.context, one.message) for one in asked] if (reader := self.model.context) else texts
         if language not in self.model.languages:
             return [Answer(reason=NO_REPLIES) for _ in messages]
         reasons: list[str | None] = [None] * len(messages)
@@ -411,11 +413,11 @@ class Suggester:
                 rows = model.suggest(some, language, count) if model else [[] for _ in some]
                 for number, row in zip(numbers, rows, strict=True):
                     answers[number] = fitting(model, self.guard, asked[number], texts[number], language, row, count)
-                    if not answers[number] and (kind is not None or len(asked[number].turns) > 1):
+                    if not answers[number] and (kind is not None or len(asked[number].turns) > 1 or self.model.service):
                         answers[number].reason = NO_REPLIES
         if not all(math.isfinite(suggestion.score) for answer in answers for suggestion in answer):
-            where = self.folder or Path(".")
-            raise InputError(f"{self.folder or 'the model'}: its scores are not finite; {again(where)}.")
+            where = self.folder or Path("the model")
+            raise InputError(f"{where}: its scores are not finite; {again(where)}.")
         chances = self.model.used(texts, language) if self._precision is not None else None
         return answers if chances is None else list(map(self._likely, answers, chances))
 
@@ -433,8 +435,6 @@ class Suggester:
 
     def _likely(self, answer: Answer, chance: float) -> Answer:
         """The answer, or an empty one if it is too unlikely that one of its suggestions is used."""
-        if answer.reason is not None:
-            return answer
-        if self._least is None or chance < self._least:
+        if answer.reason is None and (self._least is None or chance < self._least):
             return Answer(reason=UNLIKELY, used=chance)
-        return Answer(answer, used=chance)
+        return Answer(answer, used=chance) if answer.reason is None else answer

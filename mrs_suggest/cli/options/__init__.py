@@ -22,8 +22,8 @@ def add_model_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--model",
         default=DEFAULT_MODEL,
-        help="the folder that a training run wrote, a baseline, ORG/NAME, or ORG/NAME@REVISION "
-        f"(default {DEFAULT_MODEL}, part of the package)",
+        help="the folder that a training run wrote, a baseline, ORG/NAME, ORG/NAME@REVISION, openai:URL#MODEL or "
+        f"openai:FILE.yaml (default {DEFAULT_MODEL}, part of the package)",
     )
     parser.add_argument("--revision", help="revision of a hub model: a branch, a tag or a commit (default main)")
 

@@ -12,6 +12,7 @@ from mrs_suggest.common.io.packaged import read_packaged
 
 LIST = "baselines.yaml"
 SHIPPED = "everyday-retriever"  # the name of the model in the package
+ENDPOINT = "openai:"  # begins the name of a model behind a server (`mrs_suggest.suggest.language_model`)
 ORGANISATION = "MRS_ORGANISATION"
 FAMILIES = ("retrieval", "generation")
 

@@ -110,7 +110,7 @@ def _row(table: RunsTable, row: Row) -> dict[str, Any]:
         {
             "name": run.name,
             "trainer": run.record["trainer"],
-            **{key: run.record.get(key) for key in ("seed", "commit", "data")},
+            **{key: run.record.get(key) for key in ("seed", "commit", "data", *{"answered"} & run.record.keys())},
         }
         for run in row.runs
     ]
@@ -163,6 +163,8 @@ def _notes(table: RunsTable) -> list[str]:
         ranges = (f"{code} {' to '.join(sorted({min(some), max(some)}))}" for code, some in least.items())
         notes.append(f"Smallest detectable lead ({METHOD}): {', '.join(ranges)}.")
     notes += [f"({mark}): {text}." for mark, text in table.footnotes.items()]
+    for run in (run for row in table.rows for run in row.runs if "answered" in run.record):
+        notes.append(f"{run.name}: {', '.join(f'{key} {value}' for key, value in run.record['answered'].items())}.")
     return [*notes, *table.warnings]
 
 

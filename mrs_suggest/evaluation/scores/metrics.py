@@ -421,4 +421,4 @@ METRICS: dict[str, Metric] = {
     ),
 }
 # fmt: on
-DIGITS = {"bleu": 2, "sentence_bleu": 2, "perplexity": 3, "p": 5, "p_holm": 5}  # behind the point; else 4
+DIGITS = {"bleu": 2, "sentence_bleu": 2, "milliseconds": 2, "perplexity": 3, "p": 5, "p_holm": 5}  # else 4

@@ -12,19 +12,12 @@ A service with this project's protocol answers one kind of request, at one addre
 
 from __future__ import annotations
 
-import http.client
-import json
-import math
-import os
-import time
-import urllib.error
-import urllib.request
-from collections.abc import Callable, Mapping, Sequence
-from typing import IO, Any
-from urllib.parse import urlsplit
+from collections.abc import Mapping, Sequence
+from typing import Any
 
-from mrs_suggest.common.errors import InputError, first_line
-from mrs_suggest.common.io.remote_errors import masked, seconds_to_wait
+from mrs_suggest.common.errors import InputError
+from mrs_suggest.common.io import posting
+from mrs_suggest.common.io.remote_errors import masked
 from mrs_suggest.common.text.text_services import ServiceFacts
 
 BATCH = 64  # ours: texts in a request
@@ -35,107 +28,14 @@ PERSPECTIVE_BYTES = 20_480  # of a text
 PERSPECTIVE_LANGUAGES = frozenset(
     {"ar", "zh", "cs", "nl", "en", "fr", "de", "hi", "id", "it", "ja", "ko", "pl", "pt", "ru", "es", "sv"}
 )
-TRIES = 6  # ours: with the waits below, half a minute of failures
-FIRST_WAIT = 1.0  # seconds before the second try; doubled for each further one
-LONGEST_WAIT = 600.0  # seconds that a service may ask to wait (Retry-After)
-TIMEOUT = 60.0  # seconds without a byte from the service
-MOST_BYTES = 64 << 20  # of an answer
-LOOPBACK = ("localhost", "127.0.0.1", "::1")
-REFUSED = (401, 403)
-BAD, ABOUT_KEY = 400, b"API_KEY_INVALID"  # how Google's services refuse a key
-PASSING = (408, 429)
-SERVER_ERRORS = 500
 
 
-class _NoRedirects(urllib.request.HTTPRedirectHandler):
-    """Another address would receive the texts and the key."""
+class Poster(posting.Poster):
+    """Sends texts to a scorer."""
 
-    def redirect_request(self, *_: Any) -> None:
-        return None
-
-
-class _PassingError(Exception):
-    """A failure that may pass."""
-
-    def __init__(self, reason: str, retry_after: str | None = None) -> None:
-        super().__init__(reason)
-        self.retry_after = retry_after
-
-
-class Poster:
-    """Sends JSON to one address.
-
-    Args:
-        url: http or https.
-        key_variable: the environment variable with the key, which is sent by https, or on this machine.
-        key_header: the header of the key, and the text before the key.
-        per_second: most requests in a second, repeated ones included; None: no limit.
-        sleep, clock: seconds; for tests.
-    """
-
-    def __init__(
-        self,
-        url: str,
-        key_variable: str = "MRS_TOXICITY_KEY",
-        key_header: tuple[str, str] = ("Authorization", "Bearer "),
-        per_second: float | None = None,
-        option: str = "--toxicity",
-        *,
-        sleep: Callable[[float], None] = time.sleep,
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
-        self.url = url
-        self._what = f"{option} {masked(url)}"
-        self._key_variable = key_variable
-        self._headers = {"Content-Type": "application/json", "User-Agent": "mrs-suggest"}
-        if not _is_sound(url):
-            raise InputError(
-                f"{self._what}: expected an address such as https://example.org/score, without a password."
-            )
-        if key := os.environ.get(key_variable, ""):
-            if not (key.isascii() and key.isprintable()) or " " in key:
-                raise InputError(f"{key_variable}: not a valid key; set it again, without spaces and line breaks.")
-            parts = urlsplit(url)
-            if parts.scheme != "https" and parts.hostname not in LOOPBACK:
-                raise InputError(f"{self._what}: the key in {key_variable} is sent by https only; pass https://...")
-            self._headers[key_header[0]] = key_header[1] + key
-        self._pause = 1 / per_second if per_second else 0.0
-        self._sleep, self._clock = sleep, clock
-        self._next = -math.inf
-        self._opener = urllib.request.build_opener(_NoRedirects)
-
-    def post(self, content: object, tries: int = TRIES) -> Mapping[str, Any]:
-        """The JSON object of the answer.
-
-        Raises:
-            InputError: the service cannot be reached or fails `tries` times, refuses the key or the request, or does
-                not answer with a JSON object.
-        """
-        body = json.dumps(content, ensure_ascii=False).encode("utf-8", "replace")
-        for number in range(tries):
-            if (now := self._clock()) < self._next:
-                self._sleep(self._next - now)
-            self._next = max(self._clock(), self._next) + self._pause
-            try:
-                return self._read(body)
-            except _PassingError as failure:
-                if number + 1 == tries:
-                    raise InputError(
-                        f"{self._what}: failed {tries} times, the last time with {failure}; finished scores are kept: "
-                        "run the same command again with --resume when the service works."
-                    ) from None
-                asked = seconds_to_wait(failure.retry_after or "") or 0.0
-                if asked > LONGEST_WAIT:
-                    raise InputError(
-                        f"{self._what}: asks to wait {asked:,.0f} seconds; finished scores are kept: run the same "
-                        "command with --resume after that."
-                    ) from None
-                self._sleep(max(FIRST_WAIT * 2**number, asked))
-        raise AssertionError("unreachable")
-
-    def wrong(self, problem: str) -> InputError:
-        """The error for an answer that does not follow the protocol."""
-        return InputError(f"{self._what}: not the answer of a scorer: {problem}; docs/pipeline.md has the protocol.")
+    kind, protocol = "a scorer", "docs/pipeline.md has the protocol"
+    later = "finished scores are kept: run the same command again with --resume later"
+    option, key_variable = "--toxicity", "MRS_TOXICITY_KEY"
 
     def checked(self, score: object) -> float:
         """A score of the answer; InputError if it is not a number in [0, 1]."""
@@ -143,61 +43,13 @@ class Poster:
             raise self.wrong(f"{str(score)[:40]!r} is not a number from 0 to 1")
         return float(score)
 
-    def _read(self, body: bytes) -> Mapping[str, Any]:
-        request = urllib.request.Request(self.url, body, self._headers, method="POST")
-        try:
-            with self._opener.open(request, timeout=TIMEOUT) as answer:
-                return self._parsed(answer)
-        except urllib.error.HTTPError as error:
-            with error:
-                about_key = error.code == BAD and ABOUT_KEY in _beginning(error)
-                raise self._failed(REFUSED[0] if about_key else error.code, error.headers.get("Retry-After")) from None
-        except (OSError, http.client.HTTPException) as error:  # URLError is an OSError
-            reason = getattr(error, "reason", error)
-            raise _PassingError(masked(first_line(reason if isinstance(reason, BaseException) else error))) from None
-
-    def _parsed(self, answer: IO[bytes]) -> Mapping[str, Any]:
-        content = answer.read(MOST_BYTES + 1)
-        if len(content) > MOST_BYTES:
-            raise self.wrong(f"it is longer than {MOST_BYTES >> 20} MB")
-        try:
-            found = json.loads(content)
-        except (ValueError, RecursionError):
-            raise self.wrong("it is not JSON") from None
-        if not isinstance(found, dict):
-            raise self.wrong("it is not a JSON object")
-        return found
-
-    def _failed(self, status: int, retry_after: str | None) -> Exception:
-        if status in REFUSED:
-            key = self._key_variable
-            held = os.environ.get(key)
-            why = f"the key in {key} (expired?); renew it" if held else f"requests without a key; set {key}"
-            return InputError(f"{self._what}: refuses {why} (HTTP {status}).")
-        if status in PASSING or status >= SERVER_ERRORS:
-            return _PassingError(f"HTTP {status}", retry_after)
-        return InputError(f"{self._what}: refuses the request (HTTP {status}); check the address.")
-
-
-def _beginning(answer: IO[bytes]) -> bytes:
-    """The first bytes of an answer, fewer if the connection breaks."""
-    try:
-        return answer.read(4096)
-    except (OSError, http.client.HTTPException):
-        return b""
-
-
-def _is_sound(url: str) -> bool:
-    try:
-        parts = urlsplit(url)
-        named = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
-    except ValueError:  # the port is not a number
-        return False
-    return named and parts.username is None and url.isascii() and url.isprintable() and " " not in url
-
 
 class HttpScorer:
     """A service with this project's protocol.
+
+    Args:
+        poster: sends requests to its address.
+        batch_size: texts in a request.
 
     Raises:
         InputError: it cannot be reached, refuses, or does not follow the protocol.
@@ -229,7 +81,7 @@ class HttpScorer:
             scores += found["scores"]
         return scores
 
-    def _ask(self, texts: Sequence[str], language: str, tries: int = TRIES) -> dict[str, Any]:
+    def _ask(self, texts: Sequence[str], language: str, tries: int | None = None) -> dict[str, Any]:
         answer = self._poster.post({"texts": list(texts), "language": language}, tries)
         if not isinstance(answer.get("version"), str) or not answer["version"]:
             raise self._poster.wrong("it has no `version`")

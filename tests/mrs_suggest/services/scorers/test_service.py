@@ -12,7 +12,7 @@ import pytest
 
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.services.scorers.opening import open_scorer
-from mrs_suggest.services.scorers.service import LONGEST_WAIT, TRIES, HttpScorer, PerspectiveScorer, Poster
+from mrs_suggest.services.scorers.service import HttpScorer, PerspectiveScorer, Poster
 from tests.scoring_server import Failure, ScoringServer, hashed, scoring_server
 
 KEY = "a-secret-key-1234"
@@ -91,15 +91,15 @@ def test_the_service_says_how_long_to_wait(
     assert time.slept[0] == 17
     assert 90 < time.slept[1] <= 100
     assert time.slept[2] == 4
-    server.planned = [Failure(503, headers={"Retry-After": str(int(LONGEST_WAIT) + 1)})]
-    with pytest.raises(InputError, match=r"asks to wait 601 seconds; .* --resume after that\."):
+    server.planned = [Failure(503, headers={"Retry-After": str(int(Poster.longest_wait) + 1)})]
+    with pytest.raises(InputError, match=r"asks to wait 601 seconds; .* --resume later\."):
         scorer.score(TEXTS[:1], "es")
 
 
 def test_it_gives_up_in_the_end(server: ScoringServer, time: Time, opened: Callable[..., HttpScorer]) -> None:
     scorer = opened()
-    server.planned = [Failure(500)] * TRIES
-    with pytest.raises(InputError, match=rf"{server.url}: failed 6 times, the last time with HTTP 500; .*--resume"):
+    server.planned = [Failure(500)] * Poster.tries
+    with pytest.raises(InputError, match=rf"{server.url}: failed with HTTP 500 \(try 6 of 6\); .*--resume"):
         scorer.score(TEXTS[:1], "es")
     assert time.slept == [1, 2, 4, 8, 16]
 
@@ -189,7 +189,7 @@ def test_addresses_that_cannot_be_used(url: str) -> None:
 
 
 def test_nobody_answers(time: Time) -> None:
-    with pytest.raises(InputError, match=r"http://127.0.0.1:9/: failed 2 times, the last time with .*refused"):
+    with pytest.raises(InputError, match=r"http://127.0.0.1:9/: failed with .*refused.* \(try 2 of 2\)"):
         HttpScorer(Poster("http://127.0.0.1:9/", sleep=time.sleep, clock=time.clock))
 
 

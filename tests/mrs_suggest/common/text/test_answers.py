@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mrs_suggest.integrations.answers import read_answer, read_samples
+from mrs_suggest.common.text.answers import read_answer, read_samples
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,74 @@
+"""A language model behind a server, served by `mrs serve` and shown by `mrs demo`."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Iterator
+from typing import Any
+
+import httpx
+import pytest
+
+from mrs_suggest.common.errors import InputError
+from mrs_suggest.serving.app import create_app
+from mrs_suggest.serving.page.page import answer_message, load_models
+from mrs_suggest.serving.served import ServedModels
+from mrs_suggest.serving.settings import Settings
+from mrs_suggest.suggest import language_model
+from tests.chat_server import REPLIES, ChatServer, Failure, chat_server
+
+KEY = "sk-a-secret-key-1234"
+ASK = "Are you coming to dinner tonight?"
+
+
+@pytest.fixture
+def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[ChatServer]:
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    monkeypatch.setattr(language_model._ChatPoster, "first_wait", 0.01)
+    with chat_server() as running:
+        yield running
+
+
+def test_answers_and_failures_over_http(server: ChatServer, caplog: pytest.LogCaptureFixture) -> None:
+    settings = Settings((f"small=openai:{server.url}#some-model",), answer_seconds=120)
+    models = ServedModels.load(settings)
+    assert len(server.requests) == 1, "a single request shows whether it answers"
+    chat = [{"from": "them", "text": "Hi, are you hungry?"}, {"from": "me", "text": "Yes"}]
+
+    async def ask() -> list[httpx.Response]:
+        app = create_app(settings, models)
+        async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://server", timeout=120) as http:
+            good = await http.post("/v1/suggest", json={"messages": [ASK, "I want to kill myself"]})
+            turns = [*chat, {"from": "them", "text": ASK}]
+            other = await http.post("/v1/suggest", json={"conversations": [turns], "language": "en"})
+            server.planned = [Failure(500, KEY.encode())] * 3
+            bad = await http.post("/v1/suggest", json={"messages": [ASK], "language": "en"})
+            return [good, other, bad, await http.get("/v1/models")]
+
+    with caplog.at_level(logging.DEBUG):
+        good, other, bad, listed = asyncio.run(ask())
+    first, second = good.json()["answers"]
+    assert [row["reply"] for row in first["suggestions"]] == REPLIES["English"]
+    assert (first["model"], first["language"], len(first["version"])) == ("small", "en", 12)
+    assert (second["suggestions"], second["reason"]) == ([], "self_harm")
+    assert other.json()["answers"][0]["suggestions"][0]["reply"] == REPLIES["English"][0]
+    assert server.sent[2] == {"earlier": chat, "message": ASK}
+    assert bad.status_code == 500
+    assert bad.json()["error"]["code"] == "internal_error"
+    assert listed.json()["models"][0]["detects_language"] is True
+    texts = [good.text, bad.text, listed.text, caplog.text, *(str(vars(record)) for record in caplog.records)]
+    assert not any(KEY in text for text in texts)
+
+
+def test_a_server_that_does_not_answer_stops_the_start(server: ChatServer) -> None:
+    server.planned = [Failure(401)]
+    with pytest.raises(InputError, match="refuses the key in OPENAI_API_KEY"):
+        ServedModels.load(Settings((f"openai:{server.url}#some-model",)))
+
+
+def test_the_page_shows_its_answers(server: ChatServer) -> None:
+    name = f"openai:{server.url}#some-model"
+    models: dict[str, Any] = load_models([name])
+    answer = answer_message(models[name], ASK)
+    assert [one.reply for one in answer.suggestions] == REPLIES["English"]

@@ -1,0 +1,96 @@
+"""`openai:URL#MODEL` and `openai:FILE.yaml`: what is read, and what is refused in one sentence without secrets."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from mrs_suggest.common.errors import InputError
+from mrs_suggest.suggest.language_model import PROMPT, Endpoint, read_endpoint
+
+URL = "http://localhost:8000/v1"
+SECRET = "sk-a-secret-1234"
+
+
+def test_a_url_and_a_model() -> None:
+    assert read_endpoint(f"openai:{URL}#Qwen/Qwen2.5-7B-Instruct") == Endpoint(URL, "Qwen/Qwen2.5-7B-Instruct")
+    assert Endpoint(URL, "m").languages == ("en", "es", "de", "pt", "fr", "ja", "sv", "it", "nl", "ru")
+    assert "{language}" in PROMPT
+    assert "{count}" in PROMPT
+
+
+def test_a_file_with_every_key(tmp_path: Path) -> None:
+    path = tmp_path / "model.yaml"
+    path.write_text(
+        f"url: {URL}\nmodel: m\nprompt: Three replies in {{language}}.\nlanguages: [en, pl]\ntemperature: null\n"
+        "max_tokens: 100\ntimeout: 5\nretries: 0\nconcurrency: 8\nprice_per_million: {input: 0.15, output: 0.6}\n"
+        f"cache: {tmp_path}\nkey_variable: OTHER_KEY\n",
+        encoding="utf-8",
+    )
+    expected = Endpoint(
+        URL, "m", "Three replies in {language}.", ("en", "pl"), None, 100, 5.0, 0, 8, {"input": 0.15, "output": 0.6},
+        tmp_path, "OTHER_KEY",
+    )  # fmt: skip
+    assert read_endpoint(f"openai:{path}") == expected
+
+
+def test_the_file_in_the_guide(tmp_path: Path, repository: Path) -> None:
+    guide = (repository / "docs" / "how_to" / "language_model.md").read_text(encoding="utf-8")
+    path = tmp_path / "model.yaml"
+    path.write_text(guide.partition("```yaml\n")[2].partition("```")[0], encoding="utf-8")
+    settings = read_endpoint(f"openai:{path}")
+    assert settings.price_per_million == {"input": 0.15, "output": 0.6}
+    assert {name for name in vars(settings) if f"\n{name}:" in guide} == set(vars(settings))
+
+
+@pytest.mark.parametrize(
+    ("place", "problem"),
+    [
+        (URL, "model: expected the server"),
+        (f"http://me:{SECRET}@localhost/v1#m", r"url: expected http\(s\)"),
+        (f"https://localhost/v1?key={SECRET}#m", r"url: expected http\(s\)"),
+        ("http://#m", r"url: expected http\(s\)"),
+        ("https://host:port/v1#m", r"url: expected http\(s\)"),
+        ("ftp://host/v1#m", "No such file or directory; pass openai:URL#MODEL or openai:FILE.yaml"),
+        ("missing.yaml", "No such file or directory; pass openai:URL#MODEL or openai:FILE.yaml"),
+    ],
+)
+def test_names_that_are_no_endpoint(place: str, problem: str) -> None:
+    with pytest.raises(InputError, match=problem) as caught:
+        read_endpoint(f"openai:{place}")
+    assert SECRET not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("lines", "problem"),
+    [
+        ("", "expected YAML with `url"),
+        (SECRET, "expected YAML with `url"),
+        ("url: [", "expected YAML with `url"),
+        (f"url: {URL}", "missing field 'model'"),
+        (f"url: {URL}\nmodel: m\napi_key: {SECRET}", "unknown field 'api_key'"),
+        (f"url: {URL}\nmodel: m\nkey_variable: {SECRET}", "key_variable: expected a variable in capitals"),
+        (f"url: https://me:{SECRET}@host/v1\nmodel: m", r"url: expected http\(s\)"),
+        (f"url: {URL}\nmodel: m\nlanguages: [en, no]", "languages, 1: input should be a valid string, found 'False'"),
+        (f"url: {URL}\nmodel: m\nlanguages: [xx]", "languages: expected codes such as en or pt-BR"),
+        (f"url: {URL}\nmodel: m\nlanguages: []", "languages: expected codes such as en or pt-BR"),
+        (f"url: {URL}\nmodel: m\ntemperature: 3", "temperature: expected 0 to 2"),
+        (f"url: {URL}\nmodel: m\ntimeout: .nan", "timeout: expected 0.1 to 3600"),
+        (f"url: {URL}\nmodel: m\nretries: many", "retries: .* found 'many'"),
+        (f"url: {URL}\nmodel: m\nprompt: Be brief.", "prompt: expected a text with {language}"),
+        (f"url: {URL}\nmodel: m\nprice_per_million: {{input: -1, output: 1}}", "price_per_million: expected `input`"),
+        (
+            f"url: {URL}\nmodel: m\nprice_per_million: {{input: 1, out: 1}}",
+            "price_per_million, out.*should be 'input' or 'output'",
+        ),
+    ],
+)
+def test_files_that_are_refused(tmp_path: Path, lines: str, problem: str) -> None:
+    path = tmp_path / "model.yaml"
+    path.write_text(lines, encoding="utf-8")
+    with pytest.raises(InputError, match=problem) as caught:
+        read_endpoint(f"openai:{path}")
+    assert SECRET not in str(caught.value)
+    assert str(caught.value).startswith(f"openai:{path}: ")
+    assert str(caught.value).endswith(".")
