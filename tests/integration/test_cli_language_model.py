@@ -93,7 +93,7 @@ def test_answers_are_scored_next_to_a_file(
     assert own["milliseconds"] > 0
     assert own["service"].startswith("openai:small|prompt:")
     assert "requests" not in other
-    assert [sent["message"] for sent in server.sent] == [row[0] for row in ROWS], "the guard is off, as for figures"
+    assert {sent["message"] for sent in server.sent} == {row[0] for row in ROWS}, "the guard is off, as for figures"
     text = shown(mrs_here("score", predictions, "--language", "en", "--model", model))
     for part in ("price per 1000", "0.5000", "input tokens", "2,400", own["service"]):
         assert part in text
