@@ -109,7 +109,7 @@ WRONG = {
     "rejects": (["--toxicity", "words", "--keep-rejects", -1], ["--keep-rejects -1: expected 0 or more."]),
     "unreachable": (
         ["--toxicity", "http://127.0.0.1:9/"],
-        ["--toxicity http://127.0.0.1:9/: failed 2 times", "refused"],
+        ["--toxicity http://127.0.0.1:9/: failed with", "refused (try 2 of 2)"],
     ),
     "labels": (
         ["--toxicity", "TINY", "--toxicity-label", "rude"],
