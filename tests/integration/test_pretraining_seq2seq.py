@@ -103,7 +103,7 @@ def test_held_out_perplexity_falls_and_the_card_says_of_what(objective: str, fol
     assert found["metrics"]["signature"].startswith(f"{kind}|")
     _, front, body = (folder(f"{objective}_whole") / "README.md").read_text(encoding="utf-8").split("---\n", 2)
     assert yaml.safe_load(front)["tags"] == ["transformers", "mrs", "pretraining", objective]
-    assert "a start for generators" in body
+    assert "a starting point for generators" in body
     assert "they began from scratch" in body
     card = (folder(f"{objective}_encoder") / "README.md").read_text(encoding="utf-8")
     assert "they began from an encoder, decoder copied" in card
