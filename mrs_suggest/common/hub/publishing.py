@@ -207,9 +207,7 @@ def _landed(
         new = {ref: tip for ref, tip in now.items() if before.get(ref) != tip}
         for ref, tip in new.items():
             if hub.asked(publication, lambda tip=tip: _holds(api, publication, tip, change.title)):  # type: ignore[misc]
-                prefix = "" if kind == "model" else f"{kind}s/"
-                discussion = f"{api.endpoint}/{prefix}{name}/discussions/{ref.rpartition('/')[2]}"
-                return Published(tip, discussion if change.create_pr else None)
+                return Published(tip, _discussion(api, publication, ref) if change.create_pr else None)
     except InputError:
         either = f"the repository is either at revision {head[:12]} or at the new one, intact"
         if change.create_pr:
@@ -221,6 +219,11 @@ def _landed(
     if new and not change.create_pr:
         raise InputError(_overtaken(publication, now["main"], "now at")) from None
     return None
+
+
+def _discussion(api: HfApi, publication: Publication, ref: str) -> str:
+    prefix = "" if publication.kind == "model" else f"{publication.kind}s/"
+    return f"{api.endpoint}/{prefix}{publication.repo_id}/discussions/{ref.rpartition('/')[2]}"
 
 
 def _overtaken(publication: Publication, revision: str, where: str = "you started from") -> str:
