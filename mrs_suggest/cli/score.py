@@ -195,7 +195,9 @@ def _run(options: argparse.Namespace) -> None:
         needed = units_needed(systems[0], options.power)
         content = {**systems[0].as_json(), "units_needed": needed, "power_method": ALONE}
         notes.append(f"n = {needed:,} detects a difference of {options.power:g} ({ALONE})")
-    _print(options.form, content, [(rows, metric.columns | ANSWERED, metric.main)], [*_notes(systems, metric), *notes])
+    _print(
+        options.form, content, [(rows, {**metric.columns, **ANSWERED}, metric.main)], [*_notes(systems, metric), *notes]
+    )
 
 
 def _refuse_contradictions(options: argparse.Namespace, metric: Metric, files: Sequence[Path]) -> None:

@@ -51,8 +51,8 @@ def answering_run(name: str, runs: Sequence[Run], folder: Path) -> Run:
     if not codes or (source := tested[0][0].folder) is None:
         raise InputError(f"{name}: no other run has {predictions_name('LANG')} in a language of the model; name one.")
     folder.mkdir()
-    places = ({code: place / predictions_name(code) for code in codes} for place in (source, folder))
-    results, facts = answer_predictions(suggester, *places)
+    asked, answered = ({code: place / predictions_name(code) for code in codes} for place in (source, folder))
+    results, facts = answer_predictions(suggester, asked, answered)
     parts = {POOLED: [*results.values()], **{code: [result] for code, result in results.items()}}
     figures = {scope: summary(part, EVALUATION_SEED) for scope, part in parts.items()}
     signatures = {code: result.signatures for code, result in results.items()}

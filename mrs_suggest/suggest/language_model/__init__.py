@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, cast
 
 import yaml
 
@@ -99,7 +99,7 @@ def read_endpoint(name: str, revision: str | None = None) -> Endpoint:
     except (OSError, yaml.YAMLError) as error:
         problem = reason_of(error) if isinstance(error, OSError) else problem
     except ValueError as error:  # pydantic's is one, too
-        problem = first_problem(error) if hasattr(error, "errors") else str(error)
+        problem = first_problem(cast("Any", error)) if hasattr(error, "errors") else str(error)
     raise InputError(f"{masked(name)}: {problem}; pass {ENDPOINT}URL#MODEL or {ENDPOINT}FILE.yaml.")
 
 
