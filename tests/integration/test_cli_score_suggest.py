@@ -209,10 +209,11 @@ def test_what_a_reply_sends_to_a_terminal_is_shown(run: Command, monkeypatch: py
         ) -> list[Answer]:
             return [Answer([Suggestion("Sí\x1b]0;owned\x07\x9b2J\u202e", 1.0)]) for _ in messages]
 
-    monkeypatch.setattr(Suggester, "from_pretrained", staticmethod(lambda *_, **__: Evil()))
-    code, out, err = run("suggest", "--language", "es", "hola\x1b[2J")
-    assert (code, out) == (0, "> hola\\x1b[2J\n  1. Sí\\x1b]0;owned\\x07\\x9b2J\\u202e\n")
-    code, out, err = run("suggest", "--language", "es", "--json", "hola")
+    with monkeypatch.context() as patch:
+        patch.setattr(Suggester, "from_pretrained", staticmethod(lambda *_, **__: Evil()))
+        code, out, err = run("suggest", "--language", "es", "hola\x1b[2J")
+        assert (code, out) == (0, "> hola\\x1b[2J\n  1. Sí\\x1b]0;owned\\x07\\x9b2J\\u202e\n")
+        code, out, err = run("suggest", "--language", "es", "--json", "hola")
     assert "\x9b" not in out
     assert json.loads(out)["suggestions"][0]["reply"] == "Sí\x1b]0;owned\x07\x9b2J\u202e"
     code, _, err = run("suggest", "--language", "es", "--model", "folder\x1b[2J", "hola")
