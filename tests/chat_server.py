@@ -8,8 +8,10 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from typing import Any
+
+from tests.scoring_server import running
 
 REPLIES = {
     "English": ["Sure, sounds good!", "Sorry, I can't.", "What time?"],
@@ -116,21 +118,8 @@ class _Handler(BaseHTTPRequestHandler):
         pass
 
 
-class _Server(ThreadingHTTPServer):
-    daemon_threads = True
-
-    def handle_error(self, *_: Any) -> None:
-        """A client that has left."""
-
-
 @contextmanager
 def chat_server(content: Callable[[dict[str, Any]], str] = three_replies) -> Iterator[ChatServer]:
     """A running server."""
-    with _Server(("127.0.0.1", 0), _Handler) as http:
-        ours = ChatServer(f"http://127.0.0.1:{http.server_address[1]}/v1", content)
-        http.ours = ours  # type: ignore[attr-defined]
-        threading.Thread(target=http.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True).start()
-        try:
-            yield ours
-        finally:
-            http.shutdown()
+    with running(_Handler, lambda address: ChatServer(f"{address}/v1", content)) as ours:
+        yield ours

@@ -10,7 +10,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any
+from typing import Any, TypeVar
+
+Ours = TypeVar("Ours")
 
 
 def hashed(text: str) -> float:
@@ -105,13 +107,20 @@ class _Server(ThreadingHTTPServer):
 
 
 @contextmanager
-def scoring_server(**options: Any) -> Iterator[ScoringServer]:
-    """A running server."""
-    with _Server(("127.0.0.1", 0), _Handler) as http:
-        ours = ScoringServer(f"http://127.0.0.1:{http.server_address[1]}/score", **options)
+def running(handler: type[BaseHTTPRequestHandler], make: Callable[[str], Ours]) -> Iterator[Ours]:
+    """A server on this machine; `make` gets its address, and what it returns is `server.ours` of the handler."""
+    with _Server(("127.0.0.1", 0), handler) as http:
+        ours = make(f"http://127.0.0.1:{http.server_address[1]}")
         http.ours = ours  # type: ignore[attr-defined]
         threading.Thread(target=http.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True).start()
         try:
             yield ours
         finally:
             http.shutdown()
+
+
+@contextmanager
+def scoring_server(**options: Any) -> Iterator[ScoringServer]:
+    """A running server."""
+    with running(_Handler, lambda address: ScoringServer(f"{address}/score", **options)) as ours:
+        yield ours
