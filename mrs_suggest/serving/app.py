@@ -125,9 +125,10 @@ class Worker:
                 await asyncio.to_thread(self.clicks.keep, kept, asked.session)
             except sqlite3.Error as error:  # a full disk must not keep people from their answers
                 log(logging.ERROR, "answers were not kept for feedback", reason=str(error))
-            for suggestion in [] if asked.explain else [one for item in answers for one in item["suggestions"]]:
-                suggestion.pop("parts", None)
-                suggestion.pop("source", None)
+            if not asked.explain:
+                for suggestion in (one for item in answers for one in item["suggestions"]):
+                    suggestion.pop("parts", None)
+                    suggestion.pop("source", None)
         return answers
 
     async def reload(self) -> None:
