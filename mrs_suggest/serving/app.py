@@ -9,10 +9,9 @@ import multiprocessing
 import os
 import re
 import signal
-import sqlite3
 import threading
-from collections.abc import AsyncIterator, Coroutine
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Coroutine, Sequence
+from contextlib import asynccontextmanager, nullcontext, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
@@ -27,7 +26,7 @@ from starlette.responses import FileResponse
 from mrs_suggest.common import __version__
 from mrs_suggest.common.errors import MrsError
 from mrs_suggest.serving.batcher import Batcher, QueueFullError
-from mrs_suggest.serving.clicks import ClickStore
+from mrs_suggest.serving.clicks import ClickError, ClickStore
 from mrs_suggest.serving.gate import MAX_FIELDS, MAX_HEAD, Gate, GoneError, Refusal, error_json
 from mrs_suggest.serving.logs import LOGGER, log
 from mrs_suggest.serving.metrics import Metrics
@@ -41,8 +40,9 @@ from mrs_suggest.serving.schema import (
     SuggestResponse,
     request_schema,
 )
-from mrs_suggest.serving.served import Item, Question, ServedModels
+from mrs_suggest.serving.served import Item, Question, ServedModels, Traced
 from mrs_suggest.serving.settings import ADMIN_KEYS, API_KEYS, MOST_SUGGESTIONS, Keys, Settings
+from mrs_suggest.serving.traces import Traces
 from mrs_suggest.suggest.conversation import read_conversations
 
 # Keys in the schema; `Gate` checks them. Either header is accepted.
@@ -64,8 +64,9 @@ class Worker:
     def __init__(self, settings: Settings, served: ServedModels) -> None:
         self.settings, self.served, self.metrics = settings, served, Metrics()
         self.clicks = ClickStore(settings.feedback) if settings.feedback else None
+        self.traces = Traces.configured()
         self.batcher = Batcher(
-            lambda questions: self.served.answer(questions),  # the current models
+            self._answer,
             settings.max_batch,
             BATCH_SECONDS,
             settings.max_waiting,
@@ -75,13 +76,21 @@ class Worker:
         self.ahead = False  # has loaded the new model before the supervisor notifies all workers
         self._reloading = asyncio.Lock()
 
+    def _answer(self, questions: Sequence[Question]) -> list[Item]:
+        """The items of a batch, from the current models."""
+        if self.traces is None:
+            return self.served.answer(questions)
+        return self.traces.answering([one.traced for one in questions], lambda: self.served.answer(questions))
+
     def _observe(self, size: int, seconds: float, waited: float) -> None:
         self.metrics.batch_messages.observe(size)
         self.metrics.batch_seconds.observe(seconds)
         self.metrics.wait_seconds.observe(waited)
         self.metrics.waiting.set(self.batcher.waiting)
 
-    async def suggest(self, asked: SuggestRequest, prefer: tuple[str, ...] | None = None) -> list[Item]:
+    async def suggest(
+        self, asked: SuggestRequest, prefer: tuple[str, ...] | None = None, traced: Traced | None = None
+    ) -> list[Item]:
         """The items of a request; Refusal if the queue is full, or the answer takes too long."""
         if asked.model is not None and asked.model not in self.served.by_name:
             names = " ".join(self.served.by_name)
@@ -89,7 +98,7 @@ class Worker:
         model = asked.model or self.served.draw(asked.session)
         tags = tuple(asked.allow), tuple(asked.deny)
         explain = asked.explain or self.clicks is not None  # parts are kept for `mrs feedback tune`
-        rest = asked.language, asked.k, explain, *tags, prefer, asked.min_score, model
+        rest = asked.language, asked.k, explain, *tags, prefer, asked.min_score, model, traced
         turns = [[turn.model_dump(by_alias=True) for turn in turns] for turns in asked.conversations]
         questions = [Question(one, *rest) for one in read_conversations([*asked.messages, *turns])]
         items = [self.served.refusal(question) for question in questions]
@@ -123,7 +132,7 @@ class Worker:
             kept = [item for item in answers if "error" not in item]
             try:
                 await asyncio.to_thread(self.clicks.keep, kept, asked.session)
-            except sqlite3.Error as error:  # a full disk must not keep people from their answers
+            except ClickError as error:  # a full disk must not keep people from their answers
                 log(logging.ERROR, "answers were not kept for feedback", reason=str(error))
             if not asked.explain:
                 for suggestion in (one for item in answers for one in item["suggestions"]):
@@ -195,6 +204,8 @@ async def _alive(worker: Worker) -> AsyncIterator[None]:
         await worker.batcher.stop()
         if worker.clicks is not None:
             worker.clicks.close()
+        if worker.traces is not None:
+            await asyncio.to_thread(worker.traces.stop)
         log(logging.INFO, "stopped")
 
 
@@ -266,7 +277,9 @@ def _add_suggest(app: FastAPI, worker: Worker, keys: list[Any]) -> None:
         """Up to `k` replies to each message or conversation. One that cannot be answered has an `error`."""
         asked = _parse(await request.body(), settings)
         languages = _accepted(request.headers.get("accept-language", ""))
-        answers = await _unless_gone(request, worker.suggest(asked, languages))
+        count = len(asked.messages) + len(asked.conversations)
+        with worker.traces.request(request.headers, count) if worker.traces else nullcontext() as traced:
+            answers = await _unless_gone(request, worker.suggest(asked, languages, traced))
         errors = sum("error" in answer for answer in answers)
         request.scope["log_fields"].update(messages=len(answers), errors=errors, model=answers[0]["model"])
         return Response(json.dumps({"answers": answers}, ensure_ascii=False).encode(), media_type=JSON)
@@ -333,6 +346,7 @@ def _read(kind: type[Asked], body: bytes) -> Asked:
 
 def _add_feedback(app: FastAPI, worker: Worker, clicks: ClickStore, keys: list[Any]) -> None:
     refusals = {400: "broken JSON", 401: "no valid key", 404: "no such answer", 422: "wrong types, no such suggestion"}
+    refusals[503] = "the feedback could not be kept"
     responses = _described(refusals)
     schema = {"requestBody": {"required": True, "content": {JSON: {"schema": FeedbackRequest.model_json_schema()}}}}
 
@@ -343,14 +357,20 @@ def _add_feedback(app: FastAPI, worker: Worker, clicks: ClickStore, keys: list[A
     async def feedback(request: Request) -> Response:
         """Replaces an earlier report on the same answer."""
         told = _read(FeedbackRequest, await request.body())
-        count = await asyncio.to_thread(clicks.suggestions, told.id)
+        try:
+            await asyncio.to_thread(record, told)
+        except ClickError:
+            raise Refusal(503, "not_kept", "the feedback could not be kept; try again.", retry_after="1") from None
+        worker.metrics.feedback.labels("chosen" if told.chosen else "not").inc()
+        return Response(status_code=204)
+
+    def record(told: FeedbackRequest) -> None:
+        count = clicks.suggestions(told.id)
         if count is None:
             raise Refusal(404, "unknown_id", "no answer has this id; pass the id of an answer of this server.")
         if told.chosen is not None and told.chosen > count:
             raise Refusal(422, "invalid_request", f"chosen={told.chosen}: the answer had {count} suggestions.")
-        await asyncio.to_thread(clicks.record, told.id, told.chosen, told.edited, told.typed)
-        worker.metrics.feedback.labels("chosen" if told.chosen else "not").inc()
-        return Response(status_code=204)
+        clicks.record(told.id, told.chosen, told.edited, told.typed)
 
 
 def _add_models(app: FastAPI, worker: Worker, keys: list[Any]) -> None:

@@ -28,7 +28,8 @@ class Settings:
         models: each a folder, a baseline, `ORG/NAME`, `ORG/NAME@REVISION`, `openai:URL#MODEL` or `openai:FILE.yaml`,
             and `NAME=` before it for another name in answers.
         traffic: `NAME=WEIGHT` of the models among which sessions are divided; default: all go to the first model.
-        feedback: the SQLite file for answers and clicks (`mrs_suggest.serving.clicks`); None: nothing is kept.
+        feedback: where answers and clicks are kept, an SQLite file or a PostgreSQL URL (`mrs_suggest.serving.clicks`);
+            None: nothing is.
         verify: compare the SHA-256 of large files, too.
         guard, precision: as for `mrs_suggest.suggest.suggester.Suggester`.
         port: 0 picks a free one.
@@ -52,7 +53,7 @@ class Settings:
 
     models: tuple[str, ...]
     traffic: tuple[str, ...] = ()
-    feedback: Path | None = None
+    feedback: str | None = None
     verify: bool = False
     guard: bool | Path = True
     precision: float | None = None

@@ -15,6 +15,7 @@ import httpx
 import pytest
 
 from mrs_suggest.common.errors import InputError
+from mrs_suggest.serving import clicks
 from mrs_suggest.serving.app import create_app
 from mrs_suggest.serving.clicks import ClickStore, read_answers
 from mrs_suggest.serving.client import AsyncClient, ServerError
@@ -90,10 +91,10 @@ def test_clicks_are_kept_without_texts(tmp_path: Path) -> None:
         with pytest.raises(ServerError, match="chosen: input should be greater than or equal to 1"):
             await client.feedback(first, 0)
 
-    settings = replace(BOTH, feedback=path)
+    settings = replace(BOTH, feedback=str(path))
     told(ask, settings)
     told(lambda client: client.suggest(["again"]), settings)  # a server that starts anew goes on in the same file
-    rows = read_answers(path)
+    rows = read_answers(str(path))
     kept = [(row[2], row[6], row[7:10]) for row in rows[:2]]
     assert kept == [("old", "[15]", (1, 1, 4)), ("old", "[6]", (1, 0, None))]
     assert rows[0][1] == rows[1][1] != rows[2][1]
@@ -117,8 +118,9 @@ def test_a_full_disk_keeps_nobody_from_an_answer(tmp_path: Path, monkeypatch: py
     def full(*_: object) -> None:
         raise sqlite3.OperationalError("database or disk is full")
 
-    monkeypatch.setattr(ClickStore, "keep", full)
-    (answer,) = told(lambda client: client.suggest(["hi"]), replace(BOTH, feedback=tmp_path / "clicks.sqlite"))
+    monkeypatch.setattr(clicks, "_transaction", full)
+    settings = replace(BOTH, feedback=str(tmp_path / "clicks.sqlite"))
+    (answer,) = told(lambda client: client.suggest(["hi"]), settings)
     assert (answer.replies, answer.id) == (["HI"], None)
 
 
@@ -130,12 +132,12 @@ def test_another_file_is_refused_and_stays_as_it_is(tmp_path: Path) -> None:
     (tmp_path / "text").write_text("no data base, " * 100)
     for open_it in (ClickStore, read_answers):
         with pytest.raises(InputError, match="not a file of `mrs serve --feedback`"):
-            open_it(path)
+            open_it(str(path))
         with pytest.raises(InputError, match="file is not a database"):
-            open_it(tmp_path / "text")
+            open_it(str(tmp_path / "text"))
     assert path.read_bytes() == before
     with pytest.raises(InputError, match="no such file"):
-        read_answers(tmp_path / "none")
-    ClickStore(tmp_path / "new").close()
+        read_answers(str(tmp_path / "none"))
+    ClickStore(str(tmp_path / "new")).close()
     with pytest.raises(InputError, match="no answers yet"):
-        read_answers(tmp_path / "new")
+        read_answers(str(tmp_path / "new"))
