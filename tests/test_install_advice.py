@@ -12,7 +12,6 @@ from pathlib import Path
 
 import pytest
 
-from mrs_suggest.cli.doctor.checks import extras
 from mrs_suggest.common.errors import MissingExtraError
 from mrs_suggest.serving.page.page_space import requirements
 
@@ -23,7 +22,6 @@ ADVICE = re.compile(
 )
 # Its extras name each other in setup.cfg, which pip satisfies from the clone; tests read and imitate that.
 OWN = {"setup.cfg", "CHANGELOG.md", "tests/test_base_install.py", "tests/test_install_advice.py"}
-OWN |= {"tests/mrs_suggest/cli/test_doctor.py"}
 
 
 @pytest.mark.parametrize(
@@ -53,10 +51,8 @@ def test_no_file_advises_to_install_the_name_from_an_index(repository: Path) -> 
     assert found == []
 
 
-def test_no_message_that_is_put_together_advises_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_message_that_is_put_together_advises_it() -> None:
     texts = [str(MissingExtraError("torch", "torch", "this")), *requirements()]
-    monkeypatch.setattr("mrs_suggest.cli.doctor.checks.metadata.version", lambda _: "0")
-    texts += [finding.says for finding in extras()]
-    assert len(texts) > 20
+    assert len(texts) > 8
     assert [text for text in texts if ADVICE.search(text)] == []
     assert "'.[torch]'` in a clone (docs/install.md)" in texts[0]

@@ -118,8 +118,6 @@ def prepare_pairs(
     splits: Mapping[str, Dataset],
     out: Path,
     *,
-    min_reply_count: int = 1,
-    max_responses: int = MAX_RESPONSES,
     pairs: PairOptions | None = None,
     overwrite: bool = False,
 ) -> PreparedReport:
@@ -132,7 +130,7 @@ def prepare_pairs(
     Raises:
         InputError: a column or a language is missing, or `out` exists; nothing is written then.
     """
-    counted = {"min_reply_count": min_reply_count, "max_responses": max_responses}
+    counted = {"min_reply_count": 1, "max_responses": MAX_RESPONSES}
     report = Report("pairs", {"split": "80/10/10 by message", **counted, "languages": "by script alone"})
     with atomic_folder(out, overwrite, REPORT) as partial:
         chunks = read_loaded(splits, report, pairs or PairOptions(), **counted)

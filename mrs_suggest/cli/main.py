@@ -26,7 +26,6 @@ GROUPS = {
         "data": "list, prepare, check, describe and publish data sets",
         "models": "list and download baselines, render cards, publish models",
         "reproduce": "run the experiments behind a table of the documentation, and print it",
-        "doctor": "check this installation and report what is missing or broken",
     },
     "research": {
         "staple": "decode, filter, combine and analyse many translations of a prompt (STAPLE)",

@@ -23,14 +23,8 @@ _BROUGHT_ALONG = {"starlette": "fastapi"}
 
 @dataclass(frozen=True)
 class Asked:
-    """The requirements in the project's metadata.
+    """The requirements in the project's metadata; an extra that is made of others has theirs."""
 
-    Attributes:
-        python: the versions of Python, such as `>=3.11`.
-        extras: those of each extra; an extra that is made of others has theirs.
-    """
-
-    python: str
     base: list[Requirement]
     extras: dict[str, list[Requirement]]
 
@@ -57,7 +51,7 @@ def installed_asked() -> Asked:
         extra: list({one.name: one for one in brought(extra)}.values())
         for extra in about.get_all("Provides-Extra") or []
     }
-    return Asked(about["Requires-Python"], base, extras)
+    return Asked(base, extras)
 
 
 def lacking(error: BaseException, extra: str | None = None) -> tuple[str, str] | None:

@@ -9,8 +9,7 @@ import math
 import resource
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, cast
 
 import torch
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
     from torch import Tensor, nn
     from transformers import Trainer
 
-WARM_UP, TIMED = 5, 20  # steps: the first ones are slower, and activations are counted in them
+WARM_UP, TIMED = 5, 20  # steps: the first ones are slower
 LONG = 60.0  # seconds of a validation after which it is not measured a second time
 IGNORED = -100  # of labels
 
@@ -52,18 +51,14 @@ def estimate(trainer: Trainer, model: nn.Module, facts: Record, start: float, te
         save = _seconds(lambda: trainer._save_checkpoint(cast(Any, trainer.model), None))
     if not trainer.is_world_process_zero():
         return
-    half = training.bf16 or training.fp16
     every = list(model.parameters())
     trained = [one for one in every if one.requires_grad]
-    parameters, states = sum(one.numel() for one in every), cast(Any, trainer.optimizer).state.values()
+    states = cast(Any, trainer.optimizer).state.values()
     memory = {
         "weights": _bytes(every) + _bytes(list(model.buffers())),
         "gradients": _bytes(trained),
         "optimizer": _bytes([one for state in states for one in state.values() if isinstance(one, torch.Tensor)]),
-        f"activations, in {'16' if half else '32'} bits, peak": trial.saved.peak,
     }
-    # With mixed precision, weights are copied in 16 bits for the products, and activations need half.
-    in_bf16 = sum(memory.values()) + 2 * parameters - (0 if half else (trial.saved.peak + 1) // 2)
     counts = facts["data"]["rows"].values()
     validated, tested = (sum(rows.get(split, 0) for rows in counts) for split in ("validation", "test"))
     step = (trial.ends[-1] - trial.ends[-1 - TIMED]) / TIMED
@@ -79,12 +74,10 @@ def estimate(trainer: Trainer, model: nn.Module, facts: Record, start: float, te
     _print(
         torch.cuda.get_device_name() if training.device.type == "cuda" else training.device.type.upper(),
         {
-            "parameters": f"{parameters:,}",
+            "parameters": f"{sum(one.numel() for one in every):,}",
             "trained parameters": f"{sum(one.numel() for one in trained):,}",
             **{f"memory: {name}": _megabytes(size) for name, size in memory.items()},
-            "memory: sum": _megabytes(sum(memory.values())),
             "memory: peak of the whole process, or allocated on the GPU": _megabytes(peak),
-            "predicted for bf16 on a GPU (weights also in 16 bits, half the activations)": _megabytes(in_bf16),
             "examples a step": f"{examples:,}",
             "seconds a step": f"{step:.3f}",
             "examples a second": f"{examples / step:,.1f}",
@@ -105,84 +98,20 @@ def _print(device: str, rows: Mapping[str, str]) -> None:
     make_console(100).print(table)
 
 
-class SavedTensors:
-    """Counts the bytes that autograd keeps at a time, each storage once, and not those of the parameters.
-
-    The count is that of the tensors themselves: it does not depend on the device or its allocator.
-
-    Attributes:
-        peak: the most bytes at a time.
-
-    >>> weight = torch.ones(4, requires_grad=True)
-    >>> saved = SavedTensors([weight])
-    >>> with saved.counted():
-    ...     (torch.ones(4) * weight).exp().sum().backward()
-    >>> saved.peak  # the first factor and the result of exp, of 4 numbers each
-    32
-    """
-
-    def __init__(self, parameters: Iterable[Tensor]) -> None:
-        self._parameters = {one.untyped_storage().data_ptr() for one in parameters}
-        self._uses: dict[int, int] = {}
-        self._now = 0
-        self.peak = 0
-
-    @contextmanager
-    def counted(self) -> Iterator[None]:
-        """Count what is kept within the block."""
-        with torch.autograd.graph.saved_tensors_hooks(self._pack, lambda held: held.tensor):
-            yield
-
-    def _pack(self, tensor: Tensor) -> _Held:
-        try:
-            storage = tensor.untyped_storage()
-        except NotImplementedError:  # a sparse one
-            return _Held(self, tensor, 0, 0)
-        place, size = storage.data_ptr(), storage.nbytes()
-        if place in self._parameters:
-            size = 0
-        if size:
-            if not self._uses.get(place):
-                self._now += size
-                self.peak = max(self.peak, self._now)
-            self._uses[place] = self._uses.get(place, 0) + 1
-        return _Held(self, tensor, place, size)
-
-    def release(self, place: int, size: int) -> None:
-        """One use of a storage has ended."""
-        self._uses[place] -= 1
-        if not self._uses[place]:
-            del self._uses[place]
-            self._now -= size
-
-
-class _Held:
-    """A tensor that autograd keeps; it is gone when autograd forgets it."""
-
-    def __init__(self, of: SavedTensors, tensor: Tensor, place: int, size: int) -> None:
-        self.tensor, self._of, self._place, self._size = tensor.detach(), of, place, size
-
-    def __del__(self) -> None:
-        if self._size:
-            self._of.release(self._place, self._size)
-
-
 class _Trial(TrainerCallback):
-    """Times the steps, counts their tokens, and in the first ones the activations."""
+    """Times the steps, and counts the tokens of those after the first ones."""
 
     def __init__(self, trainer: Trainer) -> None:
         model: nn.Module = trainer.model  # type: ignore[assignment]
-        self.saved, self.tokens, self.ends = SavedTensors(model.parameters()), 0, [time.perf_counter()]
+        self.tokens, self.ends = 0, [time.perf_counter()]
         self._writes = bool(getattr(getattr(model, "config", None), "is_encoder_decoder", False))
         self._training_step: Callable[..., Tensor] = trainer.training_step
         trainer.training_step = self._step  # type: ignore[method-assign,assignment]
         trainer.add_callback(self)
 
     def _step(self, model: Any, inputs: Any, *rest: Any) -> Tensor:
-        if len(self.ends) <= WARM_UP:
-            with self.saved.counted():
-                return self._training_step(model, inputs, *rest)
-        self.tokens += tokens_of(inputs, self._writes)
+        if len(self.ends) > WARM_UP:
+            self.tokens += tokens_of(inputs, self._writes)
         return self._training_step(model, inputs, *rest)
 
     def on_step_end(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any) -> None:

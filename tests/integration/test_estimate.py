@@ -38,9 +38,8 @@ def test_an_estimate_tells_what_a_run_takes_and_leaves_nothing(
     assert counts[0] >= counts[1] > 100_000
     for name, size in (("gradients", 4), ("optimizer", 8)):
         assert _megabytes(told[f"memory: {name}"]) == pytest.approx(size * counts[1] / 1e6, abs=0.5)
-    assert 0 < _megabytes(told["memory: activations, in 32 bits, peak"]) < 100
-    parts = [_megabytes(value) for name, value in told.items() if name.startswith("memory: ")]
-    assert sum(parts[:4]) == pytest.approx(parts[4], abs=2)
+    *parts, peak = [_megabytes(value) for name, value in told.items() if name.startswith("memory: ")]
+    assert sum(parts) < peak
     assert {"time: 40 steps", "time: 4 validations", "time: 2 checkpoints and the model"} < set(told)
     assert int(told["tokens a second, without padding"].replace(",", "")) > 0
 

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
+from dataclasses import replace
 from importlib import resources
 
 import pytest
 import yaml
+from pydantic import TypeAdapter, ValidationError
 
-from mrs_datasets.catalogue import parse_record, read_record
-from mrs_suggest.common.errors import InputError
+from mrs_datasets.catalogue import LANGUAGE, DatasetRecord, Kind, read_record
+from mrs_suggest.common.errors import InputError, first_problem
+from mrs_suggest.common.text.languages import KNOWN
 
 NAMES = [path.name for path in resources.files("mrs_datasets").joinpath("catalogue").iterdir()]
 
@@ -40,26 +45,55 @@ def test_mrs_has_its_configs() -> None:
         record.kind_of("xx")
 
 
+@pytest.mark.parametrize("name", sorted(name.removesuffix(".yaml") for name in NAMES))
+def test_every_record_refers_to_what_it_describes(name: str) -> None:
+    record = read_record(name)
+    assert [problem for kind in record.kinds.values() for problem in problems(record, kind)] == []
+
+
+def problems(record: DatasetRecord, kind: Kind) -> Iterator[str]:
+    """References of a kind to columns, languages or splits that do not exist."""
+    named = {*kind.columns, *kind.stem, *kind.alternatives, *kind.parallel, *kind.corrected, *kind.corrected.values()}
+    named |= {*kind.values, *kind.hidden, *kind.aligned, *kind.spans, *kind.spans.values()}
+    named.update(column for columns in kind.texts.values() for column in columns)
+    yield from (f"column {column!r} is not described" for column in sorted(named - set(record.columns)))
+    unknown = {*kind.languages, *kind.sizes} - set(record.languages)
+    unknown |= set(kind.texts) - {LANGUAGE, *KNOWN, *record.languages}
+    yield from (f"language {code!r} is not described" for code in sorted(unknown))
+    yield from (f"rows of {split!r}, which is not a split" for split in kind.rows if split not in kind.splits)
+    if LANGUAGE not in kind.config:
+        yield f"config needs {LANGUAGE}"
+
+
 @pytest.mark.parametrize(
     ("change", "sentence"),
     [
         (lambda c: c.pop("citation"), "missing field 'citation'"),
         (lambda c: c.update(licenze="x"), "unknown field 'licenze'"),
-        (lambda c: c.update(like="glue"), "like must name a record, one of .*mrs, "),
-        (lambda c: c["kinds"]["pairs"].update(hidden=["answer"]), "'answer' is not described"),
-        (lambda c: c["kinds"]["pairs"].update(sizes={"xx": {"train": 1}}), "language 'xx' is not described"),
         (lambda c: c["kinds"]["pairs"].update(empties="note"), "empties: input should be 'error' or 'warning'"),
         (lambda c: c["kinds"]["pairs"].pop("splits"), "kinds, pairs: missing field 'splits'"),
-        (lambda c: c["kinds"]["pairs"].update(config="pairs"), "config needs"),
         (lambda c: c["columns"]["count"].update(dtype="int"), "columns, count, dtype: expected one of string"),
         (lambda c: c.update(languages=["en", "xx"]), "unknown language 'xx'"),
-        (lambda c: c.update(columns=[]), "columns: input should be a valid dictionary"),
         (lambda c: c["variants"].update(other="text"), "variants, other: input should be a dictionary"),
     ],
 )
 def test_a_wrong_record_is_refused_by_name(content: dict, change, sentence: str) -> None:
     change(content)
-    with pytest.raises(InputError, match=sentence):
-        parse_record(yaml.safe_dump(content, allow_unicode=True), "x.yaml")
-    with pytest.raises(InputError, match="not valid YAML"):
-        parse_record("a: [", "x.yaml")
+    with pytest.raises((ValidationError, InputError)) as caught:
+        TypeAdapter(DatasetRecord).validate_python(content)
+    error = caught.value
+    assert re.search(sentence, first_problem(error) if isinstance(error, ValidationError) else str(error))
+
+
+@pytest.mark.parametrize(
+    ("change", "found"),
+    [
+        ({"hidden": ("answer",)}, ["column 'answer' is not described"]),
+        ({"sizes": {"xx": {"train": 1}}}, ["language 'xx' is not described"]),
+        ({"rows": {"tests": 1}}, ["rows of 'tests', which is not a split"]),
+        ({"config": "pairs"}, ["config needs {language}"]),
+    ],
+)
+def test_references_to_nothing_are_found(change: dict, found: list[str]) -> None:
+    record = read_record("mrs")
+    assert list(problems(record, replace(record.kinds["pairs"], **change))) == found

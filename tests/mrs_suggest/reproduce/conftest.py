@@ -11,7 +11,7 @@ import pytest
 
 from mrs_suggest.reproduce import runner
 from mrs_suggest.reproduce.cells import Cell, Setup, chosen_cells
-from mrs_suggest.reproduce.table import parse_table
+from tests.mrs_suggest.reproduce.checked_tables import parse_table
 
 TABLE = """
 title: Two cells

@@ -13,7 +13,8 @@ from mrs_suggest.evaluation.paper_results import paper_figure
 from mrs_suggest.reproduce.cells import States, all_cells
 from mrs_suggest.reproduce.report import write_report
 from mrs_suggest.reproduce.runner import prepare_data, run_cells
-from mrs_suggest.reproduce.table import at_scale, parse_table, read_table, with_checkpoints
+from mrs_suggest.reproduce.table import at_scale, read_table, with_checkpoints
+from tests.mrs_suggest.reproduce.checked_tables import parse_table
 from tests.mrs_suggest.reproduce.conftest import Ready
 
 TABLE = """

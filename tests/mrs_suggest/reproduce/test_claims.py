@@ -17,7 +17,8 @@ from mrs_suggest.reproduce.page import claims_grid
 from mrs_suggest.reproduce.report import make_report, write_report
 from mrs_suggest.reproduce.results import Paired
 from mrs_suggest.reproduce.runner import run_cells
-from mrs_suggest.reproduce.table import ClaimSpec, parse_table
+from mrs_suggest.reproduce.table import ClaimSpec
+from tests.mrs_suggest.reproduce.checked_tables import parse_table
 from tests.mrs_suggest.reproduce.conftest import Ready
 
 TABLE = """

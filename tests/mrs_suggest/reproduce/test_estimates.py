@@ -8,7 +8,8 @@ from typing import Any
 
 from mrs_suggest.reproduce.cells import Cell, Setup
 from mrs_suggest.reproduce.estimates import Estimates, steps_of
-from mrs_suggest.reproduce.table import CellSpec, parse_table
+from mrs_suggest.reproduce.table import CellSpec
+from tests.mrs_suggest.reproduce.checked_tables import parse_table
 from tests.mrs_suggest.reproduce.conftest import TABLE
 
 

@@ -15,8 +15,9 @@ from mrs_suggest.reproduce.cells import Setup
 from mrs_suggest.reproduce.preference import read_sheets
 from mrs_suggest.reproduce.report import make_report, write_report
 from mrs_suggest.reproduce.runner import run_cells
-from mrs_suggest.reproduce.table import only_tables, parse_table
+from mrs_suggest.reproduce.table import only_tables
 from mrs_suggest.training.record import draw_curves
+from tests.mrs_suggest.reproduce.checked_tables import parse_table
 from tests.mrs_suggest.reproduce.conftest import Ready
 from tests.mrs_suggest.reproduce.test_claims import with_scores
 

@@ -1,4 +1,4 @@
-"""Tables are checked when they are read, and those of the project name what there is."""
+"""The tables of the project name what there is, and mistakes in a table are found."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ import pytest
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.evaluation.paper_results import paper_figure
 from mrs_suggest.reproduce.cells import Setup, States, all_cells, chosen_cells, read_config
-from mrs_suggest.reproduce.table import only_tables, parse_table, read_table, table_names
+from mrs_suggest.reproduce.table import only_tables, read_table, table_names
+from tests.mrs_suggest.reproduce.checked_tables import parse_table
 from tests.mrs_suggest.reproduce.conftest import TABLE, Ready
 
 
@@ -76,6 +77,12 @@ def test_the_command_of_a_cell(ready: Ready, tmp_path: Path) -> None:
 
 
 TABLES = Path(__file__).resolve().parents[3] / "trainers" / "configs" / "reproduce"
+
+
+@pytest.mark.parametrize("name", table_names(TABLES))
+def test_the_projects_tables_have_no_mistake(name: str) -> None:
+    text = (TABLES / f"{name}.yaml").read_text(encoding="utf-8")
+    assert parse_table(name, text, name) == read_table(TABLES, name)
 
 
 @pytest.mark.parametrize("name", table_names(TABLES))

@@ -1,0 +1,30 @@
+"""`mrs` without a verb, and `mrs --version`: what they print, and their exit codes."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from mrs_suggest.cli import main
+
+
+def test_the_version_for_people_and_for_programs(capsys: pytest.CaptureFixture[str]) -> None:
+    from mrs_suggest.common import __version__
+
+    assert main.main(["--version"]) == 0
+    assert capsys.readouterr().out == f"mrs-suggest {__version__}\n"
+    assert main.main(["--version", "--json"]) == 0
+    record = json.loads(capsys.readouterr().out)
+    assert [*record] == ["version", "python", "platform", "commit", "libraries"]
+    assert record["version"] == __version__
+    assert record["libraries"]["numpy"]
+
+
+@pytest.mark.parametrize(
+    ("words", "says"), [([], "arguments are required: verb"), (["--json", "data"], "--json requires")]
+)
+def test_no_verb_and_a_lost_option_are_refused(capsys: pytest.CaptureFixture[str], words: list[str], says: str) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        main.main(words)
+    assert says in capsys.readouterr().err
