@@ -26,7 +26,7 @@ from mrs_suggest.common.errors import InputError, extra_needed, first_line
 from mrs_suggest.common.io.files import atomic_folder, atomic_write
 from mrs_suggest.common.io.manifest import again
 from mrs_suggest.models.checkpoint_loading import drawn, from_pretrained
-from mrs_suggest.models.starting_points import ADAPTER_RECORD, GENERATION, MULTIPLE_CHOICE, RETRIEVAL, UNDERSTANDING
+from mrs_suggest.models.starting_points import ADAPTER_RECORD, CAUSAL, GENERATION, MULTIPLE_CHOICE, RETRIEVAL, UNDERSTANDING
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
@@ -69,6 +69,7 @@ FAMILIES = {
         ),
     ),
     GENERATION: _Family("SEQ_2_SEQ_LM", "AutoModelForSeq2SeqLM"),
+    CAUSAL: _Family("CAUSAL_LM", "AutoModelForCausalLM"),
     MULTIPLE_CHOICE: _Family(
         "FEATURE_EXTRACTION", "understanding.choice_start", ("head", "pooling", "input", "max_tokens", "seed")
     ),
@@ -280,7 +281,9 @@ def _family(model: nn.Module) -> str:
         return UNDERSTANDING
     if _in_full(model):
         return MULTIPLE_CHOICE
-    return GENERATION if model.config.is_encoder_decoder else MASKED_LM
+    if model.config.is_encoder_decoder:
+        return GENERATION
+    return CAUSAL if model.can_generate() else MASKED_LM
 
 
 def _module(family: str) -> Any:

@@ -9,7 +9,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, cast
 
 import numpy as np
 import torch
@@ -35,7 +35,7 @@ from mrs_suggest.models.generation.language_tokens import (
     token_ids,
     with_forced_token,
 )
-from mrs_suggest.models.generation.padding import IGNORED, seq2seq_batch
+from mrs_suggest.models.generation.padding import IGNORED, Batch, seq2seq_batch
 from mrs_suggest.models.generation.standalone import complete_tokenizer, default_language, generation_config
 from mrs_suggest.models.starting_points import GENERATION, GENERATOR, require_start
 
@@ -122,13 +122,14 @@ class TextCoder:
 
 @dataclass(frozen=True)
 class PairCollator:
-    """Pads examples of `input_ids`, `labels` and `prompt` into a batch of a seq2seq model (`seq2seq_batch`)."""
+    """Pads examples of `input_ids`, `labels` and `prompt` into a batch of a model, by default of a seq2seq one."""
 
     pad: int
+    batch: Batch = seq2seq_batch
 
     def __call__(self, features: Sequence[dict[str, list[int]]]) -> dict[str, Tensor]:
         sources, prompts, targets = ([entry[name] for entry in features] for name in ("input_ids", "prompt", "labels"))
-        return seq2seq_batch(sources, prompts, targets, self.pad)
+        return self.batch(sources, prompts, targets, self.pad)
 
 
 class ReplyWriter(ABC):
@@ -183,6 +184,8 @@ class ReplyWriter(ABC):
 class Generator(ReplyWriter):
     """Writes replies with an encoder-decoder model of transformers; `build` makes one for training, `load` for use."""
 
+    batch: ClassVar[Batch] = staticmethod(seq2seq_batch)
+
     def __init__(self, model: PreTrainedModel, coder: TextCoder, languages: Sequence[str], decoding: Decoding) -> None:
         super().__init__(coder, languages, decoding)
         self.model = model
@@ -229,7 +232,7 @@ class Generator(ReplyWriter):
     def load(cls, folder: Path) -> Generator:
         """Read the files of `save`; InputError if one is missing or damaged."""
         facts = read_generator_settings(folder)
-        model, tokenizer = _load_adapted(folder) if has_adapter(folder) else load_seq2seq(str(folder), None, saved=True)
+        model, tokenizer = load_adapted(folder) if has_adapter(folder) else load_seq2seq(str(folder), None, saved=True)
         return cls(model.eval(), facts.coder(tokenizer, model.config), facts.languages, facts.decoding)
 
     def save(self, folder: Path) -> None:
@@ -242,7 +245,8 @@ class Generator(ReplyWriter):
     def save_settings(self, folder: Path) -> None:
         """Write `generator.json`, the tokenizer and the generation config: all but the weights."""
         language = default_language(self.languages)
-        complete_tokenizer(self.coder.tokenizer, self.coder.row, self.coder.source_language(language))
+        if self.model.config.is_encoder_decoder:
+            complete_tokenizer(self.coder.tokenizer, self.coder.row, self.coder.source_language(language))
         self.coder.tokenizer.save_pretrained(str(folder))
         generation_config(self.model, self.coder.prompt(language), self.decoding).save_pretrained(str(folder))
         facts = {
@@ -297,7 +301,7 @@ class Generator(ReplyWriter):
         found = np.zeros(len(sources))
         for numbers in by_length([len(s) + len(t) for s, t in zip(sources, targets, strict=True)], batch_size):
             texts, prompts = [sources[n] for n in numbers], [prompt] * len(numbers)
-            batch = seq2seq_batch(texts, prompts, [targets[n] for n in numbers], self.pad)
+            batch = self.batch(texts, prompts, [targets[n] for n in numbers], self.pad)
             batch = {name: tensor.to(self.model.device) for name, tensor in batch.items()}
             labels = batch.pop("labels")
             logits = self.model(**batch).logits.float()
@@ -375,7 +379,7 @@ def _negative_log_likelihoods(logits: Tensor, labels: Tensor) -> np.ndarray:
     return np.asarray(each.sum(1).double().cpu().numpy())
 
 
-def _load_adapted(folder: Path) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
+def load_adapted(folder: Path) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
     """The base of an adapter with the adapter merged into it."""
     model = corrected(cast("PreTrainedModel", load_adapter(folder)))
     return model, from_pretrained("AutoTokenizer", *base_of(folder))

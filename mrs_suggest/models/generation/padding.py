@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import torch
 from torch import Tensor
 
+Rows = Sequence[Sequence[int]]
+Batch = Callable[[Rows, Rows, Rows, int], dict[str, Tensor]]  # of sources, prompts, targets, and what pads them
 IGNORED = -100  # the label that torch's cross entropy passes over
 
 
@@ -39,4 +41,24 @@ def seq2seq_batch(
         "attention_mask": padded([[1] * len(ids) for ids in sources], 0),
         "decoder_input_ids": padded([[*prompt, *target[:-1]] for prompt, target in both], pad),
         "labels": padded([[*[IGNORED] * (len(prompt) - 1), *target] for prompt, target in both], IGNORED),
+    }
+
+
+def causal_batch(sources: Rows, prompts: Rows, targets: Rows, pad: int) -> dict[str, Tensor]:
+    """A batch of a language model, which reads source, prompt and target as one text and learns the target alone.
+
+    Args:
+        sources, prompts, targets: as for `seq2seq_batch`.
+
+    Returns:
+        int64 tensors (batch, length), padded on the right: `input_ids`, `attention_mask`, and `labels`, each at the
+        place whose logits predict it.
+    """
+    before = [[*source, *prompt] for source, prompt in zip(sources, prompts, strict=True)]
+    rows = [[*ids, *target[:-1]] for ids, target in zip(before, targets, strict=True)]
+    labels = [[*[IGNORED] * (len(ids) - 1), *target] for ids, target in zip(before, targets, strict=True)]
+    return {
+        "input_ids": padded(rows, pad),
+        "attention_mask": padded([[1] * len(row) for row in rows], 0),
+        "labels": padded(labels, IGNORED),
     }

@@ -6,7 +6,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from mrs_datasets.prepared.prepared import open_prepared
-from mrs_metrics.perplexity import perplexity_signature
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.common.text.predictions import SUGGESTIONS
 from mrs_suggest.evaluation.comparison import MakeSystem
@@ -29,10 +28,10 @@ from mrs_suggest.training.generation.options import (
 from mrs_suggest.training.generation.training import (
     METRICS,
     GenerationTrainer,
+    add_perplexity,
     copied_weights,
     encode_sources,
     interpolate,
-    perplexities,
 )
 from mrs_suggest.training.generation.watching import make_watch, watch_record, watched_messages
 from mrs_suggest.training.reply.data import CURVES, RunData, compare_replies, load_reply_data, reply_identity
@@ -79,7 +78,7 @@ def run(options: GenerationArguments, training: GenerationTrainingArguments) -> 
             figures["interpolation"] = between
         if options.wrong_language_limit is not None:
             figures["watched"] = watch_record(trainer.state, options.wrong_language_limit, options.watch_languages)
-        run.evaluate(lambda: _add_perplexity(figures, generator, data))
+        run.evaluate(lambda: add_perplexity(figures, generator, data))
         return run.finish(figures, compared.milliseconds, compared.files, compared.named, CURVES, show=print_results)
 
 
@@ -108,14 +107,3 @@ def make_trainer(
     if options.wrong_language_limit is not None:
         trainer.watch = make_watch(data.watched, options.wrong_language_limit, options.language_model)
     return trainer
-
-
-def _add_perplexity(figures: Record, generator: Generator, data: RunData) -> None:
-    for scope, value in perplexities(generator, data.test).items():
-        figures["systems"][MODEL][scope]["perplexity"] = value
-    coder = generator.coder
-    tokens = f"{coder.config.model_type}-{coder.vocabulary_hash()}+{'+'.join(coder.row.end)}"  # not where it began
-    figures["language_tokens"] = coder.row.name  # the card says how plain transformers is told the language
-    signature = perplexity_signature(tokens, cut=coder.reply_tokens)
-    for signatures in figures["signatures"].values():
-        signatures["reply_perplexity"] = signature
