@@ -26,7 +26,7 @@ from safetensors import SafetensorError
 from mrs_suggest.common.errors import InputError, first_line
 from mrs_suggest.common.io.manifest import again, require_undamaged
 from mrs_suggest.models.array_files import iter_arrays
-from mrs_suggest.models.starting_points import ADAPTER_RECORD, GENERATOR, LANGUAGE_MODEL
+from mrs_suggest.models.starting_points import ADAPTER_RECORD, GENERATOR
 
 # --- the bounds; all ours, well above the largest models that we know
 MOST_FILES = 10_000
@@ -37,7 +37,6 @@ LARGEST = (  # pattern of names, bytes; the first that fits counts
     ("replies.json", REPLIES_BYTES),
     ("tags.json", REPLIES_BYTES),
     ("examples.json", REPLIES_BYTES),
-    (LANGUAGE_MODEL, REPLIES_BYTES),
     ("run.json", 64 << 20),
     *((name, VOCABULARY_BYTES) for name in ("tokenizer.json", "*vocab*", "merges.txt", "*.model", "*.spm", "*.codes")),
     ("*.json", SETTINGS_BYTES),

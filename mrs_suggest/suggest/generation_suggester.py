@@ -8,8 +8,7 @@ from pathlib import Path
 from mrs_suggest.common.suggest_arguments import answer_all, require_count, require_messages
 from mrs_suggest.common.text.predictions import SUGGESTIONS
 from mrs_suggest.models.exports import CTRANSLATE2
-from mrs_suggest.models.generation.causal import load_writer
-from mrs_suggest.models.generation.generator import MOST_SUGGESTIONS, ReplyWriter
+from mrs_suggest.models.generation.generator import MOST_SUGGESTIONS, Generator, ReplyWriter
 from mrs_suggest.models.model_folder import panics_told, tokenizer_probed
 from mrs_suggest.suggest.answering import MODEL, ServedModel, Suggestion
 
@@ -33,7 +32,7 @@ class GenerationSuggester(ServedModel):
                 from mrs_suggest.models.generation.ctranslate2_generator import ExportedGenerator
 
                 generator = ExportedGenerator.load(path)
-            generator = generator or load_writer(path)
+            generator = generator or Generator.load(path)
             generator.coder.messages(["?"], generator.languages[0])  # a failing tokenizer fails now
         return cls(generator, path)
 

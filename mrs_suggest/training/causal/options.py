@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 from mrs_suggest.common.text.predictions import SUGGESTIONS
-from mrs_suggest.models.generation.causal import PROMPT, require_prompt
-from mrs_suggest.models.generation.decoding.sampling import Sampling
+from mrs_suggest.models.generation.text_coder import PROMPT, require_prompt
 from mrs_suggest.training.generation.options import GenerationTrainingArguments, SearchArguments, require_sound_search
 from mrs_suggest.training.generation.training import METRICS
 from mrs_suggest.training.options import option, require_least
@@ -18,15 +16,12 @@ from mrs_suggest.training.reply.options import sound_reply
 class CausalArguments(SearchArguments):
     """Data, prompt and search."""
 
-    advanced: ClassVar[tuple[str, ...]] = ("top_p",)
     prompt: str = option(
-        PROMPT,
-        "text with {message}, and {language} (English) or {code} (en); with a chat template, the user's turn",
+        PROMPT, "text with {message}, and {language} (English) or {code} (en); with a chat template, the user's turn"
     )
-    constrained: bool = option(False, "suggest only replies of the data's response sets, up to --max_tokens long")
+    constrained: bool = option(False, "suggest only replies of the data's response sets, of those up to --max_tokens")
     samples: int = option(0, "draw this many replies and suggest the most probable ones; 0: beam search")
-    temperature: float = option(1.0, "with --samples: divides the logits")
-    top_p: float = option(1.0, "with --samples: share of the probability that is drawn from")
+    temperature: float = option(1.0, "of the samples: divides the logits")
 
 
 @dataclass
@@ -34,12 +29,7 @@ class CausalTrainingArguments(GenerationTrainingArguments):
     """As for a generator."""
 
     output_dir: str | None = option("build/causal", "the folder of the run")
-    learning_rate: float = option(1e-3, "peak learning rate (ours, for `tiny`; of a large model, about 2e-5)")
-
-
-def sampling_of(options: CausalArguments) -> Sampling | None:
-    """How replies are drawn; None: they are searched for."""
-    return Sampling(options.samples, options.temperature, options.top_p) if options.samples else None
+    learning_rate: float = option(1e-3, "peak learning rate; of a trained model, about 2e-5, or 2e-4 with LoRA")
 
 
 def sound_causal(options: CausalArguments, training: CausalTrainingArguments) -> CausalArguments:
@@ -48,5 +38,4 @@ def sound_causal(options: CausalArguments, training: CausalTrainingArguments) ->
     require_sound_search(options, SUGGESTIONS)
     require_prompt(options.prompt)
     require_least(options, "samples", SUGGESTIONS if options.samples else 0)
-    sampling_of(options)
     return options

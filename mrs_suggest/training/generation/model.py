@@ -12,7 +12,8 @@ from datasets import Dataset
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.models.generation.decoder_freezing import freeze_decoder_layers, freeze_embeddings
 from mrs_suggest.models.generation.encoder_decoder import build_from_encoder
-from mrs_suggest.models.generation.generator import Direction, Generator, PairCollator
+from mrs_suggest.models.generation.generator import Generator, PairCollator
+from mrs_suggest.models.generation.text_coder import Direction
 from mrs_suggest.models.generation.tiny_generator import build_convolutional, build_tiny_generator
 from mrs_suggest.models.starting_points import CONVOLUTIONAL, TINY
 from mrs_suggest.training.generation.options import GenerationArguments, SearchArguments, decoding_of

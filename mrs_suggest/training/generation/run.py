@@ -22,6 +22,7 @@ from mrs_suggest.training.generation.options import (
     STEPS,
     GenerationArguments,
     GenerationTrainingArguments,
+    SearchArguments,
     require_own_options,
     resolved_search,
 )
@@ -67,19 +68,29 @@ def run(options: GenerationArguments, training: GenerationTrainingArguments) -> 
         between = interpolate(trainer, start, options.interpolate_start) if start else None
         if not writes:
             return None
-        run.merge_adapters(generator.model, generator.save_settings)
-        run.save(generator.save)
-        if options.skip_test:
-            return run.finish({}, curves=CURVES)
-        systems: list[MakeSystem] = [lambda part: Writer(generator, MODEL)]
-        compared = run.evaluate(lambda: compare_replies(systems, data.test, options, GENERATION.name, ranks=False))
-        figures = compared.figures
-        if between:
-            figures["interpolation"] = between
+        more: Record = {"interpolation": between} if between else {}
         if options.wrong_language_limit is not None:
-            figures["watched"] = watch_record(trainer.state, options.wrong_language_limit, options.watch_languages)
-        run.evaluate(lambda: add_perplexity(figures, generator, data))
-        return run.finish(figures, compared.milliseconds, compared.files, compared.named, CURVES, show=print_results)
+            more["watched"] = watch_record(trainer.state, options.wrong_language_limit, options.watch_languages)
+        return save_and_test(run, generator, options, data, GENERATION.name, more)
+
+
+def save_and_test(
+    run: Run, generator: Generator, options: SearchArguments, data: RunData, family: str, more: Record
+) -> Record:
+    """Save a trained generator, compare it with the baselines on test, and end the run.
+
+    Args:
+        more: figures for the record.
+    """
+    run.merge_adapters(generator.model, generator.save_settings)
+    run.save(generator.save)
+    if options.skip_test:
+        return run.finish({}, curves=CURVES)
+    systems: list[MakeSystem] = [lambda part: Writer(generator, MODEL)]
+    compared = run.evaluate(lambda: compare_replies(systems, data.test, options, family, ranks=False))
+    figures = {**compared.figures, **more}
+    run.evaluate(lambda: add_perplexity(figures, generator, data))
+    return run.finish(figures, compared.milliseconds, compared.files, compared.named, CURVES, show=print_results)
 
 
 def _load(options: GenerationArguments, training: TrainingArguments) -> RunData:
@@ -94,6 +105,19 @@ def _load(options: GenerationArguments, training: TrainingArguments) -> RunData:
 def make_trainer(
     generator: Generator, options: GenerationArguments, training: TrainingArguments, data: RunData
 ) -> GenerationTrainer:
+    """As `reply_trainer`, with what the remedies add."""
+    trainer = reply_trainer(generator, options, training, data)
+    if data.denoising:
+        texts, sampler = data.denoising.train, trainer.sampler
+        trainer.sampler = trainer.mix(texts, options.denoising_share, generator.coder, sampler, options)
+    if options.wrong_language_limit is not None:
+        trainer.watch = make_watch(data.watched, options.wrong_language_limit, options.language_model)
+    return trainer
+
+
+def reply_trainer(
+    generator: Generator, options: SearchArguments, training: TrainingArguments, data: RunData
+) -> GenerationTrainer:
     """The library's trainer with our batches, loss and validation."""
     with training.main_process_first(local=False):  # one rank fills the cache, the others read it
         rows, lengths = encode_sources(data, generator.coder)
@@ -101,9 +125,4 @@ def make_trainer(
     sampler = make_sampler(sizes, options, training, alpha, lengths)
     trainer = make_pair_trainer(GenerationTrainer, generator, training, rows, sampler)
     trainer.validation = data.validation
-    if data.denoising:
-        texts = data.denoising.train
-        trainer.sampler = trainer.mix(texts, options.denoising_share, generator.coder, sampler, options)
-    if options.wrong_language_limit is not None:
-        trainer.watch = make_watch(data.watched, options.wrong_language_limit, options.language_model)
     return trainer

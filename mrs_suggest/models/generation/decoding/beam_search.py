@@ -26,14 +26,8 @@ from mrs_suggest.common.batches import by_length
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.common.text.text import normalise_reply
 from mrs_suggest.models.generation.architectures.prophetnet import may_cache, most_tokens
-from mrs_suggest.models.generation.decoding.search_steps import (
-    Following,
-    Processor,
-    Record,
-    Rules,
-    no_defaults,
-    processors_of,
-)
+from mrs_suggest.models.generation.decoding.allowed import Allowed
+from mrs_suggest.models.generation.decoding.search_steps import Processor, Record, Rules, no_defaults, processors_of
 from mrs_suggest.models.generation.decoding.settings import Decoding
 from mrs_suggest.models.generation.padding import padded
 
@@ -60,7 +54,7 @@ def decode(
     settings: Decoding,
     n: int = 3,
     bad_words: Sequence[Sequence[int]] = (),
-    following: Following | None = None,
+    allowed: Allowed | None = None,
 ) -> list[list[Hypothesis]]:
     """The n best hypotheses of each input, best first, in the order of the inputs.
 
@@ -74,7 +68,7 @@ def decode(
         model: an encoder-decoder model, or a language model, of transformers in evaluation mode.
         inputs: token ids of the encoder's text, special tokens included. Texts of similar length share a batch.
         prompts: for each input the decoder's first tokens (start token, language tag), all of one length.
-        following: allows only replies that end in one of its beginnings, with an end token after it; None: all.
+        allowed: the only replies to find; None: any.
         bad_words: token sequences that never occur in a reply: `blocked_token_ids(tokenizer, settings.blocked)`.
 
     Raises:
@@ -83,7 +77,7 @@ def decode(
     """
     ends, pad = ends_and_pad(model)
     require_room(model, inputs, prompts, settings, n)
-    rules = Rules(settings, n, 0, ends, pad, [list(word) for word in bad_words if word], following)
+    rules = Rules(settings, n, 0, ends, pad, [list(word) for word in bad_words if word], allowed)
     results: list[list[Hypothesis]] = [[] for _ in inputs]
     with torch.inference_mode(), no_defaults(model):
         for numbers in by_length(inputs, settings.batch_size):
@@ -200,10 +194,8 @@ def encoded(
     """
     if not model.config.is_encoder_decoder:
         rows = [[*ids, *prompt] for ids, prompt in zip(inputs, prompts, strict=True)]
-        longest = max(map(len, rows))
-        start = torch.tensor([[pad] * (longest - len(row)) + row for row in rows], device=model.device)
-        mask = torch.tensor([[0] * (longest - len(row)) + [1] * len(row) for row in rows], device=model.device)
-        return None, mask, start
+        mask = padded([[1] * len(row) for row in rows], 0, left=True)
+        return None, mask.to(model.device), padded(rows, pad, left=True).to(model.device)
     ids, mask = padded(inputs, pad).to(model.device), padded([[1] * len(ids) for ids in inputs], 0).to(model.device)
     hidden = model.get_encoder()(input_ids=ids, attention_mask=mask).last_hidden_state  # once for all groups
     return hidden, mask, torch.tensor([list(prompt) for prompt in prompts], device=model.device)

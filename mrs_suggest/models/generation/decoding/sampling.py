@@ -12,6 +12,7 @@ from torch import Tensor
 
 from mrs_suggest.common.batches import by_length
 from mrs_suggest.common.errors import InputError
+from mrs_suggest.models.generation.decoding.allowed import Allowed
 from mrs_suggest.models.generation.decoding.beam_search import (
     Hypothesis,
     encoded,
@@ -20,14 +21,7 @@ from mrs_suggest.models.generation.decoding.beam_search import (
     read_hypotheses,
     require_room,
 )
-from mrs_suggest.models.generation.decoding.search_steps import (
-    Following,
-    Processor,
-    Record,
-    Rules,
-    no_defaults,
-    processors_of,
-)
+from mrs_suggest.models.generation.decoding.search_steps import Processor, Record, Rules, no_defaults, processors_of
 from mrs_suggest.models.generation.decoding.settings import Decoding
 
 
@@ -63,7 +57,7 @@ def sample(
     sampling: Sampling,
     seeds: Sequence[int],
     bad_words: Sequence[Sequence[int]] = (),
-    following: Following | None = None,
+    allowed: Allowed | None = None,
 ) -> list[list[Hypothesis]]:
     """The samples of each input in the order of their drawing; equal ones stay.
 
@@ -71,7 +65,7 @@ def sample(
     of the settings hold, and after `max_tokens` tokens a text ends.
 
     Args:
-        model, inputs, prompts, bad_words, following: as for `decode`; `batch_size` inputs are decoded together.
+        model, inputs, prompts, bad_words, allowed: as for `decode`; `batch_size` inputs are decoded together.
         seeds: of each input's draws, which depend on nothing else.
 
     Raises:
@@ -81,7 +75,7 @@ def sample(
     greedy = replace(settings, beams=1, groups=1, diversity_penalty=0.0)
     require_room(model, inputs, prompts, greedy, 1)
     ends, pad = ends_and_pad(model)
-    shared = Rules(greedy, 1, 0, ends, pad, [list(word) for word in bad_words if word], following)
+    shared = Rules(greedy, 1, 0, ends, pad, [list(word) for word in bad_words if word], allowed)
     results: list[list[Hypothesis]] = [[] for _ in inputs]
     with torch.inference_mode(), no_defaults(model):
         for numbers in by_length(inputs, settings.batch_size):

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
+from mrs_suggest.models.generation.decoding.allowed import Allowed
 from mrs_suggest.models.generation.decoding.settings import Decoding
 
 Processor = Callable[[Tensor, Tensor], Tensor]
-Following = Mapping[tuple[int, ...], Sequence[int]]  # the beginning of a reply -> the tokens that may come next
 
 
 class Rules(NamedTuple):
-    """State that all batches share; `prompt` is the prompts' length, and `following` allows certain replies only."""
+    """State that all batches share; `prompt` is the prompts' length."""
 
     settings: Decoding
     n: int
@@ -24,7 +25,7 @@ class Rules(NamedTuple):
     ends: list[int]
     pad: int
     bad_words: list[list[int]]
-    following: Following | None = None
+    allowed: Allowed | None = None
 
     @property
     def width(self) -> int:
@@ -57,8 +58,8 @@ def processors_of(rules: Rules) -> list[Processor]:
         processors.append(_after_prompt(NoRepeatNGramLogitsProcessor(settings.no_repeat_ngram), rules.prompt))
     if rules.bad_words:
         processors.append(_after_prompt(NoBadWordsLogitsProcessor(rules.bad_words, rules.ends), rules.prompt))
-    if rules.following is not None:
-        processors.append(_after_prompt(_restricted(rules.following, rules.ends), rules.prompt))
+    if rules.allowed is not None:
+        processors.append(_after_prompt(partial(rules.allowed.restrict, ends=rules.ends), rules.prompt))
     processors.append(_limits(rules))
     return processors
 
@@ -66,19 +67,6 @@ def processors_of(rules: Rules) -> list[Processor]:
 def _after_prompt(processor: Processor, prompt: int) -> Processor:
     """A processor that sees the reply without the prompt."""
     return lambda input_ids, scores: processor(input_ids[:, prompt:], scores)
-
-
-def _restricted(following: Following, ends: Sequence[int]) -> Processor:
-    """Only tokens that continue one of the allowed replies; after anything else, only an end."""
-
-    def restrict(input_ids: Tensor, scores: Tensor) -> Tensor:
-        kept = torch.full_like(scores, -torch.inf)
-        for row, tokens in enumerate(input_ids.tolist()):
-            allowed = following.get(tuple(tokens), ends)
-            kept[row, allowed] = scores[row, allowed]
-        return kept
-
-    return restrict
 
 
 def _limits(rules: Rules) -> Processor:
