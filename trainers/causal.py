@@ -1,11 +1,9 @@
-"""Train a causal language model to write short replies in the language that its prompt names, in full or with LoRA.
+"""Train a causal language model to reply in the language that its prompt names.
 
-    accelerate launch trainers/causal.py                                        # a small model on the embedded sample
-    accelerate launch trainers/causal.py --config trainers/configs/causal/tiny.yaml                # the same, a minute
+    accelerate launch trainers/causal.py --config trainers/configs/causal/tiny.yaml   # on the embedded sample, a minute
     accelerate launch trainers/causal.py --model_name_or_path Qwen/Qwen2.5-0.5B-Instruct --peft lora --data DIR
-    accelerate launch trainers/causal.py --data DIR --constrained true          # it suggests approved replies only
 
-The prompt is the user's turn where the tokenizer has a chat template. The loss is that of the reply alone.
+With `--constrained true`, it only suggests replies of the data's response sets.
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ from mrs_suggest.common.errors import InputError, extra_needed, first_line
 from mrs_suggest.common.io.files import atomic_folder, atomic_write
 from mrs_suggest.common.io.manifest import again
 from mrs_suggest.models.checkpoint_loading import drawn, from_pretrained
-from mrs_suggest.models.starting_points import ADAPTER_RECORD, CAUSAL, GENERATION, MULTIPLE_CHOICE, RETRIEVAL, UNDERSTANDING
+from mrs_suggest.models.starting_points import ADAPTER_RECORD, GENERATION, MULTIPLE_CHOICE, RETRIEVAL, UNDERSTANDING
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 CONFIG, WEIGHTS = "adapter_config.json", "adapter_model.safetensors"  # peft's names
 STATE = "adapter_state.safetensors"  # of all encoders, in a checkpoint
-MASKED_LM = "masked_lm"  # an encoder with a language-model head
+MASKED_LM, CAUSAL_LM = "masked_lm", "causal_lm"  # an encoder with a language-model head; a language model
 VERSION = 2  # of `adapter.json`
 # The keys of the record, and the types of their values.
 TYPES: dict[str, Any] = {
@@ -69,7 +69,7 @@ FAMILIES = {
         ),
     ),
     GENERATION: _Family("SEQ_2_SEQ_LM", "AutoModelForSeq2SeqLM"),
-    CAUSAL: _Family("CAUSAL_LM", "AutoModelForCausalLM"),
+    CAUSAL_LM: _Family("CAUSAL_LM", "AutoModelForCausalLM"),
     MULTIPLE_CHOICE: _Family(
         "FEATURE_EXTRACTION", "understanding.choice_start", ("head", "pooling", "input", "max_tokens", "seed")
     ),
@@ -283,7 +283,7 @@ def _family(model: nn.Module) -> str:
         return MULTIPLE_CHOICE
     if model.config.is_encoder_decoder:
         return GENERATION
-    return CAUSAL if model.can_generate() else MASKED_LM
+    return CAUSAL_LM if model.can_generate() else MASKED_LM
 
 
 def _module(family: str) -> Any:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from mrs_suggest.common.errors import InputError
-from mrs_suggest.models.starting_points import CAUSAL, GENERATION, MULTIPLE_CHOICE, PRETRAINING, RETRIEVAL, UNDERSTANDING
+from mrs_suggest.models.starting_points import GENERATION, MULTIPLE_CHOICE, PRETRAINING, RETRIEVAL, UNDERSTANDING
 from mrs_suggest.suggest.answering import MODEL
 
 Record = Mapping[str, Any]
@@ -213,7 +213,7 @@ _REPLY = Task(REPLY, _reply, REPLY_METRICS, (WEIGHTED, "mrr", "dist1", "dist2", 
 TASKS: Mapping[str, Task] = {
     RETRIEVAL: _REPLY,
     GENERATION: _REPLY,
-    CAUSAL: _REPLY,
+    "causal": _REPLY,
     "language_model": _REPLY,  # `mrs_suggest.evaluation.model_answers`
     UNDERSTANDING: Task("does understanding tasks", _understanding, (SCORE,)),
     "text_generation": Task("writes texts", _text_generation, (SCORE, PERPLEXITY)),

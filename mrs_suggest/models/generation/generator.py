@@ -219,12 +219,11 @@ class Generator(ReplyWriter):
         return super()._text(tokens, language) if allowed is None else allowed.texts.get(tuple(tokens), "")
 
     def allowed(self, language: str) -> Allowed | None:
-        """The replies that may be suggested, None if all may; InputError if a language has none that is short enough.
-        """
+        """The replies that may be suggested, None if all may; InputError if a language's replies are all too long."""
         if self.replies is not None and language not in self._allowed:
-            found = Allowed.of(self.replies.get(language, ()), self.coder.tokenizer, self.decoding.max_tokens, self.end)
+            replies, most = self.replies.get(language, ()), self.decoding.max_tokens
+            found = Allowed.of(replies, self.coder.cut(replies, most + 1), most, self.end)
             if not found.texts:
-                most = self.decoding.max_tokens
                 raise InputError(f"--max_tokens {most}: no reply of the response set of {language} is that short.")
             self._allowed[language] = found
         return self._allowed.get(language)

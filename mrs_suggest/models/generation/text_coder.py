@@ -19,6 +19,7 @@ MESSAGE = "{message}"
 PROMPT = "Answer this message with one short reply in {language}, as in a chat.\n\n{message}\n\nReply:"
 _MARK = "\ufdd0"  # stands for the message: a code point that no text has
 
+
 @dataclass(frozen=True)
 class Direction:
     """Which languages a generator reads and writes, and in which order it writes.
@@ -58,12 +59,12 @@ class TextCoder:
         source = self.source_language(language)
         before, after = self._ids(source, self.row.before), self._ids(source, self.row.after)
         room = self.message_tokens - len(before) - len(after)
-        return [[*before, *ids, *after] for ids in self._cut(texts, room)]
+        return [[*before, *ids, *after] for ids in self.cut(texts, room)]
 
     def replies(self, texts: Sequence[str]) -> list[list[int]]:
         """The labels of each reply: its tokens, in the order in which they are written, and end tokens."""
         end = self._ids("en", self.row.end)  # has no language in it
-        return [[*self.direction.ordered(ids), *end] for ids in self._cut(texts, self.reply_tokens - len(end))]
+        return [[*self.direction.ordered(ids), *end] for ids in self.cut(texts, self.reply_tokens - len(end))]
 
     def source_language(self, language: str) -> str:
         """The language of the messages if `language` is asked for."""
@@ -82,7 +83,8 @@ class TextCoder:
         """The text of decoded ids."""
         return str(self.tokenizer.decode(self.direction.ordered(ids), skip_special_tokens=True)).strip()
 
-    def _cut(self, texts: Sequence[str], room: int) -> list[list[int]]:
+    def cut(self, texts: Sequence[str], room: int) -> list[list[int]]:
+        """The ids of texts alone, at most `room` of each."""
         if not texts:
             return []
         found = self.tokenizer(
@@ -109,7 +111,7 @@ class PromptCoder(TextCoder):
 
     def messages(self, texts: Sequence[str], language: str) -> list[list[int]]:
         before, after = self._around(language)
-        return [[*before, *ids, *after[:-1]] for ids in self._cut(texts, self.message_tokens)]
+        return [[*before, *ids, *after[:-1]] for ids in self.cut(texts, self.message_tokens)]
 
     def prompt(self, language: str) -> list[int]:
         return self._around(language)[1][-1:]

@@ -84,12 +84,10 @@ def build_tiny_causal(
     from transformers import LlamaConfig, LlamaForCausalLM
 
     tokenizer = tiny_tokenizer(texts, languages, vocabulary)
-    width = 2 * WIDTH  # ours, as the layers: a run of a minute on two CPU cores
     config = LlamaConfig(
-        vocab_size=len(tokenizer), hidden_size=width, intermediate_size=3 * width, num_hidden_layers=2 * LAYERS,
-        num_attention_heads=HEADS, num_key_value_heads=HEADS, max_position_embeddings=4 * POSITIONS,
-        tie_word_embeddings=True, bos_token_id=None, pad_token_id=tokenizer.pad_token_id,
-        eos_token_id=tokenizer.eos_token_id,
+        vocab_size=len(tokenizer), hidden_size=2 * WIDTH, intermediate_size=6 * WIDTH, num_hidden_layers=2 * LAYERS,
+        num_attention_heads=HEADS, max_position_embeddings=4 * POSITIONS, tie_word_embeddings=True, bos_token_id=None,
+        pad_token_id=tokenizer.pad_token_id, eos_token_id=tokenizer.eos_token_id,
     )  # fmt: skip
 
     def make() -> PreTrainedModel:

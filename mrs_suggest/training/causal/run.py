@@ -37,7 +37,9 @@ def run(options: CausalArguments, training: CausalTrainingArguments) -> Record |
         generator = run.build(lambda: build_language_model(options, training, data))
         if not run.train(reply_trainer(generator, options, training, data), generator.model):
             return None
-        prompts = {part.language: generator.coder.rendered(part.language) for part in data.test}
+        coder = generator.coder
+        assert isinstance(coder, PromptCoder)
+        prompts = {part.language: coder.rendered(part.language) for part in data.test}
         return save_and_test(run, generator, options, data, FAMILY.name, {"prompts": prompts})
 
 

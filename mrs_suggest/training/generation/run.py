@@ -38,7 +38,7 @@ from mrs_suggest.training.generation.watching import make_watch, watch_record, w
 from mrs_suggest.training.reply.data import CURVES, RunData, compare_replies, load_reply_data, reply_identity
 from mrs_suggest.training.reply.options import sound_reply
 from mrs_suggest.training.run import Run
-from mrs_suggest.training.sampling import make_sampler
+from mrs_suggest.training.sampling import PairSampler, make_sampler
 
 if TYPE_CHECKING:
     from transformers import TrainingArguments
@@ -109,6 +109,7 @@ def make_trainer(
     trainer = reply_trainer(generator, options, training, data)
     if data.denoising:
         texts, sampler = data.denoising.train, trainer.sampler
+        assert isinstance(sampler, PairSampler)
         trainer.sampler = trainer.mix(texts, options.denoising_share, generator.coder, sampler, options)
     if options.wrong_language_limit is not None:
         trainer.watch = make_watch(data.watched, options.wrong_language_limit, options.language_model)

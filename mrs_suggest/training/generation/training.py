@@ -26,8 +26,8 @@ from mrs_suggest.common.errors import diverged
 from mrs_suggest.evaluation.comparison import POOLED, ValidationLog
 from mrs_suggest.evaluation.language_data import EVALUATION_SEED, LanguageData
 from mrs_suggest.models.generation.generator import Generator
-from mrs_suggest.models.generation.text_coder import TextCoder
 from mrs_suggest.models.generation.padding import IGNORED
+from mrs_suggest.models.generation.text_coder import TextCoder
 from mrs_suggest.models.saved.record import Record
 from mrs_suggest.suggest.answering import MODEL, Suggestion
 from mrs_suggest.suggest.generation_suggester import Writer

@@ -22,6 +22,7 @@ from mrs_suggest.models.saved.card import (
     SPLITS,
     base_front,
     base_model,
+    card_texts,
     data_of,
     hub_base,
     licence_front,
@@ -107,14 +108,6 @@ ENCODERS = {
 }
 STATIC = "scratch (two static tables of token vectors, no encoder), with {}"
 STORED = "Weights and response vectors are stored as {}; the figures above were measured before that."
-APPROVED = (
-    "It only suggests replies of its response sets (`language_model.json`), which can be the wrong ones; plain "
-    "transformers does not know these sets."
-)
-FREE = (
-    "The model writes freely: it can repeat itself, contradict the message, answer in another language, and write "
-    "inappropriate text."
-)
 LIMITS = {"sample": SAMPLE_LIMITS, "official": MRS_LIMITS}  # by the data's reader
 OTHER_LIMITS = "The model reproduces its training pairs, including their biases and mistakes."
 
@@ -184,7 +177,7 @@ def model_card(record: Record, repo_id: str | None = None, adapter: bool = False
         values["languages_table"] += f"\n\n{shares}" if (shares := wrong_languages(figures, languages)) else ""
     if record["trainer"] == CAUSAL:
         values["prompt"] = json.dumps(figures["prompts"][language], ensure_ascii=False)
-        values["freedom"] = APPROVED if arguments["constrained"] else FREE
+        values["freedom"] = card_texts(CAUSAL)["constrained" if arguments["constrained"] else "free"]
     values["usage"] = _usage(record, values, adapter)
     front = _front_matter(record, own_front, languages, values["title"], adapter)
     return render_card(f"{record['trainer']}.md", front, values)

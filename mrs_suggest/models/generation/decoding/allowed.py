@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
-
-if TYPE_CHECKING:
-    from transformers import PreTrainedTokenizerBase
 
 
 class Allowed(NamedTuple):
@@ -24,11 +21,10 @@ class Allowed(NamedTuple):
     following: Mapping[tuple[int, ...], list[int]]
 
     @classmethod
-    def of(cls, replies: Sequence[str], tokenizer: PreTrainedTokenizerBase, most: int, end: int) -> Allowed:
-        """The replies of at most `most` tokens."""
-        rows = tokenizer(list(replies), add_special_tokens=False, split_special_tokens=True)["input_ids"] if replies else []
+    def of(cls, replies: Sequence[str], ids: Sequence[Sequence[int]], most: int, end: int) -> Allowed:
+        """The replies of at most `most` tokens, by their ids; of two with the same, the first."""
         texts: dict[tuple[int, ...], str] = {}
-        for tokens, reply in zip(map(tuple, rows), replies, strict=True):
+        for tokens, reply in zip(map(tuple, ids), replies, strict=True):
             if 0 < len(tokens) <= most:
                 texts.setdefault(tokens, reply)
         following: dict[tuple[int, ...], dict[int, None]] = {}
