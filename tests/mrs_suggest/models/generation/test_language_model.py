@@ -144,27 +144,17 @@ def test_saved_and_loaded(folder: Path, tmp_path: Path, sampling: Any, replies: 
     generator = load(folder, chat=CHAT, sampling=sampling, replies=replies)
     generator.save(tmp_path)
     again = Generator.load(tmp_path)
-    assert (again.sampling, again.replies, again.coder.prompt("en")) == (
-        sampling,
-        replies,
-        generator.coder.prompt("en"),
-    )
+    assert (again.sampling, again.replies) == (sampling, replies)
     assert again.suggest(MESSAGES, "es", 3) == generator.suggest(MESSAGES, "es", 3)
-    suggester = Suggester.from_pretrained(tmp_path, guard=False)
-    assert suggester.suggest("Thanks!", "en").replies == [
-        text for text, _ in generator.suggest(["Thanks!"], "en", 3)[0]
-    ]
+    answer = Suggester.from_pretrained(tmp_path, guard=False).suggest("Thanks!", "en")
+    assert answer.replies == [text for text, _ in generator.suggest(["Thanks!"], "en", 3)[0]]
     assert (tmp_path / ALLOWED).is_file() is (replies is not None)
 
 
 @pytest.mark.parametrize(
     ("name", "change", "told"),
     [
-        (
-            GENERATOR,
-            {"prompt": "no message"},
-            "generator.json: no usable settings of a generator \\(--prompt: expected",
-        ),
+        (GENERATOR, {"prompt": "none"}, "generator.json: no usable settings of a generator \\(--prompt: expected"),
         (GENERATOR, {"sampling": {"samples": 0}}, "generator.json: no usable settings of a generator \\(--samples 0"),
         (ALLOWED, None, "replies.json: no usable replies of the model"),
         (ALLOWED, [1], "replies.json: no usable replies of the model"),
@@ -190,10 +180,8 @@ def test_the_same_message_gets_its_reply_in_the_language_of_the_prompt(folder: P
     """Learned by heart, once saved, also by plain transformers as the card uses them."""
     generator = load(folder)
     coder, replies = generator.coder, {"en": "Yes, see you there!", "es": "No, sorry."}
-    sources, prompts = (
-        [coder.messages(["Thanks!"], code)[0] for code in replies],
-        [coder.prompt(code) for code in replies],
-    )
+    sources = [coder.messages(["Thanks!"], code)[0] for code in replies]
+    prompts = [coder.prompt(code) for code in replies]
     batch = generator.batch(sources, prompts, coder.replies(list(replies.values())), generator.pad)
     labels, optimizer = batch.pop("labels"), torch.optim.Adam(generator.model.parameters(), lr=3e-3)
     for _ in range(100):
@@ -204,9 +192,10 @@ def test_the_same_message_gets_its_reply_in_the_language_of_the_prompt(folder: P
     model, tokenizer = AutoModelForCausalLM.from_pretrained(tmp_path), AutoTokenizer.from_pretrained(tmp_path)
     for code, reply in replies.items():
         assert generator.suggest(["Thanks!"], code, 3)[0][0][0] == reply
-        before, after = coder.rendered(code).split("{message}")  # type: ignore[attr-defined]
+        assert isinstance(coder, PromptCoder)
+        before, after = coder.rendered(code).split("{message}")
         parts = [tokenizer(part, add_special_tokens=False)["input_ids"] for part in (before, "Thanks!", after)]
-        ids = torch.tensor([sum(parts, [])])
+        ids = torch.tensor([[number for part in parts for number in part]])
         found = model.generate(ids, attention_mask=torch.ones_like(ids))[:, ids.shape[1] :]
         assert tokenizer.decode(found[0], skip_special_tokens=True).strip() == reply
 
