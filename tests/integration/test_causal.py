@@ -133,7 +133,7 @@ REFUSED: dict[str, tuple[list[object], str]] = {
     "too few samples": (["--samples", 2], "--samples: expected 3 or more, found 2."),
     "no temperature": (["--samples", 3, "--temperature", 0], "--temperature 0: expected a number from 0.01"),
     "too few beams": (["--beams", 2], "--beams 2: 3 replies are suggested; pass at least as many."),
-    "too short replies": (["--constrained", "true", "--max_tokens", 1], "--max_tokens 1: no reply of the response set"),
+    "too short replies": (["--constrained", "true", "--max_tokens", 1], "--max_tokens 1: no reply of "),
     "too long messages": (["--message_tokens", 2000], "--message_tokens 2000: a prompt of "),
     "an encoder": (["--model_name_or_path", "encoder"], "--model_name_or_path encoder: is a bert; a language model"),
     "untrained adapters": (["--model_name_or_path", "tiny", "--peft", "lora"], "--peft lora adapts a trained model"),

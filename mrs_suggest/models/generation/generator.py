@@ -171,9 +171,8 @@ class Generator(ReplyWriter):
         facts = read_generator_settings(folder)
         kind = SEQ2SEQ if facts.prompt is None else CAUSAL_LM
         model, tokenizer = _load_adapted(folder) if has_adapter(folder) else load_seq2seq(str(folder), None, True, kind)
-        replies = _read_replies(folder / ALLOWED) if facts.constrained else None
         coder = facts.coder(tokenizer, model.config)
-        return cls(model.eval(), coder, facts.languages, facts.decoding, facts.sampling, replies)
+        return cls(model.eval(), coder, facts.languages, facts.decoding, facts.sampling, facts.replies)
 
     def save(self, folder: Path) -> None:
         """Write model, tokenizer and `generator.json`; plain transformers can use them too."""
@@ -224,7 +223,7 @@ class Generator(ReplyWriter):
             replies, most = self.replies.get(language, ()), self.decoding.max_tokens
             found = Allowed.of(replies, self.coder.cut(replies, most + 1), most, self.end)
             if not found.texts:
-                raise InputError(f"--max_tokens {most}: no reply of the response set of {language} is that short.")
+                raise InputError(f"--max_tokens {most}: no reply of {language} is that short; raise it.")
             self._allowed[language] = found
         return self._allowed.get(language)
 
@@ -316,7 +315,7 @@ class Generator(ReplyWriter):
 
 
 class GeneratorSettings(NamedTuple):
-    """The content of `generator.json`."""
+    """The content of `generator.json`, and of `replies.json` if there are no other replies to suggest."""
 
     row: LanguageTokens
     message_tokens: int
@@ -326,7 +325,7 @@ class GeneratorSettings(NamedTuple):
     direction: Direction
     prompt: str | None = None
     sampling: Sampling | None = None
-    constrained: bool = False
+    replies: dict[str, list[str]] | None = None
 
     def coder(self, tokenizer: PreTrainedTokenizerBase, config: Any) -> TextCoder:
         """The coder of a generator with this tokenizer and the configuration of its model."""
@@ -343,11 +342,16 @@ def read_generator_settings(folder: Path) -> GeneratorSettings:
         decoding, languages = Decoding(**facts["decoding"]), facts["languages"]
         direction, prompt, drawn = Direction(**facts["direction"]), facts.get("prompt"), facts.get("sampling")
         of_prompt = None if prompt is None else require_prompt(prompt), Sampling(**drawn) if drawn else None
+        replies = None
+        if facts.get("constrained"):
+            path = folder / ALLOWED
+            found = json.loads(path.read_text(encoding="utf-8"))
+            replies = {code: list(map(str, texts)) for code, texts in found.items()}
         if not isinstance(languages, list) or not languages or not all(isinstance(code, str) for code in languages):
             raise TypeError(f"languages: expected a list of codes, found {languages!r}")
     except (OSError, ValueError, KeyError, TypeError, AttributeError, InputError) as error:
         raise InputError(f"{path}: no usable settings of a generator ({error}); {again(folder)}.") from None
-    return GeneratorSettings(row, *lengths, decoding, languages, direction, *of_prompt, bool(facts.get("constrained")))
+    return GeneratorSettings(row, *lengths, decoding, languages, direction, *of_prompt, replies)
 
 
 def _negative_log_likelihoods(logits: Tensor, labels: Tensor) -> np.ndarray:
@@ -360,13 +364,6 @@ def _load_adapted(folder: Path) -> tuple[PreTrainedModel, PreTrainedTokenizerBas
     """The base of an adapter with the adapter merged into it."""
     model = corrected(cast("PreTrainedModel", load_adapter(folder)))
     return model, from_pretrained("AutoTokenizer", *base_of(folder))
-
-
-def _read_replies(path: Path) -> dict[str, list[str]]:
-    try:
-        return {code: list(map(str, replies)) for code, replies in json.loads(path.read_text(encoding="utf-8")).items()}
-    except (OSError, ValueError, TypeError, AttributeError) as error:
-        raise InputError(f"{path}: no usable replies of the model ({error}); {again(path.parent)}.") from None
 
 
 def load_seq2seq(

@@ -5,12 +5,14 @@ from __future__ import annotations
 import tempfile
 from pathlib import Path
 
+from transformers import MODEL_FOR_MASKED_LM_MAPPING
+
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.models.checkpoint_loading import from_pretrained
 from mrs_suggest.models.generation.decoder_freezing import freeze_embeddings
 from mrs_suggest.models.generation.decoding.sampling import Sampling
 from mrs_suggest.models.generation.generator import CAUSAL_LM, Generator, load_seq2seq
-from mrs_suggest.models.generation.language_tokens import ENCODER_TYPES, ROWS
+from mrs_suggest.models.generation.language_tokens import ROWS
 from mrs_suggest.models.generation.text_coder import PromptCoder
 from mrs_suggest.models.generation.tiny_generator import build_tiny_causal
 from mrs_suggest.models.saved.record import Record
@@ -56,7 +58,7 @@ def build_language_model(options: CausalArguments, training: CausalTrainingArgum
             name = folder
         require_start(name, CAUSAL, revision)
         config = from_pretrained("AutoConfig", name, revision)
-        if config.is_encoder_decoder or config.model_type in ENCODER_TYPES:
+        if config.is_encoder_decoder or type(config) in MODEL_FOR_MASKED_LM_MAPPING:
             raise InputError(f"--model_name_or_path {name}: is a {config.model_type}; {FROM[CAUSAL]}.")
         model, tokenizer = load_seq2seq(name, revision, kind=CAUSAL_LM)
     coder = PromptCoder(
@@ -65,7 +67,7 @@ def build_language_model(options: CausalArguments, training: CausalTrainingArgum
     sampling = Sampling(options.samples, options.temperature) if options.samples else None
     sets = {part.language: part.responses.replies for part in (*data.validation, *data.test)}
     replies = sets if options.constrained else None
-    generator = Generator(model, coder, languages, decoding_of(options), sampling, replies)
+    generator = Generator(model, coder, list(replies or languages), decoding_of(options), sampling, replies)
     around = max(len(coder.messages([""], language)[0]) + 1 for language in languages)
     length = around + options.message_tokens + max(options.reply_tokens, options.max_tokens + 1)
     positions = getattr(model.config, "max_position_embeddings", None) or length
@@ -74,8 +76,8 @@ def build_language_model(options: CausalArguments, training: CausalTrainingArgum
             f"--message_tokens {options.message_tokens}: a prompt of {around} tokens, the message and a reply have up "
             f"to {length}, and the model reads at most {positions}; lower it."
         )
-    for language in replies or ():
-        generator.allowed(language)
+    for language in generator.languages:
+        generator.allowed(language)  # too low a --max_tokens is refused now
     if options.freeze_embeddings:
         freeze_embeddings(model)
     return generator

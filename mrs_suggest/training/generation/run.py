@@ -77,11 +77,7 @@ def run(options: GenerationArguments, training: GenerationTrainingArguments) -> 
 def save_and_test(
     run: Run, generator: Generator, options: SearchArguments, data: RunData, family: str, more: Record
 ) -> Record:
-    """Save a trained generator, compare it with the baselines on test, and end the run.
-
-    Args:
-        more: figures for the record.
-    """
+    """Save a trained generator, compare it with the baselines on test, and record its figures, and `more`."""
     run.merge_adapters(generator.model, generator.save_settings)
     run.save(generator.save)
     if options.skip_test:

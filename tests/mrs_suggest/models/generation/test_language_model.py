@@ -156,8 +156,8 @@ def test_saved_and_loaded(folder: Path, tmp_path: Path, sampling: Any, replies: 
     [
         (GENERATOR, {"prompt": "none"}, "generator.json: no usable settings of a generator \\(--prompt: expected"),
         (GENERATOR, {"sampling": {"samples": 0}}, "generator.json: no usable settings of a generator \\(--samples 0"),
-        (ALLOWED, None, "replies.json: no usable replies of the model"),
-        (ALLOWED, [1], "replies.json: no usable replies of the model"),
+        (ALLOWED, None, "replies.json: no usable settings of a generator"),
+        (ALLOWED, [1], "replies.json: no usable settings of a generator"),
     ],
 )
 def test_damaged_files_are_named(folder: Path, tmp_path: Path, name: str, change: Any, told: str) -> None:
