@@ -18,9 +18,10 @@ if TYPE_CHECKING:
     from mrs_suggest.suggest.answering import Ranker, Suggestion, System
     from mrs_suggest.suggest.index.response_index import ResponseIndex
     from mrs_suggest.suggest.suggester import Suggester
-    from mrs_suggest.training.api import GenerationTrainer, RetrievalTrainer, Trainer, TrainingArguments
+    from mrs_suggest.training.api import CausalTrainer, GenerationTrainer, RetrievalTrainer, Trainer, TrainingArguments
 
 __all__ = [
+    "CausalTrainer",
     "Decoding",
     "GenerationTrainer",
     "Generator",

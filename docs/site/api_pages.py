@@ -12,7 +12,7 @@ PACKAGES = (
     "mrs_suggest.serving",
 )
 # What most people import.
-FIRST = ("Suggester", "RetrievalTrainer", "GenerationTrainer", "Trainer", "TrainingArguments")
+FIRST = ("Suggester", "RetrievalTrainer", "GenerationTrainer", "CausalTrainer", "Trainer", "TrainingArguments")
 
 
 def api_pages(root: Path) -> dict[str, str]:

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 CONFIG, WEIGHTS = "adapter_config.json", "adapter_model.safetensors"  # peft's names
 STATE = "adapter_state.safetensors"  # of all encoders, in a checkpoint
-MASKED_LM = "masked_lm"  # an encoder with a language-model head
+MASKED_LM, CAUSAL_LM = "masked_lm", "causal_lm"  # an encoder with a language-model head; a language model
 VERSION = 2  # of `adapter.json`
 # The keys of the record, and the types of their values.
 TYPES: dict[str, Any] = {
@@ -69,6 +69,7 @@ FAMILIES = {
         ),
     ),
     GENERATION: _Family("SEQ_2_SEQ_LM", "AutoModelForSeq2SeqLM"),
+    CAUSAL_LM: _Family("CAUSAL_LM", "AutoModelForCausalLM"),
     MULTIPLE_CHOICE: _Family(
         "FEATURE_EXTRACTION", "understanding.choice_start", ("head", "pooling", "input", "max_tokens", "seed")
     ),
@@ -280,7 +281,9 @@ def _family(model: nn.Module) -> str:
         return UNDERSTANDING
     if _in_full(model):
         return MULTIPLE_CHOICE
-    return GENERATION if model.config.is_encoder_decoder else MASKED_LM
+    if model.config.is_encoder_decoder:
+        return GENERATION
+    return CAUSAL_LM if model.can_generate() else MASKED_LM
 
 
 def _module(family: str) -> Any:

@@ -19,6 +19,7 @@ PARTS = {
     "AutoTokenizer": "the tokenizer",
     "AutoModel": "the encoder",
     "AutoModelForSeq2SeqLM": "the seq2seq model",
+    "AutoModelForCausalLM": "the language model",
     "AutoModelForMaskedLM": "an encoder with a language-model head",
 }
 

@@ -16,7 +16,9 @@ from mrs_suggest.common.hub.baselines import FAMILIES, starting_point
 
 RETRIEVAL, GENERATION = FAMILIES
 MULTIPLE_CHOICE, UNDERSTANDING, PRETRAINING = "multiple_choice", "understanding", "pretraining"
+CAUSAL = "causal"
 GENERATOR = "generator.json"  # marks the folder of a generator
+ALLOWED = "replies.json"  # there too, if a generator suggests certain replies only
 RETRIEVER, STATIC, ENCODER = "retriever", "static", "encoder"  # kinds of checkpoints for a retriever
 ROUTER = "router_config.json"  # marks the folder of a retriever: a route for messages, and one for replies
 RANKER_FOLDER = "ranker"  # in the folder of a retriever: memory, weights and settings of its ranker
@@ -38,6 +40,7 @@ CONFIG = "config_sentence_transformers.json"
 FROM = {
     RETRIEVAL: "a retriever starts from an encoder, such as google-bert/bert-base-multilingual-cased",
     GENERATION: "a generator starts from a sequence-to-sequence model, such as mBART-50 or mT5",
+    CAUSAL: "a language model starts from a decoder-only model, such as Qwen/Qwen2.5-0.5B-Instruct",
     MULTIPLE_CHOICE: "a multiple-choice model starts from an encoder, such as FacebookAI/xlm-roberta-base",
     UNDERSTANDING: "an understanding model starts from an encoder, such as FacebookAI/xlm-roberta-base",
     PRETRAINING: "masked language modelling starts from an encoder, such as FacebookAI/xlm-roberta-base",
@@ -98,10 +101,10 @@ def _problem(name: str, family: str, revision: str | None) -> str | None:
             "holds adapters (LoRA), which are not a model by themselves; pass the base that they were trained "
             f"on{_base(adapters)}, or the folder of their run, where they are merged into it"
         )
-    if family != GENERATION and checkpoint_file(name, GENERATOR, revision) is not None:
+    if family not in (GENERATION, CAUSAL) and checkpoint_file(name, GENERATOR, revision) is not None:
         return f"is a trained generator; {FROM[family]}"
-    if family == GENERATION and checkpoint_file(name, ROUTER, revision) is not None:
-        return f"is a trained retriever; {FROM[GENERATION]}"
+    if family in (GENERATION, CAUSAL) and checkpoint_file(name, ROUTER, revision) is not None:
+        return f"is a trained retriever; {FROM[family]}"
     if family in (MULTIPLE_CHOICE, UNDERSTANDING, PRETRAINING):
         kind = start_kind(name, revision)
         if kind == STATIC:

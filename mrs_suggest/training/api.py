@@ -72,7 +72,7 @@ class TrainingArguments:
 
 
 class Trainer:
-    """A training run; use `RetrievalTrainer` or `GenerationTrainer`.
+    """A training run; use `RetrievalTrainer`, `GenerationTrainer` or `CausalTrainer`.
 
     Args:
         model: a hub id (also ORG/NAME@REVISION), a folder, or `tiny`, a small model built here and trained from
@@ -213,6 +213,17 @@ class GenerationTrainer(Trainer):
         from mrs_suggest.training.generation.run import run
 
         return "generation", (GenerationArguments, GenerationTrainingArguments), run
+
+
+class CausalTrainer(Trainer):
+    """Trains a causal language model that writes the replies; used as `RetrievalTrainer`."""
+
+    @staticmethod
+    def _family() -> tuple[str, tuple[type, type], Run]:
+        from mrs_suggest.training.causal.options import CausalArguments, CausalTrainingArguments
+        from mrs_suggest.training.causal.run import run
+
+        return "causal", (CausalArguments, CausalTrainingArguments), run
 
 
 def _splits(

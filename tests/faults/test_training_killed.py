@@ -26,6 +26,7 @@ TRAINERS = Path(__file__).resolve().parents[2] / "trainers"
 FAMILIES: dict[str, list[object]] = {  # a trainer, and its own options
     "retrieval": ["--mini_batch_size", 8],
     "generation": [],
+    "causal": ["--vocabulary", 300],
     "pretraining": ["--max_tokens", 32],  # on the texts of the pairs
     "multiple_choice": [
         "--train", "qaa", "--languages", "qaa", "--pooling", "mean", "--dropout", 0, "--patience", 0,

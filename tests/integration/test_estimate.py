@@ -14,11 +14,15 @@ from tests.integration.conftest import OPTIONS
 
 pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("one_process")]
 SHORT = ["--max_steps", 40, "--eval_steps", 10, "--save_steps", 20, "--load_best_model_at_end", "false"]
+REPLIES = [
+    "--per_device_train_batch_size", 4, "--languages", "en", "--max_validation_examples", 4, "--max_test_examples", 8,
+    "--max_tokens", 4, "--use_cpu", "true",
+]  # fmt: skip
 FAMILIES = {
     "retrieval": [*OPTIONS[6:], "--save_total_limit", 1],
-    "generation": ["--per_device_train_batch_size", 4, "--languages", "en", "--max_validation_examples", 4,
-                   "--max_test_examples", 8, "--max_tokens", 4, "--use_cpu", "true"],
-}  # fmt: skip
+    "generation": REPLIES,
+    "causal": REPLIES,
+}
 
 
 @pytest.mark.parametrize("family", FAMILIES)

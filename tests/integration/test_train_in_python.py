@@ -1,4 +1,4 @@
-"""`RetrievalTrainer` and `GenerationTrainer`: from rows in memory to a suggester, as the command line trains."""
+"""`RetrievalTrainer` and its like: from rows in memory to a suggester, as the command line trains."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from datasets import Dataset, DatasetDict, load_dataset
 
-from mrs_suggest import GenerationTrainer, RetrievalTrainer, TrainingArguments
+from mrs_suggest import CausalTrainer, GenerationTrainer, RetrievalTrainer, TrainingArguments
 from mrs_suggest.cli.main import main
 from mrs_suggest.common.arguments import words_of
 from mrs_suggest.common.errors import InputError
@@ -121,18 +121,21 @@ def test_a_wrong_argument_is_named(
 
 
 def test_nothing_is_given_before_training(tmp_path: Path) -> None:
-    for trainer in (RetrievalTrainer, GenerationTrainer):
+    for trainer in (RetrievalTrainer, GenerationTrainer, CausalTrainer):
         made = trainer(args={"output_dir": str(tmp_path)})
         for ask in (made.evaluate, made.suggester, lambda made=made: made.push_to_hub("ORG/name")):
             with pytest.raises(InputError, match="call train\\(\\) first"):
                 ask()
 
 
-def test_a_generator_is_trained_alike(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("kind", "name"), [(GenerationTrainer, "generation"), (CausalTrainer, "causal")])
+def test_other_families_are_trained_alike(
+    kind: type[GenerationTrainer | CausalTrainer], name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("huggingface_hub.constants.HF_HOME", str(tmp_path))
     args = {"output_dir": str(tmp_path / "run"), "max_steps": 1, "eval_steps": 1, "save_steps": 1, "vocabulary": 150}
-    trainer = GenerationTrainer("tiny", args, train_dataset=chats(), column_mapping=NAMES, language="en")
-    assert trainer.train()["trainer"] == "generation"
+    trainer = kind("tiny", args, train_dataset=chats(), column_mapping=NAMES, language="en")
+    assert trainer.train()["trainer"] == name
     assert trainer.suggester().languages == ["en"]
 
 

@@ -44,6 +44,7 @@ def _xglue(folder: Path) -> list[object]:
 OPTIONS: dict[str, Callable[[Path], list[object]]] = {
     "retrieval": lambda folder: REPLIES,
     "generation": lambda folder: [*REPLIES, "--max_tokens", 4],
+    "causal": lambda folder: [*REPLIES, "--max_tokens", 4],
     "multiple_choice": _copa,
     "understanding": _xglue,
     "pretraining": lambda folder: ["--data", "sample", "--languages", "es", "--max_train_examples", 64],

@@ -213,6 +213,7 @@ _REPLY = Task(REPLY, _reply, REPLY_METRICS, (WEIGHTED, "mrr", "dist1", "dist2", 
 TASKS: Mapping[str, Task] = {
     RETRIEVAL: _REPLY,
     GENERATION: _REPLY,
+    "causal": _REPLY,
     "language_model": _REPLY,  # `mrs_suggest.evaluation.model_answers`
     UNDERSTANDING: Task("does understanding tasks", _understanding, (SCORE,)),
     "text_generation": Task("writes texts", _text_generation, (SCORE, PERPLEXITY)),

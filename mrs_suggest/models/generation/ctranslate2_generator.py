@@ -25,7 +25,8 @@ from mrs_suggest.models.checkpoint_loading import from_pretrained
 from mrs_suggest.models.exports import CTRANSLATE2, SETTINGS, WEIGHTS, damaged, note_missing, read_settings
 from mrs_suggest.models.generation.decoding.beam_search import Hypothesis, by_score
 from mrs_suggest.models.generation.decoding.settings import Decoding
-from mrs_suggest.models.generation.generator import GeneratorSettings, ReplyWriter, TextCoder, read_generator_settings
+from mrs_suggest.models.generation.generator import GeneratorSettings, ReplyWriter, read_generator_settings
+from mrs_suggest.models.generation.text_coder import TextCoder
 
 if TYPE_CHECKING:
     from ctranslate2 import Translator
@@ -87,7 +88,7 @@ class ExportedGenerator(ReplyWriter):
         return np.array(found), np.array([len(ids) for ids in targets], dtype=np.int64)
 
     def _search(
-        self, inputs: Sequence[Sequence[int]], prompt: Sequence[int], settings: Decoding
+        self, inputs: Sequence[Sequence[int]], prompt: Sequence[int], settings: Decoding, language: str
     ) -> list[list[Hypothesis]]:
         if not inputs:
             return []

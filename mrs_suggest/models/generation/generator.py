@@ -3,13 +3,13 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from zlib import crc32
 
 import numpy as np
 import torch
@@ -25,110 +25,33 @@ from mrs_suggest.models.adapters import base_of, has_adapter, load_adapter
 from mrs_suggest.models.checkpoint_loading import OPTION, from_pretrained
 from mrs_suggest.models.generation.architectures.prophetnet import corrected, most_tokens
 from mrs_suggest.models.generation.decoding import beam_search
+from mrs_suggest.models.generation.decoding.allowed import Allowed
 from mrs_suggest.models.generation.decoding.beam_search import Hypothesis, decode, ends_and_pad
 from mrs_suggest.models.generation.decoding.sampling import Sampling, sample
 from mrs_suggest.models.generation.decoding.settings import Decoding
-from mrs_suggest.models.generation.language_tokens import (
-    LanguageTokens,
-    row_named,
-    row_of,
-    token_ids,
-    with_forced_token,
-)
-from mrs_suggest.models.generation.padding import IGNORED, seq2seq_batch
+from mrs_suggest.models.generation.language_tokens import LanguageTokens, row_named, row_of, with_forced_token
+from mrs_suggest.models.generation.padding import IGNORED, Batch, causal_batch, seq2seq_batch
 from mrs_suggest.models.generation.standalone import complete_tokenizer, default_language, generation_config
-from mrs_suggest.models.starting_points import GENERATION, GENERATOR, require_start
+from mrs_suggest.models.generation.text_coder import Direction, PromptCoder, TextCoder, require_prompt
+from mrs_suggest.models.starting_points import ALLOWED, GENERATION, GENERATOR, require_start
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
+SEQ2SEQ, CAUSAL_LM = "AutoModelForSeq2SeqLM", "AutoModelForCausalLM"
 MOST_SUGGESTIONS = 50  # ours: a beam search for more would be slow
 
 
 @dataclass(frozen=True)
-class Direction:
-    """Which languages a generator reads and writes, and in which order it writes.
-
-    Attributes:
-        source, target: the language of all messages and of all replies; None: the one that is asked for.
-        right_to_left: the last token of a reply is written first (Kaneko et al. 2020, as one of STAPLE's systems).
-            Texts are always in their usual order; the tokens of labels and hypotheses are in that of writing.
-    """
-
-    source: str | None = None
-    target: str | None = None
-    right_to_left: bool = False
-
-    def ordered(self, tokens: Sequence[int]) -> list[int]:
-        """The tokens of a text in the order in which they are written, or these in the order of the text."""
-        return list(reversed(tokens)) if self.right_to_left else list(tokens)
-
-
-@dataclass(frozen=True)
-class TextCoder:
-    """Texts to token ids and back, by the rules of a model's row.
-
-    Attributes:
-        message_tokens, reply_tokens: the most tokens of a text, end tokens included; longer texts are cut.
-    """
-
-    tokenizer: PreTrainedTokenizerBase
-    row: LanguageTokens
-    config: Any
-    message_tokens: int
-    reply_tokens: int
-    direction: Direction = field(default_factory=Direction)
-
-    def messages(self, texts: Sequence[str], language: str) -> list[list[int]]:
-        """The encoder's ids of each message."""
-        source = self.source_language(language)
-        before, after = self._ids(source, self.row.before), self._ids(source, self.row.after)
-        room = self.message_tokens - len(before) - len(after)
-        return [[*before, *ids, *after] for ids in self._cut(texts, room)]
-
-    def replies(self, texts: Sequence[str]) -> list[list[int]]:
-        """The labels of each reply: its tokens, in the order in which they are written, and end tokens."""
-        end = self._ids("en", self.row.end)  # has no language in it
-        return [[*self.direction.ordered(ids), *end] for ids in self._cut(texts, self.reply_tokens - len(end))]
-
-    def source_language(self, language: str) -> str:
-        """The language of the messages if `language` is asked for."""
-        return self.direction.source or language
-
-    def vocabulary_hash(self) -> str:
-        """Eight hexadecimal digits, equal for equal vocabularies."""
-        entries = json.dumps(sorted(self.tokenizer.get_vocab().items()))
-        return hashlib.sha256(entries.encode()).hexdigest()[:8]
-
-    def prompt(self, language: str) -> list[int]:
-        """The decoder's first ids; InputError if the vocabulary lacks the language's token."""
-        return self._ids(self.direction.target or language, self.row.prompt)
-
-    def text(self, ids: Sequence[int]) -> str:
-        """The text of decoded ids."""
-        return str(self.tokenizer.decode(self.direction.ordered(ids), skip_special_tokens=True)).strip()
-
-    def _cut(self, texts: Sequence[str], room: int) -> list[list[int]]:
-        if not texts:
-            return []
-        found = self.tokenizer(
-            list(texts), add_special_tokens=False, split_special_tokens=True, truncation=True, max_length=max(room, 1)
-        )
-        return list(found["input_ids"])
-
-    def _ids(self, language: str, places: tuple[str, ...]) -> list[int]:
-        return token_ids(self.row, language, places, self.config, self.tokenizer)
-
-
-@dataclass(frozen=True)
 class PairCollator:
-    """Pads examples of `input_ids`, `labels` and `prompt` into a batch of a seq2seq model (`seq2seq_batch`)."""
+    """Pads examples of `input_ids`, `labels` and `prompt` into a batch of a model, by default of a seq2seq one."""
 
     pad: int
+    batch: Batch = seq2seq_batch
 
     def __call__(self, features: Sequence[dict[str, list[int]]]) -> dict[str, Tensor]:
         sources, prompts, targets = ([entry[name] for entry in features] for name in ("input_ids", "prompt", "labels"))
-        return seq2seq_batch(sources, prompts, targets, self.pad)
+        return self.batch(sources, prompts, targets, self.pad)
 
 
 class ReplyWriter(ABC):
@@ -153,8 +76,8 @@ class ReplyWriter(ABC):
         k = require_count(k, MOST_SUGGESTIONS)
         inputs = self.coder.messages(require_messages(messages), language)
         settings = self.decoding if k <= self.decoding.beams else replace(self.decoding, beams=k * self.decoding.groups)
-        found = self._search(inputs, self.coder.prompt(language), settings)
-        texts = [[(self.coder.text(tokens), score) for tokens, score in row] for row in found]
+        found = self._search(inputs, self.coder.prompt(language), settings, language)
+        texts = [[(self._text(tokens, language), score) for tokens, score in row] for row in found]
         return [beam_search.suggestions(row, k, self.decoding.blocked) for row in texts]
 
     def hypotheses(self, texts: Sequence[str], language: str, settings: Decoding) -> list[list[Hypothesis]]:
@@ -165,13 +88,17 @@ class ReplyWriter(ABC):
             InputError: the model is too short for them, or does not support the settings.
         """
         inputs, prompt = self.coder.messages(require_messages(texts), language), self.coder.prompt(language)
-        return self._own_scores(inputs, prompt, self._search(inputs, prompt, settings), settings)
+        return self._own_scores(inputs, prompt, self._search(inputs, prompt, settings, language), settings)
 
     @abstractmethod
     def _search(
-        self, inputs: Sequence[Sequence[int]], prompt: Sequence[int], settings: Decoding
+        self, inputs: Sequence[Sequence[int]], prompt: Sequence[int], settings: Decoding, language: str
     ) -> list[list[Hypothesis]]:
         """The hypotheses of all beams for each input, as `decode` returns them."""
+
+    def _text(self, tokens: Sequence[int], language: str) -> str:
+        """The text of a hypothesis; an empty one is not suggested."""
+        return self.coder.text(tokens)
 
     def _own_scores(
         self, inputs: Sequence[Sequence[int]], prompt: Sequence[int], found: list[list[Hypothesis]], settings: Decoding
@@ -181,11 +108,24 @@ class ReplyWriter(ABC):
 
 
 class Generator(ReplyWriter):
-    """Writes replies with an encoder-decoder model of transformers; `build` makes one for training, `load` for use."""
+    """Writes replies with an encoder-decoder model of transformers; `build` makes one for training, `load` for use.
 
-    def __init__(self, model: PreTrainedModel, coder: TextCoder, languages: Sequence[str], decoding: Decoding) -> None:
+    Args:
+        model: or a language model, with a `PromptCoder`.
+        sampling: draw replies in place of the search; equal messages get equal ones.
+        replies: language -> the only replies to suggest, of those with at most `max_tokens` tokens; None: any text.
+    """
+
+    def __init__(
+        self, model: PreTrainedModel, coder: TextCoder, languages: Sequence[str], decoding: Decoding,
+        sampling: Sampling | None = None, replies: Mapping[str, Sequence[str]] | None = None,
+    ) -> None:  # fmt: skip
         super().__init__(coder, languages, decoding)
-        self.model = model
+        self.model, self.sampling, self.replies = model, sampling, replies
+        self._allowed: dict[str, Allowed] = {}
+        if isinstance(coder, PromptCoder):
+            ends, own = model.generation_config.eos_token_id, coder.tokenizer.eos_token_id
+            model.generation_config.eos_token_id = [own, *({*ends} - {own} if isinstance(ends, list) else ())]
 
     @classmethod
     def build(
@@ -229,8 +169,10 @@ class Generator(ReplyWriter):
     def load(cls, folder: Path) -> Generator:
         """Read the files of `save`; InputError if one is missing or damaged."""
         facts = read_generator_settings(folder)
-        model, tokenizer = _load_adapted(folder) if has_adapter(folder) else load_seq2seq(str(folder), None, saved=True)
-        return cls(model.eval(), facts.coder(tokenizer, model.config), facts.languages, facts.decoding)
+        kind = SEQ2SEQ if facts.prompt is None else CAUSAL_LM
+        model, tokenizer = _load_adapted(folder) if has_adapter(folder) else load_seq2seq(str(folder), None, True, kind)
+        coder = facts.coder(tokenizer, model.config)
+        return cls(model.eval(), coder, facts.languages, facts.decoding, facts.sampling, facts.replies)
 
     def save(self, folder: Path) -> None:
         """Write model, tokenizer and `generator.json`; plain transformers can use them too."""
@@ -242,10 +184,11 @@ class Generator(ReplyWriter):
     def save_settings(self, folder: Path) -> None:
         """Write `generator.json`, the tokenizer and the generation config: all but the weights."""
         language = default_language(self.languages)
-        complete_tokenizer(self.coder.tokenizer, self.coder.row, self.coder.source_language(language))
+        if self.model.config.is_encoder_decoder:
+            complete_tokenizer(self.coder.tokenizer, self.coder.row, self.coder.source_language(language))
         self.coder.tokenizer.save_pretrained(str(folder))
         generation_config(self.model, self.coder.prompt(language), self.decoding).save_pretrained(str(folder))
-        facts = {
+        facts: dict[str, Any] = {
             "language_tokens": self.coder.row.name,
             "languages": self.languages,
             "message_tokens": self.coder.message_tokens,
@@ -253,12 +196,36 @@ class Generator(ReplyWriter):
             "direction": asdict(self.coder.direction),
             "decoding": asdict(self.decoding),
         }
+        if isinstance(self.coder, PromptCoder):
+            sampling = asdict(self.sampling) if self.sampling else None
+            facts |= {"prompt": self.coder.template, "sampling": sampling, "constrained": self.replies is not None}
+        if self.replies is not None:
+            atomic_write(folder / ALLOWED, json.dumps(self.replies, indent=2, ensure_ascii=False) + "\n")
         atomic_write(folder / GENERATOR, json.dumps(facts, indent=2, ensure_ascii=False) + "\n")
 
     def _search(
-        self, inputs: Sequence[Sequence[int]], prompt: Sequence[int], settings: Decoding
+        self, inputs: Sequence[Sequence[int]], prompt: Sequence[int], settings: Decoding, language: str
     ) -> list[list[Hypothesis]]:
-        return decode(self.model, inputs, [prompt] * len(inputs), settings, settings.beams, self._blocked)
+        prompts, allowed = [prompt] * len(inputs), self.allowed(language)
+        if self.sampling is None:
+            return decode(self.model, inputs, prompts, settings, settings.beams, self._blocked, allowed)
+        seeds = [crc32(json.dumps(ids).encode()) for ids in inputs]
+        drawn = sample(self.model, inputs, prompts, settings, self.sampling, seeds, self._blocked, allowed)
+        return [beam_search.by_score(row) for row in drawn]
+
+    def _text(self, tokens: Sequence[int], language: str) -> str:
+        allowed = self.allowed(language)
+        return super()._text(tokens, language) if allowed is None else allowed.texts.get(tuple(tokens), "")
+
+    def allowed(self, language: str) -> Allowed | None:
+        """The replies that may be suggested, None if all may; InputError if a language's replies are all too long."""
+        if self.replies is not None and language not in self._allowed:
+            replies, most = self.replies.get(language, ()), self.decoding.max_tokens
+            found = Allowed.of(replies, self.coder.cut(replies, most + 1), most, self.end)
+            if not found.texts:
+                raise InputError(f"--max_tokens {most}: no reply of {language} is that short; raise it.")
+            self._allowed[language] = found
+        return self._allowed.get(language)
 
     def sample(
         self, texts: Sequence[str], language: str, settings: Decoding, sampling: Sampling, seeds: Sequence[int]
@@ -297,7 +264,7 @@ class Generator(ReplyWriter):
         found = np.zeros(len(sources))
         for numbers in by_length([len(s) + len(t) for s, t in zip(sources, targets, strict=True)], batch_size):
             texts, prompts = [sources[n] for n in numbers], [prompt] * len(numbers)
-            batch = seq2seq_batch(texts, prompts, [targets[n] for n in numbers], self.pad)
+            batch = self.batch(texts, prompts, [targets[n] for n in numbers], self.pad)
             batch = {name: tensor.to(self.model.device) for name, tensor in batch.items()}
             labels = batch.pop("labels")
             logits = self.model(**batch).logits.float()
@@ -317,6 +284,9 @@ class Generator(ReplyWriter):
         """
         from transformers.modeling_outputs import BaseModelOutput
 
+        if self.batch is not seq2seq_batch:
+            losses, tokens = self.losses([message] * len(replies), replies, language, batch_size)
+            return np.asarray(-losses / tokens, np.float32)
         device, prompt = self.model.device, self.coder.prompt(language)
         source, targets = self.coder.messages([message], language)[0], self.coder.replies(replies)
         ids = torch.tensor([source], device=device)
@@ -333,6 +303,11 @@ class Generator(ReplyWriter):
         return found
 
     @property
+    def batch(self) -> Batch:
+        """What makes a batch of sources, prompts and targets."""
+        return seq2seq_batch if self.model.config.is_encoder_decoder else causal_batch
+
+    @property
     def pad(self) -> int:
         """The id that fills batches."""
         pad = self.coder.tokenizer.pad_token_id
@@ -340,7 +315,7 @@ class Generator(ReplyWriter):
 
 
 class GeneratorSettings(NamedTuple):
-    """The content of `generator.json`."""
+    """The content of `generator.json`, and of `replies.json` if there are no other replies to suggest."""
 
     row: LanguageTokens
     message_tokens: int
@@ -348,10 +323,14 @@ class GeneratorSettings(NamedTuple):
     decoding: Decoding
     languages: list[str]
     direction: Direction
+    prompt: str | None = None
+    sampling: Sampling | None = None
+    replies: dict[str, list[str]] | None = None
 
     def coder(self, tokenizer: PreTrainedTokenizerBase, config: Any) -> TextCoder:
         """The coder of a generator with this tokenizer and the configuration of its model."""
-        return TextCoder(tokenizer, self.row, config, self.message_tokens, self.reply_tokens, self.direction)
+        given = tokenizer, self.row, config, self.message_tokens, self.reply_tokens, self.direction
+        return TextCoder(*given) if self.prompt is None else PromptCoder(*given, self.prompt)
 
 
 def read_generator_settings(folder: Path) -> GeneratorSettings:
@@ -361,12 +340,18 @@ def read_generator_settings(folder: Path) -> GeneratorSettings:
         facts = json.loads(path.read_text(encoding="utf-8"))
         row, lengths = row_named(facts["language_tokens"]), (int(facts["message_tokens"]), int(facts["reply_tokens"]))
         decoding, languages = Decoding(**facts["decoding"]), facts["languages"]
-        direction = Direction(**facts["direction"])
+        direction, prompt, drawn = Direction(**facts["direction"]), facts.get("prompt"), facts.get("sampling")
+        of_prompt = None if prompt is None else require_prompt(prompt), Sampling(**drawn) if drawn else None
+        replies = None
+        if facts.get("constrained"):
+            path = folder / ALLOWED
+            found = json.loads(path.read_text(encoding="utf-8"))
+            replies = {code: list(map(str, texts)) for code, texts in found.items()}
         if not isinstance(languages, list) or not languages or not all(isinstance(code, str) for code in languages):
             raise TypeError(f"languages: expected a list of codes, found {languages!r}")
     except (OSError, ValueError, KeyError, TypeError, AttributeError, InputError) as error:
         raise InputError(f"{path}: no usable settings of a generator ({error}); {again(folder)}.") from None
-    return GeneratorSettings(row, *lengths, decoding, languages, direction)
+    return GeneratorSettings(row, *lengths, decoding, languages, direction, *of_prompt, replies)
 
 
 def _negative_log_likelihoods(logits: Tensor, labels: Tensor) -> np.ndarray:
@@ -382,13 +367,13 @@ def _load_adapted(folder: Path) -> tuple[PreTrainedModel, PreTrainedTokenizerBas
 
 
 def load_seq2seq(
-    name: str, revision: str | None, saved: bool = False
+    name: str, revision: str | None, saved: bool = False, kind: str = SEQ2SEQ
 ) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
-    """A sequence-to-sequence checkpoint in float32 and its tokenizer."""
+    """A checkpoint in float32, by default a sequence-to-sequence one, and its tokenizer."""
     import mrs_suggest.models.generation.architectures.convolutional  # noqa: F401  (registers its type)
 
     given = {"option": "", "advice": again(Path(name))} if saved else {}
-    model = from_pretrained("AutoModelForSeq2SeqLM", name, revision, **given)
+    model = from_pretrained(kind, name, revision, **given)
     tokenizer = from_pretrained("AutoTokenizer", name, revision, **given)
     if tokenizer.eos_token_id is None:
         raise InputError(f"{OPTION} {name}: its tokenizer defines no EOS token, so no reply would end.")

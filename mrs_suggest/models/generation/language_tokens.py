@@ -72,6 +72,8 @@ ROWS = {
         # A checkpoint of the row `plain` with an added token for each language (`with_forced_token`), which the
         # decoder reads first, as mBART's (Liu et al. 2020, section 2.2).
         LanguageTokens("told", lambda code: f"<to:{code}>", (), (END,), (START, LANGUAGE), (END,)),
+        # A language model: what surrounds a message is its prompt (`causal.py`), which names the language.
+        LanguageTokens("causal", None, (), (), (), (END,)),
     )
 }
 ENCODER_TYPES = ("bert", "camembert", "roberta", "xlm-roberta")  # of which a generator can be made

@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import torch
 from torch import Tensor
 
+Rows = Sequence[Sequence[int]]
+Batch = Callable[[Rows, Rows, Rows, int], dict[str, Tensor]]  # of sources, prompts, targets, and what pads them
 IGNORED = -100  # the label that torch's cross entropy passes over
 
 
-def padded(rows: Sequence[Sequence[int]], value: int) -> Tensor:
-    """Rows of any length -> (rows, longest) int64, filled up with `value` on the right."""
+def padded(rows: Rows, value: int, left: bool = False) -> Tensor:
+    """Rows of any length -> (rows, longest) int64, filled up with `value` on the right, or on the left."""
     longest = max(map(len, rows), default=0)
-    return torch.tensor([[*row, *[value] * (longest - len(row))] for row in rows], dtype=torch.int64)
+    fill = [[value] * (longest - len(row)) for row in rows]
+    both = zip(fill, rows, strict=True) if left else zip(rows, fill, strict=True)
+    return torch.tensor([[*first, *second] for first, second in both], dtype=torch.int64)
 
 
-def seq2seq_batch(
-    sources: Sequence[Sequence[int]], prompts: Sequence[Sequence[int]], targets: Sequence[Sequence[int]], pad: int
-) -> dict[str, Tensor]:
+def seq2seq_batch(sources: Rows, prompts: Rows, targets: Rows, pad: int) -> dict[str, Tensor]:
     """A batch of a sequence-to-sequence model.
 
     The decoder reads its prompt and the target except the last token. It does not choose the prompt: if that is longer
@@ -39,4 +41,19 @@ def seq2seq_batch(
         "attention_mask": padded([[1] * len(ids) for ids in sources], 0),
         "decoder_input_ids": padded([[*prompt, *target[:-1]] for prompt, target in both], pad),
         "labels": padded([[*[IGNORED] * (len(prompt) - 1), *target] for prompt, target in both], IGNORED),
+    }
+
+
+def causal_batch(sources: Rows, prompts: Rows, targets: Rows, pad: int) -> dict[str, Tensor]:
+    """A batch of a language model, which reads source, prompt and target as one text and learns the target alone.
+
+    Arguments are those of `seq2seq_batch`. Each of the `labels` is at the place whose logits predict it.
+    """
+    before = [[*source, *prompt] for source, prompt in zip(sources, prompts, strict=True)]
+    rows = [[*ids, *target[:-1]] for ids, target in zip(before, targets, strict=True)]
+    labels = [[*[IGNORED] * (len(ids) - 1), *target] for ids, target in zip(before, targets, strict=True)]
+    return {
+        "input_ids": padded(rows, pad),
+        "attention_mask": padded([[1] * len(row) for row in rows], 0),
+        "labels": padded(labels, IGNORED),
     }

@@ -38,7 +38,7 @@ def generation_config(model: Any, prompt: Sequence[int], decoding: Decoding) -> 
     ends, pad = ends_and_pad(model)
     start, *forced = prompt
     return GenerationConfig(
-        decoder_start_token_id=start,
+        decoder_start_token_id=start if model.config.is_encoder_decoder else None,
         forced_bos_token_id=forced[0] if forced else None,
         forced_eos_token_id=ends[0],
         eos_token_id=ends if len(ends) > 1 else ends[0],

@@ -1,4 +1,5 @@
-"""Small untrained generators with a tokenizer trained on the training text: Unicoder-xDAE and a convolutional model.
+"""Small untrained generators with a tokenizer trained on the training text: Unicoder-xDAE, a convolutional model and a
+language model.
 
 All builders write a transformers checkpoint (config, random weights, tokenizer) to `folder` and return it.
 """
@@ -74,6 +75,27 @@ def build_convolutional(
         pad_token_id=tokenizer.pad_token_id, eos_token_id=tokenizer.eos_token_id,
     )  # fmt: skip
     return write_untrained(lambda: ConvolutionalForConditionalGeneration(config), tokenizer, folder, seed)
+
+
+def build_tiny_causal(
+    texts: Iterable[str], languages: Sequence[str], folder: Path, seed: int, vocabulary: int = VOCABULARY
+) -> Path:
+    """A small Llama with a few million parameters; arguments and errors as for `build_tiny_generator`."""
+    from transformers import LlamaConfig, LlamaForCausalLM
+
+    tokenizer = tiny_tokenizer(texts, languages, vocabulary)
+    config = LlamaConfig(
+        vocab_size=len(tokenizer), hidden_size=2 * WIDTH, intermediate_size=6 * WIDTH, num_hidden_layers=2 * LAYERS,
+        num_attention_heads=HEADS, max_position_embeddings=4 * POSITIONS, tie_word_embeddings=True, bos_token_id=None,
+        pad_token_id=tokenizer.pad_token_id, eos_token_id=tokenizer.eos_token_id,
+    )  # fmt: skip
+
+    def make() -> PreTrainedModel:
+        model = LlamaForCausalLM(config)
+        initialize(model, "model.embed_tokens")
+        return model
+
+    return write_untrained(make, tokenizer, folder, seed, ("lm_head.",))
 
 
 def tiny_tokenizer(texts: Iterable[str], languages: Sequence[str], vocabulary: int) -> PreTrainedTokenizerFast:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from mrs_suggest.models.exports import CTRANSLATE2_FILES, ONNX_FILES
 from mrs_suggest.models.starting_points import (
+    ALLOWED,
     DETECTOR,
     EXAMPLES,
     GENERATOR,
@@ -41,7 +42,7 @@ GUARD = tuple(f"{GUARD_FOLDER}/{name}" for name in ("guard.json", "space.safeten
 PEFT = ("adapter_config.json", "adapter_model.safetensors")
 # Adapters only, in PEFT's layout: those of replies are in a subfolder, a generator's are next to its tokenizer.
 ADAPTER_FILES = (
-    CARD, "adapter.json", GENERATOR, "generation_config.json", *TOKENIZER, *PEFT,
+    CARD, "adapter.json", GENERATOR, ALLOWED, "generation_config.json", *TOKENIZER, *PEFT,
     *(f"document/{name}" for name in PEFT),
 )  # fmt: skip
 ADAPTER_FOLDER = "adapter"  # of a run with adapters
@@ -50,7 +51,7 @@ EXPORTS = (*ONNX_FILES, *CTRANSLATE2_FILES)  # made from the weights, which come
 
 # The files that each library saves for a model, and those that `mrs_suggest` adds.
 TRANSFORMERS = ("config.json", "generation_config.json", *WEIGHTS, *TOKENIZER)
-GENERATOR_FILES = (*TRANSFORMERS, GENERATOR)
+GENERATOR_FILES = (*TRANSFORMERS, GENERATOR, ALLOWED)
 RANKER_GENERATOR = tuple(f"{GENERATOR_FOLDER}/{name}" for name in GENERATOR_FILES)
 SENTENCE_TRANSFORMERS = (
     "modules.json", "config_sentence_transformers.json", "router_config.json", *PART,

@@ -15,7 +15,7 @@ from mrs_suggest.common.text.language_id import default_model_path
 from mrs_suggest.models.exports import CTRANSLATE2, require_packages
 from mrs_suggest.models.generation.ctranslate2_writer import ARCHITECTURES, MARIAN, converter
 from mrs_suggest.models.generation.decoding.beam_search import ends_and_pad
-from mrs_suggest.models.generation.generator import TextCoder
+from mrs_suggest.models.generation.text_coder import TextCoder
 from mrs_suggest.services.checkpoints import CTRANSLATE2_MODEL, OPTION, Checkpoint
 from mrs_suggest.services.translators.seq2seq import CheckpointTranslator, Search, config_of, load_weights, tokenizer_of
 

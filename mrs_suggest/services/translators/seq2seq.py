@@ -18,7 +18,7 @@ from mrs_suggest.models.checkpoint_loading import from_pretrained
 from mrs_suggest.models.generation.architectures.prophetnet import corrected, most_tokens
 from mrs_suggest.models.generation.decoding.beam_search import decode
 from mrs_suggest.models.generation.decoding.settings import Decoding
-from mrs_suggest.models.generation.generator import TextCoder
+from mrs_suggest.models.generation.text_coder import TextCoder
 from mrs_suggest.services.checkpoints import OPTION, Checkpoint
 from mrs_suggest.services.translators.languages import NLLB, NLLB_LICENCE, Languages
 

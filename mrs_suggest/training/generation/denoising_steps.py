@@ -13,8 +13,8 @@ from torch import Tensor
 
 from mrs_datasets.texts.text_sources import TextSource
 from mrs_suggest.common.errors import InputError
-from mrs_suggest.models.generation.generator import TextCoder
 from mrs_suggest.models.generation.language_tokens import TokenFrame
+from mrs_suggest.models.generation.text_coder import TextCoder
 from mrs_suggest.models.pretraining.denoising import NoisingCollator, next_token_loss
 from mrs_suggest.training.pretraining.mixture import WHICH
 from mrs_suggest.training.pretraining.options import ALPHA

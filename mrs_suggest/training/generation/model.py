@@ -12,10 +12,11 @@ from datasets import Dataset
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.models.generation.decoder_freezing import freeze_decoder_layers, freeze_embeddings
 from mrs_suggest.models.generation.encoder_decoder import build_from_encoder
-from mrs_suggest.models.generation.generator import Direction, Generator, PairCollator
+from mrs_suggest.models.generation.generator import Generator, PairCollator
+from mrs_suggest.models.generation.text_coder import Direction
 from mrs_suggest.models.generation.tiny_generator import build_convolutional, build_tiny_generator
 from mrs_suggest.models.starting_points import CONVOLUTIONAL, TINY
-from mrs_suggest.training.generation.options import GenerationArguments, decoding_of
+from mrs_suggest.training.generation.options import GenerationArguments, SearchArguments, decoding_of
 from mrs_suggest.training.generation.training import PairTrainer, SmoothedLoss
 from mrs_suggest.training.options import trains_lora
 from mrs_suggest.training.sampling import StepSampler
@@ -30,7 +31,7 @@ Trainer = TypeVar("Trainer", bound=PairTrainer)
 BUILDERS = {TINY: build_tiny_generator, CONVOLUTIONAL: build_convolutional}
 
 
-def advice(options: GenerationArguments, training: TrainingArguments, trains: bool) -> str:
+def advice(options: SearchArguments, training: TrainingArguments, trains: bool) -> str:
     """Advice for when memory runs out."""
     if not trains:
         return f"lower --decoding_batch_size (now {options.decoding_batch_size:,})"
@@ -97,7 +98,7 @@ def make_pair_trainer(
         args=training,
         train_dataset=rows,
         eval_dataset=Dataset.from_dict({}),  # ours is in `validation`
-        data_collator=PairCollator(parts.pad),
+        data_collator=PairCollator(parts.pad, parts.batch),
         compute_loss_func=SmoothedLoss(smoothing),
     )
     training.label_smoothing_factor = smoothing

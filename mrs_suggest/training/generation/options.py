@@ -78,12 +78,29 @@ REMEDIES = tuple(name for name in added_options(RemedyArguments) if name != "int
 
 
 @dataclass
-class GenerationArguments(StapleArguments, RemedyArguments, ReplyArguments, DecoderArguments):
-    """Model, data and search. Defaults marked (tiny) were chosen on the validation split of the embedded sample."""
+class SearchArguments(ReplyArguments):
+    """Lengths and search. Defaults marked (tiny) were chosen on the validation split of the embedded sample."""
 
     advanced: ClassVar[tuple[str, ...]] = (
         "groups", "diversity_penalty", "no_repeat_ngram", "min_tokens", "length_penalty",
     )  # fmt: skip
+    message_tokens: int = option(MESSAGE_TOKENS, "longer messages, or source texts, are cut")
+    reply_tokens: int = option(REPLY_TOKENS, "longer replies, or texts, are cut, in the perplexity too")
+    beams: int = option(5, "beam size (official script)")
+    groups: int = option(1, "groups of a diverse beam search; 1: plain beams (paper)")
+    diversity_penalty: float = option(0.0, "Hamming penalty between groups")
+    no_repeat_ngram: int = option(0, "forbid repeated n-grams of this length in a reply; 0: allowed")
+    min_tokens: int = option(0, "shortest reply, in tokens")
+    max_tokens: int = option(REPLY_TOKENS, "longest reply, in tokens")
+    length_penalty: float = option(1.0, "exponent of the length in a reply's score")
+    blocked: list[str] = option([], "words and phrases that are never suggested")
+    decoding_batch_size: int = option(32, "messages answered at a time; affects memory only")
+
+
+@dataclass
+class GenerationArguments(StapleArguments, RemedyArguments, SearchArguments, DecoderArguments):
+    """Task, model, data and search."""
+
     scratch: ClassVar[tuple[str, ...]] = FROM_SCRATCH
     task: str = option(
         REPLY,
@@ -101,17 +118,6 @@ class GenerationArguments(StapleArguments, RemedyArguments, ReplyArguments, Deco
         "of an encoder's checkpoint: cut its vocabulary to the N pieces that the training texts use most, "
         "and their characters, so that the model is smaller and writes faster; default: keep it",
     )
-    message_tokens: int = option(MESSAGE_TOKENS, "longer messages, or source texts, are cut")
-    reply_tokens: int = option(REPLY_TOKENS, "longer replies, or texts, are cut, in the perplexity too")
-    beams: int = option(5, "beam size (official script)")
-    groups: int = option(1, "groups of a diverse beam search; 1: plain beams (paper)")
-    diversity_penalty: float = option(0.0, "Hamming penalty between groups")
-    no_repeat_ngram: int = option(0, "forbid repeated n-grams of this length in a reply; 0: allowed")
-    min_tokens: int = option(0, "shortest reply, in tokens")
-    max_tokens: int = option(REPLY_TOKENS, "longest reply, in tokens")
-    length_penalty: float = option(1.0, "exponent of the length in a reply's score")
-    blocked: list[str] = option([], "words and phrases that are never suggested")
-    decoding_batch_size: int = option(32, "messages answered at a time; affects memory only")
 
 
 @dataclass
@@ -182,22 +188,27 @@ def require_own_options(options: GenerationArguments) -> None:
                 raise InputError(f"--{name}: belongs to {where}; leave it out with --task {options.task}.")
 
 
-def resolved_search(options: GenerationArguments, texts: int) -> GenerationArguments:
-    """The options with those that follow from the checkpoint, once lengths and search are known to be sound.
-
-    Args:
-        texts: how many each input needs.
-    """
+def require_sound_search(options: SearchArguments, texts: int) -> None:
+    """Refuse lengths and settings of a search that cannot give so many texts; the InputError names the option."""
     require_least(options, "message_tokens", 4)
     require_least(options, "reply_tokens", 4)
     require_least(options, "decoding_batch_size", 1)
-    require_sound_remedies(options, options.language_model)
     if decoding_of(options).beams < texts:
         raise InputError(f"--beams {options.beams}: {texts} replies are suggested; pass at least as many.")
     if options.groups > 1 and not options.diversity_penalty:
         raise InputError(
             f"--groups {options.groups}: all find the same replies without --diversity_penalty; pass it, such as .5."
         )
+
+
+def resolved_search(options: GenerationArguments, texts: int) -> GenerationArguments:
+    """The options with those that follow from the checkpoint, once lengths and search are known to be sound.
+
+    Args:
+        texts: how many each input needs.
+    """
+    require_sound_search(options, texts)
+    require_sound_remedies(options, options.language_model)
     options = with_decoder(options)
     if options.keep_pieces is not None:
         if options.decoder is None:
@@ -209,7 +220,7 @@ def resolved_search(options: GenerationArguments, texts: int) -> GenerationArgum
     return options
 
 
-def decoding_of(options: GenerationArguments) -> Decoding:
+def decoding_of(options: SearchArguments) -> Decoding:
     """How the model searches."""
     return Decoding(
         beams=options.beams,

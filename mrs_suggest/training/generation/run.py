@@ -6,7 +6,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from mrs_datasets.prepared.prepared import open_prepared
-from mrs_metrics.perplexity import perplexity_signature
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.common.text.predictions import SUGGESTIONS
 from mrs_suggest.evaluation.comparison import MakeSystem
@@ -23,22 +22,23 @@ from mrs_suggest.training.generation.options import (
     STEPS,
     GenerationArguments,
     GenerationTrainingArguments,
+    SearchArguments,
     require_own_options,
     resolved_search,
 )
 from mrs_suggest.training.generation.training import (
     METRICS,
     GenerationTrainer,
+    add_perplexity,
     copied_weights,
     encode_sources,
     interpolate,
-    perplexities,
 )
 from mrs_suggest.training.generation.watching import make_watch, watch_record, watched_messages
 from mrs_suggest.training.reply.data import CURVES, RunData, compare_replies, load_reply_data, reply_identity
 from mrs_suggest.training.reply.options import sound_reply
 from mrs_suggest.training.run import Run
-from mrs_suggest.training.sampling import make_sampler
+from mrs_suggest.training.sampling import PairSampler, make_sampler
 
 if TYPE_CHECKING:
     from transformers import TrainingArguments
@@ -68,19 +68,25 @@ def run(options: GenerationArguments, training: GenerationTrainingArguments) -> 
         between = interpolate(trainer, start, options.interpolate_start) if start else None
         if not writes:
             return None
-        run.merge_adapters(generator.model, generator.save_settings)
-        run.save(generator.save)
-        if options.skip_test:
-            return run.finish({}, curves=CURVES)
-        systems: list[MakeSystem] = [lambda part: Writer(generator, MODEL)]
-        compared = run.evaluate(lambda: compare_replies(systems, data.test, options, GENERATION.name, ranks=False))
-        figures = compared.figures
-        if between:
-            figures["interpolation"] = between
+        more: Record = {"interpolation": between} if between else {}
         if options.wrong_language_limit is not None:
-            figures["watched"] = watch_record(trainer.state, options.wrong_language_limit, options.watch_languages)
-        run.evaluate(lambda: _add_perplexity(figures, generator, data))
-        return run.finish(figures, compared.milliseconds, compared.files, compared.named, CURVES, show=print_results)
+            more["watched"] = watch_record(trainer.state, options.wrong_language_limit, options.watch_languages)
+        return save_and_test(run, generator, options, data, GENERATION.name, more)
+
+
+def save_and_test(
+    run: Run, generator: Generator, options: SearchArguments, data: RunData, family: str, more: Record
+) -> Record:
+    """Save a trained generator, compare it with the baselines on test, and record its figures, and `more`."""
+    run.merge_adapters(generator.model, generator.save_settings)
+    run.save(generator.save)
+    if options.skip_test:
+        return run.finish({}, curves=CURVES)
+    systems: list[MakeSystem] = [lambda part: Writer(generator, MODEL)]
+    compared = run.evaluate(lambda: compare_replies(systems, data.test, options, family, ranks=False))
+    figures = {**compared.figures, **more}
+    run.evaluate(lambda: add_perplexity(figures, generator, data))
+    return run.finish(figures, compared.milliseconds, compared.files, compared.named, CURVES, show=print_results)
 
 
 def _load(options: GenerationArguments, training: TrainingArguments) -> RunData:
@@ -95,6 +101,20 @@ def _load(options: GenerationArguments, training: TrainingArguments) -> RunData:
 def make_trainer(
     generator: Generator, options: GenerationArguments, training: TrainingArguments, data: RunData
 ) -> GenerationTrainer:
+    """As `reply_trainer`, with what the remedies add."""
+    trainer = reply_trainer(generator, options, training, data)
+    if data.denoising:
+        texts, sampler = data.denoising.train, trainer.sampler
+        assert isinstance(sampler, PairSampler)
+        trainer.sampler = trainer.mix(texts, options.denoising_share, generator.coder, sampler, options)
+    if options.wrong_language_limit is not None:
+        trainer.watch = make_watch(data.watched, options.wrong_language_limit, options.language_model)
+    return trainer
+
+
+def reply_trainer(
+    generator: Generator, options: SearchArguments, training: TrainingArguments, data: RunData
+) -> GenerationTrainer:
     """The library's trainer with our batches, loss and validation."""
     with training.main_process_first(local=False):  # one rank fills the cache, the others read it
         rows, lengths = encode_sources(data, generator.coder)
@@ -102,20 +122,4 @@ def make_trainer(
     sampler = make_sampler(sizes, options, training, alpha, lengths)
     trainer = make_pair_trainer(GenerationTrainer, generator, training, rows, sampler)
     trainer.validation = data.validation
-    if data.denoising:
-        texts = data.denoising.train
-        trainer.sampler = trainer.mix(texts, options.denoising_share, generator.coder, sampler, options)
-    if options.wrong_language_limit is not None:
-        trainer.watch = make_watch(data.watched, options.wrong_language_limit, options.language_model)
     return trainer
-
-
-def _add_perplexity(figures: Record, generator: Generator, data: RunData) -> None:
-    for scope, value in perplexities(generator, data.test).items():
-        figures["systems"][MODEL][scope]["perplexity"] = value
-    coder = generator.coder
-    tokens = f"{coder.config.model_type}-{coder.vocabulary_hash()}+{'+'.join(coder.row.end)}"  # not where it began
-    figures["language_tokens"] = coder.row.name  # the card says how plain transformers is told the language
-    signature = perplexity_signature(tokens, cut=coder.reply_tokens)
-    for signatures in figures["signatures"].values():
-        signatures["reply_perplexity"] = signature

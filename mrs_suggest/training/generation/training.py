@@ -21,12 +21,13 @@ from tqdm import tqdm
 from transformers import Seq2SeqTrainer
 
 from mrs_datasets.prepared.prepared import bars_for_long_work
-from mrs_metrics.perplexity import aggregate, score_losses
+from mrs_metrics.perplexity import aggregate, perplexity_signature, score_losses
 from mrs_suggest.common.errors import diverged
 from mrs_suggest.evaluation.comparison import POOLED, ValidationLog
 from mrs_suggest.evaluation.language_data import EVALUATION_SEED, LanguageData
-from mrs_suggest.models.generation.generator import Generator, TextCoder
+from mrs_suggest.models.generation.generator import Generator
 from mrs_suggest.models.generation.padding import IGNORED
+from mrs_suggest.models.generation.text_coder import TextCoder
 from mrs_suggest.models.saved.record import Record
 from mrs_suggest.suggest.answering import MODEL, Suggestion
 from mrs_suggest.suggest.generation_suggester import Writer
@@ -90,7 +91,8 @@ def _fingerprint(pairs: Dataset, coder: TextCoder, language: str) -> str:
     backend = getattr(coder.tokenizer, "backend_tokenizer", None)
     vocabulary = backend.to_str() if backend is not None else str(sorted(coder.tokenizer.get_vocab().items()))
     lengths, direction = (coder.message_tokens, coder.reply_tokens), asdict(coder.direction)
-    facts = [pairs._fingerprint, vocabulary, coder.row.name, *lengths, language, direction]
+    around = coder.row.name, coder.messages([""], language)
+    facts = [pairs._fingerprint, vocabulary, *around, *lengths, language, direction]
     return hashlib.blake2b(json.dumps(facts).encode(), digest_size=16).hexdigest()
 
 
@@ -223,6 +225,18 @@ def perplexities(generator: Generator, parts: list[LanguageData]) -> dict[str, f
     figures = {code: aggregate(score_losses(*both))["perplexity"] for code, both in found.items()}
     losses, tokens = (np.concatenate([both[column] for both in found.values()]) for column in (0, 1))
     return {**figures, POOLED: aggregate(score_losses(losses, tokens))["perplexity"]}
+
+
+def add_perplexity(figures: Record, generator: Generator, data: RunData) -> None:
+    """Add the perplexity of the real replies to the figures of a model on test, with its signature."""
+    for scope, value in perplexities(generator, data.test).items():
+        figures["systems"][MODEL][scope]["perplexity"] = value
+    coder = generator.coder
+    tokens = f"{coder.config.model_type}-{coder.vocabulary_hash()}+{'+'.join(coder.row.end)}"  # not where it began
+    figures["language_tokens"] = coder.row.name  # the card says how plain transformers is told the language
+    signature = perplexity_signature(tokens, cut=coder.reply_tokens)
+    for signatures in figures["signatures"].values():
+        signatures["reply_perplexity"] = signature
 
 
 # --- interpolation with the weights at the start (WiSE-FT, Wortsman et al. 2022, section 3)

@@ -16,9 +16,10 @@ from torch import Tensor
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.models.generation.architectures.prophetnet import most_tokens
 from mrs_suggest.models.generation.encoder_decoder import is_encoder
-from mrs_suggest.models.generation.generator import TextCoder, load_seq2seq
+from mrs_suggest.models.generation.generator import load_seq2seq
 from mrs_suggest.models.generation.language_tokens import LanguageTokens, TokenFrame, row_of
 from mrs_suggest.models.generation.padding import IGNORED
+from mrs_suggest.models.generation.text_coder import TextCoder
 from mrs_suggest.models.pretraining.denoising import next_token_losses
 from mrs_suggest.models.pretraining.masking import Vocabulary, vocabulary_of
 from mrs_suggest.models.saved.record import Record

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from importlib import resources
 from string import Template
@@ -21,6 +22,7 @@ from mrs_suggest.models.saved.card import (
     SPLITS,
     base_front,
     base_model,
+    card_texts,
     data_of,
     hub_base,
     licence_front,
@@ -29,7 +31,7 @@ from mrs_suggest.models.saved.card import (
     steps_of,
 )
 from mrs_suggest.models.saved.record import Record
-from mrs_suggest.models.starting_points import GENERATION, RETRIEVAL
+from mrs_suggest.models.starting_points import CAUSAL, GENERATION, RETRIEVAL
 from mrs_suggest.suggest.answering import MODEL
 from mrs_suggest.training.reply.card_sections import (
     clicks,
@@ -60,7 +62,7 @@ SETTINGS_SHOWN = (
     "layer_decay", "teacher", "teacher_prompt", "teacher_temperature", "distill_weight", "distill",
     "perturbed", "keep_pieces", "alpha", *RANKER_SETTINGS,
     *CANDIDATE_SETTINGS,
-    "beams", "label_smoothing_factor", "batches", "length_window", *SHOWN,
+    "beams", "samples", "constrained", "label_smoothing_factor", "batches", "length_window", *SHOWN,
 )  # fmt: skip
 COLUMNS_OF_ROWS = (*SPLITS, "responses")
 SAMPLE_LIMITS = (
@@ -118,6 +120,7 @@ KINDS = {
         # Not text-generation: its pipeline would load only the decoder.
         {"library_name": "transformers", "pipeline_tag": "text2text-generation"},
     ),
+    CAUSAL: ("Reply language model", {"library_name": "transformers", "pipeline_tag": "text-generation"}),
 }
 
 
@@ -137,7 +140,7 @@ def model_card(record: Record, repo_id: str | None = None, adapter: bool = False
     pooled = figures["systems"][MODEL][POOLED]
     static = arguments.get("encoders") == "static"
     without = {*(() if static else ("dimension",)), *(() if arguments.get("ranker") else RANKER_SETTINGS)}
-    without |= {name for name in CANDIDATE_SETTINGS if not arguments.get(name)}
+    without |= {name for name in (*CANDIDATE_SETTINGS, "samples", "constrained") if not arguments.get(name)}
     shown = [key for key in SETTINGS_SHOWN if key not in without]
     # Read without pydantic, which a base installation does not have.
     catalogue = resources.files("mrs_datasets").joinpath("catalogue", "mrs.yaml").read_text(encoding="utf-8")
@@ -172,6 +175,9 @@ def model_card(record: Record, repo_id: str | None = None, adapter: bool = False
     if record["trainer"] == GENERATION:
         values["steps"] = f"{values['steps']} {remedies(record)}".strip()
         values["languages_table"] += f"\n\n{shares}" if (shares := wrong_languages(figures, languages)) else ""
+    if record["trainer"] == CAUSAL:
+        values["prompt"] = json.dumps(figures["prompts"][language], ensure_ascii=False)
+        values["freedom"] = card_texts(CAUSAL)["constrained" if arguments["constrained"] else "free"]
     values["usage"] = _usage(record, values, adapter)
     front = _front_matter(record, own_front, languages, values["title"], adapter)
     return render_card(f"{record['trainer']}.md", front, values)
@@ -296,7 +302,7 @@ def _base_model(record: Record) -> str:
     if _untrained_vectors(record):
         base = base_model(record, "")
         return STATIC.format(f"the tokenizer of {base}" if base else "its own tokenizer")
-    kind = "BERT" if record["trainer"] == RETRIEVAL else "BART"
+    kind = {RETRIEVAL: "BERT", GENERATION: "BART", CAUSAL: "Llama"}[record["trainer"]]
     return base_model(record, f"scratch (a small {kind} with its own tokenizer)")
 
 
@@ -318,6 +324,7 @@ def _usage(record: Record, values: dict[str, str], adapter: bool) -> str:
         "second_adapter": second if two else "",
         "adapter_of": replies if two else "One adapter serves messages and replies",
         "message_tokens": str(arguments.get("message_tokens", "")),
+        "prompt": values.get("prompt", ""),
         **_language(record, values["language"]),
     }
     template = f"use_{record['trainer']}{'_adapter' if adapter else ''}.md"

@@ -6,7 +6,7 @@ import json
 from dataclasses import replace
 
 from mrs_suggest.common.errors import InputError
-from mrs_suggest.models.generation.generator import Direction
+from mrs_suggest.models.generation.text_coder import Direction
 from mrs_suggest.models.saved.record import Record
 from mrs_suggest.models.starting_points import FROM_SCRATCH, GENERATOR, checkpoint_file
 from mrs_suggest.training.generation.model import advice, build_generator

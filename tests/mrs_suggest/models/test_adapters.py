@@ -332,7 +332,7 @@ def test_a_state_of_other_adapters_is_refused(checkpoint: Path) -> None:
         add_lora(model, SMALL)
 
 
-FAMILIES = "retrieval, generation, multiple_choice, understanding, masked_lm"
+FAMILIES = "retrieval, generation, causal_lm, multiple_choice, understanding, masked_lm"
 DAMAGED_RECORDS: list[tuple[str, str]] = [
     *(
         (json.dumps(RECORD | change), sentence)

@@ -15,6 +15,7 @@ SOUND = {
     "multiple_choice": "choice.options:sound_choice",
     "understanding": "understanding.options:sound_understanding",
     "pretraining": "pretraining.options:sound_pretraining",
+    "causal": "causal.options:sound_causal",
     "generation/staple": "staple.run:sound_staple",
     "generation/xglue": "text_generation.run:sound_task",
 }
@@ -98,3 +99,9 @@ def test_generation_tasks_have_the_values_of_xglue(name: str) -> None:
     warm_up = (step, training.learning_rate, training.warmup_steps)
     assert warm_up == ((64, 1e-4, 1000) if name == "xfnp" else (1024, 1e-5, 2000)), "section 6.1"
     assert options.message_tokens == 512
+
+
+def test_the_small_language_model_has_the_languages_token_in_its_prompt() -> None:
+    options, training = read("causal", "tiny")
+    assert (options.model_name_or_path, options.prompt) == ("tiny", "[{code}]{message}</s>")
+    assert (training.max_steps, training.eval_steps, training.save_steps) == (200, 0.5, 0.5)

@@ -220,6 +220,7 @@ GENERATOR = (
     "model-00001-of-00002.safetensors", "model-00002-of-00002.safetensors", "model.safetensors.index.json",
     "tokenizer.json", "tokenizer_config.json", "sentencepiece.bpe.model", "languages.safetensors",
 )  # fmt: skip
+LANGUAGE_MODEL = (*GENERATOR, "replies.json", "chat_template.jinja")
 ADAPTER = ("adapter_config.json", "adapter_model.safetensors", "document/adapter_config.json",
            "document/adapter_model.safetensors")  # fmt: skip
 PRIVATE = (
@@ -238,7 +239,9 @@ def make_files(folder: Path, *names: str) -> None:
         path.write_text(name)
 
 
-@pytest.mark.parametrize(("trainer", "names"), [("retrieval", RETRIEVER), ("generation", GENERATOR)])
+@pytest.mark.parametrize(
+    ("trainer", "names"), [("retrieval", RETRIEVER), ("generation", GENERATOR), ("causal", LANGUAGE_MODEL)]
+)
 def test_only_the_model_s_own_files_are_published(tmp_path: Path, trainer: str, names: tuple[str, ...]) -> None:
     own = (*names, *(f"adapter/{name}" for name in ("adapter.json", *ADAPTER)))
     make_files(tmp_path, *own, *PRIVATE)
@@ -262,8 +265,9 @@ def test_what_is_no_model_is_not_published(tmp_path: Path) -> None:
     make_files(tmp_path, "run.json", "modules.json", "response_index/es/vectors.safetensors")
     with pytest.raises(InputError, match="has no weights"):
         publication(tmp_path, {"trainer": "retrieval"}, "org/m", "# Card")
-    families = "generation, multiple_choice, pretraining, retrieval, staple_generation, text_generation, understanding"
-    with pytest.raises(InputError, match=f"expected the trainer to be one of {families}, found 'x'"):
+    families = ("causal", "generation", "multiple_choice", "pretraining", "retrieval", "staple_generation")
+    known = ", ".join((*families, "text_generation", "understanding"))
+    with pytest.raises(InputError, match=f"expected the trainer to be one of {known}, found 'x'"):
         publication(tmp_path, {"trainer": "x"}, "org/m", "# Card")
 
 

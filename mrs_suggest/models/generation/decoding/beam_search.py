@@ -1,4 +1,4 @@
-"""Beam decoding of encoder-decoder models: the n best replies to each message, plain or in diverse groups.
+"""Beam decoding: the n best replies of a model to each message, plain or in diverse groups.
 
 A reply is what follows the prompt up to an end token. As in fairseq, the official code's toolkit, only complete
 replies are hypotheses: after `max_tokens` tokens nothing but an end token can follow, at its own probability, and
@@ -6,6 +6,8 @@ the padding token is never chosen. So the score of a reply y is log P(y, end | m
 
 Diverse beam search (Vijayakumar et al. 2018, section 4) is done as plain searches one after the other: a group needs
 the tokens of the groups before it and nothing of those after it.
+
+A model without an encoder (a language model) reads the message and the prompt as one text, padded on the left.
 """
 
 from __future__ import annotations
@@ -24,6 +26,7 @@ from mrs_suggest.common.batches import by_length
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.common.text.text import normalise_reply
 from mrs_suggest.models.generation.architectures.prophetnet import may_cache, most_tokens
+from mrs_suggest.models.generation.decoding.allowed import Allowed
 from mrs_suggest.models.generation.decoding.search_steps import Processor, Record, Rules, no_defaults, processors_of
 from mrs_suggest.models.generation.decoding.settings import Decoding
 from mrs_suggest.models.generation.padding import padded
@@ -51,6 +54,7 @@ def decode(
     settings: Decoding,
     n: int = 3,
     bad_words: Sequence[Sequence[int]] = (),
+    allowed: Allowed | None = None,
 ) -> list[list[Hypothesis]]:
     """The n best hypotheses of each input, best first, in the order of the inputs.
 
@@ -61,9 +65,10 @@ def decode(
     present length. Of the checkpoint's generation config, only the end tokens count.
 
     Args:
-        model: an encoder-decoder model of transformers in evaluation mode.
+        model: an encoder-decoder model, or a language model, of transformers in evaluation mode.
         inputs: token ids of the encoder's text, special tokens included. Texts of similar length share a batch.
         prompts: for each input the decoder's first tokens (start token, language tag), all of one length.
+        allowed: the only replies to find; None: any.
         bad_words: token sequences that never occur in a reply: `blocked_token_ids(tokenizer, settings.blocked)`.
 
     Raises:
@@ -72,7 +77,7 @@ def decode(
     """
     ends, pad = ends_and_pad(model)
     require_room(model, inputs, prompts, settings, n)
-    rules = Rules(settings, n, len(prompts[0]) if prompts else 0, ends, pad, [list(word) for word in bad_words if word])
+    rules = Rules(settings, n, 0, ends, pad, [list(word) for word in bad_words if word], allowed)
     results: list[list[Hypothesis]] = [[] for _ in inputs]
     with torch.inference_mode(), no_defaults(model):
         for numbers in by_length(inputs, settings.batch_size):
@@ -182,8 +187,15 @@ def require_room(
 
 def encoded(
     model: Any, inputs: Sequence[Sequence[int]], prompts: Sequence[Sequence[int]], pad: int
-) -> tuple[Tensor, Tensor, Tensor]:
-    """The encoder's states (texts, length, width), their mask (texts, length), and the prompts (texts, tokens)."""
+) -> tuple[Tensor | None, Tensor, Tensor]:
+    """The encoder's states (texts, length, width), their mask (texts, length), and the prompts (texts, tokens).
+
+    Without an encoder there are no states, and what is left of the prompts are the messages.
+    """
+    if not model.config.is_encoder_decoder:
+        rows = [[*ids, *prompt] for ids, prompt in zip(inputs, prompts, strict=True)]
+        mask = padded([[1] * len(row) for row in rows], 0, left=True)
+        return None, mask.to(model.device), padded(rows, pad, left=True).to(model.device)
     ids, mask = padded(inputs, pad).to(model.device), padded([[1] * len(ids) for ids in inputs], 0).to(model.device)
     hidden = model.get_encoder()(input_ids=ids, attention_mask=mask).last_hidden_state  # once for all groups
     return hidden, mask, torch.tensor([list(prompt) for prompt in prompts], device=model.device)
@@ -193,6 +205,7 @@ def _decode_batch(
     model: Any, inputs: Sequence[Sequence[int]], prompts: Sequence[Sequence[int]], rules: Rules
 ) -> list[list[Hypothesis]]:
     hidden, mask, start = encoded(model, inputs, prompts, rules.pad)
+    rules = rules._replace(prompt=start.shape[1])
     groups: list[list[list[Hypothesis]]] = []
     earlier: list[Tensor] = []
     for _ in range(rules.settings.groups):
@@ -214,7 +227,7 @@ def by_score(hypotheses: Iterable[Hypothesis]) -> list[Hypothesis]:
 
 
 def _decode_group(
-    model: Any, hidden: Tensor, mask: Tensor, start: Tensor, earlier: Sequence[Tensor], rules: Rules
+    model: Any, hidden: Tensor | None, mask: Tensor, start: Tensor, earlier: Sequence[Tensor], rules: Rules
 ) -> tuple[list[list[Hypothesis]], Tensor]:
     """One search: each message's hypotheses, best first, and the (messages, steps, width) tokens that it chose.
 
@@ -230,7 +243,7 @@ def _decode_group(
 
 
 def generate(
-    model: Any, hidden: Tensor, mask: Tensor, start: Tensor, rules: Rules, processors: Sequence[Processor]
+    model: Any, hidden: Tensor | None, mask: Tensor, start: Tensor, rules: Rules, processors: Sequence[Processor]
 ) -> Any:
     """The output of `model.generate` for encoded texts: the sequences, and of beams where they come from."""
     from transformers import GenerationConfig, LogitsProcessorList
@@ -251,10 +264,12 @@ def generate(
         decoder_start_token_id=start[:, 0].tolist(),
         **({"length_penalty": settings.length_penalty} if width > 1 else {}),
     )
+    given: dict[str, Any] = {"input_ids": start}
+    if hidden is not None:
+        given = {"encoder_outputs": BaseModelOutput(last_hidden_state=hidden), "decoder_input_ids": start}
     return model.generate(
-        encoder_outputs=BaseModelOutput(last_hidden_state=hidden),
+        **given,
         attention_mask=mask,
-        decoder_input_ids=start,
         generation_config=config,
         logits_processor=LogitsProcessorList(processors),
     )

@@ -13,7 +13,8 @@ from mrs_suggest.models.generation.decoding.sampling import Sampling
 from mrs_suggest.models.generation.decoding.settings import Decoding
 
 if TYPE_CHECKING:
-    from mrs_suggest.models.generation.generator import Generator, ReplyWriter, TextCoder
+    from mrs_suggest.models.generation.generator import Generator, ReplyWriter
+    from mrs_suggest.models.generation.text_coder import TextCoder
 
 # Ours: 256 MiB of float32 for the scores of a step, of which a search holds about four tensors, and 1 GiB for the
 # states of the tokens so far, which it copies when it reorders its beams.

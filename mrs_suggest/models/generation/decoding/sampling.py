@@ -1,4 +1,4 @@
-"""Texts drawn from an encoder-decoder model, token by token, with the model's own log-probability of each."""
+"""Texts drawn from a model, token by token, with the model's own log-probability of each."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from torch import Tensor
 
 from mrs_suggest.common.batches import by_length
 from mrs_suggest.common.errors import InputError
+from mrs_suggest.models.generation.decoding.allowed import Allowed
 from mrs_suggest.models.generation.decoding.beam_search import (
     Hypothesis,
     encoded,
@@ -56,6 +57,7 @@ def sample(
     sampling: Sampling,
     seeds: Sequence[int],
     bad_words: Sequence[Sequence[int]] = (),
+    allowed: Allowed | None = None,
 ) -> list[list[Hypothesis]]:
     """The samples of each input in the order of their drawing; equal ones stay.
 
@@ -63,7 +65,7 @@ def sample(
     of the settings hold, and after `max_tokens` tokens a text ends.
 
     Args:
-        model, inputs, prompts, bad_words: as for `decode`; `batch_size` inputs are decoded together.
+        model, inputs, prompts, bad_words, allowed: as for `decode`; `batch_size` inputs are decoded together.
         seeds: of each input's draws, which depend on nothing else.
 
     Raises:
@@ -73,16 +75,18 @@ def sample(
     greedy = replace(settings, beams=1, groups=1, diversity_penalty=0.0)
     require_room(model, inputs, prompts, greedy, 1)
     ends, pad = ends_and_pad(model)
-    rules = Rules(greedy, 1, len(prompts[0]) if prompts else 0, ends, pad, [list(word) for word in bad_words if word])
+    shared = Rules(greedy, 1, 0, ends, pad, [list(word) for word in bad_words if word], allowed)
     results: list[list[Hypothesis]] = [[] for _ in inputs]
     with torch.inference_mode(), no_defaults(model):
         for numbers in by_length(inputs, settings.batch_size):
-            batch = encoded(model, [inputs[n] for n in numbers], [prompts[n] for n in numbers], pad)
-            hidden, mask, start = (tensor.repeat_interleave(sampling.samples, 0) for tensor in batch)
+            hidden, mask, start = encoded(model, [inputs[n] for n in numbers], [prompts[n] for n in numbers], pad)
+            hidden = None if hidden is None else hidden.repeat_interleave(sampling.samples, 0)
+            mask, start = (tensor.repeat_interleave(sampling.samples, 0) for tensor in (mask, start))
+            rules = shared._replace(prompt=start.shape[1])
             record = Record(rules.prompt, 1, ends)
             shape = sampling.samples, settings.max_tokens + 1
             draws = torch.tensor(np.concatenate([np.random.default_rng(seeds[n]).random(shape) for n in numbers]))
-            chooser = _chooser(sampling, draws.to(hidden.device), rules.prompt)
+            chooser = _chooser(sampling, draws.to(start.device), rules.prompt)
             output = generate(model, hidden, mask, start, rules, [*processors_of(rules), record, chooser])
             found = read_hypotheses(output.sequences, None, record, rules, len(start))
             for place, number in enumerate(numbers):

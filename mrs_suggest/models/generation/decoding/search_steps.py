@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
+from mrs_suggest.models.generation.decoding.allowed import Allowed
 from mrs_suggest.models.generation.decoding.settings import Decoding
 
 Processor = Callable[[Tensor, Tensor], Tensor]
@@ -23,6 +25,7 @@ class Rules(NamedTuple):
     ends: list[int]
     pad: int
     bad_words: list[list[int]]
+    allowed: Allowed | None = None
 
     @property
     def width(self) -> int:
@@ -55,6 +58,8 @@ def processors_of(rules: Rules) -> list[Processor]:
         processors.append(_after_prompt(NoRepeatNGramLogitsProcessor(settings.no_repeat_ngram), rules.prompt))
     if rules.bad_words:
         processors.append(_after_prompt(NoBadWordsLogitsProcessor(rules.bad_words, rules.ends), rules.prompt))
+    if rules.allowed is not None:
+        processors.append(_after_prompt(partial(rules.allowed.restrict, ends=rules.ends), rules.prompt))
     processors.append(_limits(rules))
     return processors
 

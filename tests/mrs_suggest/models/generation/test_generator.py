@@ -32,8 +32,9 @@ from mrs_suggest.common.text.text import normalise_reply
 from mrs_suggest.models.generation import generator as module
 from mrs_suggest.models.generation.decoding.beam_search import Hypothesis
 from mrs_suggest.models.generation.decoding.settings import Decoding
-from mrs_suggest.models.generation.generator import Direction, Generator, PairCollator
+from mrs_suggest.models.generation.generator import Generator, PairCollator
 from mrs_suggest.models.generation.padding import IGNORED
+from mrs_suggest.models.generation.text_coder import Direction
 from mrs_suggest.models.generation.tiny_generator import build_tiny_generator
 from mrs_suggest.models.retrieval.tiny import train_tokenizer
 from mrs_suggest.models.starting_points import GENERATOR

@@ -26,9 +26,10 @@ from transformers.models.mbart.modeling_mbart import shift_tokens_right as shift
 
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.common.text.languages import LANGUAGES
-from mrs_suggest.models.generation.generator import PairCollator, TextCoder
+from mrs_suggest.models.generation.generator import PairCollator
 from mrs_suggest.models.generation.language_tokens import ROWS, row_of
 from mrs_suggest.models.generation.padding import IGNORED
+from mrs_suggest.models.generation.text_coder import TextCoder
 
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
 SPECIAL = ["<s>", "<pad>", "</s>", "<unk>"]

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from mrs_suggest.common.batches import by_length
 from mrs_suggest.common.errors import InputError, MissingExtraError
-from mrs_suggest.models.generation.generator import Direction
+from mrs_suggest.models.generation.text_coder import Direction
 from mrs_suggest.services.checkpoints import find_translator
 from mrs_suggest.services.translators import seq2seq
 from mrs_suggest.services.translators.opening import open_translator
