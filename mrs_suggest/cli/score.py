@@ -84,6 +84,7 @@ OPTIONS: Mapping[str, Option] = {
         "score the best suggestion by sentence BLEU, the best by ROUGE, or the first",
         choices=("best", "best_rouge", "first"),
     ),
+    "edits": Option("share of a reply's characters that a person is ready to edit", float, metavar="SHARE"),
     "pool": Option("rank in random pools of N candidates", int, metavar="N", unset="all candidates"),
     "missing_reference": Option(
         "skip examples whose reply is not a candidate, or score them 0", choices=("skip", "zero")

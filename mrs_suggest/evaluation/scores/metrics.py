@@ -18,7 +18,18 @@ from typing import Any
 
 import numpy as np
 
-from mrs_metrics import bleu, distinct, language_match, perplexity, ranking, rouge, similarity, translations_f1, xglue
+from mrs_metrics import (
+    bleu,
+    clicks,
+    distinct,
+    language_match,
+    perplexity,
+    ranking,
+    rouge,
+    similarity,
+    translations_f1,
+    xglue,
+)
 from mrs_metrics.interval import Interval
 from mrs_metrics.significance import bootstrap_interval
 from mrs_metrics.tokenize import Tokenizer, get_tokenizer
@@ -274,6 +285,16 @@ def score_self_rouge(
     )  # fmt: skip
 
 
+def score_simulated_clicks(path: Path, language: str, nbest: int = SUGGESTIONS, edits: float = clicks.EDITS) -> Scored:
+    suggestions, references, examples, messages = read_texts(path, language, nbest)
+    scores = clicks.score_clicks(suggestions, references, edits)
+    interval = bootstrap_interval(scores.clicked, units=[messages[place] for place in scores.kept])
+    return _scored(
+        clicks.aggregate(scores), scores.signature, interval, skipped=scores.skipped,
+        values=_with_gaps(scores.kept, scores.clicked, len(references)), examples=examples, units=messages,
+    )  # fmt: skip
+
+
 def score_reply_bleu(path: Path, language: str, nbest: int = SUGGESTIONS, chosen: str = "best") -> Scored:
     suggestions, references, examples, messages = read_texts(path, language, nbest)
     scores = bleu.score_suggestions(suggestions, references, language=language, chosen=chosen)
@@ -400,6 +421,11 @@ METRICS: dict[str, Metric] = {
         score_self_rouge,
         {"self_rouge": "Self-ROUGE", "normalised": "normalised"},
         "self_rouge", higher_is_better=False, mean_over_examples=True, counts={"empty": "empty suggestions"},
+    ),
+    "simulated_clicks": Metric(
+        score_simulated_clicks,
+        {"clicked": "clicked", "first": "first clicked", "exact": "sent as it stands", "saved": "characters saved"},
+        "clicked", mean_over_examples=True,
     ),
     "weighted_f1": Metric(
         score_weighted_f1,
