@@ -24,16 +24,8 @@ from mrs_suggest.common.report.tables import (
 )
 from mrs_suggest.common.text.predictions import SUGGESTIONS
 from mrs_suggest.common.text.text import finite_json, interval_text, visible, visible_json
-from mrs_suggest.evaluation.scores.metrics import (
-    DIGITS,
-    KNOWN_LANGUAGES,
-    METRICS,
-    PREDICTION_FILE,
-    Figure,
-    Metric,
-    Scored,
-    score_system,
-)
+from mrs_suggest.evaluation.scores.input import KNOWN_LANGUAGES, PREDICTION_FILE
+from mrs_suggest.evaluation.scores.metrics import DIGITS, METRICS, Figure, Metric, Scored, score_system
 from mrs_suggest.suggest.answering import USAGE
 
 DEFAULT = "mrs_rouge"
