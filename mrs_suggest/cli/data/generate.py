@@ -23,14 +23,20 @@ TOKENS, SECONDS = 4000, 300.0  # at least, for an answer: a list is longer than 
 
 
 def add_generate(verbs: argparse._SubParsersAction[CommandParser]) -> None:
-    generate = verbs.add_parser("generate", help="let a language model write pairs for a product; continues if repeated")
+    generate = verbs.add_parser(
+        "generate", help="let a language model write pairs for a product; continues if repeated"
+    )
     generate.add_argument("--task", required=True, type=Path, metavar="FILE", help="YAML that describes the product")
     generate.add_argument("--teacher", required=True, metavar="MODEL", help="openai:URL#MODEL or openai:FILE.yaml")
     generate.add_argument("--languages", nargs="+", default=[], metavar="CODE", help="default: those of the task file")
-    generate.add_argument("--licence", default="unknown", help="of the teacher's answers, for the card, such as apache-2.0")
+    generate.add_argument(
+        "--licence", default="unknown", help="of the teacher's answers, for the card, such as apache-2.0"
+    )
     generate.add_argument("--out", required=True, type=Path, metavar="FOLDER", help="the folder to write or continue")
     generate.set_defaults(run=_generate)
-    review = verbs.add_parser("review", help="open a local page to accept, edit or drop the texts of a generated folder")
+    review = verbs.add_parser(
+        "review", help="open a local page to accept, edit or drop the texts of a generated folder"
+    )
     review.add_argument("folder", type=Path, help="a folder that `mrs data generate` wrote")
     review.add_argument("--port", type=int, default=0, help="port to listen on (default: a free one)")
     review.set_defaults(run=_review)
