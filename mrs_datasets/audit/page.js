@@ -10,7 +10,10 @@
   const store = `mrs-audit:${data.sheet}`;
   let judged = {}, changed = false, shown = 0, active = 0, filter = "", advance = true, keeps = true;
 
+  const review = data.review, unsent = new Set(); // a page of `mrs data review` posts what was judged
+
   const load = () => {
+    if (review) { judged = review.judged; return; }
     try {
       const kept = JSON.parse(localStorage.getItem(store) || "{}");
       ({ judged = {}, changed = false, shown = 0, filter = "", advance = true } = kept);
@@ -19,8 +22,20 @@
     if (!items[shown]) shown = 0;
   };
   const save = () => {
+    if (review) {
+      for (const id of unsent) post({ item: id, ...judged[id] });
+      unsent.clear();
+      return;
+    }
     try { localStorage.setItem(store, JSON.stringify({ judged, changed, shown, filter, advance })); }
     catch { keeps = false; warn(); }
+  };
+  const post = async (content) => {
+    try {
+      const answer = await fetch("", { method: "POST", body: JSON.stringify(content) });
+      const { said } = await answer.json();
+      if (said) say(said);
+    } catch { say("Not saved: `mrs data review` does not answer. Start it again, and reload its page."); }
   };
   const warn = () => keeps || say("This browser does not keep answers: download the sheet before you close the page.");
   const say = (text, done = false) => {
@@ -132,12 +147,13 @@
     for (const name of ["message", "reply"]) {
       by(name).textContent = readable(item[name]);
       by(name).lang = item.language;
+      by(name).parentElement.classList.toggle("aside", Boolean(review) && review.sides[item.item] !== name);
       by(name).scrollTop = 0;
       if (by(name).scrollHeight > by(name).clientHeight) by(name).tabIndex = 0; // so that arrow keys can scroll it
       else by(name).removeAttribute("tabindex");
     }
     by("where").textContent = `${data.languages[item.language]}, pair ${list.indexOf(item) + 1} of ${list.length}`;
-    by("comment").value = own.comment || "";
+    by("comment").value = own.comment || (review ? readable(item[review.sides[item.item]]) : "");
     mark();
   };
   const mark = () => {
@@ -191,7 +207,8 @@
     const id = items[shown].item, own = { ...(judged[id] || {}) };
     if (value) own[name] = value; else delete own[name];
     judged = { ...judged, [id]: own };
-    changed = true;
+    changed = !review;
+    unsent.add(id);
   };
   const settle = () => {
     save();
@@ -199,6 +216,7 @@
     mark();
   };
   const give = (answer) => {
+    if (review && answer === "edit") { by("comment").focus(); return; }
     const { name } = questions[active], own = judged[items[shown].item] || {}, before = isOpen(items[shown]);
     put(name, own[name] === answer ? "" : answer);
     if (before && isOpen(items[shown])) active = firstOpen();
@@ -210,6 +228,7 @@
     settle();
   };
   const download = () => {
+    if (review) { post({ apply: true }); return; }
     const url = URL.createObjectURL(new Blob([sheet()], { type: "text/csv;charset=utf-8" }));
     const link = make("a", "", { href: url, download: data.file });
     document.body.append(link);
@@ -246,21 +265,26 @@
     return code ? code[1].toLowerCase() : event.key;
   };
   const keys = {
-    ...Object.fromEntries(answers.map((answer) => [answer[0], () => give(answer)])),
-    a: () => by("rest").hidden || rest(), j: () => move(1), ArrowRight: () => move(1), k: () => move(-1), ArrowLeft: () => move(-1), o: onward,
+    a: () => by("rest").hidden || rest(), ...Object.fromEntries(answers.map((answer) => [answer[0], () => give(answer)])),
+    j: () => move(1), ArrowRight: () => move(1), k: () => move(-1), ArrowLeft: () => move(-1), o: onward,
     c: () => by("comment").focus(), "?": () => by("help").showModal(),
   };
   questions.forEach((_, number) => { keys[String(number + 1)] = () => { active = number; mark(); }; });
   document.addEventListener("keydown", (event) => {
     if (event.isComposing || event.ctrlKey || event.altKey || event.metaKey || event.repeat || by("help").open) return;
     if (event.target.matches("textarea, select, input")) {
-      if (event.key === "Escape") { event.target.blur(); by("where").focus(); }
+      if (event.key === "Escape" || (review && event.key === "Enter")) { event.target.blur(); by("where").focus(); }
       return;
     }
     const act = keys[letter(event)];
     if (act) { event.preventDefault(); act(); }
   });
-  by("comment").addEventListener("input", () => { put("comment", by("comment").value); save(); mark(); });
+  if (review) by("comment").addEventListener("change", () => {
+    put("comment", by("comment").value);
+    put("decision", "edit");
+    settle();
+  });
+  else by("comment").addEventListener("input", () => { put("comment", by("comment").value); save(); mark(); });
   by("back").addEventListener("click", () => move(-1));
   by("next").addEventListener("click", () => move(1));
   by("rest").addEventListener("click", rest);
@@ -283,6 +307,12 @@
   by("filter").value = filter;
   by("filter-label").hidden = codes.length < 2;
   by("rest").hidden = questions.length < 2;
+  if (review) {
+    by("open").hidden = by("help-sheet").hidden = true;
+    by("help-sending").hidden = false;
+    by("comment-name").textContent = "Text";
+    for (const id of ["download", "download-now"]) by(id).textContent = "Apply to the folder";
+  }
   by("advance").checked = advance;
   for (const question of questions) by("help-questions").append(make("dt", question.ask), make("dd", question.explain));
   const described = [

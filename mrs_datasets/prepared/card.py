@@ -4,10 +4,11 @@ page for people."""
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
-from mrs_datasets.catalogue import LANGUAGE, DatasetRecord, Kind
+from mrs_datasets.catalogue import LANGUAGE, DatasetRecord, Kind, Variant
 from mrs_datasets.prepared.report import (
     DROPPED,
     Configs,
@@ -29,8 +30,7 @@ HERE = "PATH"  # stands for the folder; publishing puts the repository there
 
 def dataset_card(record: DatasetRecord, report: PreparedReport) -> str:
     """README.md of a prepared folder; equal records and reports give equal bytes."""
-    variant = record.variants[report["reader"]]
-    configs = report["configs"]
+    variant, configs = _variant(record, report), report["configs"]
     dropped = [
         f"- {part}: {count:,} rows dropped ({reason})"
         for part, reasons in report["dropped"].items()
@@ -72,6 +72,12 @@ def dataset_card(record: DatasetRecord, report: PreparedReport) -> str:
         "version": report["version"],
     }
     return render_card("dataset.md", _front_matter(record, report), values)
+
+
+def _variant(record: DatasetRecord, report: PreparedReport) -> Variant:
+    """The variant, with the licence that the user stated for data that a language model wrote."""
+    variant = record.variants[report["reader"]]
+    return replace(variant, licence=str(report.get("settings", {}).get("licence", variant.licence)))
 
 
 def _pipeline(pipeline: dict[str, Any]) -> str:
@@ -116,7 +122,7 @@ def _reasons(dropped: dict[str, int]) -> str:
 
 
 def _front_matter(record: DatasetRecord, report: PreparedReport) -> dict[str, object]:
-    configs, variant = report["configs"], record.variants[report["reader"]]
+    configs, variant = report["configs"], _variant(record, report)
     present = {record.language_of(config) for config in configs}
     first = next(iter(configs))
     return {

@@ -31,23 +31,28 @@ def read_everyday(folders: list[Path], report: Report) -> Chunks:
         if not path.is_file():
             report.notes.append(f"{language}: no {path.name} in the source.")
             continue
-        situations, schema = read_situations(path), record.schema(language)
-        splits = _rows_by_split(situations)
-        for split, rows in splits.items():
-            if rows:
-                columns = [
-                    pa.array(column, kind.type) for column, kind in zip(zip(*rows, strict=True), schema, strict=True)
-                ]
-                yield language, split, pa.table(columns, schema)
+        situations = read_situations(path)
         if review := reviews.get(language):
             changed = sum(review["changed_lines"].values())
             lines = sum(len(one.messages) + len(one.replies) for one in situations)
             report.notes.append(f"{language}: read by a second reader, who changed {changed:,} of {lines:,} lines.")
-        replies = Counter(row[1] for row in splits[SPLITS[0]])
-        stances = {row[1]: row[2] for row in splits[SPLITS[0]]}
-        counted = count_responses(replies, 1, MAX_RESPONSES)
-        of_replies = pa.array([stances[reply] for reply in counted["reply"].to_pylist()], pa.string())
-        yield responses_config(language), SPLITS[0], counted.append_column("stance", of_replies)
+        yield from situation_chunks(language, situations)
+
+
+def situation_chunks(language: str, situations: list[Situation]) -> Chunks:
+    """The pairs of a language's situations by split, and the response set counted from the training replies."""
+    schema, splits = read_record(EVERYDAY).schema(language), _rows_by_split(situations)
+    for split, rows in splits.items():
+        if rows:
+            columns = [
+                pa.array(column, kind.type) for column, kind in zip(zip(*rows, strict=True), schema, strict=True)
+            ]
+            yield language, split, pa.table(columns, schema)
+    replies = Counter(row[1] for row in splits[SPLITS[0]])
+    stances = {row[1]: row[2] for row in splits[SPLITS[0]]}
+    counted = count_responses(replies, 1, MAX_RESPONSES)
+    of_replies = pa.array([stances[reply] for reply in counted["reply"].to_pylist()], pa.string())
+    yield responses_config(language), SPLITS[0], counted.append_column("stance", of_replies)
 
 
 def _rows_by_split(situations: list[Situation]) -> dict[str, list[tuple[str, ...]]]:

@@ -76,6 +76,7 @@ OPTIONS: Mapping[str, Option] = {
         "score the best suggestion by sentence BLEU, the best by ROUGE, or the first",
         choices=("best", "best_rouge", "first"),
     ),
+    "judge": Option("language model that judges, openai:URL#MODEL or openai:FILE.yaml", metavar="MODEL"),
     "edits": Option("share of a reply's characters that a person is ready to edit", float, metavar="SHARE"),
     "pool": Option("rank in random pools of N candidates", int, metavar="N", unset="all candidates"),
     "missing_reference": Option(

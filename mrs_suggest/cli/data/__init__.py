@@ -21,6 +21,7 @@ from mrs_suggest.cli.data.build import add_build
 from mrs_suggest.cli.data.check import add_check
 from mrs_suggest.cli.data.corpus import add_corpus
 from mrs_suggest.cli.data.dictionary import add_dictionary_texts
+from mrs_suggest.cli.data.generate import add_generate
 from mrs_suggest.cli.data.passes import add_passes
 from mrs_suggest.cli.data.responses import add_responses
 from mrs_suggest.cli.data.stats import add_stats
@@ -42,6 +43,7 @@ ADDED = {
     ("responses",): add_responses, ("stats", "view", "diversity"): add_stats, ("check",): add_check,
     ("build",): add_build, ("synth",): add_synth, ("toxicity", "translate"): add_passes, ("audit",): add_audit,
     ("quasi-sentences", "replace-terms"): add_dictionary_texts, ("corpus",): add_corpus,
+    ("generate", "review"): add_generate,
 }  # fmt: skip
 
 

@@ -224,6 +224,25 @@ def score_dist_n(
     return Scored(len(tokens), figures, {"signature": signature}, examples=examples)
 
 
+def score_judge(path: Path, language: str, judge: str, nbest: int = SUGGESTIONS) -> Scored:
+    from mrs_suggest.evaluation.scores.judge import judge_suggestions
+
+    suggestions, _, examples, messages = read_texts(path, language, nbest)
+    found, signature = judge_suggestions(judge, messages, suggestions, language)
+    kept = [place for place, score in enumerate(found) if score is not None]
+    if not kept:
+        raise InputError(
+            f"--judge {judge}: it graded nothing; look at its answers to the prompt of docs/metrics/judge.md."
+        )
+    values = [score for score in found if score is not None]
+    interval = bootstrap_interval(values, units=[messages[place] for place in kept], shares=False)
+    figures = {"judged": float(np.mean(values)), "good": float(np.mean([score == 1 for score in values]))}
+    return Scored(
+        len(kept), figures, {"signature": signature}, interval, {"without_grade": len(found) - len(kept)},
+        values=_with_gaps(kept, values, len(found)), examples=examples, units=messages,
+    )  # fmt: skip
+
+
 def score_self_rouge(
     path: Path, language: str, nbest: int = SUGGESTIONS, sentences: str = "no", punkt: str | None = None
 ) -> Scored:
@@ -346,6 +365,9 @@ METRICS: dict[str, Metric] = {
         {"tokens": "tokens", "dist1": "Dist-1", "dist2": "Dist-2", "dist2_ngrams": "Dist-2 per bigram", "ead": "EAD",
          "dist1_sampled": "Dist-1 sampled", "dist2_sampled": "Dist-2 sampled"},
         "dist1", counts={"empty": "empty suggestions"},
+    ),
+    "judge": Metric(
+        score_judge, {"judged": "judged", "good": "good in both orders"}, "judged", mean_over_examples=True
     ),
     "mrs_rouge": Metric(
         score_mrs_rouge,

@@ -40,8 +40,6 @@ MOST_SUGGESTIONS = 20  # as many as a request to `mrs serve` may ask for
 LONGEST = 100  # characters of a reply; ours: the longest of the embedded response sets has 58
 REST = 5.0  # seconds without requests after one has failed for good; ours: a queue behind it fails immediately
 _TEXTS = {"type": "array", "items": {"type": "string"}}
-_SCHEMA = {"type": "object", "properties": {"replies": _TEXTS}, "required": ["replies"], "additionalProperties": False}
-FORMAT = {"type": "json_schema", "json_schema": {"name": "replies", "strict": True, "schema": _SCHEMA}}
 _ITEMS = re.compile(r'"(?:[^"\\\x00-\x1f]|\\["\\/bfnrt]|\\u[0-9a-fA-F]{4})*"(?=\s*[,\]])')
 
 
@@ -119,7 +117,7 @@ class LanguageModelSuggester(ServedModel):
         self._poster.timeout, self._poster.tries = endpoint.timeout, endpoint.retries + 1
         self._detector, self._encode = LanguageDetector.load(self.parts / DETECTOR), weights_encoder(self.parts)
         self._pool = ThreadPoolExecutor(endpoint.concurrency, thread_name_prefix="language-model")
-        self._format: dict[str, Any] = {"response_format": FORMAT}
+        self._with_format = True
         self._resting = 0.0, ""  # until when, and why
         self._tokens: list[list[int] | None] = []  # of each answer; None where the server does not say
         named = {name: getattr(endpoint, name) for name in ("temperature", "max_tokens")}
@@ -155,15 +153,22 @@ class LanguageModelSuggester(ServedModel):
                 found["price_per_1000"] = (read * price["input"] + written * price["output"]) / 1000 / len(answers)
         return found
 
+    def complete(self, system: str, user: str, key: str) -> str:
+        """The answer to any prompt for JSON with a list of texts under `key`; "" for a refusal. Errors: `suggest`."""
+        return self._asked(self._request(system, user), key)[0]
+
+    def _request(self, system: str, user: str) -> dict[str, Any]:
+        messages = [{"role": role, "content": text} for role, text in (("system", system), ("user", user))]
+        return {"model": self.endpoint.model, "messages": messages, **self._settings}
+
     def _replies(self, asked: Conversation, language: str, count: int) -> list[str]:
         if not asked.message.strip():
             return []
         turns = [{"from": ME if one.mine else THEM, "text": one.text} for one in asked.turns[: len(asked.context)]]
         data = {"earlier": turns, "message": asked.message} if turns else {"message": asked.message}
         prompt = self.endpoint.prompt.replace("{count}", str(max(count, SUGGESTIONS)))
-        told = prompt.replace("{language}", language_name(language)), json.dumps(data, ensure_ascii=False)
-        messages = [{"role": role, "content": text} for role, text in zip(("system", "user"), told, strict=True)]
-        text, tokens = self._cached({"model": self.endpoint.model, "messages": messages, **self._settings})
+        system = prompt.replace("{language}", language_name(language))
+        text, tokens = self._cached(self._request(system, json.dumps(data, ensure_ascii=False)))
         self._tokens.append(tokens if all(isinstance(count, int) for count in tokens) else None)
         return fitting_replies(read_replies(text), asked.message, language, self._detector)[:count]
 
@@ -182,16 +187,16 @@ class LanguageModelSuggester(ServedModel):
             atomic_write(path, json.dumps([text, *tokens], ensure_ascii=False))
         return text, tokens
 
-    def _asked(self, request: dict[str, Any]) -> tuple[str, list[Any]]:
+    def _asked(self, request: dict[str, Any], key: str = "replies") -> tuple[str, list[Any]]:
         """The text of the answer, "" for a refusal, and the numbers of input and output tokens, if they are known."""
         if time.monotonic() < self._resting[0]:
             raise InputError(self._resting[1])
         try:
             try:
-                found: Any = self._poster.post(request | self._format)
+                found: Any = self._poster.post(request | (answer_format(key) if self._with_format else {}))
             except RefusedRequestError:  # some servers do not know the format
                 found = self._poster.post(request)
-                self._format = {}
+                self._with_format = False
             message, usage = found["choices"][0]["message"], found.get("usage") or {}
             text = None if message.get("refusal") else message.get("content")
             tokens = [usage.get("prompt_tokens"), usage.get("completion_tokens")]
@@ -202,6 +207,12 @@ class LanguageModelSuggester(ServedModel):
                 self._resting = time.monotonic() + REST, str(error)
             raise
         return text if isinstance(text, str) else "", tokens
+
+
+def answer_format(key: str) -> dict[str, Any]:
+    """The fields of a request for JSON with a list of texts under `key`."""
+    schema = {"type": "object", "properties": {key: _TEXTS}, "required": [key], "additionalProperties": False}
+    return {"response_format": {"type": "json_schema", "json_schema": {"name": key, "strict": True, "schema": schema}}}
 
 
 def read_replies(text: str) -> list[str]:
@@ -227,11 +238,16 @@ def read_replies(text: str) -> list[str]:
 def fitting_replies(replies: Iterable[str], message: str, language: str, detector: LanguageDetector) -> list[str]:
     """Different short replies, not surely in another language, and without links and unknown private data."""
     found: dict[str, str] = {}
-    code, known = language.partition("-")[0], detector.languages
     for reply in replies:
-        best, share = detector.rank(reply)[0]
-        other = code in known and best != code and share >= SURE and code not in fitting_languages(reply, known)
         contact = unfit(reply, message, None) in (LINK, PRIVATE)
-        if len(reply) <= LONGEST and not (is_blank(reply) or other or contact):
+        usable = len(reply) <= LONGEST and not (is_blank(reply) or contact)
+        if usable and not in_other_language(reply, language, detector):
             found.setdefault(normalise_reply(reply), reply)
     return list(found.values())
+
+
+def in_other_language(text: str, language: str, detector: LanguageDetector) -> bool:
+    """Whether a text is surely in another language than the one named."""
+    code, known = language.partition("-")[0], detector.languages
+    best, share = detector.rank(text)[0]
+    return code in known and best != code and share >= SURE and code not in fitting_languages(text, known)

@@ -30,7 +30,7 @@ def test_the_table_is_complete(name: str, repository: Path) -> None:
 
 
 def test_each_metric_is_an_evaluate_module_and_each_option_belongs_to_one() -> None:
-    assert list(METRICS) == metric_names()
+    assert [name for name in METRICS if name != "judge"] == metric_names(), "a Space has no key for a judge"
     parser = make_parser()
     assert {action.dest for action in parser._actions} - COMMAND == set(OPTIONS)
     assert {option for metric in METRICS.values() for option in metric.options} == set(OPTIONS)

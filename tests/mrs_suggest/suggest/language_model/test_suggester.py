@@ -15,7 +15,7 @@ import pytest
 from mrs_suggest.common.errors import ArgumentError, InputError
 from mrs_suggest.common.io import posting
 from mrs_suggest.suggest import language_model
-from mrs_suggest.suggest.language_model import FORMAT, Endpoint, LanguageModelSuggester
+from mrs_suggest.suggest.language_model import Endpoint, LanguageModelSuggester, answer_format
 from mrs_suggest.suggest.suggester import Suggester
 from tests.chat_server import REPLIES, ChatServer, Failure, chat_server, three_replies
 
@@ -55,7 +55,7 @@ def test_three_replies_in_the_language_of_the_message(server: ChatServer) -> Non
     assert server.paths == ["/v1/chat/completions"] * 3
     request = server.requests[0]
     assert (request["model"], request["temperature"], request["max_tokens"]) == ("some-model", 0, 200)
-    assert request["response_format"] == FORMAT
+    assert request["response_format"] == answer_format("replies")["response_format"]
     assert "Write 3 short replies in English" in request["messages"][0]["content"]
     assert request["messages"][1] == {"role": "user", "content": json.dumps({"message": ASK})}
     assert server.keys == [None] * 3

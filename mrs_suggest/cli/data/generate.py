@@ -1,0 +1,108 @@
+"""`mrs data generate` and `mrs data review`: pairs that a language model writes for a product, and people review."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from contextlib import suppress
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from mrs_suggest.common.command_parser import CommandParser
+from mrs_suggest.common.errors import InputError
+from mrs_suggest.common.hub.baselines import ENDPOINT
+from mrs_suggest.common.text.text import visible
+
+if TYPE_CHECKING:
+    from mrs_datasets.generated.generate import Teacher
+    from mrs_datasets.prepared.report import PreparedReport
+
+TOKENS, SECONDS = 4000, 300.0  # at least, for an answer: a list is longer than three replies
+
+
+def add_generate(verbs: argparse._SubParsersAction[CommandParser]) -> None:
+    generate = verbs.add_parser(
+        "generate", help="let a language model write pairs for a product; continues if repeated"
+    )
+    generate.add_argument("--task", required=True, type=Path, metavar="FILE", help="YAML that describes the product")
+    generate.add_argument("--teacher", required=True, metavar="MODEL", help="openai:URL#MODEL or openai:FILE.yaml")
+    generate.add_argument("--languages", nargs="+", default=[], metavar="CODE", help="default: those of the task file")
+    generate.add_argument(
+        "--licence", default="unknown", help="of the teacher's answers, for the card, such as apache-2.0"
+    )
+    generate.add_argument("--out", required=True, type=Path, metavar="FOLDER", help="the folder to write or continue")
+    generate.set_defaults(run=_generate)
+    review = verbs.add_parser(
+        "review", help="open a local page to accept, edit or drop the texts of a generated folder"
+    )
+    review.add_argument("folder", type=Path, help="a folder that `mrs data generate` wrote")
+    review.add_argument("--port", type=int, default=0, help="port to listen on (default: a free one)")
+    review.set_defaults(run=_review)
+
+
+def _generate(options: argparse.Namespace) -> None:
+    from tqdm import tqdm
+
+    from mrs_datasets.generated.generate import generate
+    from mrs_datasets.generated.task import read_task
+    from mrs_suggest.suggest.language_model import LanguageModelSuggester, read_endpoint
+
+    task = read_task(options.task, options.languages)
+    if not options.teacher.startswith(ENDPOINT):
+        raise InputError(f"--teacher {options.teacher}: expected {ENDPOINT}URL#MODEL or {ENDPOINT}FILE.yaml.")
+    endpoint = read_endpoint(options.teacher)
+    tokens = endpoint.max_tokens and max(TOKENS, endpoint.max_tokens)
+    model = LanguageModelSuggester(replace(endpoint, max_tokens=tokens, timeout=max(SECONDS, endpoint.timeout)))
+    teacher = _teacher(endpoint.model, options.licence)._replace(
+        ask=lambda question: model.complete(question.system, question.user, question.step),
+        at_once=endpoint.concurrency,
+    )
+    progress = partial(tqdm, desc="generate", unit=" answers", disable=not sys.stderr.isatty())
+    _print(generate(task, teacher, options.out, progress))
+    print(f"wrote {visible(options.out)}; `mrs data review {visible(options.out)}` opens it for a person")
+
+
+def _review(options: argparse.Namespace) -> None:
+    from mrs_datasets.generated.review import Review, review_server
+
+    review = Review(options.folder, _teacher)
+    server, address = review_server(review, options.port)
+    print(f"{len(review.texts):,} texts at {address} (Ctrl-C applies the decisions and ends)", flush=True)
+    with server, suppress(KeyboardInterrupt):
+        server.serve_forever()
+    print(review.apply())
+
+
+def _print(report: PreparedReport) -> None:
+    for config, splits in report["configs"].items():
+        rows = ", ".join(f"{split} {facts['rows']:,}" for split, facts in splits.items())
+        print(f"{config}  {rows}")
+    for part, reasons in report["dropped"].items():
+        print(f"{part}: dropped {', '.join(f'{count:,} ({reason})' for reason, count in reasons.items())}")
+    print(visible("\n".join(report["notes"]), "\n"))
+
+
+def _teacher(name: str, licence: str) -> Teacher:
+    """A teacher whose answers can be read, with the shipped language detector and the guard's lists."""
+    from mrs_datasets.generated.generate import Teacher
+    from mrs_datasets.generated.task import MESSAGES
+    from mrs_suggest.common.hub.baselines import SHIPPED, resolve_model
+    from mrs_suggest.models.starting_points import DETECTOR
+    from mrs_suggest.suggest.guard.guard import DATE, PLACE, unfit
+    from mrs_suggest.suggest.guard.lists import GuardData
+    from mrs_suggest.suggest.language_detector import LanguageDetector
+    from mrs_suggest.suggest.language_model import in_other_language, read_replies
+
+    detector, lists = LanguageDetector.load(resolve_model(SHIPPED) / DETECTOR), GuardData()
+
+    def fault(text: str, language: str, step: str) -> str:
+        if in_other_language(text, language, detector):
+            return "in another language"
+        reason = unfit(text, "", lists[language]) or ""
+        if step != MESSAGES:
+            return reason
+        return "" if reason in (DATE, PLACE) else reason or lists[language].sensitive(text) or ""
+
+    return Teacher(name, licence, read_replies, fault, lambda question: "")
