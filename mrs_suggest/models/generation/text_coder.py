@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
 MESSAGE = "{message}"
 PROMPT = "Answer this message with one short reply in {language}, as in a chat.\n\n{message}\n\nReply:"
-_MARK = "\ufdd0"  # stands for the message: a code point that no text has
 
 
 @dataclass(frozen=True)
@@ -122,9 +121,9 @@ class PromptCoder(TextCoder):
         text = self.template.replace("{language}", language_name(language)).replace("{code}", language)
         if not tokenizer.chat_template:
             return f"{tokenizer.bos_token or ''}{text}"
-        turns = [{"role": "user", "content": text.replace(MESSAGE, _MARK)}]
+        turns = [{"role": "user", "content": text}]
         found = str(tokenizer.apply_chat_template(turns, tokenize=False, add_generation_prompt=True))
-        return require_prompt(found.replace(_MARK, MESSAGE), "the tokenizer's chat template")
+        return require_prompt(found, "the tokenizer's chat template")
 
     def _around(self, language: str) -> list[list[int]]:
         parts = self.rendered(language).split(MESSAGE)

@@ -58,6 +58,8 @@ def test_no_start_from_a_model_of_the_other_family(checkpoint: Path, tmp_path: P
     for kind in ("two", "static"):
         run = retriever(checkpoint, tmp_path / kind, kind)
         assert refused(run, "generation").startswith("is a trained retriever; a generator starts from a seq")
+        with pytest.raises(InputError, match="is a trained retriever; a language model starts from a decoder-only"):
+            require_start(str(run), "causal")
 
 
 @pytest.mark.parametrize("family", ["retrieval", "generation", "pretraining"])
