@@ -15,7 +15,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 from html import escape
 from importlib import resources
@@ -26,7 +26,7 @@ import numpy as np
 from pydantic import Field, TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass
 
-from mrs_datasets.audit.questions import ANSWERS, TEXTS, Kind, KindName, Question, instructions
+from mrs_datasets.audit.questions import TEXTS, Kind, KindName, instructions
 from mrs_datasets.audit.sampling import Drawn, Stratum, audited_languages, draw_sample
 from mrs_datasets.catalogue import STRICT
 from mrs_datasets.prepared.prepared import PreparedData
@@ -175,7 +175,7 @@ def _write(folder: Path, key: Key, kind: Kind, cells: dict[int, list[str]], anno
         path.write_bytes(sheet_bytes(kind.columns, rows))
         key.files[path.name] = file_sha256(path)
         shown = [(item.item, item.language, *cells[item.item]) for item in items]
-        page = audit_page(kind.questions, kind.columns, key.data["title"], sheet, path.name, shown)
+        page = audit_page(kind, key.data["title"], sheet, path.name, shown)
         (folder / PAGES / f"{name}.html").write_text(page, encoding="utf-8", newline="\n")
     content = json.dumps({"format": FORMAT, **asdict(key)}, indent=1, ensure_ascii=False)
     (folder / KEY).write_text(content + "\n", encoding="utf-8")
@@ -197,14 +197,7 @@ def _hash(content: object) -> str:
 
 
 def audit_page(
-    questions: Sequence[Question],
-    columns: Sequence[str],
-    title: str,
-    sheet: str,
-    file: str,
-    rows: Sequence[tuple[Any, ...]],
-    answers: Sequence[str] = ANSWERS,
-    review: Mapping[str, Any] | None = None,
+    kind: Kind, title: str, sheet: str, file: str, rows: Sequence[tuple[Any, ...]], review: dict[str, Any] | None = None
 ) -> str:
     """The page; equal arguments give equal texts.
 
@@ -212,20 +205,18 @@ def audit_page(
     cells of the sheet unchanged, so that the sheet that it makes is the one that a spreadsheet program would fill in.
 
     Args:
-        columns: of the sheet.
         file: the name under which the sheet is downloaded.
         rows: item, language, message and reply, in the order of the sheet and as its cells.
-        answers: with different initials, which are their keys.
-        review: for `mrs data review`, whose page posts to its own address in place of making a sheet: `judged` (item ->
-            its answer and comment) and `sides` (item -> which of the two texts it is about).
+        review: for a page that posts answers to its own address in place of making a sheet: `judged` (item -> its
+            answer and comment) and `sides` (item -> which of the two texts it is about).
     """
     names = ("item", "language", *TEXTS)
     data = {
         "sheet": sheet,
         "file": file,
-        "columns": columns,
-        "answers": answers,
-        "questions": [asdict(question) for question in questions],
+        "columns": kind.columns,
+        "answers": kind.answers,
+        "questions": [asdict(question) for question in kind.questions],
         "languages": {code: language_name(code) for code in dict.fromkeys(row[1] for row in rows)},
         "risky": RISKY,
         "valueWords": VALUE_WORDS,

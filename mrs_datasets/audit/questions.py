@@ -13,7 +13,7 @@ from typing import Any, Literal
 from mrs_suggest.common.io.packaged import read_packaged
 from mrs_suggest.common.text.languages import language_name
 
-KindName = Literal["paper", "wide"]
+KindName = Literal["paper", "wide", "review"]
 ANSWERS = ("yes", "no", "unsure")
 TEXTS = ("message", "reply")
 PAPER_EXAMPLES, PAPER_FOUND = 300, 0  # section 2.2: the sample, and the toxic pairs in it
@@ -44,12 +44,14 @@ class Kind:
     Attributes:
         examples: the default; in all, or per language.
         per_language: whether each language has as many examples. If not, the sample is proportional to the data.
+        answers: with different initials, which are their keys.
     """
 
     name: KindName
     questions: tuple[Question, ...]
     examples: int
     per_language: bool
+    answers: tuple[str, ...] = ANSWERS
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -62,6 +64,9 @@ KINDS: dict[str, Kind] = {
     # 100: with nothing found, Wilson's 95 % interval ends at 3.7 %; an hour's work in a language
     "wide": Kind("wide", QUESTIONS, 100, per_language=True),
 }
+# The kind of `mrs data review`, which no audit has.
+DECISIONS = _, EDIT, DROP = "accept", "edit", "drop"
+REVIEWED = Kind("review", (Question(**_CONTENT["review"]),), 0, per_language=False, answers=DECISIONS)
 
 
 def instructions(kind: Kind, languages: list[str]) -> str:

@@ -11,8 +11,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mrs_suggest.common.command_parser import CommandParser
-from mrs_suggest.common.errors import InputError
-from mrs_suggest.common.hub.baselines import ENDPOINT
 from mrs_suggest.common.text.text import visible
 
 if TYPE_CHECKING:
@@ -23,71 +21,55 @@ TOKENS, SECONDS = 4000, 300.0  # at least, for an answer: a list is longer than 
 
 
 def add_generate(verbs: argparse._SubParsersAction[CommandParser]) -> None:
-    generate = verbs.add_parser(
-        "generate", help="let a language model write pairs for a product; continues if repeated"
-    )
+    generate = verbs.add_parser("generate", help="let a language model write pairs for a product, once")
     generate.add_argument("--task", required=True, type=Path, metavar="FILE", help="YAML that describes the product")
     generate.add_argument("--teacher", required=True, metavar="MODEL", help="openai:URL#MODEL or openai:FILE.yaml")
     generate.add_argument("--languages", nargs="+", default=[], metavar="CODE", help="default: those of the task file")
-    generate.add_argument(
-        "--licence", default="unknown", help="of the teacher's answers, for the card, such as apache-2.0"
-    )
+    generate.add_argument("--licence", default="unknown", help="of the teacher's answers, such as apache-2.0")
     generate.add_argument("--out", required=True, type=Path, metavar="FOLDER", help="the folder to write or continue")
     generate.set_defaults(run=_generate)
-    review = verbs.add_parser(
-        "review", help="open a local page to accept, edit or drop the texts of a generated folder"
-    )
+    review = verbs.add_parser("review", help="open a page to accept, edit or drop generated texts")
     review.add_argument("folder", type=Path, help="a folder that `mrs data generate` wrote")
-    review.add_argument("--port", type=int, default=0, help="port to listen on (default: a free one)")
     review.set_defaults(run=_review)
 
 
 def _generate(options: argparse.Namespace) -> None:
     from tqdm import tqdm
 
-    from mrs_datasets.generated.generate import generate
-    from mrs_datasets.generated.task import read_task
+    from mrs_datasets.generated.generate import generate, read_task
     from mrs_suggest.suggest.language_model import LanguageModelSuggester, read_endpoint
 
     task = read_task(options.task, options.languages)
-    if not options.teacher.startswith(ENDPOINT):
-        raise InputError(f"--teacher {options.teacher}: expected {ENDPOINT}URL#MODEL or {ENDPOINT}FILE.yaml.")
     endpoint = read_endpoint(options.teacher)
     tokens = endpoint.max_tokens and max(TOKENS, endpoint.max_tokens)
     model = LanguageModelSuggester(replace(endpoint, max_tokens=tokens, timeout=max(SECONDS, endpoint.timeout)))
-    teacher = _teacher(endpoint.model, options.licence)._replace(
-        ask=lambda question: model.complete(question.system, question.user, question.step),
-        at_once=endpoint.concurrency,
-    )
+    teacher = _teacher(endpoint.model, options.licence)._replace(at_once=endpoint.concurrency)
+    teacher = teacher._replace(ask=lambda asked: model.complete(*asked.key, asked.user["step"]))
     progress = partial(tqdm, desc="generate", unit=" answers", disable=not sys.stderr.isatty())
-    _print(generate(task, teacher, options.out, progress))
-    print(f"wrote {visible(options.out)}; `mrs data review {visible(options.out)}` opens it for a person")
+    _print(generate(task, teacher, options.out, progress), options.out)
 
 
 def _review(options: argparse.Namespace) -> None:
-    from mrs_datasets.generated.review import Review, review_server
+    from mrs_datasets.generated.generate import write_generated
+    from mrs_datasets.generated.review import open_generated, review_server
 
-    review = Review(options.folder, _teacher)
-    server, address = review_server(review, options.port)
-    print(f"{len(review.texts):,} texts at {address} (Ctrl-C applies the decisions and ends)", flush=True)
+    task, teacher = open_generated(options.folder, _teacher)
+    server, address = review_server(options.folder, task, teacher)
+    print(f"{address} (Ctrl-C applies the decisions and ends)", flush=True)
     with server, suppress(KeyboardInterrupt):
         server.serve_forever()
-    print(review.apply())
+    _print(write_generated(options.folder, task, teacher), options.folder)
 
 
-def _print(report: PreparedReport) -> None:
-    for config, splits in report["configs"].items():
-        rows = ", ".join(f"{split} {facts['rows']:,}" for split, facts in splits.items())
-        print(f"{config}  {rows}")
+def _print(report: PreparedReport, folder: Path) -> None:
     for part, reasons in report["dropped"].items():
         print(f"{part}: dropped {', '.join(f'{count:,} ({reason})' for reason, count in reasons.items())}")
-    print(visible("\n".join(report["notes"]), "\n"))
+    print(visible("\n".join([*report["notes"], f"wrote {folder}"]), "\n"))
 
 
 def _teacher(name: str, licence: str) -> Teacher:
     """A teacher whose answers can be read, with the shipped language detector and the guard's lists."""
-    from mrs_datasets.generated.generate import Teacher
-    from mrs_datasets.generated.task import MESSAGES
+    from mrs_datasets.generated.generate import MESSAGES, Teacher
     from mrs_suggest.common.hub.baselines import SHIPPED, resolve_model
     from mrs_suggest.models.starting_points import DETECTOR
     from mrs_suggest.suggest.guard.guard import DATE, PLACE, unfit
@@ -100,9 +82,9 @@ def _teacher(name: str, licence: str) -> Teacher:
     def fault(text: str, language: str, step: str) -> str:
         if in_other_language(text, language, detector):
             return "in another language"
-        reason = unfit(text, "", lists[language]) or ""
-        if step != MESSAGES:
-            return reason
-        return "" if reason in (DATE, PLACE) else reason or lists[language].sensitive(text) or ""
+        reason = unfit(text, "", lists[language])
+        if step == MESSAGES:  # which may name dates and places
+            reason = lists[language].sensitive(text) if reason in (None, DATE, PLACE) else reason
+        return reason or ""
 
     return Teacher(name, licence, read_replies, fault, lambda question: "")
