@@ -38,7 +38,7 @@ $(TRAIN): $(BASE)
 	touch $@
 
 $(STAMP): $(TRAIN)
-	$(INSTALL) --editable '.[all,ja,zh,th,test,bench,spaces,demo,analysis,bleu,onnx,ctranslate2,translate,langid,reddit,spark,s3,serve,tensorboard,wandb,trackio,mlflow,sweep,mteb,torchmetrics,release,docs]'
+	$(INSTALL) --editable '.[all,ja,zh,th,test,bench,spaces,demo,analysis,bleu,onnx,ctranslate2,translate,langid,reddit,spark,s3,serve,postgres,otel,tensorboard,wandb,trackio,mlflow,sweep,mteb,torchmetrics,release,docs]'
 	touch $@
 
 # A demonstration in minutes: fewer steps than the trainers take of their own accord, and at most this many messages.

@@ -13,7 +13,7 @@ from typing import TypeGuard
 
 DISTRIBUTION = "mrs-suggest"
 # Used if the code runs as a copy next to an `evaluate` module, without the installed distribution.
-FALLBACK_VERSION = "0.1.0"
+FALLBACK_VERSION = "0.2.0"
 # An example's reference: one text, or several texts that are all right.
 Reference = str | Sequence[str]
 

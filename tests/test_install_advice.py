@@ -29,7 +29,7 @@ OWN = {"setup.cfg", "CHANGELOG.md", "tests/test_base_install.py", "tests/test_in
     [
         "pip install mrs-suggest", "run `pip install 'mrs-suggest[{extra}]'`", "`pip install\n'mrs-suggest[all]'`",
         "$ python -m pip install --upgrade mrs_suggest", "uv pip install mrs-suggest", "pipx install mrs-suggest",
-        "mrs-suggest[train]>=1", "mrs-suggest==0.1.0", "uv add mrs-suggest",
+        "mrs-suggest[train]>=1", "mrs-suggest==0.2.0", "uv add mrs-suggest",
     ],
 )  # fmt: skip
 def test_advice_is_found(text: str) -> None:

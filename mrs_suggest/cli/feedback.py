@@ -1,4 +1,4 @@
-"""`mrs feedback`: how often people choose the suggestions of `mrs serve --feedback FILE`."""
+"""`mrs feedback`: how often people choose the suggestions of `mrs serve --feedback PLACE`."""
 
 from __future__ import annotations
 
@@ -22,10 +22,14 @@ def make_parser() -> argparse.ArgumentParser:
     tuning = verbs.add_parser("tune", help="fit a ranker's weights to the clicks on its answers")
     tuning.set_defaults(run=_tune)
     for verb in (reporting, comparing, tuning):
-        verb.add_argument("file", type=Path, metavar="FILE", help="a file that `mrs serve --feedback FILE` wrote")
+        verb.add_argument("place", metavar="PLACE", help="the file or URL of `mrs serve --feedback PLACE`")
         verb.add_argument("--json", action="store_true", help="print JSON")
     comparing.add_argument("a", metavar="A", help="name of a model in the answers")
     comparing.add_argument("b", metavar="B", help="name of the model to compare with")
+    comparing.add_argument(
+        "--sequential", action="store_true",
+        help="a test that holds at every look, so that the experiment may end as soon as p is small",
+    )  # fmt: skip
     comparing.set_defaults(run=_compare)
     tuning.add_argument("--model", required=True, metavar="MODEL", help="retriever that gave the answers")
     tuning.add_argument("--out", type=Path, required=True, metavar="FOLDER", help="folder for the tuned copy")
@@ -37,7 +41,7 @@ def _report(options: argparse.Namespace) -> None:
     from mrs_suggest.evaluation.clicks import FIGURES, clicks_of, report
     from mrs_suggest.serving.clicks import read_answers
 
-    found = report(clicks_of(read_answers(options.file)))
+    found = report(clicks_of(read_answers(options.place)))
     if options.json:
         print(visible_json(found, indent=2))
         return
@@ -58,7 +62,7 @@ def _compare(options: argparse.Namespace) -> None:
     from mrs_suggest.evaluation.clicks import clicks_of, compare
     from mrs_suggest.serving.clicks import read_answers
 
-    found = compare(clicks_of(read_answers(options.file)), options.a, options.b)
+    found = compare(clicks_of(read_answers(options.place)), options.a, options.b, options.sequential)
     if options.json:
         print(visible_json(found, indent=2))
         return
@@ -66,7 +70,8 @@ def _compare(options: argparse.Namespace) -> None:
     low, high = found["interval"]
     print(visible(f"{options.a}: a suggestion is chosen in {first:.1%} of the answers; {options.b}: {second:.1%}."))
     print(f"Difference: {found['difference']:+.1%} [{low:+.1%}, {high:+.1%}], p = {found['p']:.3g}, by session.")
-    print("The test is valid if the number of sessions was fixed in advance.")
+    at_every_look = "The test holds at every look."
+    print(at_every_look if options.sequential else "The test is valid if the number of sessions was fixed in advance.")
 
 
 def _tune(options: argparse.Namespace) -> None:
@@ -76,7 +81,7 @@ def _tune(options: argparse.Namespace) -> None:
     from mrs_suggest.training.retrieval.click_tuning import tune
 
     model = resolve_model(options.model)
-    found = tune(model, version_of(model), read_answers(options.file), options.out, options.overwrite)
+    found = tune(model, version_of(model), read_answers(options.place), options.out, options.overwrite)
     if options.json:
         print(visible_json(found, indent=2))
         return

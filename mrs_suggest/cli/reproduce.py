@@ -145,8 +145,11 @@ def list_tables(scale: str) -> None:
     from mrs_suggest.reproduce.cells import EMBEDDED, Setup, States, all_cells
     from mrs_suggest.reproduce.table import at_scale, only_tables, read_table, table_names
 
-    for name in table_names(TABLES):
-        whole = read_table(TABLES, name)
+    tables = {name: read_table(TABLES, name) for name in table_names(TABLES)}
+    scales = list(dict.fromkeys(one for table in tables.values() for one in table.scale_names()))
+    if scale not in scales:
+        raise InputError(f"--scale {scale}: no table has such a scale; expected one of {', '.join(scales)}.")
+    for name, whole in tables.items():
         if scale not in whole.scale_names():
             print(f"{name}: no scale {scale} (it has {' '.join(whole.scale_names())})\n")
             continue

@@ -46,11 +46,13 @@ def make_parser() -> argparse.ArgumentParser:
         action="append",
         default=[],
         metavar="NAME=WEIGHT",
-        help="divide sessions among models, such as --traffic old=90 --traffic new=10 (default: all go to the first)",
+        help="divide sessions among models, such as --traffic old=90 --traffic new=10 (default: all go to the first); "
+        "new=shadow asks a model without showing its answers",
     )
     parser.add_argument(
-        "--feedback", type=Path, metavar="FILE", help="keep answers, without texts, and what people choose (SQLite)"
-    )
+        "--feedback", metavar="PLACE",
+        help="keep answers, without texts, and what people choose in this SQLite file or postgresql://USER@HOST/DATABASE",
+    )  # fmt: skip
     parser.add_argument("--verify", action="store_true", help="also verify the SHA-256 of large model files")
     add_silence_options(parser)
     for name, (kind, text) in ANSWERING.items():

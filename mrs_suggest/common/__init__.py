@@ -1,3 +1,3 @@
 """Shared by all packages: languages, errors, files, arguments, provenance. Imports nothing else of the project."""
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"

@@ -21,6 +21,8 @@ from mrs_metrics.significance import bootstrap_interval, unit_sums
 from mrs_suggest.common.errors import InputError
 
 LEAST_SESSIONS = 30  # of each model that is compared; ours: with fewer, a normal interval of a share is too narrow
+ALPHA = 0.05  # of intervals and tests
+MIXED = 0.05  # a difference between two shares that an experiment should find soon; ours
 BINS = 10  # of the calibration error
 FIGURES = {
     "covered": "answers with suggestions",
@@ -108,11 +110,15 @@ def calibration_error(probabilities: Sequence[float], outcomes: Sequence[int]) -
     return float(sum(abs(column[part].sum() - reached[part].sum()) for part in parts) / len(column))
 
 
-def compare(clicks: Sequence[Click], a: str, b: str) -> dict[str, Any]:
+def compare(clicks: Sequence[Click], a: str, b: str, sequential: bool = False) -> dict[str, Any]:
     """How much more often a suggestion of `a` is chosen than one of `b`, with a 95 % interval and p by session.
 
     Shares of sessions are approximately normal (ratio estimator: Cochran 1977, "Sampling Techniques", section 2.11).
-    The test is for a number of sessions that was decided before, not for looking until it is significant.
+
+    Args:
+        sequential: interval and p hold at every look, so that an experiment may end as soon as p is small (mixture
+            sequential probability ratio test: Johari, Pekelis and Walsh 2015, "Always Valid Inference", with a normal
+            mixture of standard deviation `MIXED`). Without it, they hold for a number of sessions decided before.
 
     Raises:
         InputError: a model has too few sessions.
@@ -130,10 +136,17 @@ def compare(clicks: Sequence[Click], a: str, b: str) -> dict[str, Any]:
         shares.append(share)
         errors.append(error)
     difference, error = shares[0] - shares[1], math.hypot(*errors)
-    normal = NormalDist()
-    reach = normal.inv_cdf(0.975) * error
-    p = 2 * (1 - normal.cdf(abs(difference) / error)) if error else 1.0 if not difference else 0.0
+    if not error:
+        reach, p = 0.0, 0.0 if difference else 1.0
+    elif sequential:
+        whole = error**2 + MIXED**2
+        reach = error * math.sqrt(whole * math.log(whole / (error * ALPHA) ** 2)) / MIXED
+        p = min(1.0, math.sqrt(whole) / error * math.exp(-((difference * MIXED / error) ** 2) / (2 * whole)))
+    else:
+        normal = NormalDist()
+        reach = normal.inv_cdf(1 - ALPHA / 2) * error
+        p = 2 * (1 - normal.cdf(abs(difference) / error))
     return {
         "a": a, "b": b, "accepted": shares, "difference": difference,
-        "interval": [difference - reach, difference + reach], "p": p,
+        "interval": [difference - reach, difference + reach], "p": p, "sequential": sequential,
     }  # fmt: skip

@@ -1,33 +1,50 @@
-"""An SQLite file of suggestions and how people used them, without texts (`mrs serve --feedback FILE`).
+"""Suggestions and how people used them, without texts (`mrs serve --feedback PLACE`): an SQLite file, or PostgreSQL.
 
-It keeps the model and language of each answer, the lengths of its suggestions and the parts of their scores, the
-probability that one is used, and a hash of the session. Several workers may write to one file.
+Kept are the model and language of each answer, the lengths of its suggestions and the parts of their scores, the
+probability that one is used, and a hash of the session. Several workers may write to one file, and several servers to
+one database.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+import re
 import sqlite3
 import threading
 import time
 import uuid
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mrs_suggest.common.errors import InputError
 
-SECONDS = 10.0  # that a worker waits for another one to write
-FORMAT = 2  # SQLite's `user_version` of such a file
+if TYPE_CHECKING:
+    import psycopg
+
+    Connection = sqlite3.Connection | psycopg.Connection[Any]
+
+SECONDS = 10.0  # for a connection, and that a worker waits for another one to write
+FORMAT = 2  # SQLite's `user_version` of such a file, and in the name of PostgreSQL's schema
+SCHEMA = f"mrs_feedback_{FORMAT}"
+LOCK = 1836217190  # of PostgreSQL, while the tables are made; any number will do
+URL = re.compile(r"postgres(ql)?://")
+ANSWER = "INSERT INTO answers VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+CLICK = """
+INSERT INTO feedback VALUES (?, ?, ?, ?, ?) ON CONFLICT (id) DO UPDATE SET
+    at = excluded.at, chosen = excluded.chosen, edited = excluded.edited, typed = excluded.typed
+"""
+LENGTHS = "SELECT lengths FROM answers WHERE id = ?"
 TABLES = """
-CREATE TABLE answers (
-    id TEXT PRIMARY KEY, at REAL NOT NULL, session TEXT, model TEXT NOT NULL, version TEXT NOT NULL, language TEXT,
-    reason TEXT, used REAL, lengths TEXT NOT NULL, parts TEXT NOT NULL
-) WITHOUT ROWID;
-CREATE TABLE feedback (
-    id TEXT PRIMARY KEY, at REAL NOT NULL, chosen INTEGER, edited INTEGER NOT NULL, typed INTEGER
-) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS answers (
+    id TEXT PRIMARY KEY, at DOUBLE PRECISION NOT NULL, session TEXT, model TEXT NOT NULL, version TEXT NOT NULL,
+    language TEXT, reason TEXT, used DOUBLE PRECISION, lengths TEXT NOT NULL, parts TEXT NOT NULL
+);
+CREATE TABLE IF NOT EXISTS feedback (
+    id TEXT PRIMARY KEY, at DOUBLE PRECISION NOT NULL, chosen INTEGER, edited INTEGER NOT NULL, typed INTEGER
+)
 """
 ANSWERS = """
 SELECT a.id, a.session, a.model, a.version, a.language, a.used, a.lengths, f.chosen, f.edited, f.typed,
@@ -36,31 +53,41 @@ FROM answers AS a LEFT JOIN feedback AS f USING (id) ORDER BY a.at, a.id
 """
 
 
+class ClickError(Exception):
+    """The place cannot be read or written now: a full disk, or a database that is down."""
+
+
 class ClickStore:
-    """The file, open for writing.
+    """An SQLite file, or the database of a PostgreSQL URL, open for writing.
 
     Raises:
         InputError: it cannot be opened, or is something else.
     """
 
-    def __init__(self, path: Path) -> None:
-        self._lock = threading.Lock()
+    def __init__(self, place: str) -> None:
+        self._lock, self._place = threading.Lock(), place
+        self._connection: Connection = self._open()
+
+    def _open(self) -> Connection:
+        if URL.match(self._place):
+            return _postgres(self._place)
+        path = Path(self._place)
         try:
-            self._file = sqlite3.connect(path, timeout=SECONDS, isolation_level=None, check_same_thread=False)
-            _has_tables(self._file, path)  # before anything is changed
-            self._file.execute("PRAGMA journal_mode=WAL")
-            self._file.execute("PRAGMA synchronous=NORMAL")
-            with self._file:
-                self._file.execute("BEGIN IMMEDIATE")  # another worker may be making the tables
-                found = _has_tables(self._file, path)
-                for statement in () if found else TABLES.split(";"):
-                    self._file.execute(statement)
-                self._file.execute(f"PRAGMA user_version={FORMAT}")
+            file = sqlite3.connect(path, timeout=SECONDS, isolation_level=None, check_same_thread=False)
+            _has_tables(file, path)  # before anything is changed
+            file.execute("PRAGMA journal_mode=WAL")
+            file.execute("PRAGMA synchronous=NORMAL")
+            with file:
+                file.execute("BEGIN IMMEDIATE")  # another worker may be making the tables
+                for statement in TABLES.split(";"):
+                    file.execute(statement)
+                file.execute(f"PRAGMA user_version={FORMAT}")
         except sqlite3.Error as error:
             raise InputError(f"--feedback {path}: {error}; pass a file of an earlier server, or a new one.") from None
+        return file
 
     def keep(self, answers: Sequence[dict[str, Any]], session: str | None) -> None:
-        """Keep answers without an error, and give each of them its `id`; sqlite3.Error if they cannot be written."""
+        """Keep answers without an error, and give each of them its `id`; ClickError if they cannot be written."""
         ids = [uuid.uuid4().hex for _ in answers]
         who = None if session is None else hashlib.sha256(session.encode()).hexdigest()[:16]
         rows = [
@@ -71,55 +98,137 @@ class ClickStore:
             )
             for known, item in zip(ids, answers, strict=True)
         ]  # fmt: skip
-        with self._lock, self._file:
-            self._file.execute("BEGIN")
-            self._file.executemany("INSERT INTO answers VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", rows)
+        self._run(ANSWER, rows)
         for item, known in zip(answers, ids, strict=True):
             item["id"] = known
 
     def suggestions(self, answer: str) -> int | None:
-        """How many suggestions an answer had; None if its id is unknown."""
-        with self._lock:
-            row = self._file.execute("SELECT lengths FROM answers WHERE id = ?", (answer,)).fetchone()
+        """How many suggestions an answer had; None if its id is unknown, ClickError if it cannot be read."""
+        row = self._run(LENGTHS, [(answer,)])
         return None if row is None else len(json.loads(row[0]))
 
     def record(self, answer: str, chosen: int | None, edited: bool, typed: int | None) -> None:
-        """Keep what a person did with an answer, in place of an earlier report."""
-        with self._lock, self._file:
-            row = answer, time.time(), chosen, edited, typed
-            self._file.execute("INSERT OR REPLACE INTO feedback VALUES (?, ?, ?, ?, ?)", row)
+        """Keep what a person did with an answer, in place of an earlier report; ClickError if it cannot be written."""
+        self._run(CLICK, [(answer, time.time(), chosen, int(edited), typed)])
+
+    def _run(self, statement: str, rows: Sequence[tuple[Any, ...]]) -> Any:
+        """Run a statement for each of the rows, in one transaction; the first row of what the last one finds."""
+        with self._lock:
+            try:
+                if getattr(self._connection, "closed", False):  # PostgreSQL was started again
+                    self._connection = self._open()
+                return _transaction(self._connection, statement, rows)
+            except Exception as error:
+                if isinstance(error, InputError) or _of_database(error):
+                    raise ClickError(_first_line(error)) from None
+                raise
 
     def close(self) -> None:
-        """Close the file."""
-        self._file.close()
+        """Close the file or the connection."""
+        self._connection.close()
 
 
-def read_answers(path: Path) -> list[tuple[Any, ...]]:
-    """The rows of all answers of a file, oldest first: id, hash of the session, model, version, language, probability,
-    lengths of the suggestions, its feedback (chosen, edited, typed), and the parts of the suggestions' scores.
+def read_answers(place: str) -> list[tuple[Any, ...]]:
+    """The rows of all answers of a file or a PostgreSQL database, oldest first: id, hash of the session, model,
+    version, language, probability, lengths of the suggestions, its feedback (chosen, edited, typed), and the parts of
+    the suggestions' scores.
 
     Raises:
-        InputError: it is not such a file, or has no answers.
+        InputError: it is not such a place, or has no answers.
     """
-    if not path.is_file():
+    path = Path(place)
+    if URL.match(place):
+        rows = _postgres_answers(place)
+    elif not path.is_file():
         raise InputError(f"{path}: no such file; `mrs serve --feedback {path}` writes it.")
-    try:
-        file = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)
+    else:
         try:
-            rows = file.execute(ANSWERS).fetchall() if _has_tables(file, path) else []
-        finally:
-            file.close()
-    except sqlite3.Error as error:
-        raise InputError(f"{path}: not a file of `mrs serve --feedback` ({error}); pass another one.") from None
+            file = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)
+            try:
+                rows = file.execute(ANSWERS).fetchall() if _has_tables(file, path) else []
+            finally:
+                file.close()
+        except sqlite3.Error as error:
+            raise InputError(f"{path}: not a file of `mrs serve --feedback` ({error}); pass another one.") from None
     if not rows:
-        raise InputError(f"{path}: no answers yet; ask the server something first.")
+        raise InputError(f"{_shown(place)}: no answers yet; ask the server something first.")
     return rows
 
 
 def _has_tables(file: sqlite3.Connection, path: Path) -> bool:
-    """Whether the file has the tables; InputError if it is a data base of something else."""
+    """Whether the file has the tables; InputError if it is a database of something else."""
     (version,) = file.execute("PRAGMA user_version").fetchone()
     tables = file.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
     if version not in (0, FORMAT) or bool(tables) != (version == FORMAT):
         raise InputError(f"{path}: not a file of `mrs serve --feedback`; pass another one.")
     return bool(version)
+
+
+def _postgres(url: str) -> psycopg.Connection[Any]:
+    """A connection whose tables are in `SCHEMA`, made if they are missing."""
+    with _as_sentence(url):
+        connection = _connected(url)
+        with connection.transaction():
+            connection.execute("SELECT pg_advisory_xact_lock(%s)", (LOCK,))  # another worker may be making them
+            if not _has_feedback(connection):
+                connection.execute(f"CREATE SCHEMA IF NOT EXISTS {SCHEMA}")
+                connection.execute(TABLES)
+        return connection
+
+
+def _postgres_answers(url: str) -> list[tuple[Any, ...]]:
+    with _as_sentence(url), _connected(url) as connection:
+        return connection.execute(ANSWERS).fetchall() if _has_feedback(connection) else []
+
+
+def _connected(url: str) -> psycopg.Connection[Any]:
+    import psycopg
+
+    options = f"-c search_path={SCHEMA}"
+    return psycopg.connect(url, autocommit=True, connect_timeout=int(SECONDS), options=options)
+
+
+def _has_feedback(connection: psycopg.Connection[Any]) -> bool:
+    return connection.execute("SELECT to_regclass('feedback')").fetchone() != (None,)
+
+
+@contextmanager
+def _as_sentence(url: str) -> Iterator[None]:
+    import psycopg
+
+    try:
+        yield
+    except psycopg.Error as error:
+        raise InputError(
+            f"{_shown(url)}: {_first_line(error)}; expected postgresql://USER@HOST/DATABASE of a running server, and "
+            "the password in PGPASSWORD or ~/.pgpass."
+        ) from None
+
+
+def _transaction(connection: Connection, statement: str, rows: Sequence[tuple[Any, ...]]) -> Any:
+    cursor, lite = connection.cursor(), isinstance(connection, sqlite3.Connection)
+    cursor.execute("BEGIN")
+    try:
+        for row in rows:
+            cursor.execute(statement if lite else statement.replace("?", "%s"), row)
+        found = cursor.fetchone() if cursor.description else None
+        cursor.execute("COMMIT")
+    except BaseException:
+        with suppress(Exception):  # a lost connection has ended its transaction
+            cursor.execute("ROLLBACK")
+        raise
+    return found
+
+
+def _of_database(error: Exception) -> bool:
+    """Whether SQLite or PostgreSQL raised it (the base of their errors has this name in both)."""
+    return any(kind.__name__ == "Error" and kind.__module__ in ("sqlite3", "psycopg") for kind in type(error).__mro__)
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).strip().partition("\n")[0].rstrip(".")
+
+
+def _shown(place: str) -> str:
+    """The place without user and password."""
+    return re.sub(r"(?<=://)[^/]*@", "", place) if URL.match(place) else place

@@ -22,6 +22,7 @@ from mrs_suggest.suggest.guard import OWN_MESSAGE
 from mrs_suggest.suggest.suggester import Suggester
 
 Item = dict[str, Any]
+Traced = tuple[Any, int]  # the context of a request's span, and when it asked (`observe/traces.py`)
 INVALID = "invalid_argument"  # the model refuses, as a generator does for too many suggestions
 
 
@@ -38,6 +39,7 @@ class Question:
     prefer: tuple[str, ...] | None = None
     min_score: float | None = None
     model: str = ""  # its name, if the server has several
+    traced: Traced | None = None
 
 
 class ServedSuggester:

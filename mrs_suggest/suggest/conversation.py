@@ -18,6 +18,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mrs_suggest.common.errors import ArgumentError
+from mrs_suggest.common.spans import span
 from mrs_suggest.common.suggest_arguments import is_valid, require_list, require_messages
 from mrs_suggest.common.text.text import normalise_reply, visible
 from mrs_suggest.suggest.answering import Answer, ServedModel, Suggestion
@@ -197,7 +198,8 @@ def guard_reasons(
         for number, one in enumerate(asked) for text, grave in ((one.message, False), *one.watched)
     ]  # fmt: skip
     reasons: list[str | None] = [None] * len(asked)
-    found = guard.reasons([text for _, text, _ in read], language, [other(asked[n], text) for n, text, _ in read])
+    with span("guard"):
+        found = guard.reasons([text for _, text, _ in read], language, [other(asked[n], text) for n, text, _ in read])
     for (number, _, grave), reason in zip(read, found, strict=True):
         if reason is not None and reasons[number] is None and (reason in GRAVE or not grave):
             reasons[number] = reason

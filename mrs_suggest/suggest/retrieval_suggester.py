@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from mrs_suggest.common.errors import ArgumentError, InputError, first_line, missing_extra
 from mrs_suggest.common.io.manifest import again
+from mrs_suggest.common.spans import span
 from mrs_suggest.common.suggest_arguments import answer_all, require_count, require_messages
 from mrs_suggest.common.text.predictions import SUGGESTIONS
 from mrs_suggest.models.exports import ONNX
@@ -122,7 +123,8 @@ class RetrievalSuggester(ServedModel):
         self.require_language(language)
         texts, count = require_messages(messages), require_count(k)
         ranker = self.own.get(language) or self.rankers.get(language)
-        return answer_all(texts, lambda asked: _suggest(self._encode, self.indexes[language], ranker, asked, count))
+        with span("rank"):
+            return answer_all(texts, lambda asked: _suggest(self._encode, self.indexes[language], ranker, asked, count))
 
     @property
     def trigger(self) -> Trigger | None:
@@ -230,7 +232,8 @@ def remembering(encode: Encode) -> Encode:
         known = last  # one object, as another thread may replace it
         if texts and all(text in known for text in texts):
             return np.stack([known[text] for text in texts])
-        vectors = encode(texts)
+        with span("encode"):
+            vectors = encode(texts)
         if len(texts) <= REMEMBERED:
             last = dict(zip(texts, vectors, strict=True))
         return vectors

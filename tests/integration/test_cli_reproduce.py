@@ -45,6 +45,9 @@ def test_what_each_table_needs_is_listed(mrs: Mrs, tmp_path: Path) -> None:
     assert all(f"\n{name}: " in f"\n{full}" for name in ("forgetting", "mrs", "retrieval", "xcopa", "xglue"))
     tiny = mrs("reproduce", "all", "--scale", "tiny", cwd=tmp_path).stdout
     assert "  table 3: 21 of 21 cells can run\n" in tiny, "its data are generated"
+    done = mrs("reproduce", "all", "--scale", "huge", cwd=tmp_path)
+    refusal = refused((done.returncode, done.stdout, done.stderr))
+    assert "--scale huge: no table has such a scale; expected one of full, tiny, " in refusal
     assert not list(tmp_path.iterdir())
 
 

@@ -84,10 +84,10 @@ def test_chips_on_a_phone_are_chosen_edited_or_passed_over(tmp_path: Path) -> No
         browser.wait_for_text("#thread", r"No suggestion \(self_harm\)")
         assert browser.script("return document.querySelectorAll('#thread img').length") == 0
         deadline = time.monotonic() + 30
-        while sum(row[8] is not None for row in read_answers(path)) < 3:
+        while sum(row[8] is not None for row in read_answers(str(path))) < 3:
             assert time.monotonic() < deadline, "the clicks did not arrive"
             time.sleep(0.05)
-    rows = read_answers(path)
+    rows = read_answers(str(path))
     assert [row[7:10] for row in rows[:3]] == [(2, 0, 0), (1, 1, 8), (None, 0, 9)]
     assert len({row[1] for row in rows}) == 1
     with sqlite3.connect(path) as file:

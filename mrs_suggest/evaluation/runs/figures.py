@@ -147,7 +147,7 @@ def without_version(signature: str) -> str:
 def rules_of(signature: str) -> tuple[str, int | None]:
     """How a figure is computed, whatever the model: without the version, and the most suggestions that it gave.
 
-    >>> rules_of("mrs_rouge|rules:official|nbest:2|lang:de|version:0.1.0")
+    >>> rules_of("mrs_rouge|rules:official|nbest:2|lang:de|version:0.2.0")
     ('mrs_rouge|rules:official|lang:de', 2)
     """
     fields = without_version(signature).split("|")

@@ -60,6 +60,28 @@ def test_rejections_without_a_difference() -> None:
     assert 0.03 <= sum(found) / len(found) <= 0.07
 
 
+def looked_at_daily(a: list[Click], b: list[Click], sequential: bool) -> bool:
+    """Whether one of 20 looks at an experiment, each at more of it, finds a difference."""
+    parts = [
+        [click for click in clicks if int(click.unit.split()[1]) < 30 * (look + 1)] for look in range(20)
+        for clicks in ([*a, *b],)
+    ]  # fmt: skip
+    return any(compare(part, "a", "b", sequential)["p"] < 0.05 for part in parts)
+
+
+def test_looking_every_day() -> None:
+    """Equal models: the usual test finds a difference too often, the sequential one does not."""
+    pairs = [(simulated("a", 0.3, 600, seed), simulated("b", 0.3, 600, 10_000 + seed)) for seed in range(60)]
+    usual, sequential = (sum(looked_at_daily(*pair, how) for pair in pairs) / len(pairs) for how in (False, True))
+    assert usual >= 0.15
+    assert sequential <= 0.05
+    assert looked_at_daily(simulated("a", 0.42, 600, 1), simulated("b", 0.30, 600, 2), True)
+    long, short = (
+        compare([*pairs[0][0], *pairs[0][1]], "a", "b", sequential)["interval"] for sequential in (True, False)
+    )
+    assert long[0] < short[0] < short[1] < long[1], "the price is a longer interval"
+
+
 def test_too_few_sessions_are_refused() -> None:
     clicks = [*simulated("a", 0.3, 100, 1), *simulated("b", 0.3, 29, 2)]
     with pytest.raises(InputError, match="b: 29 sessions, expected 30 or more; the file has answers of a b"):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import sqlite3
 from collections import Counter
 from collections.abc import Awaitable, Callable
@@ -15,10 +16,14 @@ import httpx
 import pytest
 
 from mrs_suggest.common.errors import InputError
+from mrs_suggest.serving import clicks
 from mrs_suggest.serving.app import create_app
 from mrs_suggest.serving.clicks import ClickStore, read_answers
 from mrs_suggest.serving.client import AsyncClient, ServerError
+from mrs_suggest.serving.served import ServedModels, ServedSuggester
 from mrs_suggest.serving.settings import Settings
+from mrs_suggest.suggest.answering import Suggestion
+from mrs_suggest.suggest.suggester import Suggester
 from tests.mrs_suggest.serving.test_app import Echo, served
 
 BOTH = Settings(("old=a", "new=b"), traffic=("old=90", "new=10"))
@@ -74,6 +79,41 @@ def test_settings_that_make_no_sense(change: dict[str, Any], said: str) -> None:
         replace(BOTH, **change)
 
 
+def test_a_shadow_is_asked_but_never_shown(tmp_path: Path) -> None:
+    settings = replace(BOTH, traffic=("old=1", "new=shadow"), feedback=str(tmp_path / "clicks.sqlite"))
+
+    class Other(Echo):
+        def suggest(self, messages: Any, language: str, k: int = 3) -> list[list[Suggestion]]:
+            if "break" in messages:
+                raise RuntimeError("a bug of the new model")
+            found = super().suggest(messages, language, k)
+            return [[] if row[0].reply == "HO" else row for row in found]
+
+    models = [ServedSuggester(Suggester(model), settings, name) for name, model in (("old", Echo()), ("new", Other()))]
+
+    async def ask() -> tuple[list[str], str]:
+        app = create_app(settings, ServedModels(models, settings))
+        async with (
+            app.router.lifespan_context(app),
+            AsyncClient("http://server", tries=1, transport=httpx.ASGITransport(app)) as client,
+        ):
+            shown = []
+            for text in ("hi", "ho", "break", "again"):
+                shown += await client.suggest([text], session=text)
+                while app.state.worker.tasks:
+                    await asyncio.sleep(0.01)
+            named = await client.suggest(["hi"], model="new")  # whoever asks for it sees it
+            page = app.state.worker.metrics.page().decode()
+            return [one.model or "" for one in (*shown, *named)], page
+
+    asked, page = asyncio.run(ask())
+    assert asked == ["old"] * 4 + ["new"]
+    counts = dict(re.findall(r'mrs_shadow_answers_total\{model="new",outcome="(\w+)"\} (\d+)', page))
+    assert counts == {"same": "2", "different": "1", "failed": "1"}
+    assert {row[2] for row in read_answers(str(tmp_path / "clicks.sqlite"))} == {"old", "new"}
+    assert len(read_answers(str(tmp_path / "clicks.sqlite"))) == 5, "what a shadow says is not kept"
+
+
 def test_clicks_are_kept_without_texts(tmp_path: Path) -> None:
     path = tmp_path / "clicks.sqlite"
 
@@ -90,10 +130,10 @@ def test_clicks_are_kept_without_texts(tmp_path: Path) -> None:
         with pytest.raises(ServerError, match="chosen: input should be greater than or equal to 1"):
             await client.feedback(first, 0)
 
-    settings = replace(BOTH, feedback=path)
+    settings = replace(BOTH, feedback=str(path))
     told(ask, settings)
     told(lambda client: client.suggest(["again"]), settings)  # a server that starts anew goes on in the same file
-    rows = read_answers(path)
+    rows = read_answers(str(path))
     kept = [(row[2], row[6], row[7:10]) for row in rows[:2]]
     assert kept == [("old", "[15]", (1, 1, 4)), ("old", "[6]", (1, 0, None))]
     assert rows[0][1] == rows[1][1] != rows[2][1]
@@ -117,8 +157,9 @@ def test_a_full_disk_keeps_nobody_from_an_answer(tmp_path: Path, monkeypatch: py
     def full(*_: object) -> None:
         raise sqlite3.OperationalError("database or disk is full")
 
-    monkeypatch.setattr(ClickStore, "keep", full)
-    (answer,) = told(lambda client: client.suggest(["hi"]), replace(BOTH, feedback=tmp_path / "clicks.sqlite"))
+    monkeypatch.setattr(clicks, "_transaction", full)
+    settings = replace(BOTH, feedback=str(tmp_path / "clicks.sqlite"))
+    (answer,) = told(lambda client: client.suggest(["hi"]), settings)
     assert (answer.replies, answer.id) == (["HI"], None)
 
 
@@ -130,12 +171,12 @@ def test_another_file_is_refused_and_stays_as_it_is(tmp_path: Path) -> None:
     (tmp_path / "text").write_text("no data base, " * 100)
     for open_it in (ClickStore, read_answers):
         with pytest.raises(InputError, match="not a file of `mrs serve --feedback`"):
-            open_it(path)
+            open_it(str(path))
         with pytest.raises(InputError, match="file is not a database"):
-            open_it(tmp_path / "text")
+            open_it(str(tmp_path / "text"))
     assert path.read_bytes() == before
     with pytest.raises(InputError, match="no such file"):
-        read_answers(tmp_path / "none")
-    ClickStore(tmp_path / "new").close()
+        read_answers(str(tmp_path / "none"))
+    ClickStore(str(tmp_path / "new")).close()
     with pytest.raises(InputError, match="no answers yet"):
-        read_answers(tmp_path / "new")
+        read_answers(str(tmp_path / "new"))

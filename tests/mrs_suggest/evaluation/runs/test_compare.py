@@ -269,7 +269,7 @@ def test_other_rules_are_refused_and_other_vocabularies_left_out(
 
         def perplexity(record: dict[str, Any], number: int = number) -> None:
             record["metrics"]["systems"]["Model"]["en"]["perplexity"] = 9.5
-            record["metrics"]["signatures"]["en"]["reply_perplexity"] = f"reply_perplexity|tok:{number}|version:0.1.0"
+            record["metrics"]["signatures"]["en"]["reply_perplexity"] = f"reply_perplexity|tok:{number}|version:0.2.0"
 
         change(run, perplexity)
     found = compared(*runs)
