@@ -6,10 +6,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache
-from importlib import resources
 from typing import Any
 
-import yaml
+from mrs_suggest.common.io.packaged import read_packaged
 
 RESULTS = "paper_results.yaml"
 MRS = "mrs"
@@ -95,16 +94,17 @@ def _figures(benchmark: str) -> dict[str, Any]:
             languages = found.setdefault(f"table_{row.table}", {}).setdefault(row.setting, {})
             languages[row.language] = {"weighted": row.rouge, "dist1": row.dist1, "dist2": row.dist2}
         return found
-    file = resources.files(__package__ or "mrs_suggest.evaluation").joinpath(f"paper_results_{benchmark}.yaml")
-    return dict(yaml.safe_load(file.read_text(encoding="utf-8"))) if file.is_file() else {}
+    try:
+        return dict(read_packaged("mrs_suggest.evaluation", f"paper_results_{benchmark}.yaml"))
+    except FileNotFoundError:
+        return {}
 
 
 @cache
 def _read() -> tuple[PaperRow, ...]:
-    text = resources.files(__package__ or "mrs_suggest.evaluation").joinpath(RESULTS).read_text(encoding="utf-8")
     return tuple(
         PaperRow(entry["table"], entry["family"], entry["model"], setting, language, *figures)
-        for entry in yaml.safe_load(text)
+        for entry in read_packaged("mrs_suggest.evaluation", RESULTS)
         for setting, languages in entry["settings"].items()
         for language, figures in languages.items()
         if figures is not None

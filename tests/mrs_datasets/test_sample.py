@@ -51,7 +51,8 @@ def test_the_phrase_books_keep_to_their_rules(code: str) -> None:
             assert not line.strip() or (topic and line[:1] in "#><" and line[1:].strip() and "\t" not in line), number
         for one in exchanges:
             assert 2 <= len(set(one.replies)) == len(one.replies) <= 4, one
-            assert len(set(one.messages)) == len(one.messages) and seen.isdisjoint(one.messages), one
+            assert len(set(one.messages)) == len(one.messages), one
+            assert seen.isdisjoint(one.messages), one
             seen.update(one.messages)
 
 

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 import re
-from importlib import resources
 from string import Template
 
-import yaml
 from huggingface_hub import EvalResult
 from huggingface_hub.repocard_data import eval_results_to_model_index
 
+from mrs_suggest.common.io.packaged import read_packaged
 from mrs_suggest.common.report.cards import markdown_table, read_template, render_card
 from mrs_suggest.common.text.languages import require_any_language
 from mrs_suggest.common.text.text import interval_text
@@ -143,7 +142,6 @@ def model_card(record: Record, repo_id: str | None = None, adapter: bool = False
     without |= {name for name in (*CANDIDATE_SETTINGS, "samples", "constrained") if not arguments.get(name)}
     shown = [key for key in SETTINGS_SHOWN if key not in without]
     # Read without pydantic, which a base installation does not have.
-    catalogue = resources.files("mrs_datasets").joinpath("catalogue", "mrs.yaml").read_text(encoding="utf-8")
     values = {
         "title": (repo_id or f"{what}, {which}, {data['title']}").rpartition("/")[2],
         "encoders": ENCODERS[arguments.get("encoders", "two")],
@@ -167,7 +165,7 @@ def model_card(record: Record, repo_id: str | None = None, adapter: bool = False
         "guard": guard_paragraph(record),
         "ranking": "\n\n".join([ranking(figures), *response_sets(record.get("response_sets", {})), *clicks(record)]),
         "speeds": _speeds(record, sizes(record, adapter), adapter),
-        "citation": str(yaml.safe_load(catalogue)["citation"]).strip(),
+        "citation": read_packaged("mrs_datasets", "catalogue", "mrs.yaml")["citation"].strip(),
         **shared_values(record, repo_id, adapter, shown, COLUMNS_OF_ROWS),
     }
     if "stored_as" in record:  # a copy without curves
