@@ -29,7 +29,7 @@ from mrs_suggest.models.generation.decoding.settings import Decoding
 from mrs_suggest.models.generation.generator import Generator, ReplyWriter
 from mrs_suggest.staple.hypotheses import Hypotheses, schema_of, write_hypotheses
 from mrs_suggest.staple.members import Run, written_language
-from mrs_suggest.staple.parts import PART, parts_of
+from mrs_suggest.staple.parts import PART, Part, make_parts, parts_of, run_parts
 
 BEAM, SAMPLE = SEARCHES = ("beam", "sample")
 NBEST = 50  # ours: what is beyond is seldom kept by a filter
@@ -203,12 +203,12 @@ class Search:
 def decode(
     runs: Sequence[Run], prompts: Prompts, language: str, search: Search, out: Path, overwrite: bool = False
 ) -> Hypotheses:
-    """Translate prompts with each run, and write the hypotheses.
+    """Translate prompts with each run, and write the hypotheses; a killed call continues where it stopped.
 
     Equal runs, prompts and options give the same bytes.
 
     Raises:
-        InputError: the file exists, or the options do not fit a run.
+        InputError: the file exists, the options do not fit a run, or parts of another call are left.
         MissingExtraError: the extra `ctranslate2` is not installed.
     """
     require_new_file(out, overwrite)
@@ -221,28 +221,37 @@ def decode(
             )
     written = written_language(runs, language)
     members = {run.name: _member_facts(run, search) for run in runs}
+    identity = {
+        "language": language,
+        "data": dict(prompts.data),
+        "prompts": len(prompts.texts),
+        "search": search.facts(),
+        "members": members,
+    }
     schema = schema_of(search.features)
-    rows = [row for run in runs for row in _rows(run, prompts, search, language)]
-    columns = list(zip(*rows, strict=True)) if rows else [()] * len(schema.names)
-    arrays = [pa.array(column, field.type) for column, field in zip(columns, schema, strict=True)]
-    table = _in_order(pa.Table.from_arrays(arrays, schema=schema), list(prompts.texts), list(members))
-    steps = (signature("staple_decode", **search.facts()),)
-    made = Hypotheses(table, written, prompts.texts, prompts.data, members, search.features, steps)
-    write_hypotheses(made, out, overwrite)
-    return made
+    loaded: dict[int, Translate] = {}
 
-
-def _rows(run: Run, prompts: Prompts, search: Search, language: str) -> list[tuple[Any, ...]]:
-    """The rows of one member; its weights are freed afterwards."""
-    translate, rows = translator(run, search, language), list[tuple[Any, ...]]()
-    for part in parts_of({key: len(text) for key, text in prompts.texts.items()}, f"decode {run.name}"):
-        found = translate([prompts.texts[key] for key in part])
-        rows += [
-            (key, prompts.texts[key], run.name, rank, *translation)
-            for key, translations in zip(part, found, strict=True)
+    def make(part: Part) -> pa.Table:
+        if part.member not in loaded:
+            loaded.clear()  # the run before is not needed any more
+            loaded[part.member] = translator(runs[part.member], search, language)
+        found = loaded[part.member]([prompts.texts[key] for key in part.prompts])
+        rows = [
+            (key, prompts.texts[key], runs[part.member].name, rank, *translation)
+            for key, translations in zip(part.prompts, found, strict=True)
             for rank, translation in enumerate(translations, 1)
         ]
-    return rows
+        columns = list(zip(*rows, strict=True)) if rows else [()] * len(schema.names)
+        arrays = [pa.array(column, field.type) for column, field in zip(columns, schema, strict=True)]
+        return pa.Table.from_arrays(arrays, schema=schema)
+
+    parts = make_parts(len(runs), {key: len(text) for key, text in prompts.texts.items()})
+    with parts_of(out, identity, overwrite) as folder:
+        table = _in_order(run_parts(folder, parts, schema, make, "decode"), list(prompts.texts), list(members))
+        steps = (signature("staple_decode", **search.facts()),)
+        made = Hypotheses(table, written, prompts.texts, prompts.data, members, search.features, steps)
+        write_hypotheses(made, out, overwrite)
+    return made
 
 
 def _member_facts(run: Run, search: Search) -> dict[str, Any]:

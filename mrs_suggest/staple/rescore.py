@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,7 +15,9 @@ from mrs_suggest.models.generation.decoding.nbest import fitting_batch
 from mrs_suggest.models.generation.generator import Generator
 from mrs_suggest.staple.hypotheses import Hypotheses, write_hypotheses
 from mrs_suggest.staple.members import Run
-from mrs_suggest.staple.parts import parts_of
+from mrs_suggest.staple.parts import Part, make_parts, parts_of, run_parts
+
+SCHEMA = pa.schema([("id", pa.string()), ("log_prob", pa.float64())])
 
 
 def rescore(
@@ -25,7 +28,7 @@ def rescore(
     batch_size: int | None = None,
     overwrite: bool = False,
 ) -> Hypotheses:
-    """Add the feature `log_prob_NAME`, and write the hypotheses.
+    """Add the feature `log_prob_NAME`, and write the hypotheses; a killed call continues where it stopped.
 
     It is the natural logarithm of the probability of all tokens and the end token, with the text in the run's own
     pieces; a text that is longer than the run's is cut.
@@ -49,22 +52,56 @@ def rescore(
     if not language:
         raise InputError(f"--with {run.given}: knows {' '.join(known)}, and the hypotheses are in {found.language}.")
     texts_of = {key: rows["text"].to_pylist() for key, rows in found.by_prompt() if len(rows)}
-    generator = Generator.load(run.folder)
-    coder = generator.coder
-    tokens = max(coder.message_tokens, coder.reply_tokens)  # which is which depends on the direction
-    size = batch_size or 2 * fitting_batch(coder.config, coder.reply_tokens, tokens)  # no search keeps scores
-    scores: dict[tuple[str, str], float] = {}  # by prompt and text, which several members may have found
-    for part in parts_of({key: len(found.prompts[key]) for key in texts_of}, "rescore"):
-        pairs = list(dict.fromkeys((key, text) for key in part for text in texts_of[key]))
-        prompts, texts = [found.prompts[key] for key, _ in pairs], [text for _, text in pairs]
+    identity = {
+        "steps": list(found.steps),
+        "rows": [len(found.table), _hash_of(found)],
+        "run": run.facts,
+        "name": name,
+        "reverse": reverse,
+    }
+    loaded: list[Generator] = []
+
+    def make(part: Part) -> pa.Table:
+        generator = loaded[0] if loaded else Generator.load(run.folder)
+        loaded[:] = [generator]
+        coder = generator.coder
+        # A scored token takes what a row of a search's step takes.
+        tokens = max(coder.message_tokens, coder.reply_tokens)
+        size = batch_size or 2 * fitting_batch(coder.config, coder.reply_tokens, tokens)
+        pairs = [(key, found.prompts[key], text) for key in part.prompts for text in texts_of[key]]
+        unique = list(dict.fromkeys(pairs))
+        prompts, texts = [pair[1] for pair in unique], [pair[2] for pair in unique]
         sources, targets = (texts, prompts) if reverse else (prompts, texts)
         losses, _ = generator.losses(sources, targets, language, size)
-        scores |= zip(pairs, (-losses).tolist(), strict=True)
-    what = "prompt given the translation" if reverse else "translation given the prompt"
-    step = signature("staple_rescore", run=run.name, content_hash=run.facts["content_hash"], reverse=reverse)
-    own = zip(found.table["id"].to_pylist(), found.table["text"].to_pylist(), strict=True)
-    table = found.table.append_column(name, pa.array([scores[pair] for pair in own], pa.float64()))
-    features = {**found.features, name: f"log-probability of the {what}, by {run.given}"}
-    made = replace(found, table=table, features=features, steps=(*found.steps, step))
-    write_hypotheses(made, out, overwrite)
+        scores = dict(zip(unique, (-losses).tolist(), strict=True))
+        columns = [pa.array([pair[0] for pair in pairs]), pa.array([scores[pair] for pair in pairs], pa.float64())]
+        return pa.Table.from_arrays(columns, schema=SCHEMA)
+
+    with parts_of(out, identity, overwrite) as folder:
+        table = run_parts(
+            folder, make_parts(1, {key: len(found.prompts[key]) for key in texts_of}), SCHEMA, make, "rescore"
+        )
+        what = "prompt given the translation" if reverse else "translation given the prompt"
+        step = signature("staple_rescore", run=run.name, content_hash=run.facts["content_hash"], reverse=reverse)
+        column = pa.array(_in_order(found, table), pa.float64())
+        features = {**found.features, name: f"log-probability of the {what}, by {run.given}"}
+        table = found.table.append_column(name, column)
+        made = replace(found, table=table, features=features, steps=(*found.steps, step))
+        write_hypotheses(made, out, overwrite)
     return made
+
+
+def _in_order(found: Hypotheses, table: pa.Table) -> list[float]:
+    """The scores in the order of the hypotheses."""
+    scores: dict[str, list[float]] = {}
+    for key, score in zip(table["id"].to_pylist(), table["log_prob"].to_pylist(), strict=True):
+        scores.setdefault(key, []).append(score)
+    return [score for key in found.prompts for score in scores.get(key, [])]
+
+
+def _hash_of(found: Hypotheses) -> str:
+    digest = hashlib.blake2b(digest_size=8)
+    for column in ("id", "prompt", "text"):
+        for value in found.table[column].to_pylist():
+            digest.update(f"{value}\0".encode())
+    return digest.hexdigest()

@@ -1,10 +1,11 @@
-"""`mrs staple decode`: what stands in the file of hypotheses, and what is refused."""
+"""`mrs staple decode`: what stands in the file of hypotheses, that a killed call goes on, and what is refused."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import shutil
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,6 +16,7 @@ import pytest
 from mrs_suggest.cli.main import main
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.models.generation.generator import Generator
+from mrs_suggest.staple import decode as module
 from mrs_suggest.staple import parts
 from mrs_suggest.staple.decode import AGREEMENT, Search
 from mrs_suggest.staple.hypotheses import Hypotheses, read_hypotheses
@@ -122,15 +124,58 @@ def test_ctranslate2_finds_the_same(decoded: Hypotheses, staple_run: Path, stapl
     assert not (staple_run / "ctranslate2").exists()
 
 
-def test_the_size_of_parts_does_not_change_the_translations(
-    staple_run: Path, other_run: Path, staple_data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_killed_call_goes_on(
+    staple_run: Path, other_run: Path, staple_data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    monkeypatch.setattr(parts, "PART", 3)
     options = (staple_run, other_run, "--data", staple_data, "--nbest", 4, "--search", "sample")
     assert run(*options, "--out", tmp_path / "whole.pq") == 0
-    monkeypatch.setattr(parts, "PART", 3)
-    assert run(*options, "--out", tmp_path / "parts.pq") == 0
-    found = [pq.read_table(tmp_path / name, columns=["id", "text"]) for name in ("parts.pq", "whole.pq")]
-    assert found[0] == found[1]
+    plain = module.translator
+    asked: list[list[str]] = []
+
+    def killed(after: int) -> Callable[..., object]:
+        def translator(*given: object) -> object:
+            translate = plain(*given)  # type: ignore[arg-type]
+
+            def translate_some(texts: list[str]) -> object:
+                if len(asked) == after:
+                    raise KeyboardInterrupt
+                asked.append(texts)
+                return translate(texts)
+
+            return translate_some
+
+        return translator
+
+    out = tmp_path / "cut.pq"
+    monkeypatch.setattr(module, "translator", killed(4))
+    assert run(*options, "--out", out) == 130
+    assert not out.exists()
+    folder = parts.folder_of(out)
+    assert len(list(folder.glob("*.parquet"))) == 4
+    capsys.readouterr()
+    assert run(*options, "--seed", 5, "--out", out) == 2
+    assert "with other search, members" in capsys.readouterr().err
+    (folder / "0-00000.parquet").write_bytes(b"half")  # as a machine that stops can leave it
+    asked.clear()
+    monkeypatch.setattr(module, "translator", killed(9))
+    assert run(*options, "--out", out) == 0
+    assert [len(texts) for texts in asked] == [3, 3, 1]
+    assert out.read_bytes() == (tmp_path / "whole.pq").read_bytes()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["cut.pq", "whole.pq"]
+
+
+def test_parts_of_another_call_are_dropped_with_overwrite(staple_run: Path, staple_data: Path, tmp_path: Path) -> None:
+    out = tmp_path / "a.pq"
+    folder = parts.folder_of(out)
+    folder.mkdir()
+    (folder / "0-00000.parquet").write_bytes(b"x")
+    options = (staple_run, "--data", staple_data, "--nbest", 2, "--out", out)
+    assert run(*options) == 2
+    assert run(*options, "--overwrite") == 0
+    assert pq.read_metadata(out).num_rows == 2 * len(PROMPTS)
+    assert not folder.exists()
 
 
 REFUSED = {

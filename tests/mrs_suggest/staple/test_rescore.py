@@ -9,7 +9,7 @@ import pytest
 
 from mrs_suggest.cli.main import main
 from mrs_suggest.models.generation.generator import Generator
-from mrs_suggest.staple import rescore
+from mrs_suggest.staple import parts, rescore
 from mrs_suggest.staple.hypotheses import read_hypotheses, write_hypotheses
 from tests.mrs_suggest.staple.hypotheses_files import PROMPTS, ROWS, hypotheses
 from tests.word_generator import make_run
@@ -40,6 +40,26 @@ def test_scores_are_the_runs_own_in_both_directions(found: Path, staple_run: Pat
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a.pq", "b.pq", "c.pq"]
 
 
+def test_a_killed_call_goes_on(found: Path, staple_run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(parts, "PART", 1)
+    assert run("rescore", found, "--with", staple_run, "--out", tmp_path / "whole.pq") == 0
+    plain = Generator.losses
+    calls: list[object] = []
+
+    def losses(self: Generator, *given: object) -> object:
+        calls.append(given)
+        if len(calls) == 2:
+            raise KeyboardInterrupt
+        return plain(self, *given)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(Generator, "losses", losses)
+    assert run("rescore", found, "--with", staple_run, "--out", tmp_path / "b.pq") == 130
+    assert run("rescore", found, "--with", staple_run, "--out", tmp_path / "b.pq") == 0
+    assert len(calls) == 3, "the first of two prompts is scored once"
+    assert (tmp_path / "b.pq").read_bytes() == (tmp_path / "whole.pq").read_bytes()
+    assert not parts.folder_of(tmp_path / "b.pq").exists()
+
+
 def test_a_run_that_writes_the_prompts_language_is_reversed(
     found: Path, staple_run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -68,6 +88,7 @@ def test_what_cannot_be_is_one_sentence(
         assert error.count("\n") == 1
     assert run("pairs", found, "--out", tmp_path / "b.pq") == 2
     assert not (tmp_path / "c.pq").exists()
+    assert not parts.folder_of(tmp_path / "c.pq").exists()
 
 
 def test_pairs_to_train_on(found: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
