@@ -5,7 +5,9 @@ replies each, over loopback; server and bare call with one thread of arithmetic.
 at a time, less that of `Suggester.suggest` in this process, in turns. Throughput: 32 connections without a pause,
 against one; the client runs on the same machine. Half of saturation: requests at random moments (Poisson), half as
 many a second as 32 connections get through; times count from the moment at which a request was due. Threads: one worker
-on 16 connections, with the default threads, one, and one per core; alone, and next to a busy process per core.
+on 16 connections, with the default threads, one, and one per core; alone, and next to a busy process per core. The
+rival: FastAPI around `Suggester` (`wrapper_server.py`), one process like ours, on 32 connections, in turns; alone, and
+next to a busy process per core.
 
 Run: python benchmarks/bench_serve.py [--seconds S] [--workers N]
 """
@@ -16,6 +18,7 @@ import argparse
 import asyncio
 import itertools
 import json
+import os
 import random
 import socket
 import subprocess
@@ -25,6 +28,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from statistics import median, quantiles
 from urllib.parse import urlsplit
 
@@ -192,6 +196,42 @@ def by_threads(messages: list[str], seconds: float) -> dict[str, dict[str, float
     return found
 
 
+@contextmanager
+def wrapper() -> Iterator[tuple[str, int]]:
+    """The rival's host and port."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        host, port = free.getsockname()
+    words = ["-m", "uvicorn", "wrapper_server:app", "--port", str(port), "--log-level", "warning"]
+    process = subprocess.Popen(
+        [sys.executable, *words], cwd=Path(__file__).parent, env={**os.environ, "OMP_NUM_THREADS": "1"}
+    )
+    try:
+        while socket.socket().connect_ex((host, port)):
+            time.sleep(0.05)
+        yield host, port
+    finally:
+        process.terminate()
+        process.wait(60)
+
+
+def against_the_wrapper(messages: list[str], seconds: float) -> dict[str, dict[str, float]]:
+    """Requests a second of ours and of the rival, medians of three turns, and their ratio."""
+    found = {}
+    for load, count in (("alone", 0), ("busy", usable_cores())):
+        rates: dict[str, list[float]] = {"ours": [], "wrapper": []}
+        with server(1) as own, wrapper() as other, busy_processes(count):
+            for _ in range(3):
+                for name, address in (("ours", own), ("wrapper", other)):
+                    rates[name].append(asyncio.run(throughput(address, messages, CONCURRENCY, seconds)))
+        middle = {name: median(some) for name, some in rates.items()}
+        found[load] = {
+            **{f"{name}, requests a second": round(rate, 1) for name, rate in middle.items()},
+            "times_the_rival": round(middle["ours"] / middle["wrapper"], 2),
+        }
+        print(f"{load}: {found[load]}", flush=True)
+    return found
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(
         allow_abbrev=False, description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -212,6 +252,7 @@ def main() -> None:
         "goals": GOALS,
         **by_workers,
         "requests a second by threads": by_threads(messages, options.seconds),
+        "FastAPI around Suggester": against_the_wrapper(messages, options.seconds),
     }
     write_result(__file__, __doc__, result, ("numpy", "fastapi", "uvicorn", "httptools"))
 

@@ -84,6 +84,15 @@ def score_self_rouge(metric: Any, suggestions: str, language: str) -> Figures:
     return {name: result[name] for name in ("normalised", "self_rouge", "signature")}
 
 
+def score_simulated_clicks(metric: Any, suggestions: str, reply: str) -> Figures:
+    """The suggestion that would be clicked, and the characters that this saves."""
+    texts = _lines(suggestions)
+    result = metric.compute(predictions=[texts], references=[_reply(reply)], per_example=True)
+    place = result["per_example"]["place"][0]
+    clicked = {"clicked": "" if place < 0 else texts[place]}
+    return {**clicked, **{name: result[name] for name in ("exact", "saved", "signature")}}
+
+
 def score_reply_bleu(metric: Any, suggestions: str, reply: str, language: str) -> Figures:
     """The BLEU of the best suggestion, as a sentence first, then as a corpus of one."""
     texts = _lines(suggestions)
@@ -219,6 +228,17 @@ PAGES = {
             ["Thanks a lot!\nThanks so much!\nThanks!", "en"],
             ["Yes, at eight!\nSorry, I can't tonight.\nWhere do we meet?", "en"],
             ["Vielen Dank!\nVielen Dank!\nGern geschehen!", "de"],
+        ],
+    ),
+    "simulated_clicks": Page(
+        "Simulated clicks for reply suggestion",
+        "Which suggestion would somebody click who wants to send this reply, and which share of its characters does "
+        "that save?",
+        score_simulated_clicks,
+        (SUGGESTIONS, REPLY),
+        [
+            ["Yes, at eight!\nSorry, I can't tonight.\nWhere do we meet?", "Yes, at seven!"],
+            ["Vielen Dank!\nGern geschehen!", "Sehr gern geschehen!"],
         ],
     ),
     "reply_bleu": Page(

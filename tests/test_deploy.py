@@ -86,7 +86,7 @@ def test_compose_joins_the_server_and_prometheus(repository: Path) -> None:
 def test_dashboard_and_alerts_ask_for_figures_that_the_server_has(repository: Path) -> None:
     """With their labels; `up` and `le` are Prometheus's own."""
     pytest.importorskip("fastapi")
-    from mrs_suggest.serving.metrics import Metrics
+    from mrs_suggest.serving.observe.metrics import Metrics
 
     known: dict[str, set[str]] = {"up": {"job"}}
     for metric in vars(Metrics()).values():

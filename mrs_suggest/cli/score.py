@@ -24,16 +24,8 @@ from mrs_suggest.common.report.tables import (
 )
 from mrs_suggest.common.text.predictions import SUGGESTIONS
 from mrs_suggest.common.text.text import finite_json, interval_text, visible, visible_json
-from mrs_suggest.evaluation.scores.metrics import (
-    DIGITS,
-    KNOWN_LANGUAGES,
-    METRICS,
-    PREDICTION_FILE,
-    Figure,
-    Metric,
-    Scored,
-    score_system,
-)
+from mrs_suggest.evaluation.scores.input import KNOWN_LANGUAGES, PREDICTION_FILE
+from mrs_suggest.evaluation.scores.metrics import DIGITS, METRICS, Figure, Metric, Scored, score_system
 from mrs_suggest.suggest.answering import USAGE
 
 DEFAULT = "mrs_rouge"
@@ -84,6 +76,7 @@ OPTIONS: Mapping[str, Option] = {
         "score the best suggestion by sentence BLEU, the best by ROUGE, or the first",
         choices=("best", "best_rouge", "first"),
     ),
+    "edits": Option("share of a reply's characters that a person is ready to edit", float, metavar="SHARE"),
     "pool": Option("rank in random pools of N candidates", int, metavar="N", unset="all candidates"),
     "missing_reference": Option(
         "skip examples whose reply is not a candidate, or score them 0", choices=("skip", "zero")

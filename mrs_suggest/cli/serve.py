@@ -46,7 +46,8 @@ def make_parser() -> argparse.ArgumentParser:
         action="append",
         default=[],
         metavar="NAME=WEIGHT",
-        help="divide sessions among models, such as --traffic old=90 --traffic new=10 (default: all go to the first)",
+        help="divide sessions among models, such as --traffic old=90 --traffic new=10 (default: all go to the first); "
+        "new=shadow asks a model without showing its answers",
     )
     parser.add_argument(
         "--feedback", metavar="PLACE",

@@ -7,18 +7,17 @@ import json
 import logging
 import multiprocessing
 import os
-import re
 import signal
 import threading
 from collections.abc import AsyncIterator, Coroutine, Sequence
 from contextlib import asynccontextmanager, nullcontext, suppress
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from fastapi import FastAPI, Request, Response, Security
 from fastapi.security import APIKeyHeader, HTTPBearer
-from pydantic import BaseModel, ValidationError
 from starlette.exceptions import HTTPException
 from starlette.middleware.cors import CORSMiddleware
 from starlette.responses import FileResponse
@@ -28,8 +27,10 @@ from mrs_suggest.common.errors import MrsError
 from mrs_suggest.serving.batcher import Batcher, QueueFullError
 from mrs_suggest.serving.clicks import ClickError, ClickStore
 from mrs_suggest.serving.gate import MAX_FIELDS, MAX_HEAD, Gate, GoneError, Refusal, error_json
-from mrs_suggest.serving.logs import LOGGER, log
-from mrs_suggest.serving.metrics import Metrics
+from mrs_suggest.serving.observe.logs import LOGGER, log
+from mrs_suggest.serving.observe.metrics import Metrics
+from mrs_suggest.serving.observe.traces import Traces
+from mrs_suggest.serving.reading import accepted_languages, read_body, read_question
 from mrs_suggest.serving.schema import (
     ErrorResponse,
     FeedbackRequest,
@@ -42,7 +43,6 @@ from mrs_suggest.serving.schema import (
 )
 from mrs_suggest.serving.served import Item, Question, ServedModels, Traced
 from mrs_suggest.serving.settings import ADMIN_KEYS, API_KEYS, MOST_SUGGESTIONS, Keys, Settings
-from mrs_suggest.serving.traces import Traces
 from mrs_suggest.suggest.conversation import read_conversations
 
 # Keys in the schema; `Gate` checks them. Either header is accepted.
@@ -54,8 +54,6 @@ BATCH_SECONDS = 0.05  # a batch grows no further if it should take longer, or lo
 ALONE = 0.5  # seconds between two checks that the supervisor is alive
 JSON = "application/json"
 WEB = Path(__file__).parent / "web"  # a page for trying it, and the chips for other pages
-MOST_ACCEPTED = 500  # characters of Accept-Language that are read
-Asked = TypeVar("Asked", bound=BaseModel)
 
 
 class Worker:
@@ -75,6 +73,7 @@ class Worker:
         self.stopping = False
         self.ahead = False  # has loaded the new model before the supervisor notifies all workers
         self._reloading = asyncio.Lock()
+        self.tasks = set[asyncio.Task[None]]()  # questions to shadow models
 
     def _answer(self, questions: Sequence[Question]) -> list[Item]:
         """The items of a batch, from the current models."""
@@ -121,13 +120,11 @@ class Worker:
         for number, item in zip(open_ones, found, strict=True):
             items[number] = item
         answers = [item for item in items if item is not None]
-        known = self.served.languages
-        for item in answers:
-            language = (
-                item["language"] if item["language"] in known else ""
-            )  # invented languages would become permanent labels
-            outcome = item["error"]["code"] if "error" in item else "answered" if item["suggestions"] else "nothing"
-            self.metrics.messages.labels(model, language, outcome).inc()
+        self._count(model, answers)
+        if asked.model is None and self.settings.shadows:
+            some = [questions[number] for number in open_ones], [answers[number] for number in open_ones]
+            self.tasks.add(task := asyncio.create_task(self._ask_shadows(*some)))
+            task.add_done_callback(self.tasks.discard)
         if self.clicks is not None:
             kept = [item for item in answers if "error" not in item]
             try:
@@ -139,6 +136,32 @@ class Worker:
                     suggestion.pop("parts", None)
                     suggestion.pop("source", None)
         return answers
+
+    def _count(self, model: str, answers: Sequence[Item]) -> None:
+        known = self.served.languages
+        for item in answers:
+            language = item["language"] if item["language"] in known else ""  # invented ones would become labels
+            outcome = item["error"]["code"] if "error" in item else "answered" if item["suggestions"] else "nothing"
+            self.metrics.messages.labels(model, language, outcome).inc()
+
+    async def _ask_shadows(self, questions: list[Question], shown: list[Item]) -> None:
+        """Ask each shadow model the same, unless others wait for the model; only the metrics keep what it says."""
+        for name in self.settings.shadows:
+            outcomes = self.metrics.shadows.labels
+            if self.batcher.waiting:
+                outcomes(name, "dropped").inc(len(questions))
+                continue
+            futures = self.batcher.submit([replace(one, model=name, traced=None) for one in questions])
+            found = await asyncio.gather(*futures, return_exceptions=True)
+            items = [item for item in found if not isinstance(item, BaseException)]
+            self._count(name, items)
+            outcomes(name, "failed").inc(len(found) - len(items))
+            same = sum(
+                not isinstance(item, BaseException) and _replies(item) == _replies(own)
+                for item, own in zip(found, shown, strict=True)
+            )
+            outcomes(name, "same").inc(same)
+            outcomes(name, "different").inc(len(items) - same)
 
     async def reload(self) -> None:
         """Load the model again while the old one answers; if that fails, raise MrsError and keep the old one."""
@@ -164,6 +187,10 @@ class Worker:
         if self.batcher.at_work > self.settings.answer_seconds:
             return "stuck"
         return "full" if self.batcher.waiting >= self.settings.max_waiting else None
+
+
+def _replies(item: Item) -> list[str]:
+    return [suggestion["reply"] for suggestion in item["suggestions"]]
 
 
 @asynccontextmanager
@@ -275,8 +302,8 @@ def _add_suggest(app: FastAPI, worker: Worker, keys: list[Any]) -> None:
     @app.post("/v1/suggest", responses=responses, openapi_extra=extra, dependencies=keys, summary="Suggest replies")
     async def suggest(request: Request) -> Response:
         """Up to `k` replies to each message or conversation. One that cannot be answered has an `error`."""
-        asked = _parse(await request.body(), settings)
-        languages = _accepted(request.headers.get("accept-language", ""))
+        asked = read_question(await request.body(), settings)
+        languages = accepted_languages(request.headers.get("accept-language", ""))
         count = len(asked.messages) + len(asked.conversations)
         with worker.traces.request(request.headers, count) if worker.traces else nullcontext() as traced:
             answers = await _unless_gone(request, worker.suggest(asked, languages, traced))
@@ -288,18 +315,6 @@ def _add_suggest(app: FastAPI, worker: Worker, keys: list[Any]) -> None:
 def _described(refusals: dict[int, str]) -> dict[int | str, dict[str, Any]]:
     """Statuses of refusals with their reasons, for the OpenAPI page."""
     return {status: {"model": ErrorResponse, "description": text} for status, text in refusals.items()}
-
-
-def _accepted(header: str) -> tuple[str, ...] | None:
-    """The languages of an `Accept-Language` header, best first; None without any."""
-    found = []
-    for part in header[:MOST_ACCEPTED].split(","):
-        code, _, quality = part.partition(";")
-        weight = re.fullmatch(r"\s*q=([01](?:\.\d{0,3})?)\s*", quality)
-        share = float(weight[1]) if weight else 1.0
-        if re.fullmatch(r"[A-Za-z]{2,3}(-[A-Za-z0-9]+)*", code.strip()) and share > 0:
-            found.append((share, code.strip()))
-    return tuple(code for _, code in sorted(found, key=lambda one: -one[0])) or None
 
 
 async def _unless_gone(request: Request, answering: Coroutine[Any, Any, list[Item]]) -> list[Item]:
@@ -320,30 +335,6 @@ async def _unless_gone(request: Request, answering: Coroutine[Any, Any, list[Ite
         gone.cancel()
 
 
-def _parse(body: bytes, settings: Settings) -> SuggestRequest:
-    asked = _read(SuggestRequest, body)
-    if (count := len(asked.messages) + len(asked.conversations)) > settings.max_messages:
-        what = "messages" if asked.messages else "conversations"
-        sentence = f"{count} {what}; a request may have {settings.max_messages}."
-        raise Refusal(422, "too_many_messages", sentence)
-    if asked.k > MOST_SUGGESTIONS:
-        raise Refusal(422, "invalid_request", f"k={asked.k}: expected 1 to {MOST_SUGGESTIONS}.")
-    return asked
-
-
-def _read(kind: type[Asked], body: bytes) -> Asked:
-    """The body of a request; Refusal if it is broken."""
-    try:
-        return kind.model_validate_json(body)
-    except ValidationError as error:
-        (first, *_) = error.errors(include_url=False, include_context=False, include_input=False)
-        place = ".".join(map(str, first["loc"]))
-        broken = first["type"] == "json_invalid"
-        sentence = f"{place or 'the body'}: {first['msg'][:1].lower()}{first['msg'][1:]}"
-        status, code = (400, "invalid_json") if broken else (422, "invalid_request")
-        raise Refusal(status, code, f"{sentence}; the schema is at /docs.") from None
-
-
 def _add_feedback(app: FastAPI, worker: Worker, clicks: ClickStore, keys: list[Any]) -> None:
     refusals = {400: "broken JSON", 401: "no valid key", 404: "no such answer", 422: "wrong types, no such suggestion"}
     refusals[503] = "the feedback could not be kept"
@@ -356,7 +347,7 @@ def _add_feedback(app: FastAPI, worker: Worker, clicks: ClickStore, keys: list[A
     )  # fmt: skip
     async def feedback(request: Request) -> Response:
         """Replaces an earlier report on the same answer."""
-        told = _read(FeedbackRequest, await request.body())
+        told = read_body(FeedbackRequest, await request.body())
         try:
             await asyncio.to_thread(record, told)
         except ClickError:

@@ -12,8 +12,8 @@ import time
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
 
-from mrs_suggest.serving.logs import LOGGER, log
-from mrs_suggest.serving.metrics import Metrics
+from mrs_suggest.serving.observe.logs import LOGGER, log
+from mrs_suggest.serving.observe.metrics import Metrics
 from mrs_suggest.serving.settings import Keys, Settings
 
 Message = MutableMapping[str, Any]

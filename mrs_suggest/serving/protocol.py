@@ -12,7 +12,7 @@ import uvicorn
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from mrs_suggest.serving.gate import DROPPED, MAX_FIELDS, MAX_HEAD, error_json
-from mrs_suggest.serving.logs import log
+from mrs_suggest.serving.observe.logs import log
 
 MAX_PIPELINED = 8  # requests of a connection that wait for an earlier answer; ours: browsers do not pipeline
 

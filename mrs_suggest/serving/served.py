@@ -22,7 +22,7 @@ from mrs_suggest.suggest.guard import OWN_MESSAGE
 from mrs_suggest.suggest.suggester import Suggester
 
 Item = dict[str, Any]
-Traced = tuple[Any, int]  # the context of a request's span, and when it asked (`mrs_suggest.serving.traces`)
+Traced = tuple[Any, int]  # the context of a request's span, and when it asked (`observe/traces.py`)
 INVALID = "invalid_argument"  # the model refuses, as a generator does for too many suggestions
 
 

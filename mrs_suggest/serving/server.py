@@ -23,8 +23,8 @@ from uvicorn.config import STARTUP_FAILURE
 from mrs_suggest.common.errors import InputError, MrsError
 from mrs_suggest.common.hub.baselines import ENDPOINT, resolve_model
 from mrs_suggest.common.text.text import visible
-from mrs_suggest.serving.logs import configure_logs, log
-from mrs_suggest.serving.metrics import SHARED
+from mrs_suggest.serving.observe.logs import configure_logs, log
+from mrs_suggest.serving.observe.metrics import SHARED
 from mrs_suggest.serving.protocol import LimitedProtocol, ServerConfig
 from mrs_suggest.serving.settings import ADMIN_KEYS, API_KEYS, Keys, Settings, usable_cores
 from mrs_suggest.serving.supervisor import BACKLOG, Supervisor

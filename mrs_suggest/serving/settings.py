@@ -17,6 +17,7 @@ from mrs_suggest.common.errors import InputError
 API_KEYS, ADMIN_KEYS = "MRS_API_KEYS", "MRS_ADMIN_KEYS"  # environment variables
 SHORTEST_KEY = 16  # characters; ours: 64 bits if they are hexadecimal
 MOST_SUGGESTIONS = 20  # that a request may ask for
+SHADOW = "shadow"
 LEAST_BODY = 1 << 20  # bytes that any request may have
 
 
@@ -27,7 +28,8 @@ class Settings:
     Attributes:
         models: each a folder, a baseline, `ORG/NAME`, `ORG/NAME@REVISION`, `openai:URL#MODEL` or `openai:FILE.yaml`,
             and `NAME=` before it for another name in answers.
-        traffic: `NAME=WEIGHT` of the models among which sessions are divided; default: all go to the first model.
+        traffic: `NAME=WEIGHT` of the models among which sessions are divided, and `NAME=shadow` of those that are asked
+            the same, but not shown; default: all go to the first model.
         feedback: where answers and clicks are kept, an SQLite file or a PostgreSQL URL (`mrs_suggest.serving.clicks`);
             None: nothing is.
         verify: compare the SHA-256 of large files, too.
@@ -105,12 +107,18 @@ class Settings:
         weights = dict.fromkeys(self.named, 0.0) | ({} if self.traffic else {next(iter(self.named)): 1.0})
         for text in self.traffic:
             name, _, weight = text.rpartition("=")
-            if name not in weights or not re.fullmatch(r"\d{1,6}(\.\d{1,6})?", weight):
-                raise InputError(f"--traffic {text}: expected NAME=WEIGHT, with one of {' '.join(weights)}.")
-            weights[name] = float(weight)
+            if name not in weights or not re.fullmatch(rf"\d{{1,6}}(\.\d{{1,6}})?|{SHADOW}", weight):
+                known = " ".join(weights)
+                raise InputError(f"--traffic {text}: expected NAME=WEIGHT or NAME={SHADOW}, with one of {known}.")
+            weights[name] = 0.0 if weight == SHADOW else float(weight)
         if not (total := sum(weights.values())):
-            raise InputError("--traffic: no model has a weight above 0; give one to a model.")
+            raise InputError("--traffic: no model has a weight above 0; pass NAME=WEIGHT for one of them.")
         return {name: weight / total for name, weight in weights.items()}
+
+    @cached_property
+    def shadows(self) -> tuple[str, ...]:
+        """The models that are asked what others answer."""
+        return tuple(text.rpartition("=")[0] for text in self.traffic if text.endswith(f"={SHADOW}"))
 
     @property
     def max_body(self) -> int:

@@ -20,7 +20,7 @@ import uvicorn
 from uvicorn.config import STARTUP_FAILURE
 from uvicorn.supervisors.multiprocess import Multiprocess, Process
 
-from mrs_suggest.serving.logs import log
+from mrs_suggest.serving.observe.logs import log
 from mrs_suggest.serving.protocol import LimitedProtocol, ServerConfig
 
 BACKLOG = 2048  # connections that the kernel holds until they are accepted; uvicorn's default

@@ -47,12 +47,13 @@ others = {
     "reply_bleu": dict(predictions=[["See you tomorrow then"]], references=["See you tomorrow then"]),
     "reply_perplexity": dict(predictions=[[0.0, 0.0]]),
     "response_ranking": dict(predictions=[[0.2, 0.9]], references=[1]),
+    "simulated_clicks": dict(predictions=[["Yes, of course"]], references=["yes of course"]),
     "weighted_f1": dict(predictions=[["Sim!"]], references=[[row]]),
     "xglue_score": dict(predictions=[["DET"]], references=[["DET"]], task="POS"),
     "wrong_language": dict(predictions=[["Bis morgen dann!"]], language="de", identify=answer),
 }
 main = dict(self_rouge="normalised", reply_bleu="bleu", reply_perplexity="perplexity", response_ranking="mrr",
-            weighted_f1="weighted_macro_f1", xglue_score="score", wrong_language="wrong")
+            weighted_f1="weighted_macro_f1", xglue_score="score", wrong_language="wrong", simulated_clicks="clicked")
 found["others"] = {name: evaluate.load(f"org/{name}").compute(**given)[main[name]] for name, given in others.items()}
 both = evaluate.combine([evaluate.load("org/mrs_rouge"), evaluate.load("org/self_rouge")])
 found["combined"] = sorted(both.compute(predictions=[["a", "b"]], references=["a"], language="en"))
@@ -90,7 +91,7 @@ def test_published_metrics_give_the_local_scores(hub: LoopbackHub, hub_client: C
     assert ours == [], "the Spaces must do without this package"
     assert scored.pop("others") == {
         "self_rouge": 1.0, "reply_bleu": 100.0, "reply_perplexity": 1.0, "response_ranking": 1.0, "weighted_f1": 1.0,
-        "xglue_score": 1.0, "wrong_language": 0.0,
+        "xglue_score": 1.0, "wrong_language": 0.0, "simulated_clicks": 1.0,
     }  # fmt: skip
     assert {"weighted", "self_rouge", "mrs_rouge_signature", "self_rouge_signature"} <= set(scored.pop("combined"))
     for language, (predictions, references) in EXAMPLES.items():

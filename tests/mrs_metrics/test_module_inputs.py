@@ -74,6 +74,7 @@ BROKEN = {
     "reply_bleu": {"predictions": [["ja"], ["ja"]], "references": ["ja", ["ja", LONE]]},
     "dist_n": {"predictions": [["ja"], [LONE]]},
     "self_rouge": {"predictions": [["ja"], ["ja", LONE]]},
+    "simulated_clicks": {"predictions": [["ja"], ["ja"]], "references": ["ja", LONE]},
     "wrong_language": {"predictions": [["ja"], [LONE]]},
     "weighted_f1": {"predictions": [["ja"], ["ja"]], "references": [ACCEPTED, [{"text": LONE, "weight": 1.0}]]},
     "xglue_score": {"predictions": ["ja", LONE], "references": ["ja", "ja"], "task": "NTG"},

@@ -158,6 +158,21 @@ def test_reply_perplexity_takes_losses_of_tokens_or_sums() -> None:
     assert listed["signature"].startswith("reply_perplexity|avg:token|log:natural|tok:words|")
 
 
+def test_simulated_clicks() -> None:
+    inputs = {
+        "predictions": [["no", "Yes!"], ["x"], ["x"], ["merci !", "a"]],
+        "references": ["yes", "", "yes", "Merci !"],
+    }
+    found = in_batches("simulated_clicks", inputs, interval=True, per_example=True)
+    assert [found[name] for name in ("n", "clicked", "first", "exact")] == pytest.approx([3, 2 / 3, 1 / 3, 1 / 3])
+    assert found["saved"] == pytest.approx((2 + 7) / (3 + 3 + 7))
+    assert found["per_example"] == {"place": [1, -1, 0], "saved": [2, 0, 7], "length": [3, 3, 7], "kept": [0, 2, 3]}
+    assert found["skipped"] == {"reference_empty": 1}
+    assert found["interval"][0] < 2 / 3 < found["interval"][1]
+    strict = load("simulated_clicks").compute(**inputs, edits=0)
+    assert strict["clicked"] == strict["exact"] == pytest.approx(1 / 3)
+
+
 def test_self_rouge() -> None:
     predictions = [["yes", "Yes", "no"], ["yes"], ["Vielen Dank!", "vielen dank!"]]
     found = in_batches("self_rouge", {"predictions": predictions}, language="de", interval=True, per_example=True)

@@ -43,6 +43,9 @@ def test_the_pages_of_suggestions_score() -> None:
     assert "n" not in figures
     assert score("dist_n", "yes yes", "", "en")["dist1"] == pytest.approx(0.5)
     assert score("self_rouge", "yes\n Yes", "en")["normalised"] == pytest.approx(1)
+    clicks = score("simulated_clicks", "no\nYes!", "yes")
+    assert (clicks["clicked"], clicks["exact"], clicks["saved"]) == ("Yes!", 0, pytest.approx(2 / 3))
+    assert score("simulated_clicks", "no", "yes")["clicked"] == ""
 
 
 def test_the_page_of_bleu_scores() -> None:

@@ -21,8 +21,8 @@ from mrs_suggest.common.errors import InputError
 from tests.mrs_metrics.modules import run_script
 
 NAMES = [
-    "dist_n", "mrs_rouge", "reply_bleu", "reply_perplexity", "response_ranking", "self_rouge", "weighted_f1",
-    "wrong_language", "xglue_score",
+    "dist_n", "mrs_rouge", "reply_bleu", "reply_perplexity", "response_ranking", "self_rouge", "simulated_clicks",
+    "weighted_f1", "wrong_language", "xglue_score",
 ]  # fmt: skip
 CALLS = {
     "dist_n": 'predictions=[["yes !"]], references=["yes !"]',
@@ -31,6 +31,7 @@ CALLS = {
     "reply_perplexity": "predictions=[[1.0, 2.0]]",
     "response_ranking": "predictions=[[0.5, -1.0]], references=[0], pool=2",
     "self_rouge": 'predictions=[["yes", "yes"]]',
+    "simulated_clicks": 'predictions=[["yes !"]], references=["yes"]',
     "weighted_f1": 'predictions=[["sim"]], references=[[{"text": "Sim.", "weight": 1}]]',
     "wrong_language": 'predictions=[["see you"]], language="de", identify=lambda texts: [("en", 0.9)] * len(texts)',
     "xglue_score": 'predictions=[["B-PER"]], references=[["B-PER"]], task="NER", interval=True',

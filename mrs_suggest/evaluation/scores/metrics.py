@@ -11,22 +11,31 @@ import inspect
 import math
 import re
 import sys
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from mrs_metrics import bleu, distinct, language_match, perplexity, ranking, rouge, similarity, translations_f1, xglue
+from mrs_metrics import (
+    bleu,
+    clicks,
+    distinct,
+    language_match,
+    perplexity,
+    ranking,
+    rouge,
+    similarity,
+    translations_f1,
+    xglue,
+)
 from mrs_metrics.interval import Interval
 from mrs_metrics.significance import bootstrap_interval
-from mrs_metrics.tokenize import Tokenizer, get_tokenizer
 from mrs_metrics.xglue_tasks import TASKS
 from mrs_suggest.common.errors import InputError
-from mrs_suggest.common.io.lines import read_lines
-from mrs_suggest.common.text.languages import KNOWN, LANGUAGES
-from mrs_suggest.common.text.predictions import SUGGESTIONS, read_predictions
+from mrs_suggest.common.text.predictions import SUGGESTIONS
+from mrs_suggest.evaluation.scores.input import read_numbers, read_texts, tokenizer_of
 
 Figure = float | None  # a count is an int; None where there is nothing to compute it from
 
@@ -145,52 +154,6 @@ def score_file(path: Path, language: str) -> dict[str, float]:
     return {name: figure for name, figure in numbers.items() if figure is not None}
 
 
-# --- Input ----------------------------------------------------------------------------------------------------------
-
-PREDICTION_FILE = "message, reference, suggestions; separated by tabs, a header line is left out"
-KNOWN_LANGUAGES = f"MRS has {' '.join(LANGUAGES)}, known are {' '.join(sorted(KNOWN))}"
-
-
-def read_texts(path: Path, language: str, nbest: int) -> tuple[list[tuple[str, ...]], list[str], list[str], list[str]]:
-    """The suggestions and references of a prediction file, what identifies the examples, and their messages."""
-    if language not in KNOWN:
-        raise InputError(f"--language: unknown language {language!r}; {KNOWN_LANGUAGES}.")
-    if nbest < 1:
-        raise InputError(f"--nbest {nbest}: expected 1 or more.")
-    rows = read_predictions(path, nbest)
-    return (
-        [row.suggestions for row in rows],
-        [row.reference for row in rows],
-        [f"{row.message}\t{row.reference}" for row in rows],
-        [row.message for row in rows],
-    )
-
-
-def _tokenizer(language: str, sentences: str, punkt: str | None) -> Tokenizer:
-    if sentences != "punkt":
-        if punkt is not None:
-            raise InputError("--punkt: applies only to --sentences punkt; add that option.")
-        return get_tokenizer(language)
-    try:
-        return get_tokenizer(language, sentences, punkt)
-    except (ValueError, ImportError) as error:
-        raise InputError(f"--sentences punkt: {error}") from error
-
-
-def _number_rows(path: Path, what: str, texts: int, count: int | None) -> Iterator[tuple[int, list[str], list[float]]]:
-    """Line number, texts and numbers of each line of a file; `count` numbers a line, or two or more."""
-    for number, line in read_lines(path):
-        fields = line.split("\t")
-        words = fields[texts:]
-        try:
-            values = [float(word) for word in words if "_" not in word]  # Python reads 1_0 as 10
-        except ValueError:
-            values = []
-        if len(values) != (count or max(2, len(words))):
-            raise InputError(f"{path}, line {number}: expected {what}, separated by tabs, found {line[:60]!r}.")
-        yield number, fields[:texts], values
-
-
 _INNER_DOT = re.compile(r"\.\s+\S")
 SENTENCES = "some texts have a dot inside; for the official script's scores of these, pass --sentences punkt"
 
@@ -215,7 +178,7 @@ def score_mrs_rouge(
     rules: str = "official",
 ) -> Scored:  # fmt: skip
     suggestions, references, examples, messages = read_texts(path, language, nbest)
-    tokenizer = _tokenizer(language, sentences, punkt)
+    tokenizer = tokenizer_of(language, sentences, punkt)
     scores = rouge.score_examples(suggestions, references, language, rules, tokenizer)
     figures = rouge.aggregate(scores)
     interval = bootstrap_interval(scores.weighted, units=[messages[place] for place in scores.kept])
@@ -241,7 +204,7 @@ def score_dist_n(
     except ValueError as error:
         raise InputError(f"--level {level}: {error}") from error
     suggestions, _, examples, _ = read_texts(path, language, nbest)
-    tokenizer = _tokenizer(language, sentences, punkt)
+    tokenizer = tokenizer_of(language, sentences, punkt)
     prepared = [rouge.prepare_official(text, tokenizer) for texts in suggestions for text in texts]
     tokens = [text.tokens for text in prepared]
     figures: dict[str, Figure] = {}
@@ -265,12 +228,22 @@ def score_self_rouge(
     path: Path, language: str, nbest: int = SUGGESTIONS, sentences: str = "no", punkt: str | None = None
 ) -> Scored:
     suggestions, _, examples, messages = read_texts(path, language, nbest)
-    scores = similarity.score_similarity(suggestions, language, _tokenizer(language, sentences, punkt))
+    scores = similarity.score_similarity(suggestions, language, tokenizer_of(language, sentences, punkt))
     figures = similarity.aggregate(scores)
     interval = bootstrap_interval(scores.weighted, units=[messages[place] for place in scores.kept])
     return _scored(
         figures, scores.signature, interval, skipped=scores.skipped,
         values=_with_gaps(scores.kept, scores.weighted, len(suggestions)), examples=examples, units=messages,
+    )  # fmt: skip
+
+
+def score_simulated_clicks(path: Path, language: str, nbest: int = SUGGESTIONS, edits: float = clicks.EDITS) -> Scored:
+    suggestions, references, examples, messages = read_texts(path, language, nbest)
+    scores = clicks.score_clicks(suggestions, references, edits)
+    interval = bootstrap_interval(scores.clicked, units=[messages[place] for place in scores.kept])
+    return _scored(
+        clicks.aggregate(scores), scores.signature, interval, skipped=scores.skipped,
+        values=_with_gaps(scores.kept, scores.clicked, len(references)), examples=examples, units=messages,
     )  # fmt: skip
 
 
@@ -299,7 +272,7 @@ def score_wrong_language(
 
 def score_reply_perplexity(path: Path) -> Scored:
     losses, tokens = [], []
-    for number, _, (loss, count) in _number_rows(path, "sum of token losses in nats, tokens", 0, 2):
+    for number, _, (loss, count) in read_numbers(path, "sum of token losses in nats, tokens", 0, 2):
         if not (0 <= loss < math.inf and 0 <= count < 2**53 and count.is_integer()):  # a float has these exactly
             raise InputError(
                 f"{path}, line {number}: expected a finite loss of 0 or more and a whole number of tokens, "
@@ -316,7 +289,7 @@ def score_response_ranking(
 ) -> Scored:
     replies, targets, rows = [], [], []
     what = "reply, index of the right candidate (-1: none), scores"
-    for number, (reply,), (target, *row) in _number_rows(path, what, 1, None):
+    for number, (reply,), (target, *row) in read_numbers(path, what, 1, None):
         if not target.is_integer() or not -1 <= target < len(row):
             raise InputError(f"{path}, line {number}: candidate {target:g} is not among the {len(row)} scores.")
         replies.append(reply)
@@ -400,6 +373,11 @@ METRICS: dict[str, Metric] = {
         score_self_rouge,
         {"self_rouge": "Self-ROUGE", "normalised": "normalised"},
         "self_rouge", higher_is_better=False, mean_over_examples=True, counts={"empty": "empty suggestions"},
+    ),
+    "simulated_clicks": Metric(
+        score_simulated_clicks,
+        {"clicked": "clicked", "first": "first clicked", "exact": "sent as it stands", "saved": "characters saved"},
+        "clicked", mean_over_examples=True,
     ),
     "weighted_f1": Metric(
         score_weighted_f1,

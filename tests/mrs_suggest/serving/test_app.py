@@ -22,7 +22,7 @@ from mrs_suggest.common.errors import InputError
 from mrs_suggest.serving import gate
 from mrs_suggest.serving.app import create_app
 from mrs_suggest.serving.client import AsyncClient, ServerError
-from mrs_suggest.serving.logs import JsonFormatter
+from mrs_suggest.serving.observe.logs import JsonFormatter
 from mrs_suggest.serving.served import ServedModels, ServedSuggester
 from mrs_suggest.serving.settings import Settings
 from mrs_suggest.suggest.answering import ServedModel, Suggestion

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import sqlite3
 from collections import Counter
 from collections.abc import Awaitable, Callable
@@ -19,7 +20,10 @@ from mrs_suggest.serving import clicks
 from mrs_suggest.serving.app import create_app
 from mrs_suggest.serving.clicks import ClickStore, read_answers
 from mrs_suggest.serving.client import AsyncClient, ServerError
+from mrs_suggest.serving.served import ServedModels, ServedSuggester
 from mrs_suggest.serving.settings import Settings
+from mrs_suggest.suggest.answering import Suggestion
+from mrs_suggest.suggest.suggester import Suggester
 from tests.mrs_suggest.serving.test_app import Echo, served
 
 BOTH = Settings(("old=a", "new=b"), traffic=("old=90", "new=10"))
@@ -73,6 +77,41 @@ def test_an_unknown_model_is_refused_and_all_are_listed() -> None:
 def test_settings_that_make_no_sense(change: dict[str, Any], said: str) -> None:
     with pytest.raises(InputError, match=said):
         replace(BOTH, **change)
+
+
+def test_a_shadow_is_asked_but_never_shown(tmp_path: Path) -> None:
+    settings = replace(BOTH, traffic=("old=1", "new=shadow"), feedback=str(tmp_path / "clicks.sqlite"))
+
+    class Other(Echo):
+        def suggest(self, messages: Any, language: str, k: int = 3) -> list[list[Suggestion]]:
+            if "break" in messages:
+                raise RuntimeError("a bug of the new model")
+            found = super().suggest(messages, language, k)
+            return [[] if row[0].reply == "HO" else row for row in found]
+
+    models = [ServedSuggester(Suggester(model), settings, name) for name, model in (("old", Echo()), ("new", Other()))]
+
+    async def ask() -> tuple[list[str], str]:
+        app = create_app(settings, ServedModels(models, settings))
+        async with (
+            app.router.lifespan_context(app),
+            AsyncClient("http://server", tries=1, transport=httpx.ASGITransport(app)) as client,
+        ):
+            shown = []
+            for text in ("hi", "ho", "break", "again"):
+                shown += await client.suggest([text], session=text)
+                while app.state.worker.tasks:
+                    await asyncio.sleep(0.01)
+            named = await client.suggest(["hi"], model="new")  # whoever asks for it sees it
+            page = app.state.worker.metrics.page().decode()
+            return [one.model or "" for one in (*shown, *named)], page
+
+    asked, page = asyncio.run(ask())
+    assert asked == ["old"] * 4 + ["new"]
+    counts = dict(re.findall(r'mrs_shadow_answers_total\{model="new",outcome="(\w+)"\} (\d+)', page))
+    assert counts == {"same": "2", "different": "1", "failed": "1"}
+    assert {row[2] for row in read_answers(str(tmp_path / "clicks.sqlite"))} == {"old", "new"}
+    assert len(read_answers(str(tmp_path / "clicks.sqlite"))) == 5, "what a shadow says is not kept"
 
 
 def test_clicks_are_kept_without_texts(tmp_path: Path) -> None:
