@@ -9,6 +9,7 @@ STAMP := $(VENV)/.installed
 INSTALL := $(BIN)/python -m pip install --quiet --constraint constraints.txt
 DEMO := build/demo
 BUILT := build/demo-build
+PRODUCT := build/demo-product
 CHOICE := build/demo-xcopa
 MANY := build/demo-staple
 FLOORS := build/floors
@@ -23,7 +24,7 @@ PARALLEL := --numprocesses 2 --dist loadfile --max-worker-restart 0
 ONE_DEVICE := --num_processes 1 --num_machines 1 --mixed_precision no --dynamo_backend no \
 	--num_cpu_threads_per_process $(shell $(PYTHON) -c 'import os; print(os.cpu_count())')
 
-.PHONY: demo demo-first demo-build demo-xcopa demo-forgetting demo-staple page results test test-faults load test-properties test-floors test-harnesses quality release-check docs docs-serve bench bench-desk sample baseline clean
+.PHONY: demo demo-first demo-build demo-product demo-xcopa demo-forgetting demo-staple page results test test-faults load test-properties test-floors test-harnesses quality release-check docs docs-serve bench bench-desk sample baseline clean
 
 $(BASE): setup.cfg pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -74,6 +75,17 @@ demo-build: $(STAMP)  ## from two months of synthetic dumps to the data set, and
 	$(OFFLINE) $(BIN)/accelerate launch $(ONE_DEVICE) trainers/retrieval.py --data $(BUILT)/mrs --max_steps 300 \
 		--max_train_examples 5000 --max_validation_examples 500 --max_test_examples 500 \
 		--output_dir $(BUILT)/retriever --overwrite true
+
+demo-product: $(TRAIN)  ## from a product's description to a suggester, with a scripted teacher in place of a language model
+	rm -rf $(PRODUCT)
+	$(OFFLINE) $(BIN)/python examples/scripted_teacher.py examples/bike_shop_answers.yaml \
+		$(BIN)/mrs data generate --task examples/bike_shop.yaml --teacher '{url}#scripted' --licence apache-2.0 --out $(PRODUCT)/data
+	$(BIN)/mrs data check $(PRODUCT)/data
+	for run in "0 embedded" "60 suggester"; do set -- $$run; \
+		$(OFFLINE) $(BIN)/accelerate launch $(ONE_DEVICE) trainers/retrieval.py \
+			--config trainers/configs/retrieval/quickstart.yaml --data $(PRODUCT)/data --max_steps $$1 \
+			--output_dir $(PRODUCT)/$$2 --overwrite true || exit 1; done
+	$(OFFLINE) $(BIN)/mrs compare $(PRODUCT)/suggester $(PRODUCT)/embedded
 
 demo-xcopa: $(STAMP)  ## multiple choice on generated questions: learned, at chance where the premise or the prompt is hidden
 	$(BIN)/mrs data prepare synthetic-copa --source synthetic --out $(CHOICE)/data --overwrite

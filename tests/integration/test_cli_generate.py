@@ -22,6 +22,8 @@ from tests.command import Result, refused, shown
 pytestmark = pytest.mark.integration
 
 Run = Callable[..., Result]
+ROOT = Path(__file__).resolve().parents[2]
+EXAMPLES, CONFIG = ROOT / "examples", ROOT / "trainers" / "configs" / "retrieval" / "quickstart.yaml"
 WHEN = {"en": ["today", "tomorrow", "tonight", "later", "now", "next week"],
         "de": ["heute", "morgen", "heute Abend", "später", "jetzt", "nächste Woche"]}  # fmt: skip
 ASKED = {"en": "Do you want to have lunch with us {}?", "de": "Möchtest du {} mit uns zu Mittag essen?"}
@@ -151,3 +153,24 @@ def test_a_review_ends_with_ctrl_c(mrs_here: Run, server: ChatServer, task: Path
     assert review.returncode == 0
     assert "en/replies: dropped 1 (dropped by a reviewer)" in said
     assert "Texts that a person reviewed: drop 1." in said
+
+
+def test_the_scripted_teacher_s_product_is_learned(mrs_here: Run, tmp_path: Path) -> None:
+    """The steps of `make demo-product`, with fewer training steps."""
+    data = tmp_path / "data"
+    mrs = [sys.executable, "-m", "mrs_suggest.cli.main", "data", "generate", "--task", EXAMPLES / "bike_shop.yaml"]
+    command = [sys.executable, EXAMPLES / "scripted_teacher.py", EXAMPLES / "bike_shop_answers.yaml", *mrs]
+    command += ["--teacher", "{url}#scripted", "--licence", "apache-2.0", "--out", data]
+    done = subprocess.run([*map(str, command)], capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stderr
+    dropped = open_prepared(str(data)).report()["dropped"]
+    for code, reason in (("en", "link"), ("de", "in another language")):
+        assert dropped[f"{code}/replies"] == dict.fromkeys(
+            sorted({reason, "must not be said", "no known tag", "repeated"}), 1
+        )
+    for name, steps in (("start", 0), ("assistant", 2)):
+        options = ["--config", CONFIG, "--data", data, "--max_steps", steps, "--output_dir", tmp_path / name]
+        few = ["--max_validation_examples", 10, "--max_test_examples", 20, "--disable_tqdm", "true"]
+        shown(mrs_here("train", "retrieval", *options, *few))
+    table = shown(mrs_here("compare", tmp_path / "assistant", tmp_path / "start"))
+    assert all(name in table for name in ("assistant", "start", "TF-IDF"))

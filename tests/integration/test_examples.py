@@ -1,6 +1,7 @@
 """The scripts and notebooks of examples/ run, and print what their pages show.
 
-`reproduce_a_row.py` is run by the researcher's walk (`test_walks.py`), which has made the run that it looks for.
+`reproduce_a_row.py` is run by the researcher's walk (`test_walks.py`), which has made the run that it looks for, and
+`scripted_teacher.py` by `test_cli_generate.py`.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from tests import warm_python
 pytestmark = pytest.mark.integration
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
-WALKED = {"reproduce_a_row"}
+WALKED = {"reproduce_a_row", "scripted_teacher"}
 LINES = {  # a line that each script prints
     "suggest": r"^  nothing: hardship$",
     "score_a_system": r"^keyword_rule +weighted ROUGE 0\.\d{4} \[0\.\d{4}, 0\.\d{4}\]$",
