@@ -7,6 +7,7 @@ Needs gradio 6, which Spaces have (here: `pip install '.[spaces]'`). A page impo
 from __future__ import annotations
 
 import inspect
+import json
 import os
 import sys
 from collections.abc import Callable
@@ -15,16 +16,7 @@ from pathlib import Path
 from typing import Any
 
 Figures = dict[str, Any]
-Box = tuple[str, dict[str, Any]]  # a component of gradio and its arguments
-
-# The ten languages of MRS, in the order of its Table 1.
-LANGUAGES = (
-    ("English", "en"), ("Spanish", "es"), ("German", "de"), ("Portuguese", "pt"), ("French", "fr"), ("Japanese", "ja"),
-    ("Swedish", "sv"), ("Italian", "it"), ("Dutch", "nl"), ("Russian", "ru"),
-)  # fmt: skip
-XGLUE_TASKS = ("NER", "POS", "NC", "MLQA", "XNLI", "PAWSX", "QADSM", "WPR", "QAM", "QG", "NTG")
-XGLUE_LANGUAGES = ("ar", "bg", "de", "el", "en", "es", "fr", "hi", "it", "nl", "pl", "pt", "ru", "sw", "th", "tr", "ur",
-                   "vi", "zh")  # fmt: skip
+FILE = "pages.json"  # next to this module, here and in a Space
 
 
 @dataclass(frozen=True)
@@ -34,29 +26,15 @@ class Page:
     Attributes:
         score: (the loaded metric, a value for each box) -> figures with their `signature`; the message of a ValueError
             or ImportError is shown on the page. The names of its arguments are those of the API.
+        boxes: argument of `score` -> gradio's settings for its box; one with `choices` is a list to choose from.
         examples: a value for each box, filled in by a click.
     """
 
     title: str
     description: str
     score: Callable[..., Figures]
-    boxes: tuple[Box, ...]
+    boxes: dict[str, dict[str, Any]]
     examples: list[list[str]]
-
-
-def text(name: str, label: str, lines: int = 1) -> Box:
-    """A box for texts."""
-    return "Textbox", {"label": label, "lines": lines, "elem_id": name}
-
-
-def choice(name: str, label: str, choices: tuple[Any, ...], value: str) -> Box:
-    """A list to choose from."""
-    return "Dropdown", {"label": label, "choices": list(choices), "value": value, "elem_id": name}
-
-
-SUGGESTIONS = text("suggestions", "Suggestions, one per line", 3)
-REPLY = text("reply", "The real reply", 2)
-LANGUAGE = choice("language", "Language", LANGUAGES, "en")
 
 
 def score_mrs_rouge(metric: Any, suggestions: str, reply: str, language: str) -> Figures:
@@ -189,130 +167,16 @@ def _reply(reply: str) -> str:
     return reply.strip()
 
 
-PAGES = {
-    "mrs_rouge": Page(
-        "Weighted ROUGE for reply suggestion",
-        "How close is the best suggestion to the reply that was really given? ROUGE-1/6 + ROUGE-2/3 + ROUGE-3/2 (F1), "
-        "from 0 to 1, by the rules of MRS's official script (its scores, if texts are split into sentences by Punkt).",
-        score_mrs_rouge,
-        (SUGGESTIONS, REPLY, LANGUAGE),
-        [
-            ["Thanks a lot!\nSee you tomorrow!\nNo problem.", "Thank you, see you tomorrow!", "en"],
-            ["Mañana no puedo.\nSí, ¿a qué hora?", "Sí, ¿a qué hora quedamos?", "es"],
-            ["確認してご連絡します。\nありがとうございます。", "どうもありがとうございます。", "ja"],
-        ],
-    ),
-    "dist_n": Page(
-        "Dist-n for reply suggestion",
-        "How many different words (Dist-1) and pairs of words (Dist-2) do the suggestions have, relative to their "
-        "length? From 0 to 1.",
-        score_dist_n,
-        (
-            SUGGESTIONS,
-            text("reply", "The real reply (if you type it, only the suggestion closest to it counts)", 2),
-            LANGUAGE,
-        ),
-        [
-            ["I don't know.\nI don't think so.\nI don't care.", "", "en"],
-            ["Yes, at eight!\nSorry, I can't tonight.\nWhere do we meet?", "", "en"],
-            ["Vielen Dank!\nGern geschehen!", "Sehr gern geschehen!", "de"],
-        ],
-    ),
-    "self_rouge": Page(
-        "Self-ROUGE for reply suggestion",
-        "How similar are the suggestions? From 0, no word in common, to 1, the same words in the same order "
-        "(`normalised`).",
-        score_self_rouge,
-        (SUGGESTIONS, LANGUAGE),
-        [
-            ["Thanks a lot!\nThanks so much!\nThanks!", "en"],
-            ["Yes, at eight!\nSorry, I can't tonight.\nWhere do we meet?", "en"],
-            ["Vielen Dank!\nVielen Dank!\nGern geschehen!", "de"],
-        ],
-    ),
-    "simulated_clicks": Page(
-        "Simulated clicks for reply suggestion",
-        "Which suggestion would somebody click who wants to send this reply, and which share of its characters does "
-        "that save?",
-        score_simulated_clicks,
-        (SUGGESTIONS, REPLY),
-        [
-            ["Yes, at eight!\nSorry, I can't tonight.\nWhere do we meet?", "Yes, at seven!"],
-            ["Vielen Dank!\nGern geschehen!", "Sehr gern geschehen!"],
-        ],
-    ),
-    "reply_bleu": Page(
-        "BLEU for reply suggestion",
-        "How close is the best suggestion to the reply that was really given? BLEU by sacreBLEU, from 0 to 100. Corpus "
-        "BLEU (`bleu`) is 0 for texts of fewer than four tokens; over a whole test set it is the figure to report.",
-        score_reply_bleu,
-        (SUGGESTIONS, REPLY, LANGUAGE),
-        [
-            ["Thanks a lot!\nSee you tomorrow then!\nNo problem.", "Thank you, see you tomorrow then!", "en"],
-            ["Mañana no puedo.\nSí, ¿a qué hora?", "Sí, ¿a qué hora quedamos?", "es"],
-        ],
-    ),
-    "wrong_language": Page(
-        "Suggestions in a wrong language",
-        "Which of the suggestions are not in the language of the message? Short texts, and those whose language is "
-        "uncertain, are left undecided (`und`).",
-        score_wrong_language,
-        (SUGGESTIONS, LANGUAGE),
-        [
-            ["Das weiß ich leider nicht.\nI don't know, sorry.\nOk", "de"],
-            ["No lo sé, lo siento.\nNão sei, desculpa.", "es"],
-        ],
-    ),
-    "reply_perplexity": Page(
-        "Perplexity of real replies",
-        "How surprised is a model by the replies that were really given? exp of the mean loss over all tokens: 1 for a "
-        "model that knows each token, V for one that guesses among V.",
-        score_reply_perplexity,
-        (text("losses", "Losses of the tokens in nats, one reply per line", 3),),
-        [["0.693147 1.386294 0.693147\n2.079442"]],
-    ),
-    "response_ranking": Page(
-        "Ranking of the real reply",
-        "Where does a system rank the reply that was really given? The reciprocal rank is 1 for the first place, 1/2 "
-        "for the second; equal scores count against the system.",
-        score_response_ranking,
-        (
-            text("candidates", "Score and candidate, one per line", 4),
-            text("reply", "The real reply, one of the candidates"),
-        ),
-        [["0.9 Yes, at eight!\n0.4 Sorry, I can't tonight.\n-0.2 Where do we meet?", "Where do we meet?"]],
-    ),
-    "weighted_f1": Page(
-        "Weighted F1 of translations",
-        "How many of the predicted translations of a prompt are accepted ones (precision), and how much of the "
-        "learners' weight do these cover (weighted recall)? Their harmonic mean, from 0 to 1, is STAPLE's score.",
-        score_weighted_f1,
-        (
-            text("predicted", "Predicted translations, one per line", 4),
-            text("accepted", "Accepted translations, text|weight, one per line", 4),
-            choice("rules", "Rules", ("paper", "official"), "paper"),
-        ),
-        [["sim, claro\nclaro", "Sim, claro.|0.6\nSim!|0.3\nClaro que sim!|0.1", "paper"]],
-    ),
-    "xglue_score": Page(
-        "Scores of the XGLUE tasks",
-        "A line is a sentence's tags with spaces between them (NER, POS), a label, an answer (MLQA), the relevance 0 "
-        "to 4 of a page, all of one query (WPR), or a text (QG, NTG). Figures are 0 to 1.",
-        score_xglue_score,
-        (
-            choice("task", "Task", XGLUE_TASKS, "POS"),
-            choice("language", "Language", XGLUE_LANGUAGES, "en"),
-            text("predictions", "Predictions, one per line", 3),
-            text("references", "Right answers, one per line", 3),
-        ),
-        [
-            ["POS", "en", "DET NOUN NOUN VERB\nPRON VERB ADJ", "DET NOUN NOUN VERB\nPRON AUX ADJ"],
-            ["NER", "de", "B-PER I-PER O B-LOC", "B-PER I-PER O B-ORG"],
-            ["MLQA", "es", "en el año 1900\nMadrid", "año 1900\nBarcelona"],
-            ["WPR", "fr", "4\n2\n2", "3\n0\n2"],
-        ],
-    ),
-}
+def read_pages() -> dict[str, Page]:
+    """The pages by metric; their texts are in `pages.json`, with the boxes that several pages have."""
+    content = json.loads(Path(__file__).resolve().with_name(FILE).read_text(encoding="utf-8"))
+    found = {}
+    for name, about in content["pages"].items():
+        score = globals()[f"score_{name}"]
+        _, *arguments = inspect.signature(score).parameters
+        boxes = {**content["boxes"], **about.pop("boxes", {})}
+        found[name] = Page(score=score, boxes={argument: boxes[argument] for argument in arguments}, **about)
+    return found
 
 
 def make_page(module: Path) -> Any:
@@ -321,7 +185,7 @@ def make_page(module: Path) -> Any:
     import evaluate
     import gradio
 
-    page = PAGES[module.stem]
+    page = read_pages()[module.stem]
 
     def answer(*values: object) -> tuple[Figures, str]:
         # Loaded each time, from the cache: evaluate 0.4 cannot reuse a metric after an error in `compute`.
@@ -336,7 +200,10 @@ def make_page(module: Path) -> Any:
     answer.__signature__ = inspect.Signature(named)  # type: ignore[attr-defined]  # the API's names for the boxes
     return gradio.Interface(
         answer,
-        inputs=[getattr(gradio, kind)(**options) for kind, options in page.boxes],
+        inputs=[
+            (gradio.Dropdown if "choices" in options else gradio.Textbox)(elem_id=name, **options)
+            for name, options in page.boxes.items()
+        ],
         outputs=[
             gradio.JSON(label="Figures", elem_id="figures"),
             gradio.Textbox(label="Signature: print it with the figures", lines=2, elem_id="signature"),

@@ -95,7 +95,7 @@ def space_files(name: str, organization: str = "") -> dict[str, bytes]:
     )
     if organization:
         readme = readme.replace(f'evaluate.load("{name}")', f'evaluate.load("{organization}/{name}")')
-    texts |= {"requirements.txt": _requirements(name, texts), "README.md": readme}
+    texts |= {"requirements.txt": _requirements(name, texts), "README.md": readme, "pages.json": _read("pages.json")}
     return {file: text.encode() for file, text in sorted(texts.items())}
 
 

@@ -26,7 +26,8 @@ from mrs_datasets.builders.pipeline.work_folder import (
     work_place,
     writing,
 )
-from mrs_datasets.builders.reddit.plan import PAGE, funnel_page
+from mrs_datasets.builders.reddit.plan import PAGE
+from mrs_datasets.prepared.funnel import funnel_page
 from mrs_datasets.prepared.prepared import PreparedData, downloaded, open_prepared
 from mrs_datasets.prepared.report import REPORT, PassEntry, PreparedReport
 from mrs_datasets.prepared.soundness import require_values, row_of

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from mrs_datasets.prepared.funnel import stages_grid
 from mrs_datasets.prepared.prepared import PreparedData
 from mrs_datasets.prepared.report import REJECTS
 from mrs_suggest.common.io.files import atomic_write
@@ -50,10 +51,7 @@ def _funnel(report: Mapping[str, Any]) -> Iterator[Block]:
     stages += [{**one, "stage": one["name"]} for one in passes if one["name"] not in known]
     if stages:
         yield Heading("Stages")
-        dropped = [", ".join(f"{why} {number:,}" for why, number in one["dropped"].items()) for one in stages]
-        told = zip(stages, dropped, strict=True)
-        cells = [[one["stage"], f"{one['in']:,}", f"{one['out']:,}", why] for one, why in told]
-        yield Grid(["stage", "in", "out", "dropped"], cells, texts=True)
+        yield stages_grid(stages)
     if report.get("dropped"):
         yield Bullets([f"{why}: {number:,}" for why, number in report["dropped"].items()])
     rejects = [build.get(REJECTS, {}), *(one["about"].get(REJECTS, {}) for one in passes)]

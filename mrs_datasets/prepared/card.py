@@ -3,22 +3,14 @@ page for people."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
-from typing import Any
 
 from mrs_datasets.catalogue import LANGUAGE, DatasetRecord, Kind, Variant
-from mrs_datasets.prepared.report import (
-    DROPPED,
-    Configs,
-    PassEntry,
-    PreparedReport,
-    SplitEntry,
-    pass_notes,
-    pass_tables,
-)
+from mrs_datasets.prepared.funnel import build_blocks, pass_blocks
+from mrs_datasets.prepared.report import DROPPED, Configs, PreparedReport, SplitEntry
 from mrs_suggest.common.report.cards import markdown_table, render_card
+from mrs_suggest.common.report.pages import as_markdown
 
 MANY_KINDS = 8  # chosen: more columns than that are not read
 UNKNOWN = "unknown"  # the licence is not stated
@@ -46,6 +38,8 @@ def dataset_card(record: DatasetRecord, report: PreparedReport) -> str:
     used = {name for kind in kinds.values() for name in kind.columns}
     columns = {name: column for name, column in record.columns.items() if name in used}
     notes = dropped + [f"- {note}" for note in report["notes"]]
+    build = build_blocks(report["pipeline"]) if "pipeline" in report else ()
+    blocks = [*build, *pass_blocks(report.get("passes", []))]
     licence = f"Licence: `{variant.licence}`."
     if variant.licence == UNKNOWN:
         licence = "The licence is not stated: ask before you pass a copy on."
@@ -65,7 +59,7 @@ def dataset_card(record: DatasetRecord, report: PreparedReport) -> str:
         "licence": licence,
         **{name: getattr(variant, name) for name in ("limits", "uses", "curation", "personal")},
         "notes": "\n".join(["## What was dropped, and notes", "", *notes, ""]) if notes else "",
-        "pipeline": (_pipeline(report["pipeline"]) if "pipeline" in report else "") + _passes(report.get("passes", [])),
+        "pipeline": f"{as_markdown(blocks)}\n" if blocks else "",
         "citation": record.citation.strip(),
         "paper": record.paper,
         "homepage": record.homepage,
@@ -78,47 +72,6 @@ def _variant(record: DatasetRecord, report: PreparedReport) -> Variant:
     """The variant, with the licence that the user stated for data that a language model wrote."""
     variant = record.variants[report["reader"]]
     return replace(variant, licence=str(report.get("settings", {}).get("licence", variant.licence)))
-
-
-def _pipeline(pipeline: dict[str, Any]) -> str:
-    """The stages and languages of a build from dumps."""
-    changes = ", ".join(f"`{name}` {value}" for name, value in pipeline["departures"].items())
-    dumps = [
-        [dump["name"], f"{dump['bytes']:,}", f"`{dump['sha256']}`", f"in part: {dump['lossy']}" * bool(dump["lossy"])]
-        for dump in pipeline["dumps"]
-    ]
-    stages = [
-        [entry["stage"], f"{entry['in']:,}", f"{entry['out']:,}", _reasons(entry["dropped"])]
-        for entry in pipeline["stages"]
-    ]
-    languages = [
-        [code, f"{row.get('kept', 0):,}", _reasons({reason: n for reason, n in row.items() if reason != "kept"})]
-        for code, row in sorted(pipeline["languages"].items(), key=lambda item: (-item[1].get("kept", 0), item[0]))
-    ]
-    parts = [
-        "## How it was built",
-        f"{len(dumps)} dumps; profile `{pipeline['profile']}`, {f'changed: {changes}' if changes else 'unchanged'}.",
-        markdown_table(["dump", "bytes", "SHA-256", "read"], [[*row[:3], row[3] or "all"] for row in dumps]),
-        markdown_table(["stage", "in", "out", "dropped"], stages),
-        markdown_table(["language", "pairs kept", "dropped"], languages),
-    ]
-    return "".join(f"{part}\n\n" for part in parts)
-
-
-def _passes(passes: Sequence[PassEntry]) -> str:
-    """Rows that toxicity filtering dropped, and those that translation added."""
-    text = ""
-    for entry in passes:
-        reasons = _reasons({reason: count for reason, count in entry["dropped"].items() if count}) or "nothing"
-        text += f"## {entry['name'].capitalize()}\n\nIn {entry['in']:,}, out {entry['out']:,}; dropped: {reasons}.\n\n"
-        for title, (header, *rows) in pass_tables(entry):
-            text += f"{title.capitalize()}:\n\n{markdown_table(header, rows)}\n\n"
-        text += "".join(f"- {note}\n" for note in pass_notes(entry)) + "\n"
-    return text
-
-
-def _reasons(dropped: dict[str, int]) -> str:
-    return ", ".join(f"{reason} {count:,}" for reason, count in sorted(dropped.items(), key=lambda item: -item[1]))
 
 
 def _front_matter(record: DatasetRecord, report: PreparedReport) -> dict[str, object]:

@@ -15,6 +15,7 @@ from __future__ import annotations
 import json
 import unicodedata
 from collections.abc import Sequence
+from importlib import resources
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -40,20 +41,11 @@ from mrs_suggest.common.text.predictions import Prediction, read_predictions
 ANNOTATORS = 3  # section 3.3
 EXAMPLES = 500  # section 5.1
 SEED = 12345
-KEY, ANNOTATIONS = "key.json", "annotations"
+KEY, ANNOTATIONS, INSTRUCTIONS = "key.json", "annotations", "instructions.txt"
 KIND = "mrs annotate 1"  # in every key: the command that made it, and the version of its fields
 TEXTS = ("message", "suggestions left", "suggestions right")
 COLUMNS = ("item", *TEXTS, "preference")
 PREFERENCES = ("left", "right", "tie")
-INSTRUCTIONS = """\
-Each row shows a message and two sets of suggested replies, left and right.
-Which side has more replies that you would like to send? Write one word into the column `preference`:
-
-  left, right, or tie (neither side has more)
-
-Change nothing else. Rows may be sorted. Save the file under its name as CSV in UTF-8.
-An apostrophe at the beginning of a cell is not part of the text.
-"""
 
 
 class Item(BaseModel, extra="forbid", frozen=True):
@@ -118,7 +110,8 @@ def make_annotation_files(
         require_unfilled(out / ANNOTATIONS, read_key(out).files, out)
     with atomic_folder(out, overwrite, marker=KEY) as folder:
         (folder / ANNOTATIONS).mkdir()
-        (folder / ANNOTATIONS / "instructions.txt").write_text(INSTRUCTIONS, encoding="utf-8")
+        instructions = resources.files("mrs_suggest.evaluation").joinpath(INSTRUCTIONS).read_text(encoding="utf-8")
+        (folder / ANNOTATIONS / INSTRUCTIONS).write_text(instructions, encoding="utf-8")
         files = {}
         for annotator in range(1, annotators + 1):
             path = folder / ANNOTATIONS / f"annotator-{annotator}.csv"

@@ -8,11 +8,12 @@ from typing import Any
 
 import pytest
 
-from mrs_metrics import page
-from mrs_metrics.page import PAGES, make_page
+from mrs_metrics.page import make_page, read_pages
 from mrs_metrics.xglue_tasks import TASKS
 from mrs_suggest.common.text.languages import LANGUAGES
 from tests.mrs_metrics.modules import MODULES, load
+
+PAGES = read_pages()
 
 
 def score(name: str, *inputs: str) -> dict[str, Any]:
@@ -27,9 +28,11 @@ def served() -> Callable[..., tuple[dict[str, Any], str]]:
 
 
 def test_the_pages_offer_what_the_metrics_have() -> None:
-    assert list(page.LANGUAGES) == [(language.name, language.code) for language in LANGUAGES.values()]
-    assert tuple(TASKS) == page.XGLUE_TASKS
-    assert list(page.XGLUE_LANGUAGES) == sorted({language for task in TASKS.values() for language in task.languages})
+    of_mrs = [[language.name, language.code] for language in LANGUAGES.values()]
+    assert PAGES["mrs_rouge"].boxes["language"]["choices"] == of_mrs
+    of_xglue = PAGES["xglue_score"].boxes
+    assert of_xglue["task"]["choices"] == list(TASKS)
+    assert of_xglue["language"]["choices"] == sorted({code for task in TASKS.values() for code in task.languages})
     for name, about in PAGES.items():
         assert {len(row) for row in about.examples} == {len(about.boxes)}, name
 

@@ -54,7 +54,7 @@ def change(path: Path, old: str, new: str) -> None:
 
 
 def test_every_module_of_the_package_is_found() -> None:
-    assert metric_names() == NAMES == sorted(page.PAGES)
+    assert metric_names() == NAMES == sorted(page.read_pages())
     assert metric_title("mrs_rouge") == "Weighted ROUGE for reply suggestion (MRS)"
 
 
@@ -126,7 +126,7 @@ def test_the_files_of_a_module_are_all_that_evaluate_needs(tmp_path: Path) -> No
     for name in names:
         files, module = space_files(name), module_files(name)
         assert module.items() <= files.items()
-        assert set(files) - set(module) == {"README.md", "app.py", "requirements.txt", "topic_page.py"}
+        assert set(files) - set(module) == {"README.md", "app.py", "requirements.txt", "topic_page.py", "pages.json"}
         (tmp_path / name).mkdir()
         for file, content in module.items():
             (tmp_path / name / file).write_bytes(content)

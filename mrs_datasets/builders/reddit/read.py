@@ -22,6 +22,7 @@ import pyarrow.compute as pc
 
 from mrs_datasets.builders.reddit.forms import opened
 from mrs_suggest.common.errors import InputError, extra_needed
+from mrs_suggest.common.io.packaged import read_packaged
 from mrs_suggest.common.io.remote import BUFFER_BYTES
 from mrs_suggest.common.io.storage import Location
 from mrs_suggest.common.io.streams import HEAD, MAX_WINDOW, STRAY, DamagedError, HashedReader, packing_of, read_pieces
@@ -52,17 +53,7 @@ MAX_LINE = 16 << 20  # a comment has at most 40,000 characters (10,000 for most 
 # Some people have such names (Abbot, IAmARobot): the price of a rule that needs no list. The profile `paper`
 # keeps every bot.
 BOT_SUFFIX = "bot"
-
-# AutoModerator, the moderation account of nearly every subreddit, and well-known bots whose names do not end in "bot".
-# In lower case, since Reddit's names are case-insensitive.
-BOT_NAMES = (
-    "automoderator", "autotldr", "b0trank", "changetip", "convertstometric", "decronym", "gfy_mirror",
-    "haiku-detector", "haikubot-1337", "helperbot_", "imagesofnetwork", "imgurtranscriber", "linkfixerbotsnr",
-    "mentioned_videos", "metric_units", "mnemosyne-0001", "mnemosyne-0002", "morejpeg_auto", "movieguide",
-    "mtgcardfetcher", "pricezombie", "qkme_transcriber", "redditcareresources", "roboragi", "savevideo",
-    "sodogetip", "stabbot_crop", "the-paranoid-android", "tippr", "totesmessenger", "tweetposter",
-    "user_simulator", "vredditdownloader", "xkcd_transcriber", "_youtubot_",
-)  # fmt: skip
+BOT_NAMES: list[str] = read_packaged("mrs_datasets.builders.reddit", "bots.yaml")
 
 # Why a line is not a comment.
 BROKEN = "broken JSON"

@@ -28,7 +28,8 @@ from mrs_datasets.builders.pipeline.stages import Advance, Engine, Shard, ShardC
 from mrs_datasets.builders.pipeline.work_folder import RESUME, remove_leftovers, writing
 from mrs_datasets.builders.reddit.duplicates import KEPT_CODE
 from mrs_datasets.builders.reddit.partition import mix
-from mrs_datasets.builders.reddit.plan import KEPT, PAGE, Build, Outcomes, Settings, funnel_page, languages_with
+from mrs_datasets.builders.reddit.plan import KEPT, PAGE, Build, Outcomes, Settings, languages_with
+from mrs_datasets.prepared.funnel import funnel_page
 from mrs_datasets.prepared.report import REPORT, Configs, Report
 from mrs_datasets.prepared.responses import response_table
 from mrs_datasets.prepared.schema import MRS, SPLITS, responses_config

@@ -14,6 +14,7 @@ from time import sleep
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from mrs_suggest.common.errors import RemoteError, first_line
+from mrs_suggest.common.io.packaged import read_packaged
 
 if TYPE_CHECKING:
     from fsspec import AbstractFileSystem
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
 TRIES = 7  # of one read; chosen: with FIRST_WAIT, half a minute in all
 FIRST_WAIT = 0.5  # seconds; doubled from try to try
 CHANGED = "the file changed while it was read; start again"
-NO_BUCKET = "the bucket does not exist; check its name, the region and the endpoint"
 NO_PARTS = "its server does not send parts of a file; fetch it and pass its path"
 _CREDENTIALS = re.compile(r"(://)[^/\s'\"]*@")
 _QUERY = re.compile(r"(://[^\s?'\"]*)\?[^\s'\")]*")
@@ -32,22 +32,8 @@ _PASSING_KINDS = frozenset(
     {"ClientPayloadError", "ServerDisconnectedError", "IncompleteRead", "IncompleteReadError", "ResponseStreamingError",
      "ReadTimeoutError", "ConnectTimeoutError", "ConnectionClosedError", "FSTimeoutError"}
 )  # fmt: skip
-# S3's codes (docs.aws.amazon.com, "Error responses") in words. 400 and 403 answer HEAD, which has no code.
-_NO_RIGHT = "the credentials do not allow this; check their rights"
-_EXPIRED = ("ExpiredToken", "ExpiredTokenException", "RequestExpired", "TokenRefreshRequired")
-_CODES = {
-    **dict.fromkeys(_EXPIRED, "the credentials have expired; renew them"),
-    **dict.fromkeys(
-        ("InvalidAccessKeyId", "InvalidClientTokenId"),
-        "the storage does not know the access key; check the credentials",
-    ),
-    "InvalidToken": "the storage does not accept the session token; renew the credentials",
-    "SignatureDoesNotMatch": "the secret key does not belong to the access key; check the credentials",
-    "AccessDenied": _NO_RIGHT,
-    "NoSuchBucket": NO_BUCKET,
-    "400": "the storage refuses the request; check credentials, region and endpoint",
-    "403": _NO_RIGHT,
-}
+_CODES: dict[str, str] = read_packaged("mrs_suggest.common.io", "s3_errors.yaml")
+NO_BUCKET, _NO_RIGHT = _CODES["NoSuchBucket"], _CODES["AccessDenied"]
 Result = TypeVar("Result")
 
 

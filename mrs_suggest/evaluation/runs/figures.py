@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from mrs_suggest.common.errors import InputError
+from mrs_suggest.common.io.packaged import read_packaged
 from mrs_suggest.models.starting_points import GENERATION, MULTIPLE_CHOICE, PRETRAINING, RETRIEVAL, UNDERSTANDING
 from mrs_suggest.suggest.answering import MODEL
 
@@ -44,23 +45,8 @@ class Metric:
 
 
 ROUGE, RANKING = "mrs_rouge", "response_ranking"
-REPLY_METRICS = (
-    Metric(WEIGHTED, "weighted ROUGE", signature=ROUGE, interval="weighted_interval"),
-    Metric("mrr", "MRR", signature=RANKING, interval="mrr_interval"),
-    Metric("dist1", "Dist-1", 0, signature=ROUGE),
-    Metric("dist2", "Dist-2", 0, signature=ROUGE),
-    Metric("perplexity", "perplexity", -1, 1, "reply_perplexity", averaged=False),
-    Metric("wrong_language", "suggestions in a wrong language", -1, signature="wrong_language"),
-    Metric("rouge1", "ROUGE-1", signature=ROUGE),
-    Metric("rouge2", "ROUGE-2", signature=ROUGE),
-    Metric("rouge3", "ROUGE-3", signature=ROUGE),
-    Metric("ceiling", "ROUGE of the references themselves", 0, signature=ROUGE),
-    Metric("p@1", "P@1", signature=RANKING),
-    Metric("macro_mrr", "macro-MRR", signature=RANKING),
-    Metric("mrr_in_set", "MRR if the reply is in the response set", signature=RANKING),
-    Metric("in_set", "replies in the response set", 0, signature=RANKING),
-    Metric("bleu", "BLEU", 1, 2, "reply_bleu"),
-    Metric("self_rouge", "Self-ROUGE", -1, signature="self_rouge"),
+REPLY_METRICS = tuple(
+    Metric(key, **shown) for key, shown in read_packaged("mrs_suggest.evaluation.runs", "reply_metrics.yaml").items()
 )
 SCORE = Metric("score", "score", interval="interval")
 PERPLEXITY = Metric("perplexity", "perplexity", -1, 2, "perplexity", averaged=False)

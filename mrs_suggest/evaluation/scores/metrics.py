@@ -1,7 +1,7 @@
 """The metrics of `mrs score`: what each reads of a system, which options it takes, and what is shown.
 
 A metric is a function from a system's file to its figures; its keyword arguments are its options. The command line
-(`mrs_suggest/cli/score.py`) follows from `METRICS`.
+(`mrs_suggest/cli/score.py`) follows from `METRICS`, whose tables are described in `metrics.yaml`.
 """
 
 from __future__ import annotations
@@ -34,6 +34,7 @@ from mrs_metrics.interval import Interval
 from mrs_metrics.significance import bootstrap_interval
 from mrs_metrics.xglue_tasks import TASKS
 from mrs_suggest.common.errors import InputError
+from mrs_suggest.common.io.packaged import read_packaged
 from mrs_suggest.common.text.predictions import SUGGESTIONS
 from mrs_suggest.evaluation.scores.input import read_numbers, read_texts, tokenizer_of
 
@@ -358,67 +359,8 @@ def score_xglue_score(
     )
 
 
-# fmt: off
 METRICS: dict[str, Metric] = {
-    "dist_n": Metric(
-        score_dist_n,
-        {"tokens": "tokens", "dist1": "Dist-1", "dist2": "Dist-2", "dist2_ngrams": "Dist-2 per bigram", "ead": "EAD",
-         "dist1_sampled": "Dist-1 sampled", "dist2_sampled": "Dist-2 sampled"},
-        "dist1", counts={"empty": "empty suggestions"},
-    ),
-    "judge": Metric(
-        score_judge, {"judged": "judged", "good": "good in both orders"}, "judged", mean_over_examples=True
-    ),
-    "mrs_rouge": Metric(
-        score_mrs_rouge,
-        {"rouge1": "ROUGE-1 F1", "rouge2": "ROUGE-2 F1", "rouge3": "ROUGE-3 F1", "weighted": "weighted ROUGE",
-         "ceiling": "ceiling", "dist1": "Dist-1", "dist2": "Dist-2"},
-        "weighted", mean_over_examples=True, counts={"empty_suggestions": "empty suggestions"},
-    ),
-    "reply_bleu": Metric(
-        score_reply_bleu,
-        {"bleu": "BLEU", "sentence_bleu": "sentence BLEU", "length_ratio": "length"},
-        "bleu", counts={"empty": "empty suggestions"},
-    ),
-    "reply_perplexity": Metric(
-        score_reply_perplexity,
-        {"tokens": "tokens", "loss": "nats per token", "perplexity": "perplexity"},
-        "perplexity", higher_is_better=False,
-        counts={"empty": "replies without a token", "overflow": "perplexity is too large for a number: see nats"},
-    ),
-    "response_ranking": Metric(
-        score_response_ranking,
-        {"mrr": "MRR", "macro_mrr": "macro-MRR", "p@1": "P@1", "p@3": "P@3"},
-        "mrr", mean_over_examples=True,
-    ),
-    "self_rouge": Metric(
-        score_self_rouge,
-        {"self_rouge": "Self-ROUGE", "normalised": "normalised"},
-        "self_rouge", higher_is_better=False, mean_over_examples=True, counts={"empty": "empty suggestions"},
-    ),
-    "simulated_clicks": Metric(
-        score_simulated_clicks,
-        {"clicked": "clicked", "first": "first clicked", "exact": "sent as it stands", "saved": "characters saved"},
-        "clicked", mean_over_examples=True,
-    ),
-    "weighted_f1": Metric(
-        score_weighted_f1,
-        {"precision": "precision", "weighted_recall": "weighted recall", "micro_f1": "micro F1", "macro_f1": "macro F1",
-         "weighted_micro_f1": "weighted micro F1", "weighted_macro_f1": "weighted macro F1",
-         "missing": "prompts missing", "extra": "extra prompts"},
-        "weighted_macro_f1", mean_over_examples=True,
-    ),
-    "wrong_language": Metric(
-        score_wrong_language,
-        {"wrong": "wrong language", "any_wrong": "messages with one", "undecided": "undecided",
-         "too_short": "too short"},
-        "wrong", higher_is_better=False, counts={"empty": "empty suggestions"},
-    ),
-    "xglue_score": Metric(
-        score_xglue_score,
-        {**{task: task for task in TASKS}, "understanding": "AVG-U", "generation": "AVG-G", "all": "all"},
-        "all", reads_folder=True,
-    ),
+    name: Metric(globals()[f"score_{name}"], **about)
+    for name, about in read_packaged("mrs_suggest.evaluation.scores", "metrics.yaml").items()
 }
-# fmt: on
 DIGITS = {"bleu": 2, "sentence_bleu": 2, "milliseconds": 2, "perplexity": 3, "p": 5, "p_holm": 5}  # else 4

@@ -32,6 +32,7 @@ from mrs_datasets.prepared.prepared import PreparedData, open_prepared
 from mrs_datasets.prepared.schema import responses_config
 from mrs_metrics.ranking import aggregate, ranking_signature, score_rankings
 from mrs_suggest.common.errors import InputError, MissingExtraError
+from mrs_suggest.common.io.packaged import read_packaged
 from mrs_suggest.common.text.text import normalise_reply
 from mrs_suggest.evaluation.language_data import EVALUATION_SEED
 from mrs_suggest.evaluation.results import reply_pools
@@ -50,20 +51,7 @@ if TYPE_CHECKING:
 
 MAIN_SCORE = "mrs_mrr"
 SPLITS = ("test", "validation")
-PAPER = "https://doi.org/10.18653/v1/2021.acl-long.97"
-# What E5 and its kind put before a query; the task of the paper in one sentence.
-PROMPT = {"query": "Given a message, retrieve the reply that was given to it"}
-# Where the texts come from, by the reader that made the folder, in MTEB's terms; MRS: section 2.1 of the paper. Other
-# pairs, or other months of Reddit, do not tell when they were written.
-_FOUND: dict[str, Any] = {"sample_creation": "found", "domains": ["Social", "Written"], "date": None}
-_ORIGINS: dict[str, dict[str, Any]] = {
-    "official": {"date": ("2010-01-01", "2019-12-31")},
-    "sample": {
-        "sample_creation": "created",
-        "domains": ["Constructed", "Written"],
-        "date": ("2026-01-01", "2026-12-31"),
-    },
-}
+METADATA: dict[str, Any] = read_packaged("mrs_suggest.integrations.mteb", "metadata.yaml")
 
 
 @dataclass(frozen=True)
@@ -303,21 +291,13 @@ def _about(data: PreparedData) -> dict[str, Any]:
     identity = data.identity(data.languages())
     return {
         "dataset": {"path": data.name, "revision": str(identity.get("content_hash") or identity.get("revision"))},
-        "reference": PAPER,
-        "category": "t2t",
-        "modalities": ["text"],
         "eval_splits": [SPLITS[0]],
         "eval_langs": codes,
         "main_score": MAIN_SCORE,
-        "task_subtypes": ["Conversational retrieval"],
         "license": "not specified" if licence == "unknown" else licence,
-        "annotations_creators": "derived",
-        "dialect": [],
         "bibtex_citation": record.citation,
-        "prompt": PROMPT,
-        "is_public": True,
-        **_FOUND,
-        **_ORIGINS.get(reader, {}),
+        **METADATA["all"],
+        **METADATA["origins"].get(reader, {}),
     }
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from mrs_metrics.spaces import metric_names
+from mrs_metrics.xglue_tasks import TASKS
 from mrs_suggest.cli.score import OPTIONS, checked_options, flag_of, make_parser
 from mrs_suggest.evaluation.scores.metrics import METRICS
 
@@ -31,6 +32,7 @@ def test_the_table_is_complete(name: str, repository: Path) -> None:
 
 def test_each_metric_is_an_evaluate_module_and_each_option_belongs_to_one() -> None:
     assert [name for name in METRICS if name != "judge"] == metric_names(), "a Space has no key for a judge"
+    assert list(METRICS["xglue_score"].columns)[: len(TASKS)] == list(TASKS)
     parser = make_parser()
     assert {action.dest for action in parser._actions} - COMMAND == set(OPTIONS)
     assert {option for metric in METRICS.values() for option in metric.options} == set(OPTIONS)

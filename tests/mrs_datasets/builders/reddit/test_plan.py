@@ -1,4 +1,4 @@
-"""Settings, plan and report of a build: which values and dumps are taken, what it will need, and the page."""
+"""Settings and plan of a build: which values and dumps are taken, and what it will need."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import json
 import os
 import shutil
 from collections import namedtuple
-from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +18,6 @@ from mrs_datasets.builders.reddit.plan import (
     LOW_SCORE,
     begun_buckets,
     find_dumps,
-    funnel_page,
     languages_with,
     make_build_plan,
     make_settings,
@@ -31,7 +29,6 @@ from mrs_suggest.common.io.streams import ZSTD_MAGIC
 
 Usage = namedtuple("Usage", "total used free")
 GB = 10**9
-EVIL = '<script>alert("1")</script>'
 
 
 @pytest.fixture
@@ -202,82 +199,3 @@ def test_languages_with_enough_pairs_come_by_their_number() -> None:
     outcomes = {("en", KEPT): 3, ("de", KEPT): 5, ("es", KEPT): 3, ("sv", KEPT): 2, ("sv", LOW_SCORE): 9}
     assert languages_with(outcomes, 3) == ["de", "en", "es"]
     assert languages_with(outcomes, 6) == []
-
-
-# --- The page -------------------------------------------------------------------------------------------------------
-
-
-def report(**pipeline: Any) -> dict[str, Any]:
-    return {
-        "name": "MRS",
-        "version": "0.1",
-        "configs": {"en": {"train": {"rows": 1234}, "test": {"rows": 5}}, "en-responses": {"train": {"rows": 6}}},
-        "pipeline": {
-            "dumps": [{"name": "RC_2018-01.zst", "bytes": 12345}],
-            "profile": "paper",
-            "departures": {},
-            "stages": [
-                {"stage": "read", "in": 4000, "out": 3000, "dropped": {"broken JSON": 1, "blank line": 999}},
-                {"stage": "filter", "in": 3000, "out": 0, "dropped": {"low score": 3000}},
-            ],
-            "languages": {"de": {"low": 7}, "en": {"kept": 90, "low": 10}, "fr": {"kept": 95, "low": 1}},
-            "warnings": [],
-            **pipeline,
-        },
-    }
-
-
-class Walker(HTMLParser):
-    """Collects tags and text, and checks that every tag is closed."""
-
-    def __init__(self, page: str) -> None:
-        super().__init__()
-        self.tags: list[str] = []
-        self.open: list[str] = []
-        self.texts: list[str] = []
-        self.feed(page)
-        self.close()
-        assert self.open == []
-
-    def handle_starttag(self, tag: str, attrs: object) -> None:
-        self.tags.append(tag)
-        if tag not in ("meta", "br"):
-            self.open.append(tag)
-
-    def handle_endtag(self, tag: str) -> None:
-        assert self.open.pop() == tag
-
-    def handle_data(self, data: str) -> None:
-        self.texts.append(data)
-
-
-def test_the_page_has_stages_languages_and_configs() -> None:
-    page = funnel_page(report())
-    assert page == funnel_page(report())
-    assert 'width:75.00%"><i style="width:0.00%"' in page
-    walked = Walker(page)
-    text = " ".join(walked.texts)
-    counts = ("3,000", "4,000", "blank line 999, broken JSON 1", "low score 3,000", "train 1,234, test 5", "12,345")
-    assert [words for words in (*counts, "changed: nothing") if words not in text] == []
-    assert [cell for cell in walked.texts if cell in ("en", "fr", "de")][:3] == ["fr", "en", "de"], "most pairs first"
-    assert "Warnings" not in text
-
-
-def test_values_are_escaped_and_empty_stages_have_a_page() -> None:
-    walked = Walker(
-        funnel_page(
-            report(
-                dumps=[{"name": EVIL, "bytes": 1}],
-                departures={"split_by": EVIL},
-                stages=[{"stage": EVIL, "in": 1, "out": 1, "dropped": {EVIL: 0}}],
-                languages={EVIL: {"kept": 1}},
-                warnings=[f"{EVIL}: the file ends early; everything before was used."],
-            )
-        )
-    )
-    assert "script" not in walked.tags
-    assert sum(EVIL in text for text in walked.texts) >= 4
-    assert "Warnings" in walked.texts
-    empty = [{"stage": "read", "in": 0, "out": 0, "dropped": {}}]
-    assert "0.00%" in funnel_page(report(stages=empty, languages={"en": {}}))
-    assert funnel_page(report(stages=[], languages={}, dumps=[]))
