@@ -23,8 +23,18 @@ from torchmetrics import MetricCollection
 from mrs_metrics.modules.dist_n import DistN as EvaluateDistN
 from mrs_metrics.modules.mrs_rouge import MrsRouge as EvaluateMrsRouge
 from mrs_metrics.modules.response_ranking import ResponseRanking as EvaluateRanking
+from mrs_metrics.modules.self_rouge import SelfRouge as EvaluateSelfRouge
+from mrs_metrics.modules.simulated_clicks import SimulatedClicks as EvaluateClicks
 from mrs_metrics.modules.weighted_f1 import WeightedF1 as EvaluateWeightedF1
-from mrs_suggest.integrations.torchmetrics_adapter import DistN, ExamplesMetric, MrsRouge, ResponseRanking, WeightedF1
+from mrs_suggest.integrations.torchmetrics_adapter import (
+    DistN,
+    ExamplesMetric,
+    MrsRouge,
+    ResponseRanking,
+    SelfRouge,
+    SimulatedClicks,
+    WeightedF1,
+)
 
 WORDS = ["yes", "no", "thanks", "see", "you", "later", "maybe", "at", "eight", ".", "!", "ok", "sorry", "I", "can"]
 N = 23
@@ -56,6 +66,8 @@ CASES: dict[str, tuple[str, type[ExamplesMetric], Any, dict[str, Any], dict[str,
     "rouge, paper": ("rouge", MrsRouge, EvaluateMrsRouge, {"rules": "paper"}, {}),
     "dist, all": ("rouge", DistN, EvaluateDistN, {"n": (1, 2, 3), "denominator": "ngrams"}, {}),
     "dist, best": ("rouge", DistN, EvaluateDistN, {"chosen": "best", "level": "response"}, {}),
+    "self": ("rouge", SelfRouge, EvaluateSelfRouge, {"language": "de"}, {}),
+    "clicks": ("rouge", SimulatedClicks, EvaluateClicks, {"edits": 0.8}, {}),
     "ranking": ("ranking", ResponseRanking, EvaluateRanking, {"k": (1, 3), "language": "ja"}, {"replies": REPLIES}),
     "pools": ("ranking", ResponseRanking, EvaluateRanking, {"pool": 5, "seed": 3, "missing_reference": "zero"}, {}),
     "f1": ("f1", WeightedF1, EvaluateWeightedF1, {}, {}),
@@ -139,15 +151,36 @@ def test_tensors_are_taken_and_a_metric_can_be_pickled_and_collected() -> None:
         (lambda: MrsRouge().update(["a"], ["a"]), "predictions of example 0 must be a list of texts"),
         (lambda: MrsRouge().update([["a"]], ["a"], [0, 1]), "one index for each example, but there are 2 for 1"),
         (lambda: MrsRouge().update([["a"]], ["a"], [-1]), "number in the data set, from 0, not -1"),
-        (lambda: DistN(chosen="best").update([["a"]]), "references are missing"),
-        (lambda: ResponseRanking().update([[1.0]], [1]), "target of example 0 must be the index"),
-        (lambda: WeightedF1().update([["a"]], [[{"text": "a", "weight": -1}]]), "weight must be finite and 0 or more"),
         (lambda: WeightedF1().update([["a"]], []), "1 predictions and 0 references"),
     ],
 )
 def test_wrong_input_is_refused_at_once_in_a_sentence(make: Any, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         make()
+
+
+@pytest.mark.parametrize(
+    ("metric", "given", "message"),
+    [
+        (DistN(chosen="best"), ([["a"]],), "needs references to choose the best by"),
+        (ResponseRanking(), ([[1.0]], [1]), "target of example 0 must be the index"),
+        (WeightedF1(), ([["a"]], [[{"text": "a", "weight": -1}]]), "weight must be finite and 0 or more"),
+    ],
+)
+def test_what_the_metric_refuses_is_refused_with_its_sentence(
+    metric: ExamplesMetric, given: tuple[Any, ...], message: str
+) -> None:
+    metric.update(*given)
+    with pytest.raises(ValueError, match=message):
+        metric.compute()
+
+
+def test_inputs_must_come_with_each_update() -> None:
+    metric = ResponseRanking()
+    metric.update([[1.0]], [0], replies=["yes"])
+    metric.update([[1.0]], [0])
+    with pytest.raises(ValueError, match="Inputs such as replies must come with each update"):
+        metric.compute()
 
 
 def test_indices_for_a_part_of_the_examples_are_refused() -> None:
