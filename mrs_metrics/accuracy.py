@@ -110,7 +110,7 @@ def chance_test(correct: int, n: int, choices: int = 2) -> float:
     return float(binomtest(correct, n, 1 / choices).pvalue)
 
 
-def macro_average(languages: Mapping[str, ArrayLike], samples: int = 1000, seed: int = 12345) -> MacroAverage:
+def macro_average(languages: Mapping[str, ArrayLike]) -> MacroAverage:
     """Return the average over languages of a parallel test set.
 
     The languages translate the same examples, so their answers are not independent: a resample draws examples, each
@@ -126,12 +126,10 @@ def macro_average(languages: Mapping[str, ArrayLike], samples: int = 1000, seed:
     0.5
     """
     means = _over_languages(languages)
-    return MacroAverage(float(means.mean()), *bootstrap_interval(means, samples=samples, seed=seed))
+    return MacroAverage(float(means.mean()), *bootstrap_interval(means))
 
 
-def macro_difference_test(
-    a: Mapping[str, ArrayLike], b: Mapping[str, ArrayLike], samples: int = 100_000, seed: int = 12345
-) -> float:
+def macro_difference_test(a: Mapping[str, ArrayLike], b: Mapping[str, ArrayLike]) -> float:
     """Return the p-value of the paired permutation test of two runs' averages over the same languages.
 
     A swap exchanges the two runs' answers to an example in all languages together (see `macro_average`). With one
@@ -145,7 +143,7 @@ def macro_difference_test(
     """
     if set(a) != set(b):
         raise ValueError(f"The two runs must have the same languages, not {' '.join(a)} and {' '.join(b)}.")
-    return permutation_test(_over_languages(a), _over_languages({code: b[code] for code in a}), samples, seed)
+    return permutation_test(_over_languages(a), _over_languages({code: b[code] for code in a}))
 
 
 def _over_languages(languages: Mapping[str, ArrayLike]) -> NDArray[np.float64]:

@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from re import Match
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -23,6 +24,7 @@ import pyarrow.compute as pc
 from mrs_datasets.builders.reddit.columns import change_in_turn, with_rows
 from mrs_datasets.builders.reddit.plan import KEPT, Outcomes
 from mrs_suggest.common.errors import extra_needed
+from mrs_suggest.common.io.packaged import read_packaged
 from mrs_suggest.common.text.masks import LETTERS, MASK_PATTERN, MASKS, URL, USER, Step
 
 MAX_PASSES = 12  # over a text, until nothing changes; real texts need two or three
@@ -277,34 +279,20 @@ def _link(found: Match[str]) -> str:
 
 # --- Repairs ----------------------------------------------------------------------------------------------------------
 
-_NAMES = (
-    "abbr|acronym|address|article|aside|audio|a|big|blockquote|body|br|button|b|caption|center|cite|code|col|dd|del|"
-    "details|div|dl|dt|em|embed|fieldset|figcaption|figure|font|footer|form|frame|h[1-6]|header|head|hr|html|iframe|img|"
-    "input|ins|i|kbd|label|legend|link|li|main|mark|meta|nav|noscript|object|ol|option|param|picture|pre|p|q|samp|script|"
-    "section|select|small|source|span|strike|strong|style|sub|summary|sup|svg|s|table|tbody|td|textarea|tfoot|thead|th|"
-    "title|tr|tt|ul|u|var|video"
-)
+_REPAIRS: dict[str, Any] = read_packaged("mrs_datasets.builders.reddit", "repairs.yaml")
+_NAMES = "|".join(_REPAIRS["elements"])
 _VALUE = r"""(?:"[^"]{0,1000}"|'[^']{0,1000}'|(?:[^\s<>"'=]|<url>){1,1000})"""
 _TAG = re.compile(
     rf"</?({_NAMES})(?:\s{{1,3}}[a-z][a-z0-9:-]{{0,30}}\s{{0,2}}=\s{{0,2}}{_VALUE}){{0,20}}\s{{0,2}}/?>", re.IGNORECASE
 )
 _HIDDEN = re.compile(r"<!--.{0,2000}?-->|<(script|style)>.{0,2000}?</\1>", re.IGNORECASE | re.DOTALL)
-_INLINE = re.compile(
-    "a|abbr|acronym|b|big|cite|code|del|em|font|i|ins|kbd|mark|q|s|samp|small|span|strike|strong|sub|sup|tt|u|var"
-)
+_INLINE = re.compile("|".join(_REPAIRS["inline"]))
 
 # Patterns in RE2's syntax that find all texts these functions change (see `masks`).
 MAY_BE_TAGGED = "<[/!A-Za-z\u0130\u0131\u017f\u212a]"
 # ftfy changes only texts in which its pattern finds a bad sequence. Each has a character that is hardly used otherwise,
 # or a symbol or accented capital after another character outside ASCII, or one of a few before another or a space.
-_SYMBOLS = (
-    "\u00a1-\u00bf\u00d7\u00f7\u02dd\u0384\u0385\u2018\u201a\u201c-\u201e\u2022\u2039\u203a\u2044\u20a0-\u20bf\u2100-\u214f"
-    "\u2200-\u22ff\uf8ff"
-)
-_RARE = (
-    "\u0080-\u009f\u00a4\u00a6\u00a8\u00aa\u00ac\u00af\u00b8\u00ba\u0152\u0153\u0192\u02c6\u02c7\u02d8\u02db\u02dc\u0402\u2020\u2021\u2030"
-    "\u2310\u2500-\u259f\u25ca\ufffd"
-)
+_SYMBOLS, _RARE = _REPAIRS["symbols"], _REPAIRS["rare"]
 MAY_BE_MOJIBAKE = (
     rf"[{_RARE}]|[^\x00-\x7f][{_SYMBOLS}\x{{c0}}-\x{{de}}\x{{100}}-\x{{17e}}]|[{_SYMBOLS}ÂÃÎÐØÙ][^\x00-\x7f]|[ÂÃ] "
 )

@@ -17,7 +17,9 @@ import re
 from collections.abc import Callable
 from functools import partial
 from re import Match
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+from mrs_suggest.common.io.packaged import read_packaged
 
 
 class Step(NamedTuple):
@@ -30,6 +32,11 @@ class Step(NamedTuple):
 URL, USER, EMAIL, PHONE, IP = "<url>", "<user>", "<email>", "<phone>", "<ip>"
 MASK_PATTERN = "<(?:url|user|email|phone|ip)>"
 LETTERS = "A-Za-z0-9À-ɏͰ-ӿ"  # of scripts with spaces between words
+_WORDS: dict[str, Any] = read_packaged("mrs_suggest.common.text", "mask_words.yaml")
+_SPACED, _UNSPACED = _WORDS["spaced"], _WORDS["unspaced"]
+_TOP_LEVEL, _TELEPHONE, _OF_VERSIONS, _PROVIDER = (
+    f"(?:{'|'.join(_WORDS[name])})" for name in ("top_level_domains", "telephone", "version", "providers")
+)
 
 
 def mask(text: str) -> str:
@@ -50,26 +57,7 @@ def mask(text: str) -> str:
 _SLASH_ENTITY = r"&(?:amp;){0,3}(?:#0{0,5}47|#x0{0,5}2f|sol);"
 _SLASH = rf"(?:\\{{0,9}}(?:/|{_SLASH_ENTITY}))"
 _HIDDEN_SLASH = re.compile(_SLASH_ENTITY, re.IGNORECASE)
-# An address may have letters of all scripts (RFC 3987), up to white space or punctuation of the sentence. Scripts
-# without spaces between words have no space after an address either: their letters belong to it if they follow a
-# delimiter or each other (/wiki/日本), and to the sentence if they follow a Latin letter or digit (/aを見て).
-_SPACED = (
-    "\u00aa\u00b5\u00ba\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u037d\u037f-\u0386\u0388-\u0559\u0560-\u0588\u0591-\u05bd"
-    "\u05bf\u05c1\u05c2\u05d0-\u05f2\u0610-\u061a\u0620-\u0669\u066e-\u06d3\u06d5-\u06ff\u0710-\u0963\u0966-\u096f"
-    "\u0971-\u0dff\u10a0-\u10fa\u10fc-\u10ff\u1200-\u1360\u1369-\u166c\u1800-\u1fff\u200c\u200d\u2c00-\u2dff"
-    "\ua4d0-\ua4fd\ua500-\ua95f\ua980-\uabff\ufb00-\ufd3d\ufd50-\ufdff\ufe70-\ufefc\U00010000-\U0001cfff"
-)
-_UNSPACED = (
-    "\u0e00-\u0e4e\u0e50-\u0fff\u1000-\u1049\u1050-\u109f\u1100-\u11ff\u1780-\u17d3\u17dc-\u17f9\u3005-\u3007"
-    "\u3021-\u302f\u3031-\u30ff\u3105-\u318e\u31a0-\u31ff\u3400-\u4dbf\u4e00-\ua4cf\ua960-\ua97f\uac00-\ud7ff"
-    "\uf900-\ufaff\uff10-\uff19\uff21-\uff3a\uff41-\uff5a\uff66-\uff9f\U00020000-\U0003ffff"
-)
 _URL_END = rf"(?:[!#-;=?-\]_a-zA-Z~{_SPACED}]|(?<=[!#-/:;=?@\[\]_~\u0080-\U0010ffff])[{_UNSPACED}])*"
-_TOP_LEVEL = (
-    "com|org|net|edu|gov|info|io|co|me|tv|be|ly|gg|gl|it|re|st|to|us|uk|ca|au|nz|br|mx|ar|cl|eu|ch|at|de|es|pt|fr|jp|"
-    "se|nl|ru|"
-    "рф|xn--[a-z0-9-]{1,59}|dev|app|xyz|ai|ie|ink|page|link|site|online|shop|club|news|blog|live|gle|im|in|pl|fi|no|dk|cz|kr|cn|tw|tk|cc"
-)
 
 
 class _Slashes(NamedTuple):
@@ -85,7 +73,7 @@ def _with_slashes(slash: str) -> _Slashes:
     s = slash
     address = rf"<[a-z0-9+.-]{{2,20}}:{s}{s}[^\s<>]*>|[a-z0-9+.-]{{2,20}}:{s}{s}{_URL_END}"
     path = (
-        rf"(?<![{LETTERS}.-])(?:[{LETTERS}-]{{1,63}}\.){{1,8}}(?:{_TOP_LEVEL})(?::[0-9]{{1,5}})?{s}{_URL_END}"
+        rf"(?<![{LETTERS}.-])(?:[{LETTERS}-]{{1,63}}\.){{1,8}}{_TOP_LEVEL}(?::[0-9]{{1,5}})?{s}{_URL_END}"
         rf"|(?<![a-z0-9]){s}?r{s}(?:\\?[a-z0-9_]){{1,30}}{s}(?:comments|s){s}{_URL_END}"
         rf"|(?<![a-z0-9/]){s}?comments{s}[a-z0-9]{{4,}}{s}{_URL_END}"
     )
@@ -166,10 +154,6 @@ _MANY_DIGITS = re.compile(r"[0-9](?:[^0-9]{0,3}[0-9]){6}")
 _DATE = re.compile(r"(?<![0-9])(?:[0-3]?[0-9]([./-])[01]?[0-9]\1(?:19|20)[0-9]{2}|(?:19|20)[0-9]{2}([./-])[01][0-9]\2)")
 _YEARS = re.compile(r"(?:19|20)[0-9]{2}[- ](?:19|20)[0-9]{2}$")
 _END = r"(?![\w%€$£°]|[-.,:/][0-9])"
-_AFTER_WORD = (
-    r"(?:tel|telefon|telefono|teléfono|telefone|téléphone|telefoon|phone|cell|mobile|handy|fax|whats ?app|телефон|тел|"
-    r"電話|電話番号)"
-)
 
 
 def _international(found: str) -> bool:
@@ -220,7 +204,7 @@ _PHONES: tuple[tuple[re.Pattern[str], Callable[[str], bool] | None], ...] = (
     ),
 )
 _NAMED_PHONE = re.compile(
-    rf"(?<!\w)({_AFTER_WORD}(?:[ -]?(?:number|nummer|no|nr|número|numero|numéro|номер))?"
+    rf"(?<!\w)({_TELEPHONE}(?:[ -]?(?:number|nummer|no|nr|número|numero|numéro|номер))?"
     r"[.: ]{0,3}(?:(?:is|ist|es|è|est|é) )?)(\+?\(?[0-9](?:[ .\-/()]{0,2}[0-9]){6,14})" + _END,
     re.IGNORECASE,
 )
@@ -228,11 +212,7 @@ _NAMED_PHONE = re.compile(
 _OCTET = r"(?:25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])"
 _IPV4 = re.compile(rf"(?<![\w.])(?:{_OCTET}\.){{3}}{_OCTET}(?!\w|\.[0-9])(?::[0-9]{{1,5}}(?!\w)|/[0-9]{{1,2}}(?!\w))?")
 _IPV6 = re.compile(r"(?<![\w:.])[0-9a-f]{0,4}(?::[0-9a-f]{0,4}){2,8}(?![\w:])", re.IGNORECASE)
-_VERSION = re.compile(
-    r"(?:v|ver|version|versión|versão|versione|versie|версия|build|firmware|release|update|patch|driver|kernel|chrome|"
-    r"firefox|safari|android|ios|windows|java|php|python|section|§)[.: ]{0,2}$",
-    re.IGNORECASE,
-)
+_VERSION = re.compile(rf"{_OF_VERSIONS}[.: ]{{0,2}}$", re.IGNORECASE)
 
 _DOT_WORD = r"(?:dot|punkt|punto|point|ponto|точка)"
 _LOCAL = r"(?<![\w.+-])[\w.+-]{1,64}"
@@ -240,7 +220,6 @@ _LABEL = r"[\w-]{1,63}"
 _CLOSED_DOT = rf"\s{{0,2}}[\[({{<]\s?(?:{_DOT_WORD}|\.)\s?[\])}}>]\s{{0,2}}"
 _SPOKEN_DOT = rf"(?:{_CLOSED_DOT}|\s{{1,2}}{_DOT_WORD}\s{{1,2}})"
 _CLOSED_AT = r"\s{0,2}[\[({<]\s?(?:at|arroba|ät|собака|@)\s?[\])}>]\s{0,2}"
-_PROVIDER = r"(?:gmail|googlemail|yahoo|hotmail|outlook|icloud|aol|gmx|proton(?:mail)?|ymail|msn|yandex|mail)"
 _SPELLED = re.compile(
     rf"{_LOCAL}(?:{_CLOSED_DOT}{_LABEL}){{0,3}}"
     rf"(?:{_CLOSED_AT}{_LABEL}(?:(?:{_SPOKEN_DOT}|\.){_LABEL}){{0,3}}(?:{_SPOKEN_DOT}|\.)"

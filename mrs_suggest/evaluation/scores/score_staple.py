@@ -56,20 +56,6 @@ def score_files(
         return tally.scores(predicted.ids)
 
 
-def read_accepted(rows: Iterable[Row], rules: str = "paper") -> dict[str, dict[str, float]]:
-    """Prompt's id -> accepted translation, as the rules read it -> weight; all texts are read together.
-
-    Args:
-        rows: `id` and `translations`; those of a blind prompt are empty.
-    """
-    kept = [(row["id"], row["translations"]) for row in rows]
-    texts = iter(read_texts([entry["text"] for _, entries in kept for entry in entries], rules, accepted=True))
-    return {
-        key: merge_equal([next(texts) for _ in entries], [float(entry["weight"]) for entry in entries], rules)
-        for key, entries in kept
-    }
-
-
 class Accepted:
     """The accepted translations of prompts, read once, to score many systems by the paper's rules.
 
@@ -78,7 +64,12 @@ class Accepted:
     """
 
     def __init__(self, rows: Iterable[Row]) -> None:
-        self._accepted = read_accepted(rows)
+        kept = [(row["id"], row["translations"]) for row in rows]
+        texts = iter(read_texts([one["text"] for _, entries in kept for one in entries], "paper", accepted=True))
+        self._accepted = {
+            key: merge_equal([next(texts) for _ in entries], [float(one["weight"]) for one in entries], "paper")
+            for key, entries in kept
+        }
 
     def score(self, predictions: Mapping[str, Sequence[str]]) -> WeightedF1Scores:
         """The result of `score_translations` for predictions, id -> translations."""
