@@ -1,6 +1,6 @@
 """Train a causal language model to reply in the language that its prompt names.
 
-    accelerate launch trainers/causal.py --config trainers/configs/causal/tiny.yaml   # on the embedded sample, a minute
+    accelerate launch trainers/causal.py --config trainers/configs/causal/tiny.yaml   # on the embedded sample
     accelerate launch trainers/causal.py --model_name_or_path Qwen/Qwen2.5-0.5B-Instruct --peft lora --data DIR
 
 With `--constrained true`, it only suggests replies of the data's response sets.

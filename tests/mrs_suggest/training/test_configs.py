@@ -104,4 +104,4 @@ def test_generation_tasks_have_the_values_of_xglue(name: str) -> None:
 def test_the_small_language_model_has_the_languages_token_in_its_prompt() -> None:
     options, training = read("causal", "tiny")
     assert (options.model_name_or_path, options.prompt) == ("tiny", "[{code}]{message}</s>")
-    assert (training.max_steps, training.eval_steps, training.save_steps) == (200, 0.5, 0.5)
+    assert (training.max_steps, training.eval_steps, training.save_steps) == (300, 0.5, 0.5)
