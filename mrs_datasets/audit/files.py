@@ -207,8 +207,7 @@ def audit_page(
     Args:
         file: the name under which the sheet is downloaded.
         rows: item, language, message and reply, in the order of the sheet and as its cells.
-        review: for a page that posts answers to its own address in place of making a sheet: `judged` (item -> its
-            answer and comment) and `sides` (item -> which of the two texts it is about).
+        review: for a page that posts its answers: `judged` (by item) and `sides` (the text that an item is about).
     """
     names = ("item", "language", *TEXTS)
     data = {

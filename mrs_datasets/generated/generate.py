@@ -62,7 +62,6 @@ class Task:
     Attributes:
         domain: what the product is, who writes to whom, and about what.
         avoid: what must not be said. Texts that contain one of these phrases are dropped, too.
-        examples: messages as they are in the product.
         intents: how many to ask for; `messages` of each in each language and register, `replies` in each language.
     """
 
@@ -99,7 +98,6 @@ class Teacher(NamedTuple):
     """A language model, and what is needed to read its answers.
 
     Attributes:
-        licence: of its answers, as the user states it.
         items: the text of an answer -> the texts in its list, also of broken JSON.
         fault: (text, language, step) -> the reason to drop a text; "" for none.
         ask: question -> the text of the answer, "" for a refusal; called from `at_once` threads.
@@ -151,13 +149,10 @@ def questions(task: Task, intents: Mapping[str, str] | None = None) -> Iterator[
 
 
 def generate(task: Task, teacher: Teacher, out: Path, progress: Progress = iter) -> PreparedReport:
-    """Ask the teacher what it was not asked yet, and write the prepared folder `out`; return its report.
-
-    InputError if `out` is another folder, the teacher fails, or nothing is usable; answers are kept.
-    """
+    """Ask the teacher what it was not asked yet, write the prepared folder `out`, and return its report; InputError if
+    `out` is another folder, the teacher fails, or nothing is usable: answers are kept."""
     require_replaceable(out, True, ANSWERS)
-    with writing(out):
-        out.mkdir(parents=True, exist_ok=True)
+    out.mkdir(parents=True, exist_ok=True)
     _ask(questions(task), teacher, out, iter)
     _ask(questions(task, read_intents(out, task, teacher, Report(READER))), teacher, out, progress)
     return write_generated(out, task, teacher)
@@ -202,8 +197,7 @@ def read_json_lines(path: Path) -> list[dict[str, Any]]:
 def read_intents(out: Path, task: Task, teacher: Teacher, report: Report) -> dict[str, str]:
     """Id -> what the messages say, as many as the task asks for; InputError if the teacher's answer has none."""
     found: dict[str, str] = {}
-    (first,) = questions(task)
-    answer = read_answers(out, teacher).get(first.key, "")
+    answer = read_answers(out, teacher).get(next(questions(task)).key, "")
     for item in teacher.items(answer):
         parts = _INTENT.fullmatch(item.strip())
         if parts is None or _PROMPT.search(item) or len(found) == task.intents:
@@ -244,16 +238,15 @@ def written_texts(out: Path, task: Task, teacher: Teacher, report: Report, decis
 
 
 def _problem(found: Text, task: Task, teacher: Teacher) -> str:
-    text = found.text
     if found.step == REPLIES and found.tag not in TAGS:
         return "no known tag"
-    if is_blank(text) or len(text) > LONGEST[found.step]:
+    if is_blank(found.text) or len(found.text) > LONGEST[found.step]:
         return "blank or too long"
-    if _PROMPT.search(text):
+    if _PROMPT.search(found.text):
         return "about the prompt"
-    if any(phrase.casefold() in text.casefold() for phrase in task.avoid):
+    if any(phrase.casefold() in found.text.casefold() for phrase in task.avoid):
         return "must not be said"
-    return teacher.fault(text, found.language, found.step)
+    return teacher.fault(found.text, found.language, found.step)
 
 
 def read_decisions(out: Path) -> Decisions:
@@ -274,9 +267,8 @@ def write_generated(out: Path, task: Task, teacher: Teacher) -> PreparedReport:
         f"Texts that a person reviewed: {reviewed}.",
     ]
     with atomic_folder(out, overwrite=True, marker=ANSWERS) as folder:
-        for name in (ANSWERS, REVIEW):
-            if (out / name).is_file():
-                shutil.copy2(out / name, folder)
+        for path in filter(Path.is_file, (out / ANSWERS, out / REVIEW)):
+            shutil.copy2(path, folder)
         chunks = _chunks(texts, task, read_intents(out, task, teacher, Report(READER)), report)
         return write_prepared(folder, chunks, report, RECORD, str(out / ANSWERS))
 

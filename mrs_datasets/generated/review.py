@@ -90,12 +90,10 @@ def review_server(out: Path, task: Task, teacher: Teacher) -> tuple[ThreadingHTT
             self._send(status, json.dumps({"said": said}), "application/json")
 
         def _send(self, status: int, content: str, kind: str) -> None:
-            body = content.encode()
             self.send_response(status)
             self.send_header("Content-Type", f"{kind}; charset=utf-8")
-            self.send_header("Content-Length", str(len(body)))
             self.end_headers()
-            self.wfile.write(body)
+            self.wfile.write(content.encode())
 
         def log_message(self, *_: Any) -> None:
             pass

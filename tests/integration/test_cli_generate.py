@@ -27,8 +27,10 @@ EXAMPLES, CONFIG = ROOT / "examples", ROOT / "trainers" / "configs" / "retrieval
 WHEN = {"en": ["today", "tomorrow", "tonight", "later", "now", "next week"],
         "de": ["heute", "morgen", "heute Abend", "später", "jetzt", "nächste Woche"]}  # fmt: skip
 ASKED = {"en": "Do you want to have lunch with us {}?", "de": "Möchtest du {} mit uns zu Mittag essen?"}
-REPLIES = {"en": ["[yes] Sure, I'd love to!", "[no] Sorry, I can't make it.", "[ask] Where are you going?"],
-           "de": ["[yes] Ja, sehr gerne!", "[no] Das schaffe ich leider nicht.", "[ask] Wohin geht ihr denn?"]}  # fmt: skip
+REPLIES = {
+    "en": ["[yes] Sure, I'd love to!", "[no] Sorry, I can't make it.", "[ask] Where are you going?"],
+    "de": ["[yes] Ja, sehr gerne!", "[no] Das schaffe ich leider nicht.", "[ask] Wohin geht ihr denn?"],
+}
 
 
 def taught(request: dict[str, Any]) -> str:

@@ -45,8 +45,8 @@ def _generate(options: argparse.Namespace) -> None:
     model = LanguageModelSuggester(replace(endpoint, max_tokens=tokens, timeout=max(SECONDS, endpoint.timeout)))
     teacher = _teacher(endpoint.model, options.licence)._replace(at_once=endpoint.concurrency)
     teacher = teacher._replace(ask=lambda asked: model.complete(*asked.key, asked.user["step"]))
-    progress = partial(tqdm, desc="generate", unit=" answers", disable=not sys.stderr.isatty())
-    _print(generate(task, teacher, options.out, progress), options.out)
+    bar = partial(tqdm, desc="generate", unit=" answers", disable=not sys.stderr.isatty())
+    _print(generate(task, teacher, options.out, bar), options.out)
 
 
 def _review(options: argparse.Namespace) -> None:

@@ -39,7 +39,6 @@ BOUNDS["concurrency"] = (1, 256)
 MOST_SUGGESTIONS = 20  # as many as a request to `mrs serve` may ask for
 LONGEST = 100  # characters of a reply; ours: the longest of the embedded response sets has 58
 REST = 5.0  # seconds without requests after one has failed for good; ours: a queue behind it fails immediately
-_TEXTS = {"type": "array", "items": {"type": "string"}}
 _ITEMS = re.compile(r'"(?:[^"\\\x00-\x1f]|\\["\\/bfnrt]|\\u[0-9a-fA-F]{4})*"(?=\s*[,\]])')
 
 
@@ -211,7 +210,8 @@ class LanguageModelSuggester(ServedModel):
 
 def answer_format(key: str) -> dict[str, Any]:
     """The fields of a request for JSON with a list of texts under `key`."""
-    schema = {"type": "object", "properties": {key: _TEXTS}, "required": [key], "additionalProperties": False}
+    texts = {key: {"type": "array", "items": {"type": "string"}}}
+    schema = {"type": "object", "properties": texts, "required": [key], "additionalProperties": False}
     return {"response_format": {"type": "json_schema", "json_schema": {"name": key, "strict": True, "schema": schema}}}
 
 
@@ -240,8 +240,7 @@ def fitting_replies(replies: Iterable[str], message: str, language: str, detecto
     found: dict[str, str] = {}
     for reply in replies:
         contact = unfit(reply, message, None) in (LINK, PRIVATE)
-        usable = len(reply) <= LONGEST and not (is_blank(reply) or contact)
-        if usable and not in_other_language(reply, language, detector):
+        if len(reply) <= LONGEST and not (is_blank(reply) or contact or in_other_language(reply, language, detector)):
             found.setdefault(normalise_reply(reply), reply)
     return list(found.values())
 
