@@ -70,8 +70,8 @@ def funnel_page(report: Mapping[str, Any]) -> str:
         [config, ", ".join(f"{split} {facts['rows']:,}" for split, facts in splits.items())]
         for config, splits in report["configs"].items()
     ]
-    warnings = [Heading("Warnings"), Bullets(pipeline["warnings"])] if pipeline["warnings"] else []
-    blocks = [
+    warnings: list[Block] = [Heading("Warnings"), Bullets(pipeline["warnings"])] if pipeline["warnings"] else []
+    blocks: list[Block] = [
         Heading(report["name"], 1),
         Paragraph(f"mrs-suggest {report['version']}{engine}", note=True),
         *build_blocks(pipeline),
