@@ -75,7 +75,7 @@ class ExamplesMetric(Metric):
         for name, column in zip(("references", *more), columns[1:], strict=True):
             if len(column) != len(predictions):
                 raise ValueError(
-                    f"Each example needs an entry, but there are {len(predictions)} predictions and {len(column)} {name}."
+                    f"Each example needs an entry, but {len(predictions)} predictions and {len(column)} {name} are given."
                 )
         numbers = _numbers(indices, len(predictions))
         if predictions:

@@ -153,15 +153,10 @@ class Worker:
                 continue
             futures = self.batcher.submit([replace(one, model=name, traced=None) for one in questions])
             found = await asyncio.gather(*futures, return_exceptions=True)
-            items = [item for item in found if not isinstance(item, BaseException)]
-            self._count(name, items)
-            outcomes(name, "failed").inc(len(found) - len(items))
-            same = sum(
-                not isinstance(item, BaseException) and _replies(item) == _replies(own)
-                for item, own in zip(found, shown, strict=True)
-            )
-            outcomes(name, "same").inc(same)
-            outcomes(name, "different").inc(len(items) - same)
+            self._count(name, [item for item in found if not isinstance(item, BaseException)])
+            for item, own in zip(found, shown, strict=True):
+                told = None if isinstance(item, BaseException) else _replies(item) == _replies(own)
+                outcomes(name, {None: "failed", True: "same", False: "different"}[told]).inc()
 
     async def reload(self) -> None:
         """Load the model again while the old one answers; if that fails, raise MrsError and keep the old one."""

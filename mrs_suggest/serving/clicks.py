@@ -31,12 +31,10 @@ FORMAT = 2  # SQLite's `user_version` of such a file, and in the name of Postgre
 SCHEMA = f"mrs_feedback_{FORMAT}"
 LOCK = 1836217190  # of PostgreSQL, while the tables are made; any number will do
 URL = re.compile(r"postgres(ql)?://")
-ANSWER = "INSERT INTO answers VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 CLICK = """
 INSERT INTO feedback VALUES (?, ?, ?, ?, ?) ON CONFLICT (id) DO UPDATE SET
     at = excluded.at, chosen = excluded.chosen, edited = excluded.edited, typed = excluded.typed
 """
-LENGTHS = "SELECT lengths FROM answers WHERE id = ?"
 TABLES = """
 CREATE TABLE IF NOT EXISTS answers (
     id TEXT PRIMARY KEY, at DOUBLE PRECISION NOT NULL, session TEXT, model TEXT NOT NULL, version TEXT NOT NULL,
@@ -98,13 +96,13 @@ class ClickStore:
             )
             for known, item in zip(ids, answers, strict=True)
         ]  # fmt: skip
-        self._run(ANSWER, rows)
+        self._run("INSERT INTO answers VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", rows)
         for item, known in zip(answers, ids, strict=True):
             item["id"] = known
 
     def suggestions(self, answer: str) -> int | None:
         """How many suggestions an answer had; None if its id is unknown, ClickError if it cannot be read."""
-        row = self._run(LENGTHS, [(answer,)])
+        row = self._run("SELECT lengths FROM answers WHERE id = ?", [(answer,)])
         return None if row is None else len(json.loads(row[0]))
 
     def record(self, answer: str, chosen: int | None, edited: bool, typed: int | None) -> None:
@@ -118,10 +116,8 @@ class ClickStore:
                 if getattr(self._connection, "closed", False):  # PostgreSQL was started again
                     self._connection = self._open()
                 return _transaction(self._connection, statement, rows)
-            except Exception as error:
-                if isinstance(error, InputError) or _of_database(error):
-                    raise ClickError(_first_line(error)) from None
-                raise
+            except Exception as error:  # of SQLite or psycopg, which have no base in common
+                raise ClickError(_first_line(error)) from None
 
     def close(self) -> None:
         """Close the file or the connection."""
@@ -218,11 +214,6 @@ def _transaction(connection: Connection, statement: str, rows: Sequence[tuple[An
             cursor.execute("ROLLBACK")
         raise
     return found
-
-
-def _of_database(error: Exception) -> bool:
-    """Whether SQLite or PostgreSQL raised it (the base of their errors has this name in both)."""
-    return any(kind.__name__ == "Error" and kind.__module__ in ("sqlite3", "psycopg") for kind in type(error).__mro__)
 
 
 def _first_line(error: Exception) -> str:

@@ -64,6 +64,8 @@ class MessageMemory:
         numbers = np.asarray(replies, np.int64)
         if not len(messages) == len(vectors) == len(numbers) or not len(messages):
             raise ValueError(f"Expected one vector and one reply per message, and a message; found {len(messages)}.")
+        # Before the product: its last digits depend on the place of a row.
+        same = [hash((text, vector.tobytes())) for text, vector in zip(messages, vectors, strict=True)]
         unit, axes = unit_length(vectors), None
         if dimension is not None and dimension < vectors.shape[1]:
             axes = principal_axes(unit, dimension)
@@ -72,7 +74,6 @@ class MessageMemory:
         found, begins = np.unique(numbers[order], return_index=True)
         received = np.split(order, begins[1:])
         kept = [group if len(group) <= limit else group[prototypes(unit[group], limit)] for group in received]
-        same = [hash((text, vector.tobytes())) for text, vector in zip(messages, unit, strict=True)]
         keys = [tuple(sorted(same[place] for place in group)) for group in kept]
         different = {key: number for number, key in enumerate(dict.fromkeys(keys))}
         by_key = dict(zip(reversed(keys), reversed(kept), strict=True))  # the first of equal ones stays
