@@ -81,7 +81,7 @@ demo-product: $(TRAIN)  ## from a product's description to a suggester, with a s
 	$(OFFLINE) $(BIN)/python examples/scripted_teacher.py examples/bike_shop_answers.yaml \
 		$(BIN)/mrs data generate --task examples/bike_shop.yaml --teacher '{url}#scripted' --licence apache-2.0 --out $(PRODUCT)/data
 	$(BIN)/mrs data check $(PRODUCT)/data
-	for run in "0 embedded" "60 suggester"; do set -- $$run; \
+	for run in "0 embedded" "40 suggester"; do set -- $$run; \
 		$(OFFLINE) $(BIN)/accelerate launch $(ONE_DEVICE) trainers/retrieval.py \
 			--config trainers/configs/retrieval/quickstart.yaml --data $(PRODUCT)/data --max_steps $$1 \
 			--output_dir $(PRODUCT)/$$2 --overwrite true || exit 1; done
