@@ -52,6 +52,16 @@ def test_replies_to_the_same_messages_share_them() -> None:
     assert memory.ngrams.size == 4
 
 
+def test_equal_messages_are_recognised_when_vectors_are_shortened() -> None:
+    """The last digits of a product of matrices depend on the place of a row."""
+    rng = np.random.default_rng(3)
+    vectors = rng.normal(size=(40, 384)).astype(np.float32)
+    places = np.tile(np.arange(40), 31)  # each of 31 replies received the same 40 messages
+    texts = [f"message {place}" for place in places]
+    memory = MessageMemory.build(texts, vectors[places], np.repeat(np.arange(31), 40), dimension=47)
+    assert (len(memory.vectors), len(memory.starts)) == (40, 1)
+
+
 def test_prototypes_stand_for_all_groups() -> None:
     rng = np.random.default_rng(3)
     centres = np.eye(5, dtype=np.float32)
