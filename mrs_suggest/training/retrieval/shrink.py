@@ -10,6 +10,7 @@ many test messages the suggestions stay the same.
 from __future__ import annotations
 
 import argparse
+import json
 import shutil
 import sys
 from pathlib import Path
@@ -21,7 +22,7 @@ from mrs_suggest.common.errors import run_with_sentence
 from mrs_suggest.common.io.files import atomic_folder
 from mrs_suggest.models.saved.allowlist import CURVES, EXPORTS
 from mrs_suggest.models.saved.families import write_record
-from mrs_suggest.models.saved.record import Record, read_record
+from mrs_suggest.models.saved.record import read_record
 from mrs_suggest.suggest.index.response_index import AXES, VECTORS
 from mrs_suggest.suggest.ranking.memory import principal_axes
 from mrs_suggest.suggest.suggester import Suggester
@@ -64,9 +65,14 @@ def shrink(
                 tensors |= _narrowed(tensors)
             save_file({name: _small(name, tensor) for name, tensor in tensors.items()}, path, metadata={"format": "pt"})
             path.chmod(0o644)
+        for path in partial.rglob("tokenizer.json"):  # a third of it is white space
+            compact = json.dumps(json.loads(path.read_text("utf-8")), ensure_ascii=False, separators=(",", ":"))
+            path.write_text(compact, "utf-8")
         record["stored_as"] = "8-bit floats" + ("" if data is None else f"; memory and replies: all splits of {data}")
-        if base is not None:
-            _name_root(record, base)
+        if base is not None and (chain := record.get("started_from")):  # the run started from another run
+            chain[-1] = base
+        elif base is not None:
+            record["arguments"]["model_name_or_path"] = base
         if base_license is not None:
             record["base_license"] = base_license
         write_record(partial, record, RETRIEVAL)
@@ -77,14 +83,6 @@ def shrink(
             found = f"; the same three suggestions for {same:,} of {total:,} test messages"
     size = sum(path.stat().st_size for path in out.rglob("*") if path.is_file())
     print(f"wrote {out} ({size:,} bytes){found}")
-
-
-def _name_root(record: Record, base: str) -> None:
-    """Name the model with which the chain of runs began; the run itself may have started from another run."""
-    if chain := record.get("started_from"):
-        chain[-1] = base
-    else:
-        record["arguments"]["model_name_or_path"] = base
 
 
 def _narrowed(tensors: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
