@@ -25,7 +25,7 @@ from mrs_suggest.suggest.ranking.trigger import USED
 from mrs_suggest.suggest.suggester import Suggester
 
 PAIRS = 600  # of a language of a corpus
-PRECISIONS = (0.5, 0.6, 0.7)
+PRECISIONS = (0.25, 0.3, 0.35)  # the most that validation reaches is .38
 
 
 def probabilities(suggester: Suggester, language: str, pairs: list[tuple[str, str]]) -> tuple[list[float], list[bool]]:
