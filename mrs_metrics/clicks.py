@@ -78,10 +78,10 @@ def score_clicks(
             shown = [_plain(text) for text in suggestions]
             rows.append(max((_click(shown, text, edits) for text in wanted), key=lambda row: (row[1], -row[2])))
             kept.append(index)
-    table = np.array(rows, dtype=np.int64).reshape(-1, 3)
+    place, saved, length = np.array(rows, dtype=np.int64).reshape(-1, 3).T
     nbest = max(map(len, predictions), default=0)
     return ClickScores(
-        (table[:, 0] >= 0).astype(np.int64), *table.T, np.array(kept, dtype=np.int64),
+        (place >= 0).astype(np.int64), place, saved, length, np.array(kept, dtype=np.int64),
         {"reference_empty": len(predictions) - len(kept)},
         signature("simulated_clicks", nbest=nbest, edits=f"levenshtein<={edits:g}", case="lower", norm="nfc"),
     )  # fmt: skip

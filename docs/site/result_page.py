@@ -43,8 +43,8 @@ JUDGED = """## Judged by readers
 {messages} messages that served for nothing else ({each} in each language, `benchmarks/panel`), answered by each system,
 were graded by {readers} readers, who did not know which system was which: `good` if one of the three replies would be
 clicked as it stands, `ok` if one could be sent, `bad` if none. Where the readers differ, the worse grade counts; they
-gave equal grades to {equal:.0%} of the answers (Fleiss' kappa {kappa:.2f}). `everyday-retriever` is the model that ships,
-`two layers` the smaller one before it, and `sample` the first one, which was trained on the embedded sample alone.
+gave equal grades to {equal:.0%} of the answers (Fleiss' kappa {kappa:.2f}). `everyday-retriever` is the model that
+ships, `two layers` the smaller one before it, and `sample` the first one, trained on the embedded sample alone.
 
 | system | good | ok | bad | wrongly silent |
 |---|---|---|---|---|

@@ -27,7 +27,7 @@ except ImportError as error:
     raise MissingExtraError("torchmetrics", "torchmetrics", "a metric of torchmetrics") from None
 
 Indices = Sequence[int] | torch.Tensor
-EXAMPLE = {"predictions": [["a", "b"]], "references": ["a"]}
+EXAMPLE: Mapping[str, list[Any]] = {"predictions": [["a", "b"]], "references": ["a"]}
 
 
 class ExamplesMetric(Metric):
@@ -55,7 +55,8 @@ class ExamplesMetric(Metric):
         self.options = {name: value for name, value in options.items() if name in known}
         self.signature = ""
         self.skipped: dict[str, int] = {}
-        self._figures(*self.module().checked(**self.example), {})  # refuses unknown options
+        predictions, references = self.module().checked(**self.example)
+        self._figures(predictions, references, {})  # refuses unknown options
 
     def update(self, predictions: Any, references: Any = None, indices: Indices | None = None, **more: Any) -> None:
         """Add examples.
@@ -75,7 +76,7 @@ class ExamplesMetric(Metric):
         for name, column in zip(("references", *more), columns[1:], strict=True):
             if len(column) != len(predictions):
                 raise ValueError(
-                    f"Each example needs an entry, but {len(predictions)} predictions and {len(column)} {name} are given."
+                    f"Each example needs an entry, but there are {len(predictions)} predictions and {len(column)} {name}."
                 )
         numbers = _numbers(indices, len(predictions))
         if predictions:
