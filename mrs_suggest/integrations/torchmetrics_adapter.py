@@ -75,9 +75,8 @@ class ExamplesMetric(Metric):
         columns += [_plain(column) for column in more.values()]
         for name, column in zip(("references", *more), columns[1:], strict=True):
             if len(column) != len(predictions):
-                raise ValueError(
-                    f"Each example needs an entry, but there are {len(predictions)} predictions and {len(column)} {name}."
-                )
+                counts = f"{len(predictions)} predictions and {len(column)} {name}"
+                raise ValueError(f"Each example needs an entry, but there are {counts}.")
         numbers = _numbers(indices, len(predictions))
         if predictions:
             rows = [[number, list(more), *row] for number, *row in zip(numbers, *columns, strict=True)]
