@@ -105,7 +105,7 @@ def test_likelihoods_and_scores_are_those_of_torch(
         np.testing.assert_allclose(found, -losses, rtol=1e-4, atol=1e-4)
         assert counts.tolist() == tokens.tolist()
         inputs, prompt = generator.coder.messages(MESSAGES, code), generator.coder.prompt(code)
-        searched = (system._search(inputs, prompt, generator.decoding) for system in (exported, generator))
+        searched = (system._search(inputs, prompt, generator.decoding, code) for system in (exported, generator))
         for ids, mine, theirs in zip(inputs, *searched, strict=True):
             if ids == generator.coder.messages([""], code)[0]:  # CTranslate2 answers no message without tokens
                 continue

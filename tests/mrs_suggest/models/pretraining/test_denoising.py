@@ -40,7 +40,7 @@ def batch_of(generator: Generator, **options: Any) -> tuple[dict[str, torch.Tens
     return noising(rows), ids
 
 
-@pytest.mark.parametrize("name", ROWS)
+@pytest.mark.parametrize("name", [name for name in ROWS if name != "causal"])  # which has no encoder
 def test_without_noise_a_row_is_the_pair_of_a_text_with_itself(name: str, generator: Generator) -> None:
     """In every way of telling the language: `<2en>`, `en_XX`, `[en]` ..."""
     from dataclasses import replace

@@ -107,7 +107,7 @@ def test_where_most_replies_are_known_they_keep_their_memory_and_a_new_one_has_a
     for part in ("direct", "nearest", "votes"):
         column = names.index(part)
         found = (ranker.parts(message, vector)[at, column] for ranker, at in ((new, row), (old, before)))
-        assert next(found) == pytest.approx(next(found), abs=1e-2), part  # the stored vectors have 8 bits
+        assert next(found) == pytest.approx(next(found), abs=2e-2), part  # the stored vectors have 8 bits
     assert new.share[row] == old.share[before] == 1
     fresh = new.index.replies.index("Could you send me your order number?")
     place, cosine = old.nearest_remembered("Could you send me your order number?")
