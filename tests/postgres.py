@@ -6,6 +6,7 @@ import os
 import shutil
 import socket
 import subprocess
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -44,13 +45,15 @@ class Postgres:
 
 
 @contextmanager
-def postgres(folder: Path) -> Iterator[Postgres]:
+def postgres() -> Iterator[Postgres]:
     """A running server, whose user `tester` needs no password."""
-    folder.mkdir()
-    if os.getuid() == 0:
-        shutil.chown(folder, "postgres")
-        for parent in folder.parents[:3]:  # the folders of pytest are private to root
-            parent.chmod(parent.stat().st_mode | 0o011)
+    with tempfile.TemporaryDirectory(prefix="mrs-postgres-") as place:  # pytest's own folders are private to root
+        if os.getuid() == 0:
+            shutil.chown(place, "postgres")
+        yield from _running(Path(place))
+
+
+def _running(folder: Path) -> Iterator[Postgres]:
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     server = Postgres(folder, port)

@@ -24,8 +24,8 @@ pytestmark = pytest.mark.skipif(not has_postgres(), reason="no PostgreSQL on thi
 
 
 @pytest.fixture(scope="module")
-def database(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Postgres]:
-    with postgres(tmp_path_factory.mktemp("postgres") / "server") as server:
+def database() -> Iterator[Postgres]:
+    with postgres() as server:
         yield server
 
 
