@@ -19,7 +19,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mrs_suggest.common.errors import InputError
+from mrs_suggest.common.errors import InputError, first_line
+from mrs_suggest.common.io.remote_errors import masked
 
 if TYPE_CHECKING:
     import psycopg
@@ -117,7 +118,7 @@ class ClickStore:
                     self._connection = self._open()
                 return _transaction(self._connection, statement, rows)
             except Exception as error:  # of SQLite or psycopg, which have no base in common
-                raise ClickError(_first_line(error)) from None
+                raise ClickError(first_line(error)) from None
 
     def close(self) -> None:
         """Close the file or the connection."""
@@ -196,7 +197,7 @@ def _as_sentence(url: str) -> Iterator[None]:
         yield
     except psycopg.Error as error:
         raise InputError(
-            f"{_shown(url)}: {_first_line(error)}; expected postgresql://USER@HOST/DATABASE of a running server, and "
+            f"{_shown(url)}: {first_line(error)}; expected postgresql://USER@HOST/DATABASE of a running server, and "
             "the password in PGPASSWORD or ~/.pgpass."
         ) from None
 
@@ -216,10 +217,6 @@ def _transaction(connection: Connection, statement: str, rows: Sequence[tuple[An
     return found
 
 
-def _first_line(error: Exception) -> str:
-    return str(error).strip().partition("\n")[0].rstrip(".")
-
-
 def _shown(place: str) -> str:
-    """The place without user and password."""
-    return re.sub(r"(?<=://)[^/]*@", "", place) if URL.match(place) else place
+    """The place without user, password and parameters."""
+    return masked(place).replace("***@", "") if URL.match(place) else place

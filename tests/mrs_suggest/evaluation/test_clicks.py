@@ -62,10 +62,8 @@ def test_rejections_without_a_difference() -> None:
 
 def looked_at_daily(a: list[Click], b: list[Click], sequential: bool) -> bool:
     """Whether one of 20 looks at an experiment, each at more of it, finds a difference."""
-    parts = [
-        [click for click in clicks if int(click.unit.split()[1]) < 30 * (look + 1)] for look in range(20)
-        for clicks in ([*a, *b],)
-    ]  # fmt: skip
+    clicks = [*a, *b]
+    parts = ([click for click in clicks if int(click.unit.split()[1]) < 30 * look] for look in range(1, 21))
     return any(compare(part, "a", "b", sequential)["p"] < 0.05 for part in parts)
 
 
