@@ -124,9 +124,16 @@ class Browser:
 
     def open(self, url: str) -> None:
         self._say(f"{self.session}/url", {"url": url})
+        self._wait_for_paint()
 
     def reload(self) -> None:
         self._say(f"{self.session}/refresh", {})
+        self._wait_for_paint()
+
+    def _wait_for_paint(self) -> None:
+        """Wait until the page is drawn: Chromium drops keys and clicks that come before, even after `load`."""
+        script = "const [done] = arguments; requestAnimationFrame(() => requestAnimationFrame(() => done(1)));"
+        self._say(f"{self.session}/execute/async", {"script": script, "args": []})
 
     def find(self, css: str) -> str:
         """Wait for an element and return its address."""
