@@ -96,3 +96,15 @@ def test_search_finds_a_page(address: str, browser: Browser) -> None:
     browser.type("input.md-search__input", "response set")
     assert browser.wait_for_text(".md-search-result__meta", r"\d+ matching")
     assert browser.called() == []
+
+
+def test_the_copy_button_copies_commands_only(address: str, browser: Browser) -> None:
+    browser.resize(1280, 900)
+    browser.open(f"{address}/guard.html")
+    shown, copied = browser.script("""
+        const code = document.querySelector(".highlight code:has(.gp)"), shown = code.innerText;
+        code.setAttribute("data-md-copying", "");  // as the theme's button does
+        return [shown, code.innerText.trimEnd()];""")
+    assert shown.startswith("$ mrs suggest") and '"reason": "hardship"' in shown
+    lines = [line for line in copied.split("\n") if line]
+    assert len(lines) == 2 and all(line.startswith("mrs suggest") for line in lines)

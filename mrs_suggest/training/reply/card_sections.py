@@ -13,11 +13,9 @@ from mrs_suggest.suggest.ranking.choice import WIDTH
 from mrs_suggest.suggest.ranking.language_ranker import PARTS
 from mrs_suggest.suggest.ranking.second_stage import GENERATOR_PART, MEANING
 
-# Of real chat; measured for the shipped model.
 REAL = (
-    "These messages are tamer than what people write, and the shares below do not carry over to real chat: the "
-    "shipped model is silent on 0.6% of coffee orders and 3% to 4% of everyday English, French, Italian and "
-    "Japanese small talk (500 messages each), nearly all of which could be answered."
+    "These messages are tamer than what people write: at real chat the model is silent more often than the shares below "
+    "say. `benchmarks/bench_guard.py` measures that, and docs/results.md has the shipped model's figures."
 )
 WITHOUT = "All other figures of this card are measured without the guard."
 TOLD = (
@@ -121,8 +119,8 @@ def _silence(ranker: Record, on_test: list[list[float]] | None) -> str:
         f"\n\nA suggestion counts as used if its weighted ROUGE against the real reply is {trigger['used']:g} or more. "
         "How likely that is for the best of three was calibrated on validation. With `mrs suggest --precision P` (off "
         "by default) suggestions are suppressed if their estimated chance of being used is below P. This only holds "
-        "for messages like those of the model's own data: on 1,800 real pairs the shipped model with a precision of "
-        "0.7 answered 11% of the messages, and 1.5% of these answers were used. Measure it on your own data first. "
+        "for messages like those of the model's own data; in other chats far fewer are used (docs/results.md has "
+        "figures of the shipped model). Measure it on your own data first with `benchmarks/bench_trigger.py`. "
         "On the test split:\n\n" + markdown_table(["least probability", "messages answered", "of these used"], rows)
     )
 
