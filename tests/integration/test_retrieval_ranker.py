@@ -48,6 +48,13 @@ def test_a_model_is_ranked_without_training_and_a_run_starts_from_it(train: Trai
     assert (first / name).read_bytes() == (again / name).read_bytes()  # nothing was trained
 
 
+def test_given_weights_are_those_of_all_languages(train: Train) -> None:
+    folder = train("given", "--max_steps", 0, *BOTH, "--ranker_parts", "votes=3", "direct=1")
+    ranker = json.loads((folder / "run.json").read_text())["metrics"]["ranker"]
+    assert ranker["weights"] == {code: {"direct": 0.25, "votes": 0.75} for code in ("en", "ja")}
+    assert "the weights were given" in (folder / "README.md").read_text()
+
+
 def test_zero_shot_languages_have_no_memory_and_are_answered_by_direct_scores(train: Train) -> None:
     folder = train("zero", *BOTH, "--train", "en", "--validation", "en")
     assert [path.name for path in sorted((folder / "ranker").glob("*.safetensors"))] == ["en.safetensors"]
@@ -83,6 +90,9 @@ def test_a_damaged_ranker_is_told_when_the_model_is_loaded(train: Train, tmp_pat
         (["--choice", "top"], "pass --ranker true"),
         (["--ranker", "true", "--choice", "best"], "--choice: expected one of expected, top"),
         (["--ranker", "true", "--ranker_parts", "luck"], "--ranker_parts: expected one of direct, nearest"),
+        (["--ranker", "true", "--ranker_parts", "votes=1", "direct"], "expected a weight for each part"),
+        (["--ranker", "true", "--ranker_parts", "votes=0"], "not all 0"),
+        (["--ranker", "true", "--ranker_parts", "votes=-1"], "--ranker_parts votes=-1: expected a number of at least"),
         (["--ranker", "true", "--memory_dimension", "0"], "--memory_dimension"),
         (["--ranker", "true", "--memory_messages", "0"], "--memory_messages"),
         (["--keep_pieces", "5"], "--keep_pieces"),

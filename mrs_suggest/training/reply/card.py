@@ -141,6 +141,7 @@ def model_card(record: Record, repo_id: str | None = None, adapter: bool = False
     without = {*(() if static else ("dimension",)), *(() if arguments.get("ranker") else RANKER_SETTINGS)}
     without |= {name for name in (*CANDIDATE_SETTINGS, "samples", "constrained") if not arguments.get(name)}
     shown = [key for key in SETTINGS_SHOWN if key not in without]
+    ranked = ranking(figures, arguments.get("ranker_parts") or ())
     # Read without pydantic, which a base installation does not have.
     values = {
         "title": (repo_id or f"{what}, {which}, {data['title']}").rpartition("/")[2],
@@ -163,7 +164,7 @@ def model_card(record: Record, repo_id: str | None = None, adapter: bool = False
         "steps": steps_of(record, " ".join(record["plan"]["validation"])),
         "limits": LIMITS.get(data.get("reader"), OTHER_LIMITS),
         "guard": guard_paragraph(record),
-        "ranking": "\n\n".join([ranking(figures), *response_sets(record.get("response_sets", {})), *clicks(record)]),
+        "ranking": "\n\n".join([ranked, *response_sets(record.get("response_sets", {})), *clicks(record)]),
         "speeds": _speeds(record, sizes(record, adapter), adapter),
         "citation": read_packaged("mrs_datasets", "catalogue", "mrs.yaml")["citation"].strip(),
         **shared_values(record, repo_id, adapter, shown, COLUMNS_OF_ROWS),

@@ -89,8 +89,12 @@ def _of(part: int, whole: int) -> str:
 # --- the ranker and the response sets
 
 
-def ranking(figures: Record) -> str:
-    """How suggestions come about: by a ranker with its weights, or by direct scores."""
+def ranking(figures: Record, asked: Sequence[str] = ()) -> str:
+    """How suggestions come about: by a ranker with its weights, or by direct scores.
+
+    Args:
+        asked: the option `ranker_parts`, with weights if these were given.
+    """
     ranker = figures.get("ranker")
     if ranker is None:
         return "Suggestions are the replies with the best direct scores: message vector . reply vector."
@@ -102,9 +106,9 @@ def ranking(figures: Record) -> str:
     ]
     table = markdown_table(["part", "meaning", *ranker["weights"]], rows)
     return (
-        "Replies are ranked by a mixture of scores, each standardised per message; the weights were chosen on "
-        f"validation. {CHOICE_TOLD[ranker['choice']]} `mrs suggest --explain` shows the parts of each suggestion. The "
-        "memory, in `ranker/`, holds vectors (and hashed character n-grams) of training messages, not their texts."
+        "Replies are ranked by a mixture of scores, each standardised per message; the weights were "
+        f"{'given' if any('=' in part for part in asked) else 'chosen on validation'}. {CHOICE_TOLD[ranker['choice']]} "
+        "`mrs suggest --explain` shows the parts of each suggestion. The memory, in `ranker/`, holds vectors (and hashed character n-grams) of training messages, not their texts."
         f"{_further_candidates(ranker)}\n\n{table}{_silence(ranker, figures.get('coverage'))}"
     )
 

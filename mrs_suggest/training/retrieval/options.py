@@ -162,7 +162,11 @@ class RetrievalArguments(ReplyArguments):
         "remember the training messages, mix several scores with weights from validation and choose three "
         "suggestions that complement each other (ours; the paper suggests the three best direct scores)",
     )
-    ranker_parts: list[str] = option(list(PARTS), f"scores that the ranker mixes: {', '.join(PARTS)} (default: all)")
+    ranker_parts: list[str] = option(
+        list(PARTS),
+        f"scores that the ranker mixes: {', '.join(PARTS)} (default: all), with weights from validation, or all with "
+        "given ones, such as votes=0.5",
+    )
     choice: str = option(
         CHOICES[0],
         "how a ranker chooses suggestions: expected (largest expected similarity of the best one, Towle "
@@ -280,8 +284,11 @@ def ranker_options(options: RetrievalArguments) -> RankerOptions:
     Raises:
         InputError: an option is out of its range, or given without --ranker true.
     """
-    for name in options.ranker_parts:
+    given = dict[str, float | None]()
+    for part in options.ranker_parts:
+        name, _, weight = part.partition("=")
         require_one_of("ranker_parts", name, tuple(PARTS))
+        given[name] = parse_weight(part, weight) if weight else None
     require_one_of("choice", options.choice, CHOICES)
     require_least(options, "memory_prototypes", 1)
     require_least(options, "memory_messages", 1)
@@ -289,12 +296,17 @@ def ranker_options(options: RetrievalArguments) -> RankerOptions:
         require_least(options, "memory_dimension", 1)
     if not options.ranker_parts:
         raise InputError(f"--ranker_parts: expected at least one of {', '.join(PARTS)}.")
+    names = tuple(name for name in PARTS if name in given)
+    weights = tuple(weight for name in names if (weight := given[name]) is not None)
+    if 0 < len(weights) < len(names) or (weights and not sum(weights)):
+        raise InputError("--ranker_parts: expected a weight for each part, not all 0, or for none.")
     wanted = RankerOptions(
-        tuple(name for name in PARTS if name in options.ranker_parts),
+        names,
         options.choice,
         options.memory_dimension,
         options.memory_prototypes,
         options.memory_messages,
+        tuple(weight / sum(weights) for weight in weights) or None,
     )
     if options.generated is not None:
         if options.generator is None:
@@ -307,6 +319,17 @@ def ranker_options(options: RetrievalArguments) -> RankerOptions:
             "--ranker_parts, --choice, --generator and --memory_...: apply only to a ranker; pass --ranker true, too."
         )
     return wanted
+
+
+def parse_weight(part: str, weight: str) -> float:
+    """The weight of a part such as `votes=0.5`; InputError unless it is a number of at least 0."""
+    try:
+        number = float(weight)
+    except ValueError:
+        number = -1.0
+    if not 0 <= number < float("inf"):
+        raise InputError(f"--ranker_parts {part}: expected a number of at least 0 after the equals sign.")
+    return number
 
 
 def _require_sound_teacher(options: RetrievalArguments) -> None:

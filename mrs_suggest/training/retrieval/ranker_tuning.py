@@ -18,7 +18,7 @@ from mrs_suggest.evaluation.language_data import EVALUATION_SEED, LanguageData, 
 from mrs_suggest.suggest.index.response_index import ResponseIndex
 from mrs_suggest.suggest.ranking.language_ranker import DENSE, LEXICAL, PARTS, LanguageRanker, RankerSettings, kinds_of
 from mrs_suggest.suggest.ranking.memory import PROTOTYPES, MessageMemory
-from mrs_suggest.suggest.ranking.mixture import ABSENT, Examples, best_of_top, standardised, tune
+from mrs_suggest.suggest.ranking.mixture import ABSENT, Examples, Mixture, best_of_top, standardised, tune
 from mrs_suggest.suggest.ranking.reply_ngrams import ReplyNgrams
 from mrs_suggest.suggest.reply_tags import ReplyTags
 
@@ -41,6 +41,7 @@ class RankerOptions:
     """Settings of the memory and the mixture.
 
     Attributes:
+        weights: of the parts, in their order, for all languages; None: validation chooses them and the temperatures.
         choice: see `mrs_suggest.suggest.ranking.choice.CHOICES`.
         dimension: of remembered vectors; None: the encoder's.
         messages: of a language, at most.
@@ -51,6 +52,7 @@ class RankerOptions:
     dimension: int | None = None
     prototypes: int = PROTOTYPES
     messages: int = MOST_REMEMBERED
+    weights: tuple[float, ...] | None = None
 
 
 @dataclass
@@ -124,7 +126,12 @@ def build_rankers(
         for part in validation
         if part.language in rankers
     }
-    tuned = tune_rankers(rankers, asked) if asked else rankers
+    if options.weights is not None:
+        given = Mixture(dict(zip(options.parts, options.weights, strict=True)))
+        settings = RankerSettings(options.parts, choice=options.choice, width=WIDTH)
+        tuned = {code: replace(ranker, mixture=given, settings=settings) for code, ranker in rankers.items()}
+    else:
+        tuned = tune_rankers(rankers, asked) if asked else rankers
     return finish(tuned, asked) if finish and tuned else tuned
 
 
