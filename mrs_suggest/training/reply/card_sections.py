@@ -14,8 +14,8 @@ from mrs_suggest.suggest.ranking.language_ranker import PARTS
 from mrs_suggest.suggest.ranking.second_stage import GENERATOR_PART, MEANING
 
 REAL = (
-    "These messages are tamer than what people write: at real chat the model is silent more often than the shares below "
-    "say. `benchmarks/bench_guard.py` measures that, and docs/results.md has the shipped model's figures."
+    "These messages are tamer than what people write: at real chat the model is silent more often than the shares "
+    "below say. `benchmarks/bench_guard.py` measures that, and docs/results.md has the shipped model's figures."
 )
 WITHOUT = "All other figures of this card are measured without the guard."
 TOLD = (
@@ -108,7 +108,8 @@ def ranking(figures: Record, asked: Sequence[str] = ()) -> str:
     return (
         "Replies are ranked by a mixture of scores, each standardised per message; the weights were "
         f"{'given' if any('=' in part for part in asked) else 'chosen on validation'}. {CHOICE_TOLD[ranker['choice']]} "
-        "`mrs suggest --explain` shows the parts of each suggestion. The memory, in `ranker/`, holds vectors (and hashed character n-grams) of training messages, not their texts."
+        "`mrs suggest --explain` shows the parts of each suggestion. The memory, in `ranker/`, holds vectors (and hashed "
+        "character n-grams) of training messages, not their texts."
         f"{_further_candidates(ranker)}\n\n{table}{_silence(ranker, figures.get('coverage'))}"
     )
 
