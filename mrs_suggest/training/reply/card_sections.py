@@ -108,8 +108,8 @@ def ranking(figures: Record, asked: Sequence[str] = ()) -> str:
     return (
         "Replies are ranked by a mixture of scores, each standardised per message; the weights were "
         f"{'given' if any('=' in part for part in asked) else 'chosen on validation'}. {CHOICE_TOLD[ranker['choice']]} "
-        "`mrs suggest --explain` shows the parts of each suggestion. The memory, in `ranker/`, holds vectors (and hashed "
-        "character n-grams) of training messages, not their texts."
+        "`mrs suggest --explain` shows the parts of each suggestion. The memory, in `ranker/`, holds vectors (and "
+        "hashed character n-grams) of training messages, not their texts."
         f"{_further_candidates(ranker)}\n\n{table}{_silence(ranker, figures.get('coverage'))}"
     )
 
