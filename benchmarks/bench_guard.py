@@ -2,7 +2,7 @@
 
 Workload: the sheets of `benchmarks/guard`, each by another author, none of whom knew the examples that the guard
 learned from: messages about self-harm, threats, deaths and the like, most of them in indirect words, and messages that
-only sound so (`lookalike`) or are plain everyday ones. Sheets 1 and 2 were read while the guard was built, 3 and 4 were
+only sound so (`lookalike`) or are plain everyday ones. Sheets 1 to 4 were read while the guard was built, 5 was
 not. And, if `../shared/data` exists, 500 messages of real chat in each language of each corpus, of which hardly any is
 grave: a share of silence, by the lists alone and by lists and model. Intervals are Wilson's.
 
