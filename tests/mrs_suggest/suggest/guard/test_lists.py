@@ -92,7 +92,7 @@ def test_the_lists_let_everyday_messages_pass(
     assert silenced(data, language, [*sorted(texts), *own]) == {}
     # The everyday prototypes are chosen to sound grave ("the death of me").
     prototypes = data.prototypes[language][EVERYDAY]
-    assert len(silenced(data, language, prototypes)) <= 0.05 * len(prototypes)
+    assert len(silenced(data, language, prototypes)) <= 0.06 * len(prototypes)
 
 
 @every_language

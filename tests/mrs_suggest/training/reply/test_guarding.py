@@ -82,7 +82,7 @@ def test_the_card_shows_them_and_says_that_other_figures_are_without() -> None:
     }
     text = guard_paragraph({"guard": {"half": "held_out", "languages": languages}})
     assert "measured without the guard" in text
-    assert "do not carry over to real chat" in text
+    assert "at real chat the model is silent more often" in text
     assert "| en | 28 | 0.750 | 0.500 | 3 of 12 (25.0%) | 5 of 1,000 (0.5%) | 3 of 600 (0.5%) |" in text
     assert "| all | 56 | 0.875 | 0.750 |" in text
     earlier = {key: value for key, value in languages["en"].items() if not key.startswith("situation")}
