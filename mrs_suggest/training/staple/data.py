@@ -51,7 +51,6 @@ class StapleData:
 
     @property
     def languages(self) -> list[str]:
-        """The target languages."""
         return list(dict.fromkeys([*self.train, *self.parallel, *self.validation, *self.test]))
 
     def pairs(self) -> dict[str, Pairs]:

@@ -135,7 +135,6 @@ def _own_files(options: GenerationArguments, task: TextTask) -> dict[str, Path]:
 def _trained(
     source: PreparedData, task: TextTask, options: GenerationArguments, have: Mapping[str, str], files: Files
 ) -> list[str]:
-    """The languages to train on."""
     there = [code for code, config in have.items() if "train" in source.splits(config)]
     own = f"{source.name} has training data of {task.option} in {' '.join(there) or 'no language'}"
     if options.mode == MULTILANGUAGE:
