@@ -192,7 +192,6 @@ def _run_stages(corpus: Corpus, settings: CorpusSettings, work: WorkFolder, engi
 
 
 def _local(model: Location, work: WorkFolder) -> Path:
-    """A model as a local file."""
     if isinstance(model, Path):
         return model
     copy = work.scratch / model.name

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -83,7 +84,4 @@ def _label(axis: Any, configs: list[str]) -> None:
 
 
 def _sum(counts: list[NDArray[np.int64]]) -> NDArray[np.int64]:
-    total = np.zeros(max((len(part) for part in counts), default=0), np.int64)
-    for part in counts:
-        total[: len(part)] += part
-    return total
+    return np.array([sum(column) for column in zip_longest(*counts, fillvalue=0)], np.int64)

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from mrs_datasets.prepared.report import PassEntry, pass_notes, pass_tables
+from mrs_datasets.prepared.report import NOTES, PassEntry, pass_tables
 from mrs_suggest.common.report.pages import Block, Bullets, Entry, Grid, Heading, Paragraph, as_html
 
 
@@ -53,8 +53,8 @@ def pass_blocks(passes: Sequence[PassEntry]) -> Iterator[Block]:
         for title, (header, *rows) in pass_tables(entry):
             yield Paragraph(f"{title.capitalize()}:")
             yield Grid(header, rows)
-        if notes := pass_notes(entry):
-            yield Bullets(notes)
+        if notes := entry["about"].get(NOTES):
+            yield Bullets(list(map(str, notes)))
 
 
 def reasons(dropped: Mapping[str, int]) -> str:

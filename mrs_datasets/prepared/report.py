@@ -174,11 +174,6 @@ def pass_tables(entry: PassEntry) -> list[tuple[str, list[list[str]]]]:
     return found
 
 
-def pass_notes(entry: PassEntry) -> list[str]:
-    """The sentences in a pass's `about`."""
-    return [str(note) for note in entry["about"].get(NOTES, ())]
-
-
 def _cell(value: object) -> str:
     if value is None:
         return "-"

@@ -9,6 +9,7 @@ import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import NamedTuple
 
 from mrs_datasets.readers.sources import as_number
@@ -119,23 +120,17 @@ class DictionaryTranslator:
     of its words outside of it. The file does not name its languages, so any direction is taken.
     """
 
+    settings: Mapping[str, object] = MappingProxyType({"most untranslated words": MOST_UNTRANSLATED})
+
     def __init__(self, file: Path) -> None:
         if not file.is_file():
             raise InputError(f"--translator {PREFIX}{file}: no such file; expected lines of term, tab, translation.")
         self._file = file
         self._replacer = TermReplacer(read_dictionary(file, 1_000_000))
-        self._facts = ServiceFacts("dictionary", file.name, content_hash([file]))
+        self.facts = ServiceFacts("dictionary", file.name, content_hash([file]))
 
     def __reduce__(self) -> tuple[type[DictionaryTranslator], tuple[Path]]:
         return DictionaryTranslator, (self._file,)
-
-    @property
-    def facts(self) -> ServiceFacts:
-        return self._facts
-
-    @property
-    def settings(self) -> Mapping[str, object]:
-        return {"most untranslated words": MOST_UNTRANSLATED}
 
     def require(self, source: str, target: str) -> None:
         """A dictionary does not name its languages."""

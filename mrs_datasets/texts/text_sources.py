@@ -216,10 +216,6 @@ class TextSource(Source[str]):
 
     patterns: ClassVar[Sequence[str]] = (*FILES, "*.parquet")
 
-    @classmethod
-    def parse(cls, text: str, option: str = "--text") -> TextSource:
-        return super().parse(text, option)
-
     _split = staticmethod(split_language)
 
     def _lines(self, path: Path) -> Iterator[str]:
@@ -246,10 +242,6 @@ class PairSource(Source[Pair]):
     """A value of `--parallel`: translations, `en-ht=SOURCE`, or `en-ht=FILE,FILE` for two files line by line."""
 
     patterns: ClassVar[Sequence[str]] = ("*.tsv", "*.tsv.gz", "*.tsv.xz", "*.tsv.zst", "*.parquet")
-
-    @classmethod
-    def parse(cls, text: str, option: str = "--parallel") -> PairSource:
-        return super().parse(text, option)
 
     @staticmethod
     def _split(text: str, option: str) -> tuple[str, str]:

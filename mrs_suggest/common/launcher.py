@@ -26,24 +26,16 @@ def end_with_launcher() -> None:
     number, _, machine = os.environ.get(LAUNCHER, "").partition("@")
     if os.name != "posix" or not number.isdigit() or machine != platform.node():
         return
+    from psutil import pid_exists
+
     launcher = int(number)
     is_child = os.getppid() == launcher  # else the parent is `mpirun`, say, or the launcher has ended
 
     def end() -> None:
-        while os.getppid() == launcher if is_child else _exists(launcher):
+        while os.getppid() == launcher if is_child else pid_exists(launcher):
             time.sleep(INTERVAL)
         os.kill(os.getpid(), signal.SIGTERM)
 
-    if not is_child and not _exists(launcher):
+    if not is_child and not pid_exists(launcher):
         end()
     threading.Thread(target=end, name="end-with-launcher", daemon=True).start()
-
-
-def _exists(process: int) -> bool:
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return True

@@ -17,14 +17,10 @@ import numpy as np
 import torch
 
 from mrs_metrics.modules import dist_n, mrs_rouge, response_ranking, self_rouge, simulated_clicks, weighted_f1
-from mrs_suggest.common.errors import MissingExtraError
+from mrs_suggest.common.errors import extra_needed
 
-try:
+with extra_needed("torchmetrics", "torchmetrics", "a metric of torchmetrics"):
     from torchmetrics import Metric
-except ImportError as error:
-    if (error.name or "").split(".")[0] != "torchmetrics":
-        raise
-    raise MissingExtraError("torchmetrics", "torchmetrics", "a metric of torchmetrics") from None
 
 Indices = Sequence[int] | torch.Tensor
 EXAMPLE: Mapping[str, list[Any]] = {"predictions": [["a", "b"]], "references": ["a"]}

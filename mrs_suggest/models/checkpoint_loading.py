@@ -73,7 +73,6 @@ def loading(part: str, name: str | Path, option: str = OPTION, advice: str = "")
 
 
 def load_fast_tokenizer(name: str, revision: str | None = None) -> PreTrainedTokenizerFast:
-    """The tokenizer of a checkpoint."""
     from tokenizers import Tokenizer
 
     tokenizer: PreTrainedTokenizerFast = from_pretrained("AutoTokenizer", name, revision)

@@ -325,7 +325,6 @@ def references(options: Options) -> Iterator[tuple[str, str]]:
 
 
 def table_names(folder: Path) -> list[str]:
-    """The names of all tables."""
     return sorted(path.stem for path in folder.glob("*.yaml"))
 
 

@@ -58,7 +58,6 @@ class Lists:
         return np.stack([self.features[name] for name in names], axis=1) if names else np.empty((self.size, 0))
 
     def rows_of(self, prompts: Ints) -> Ints:
-        """The rows of some prompts."""
         parts = [np.arange(self.starts[p], self.starts[p + 1]) for p in prompts.tolist()]
         return np.concatenate([np.empty(0, np.int64), *parts])
 

@@ -92,7 +92,6 @@ def rescore(
 
 
 def _in_order(found: Hypotheses, table: pa.Table) -> list[float]:
-    """The scores in the order of the hypotheses."""
     scores: dict[str, list[float]] = {}
     for key, score in zip(table["id"].to_pylist(), table["log_prob"].to_pylist(), strict=True):
         scores.setdefault(key, []).append(score)

@@ -260,6 +260,16 @@ def own_files(values: Sequence[str] | None, example: str) -> dict[str, str]:
     return found
 
 
+def asked_languages(asked: Sequence[str], have: Sequence[str], data: str, what: str) -> list[str]:
+    """The values of `--languages`, `all` of those that the data have; InputError for others, which have no `what`."""
+    if list(asked) == ["all"]:
+        return list(have)
+    for code in asked:
+        if code not in have:
+            raise InputError(f"--languages {code}: {data} has no {what}; it has {' '.join(have) or 'none'}.")
+    return list(dict.fromkeys(asked))
+
+
 def require_one_of(name: str, value: str | None, allowed: Sequence[str]) -> None:
     """Refuse a value that is not allowed."""
     if value not in allowed:

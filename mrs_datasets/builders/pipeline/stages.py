@@ -122,7 +122,6 @@ class Workers:
         return {}
 
     def do(self, shards: Sequence[Shard], bar: tqdm[Any]) -> Iterator[tuple[Shard, ShardCounts]]:
-        """See `Engine.do`."""
         if self.number > 1 and len(shards) > 1:
             yield from self._together(shards, bar)
             return

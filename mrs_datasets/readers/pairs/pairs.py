@@ -108,7 +108,6 @@ def _digest(message: str) -> int:
 
 
 def pair_chunk(config: str, split: str, rows: list[Pair]) -> Chunk:
-    """One chunk of a pair config."""
     columns = [pa.array([row[column] for row in rows], pa.string()) for column in (0, 1)]
     return config, split, pa.table(columns, PAIR_SCHEMA)
 

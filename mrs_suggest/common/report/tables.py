@@ -132,7 +132,6 @@ def latex_escaped(text: str) -> str:
 
 
 def latex_comment(text: str) -> str:
-    """A text as comment lines."""
     return "\n".join(f"% {visible(line)}" for line in text.splitlines())
 
 

@@ -29,6 +29,7 @@ class Step(NamedTuple):
     may_change: str
 
 
+Shown = str | Callable[[Match[str]], str]  # a mask, or what stands for a match
 URL, USER, EMAIL, PHONE, IP = "<url>", "<user>", "<email>", "<phone>", "<ip>"
 MASK_PATTERN = "<(?:url|user|email|phone|ip)>"
 LETTERS = "A-Za-z0-9À-ɏͰ-ӿ"  # of scripts with spaces between words
@@ -99,38 +100,24 @@ _ATOM = rf"{LETTERS}.!#$%&'+/=?_{{|}}~\\\-"
 _EMAIL = re.compile(rf"(?:(?<![{_ATOM}])[{_ATOM}]+|[*^`])@(?:[{LETTERS}-]+\.)+[{LETTERS}-]{{2,}}")
 
 
-def _mask_addresses(text: str) -> str:
+def _mask_slashed(kind: str, sign: str, shown: Shown, text: str) -> str:
+    """Replace a pattern of `_Slashes`, the one with slashes of any form only where the text has such slashes."""
     if _has_hidden_slash(text):
-        return _ANY_SLASHES.address.sub(_masked_address, text)
-    return _PLAIN_SLASHES.address.sub(_masked_address, text) if "://" in text else text
+        return str(getattr(_ANY_SLASHES, kind).sub(shown, text))
+    return str(getattr(_PLAIN_SLASHES, kind).sub(shown, text)) if sign in text else text
 
 
-def _mask_paths(text: str) -> str:
-    if _has_hidden_slash(text):
-        return _ANY_SLASHES.path.sub(_masked_address, text)
-    return _PLAIN_SLASHES.path.sub(_masked_address, text) if "/" in text else text
+def _mask_signed(pattern: re.Pattern[str], sign: str, least: int, shown: Shown, text: str) -> str:
+    """Replace a pattern in a text that has a sign often enough."""
+    return pattern.sub(shown, text) if text.count(sign) >= least else text
 
 
 def _mask_compose(text: str) -> str:
     return _COMPOSE.sub(_masked_address, text) if "compose" in text.lower() else text
 
 
-def _mask_users(text: str) -> str:
-    if _has_hidden_slash(text):
-        return _ANY_SLASHES.user.sub(USER, text)
-    return _PLAIN_SLASHES.user.sub(USER, text) if "/" in text else text
-
-
-def _mask_full_ids(text: str) -> str:
-    return _FULL_ID.sub(URL, text) if "_" in text else text
-
-
 def _mask_www(text: str) -> str:
     return _WWW.sub(_masked_address, text) if "ww" in text or "WW" in text else text
-
-
-def _mask_emails(text: str) -> str:
-    return _EMAIL.sub(EMAIL, text) if "@" in text else text
 
 
 def _has_hidden_slash(text: str) -> bool:
@@ -245,14 +232,6 @@ def _mask_phones(text: str) -> str:
     return _NAMED_PHONE.sub(_named, text)
 
 
-def _mask_ipv4(text: str) -> str:
-    return _IPV4.sub(_ipv4, text) if text.count(".") >= 3 else text
-
-
-def _mask_ipv6(text: str) -> str:
-    return _IPV6.sub(_ipv6, text) if text.count(":") >= 2 else text
-
-
 def _phone(accept: Callable[[str], bool] | None, found: Match[str]) -> str:
     return PHONE if accept is None or accept(found[0]) else found[0]
 
@@ -307,19 +286,25 @@ _MAY_BE_SPELLED_OUT = "|".join(
 
 _HIDDEN = rf"\\/|&(?:[aA][mM][pP];)*(?:#0*47|#[xX]0*2[fF]|{_S}[oO][lL]);"
 MASKS = (
-    Step(_mask_addresses, f"://|{_HIDDEN}"),
+    Step(partial(_mask_slashed, "address", "://", _masked_address), f"://|{_HIDDEN}"),
     Step(
-        _mask_paths,
+        partial(_mask_slashed, "path", "/", _masked_address),
         rf"\.[A-Za-z0-9\x{{80}}-\x{{10ffff}}-]+(?::[0-9]+)?/|[rR]/[^/ \n]+/(?:[cC]|{_S})|"
         rf"[cC][oO][mM][mM][eE][nN][tT]{_S}/|{_HIDDEN}",
     ),
     Step(_mask_compose, f"/[cC][oO][mM][pP][oO]|{_HIDDEN}"),
-    Step(_mask_users, rf"(?:^|[^A-Za-z0-9])[uU]/|/[uU]{_S}[eE][rR]/|[rR]/[uU]\\?_|{_HIDDEN}"),
-    Step(_mask_full_ids, r"t[1-6]\\?_[a-z0-9]{5}"),
+    Step(
+        partial(_mask_slashed, "user", "/", USER),
+        rf"(?:^|[^A-Za-z0-9])[uU]/|/[uU]{_S}[eE][rR]/|[rR]/[uU]\\?_|{_HIDDEN}",
+    ),
+    Step(partial(_mask_signed, _FULL_ID, "_", 1, URL), r"t[1-6]\\?_[a-z0-9]{5}"),
     Step(_mask_www, r"[wW]{3}[0-9]?\."),
-    Step(_mask_emails, r"@(?:[A-Za-z0-9\x{80}-\x{10ffff}-]+\.)+[A-Za-z0-9\x{80}-\x{10ffff}-]{2}"),
+    Step(
+        partial(_mask_signed, _EMAIL, "@", 1, EMAIL),
+        r"@(?:[A-Za-z0-9\x{80}-\x{10ffff}-]+\.)+[A-Za-z0-9\x{80}-\x{10ffff}-]{2}",
+    ),
     Step(_mask_spelled, _MAY_BE_SPELLED_OUT),
     Step(_mask_phones, _MAY_BE_PHONE),
-    Step(_mask_ipv4, r"[0-9]\.[0-9]+\.[0-9]+\.[0-9]"),
-    Step(_mask_ipv6, "[0-9a-fA-F]::?[0-9a-fA-F]{1,4}::?[0-9a-fA-F]"),
+    Step(partial(_mask_signed, _IPV4, ".", 3, _ipv4), r"[0-9]\.[0-9]+\.[0-9]+\.[0-9]"),
+    Step(partial(_mask_signed, _IPV6, ":", 2, _ipv6), "[0-9a-fA-F]::?[0-9a-fA-F]{1,4}::?[0-9a-fA-F]"),
 )

@@ -80,13 +80,10 @@ class SampledRecord(SamplingMetric, Record):
 
 
 class Figures(CorpusLevelComputation):
-    """From all records to the figures."""
-
     def __init__(self, kind: Kind) -> None:
         self.kind = kind
 
     def compute_corpus(self, items: Sequence[Any]) -> dict[str, float]:
-        """The figures by name."""
         return self.kind.figures(items)
 
 

@@ -6,18 +6,14 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mrs_suggest.common.errors import InputError, MissingExtraError
+from mrs_suggest.common.errors import InputError, extra_needed
 from mrs_suggest.common.hub.baselines import resolve_model
 from mrs_suggest.common.io.files import content_hash
 from mrs_suggest.models.retrieval.dual_encoder import load_dual_encoder
 
-try:
+with extra_needed("mteb", "mteb", "a model of MTEB"):
     from mteb.models.model_meta import ModelMeta
     from mteb.models.sentence_transformer_wrapper import SentenceTransformerEncoderWrapper
-except ImportError as error:
-    if (error.name or "").split(".")[0] not in ("mteb", "pytrec_eval"):
-        raise
-    raise MissingExtraError("mteb", "mteb", "a model of MTEB") from None
 
 if TYPE_CHECKING:
     from collections.abc import MutableMapping

@@ -26,25 +26,21 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 import numpy as np
+from datasets import Dataset
 from numpy.typing import NDArray
 
 from mrs_datasets.prepared.prepared import PreparedData, open_prepared
 from mrs_datasets.prepared.schema import responses_config
 from mrs_metrics.ranking import aggregate, ranking_signature, score_rankings
-from mrs_suggest.common.errors import InputError, MissingExtraError
+from mrs_suggest.common.errors import InputError, extra_needed
 from mrs_suggest.common.io.packaged import read_packaged
 from mrs_suggest.common.text.text import normalise_reply
 from mrs_suggest.evaluation.language_data import EVALUATION_SEED
 from mrs_suggest.evaluation.results import reply_pools
 
-try:
-    from datasets import Dataset
+with extra_needed("mteb", "mteb", "a task of MTEB"):
     from mteb.abstasks.retrieval import AbsTaskRetrieval
     from mteb.abstasks.task_metadata import TaskMetadata
-except ImportError as error:
-    if (error.name or "").split(".")[0] not in ("mteb", "pytrec_eval"):
-        raise
-    raise MissingExtraError("mteb", "mteb", "a task of MTEB") from None
 
 if TYPE_CHECKING:
     from mteb.abstasks.retrieval_dataset_loaders import RetrievalSplitData

@@ -197,7 +197,6 @@ def _data_terms(record: Record) -> str | None:
 
 
 def licence_section(record: Record) -> str:
-    """The section on the licence."""
     base, known, stated = hub_base(record), licence_of(record), record.get("base_license")
     texts = card_texts("licence")
     if terms := _data_terms(record):

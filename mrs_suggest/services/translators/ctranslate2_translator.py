@@ -54,7 +54,6 @@ class ConvertedTranslator(CheckpointTranslator):
 
     @cached_property
     def model(self) -> Translator:
-        """The loaded model."""
         name = f"{self._checkpoint.name.replace('/', '--')}-{self._checkpoint.version}-{self._quantization}"
         folder = default_model_path().parent / CTRANSLATE2 / name
         if not (folder / CTRANSLATE2_MODEL).is_file():
@@ -113,7 +112,6 @@ class FolderTranslator(CheckpointTranslator):
 
     @cached_property
     def model(self) -> Translator:
-        """The loaded model."""
         return _load(self._checkpoint.folder, self._checkpoint.name)
 
     def _write(self, inputs: Sequence[Sequence[int]], coder: TextCoder, prompt: Sequence[int]) -> list[list[int]]:

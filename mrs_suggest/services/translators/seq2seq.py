@@ -121,7 +121,6 @@ class Seq2SeqTranslator(CheckpointTranslator):
 
     @cached_property
     def model(self) -> PreTrainedModel:
-        """The loaded model."""
         return load_weights(self._checkpoint)
 
     def _write(self, inputs: Sequence[Sequence[int]], coder: TextCoder, prompt: Sequence[int]) -> list[list[int]]:
@@ -136,7 +135,6 @@ def config_of(checkpoint: Checkpoint) -> Any:
 
 
 def tokenizer_of(checkpoint: Checkpoint) -> Any:
-    """The tokenizer of a checkpoint."""
     pieces = any(checkpoint.folder.glob("*.spm")) or any(checkpoint.folder.glob("sentencepiece*.model"))
     if pieces and not (checkpoint.folder / "tokenizer.json").is_file():
         with extra_needed("sentencepiece", "translate", f"the tokenizer of {checkpoint.name}"):

@@ -157,7 +157,6 @@ class ErrorAnalysis:
         return sum(sum(accepted.values()) for accepted in self.gold.accepted.values())
 
     def of(self, system: System) -> Errors:
-        """The errors of a system."""
         precision: dict[str, list[Example]] = {kind: [] for kind in PRECISION_KINDS}
         recall: dict[str, list[Example]] = {kind: [] for kind in RECALL_KINDS}
         missed = unseen = 0.0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from datasets import Dataset
@@ -19,6 +19,7 @@ from mrs_suggest.models.understanding.choice_inputs import Question
 from mrs_suggest.training.choice.options import FULL, QUESTIONS, TRANSLATION, ChoiceArguments, validates_on
 from mrs_suggest.training.choice.prompts import prompts_for
 from mrs_suggest.training.choice.setups import SOURCE, Setup, setup_of
+from mrs_suggest.training.options import asked_languages
 
 PREMISES = ("premise", "context")  # XCOPA's column, and SIQA's
 CHOICES = (("choice1", "choice2", "choice3"), ("answerA", "answerB", "answerC"))
@@ -42,17 +43,8 @@ class Part:
     def viewed(self, view: str) -> list[Question]:
         """The questions as a model sees them under `full`, `nop`, `noq` or `nopq`."""
         hidden = {"nop": ("premise",), "noq": ("prompt",), "nopq": ("premise", "prompt")}.get(view, ())
-        if not hidden:
-            return self.questions
-        return [
-            Question(
-                "" if "premise" in hidden else question.premise,
-                "" if "prompt" in hidden else question.prompt,
-                question.choices,
-                question.label,
-            )
-            for question in self.questions
-        ]
+        empty: dict[str, Any] = dict.fromkeys(hidden, "")
+        return [replace(question, **empty) for question in self.questions] if hidden else self.questions
 
     @property
     def choices(self) -> int:
@@ -154,19 +146,12 @@ def _languages(data: PreparedData, options: ChoiceArguments) -> list[str]:
     """The languages to test on, in the order of the data set's record."""
     have = [config for config in data.configs() if config in data.record().languages]
     tested = [config for config in have if "test" in data.splits(config)]
-    if options.languages == ["all"]:
-        if not tested:
-            raise InputError(
-                f"{data.name}: has no test split of any language; pass XCOPA's folder as --test_data (`mrs data "
-                "prepare xcopa`)."
-            )
-        return tested
-    for code in options.languages:
-        if code not in tested:
-            raise InputError(
-                f"--languages {code}: {data.name} has no test split of it; it has {' '.join(tested) or 'none'}."
-            )
-    return list(dict.fromkeys(options.languages))
+    if options.languages == ["all"] and not tested:
+        raise InputError(
+            f"{data.name}: has no test split of any language; pass XCOPA's folder as --test_data (`mrs data prepare "
+            "xcopa`)."
+        )
+    return asked_languages(options.languages, tested, data.name, "test split of it")
 
 
 def _translated(data: PreparedData, languages: Sequence[str], options: ChoiceArguments) -> list[str]:

@@ -52,16 +52,10 @@ class Seq2SeqObjective(Objective):
     """Trains a seq2seq model, which is a start for generators: rows are framed as messages and replies are."""
 
     @abstractmethod
-    def write_tiny(
+    def write_start(
         self, texts: Sequence[str], languages: Sequence[str], folder: Path, seed: int, options: PretrainingArguments
     ) -> None:
-        """Write a small model of the kind to `folder`."""
-
-    @abstractmethod
-    def write_from_encoder(
-        self, languages: Sequence[str], folder: Path, seed: int, options: PretrainingArguments
-    ) -> None:
-        """Write a model of the kind with the weights of the encoder of `options` to `folder`."""
+        """Write a model of the kind to `folder`: a small one, or one with the weights of the encoder of `options`."""
 
     def require_model(self, model: Any, name: str) -> None:
         """Refuse a seq2seq model of another kind."""
@@ -72,16 +66,12 @@ class Seq2SeqObjective(Objective):
         notes = {"architecture": "seq2seq", "start": "a checkpoint"}
         with tempfile.TemporaryDirectory() as folder:
             place = name
-            if name == TINY:
-                self.write_tiny(data.texts(), languages, Path(folder), training.seed, options)
-                notes["start"] = "scratch"
-            elif is_encoder(name, revision):
-                self.write_from_encoder(languages, Path(folder), training.seed, options)
-                notes["start"] = f"an encoder, decoder {options.decoder}"
+            if name == TINY or is_encoder(name, revision):
+                self.write_start(data.texts(), languages, Path(folder), training.seed, options)
+                notes["start"] = "scratch" if name == TINY else f"an encoder, decoder {options.decoder}"
+                place, revision = folder, None
             else:
                 require_start(name, GENERATION, revision)
-            if notes["start"] != "a checkpoint":
-                place, revision = folder, None
             model, loaded = load_seq2seq(place, revision)
         self.require_model(model, name)
         model.config.use_cache = False  # of decoding, which asks for it itself

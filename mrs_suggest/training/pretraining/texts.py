@@ -27,7 +27,6 @@ class Splits(Generic[Item]):
     test: dict[str, list[Item]] = field(default_factory=dict)
 
     def by_name(self) -> dict[str, dict[str, list[Item]]]:
-        """The splits."""
         return {"train": self.train, "validation": self.validation, "test": self.test}
 
 

@@ -153,7 +153,6 @@ class PretrainingTrainer(OurTrainer, Trainer):
 def make_trainer(
     mixture: Sequence[Part], options: PretrainingArguments, training: TrainingArguments, data: TextData
 ) -> PretrainingTrainer:
-    """The trainer of a run."""
     encoded = [_encoded(part, options, data, training.process_index == 0) for part in mixture]
     tokens = [{language: found.tokens for language, found in rows.items()} for rows in encoded]
     first = mixture[0].parts

@@ -11,6 +11,7 @@ from mrs_suggest.models.generation.encoder_decoder import build_from_encoder
 from mrs_suggest.models.generation.tiny_generator import build_tiny_generator
 from mrs_suggest.models.pretraining.denoising import NoisingCollator, next_token_loss
 from mrs_suggest.models.pretraining.noising import MAX_TOKENS, SPAN_LENGTH, SPAN_SHARE, parse_noises
+from mrs_suggest.models.starting_points import TINY
 from mrs_suggest.training.pretraining.objective import Pretrained
 from mrs_suggest.training.pretraining.options import PretrainingArguments
 from mrs_suggest.training.pretraining.seq2seq import Seq2SeqObjective, separators, tokens_of
@@ -22,14 +23,12 @@ class Denoising(Seq2SeqObjective):
     about = "denoising (xDAE; XGLUE, section 4.1)"
     loss = staticmethod(next_token_loss)
 
-    def write_tiny(
+    def write_start(
         self, texts: Sequence[str], languages: Sequence[str], folder: Path, seed: int, options: PretrainingArguments
     ) -> None:
-        build_tiny_generator(texts, languages, folder, seed, options.vocabulary, options.tiny_layers)
-
-    def write_from_encoder(
-        self, languages: Sequence[str], folder: Path, seed: int, options: PretrainingArguments
-    ) -> None:
+        if options.model_name_or_path == TINY:
+            build_tiny_generator(texts, languages, folder, seed, options.vocabulary, options.tiny_layers)
+            return
         assert options.decoder
         assert options.decoder_layers
         build_from_encoder(

@@ -15,6 +15,7 @@ from mrs_suggest.models.generation.architectures.prophetnet_start import (
     build_tiny_prophetnet,
 )
 from mrs_suggest.models.pretraining.future_ngrams import BLOCK, SPAN, SpanMaskingCollator, future_ngram_loss
+from mrs_suggest.models.starting_points import TINY
 from mrs_suggest.training.pretraining.objective import Pretrained
 from mrs_suggest.training.pretraining.options import PretrainingArguments
 from mrs_suggest.training.pretraining.seq2seq import Seq2SeqObjective, tokens_of
@@ -28,14 +29,12 @@ class FutureNgrams(Seq2SeqObjective):
     about = "future n-gram prediction (xFNP; XGLUE, section 4.2)"
     loss = staticmethod(future_ngram_loss)
 
-    def write_tiny(
+    def write_start(
         self, texts: Sequence[str], languages: Sequence[str], folder: Path, seed: int, options: PretrainingArguments
     ) -> None:
-        build_tiny_prophetnet(texts, languages, folder, seed, options.vocabulary, options.future_tokens)
-
-    def write_from_encoder(
-        self, languages: Sequence[str], folder: Path, seed: int, options: PretrainingArguments
-    ) -> None:
+        if options.model_name_or_path == TINY:
+            build_tiny_prophetnet(texts, languages, folder, seed, options.vocabulary, options.future_tokens)
+            return
         assert options.decoder
         assert options.decoder_layers
         build_prophetnet_from_encoder(

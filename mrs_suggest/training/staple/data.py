@@ -17,10 +17,10 @@ from mrs_suggest.common.errors import InputError
 from mrs_suggest.evaluation.language_data import EVALUATION_SEED, examples_hash, sample_rows
 from mrs_suggest.models.saved.record import Record
 from mrs_suggest.training.generation.options import GenerationArguments
+from mrs_suggest.training.options import asked_languages
 from mrs_suggest.training.staple.draws import Pairs, pairs_of
 from mrs_suggest.training.staple.options import COPIES, FIRST, TO_ENGLISH, TOP
 
-ALL = "all"
 ENGLISH = "en"  # the language of the prompts
 COLUMNS = ("id", "prompt", "reference", "translations")
 
@@ -51,7 +51,6 @@ class StapleData:
 
     @property
     def languages(self) -> list[str]:
-        """The target languages."""
         return list(dict.fromkeys([*self.train, *self.parallel, *self.validation, *self.test]))
 
     def pairs(self) -> dict[str, Pairs]:
@@ -143,12 +142,7 @@ def _languages(source: PreparedData, options: GenerationArguments) -> list[str]:
             f"--data {options.data}: {source.name} is {source.data_set()}, which has no accepted translations; pass a "
             "folder that `mrs data prepare staple` or `mrs data prepare synthetic-staple` wrote."
         )
-    if options.languages == [ALL]:
-        return have
-    for code in options.languages:
-        if code not in have:
-            raise InputError(f"--languages {code}: {source.name} has no such track; it has {' '.join(have)}.")
-    return list(dict.fromkeys(options.languages))
+    return asked_languages(options.languages, have, source.name, "such track")
 
 
 def _split(source: PreparedData, code: str, split: str, gold: bool = False) -> Dataset:

@@ -15,7 +15,7 @@ from mrs_suggest.common.io.files import content_hash
 from mrs_suggest.evaluation.language_data import EVALUATION_SEED, examples_hash, sample_rows
 from mrs_suggest.models.saved.record import Record
 from mrs_suggest.training.generation.options import MULTILANGUAGE, PIVOT, GenerationArguments
-from mrs_suggest.training.options import own_files
+from mrs_suggest.training.options import asked_languages, own_files
 from mrs_suggest.training.text_generation.tasks import TextTask
 
 ALL, SOURCE = "all", "source"
@@ -116,17 +116,9 @@ def load_text_data(task: TextTask, options: GenerationArguments, seed: int) -> T
 
 def _tested(source: PreparedData, task: TextTask, options: GenerationArguments, have: Mapping[str, str]) -> list[str]:
     found = [code for code in have if "test" in source.splits(have[code])]
-    if options.languages == [ALL]:
-        if not found:
-            raise InputError(f"--data {options.data}: {source.name} has no test split of {task.option}.")
-        return found
-    for code in options.languages:
-        if code not in found:
-            raise InputError(
-                f"--languages {code}: {source.name} has no test split of {task.option} in it; it has "
-                f"{' '.join(found) or 'none'}."
-            )
-    return list(dict.fromkeys(options.languages))
+    if options.languages == [ALL] and not found:
+        raise InputError(f"--data {options.data}: {source.name} has no test split of {task.option}.")
+    return asked_languages(options.languages, found, source.name, f"test split of {task.option} in it")
 
 
 def _own_files(options: GenerationArguments, task: TextTask) -> dict[str, Path]:
@@ -143,7 +135,6 @@ def _own_files(options: GenerationArguments, task: TextTask) -> dict[str, Path]:
 def _trained(
     source: PreparedData, task: TextTask, options: GenerationArguments, have: Mapping[str, str], files: Files
 ) -> list[str]:
-    """The languages to train on."""
     there = [code for code, config in have.items() if "train" in source.splits(config)]
     own = f"{source.name} has training data of {task.option} in {' '.join(there) or 'no language'}"
     if options.mode == MULTILANGUAGE:

@@ -84,7 +84,6 @@ class UnderstandingData:
     origin: Record = field(default_factory=dict)
 
     def texts(self) -> Iterator[str]:
-        """The training texts."""
         for part in each(self.train):
             yield from part.texts()
 

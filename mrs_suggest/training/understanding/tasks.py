@@ -47,7 +47,6 @@ class Understanding:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """All that are read."""
         return (*(["id"] if self.kind == ANSWER else []), *self.first, *self.second, self.gold)
 
     @property

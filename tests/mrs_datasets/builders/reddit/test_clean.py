@@ -389,7 +389,7 @@ COLUMNS = st.lists(TEXTS | SPACED, max_size=9)
 
 FUNCTIONS: dict[str, tuple[Callable[[str], str], str]] = {
     "mask": (mask, "|".join(step.may_change for step in MASKS)),
-    **{step.change.__name__: tuple(step) for step in MASKS},
+    **{f"mask {number}": tuple(step) for number, step in enumerate(MASKS)},
     "plain_text": (plain_text, MAY_BE_MARKED),
     "without_tags": (without_tags, MAY_BE_TAGGED),
     "without_mojibake": (without_mojibake, MAY_BE_MOJIBAKE),

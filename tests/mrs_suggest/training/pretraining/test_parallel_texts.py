@@ -44,7 +44,7 @@ def at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def pairs(value: str, **reading: Any) -> list[tuple[str, str]]:
-    return PairSource.parse(value).read(Reading(**reading))[0]
+    return PairSource.parse(value, "--parallel").read(Reading(**reading))[0]
 
 
 def test_translations_of_files_and_folders(at: Path) -> None:
@@ -58,11 +58,11 @@ def test_translations_of_files_and_folders(at: Path) -> None:
 
 
 def test_sentences_of_parquet(at: Path) -> None:
-    assert TextSource.parse("ht=texts.parquet").read(Reading())[0] == ["one", "two", "three"]
+    assert TextSource.parse("ht=texts.parquet", "--text").read(Reading())[0] == ["one", "two", "three"]
     (at / "more").mkdir()
     (at / "texts.parquet").rename("more/b.parquet")
     (at / "more" / "a.txt").write_text("zero\n")
-    assert TextSource.parse("ht=more").read(Reading())[0] == ["zero", "one", "two", "three"]
+    assert TextSource.parse("ht=more", "--text").read(Reading())[0] == ["zero", "one", "two", "three"]
 
 
 def test_prepared_translations_name_their_columns(prepared: Any) -> None:
@@ -96,7 +96,7 @@ def test_bad_translations_are_refused_in_a_sentence(at: Path) -> None:
     with pytest.raises(InputError, match="expected texts, found int; name another column"):
         pairs("en-ht=pairs.parquet", pair_columns=("en", "n"))
     with pytest.raises(InputError, match="no column 'text'; pass --text_column, one of en ht n"):
-        TextSource.parse("en=pairs.parquet").read(Reading())
+        TextSource.parse("en=pairs.parquet", "--text").read(Reading())
 
 
 @pytest.mark.integration
@@ -106,13 +106,13 @@ from datasets import Dataset
 from mrs_datasets.texts.text_sources import PairSource, Reading, TextSource
 rows = [{"text": f"line {n}", "translation": {"en": f"en {n}", "ht": f"ht {n}"}} for n in range(50)]
 Dataset.from_list(rows).push_to_hub("org/d")
-source = TextSource.parse("ht=org/d")
+source = TextSource.parse("ht=org/d", "--text")
 found, revision = source.read(Reading(stream=True, most=3))
 assert found == ["line 0", "line 1", "line 2"] and len(revision) == 40, (found, revision)
 assert source.read(Reading(most=3))[0] == [f"line {n}" for n in range(50)]
-pairs = PairSource.parse("en-ht=org/d").read(Reading(stream=True, most=2))[0]
+pairs = PairSource.parse("en-ht=org/d", "--parallel").read(Reading(stream=True, most=2))[0]
 assert pairs == [("en 0", "ht 0"), ("en 1", "ht 1")], pairs
-assert PairSource.parse("en-ht=org/d").read(Reading())[0] == [(f"en {n}", f"ht {n}") for n in range(50)]
+assert PairSource.parse("en-ht=org/d", "--parallel").read(Reading())[0] == [(f"en {n}", f"ht {n}") for n in range(50)]
 """)
 
 
@@ -121,8 +121,8 @@ def read(at: Path, text: list[str], parallel: list[str], **more: Any) -> TextDat
         (at / name).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
     arguments: dict[str, Any] = {"column": "text", "held_out": 5, "validated": [], **more}
     return read_texts(
-        [TextSource.parse(f"ht={at / 't.txt'}")], (), (),
-        pairs=([PairSource.parse(f"en-ht={at / 'p.tsv'}")], (), ()), **arguments,
+        [TextSource.parse(f"ht={at / 't.txt'}", "--text")], (), (),
+        pairs=([PairSource.parse(f"en-ht={at / 'p.tsv'}", "--parallel")], (), ()), **arguments,
     )  # fmt: skip
 
 

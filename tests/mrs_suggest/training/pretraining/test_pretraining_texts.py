@@ -32,9 +32,11 @@ def write(tmp_path: Path) -> Write:
 
 
 def read(*train: str, held_out: int = 0, **more: object) -> TextData:
-    sources = {name: [TextSource.parse(text) for text in more.pop(name, ())] for name in ("validation", "test")}  # type: ignore[attr-defined]
+    sources = {
+        name: [TextSource.parse(text, "--text") for text in more.pop(name, ())] for name in ("validation", "test")
+    }  # type: ignore[attr-defined]
     arguments = {"validated": [], "column": "text", "held_out": held_out, **more}
-    return read_texts([TextSource.parse(text) for text in train], **sources, **arguments)  # type: ignore[arg-type]
+    return read_texts([TextSource.parse(text, "--text") for text in train], **sources, **arguments)  # type: ignore[arg-type]
 
 
 def test_text_files_and_folders(write: Write, tmp_path: Path) -> None:

@@ -80,7 +80,7 @@ def test_general_text_alone_needs_no_training_split(folder: Path, tmp_path: Path
 
 def test_translations_of_a_known_data_set_need_no_columns(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where the catalogue knows one column in each of the languages; a track has two in its own."""
-    source = PairSource.parse(f"pt-en={folder / 'data'}:pt:validation")
+    source = PairSource.parse(f"pt-en={folder / 'data'}:pt:validation", "--parallel")
     with pytest.raises(InputError, match="no columns pt and en; pass --parallel_columns, two of id prompt reference"):
         source.read(Reading())
     kind_of, texts = DatasetRecord.kind_of, {"{language}": ("reference",), "en": ("prompt",)}
