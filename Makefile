@@ -16,6 +16,8 @@ FLOORS := build/floors
 HARNESSES := $(addprefix build/harness/,lm_eval lighteval)
 # What the shipped baseline is distilled from: a hub id, or a folder with the model.
 ENCODER ?= intfloat/multilingual-e5-small
+TEACHER := build/e5-everyday/run.json
+PACKED := --base intfloat/multilingual-e5-small --base-license mit --remember mrs-everyday
 # Nothing here needs the hub: a missing file is an error at once, not a time-out.
 OFFLINE := HF_HUB_OFFLINE=1 HF_EVALUATE_OFFLINE=1 TOKENIZERS_PARALLELISM=false
 # A process that crashes ends the tests: with a new one in its place, pytest-xdist may wait for ever.
@@ -24,7 +26,7 @@ PARALLEL := --numprocesses 2 --dist loadfile --max-worker-restart 0
 ONE_DEVICE := --num_processes 1 --num_machines 1 --mixed_precision no --dynamo_backend no \
 	--num_cpu_threads_per_process $(shell $(PYTHON) -c 'import os; print(os.cpu_count())')
 
-.PHONY: demo demo-first demo-build demo-product demo-xcopa demo-forgetting demo-staple page results test test-faults load test-properties test-floors test-harnesses quality release-check docs docs-serve bench bench-desk sample baseline clean
+.PHONY: demo demo-first demo-build demo-product demo-xcopa demo-forgetting demo-staple page results test test-faults load test-properties test-floors test-harnesses quality release-check docs docs-serve bench bench-desk sample baseline baseline-large clean
 
 $(BASE): setup.cfg pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -166,12 +168,17 @@ bench-desk: $(STAMP)  ## a help desk's own replies, without and with example mes
 sample: $(STAMP)  ## rebuild the embedded sample from the phrase books
 	$(BIN)/mrs data prepare mrs --source sample --out mrs_datasets/sample --overwrite
 
-baseline: $(STAMP)  ## fine-tune an encoder, distil it and pack the student, the baseline that ships in the package
-	$(BIN)/mrs train retrieval --config trainers/configs/retrieval/e5/everyday.yaml --model_name_or_path $(ENCODER)
+baseline: $(TEACHER)  ## fine-tune an encoder, distil it and pack the student, the baseline that ships in the package
 	$(OFFLINE) $(BIN)/mrs train retrieval --config trainers/configs/retrieval/everyday.yaml
 	$(OFFLINE) $(BIN)/mrs train retrieval --config trainers/configs/retrieval/everyday_pairs.yaml
-	$(OFFLINE) $(BIN)/python -m mrs_suggest.training.retrieval.shrink build/everyday mrs_suggest/suggest/embedded/everyday-retriever \
-		--base intfloat/multilingual-e5-small --base-license mit --remember mrs-everyday
+	$(OFFLINE) $(BIN)/python -m mrs_suggest.training.retrieval.shrink build/everyday mrs_suggest/suggest/embedded/everyday-retriever $(PACKED)
+
+baseline-large: $(TEACHER)  ## the larger baseline, in build/everyday-retriever-large: all layers of that encoder
+	$(OFFLINE) $(BIN)/mrs train retrieval --config trainers/configs/retrieval/everyday_large.yaml
+	$(OFFLINE) $(BIN)/python -m mrs_suggest.training.retrieval.shrink build/everyday-large build/everyday-retriever-large $(PACKED)
+
+$(TEACHER): | $(STAMP)
+	$(BIN)/mrs train retrieval --config trainers/configs/retrieval/e5/everyday.yaml --model_name_or_path $(ENCODER)
 
 clean:
 	rm -rf build dist *.egg-info $(VENV)

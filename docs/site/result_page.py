@@ -44,7 +44,8 @@ JUDGED = """## Judged by readers
 were graded by {readers} readers, who did not know which system was which: `good` if one of the three replies would be
 clicked as it stands, `ok` if one could be sent, `bad` if none. Where the readers differ, the worse grade counts; they
 gave equal grades to {equal:.0%} of the answers (Fleiss' kappa {kappa:.2f}). `everyday-retriever` is the model that
-ships, `two layers` the smaller one before it, and `sample` the first one, trained on the embedded sample alone.
+ships, `everyday-large` the larger baseline (`make baseline-large`), and `e5-small` the ranker of the shipped model with
+the vectors of multilingual-e5-small as it is on the hub.
 
 | system | good | ok | bad | wrongly silent |
 |---|---|---|---|---|
