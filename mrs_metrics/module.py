@@ -56,10 +56,12 @@ class Lists:
         return predictions, references
 
     def add_batch(self, *, predictions: Any = None, references: Any = None, **kwargs: object) -> None:
+        """Add examples."""
         predictions, references = self.checked(predictions, references)
         super().add_batch(predictions=predictions, references=references, **kwargs)  # type: ignore[misc]
 
     def add(self, *, prediction: Any = None, reference: Any = None, **kwargs: object) -> None:
+        """Add one example."""
         given = [reference] if reference is not None or self.compares else None
         predictions, references = self.checked([prediction], given)
         one = references[0] if references else None
@@ -79,6 +81,7 @@ class Suggestions(Lists):
         return datasets.Features({"predictions": datasets.Sequence(datasets.Value("string"))})
 
     def checked(self, predictions: Any, references: Any) -> tuple[Any, Any]:
+        """See `Lists`."""
         check_suggestions(predictions)
         return super().checked(predictions, None)
 
@@ -98,6 +101,7 @@ class SuggestionsAndReferences(Lists):
         return datasets.Features({"predictions": texts, "references": texts})
 
     def checked(self, predictions: Any, references: Any) -> tuple[Any, Any]:
+        """See `Lists`."""
         check_suggestions(predictions, references, required=self.compares)
         given = [""] * len(predictions) if references is None else references
         return super().checked(predictions, as_lists(given))

@@ -18,11 +18,11 @@ $ mrs install --source mrs-everyday          # then load_dataset("mrs-everyday",
 $ mrs data stats mrs-everyday
 ```
 
-A tenth of the situations are held out as a whole: half of them in the split `unseen`, half in `validation`. `stance` says what a reply does (`yes`, `no`,
-`ask` ...), `register` how the two people address each other. Below are ten situations for each language, drawn with
-the seed {seed}: a message, and three of its replies. How the texts were written and reviewed is in the
-card that `mrs data prepare mrs-everyday --source embedded --out build/everyday` writes.
-
+A tenth of the situations are held out as a whole: half of them in the split `unseen`, half in `validation`. `stance`
+says what a reply does (`yes`, `no`, `ask` ...), `register` how the two people address each other. Below are ten
+situations for each language, drawn with the seed {seed}: a message, and three of its replies. How the texts were
+written and reviewed is in the card that `mrs data prepare mrs-everyday --source embedded --out build/everyday`
+writes.
 """
 SEED, SITUATIONS, REPLIES = 42, 10, 3
 
