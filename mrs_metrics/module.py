@@ -14,13 +14,9 @@ from typing import Any
 from mrs_metrics.signature import as_lists, check_lists, check_suggestions
 
 MRS = """\
-@inproceedings{zhang-etal-2021-dataset,
-    title = "A Dataset and Baselines for Multilingual Reply Suggestion",
-    author = "Zhang, Mozhi and Wang, Wei and Deb, Budhaditya and Zheng, Guoqing and Shokouhi, Milad and
-      Awadallah, Ahmed Hassan",
-    booktitle = "Proceedings of ACL-IJCNLP 2021",
-    year = "2021",
-}
+@inproceedings{zhang-etal-2021-dataset, title = "A Dataset and Baselines for Multilingual Reply Suggestion",
+author = "Zhang, Mozhi and Wang, Wei and Deb, Budhaditya and Zheng, Guoqing and Shokouhi, Milad and Awadallah, Ahmed
+Hassan", booktitle = "Proceedings of ACL-IJCNLP 2021", year = "2021"}
 """
 
 

@@ -84,7 +84,7 @@ class ResponseRanking(Lists, evaluate.Metric):
         result: dict[str, Any] = {**aggregate(scores, k), "skipped": scores.skipped, "signature": scores.signature}
         if interval:
             result |= interval_entries(
-                bootstrap_interval, scores.reciprocal_ranks, scores.kept, units, len(predictions)
+                bootstrap_interval, scores.reciprocal_ranks, scores.signature, scores.kept, units, len(predictions)
             )
         if per_example:
             result["per_example"] = {

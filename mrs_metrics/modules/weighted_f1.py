@@ -12,13 +12,9 @@ from mrs_metrics.module import Lists
 from mrs_metrics.translations_f1 import Row, Translation, aggregate, score_translations
 
 _CITATION = """\
-@inproceedings{mayhew-etal-2020-simultaneous,
-    title = "Simultaneous Translation and Paraphrase for Language Education",
-    author = "Mayhew, Stephen and Bicknell, Klinton and Brust, Chris and McDowell, Bill and Monroe, Will and
-      Settles, Burr",
-    booktitle = "Proceedings of the Fourth Workshop on Neural Generation and Translation",
-    year = "2020",
-}
+@inproceedings{mayhew-etal-2020-simultaneous, year = "2020", author = "Mayhew, Stephen and Bicknell, Klinton and Brust,
+Chris and McDowell, Bill and Monroe, Will and Settles, Burr", title = "Simultaneous Translation and Paraphrase for
+Language Education", booktitle = "Proceedings of the Fourth Workshop on Neural Generation and Translation"}
 """
 
 
@@ -76,7 +72,7 @@ class WeightedF1(Lists, evaluate.Metric):
         result: dict[str, object] = {**aggregate(scores), "signature": scores.signature}
         if interval:
             result |= interval_entries(
-                bootstrap_interval, scores.weighted_f1, map(int, scores.ids), units, len(predictions)
+                bootstrap_interval, scores.weighted_f1, scores.signature, map(int, scores.ids), units, len(predictions)
             )
         if per_prompt:
             names = ("precision", "recall", "weighted_recall", "f1", "weighted_f1")
