@@ -37,11 +37,7 @@ def detectable_difference(
 
 
 def units_needed(deviation: float, difference: float) -> int:
-    """Return how many units show a difference, from the standard deviation of the paired difference.
-
-    >>> units_needed(0.3, 0.05)
-    283
-    """
+    """Return how many units show a difference, from the standard deviation of the paired difference."""
     return max(2, math.ceil((FACTOR * deviation / difference) ** 2))
 
 

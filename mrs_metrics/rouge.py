@@ -35,8 +35,6 @@ the test set's ceiling, is below 1: `aggregate` gives it with the scores.
 An example may have several references. Then the pair of suggestion and reference with the highest weighted score
 counts; of several, that of the first suggestion, then of the first reference. References that would be skipped are left
 out. The ceiling is that of the best of them. The signature then has `nrefs` and `multi:best`.
-
-Differs from the package `rouge_score`: no stemming, all scripts count.
 """
 
 from __future__ import annotations

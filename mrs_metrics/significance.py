@@ -109,15 +109,15 @@ def paired_bootstrap_interval(
 
 
 def interval_entries(
-    find: Callable[..., Interval], scores: Any, signature: str, kept: Iterable[int] | None = None,
-    units: Units = None, n: int = 0,
-) -> dict[str, object]:  # fmt: skip
-    """Return `interval`, `interval_method` and `signature`, by the units of the kept ones of n examples."""
-    if units is not None:
-        units = unit_numbers(units, n).tolist() if kept is None else unit_numbers(units, n)[[*kept]].tolist()
-    found = find(scores) if units is None else find(scores, units=units)
+    find: Callable[..., Interval], values: Any, scores: Any, units: Units, n: int, kept: Iterable[int] | None = None
+) -> dict[str, object]:
+    """Return `interval`, `interval_method` and `signature` of scores, by the units of those of n examples that they
+    kept."""
+    numbers, kept = unit_numbers(units, n), getattr(scores, "kept", None) if kept is None else [*kept]
+    own = numbers if kept is None else numbers[kept]
+    found = find(values) if units is None else find(values, units=own.tolist())
     by = ", by unit" if units is not None and found.ends else ""
-    named = with_unit(signature, "example" if units is None else "given")
+    named = with_unit(scores.signature, "example" if units is None else "given")
     return {"interval": found.ends, "interval_method": found.method + by, "signature": named}
 
 

@@ -6,6 +6,7 @@ correct for the length of the text: expectation-adjusted distinct, and samples o
 from __future__ import annotations
 
 from collections.abc import Iterable, Sized
+from types import SimpleNamespace
 
 import evaluate
 
@@ -131,6 +132,7 @@ class DistN(SuggestionsAndReferences, evaluate.Metric):
             ),
         }
         if interval:
-            corpus, line = distinct_corpus(examples, orders[0], denominator, level), str(result["signature"])
-            result |= interval_entries(jackknife_interval, corpus, line, kept, units, len(predictions))
+            corpus = distinct_corpus(examples, orders[0], denominator, level)
+            about = SimpleNamespace(signature=result["signature"], kept=kept)
+            result |= interval_entries(jackknife_interval, corpus, about, units, len(predictions))
         return result

@@ -62,9 +62,7 @@ class MrsRouge(SuggestionsAndReferences, evaluate.Metric):
         scores = score_examples(predictions, references, language, rules, found_tokenizer(language, sentences, punkt))
         result: dict[str, object] = {**aggregate(scores), "skipped": scores.skipped, "signature": scores.signature}
         if interval:
-            result |= interval_entries(
-                bootstrap_interval, scores.weighted, scores.signature, scores.kept, units, len(predictions)
-            )
+            result |= interval_entries(bootstrap_interval, scores.weighted, scores, units, len(predictions))
         if per_example:
             tables = {"": scores.rouge, "_precision": scores.precision, "_recall": scores.recall}
             result["per_example"] = {

@@ -64,9 +64,7 @@ class ReplyBleu(SuggestionsAndReferences, evaluate.Metric):
         scores = score_suggestions(predictions, references, language, chosen, tokenize, lowercase)
         result: dict[str, object] = {**aggregate(scores), "skipped": scores.skipped, "signature": scores.signature}
         if interval:
-            result |= interval_entries(
-                jackknife_interval, bleu_corpus(scores), scores.signature, scores.kept, units, len(predictions)
-            )
+            result |= interval_entries(jackknife_interval, bleu_corpus(scores), scores, units, len(predictions))
         if per_example:
             result["per_example"] = {
                 "sentence_bleu": scores.sentence.tolist(),

@@ -74,5 +74,5 @@ class ReplyPerplexity(Lists, evaluate.Metric):
         )
         result: dict[str, object] = {**aggregate(scores), "signature": scores.signature}
         if interval:
-            result |= interval_entries(perplexity_interval, scores, scores.signature, None, units, len(predictions))
+            result |= interval_entries(perplexity_interval, scores, scores, units, len(predictions))
         return result

@@ -83,9 +83,7 @@ class ResponseRanking(Lists, evaluate.Metric):
         scores = score_rankings(predictions, references, replies, pool, seed, missing_reference, of, language)
         result: dict[str, Any] = {**aggregate(scores, k), "skipped": scores.skipped, "signature": scores.signature}
         if interval:
-            result |= interval_entries(
-                bootstrap_interval, scores.reciprocal_ranks, scores.signature, scores.kept, units, len(predictions)
-            )
+            result |= interval_entries(bootstrap_interval, scores.reciprocal_ranks, scores, units, len(predictions))
         if per_example:
             result["per_example"] = {
                 "rank": scores.ranks.tolist(),

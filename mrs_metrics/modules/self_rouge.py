@@ -53,9 +53,7 @@ class SelfRouge(Suggestions, evaluate.Metric):
         scores = score_similarity(predictions, language, found_tokenizer(language, sentences, punkt))
         result: dict[str, object] = {**aggregate(scores), "skipped": scores.skipped, "signature": scores.signature}
         if interval:
-            result |= interval_entries(
-                bootstrap_interval, scores.normalised, scores.signature, scores.kept, units, len(predictions)
-            )
+            result |= interval_entries(bootstrap_interval, scores.normalised, scores, units, len(predictions))
         if per_example:
             result["per_example"] = {
                 "self_rouge": scores.weighted.tolist(),

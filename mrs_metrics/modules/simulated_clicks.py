@@ -49,9 +49,7 @@ class SimulatedClicks(SuggestionsAndReferences, evaluate.Metric):
         scores = score_clicks(predictions, references, edits)
         result: dict[str, object] = {**aggregate(scores), "skipped": scores.skipped, "signature": scores.signature}
         if interval:
-            result |= interval_entries(
-                bootstrap_interval, scores.clicked, scores.signature, scores.kept, units, len(predictions)
-            )
+            result |= interval_entries(bootstrap_interval, scores.clicked, scores, units, len(predictions))
         if per_example:
             columns = {name: getattr(scores, name).tolist() for name in ("place", "saved", "length", "kept")}
             result["per_example"] = columns

@@ -71,9 +71,8 @@ class WeightedF1(Lists, evaluate.Metric):
         scores = score_translations(rows, {str(n): texts for n, texts in enumerate(predictions)}, rules)
         result: dict[str, object] = {**aggregate(scores), "signature": scores.signature}
         if interval:
-            result |= interval_entries(
-                bootstrap_interval, scores.weighted_f1, scores.signature, map(int, scores.ids), units, len(predictions)
-            )
+            kept = map(int, scores.ids)
+            result |= interval_entries(bootstrap_interval, scores.weighted_f1, scores, units, len(predictions), kept)
         if per_prompt:
             names = ("precision", "recall", "weighted_recall", "f1", "weighted_f1")
             result["per_prompt"] = {

@@ -72,7 +72,7 @@ class WrongLanguage(Suggestions, evaluate.Metric):
         scores = score_languages(predictions, language, identify, threshold, min_letters, identifier)
         result: dict[str, object] = {**aggregate(scores), "signature": scores.signature}
         if interval:
-            result |= interval_entries(language_interval, scores, scores.signature, None, units, len(predictions))
+            result |= interval_entries(language_interval, scores, scores, units, len(predictions))
         if per_suggestion:
             result["per_suggestion"] = {
                 "example": scores.example.tolist(),

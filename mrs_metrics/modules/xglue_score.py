@@ -89,7 +89,7 @@ class XglueScore(Lists, evaluate.Metric):
         scores = score_task(task, predictions, references, language, queries, rules)
         result: dict[str, object] = {**aggregate(scores), "notes": scores.notes, "signature": scores.signature}
         if interval:
-            result |= interval_entries(score_interval, scores, scores.signature, scores.kept, units, len(predictions))
+            result |= interval_entries(score_interval, scores, scores, units, len(predictions))
         if per_example:
             columns = dict(zip(scores.columns, scores.statistics.T.tolist(), strict=True))
             result["per_example"] = {**columns, "kept": scores.kept.tolist()}

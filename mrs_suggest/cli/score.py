@@ -205,11 +205,9 @@ def _power_of_paper(options: argparse.Namespace, files: Sequence[Path]) -> None:
     """Print how many messages detect a difference between two systems with scores of that deviation."""
     if files or options.model or not (options.power_sd > 0 and options.power and options.power > 0):
         raise InputError("--power-sd: expected a deviation above 0 with --power D, and no file.")
-    needed = units_needed(math.sqrt(2) * options.power_sd, options.power)
-    if options.form == "json":
-        print(visible_json({"units_needed": needed, "power_method": METHOD}, indent=2))
-    else:
-        print(f"n = {needed:,} detects a difference of {options.power:g} ({METHOD}, for two independent systems)")
+    needed, method = units_needed(math.sqrt(2) * options.power_sd, options.power), f"{METHOD}, independent systems"
+    told = f"n = {needed:,} detects a difference of {options.power:g} ({method})"
+    print(visible_json({"units_needed": needed, "power_method": method}, indent=2) if options.form == "json" else told)
 
 
 def _refuse_contradictions(options: argparse.Namespace, metric: Metric, files: Sequence[Path]) -> None:

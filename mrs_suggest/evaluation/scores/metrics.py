@@ -61,8 +61,7 @@ class Scored:
         examples: (n,) texts that identify the examples; empty where only their digest is known.
         digest: of the examples; two systems with the same one can be compared.
         corpora: figures that are no such means, by name, for tests; row i of each is of example i, None if skipped.
-        units: (n,) the message of each example, or what `--unit` names, by which intervals resample and tests swap;
-            empty: each is its own.
+        units: (n,) the message of each example, or what `--unit` names; empty: each is its own.
         warning: about the figures, or empty.
         rank: of its group, from 1; None where systems were not compared.
         common: `n` and main figure of the examples that all systems have a score for, where some have more.
@@ -174,10 +173,7 @@ def score_file(path: Path, language: str) -> dict[str, float]:
 
 
 _INNER_DOT = re.compile(r"\.\s+\S")
-SENTENCES = (
-    "rules:mrs, since texts with a dot inside can score otherwise by MRS's script; for its scores, install Punkt's "
-    "parameters (--sentences punkt)"
-)
+SENTENCES = "rules:mrs: texts with a dot inside score otherwise by MRS's script; for its scores, pass --sentences punkt"
 
 RANKS = (1, 3)  # the k of precision at k
 

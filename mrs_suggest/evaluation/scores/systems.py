@@ -32,9 +32,8 @@ _COMMIT = re.compile(r"\+g\w+$")  # of a clone, at the end of a signature
 ALPHA = 0.05  # as in Table 3 of STAPLE (Mayhew et al. 2020)
 SAMPLES = 100_000  # of the permutation test, as there
 METHOD = (
-    f"paired approximate permutation test, {SAMPLES:,} samples ({corpus.SAMPLES:,} of figures that are not means); "
-    f"interval of the difference: paired {STUDENTISED}, or {corpus.JACKKNIFE}, 95 %; effect size: difference over the "
-    f"deviation of the paired differences (shares: Cohen's h, too); detectable difference: {power.METHOD}"
+    f"paired approximate permutation test, {SAMPLES:,} samples ({corpus.SAMPLES:,} if not of means); interval of the "
+    f"difference: paired {STUDENTISED} (means) or {corpus.JACKKNIFE}, 95 %; detectable difference: {power.METHOD}"
 )
 ALONE = f"{power.METHOD}, for two independent systems whose scores vary as here"
 
