@@ -315,7 +315,8 @@ def _compare(options: argparse.Namespace, metric: Metric, systems: list[Scored])
 def _notes(systems: Sequence[Scored], metric: Metric) -> list[str]:
     """Skipped and unusual examples, the methods of the intervals, and the signatures."""
     notes = [f"{system.system}: {text}" for system in systems for text in _counted(system, metric)]
-    methods = {system.interval_method for system in systems if system.interval and system.interval.ends}
+    found = [(one, interval) for one in systems for interval in one.all_intervals(metric.main).values()]
+    methods = {one.method_of(interval) for one, interval in found if interval.ends}
     notes += [f"in brackets: 95 % interval, {method}" for method in sorted(methods)]
     notes += [f"warning: {system.warning}" for system in systems if system.warning]
     notes += [signature for system in systems for signature in system.signatures.values()]

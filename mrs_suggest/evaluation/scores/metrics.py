@@ -105,18 +105,16 @@ class Scored:
             found["skipped"] = self.skipped
         found |= self.signatures
         if self.interval is not None:
-            found["interval_method"] = self.interval_method
+            found["interval_method"] = self.method_of(self.interval)
         return found
 
     def all_intervals(self, main: str) -> dict[str, Interval]:
         """The intervals by figure."""
         return {**self.intervals, **({main: self.interval} if self.interval else {})}
 
-    @property
-    def interval_method(self) -> str:
-        """How the interval was computed, or why not."""
-        by = f", by {self.unit}" * bool(self.unit != EXAMPLE and self.interval and self.interval.ends)
-        return self.interval.method + by if self.interval else ""
+    def method_of(self, interval: Interval) -> str:
+        """How an interval was computed, or why not."""
+        return interval.method + f", by {self.unit}" * bool(self.unit != EXAMPLE and interval.ends)
 
     def among_others(self) -> dict[str, object]:
         """The figures in the list of several systems."""

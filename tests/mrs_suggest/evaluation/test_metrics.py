@@ -14,7 +14,7 @@ from mrs_metrics.xglue_tasks import TASKS
 from mrs_suggest.cli.score import OPTIONS, checked_options, flag_of, make_parser
 from mrs_suggest.evaluation.scores.metrics import METRICS
 
-COMMAND = {"help", "files", "pred", "metric", "model", "compare", "holm", "power", "save_scores", "form"}
+COMMAND = {"help", "files", "pred", "metric", "model", "compare", "holm", "power", "power_sd", "save_scores", "form"}
 
 
 @pytest.mark.parametrize("name", METRICS)
