@@ -62,7 +62,7 @@ def test_systems_are_ordered_and_the_best_group_is_marked(systems: list[str], sh
     assert all({"n", "weighted", "interval", "signature"} <= record.keys() for record in records)
     printed = shown(*systems, "--language", "en")
     assert [line.count("]*") for line in printed.splitlines() if ".tsv" in line] == [1, 1, 0]
-    assert "mrs_rouge|rules:official" in printed
+    assert "mrs_rouge|rules:mrs" in printed
 
 
 def test_markdown_and_latex_carry_the_same_figures(systems: list[str], shown: Ask, score: Ask) -> None:
