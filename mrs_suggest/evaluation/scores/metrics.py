@@ -165,8 +165,8 @@ def score_system(name: str, path: Path, **options: Any) -> Scored:
 
 
 def score_file(path: Path, language: str) -> dict[str, float]:
-    """The figures of a prediction file by the main metric, named as by `mrs score --json`; else an InputError."""
-    numbers = score_system("mrs_rouge", path, language=language).numbers()
+    """The figures of a prediction file as in a run, named as by `mrs score --json`; else an InputError."""
+    numbers = score_system("mrs_rouge", path, language=language, sentences="no").numbers()
     return {name: figure for name, figure in numbers.items() if figure is not None}
 
 
