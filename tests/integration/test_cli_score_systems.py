@@ -423,7 +423,7 @@ def test_the_official_rules_without_sentences_warn_where_they_differ(tmp_path: P
     for path, rules, wanted in ((one, "official", 0), (several, "official", 1), (several, "paper", 0)):
         code, out, err = mrs_here("score", path, "--language", "en", "--rules", rules)
         assert code == 0
-        assert " ".join(out.split()).count("scores of these, pass --sentences punkt") == wanted, err
+        assert " ".join(out.split()).count("for its scores, pass --sentences punkt") == wanted, err
     code, out, err = mrs_here("score", several, several, "--language", "en", "--json")
     assert "sent:no" in json.loads(out)[0]["signature"]
-    assert err.count("warning: some texts have a dot inside") == 1
+    assert err.count("warning: rules:mrs: texts with a dot inside") == 1

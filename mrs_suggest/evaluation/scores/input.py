@@ -51,7 +51,7 @@ def tokenizer_of(language: str, sentences: str, punkt: str | None) -> Tokenizer:
     try:
         return found_tokenizer(language, sentences, punkt)
     except (ValueError, ImportError) as error:
-        if sentences != "punkt":
+        if sentences != "punkt" and punkt is None:
             raise
         raise InputError(f"--sentences punkt: {error}") from error
 

@@ -22,7 +22,8 @@ def test_the_table_is_complete(name: str, repository: Path) -> None:
     metric = METRICS[name]
     assert metric.main in metric.columns
     assert set(metric.options) <= set(OPTIONS)
-    assert "signature" in inspect.getsource(metric.score), "every metric gives a signature"
+    source = inspect.getsource(metric.score)
+    assert "signature" in source or "_mean(texts, scores" in source, "every metric gives a signature"
     page = (repository / "docs" / "metrics" / f"{name}.md").read_text(encoding="utf-8")
     assert page.startswith(f"# {name}\n")
     for option, default in metric.options.items():
