@@ -19,6 +19,10 @@ author = "Zhang, Mozhi and Wang, Wei and Deb, Budhaditya and Zheng, Guoqing and 
 Hassan", booktitle = "Proceedings of ACL-IJCNLP 2021", year = "2021"}
 """
 
+INTERVAL = """With `interval=True`, results also have `interval` and `interval_method`: both ends and how they were
+    computed, or None and the reason. It resamples `units`: for each example what it is of, such as its message.
+"""
+
 
 class Lists:
     """Base of a module that compares predictions with references of any kind.
@@ -40,7 +44,7 @@ class Lists:
         return evaluate.MetricInfo(
             description=sys.modules[type(self).__module__].__doc__,
             citation=self.citation,
-            inputs_description=type(self).__doc__,
+            inputs_description=f"{type(self).__doc__}{INTERVAL}",
             features=list(self.inputs) if isinstance(self.inputs, tuple) else self.inputs,
             reference_urls=list(self.urls),
         )

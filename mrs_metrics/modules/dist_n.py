@@ -51,7 +51,6 @@ class DistN(SuggestionsAndReferences, evaluate.Metric):
         sentences: `punkt`: split texts into sentences, as MRS's script does; `auto` (default): if Punkt is found.
         punkt: folder of Punkt's parameters, in the layout of NLTK's punkt_tab; default: NLTK's, if installed.
         interval: also return the 95 % interval (jackknife) of the first order's Dist-n; default False.
-        units: for each example what it is of, such as its message; the interval resamples units. Default: each its own.
     Returns:
         dist1, dist2, ...: one for each n, 0 to 1.
         counts: for each of them the distinct n-grams, all n-grams and all tokens.
@@ -60,7 +59,6 @@ class DistN(SuggestionsAndReferences, evaluate.Metric):
         empty_suggestions: counted suggestions without a token, or with nothing but dots; they count as `<empty>`.
         skipped: with `chosen="best"`, examples left out, by reason.
         signature: how the figures were computed, to be printed with them.
-        interval, interval_method: on request, both ends and how they were computed, or None and the reason.
     Examples:
         >>> metric = evaluate.load("dist_n")
         >>> metric.compute(predictions=[["i do"], ["i do not"]])["dist1"]

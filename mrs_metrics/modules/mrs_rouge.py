@@ -24,7 +24,6 @@ class MrsRouge(SuggestionsAndReferences, evaluate.Metric):
             found. Only then the scores equal those of the official script, and the signature has `rules:official`.
         punkt: folder of Punkt's parameters, in the layout of NLTK's punkt_tab; default: NLTK's, if installed.
         interval: also return the 95 % interval (studentised bootstrap) of `weighted`; default False.
-        units: for each example what it is of, such as its message; the interval resamples units. Default: each its own.
         per_example: also return the scores of each example; default False.
     Returns:
         n: examples scored.
@@ -34,7 +33,6 @@ class MrsRouge(SuggestionsAndReferences, evaluate.Metric):
         empty_suggestions: suggestions that have nothing to score.
         skipped: examples left out, by reason.
         signature: how the score was computed, to be printed with it.
-        interval, interval_method: on request, both ends and how they were computed, or None and the reason.
         per_example: on request, lists of one entry per scored example: `weighted`, `rouge1`, `rouge2`, `rouge3`, their
             precisions and recalls, `ceiling` (weighted), `chosen` (index of the best suggestion, -1 for none) and
                 `kept`

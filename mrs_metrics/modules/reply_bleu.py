@@ -27,7 +27,6 @@ class ReplyBleu(SuggestionsAndReferences, evaluate.Metric):
         tokenize: one of sacreBLEU's tokenizers, in place of the language's own.
         lowercase: compare lower-cased texts; default False.
         interval: also return the 95 % interval (jackknife) of `bleu`; default False.
-        units: for each example what it is of, such as its message; the interval resamples units. Default: each its own.
         per_example: also return the scores of each example; default False.
     Returns:
         n: examples scored.
@@ -37,7 +36,6 @@ class ReplyBleu(SuggestionsAndReferences, evaluate.Metric):
         empty: chosen suggestions without a token.
         skipped: examples left out, by reason.
         signature: how the score was computed, with sacreBLEU's own signature inside; to be printed with it.
-        interval, interval_method: on request, both ends and how they were computed, or None and the reason.
         per_example: on request, lists of one entry per scored example: `sentence_bleu`, `chosen` (index of the chosen
             suggestion, -1 for none) and `kept` (index of the example).
     Examples:

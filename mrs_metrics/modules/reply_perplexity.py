@@ -28,7 +28,6 @@ class ReplyPerplexity(Lists, evaluate.Metric):
         tokens: for each example the number of its tokens, where the predictions are sums.
         tokenizer: what the tokens are, for the signature.
         interval: also return the 95 % interval (studentised bootstrap); default False.
-        units: for each example what it is of, such as its message; the interval resamples units. Default: each its own.
     Returns:
         n: examples.
         empty: examples without tokens.
@@ -37,7 +36,6 @@ class ReplyPerplexity(Lists, evaluate.Metric):
         perplexity: 1 or more.
         overflow: true if the perplexity is too large for a float and so reads inf.
         signature: how the figure was computed, to be printed with it.
-        interval, interval_method: on request, both ends and how they were computed, or None and the reason.
     Examples:
         >>> metric = evaluate.load("reply_perplexity")
         >>> metric.compute(predictions=[[0.0, 1.5], [1.5]])["perplexity"]

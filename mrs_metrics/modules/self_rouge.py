@@ -18,7 +18,6 @@ class SelfRouge(Suggestions, evaluate.Metric):
         predictions: for each example the list of its suggestions.
         language: BCP-47 code, selects the tokenizer; default `en`.
         interval: also return the 95 % interval (studentised bootstrap) of `normalised`; default False.
-        units: for each example what it is of, such as its message; the interval resamples units. Default: each its own.
         per_example: also return the scores of each example; default False.
         sentences: `punkt`: split texts into sentences, as MRS's script does; `auto` (default): if Punkt is found.
         punkt: folder of Punkt's parameters, in the layout of NLTK's punkt_tab; default: NLTK's, if installed.
@@ -29,7 +28,6 @@ class SelfRouge(Suggestions, evaluate.Metric):
         empty: suggestions without a token, or of dots only.
         skipped: examples left out, by reason.
         signature: how the figures were computed, to be printed with them.
-        interval, interval_method: on request, both ends and how they were computed, or None and the reason.
         per_example: on request, lists of one entry per scored example: `self_rouge`, `normalised` and `kept` (index of
             the example).
     Examples:

@@ -26,7 +26,6 @@ class WeightedF1(Lists, evaluate.Metric):
             the prompt is not in the data: then its predictions are not scored.
         rules: `paper` (default) or `official`, which gives what the task's official scorer prints.
         interval: also return the 95 % interval (studentised bootstrap) of `weighted_macro_f1`; default False.
-        units: for each prompt what it is of, such as its message; the interval resamples units. Default: each its own.
         per_prompt: also return the scores of each prompt; default False.
     Returns:
         n: prompts scored.
@@ -36,7 +35,6 @@ class WeightedF1(Lists, evaluate.Metric):
         micro_f1, weighted_micro_f1: from these.
         macro_f1, weighted_macro_f1: means over the prompts.
         signature: how the figures were computed, to be printed with them.
-        interval, interval_method: on request, both ends and how they were computed, or None and the reason.
         per_prompt: on request, lists of one entry per scored prompt: `precision`, `recall`, `weighted_recall`, `f1`,
             `weighted_f1` and `kept` (index of the prompt); and `missing` and `extra`, the indices of those.
     Examples:

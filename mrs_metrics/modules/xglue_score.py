@@ -37,7 +37,6 @@ class XglueScore(Lists, evaluate.Metric):
         queries: the query of each page, for WPR only; pages of one query follow each other.
         rules: `paper` (default), or `official`: the score of POS is the published precision of chunks.
         interval: also return the 95 % interval (jackknife; exact for accuracies) of `score`; default False.
-        units: for each example what it is of, such as its message; the interval resamples units. Default: each its own.
         per_example: also return the statistics of each example; default False.
     Returns:
         n: sentences, labels, questions, queries or texts scored.
@@ -46,7 +45,6 @@ class XglueScore(Lists, evaluate.Metric):
             (MLQA); ndcg; bleu, brevity_penalty: the figures by name, 0 to 1.
         notes: counts of anything unusual, such as labels `unknown` to the task.
         signature: how the score was computed, to be printed with it.
-        interval, interval_method: on request, both ends and how they were computed, or None and the reason.
         per_example: on request, lists of one entry per scored example: the statistics by name, and `kept` (index of the
             example, for a query of its first page).
     Examples:
