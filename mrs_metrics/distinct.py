@@ -251,18 +251,7 @@ def distinct_signature(
     """
     size, samples, seed = sampling or (None, None, None)
     return signature(
-        "dist_n",
-        rules=rules_name(rules, tokenizer),
-        chosen=chosen,
-        nbest=nbest,
-        per=denominator,
-        case="lower",
-        tok=f"{tokenizer.name}-{tokenizer.version}",
-        sent=tokenizer.sentences,
-        lang=language,
-        level=None if level == "corpus" else level,
-        vocab=vocabulary,
-        size=size,
-        samples=samples,
-        seed=seed,
-    )
+        "dist_n", rules=rules_name(rules, tokenizer), chosen=chosen, nbest=nbest, per=denominator, case="lower",
+        tok=f"{tokenizer.name}-{tokenizer.version}", sent=tokenizer.sentences, lang=language,
+        level=None if level == "corpus" else level, vocab=vocabulary, size=size, samples=samples, seed=seed,
+    )  # fmt: skip

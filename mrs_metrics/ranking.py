@@ -190,14 +190,9 @@ def ranking_signature(
     'response_ranking|pool:100|of:references|seed:42|ties:pessimistic|lang:en'
     """
     return signature(
-        "response_ranking",
-        pool="all" if pool is None else pool,
-        of=of,
-        seed=None if pool is None else seed,
-        ties="pessimistic",
-        absent=absent,
-        lang=language,
-    )
+        "response_ranking", pool="all" if pool is None else pool, of=of, seed=None if pool is None else seed,
+        ties="pessimistic", absent=absent, lang=language,
+    )  # fmt: skip
 
 
 def ranks(scores: ArrayLike, target: ArrayLike = 0) -> NDArray[np.int64]:

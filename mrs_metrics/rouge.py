@@ -215,17 +215,10 @@ def _signature(nbest: int, nrefs: int | str, tokenizer: Tokenizer, language: str
     """`sent:no`: each text counts as one sentence, unlike in the official script (`sent:punkt-en`). `eff:no`: texts
     that are too short for a ROUGE order still get its 0, hence the ceiling below 1."""
     return signature(
-        "mrs_rouge",
-        rules=rules_name(rules, tokenizer),
-        nbest=nbest,
-        nrefs=None if nrefs == 1 else nrefs,
-        multi=None if nrefs == 1 else "best",
-        case="lower",
-        tok=f"{tokenizer.name}-{tokenizer.version}",
-        sent=tokenizer.sentences,
-        lang=language,
-        eff=False,
-    )
+        "mrs_rouge", rules=rules_name(rules, tokenizer), nbest=nbest, nrefs=None if nrefs == 1 else nrefs,
+        multi=None if nrefs == 1 else "best", case="lower", tok=f"{tokenizer.name}-{tokenizer.version}",
+        sent=tokenizer.sentences, lang=language, eff=False,
+    )  # fmt: skip
 
 
 def prepare_official(text: str, tokenizer: Tokenizer) -> Prepared:

@@ -70,23 +70,11 @@ class DistN(SuggestionsAndReferences, evaluate.Metric):
     urls = ("https://arxiv.org/abs/1510.03055", "https://arxiv.org/abs/2202.13587")
 
     def _compute(
-        self,
-        predictions: list[list[str]],
-        references: list[list[str]],
-        language: str = "en",
-        n: int | tuple[int, ...] = (1, 2),
-        chosen: str = "all",
-        denominator: str = "tokens",
-        level: str = "corpus",
-        vocabulary: int | Sized | None = None,
-        sample_size: int | None = None,
-        samples: int = SAMPLES,
-        seed: int = SEED,
-        sentences: str = AUTO,
-        punkt: str | None = None,
-        interval: bool = False,
-        units: list[object] | None = None,
-    ) -> dict[str, object]:
+        self, predictions: list[list[str]], references: list[list[str]], language: str = "en",
+        n: int | tuple[int, ...] = (1, 2), chosen: str = "all", denominator: str = "tokens", level: str = "corpus",
+        vocabulary: int | Sized | None = None, sample_size: int | None = None, samples: int = SAMPLES, seed: int = SEED,
+        sentences: str = AUTO, punkt: str | None = None, interval: bool = False, units: list[object] | None = None,
+    ) -> dict[str, object]:  # fmt: skip
         orders = tuple(n) if isinstance(n, Iterable) else (n,)
         require_corpus_level(level, vocabulary, sample_size)
         tokenizer = found_tokenizer(language, sentences, punkt)

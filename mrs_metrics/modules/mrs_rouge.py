@@ -46,17 +46,10 @@ class MrsRouge(SuggestionsAndReferences, evaluate.Metric):
     urls = ("https://arxiv.org/abs/2106.02017", "https://github.com/microsoft/MRS")
 
     def _compute(
-        self,
-        predictions: list[list[str]],
-        references: list[list[str]],
-        language: str = "en",
-        rules: str = "official",
-        per_example: bool = False,
-        sentences: str = AUTO,
-        punkt: str | None = None,
-        interval: bool = False,
+        self, predictions: list[list[str]], references: list[list[str]], language: str = "en", rules: str = "official",
+        per_example: bool = False, sentences: str = AUTO, punkt: str | None = None, interval: bool = False,
         units: list[object] | None = None,
-    ) -> dict[str, object]:
+    ) -> dict[str, object]:  # fmt: skip
         scores = score_examples(predictions, references, language, rules, found_tokenizer(language, sentences, punkt))
         result: dict[str, object] = {**aggregate(scores), "skipped": scores.skipped, "signature": scores.signature}
         if interval:

@@ -79,6 +79,9 @@ OPTIONS: Mapping[str, Option] = {
         choices=("best", "best_rouge", "first"),
     ),
     "judge": Option("language model that judges, openai:URL#MODEL or openai:FILE.yaml", metavar="MODEL"),
+    "encoder": Option("multilingual sentence encoder, a folder or hub id", metavar="MODEL"),
+    "responses": Option("response set to cover, a reply per line", Path, metavar="FILE", unset="none"),
+    "near": Option("least cosine of a near reply", float, metavar="COSINE"),
     "edits": Option("share of a reply's characters that a person is ready to edit", float, metavar="SHARE"),
     "pool": Option("rank in random pools of N candidates", int, metavar="N", unset="all candidates"),
     "missing_reference": Option(

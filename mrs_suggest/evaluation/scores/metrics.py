@@ -14,6 +14,7 @@ import sys
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -32,11 +33,12 @@ from mrs_metrics import (
 )
 from mrs_metrics.corpus import Corpus, jackknife_interval, ratio_figure
 from mrs_metrics.interval import Interval
-from mrs_metrics.signature import with_unit
+from mrs_metrics.signature import signature, with_unit
 from mrs_metrics.significance import bootstrap_interval
 from mrs_metrics.tokenize import AUTO, rules_name
 from mrs_metrics.xglue_tasks import TASKS
 from mrs_suggest.common.errors import InputError
+from mrs_suggest.common.io.lines import read_lines
 from mrs_suggest.common.io.packaged import read_packaged
 from mrs_suggest.common.text.predictions import MESSAGE, SUGGESTIONS
 from mrs_suggest.evaluation.scores.input import EXAMPLE, Texts, read_numbers, read_texts, tokenizer_of
@@ -51,13 +53,11 @@ class Scored:
     Attributes:
         figures: by name, the main one among them.
         signatures: how the figures were computed, by their names in JSON: `signature`, and others that end so.
-        interval: 95 % interval of the main figure; None if the metric lacks one.
-        intervals: those of other figures, by name.
+        interval, intervals: 95 %, of the main figure (None if the metric lacks one), and of others by name.
         skipped: examples left out, by reason; None where the metric leaves none out.
         others: figures of another metric that are shown with these.
         tasks: of a benchmark: `missing`, `languages` and `notes`, each by task.
-        values: (n,) per-example scores whose mean is the main figure, nan where one was skipped; empty if it is not
-            a mean.
+        values: (n,) per-example scores whose mean is the main figure, nan where skipped; empty if it is not a mean.
         examples: (n,) texts that identify the examples; empty where only their digest is known.
         digest: of the examples; two systems with the same one can be compared.
         corpora: figures that are no such means, by name, for tests; row i of each is of example i, None if skipped.
@@ -164,16 +164,11 @@ def score_system(name: str, path: Path, **options: Any) -> Scored:
         raise InputError(f"{path}: {error}") from error
 
 
-def score_file(path: Path, language: str) -> dict[str, float]:
-    """The figures of a prediction file as in a run, named as by `mrs score --json`; else an InputError."""
-    numbers = score_system("mrs_rouge", path, language=language, sentences="no").numbers()
-    return {name: figure for name, figure in numbers.items() if figure is not None}
-
-
 _INNER_DOT = re.compile(r"\.\s+\S")
 SENTENCES = "rules:mrs: texts with a dot inside score otherwise by MRS's script; for its scores, pass --sentences punkt"
 
 RANKS = (1, 3)  # the k of precision at k
+NEAR = 0.9  # cosine of two replies that could stand for each other, by intfloat/multilingual-e5-small; ours
 
 # --- Metrics --------------------------------------------------------------------------------------------------------
 
@@ -219,9 +214,8 @@ def score_mrs_rouge(
         texts, scores, figures, scores.weighted, others={name: corpus.value for name, corpus in corpora.items()},
         intervals={name: jackknife_interval(one, texts.units_of(scores.kept)) for name, one in corpora.items()},
     )  # fmt: skip
-    if rules_name(rules, tokenizer) == "mrs":
-        several = any(_INNER_DOT.search(text) for some in (texts.references, *texts.suggestions) for text in some)
-        found.warning = SENTENCES if several else ""
+    several = any(_INNER_DOT.search(text) for some in (texts.references, *texts.suggestions) for text in some)
+    found.warning = SENTENCES if several and rules_name(rules, tokenizer) == "mrs" else ""
     dist = distinct.distinct_signature(max(map(len, texts.suggestions)), tokenizer, language, "best", rules=rules)
     return replace(found, signatures={**found.signatures, "dist_signature": dist})
 
@@ -289,6 +283,32 @@ def score_self_rouge(
     texts = read_texts(path, language, nbest, unit)
     scores = similarity.score_similarity(texts.suggestions, language, tokenizer_of(language, sentences, punkt))
     return _mean(texts, scores, similarity.aggregate(scores), scores.weighted)
+
+
+def score_semantic(
+    path: Path, language: str, encoder: str, nbest: int = SUGGESTIONS, responses: Path | None = None,
+    near: float = NEAR, unit: str = MESSAGE,
+) -> Scored:  # fmt: skip
+    from mrs_suggest.models.retrieval.encode import load_encoder
+
+    texts = read_texts(path, language, nbest, unit)
+    replies = [] if responses is None else [line for _, line in read_lines(responses)]
+    every = list(dict.fromkeys(text for some in (texts.references, replies, *texts.suggestions) for text in some))
+    encode, digest = load_encoder(encoder)
+    of = dict(zip(every, (vectors := encode(every)) / np.linalg.norm(vectors, axis=1, keepdims=True), strict=True))
+    wanted = [of[reference] for reference in texts.references]
+    values = [max(float(of[text] @ own) for text in some) for some, own in zip(texts.suggestions, wanted, strict=True)]
+    figures, intervals = {"n": len(values), "semantic": float(np.mean(values))}, {}
+    if replies:
+        table = np.stack([of[reply] for reply in replies])
+        covered = [float((table @ own).max() >= near) for own in wanted]
+        figures["coverage"], intervals["coverage"] = np.mean(covered), bootstrap_interval(covered, units=texts.units)
+    line = signature(
+        "semantic", encoder=f"{Path(encoder).name}-{digest}", nbest=max(map(len, texts.suggestions)), lang=language,
+        near=near if replies else None, responses=len(replies) or None,
+    )  # fmt: skip
+    found = SimpleNamespace(signature=line, kept=range(len(values)), skipped=None)
+    return _mean(texts, found, figures, values, intervals=intervals)
 
 
 def score_simulated_clicks(

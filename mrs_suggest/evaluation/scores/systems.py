@@ -26,7 +26,7 @@ from mrs_metrics.significance import (
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.common.io.files import atomic_write
 from mrs_suggest.common.metric_errors import metric_errors
-from mrs_suggest.evaluation.scores.metrics import METRICS, Scored
+from mrs_suggest.evaluation.scores.metrics import METRICS, Scored, score_system
 
 _COMMIT = re.compile(r"\+g\w+$")  # of a clone, at the end of a signature
 ALPHA = 0.05  # as in Table 3 of STAPLE (Mayhew et al. 2020)
@@ -36,6 +36,12 @@ METHOD = (
     f"difference: paired {STUDENTISED} (means) or {corpus.JACKKNIFE}, 95 %; detectable difference: {power.METHOD}"
 )
 ALONE = f"{power.METHOD}, for two independent systems whose scores vary as here"
+
+
+def score_file(path: Path, language: str) -> dict[str, float]:
+    """The figures of a prediction file as in a run, named as by `mrs score --json`; else an InputError."""
+    numbers = score_system("mrs_rouge", path, language=language, sentences="no").numbers()
+    return {name: figure for name, figure in numbers.items() if figure is not None}
 
 
 def rank_systems(systems: list[Scored], name: str, correct: bool = False) -> list[str]:
