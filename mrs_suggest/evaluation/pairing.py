@@ -10,7 +10,6 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from mrs_datasets.prepared.prepared import open_prepared
 from mrs_metrics.interval import Interval
 from mrs_metrics.power import detectable_difference
 from mrs_metrics.rouge import score_examples
@@ -56,6 +55,8 @@ def scored_run(run: Path, language: str, unit: str = MESSAGE) -> Scored:
 
 
 def _test_column(run: Path, language: str, unit: str, n: int) -> list[Hashable]:
+    from mrs_datasets.prepared.prepared import open_prepared  # here: only this needs pyarrow
+
     arguments = read_record(run)["arguments"]
     data = open_prepared(arguments["data"], arguments.get("data_revision"))
     test = sample_rows(data.load(language, "test"), arguments.get("max_test_examples"), EVALUATION_SEED)

@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mrs_suggest.common.errors import InputError
-from mrs_suggest.common.hub.hub import split_revision
 
 if TYPE_CHECKING:
     import torch
@@ -40,6 +39,7 @@ def load_encoder(name: str) -> tuple[Encode, str]:
     Args:
         name: a folder, or `ORG/NAME[@REVISION]`: any checkpoint that a retriever can start from.
     """
+    from mrs_suggest.common.hub.hub import split_revision
     from mrs_suggest.models.retrieval.distillation import load_teacher
 
     checkpoint, revision = split_revision(name, None)
