@@ -231,7 +231,7 @@ def _prompts(options: argparse.Namespace, runs: list[Run]) -> tuple[Prompts, str
 
 
 def _combine(options: argparse.Namespace) -> None:
-    from mrs_suggest.models.retrieval.encode import load_encoder
+    from mrs_suggest.models.retrieval.distillation import load_encoder
     from mrs_suggest.staple.filters.features import add_features
     from mrs_suggest.staple.hypotheses import read_hypotheses, write_hypotheses
     from mrs_suggest.staple.pooling import POOL, pool

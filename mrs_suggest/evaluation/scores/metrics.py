@@ -289,7 +289,7 @@ def score_semantic(
     path: Path, language: str, encoder: str, nbest: int = SUGGESTIONS, responses: Path | None = None,
     near: float = NEAR, unit: str = MESSAGE,
 ) -> Scored:  # fmt: skip
-    from mrs_suggest.models.retrieval.encode import load_encoder
+    from mrs_suggest.models.retrieval.distillation import load_encoder
 
     texts = read_texts(path, language, nbest, unit)
     replies = [] if responses is None else [line for _, line in read_lines(responses)]

@@ -7,7 +7,7 @@ of 2- and 3-grams so that all pairs of a list are one product of matrices.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 
 from mrs_metrics.translations_f1 import read_texts
 from mrs_suggest.common.errors import InputError
-from mrs_suggest.models.retrieval.encode import Encode
 from mrs_suggest.staple.hypotheses import Hypotheses
 from mrs_suggest.staple.lists import lists_of
 from mrs_suggest.staple.pooling import Floats, Ints, known_or_null
@@ -31,6 +30,7 @@ MEANINGS = {
     "prompt_words": "words of the prompt",
 }
 SIMILARITY = "prompt_similarity"
+Encode = Callable[[list[str]], NDArray[np.floating]]
 LEAST_SHARE = 1e-9  # added to each translation's probability in the consensus, so that it is always defined
 
 
