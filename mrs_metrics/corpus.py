@@ -60,7 +60,7 @@ def jackknife_interval(corpus: Corpus, units: Units = None, other: Corpus | None
         units: (n,) what each example is of, such as its message. None: each is its own.
 
     >>> jackknife_interval(Corpus([(1, 2), (1, 2)], ratio_figure)).method
-    'no interval: the figure is the same without any one unit'
+    'no interval: the figure is the same whichever unit is left out'
     """
     places = unit_numbers(units, len(corpus.rows))
     if (k := int(places.max(initial=-1)) + 1) > GROUPS:
@@ -72,7 +72,7 @@ def jackknife_interval(corpus: Corpus, units: Units = None, other: Corpus | None
     whole, *without = (figures[0](one) - sum(figure(one) for figure in figures[1:]) for one in weights)
     error = float(np.std(without)) * (k - 1) ** 0.5
     if error <= _ROUNDING:
-        return Interval(method="no interval: the figure is the same without any one unit")
+        return Interval(method="no interval: the figure is the same whichever unit is left out")
     z = NormalDist().inv_cdf(0.975)
     reach = error * (z + (z**3 + z) / (4 * (k - 1)))  # Student's quantile (Abramowitz and Stegun 1964, 26.7.5)
     return Interval((max(-corpus.most if other else 0, whole - reach), min(corpus.most, whole + reach)), JACKKNIFE)
