@@ -1,18 +1,21 @@
 """Coverage of 95 % intervals: how often the studentised bootstrap has the true mean in it, against percentiles.
 
-Workload: samples of 50, 200 and 1,000 scores (10,000, 4,000 and 2,000 samples each) of laws with a known mean:
-log-normal (sigma 1), normal, 0 or 1 (p = .1 and .02), and with many zeros: 70 % and beta(1, 2), 80 % and uniform, 80 %
-and log-normal, 95 % and beta(1, 2); differences of two systems that agree on 70 % of the examples and differ by normal
-noise on the others. Then 5, 10 and 20 scores, fewer than an interval needs; the share of a sum of Poisson tokens in
-another (ratio); and corpus BLEU of synthetic counts (percentiles, on 300 samples; the truth is the BLEU of 100,000
-examples). Then units of 1 to 6 rows with a score in common, resampled by unit and, as their rival, by row: of 50 and
-200 normal units, and of units of which .95 are 0 and others beta(1, 2); and how often the permutation test by unit and
-by row finds a difference at .05 between two systems that have none. Seeded; 1,000 resamples, 2,000 swaps.
+Workload: samples of 50, 200 and 1,000 scores (4,000, 1,000 and 400 samples each) of laws with a known mean: log-normal
+(sigma 1), normal, 0 or 1 (p = .1 and .02), reciprocal ranks in pools of 100, and with many zeros: 70 % and beta(1, 2),
+80 % and uniform, 80 % and log-normal, 95 % and beta(1, 2); differences of two systems that agree on 70 % of the
+examples and differ by normal noise on the others. Then 5, 10 and 20 scores, fewer than an interval needs; the share of
+a sum of Poisson tokens in another (ratio); and what the jackknife is for: corpus BLEU of synthetic counts, Dist-1 and
+Dist-2 of Zipf words and macro-MRR over Zipf replies (the truth is the mean of the figures of all samples). Then units
+of 1 to 6 rows with a score in common, resampled by unit and, as their rival, by row: of 50 and 200 normal units, and of
+units of which .95 are 0 and others beta(1, 2). Tests at .05 of two systems that do not differ: the permutation test by
+unit and by row, that of BLEU, Dist-1 and macro-MRR, the test of clicks in sessions, and its sequential one, with a look
+at every tenth session from 30 on. Seeded; 1,000 resamples, 2,000 swaps (500 of figures that are not means).
 
-The rival is the percentile interval of means, from as many resamples, on the first 1,000 samples of each law. The
-standard error of a coverage of .95 is .002 at 10,000 samples, .0035 at 4,000, .005 at 2,000 and .007 at 1,000.
+The rival is the percentile interval of means, from as many resamples, on the first samples of each law. An interval
+should cover .94 to .97 of the samples, a test reject .04 to .06 (a sequential one .06 at most); what is outside by more
+than two standard errors is listed in the record, and on the page of results.
 
-Run: python benchmarks/bench_intervals.py [--share S]  (of the samples; about 5 minutes of two cores at 1)
+Run: python benchmarks/bench_intervals.py [--share S]  (of the samples; about 4 minutes of two idle cores at 1)
 """
 
 from __future__ import annotations
@@ -30,25 +33,30 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mrs_metrics.bleu import BleuScores, bleu_interval
-from mrs_metrics.significance import (
-    bootstrap_interval,
-    percentile_interval,
-    permutation_test,
-    ratio_interval,
-    resampled_sums,
-)
+from mrs_metrics.bleu import BleuScores, bleu_corpus
+from mrs_metrics.corpus import Corpus, jackknife_interval, swap_test
+from mrs_metrics.distinct import distinct_corpus
+from mrs_metrics.ranking import macro_corpus
+from mrs_metrics.significance import bootstrap_interval, permutation_test, ratio_interval, resampled_sums
+from mrs_suggest.evaluation.clicks import Click, compare
 
 RESULT = Path(__file__).parent / "results" / "bench_intervals.json"
 SEED = 20210605
-SAMPLES = {50: 10_000, 200: 4_000, 1_000: 2_000}
+SAMPLES = {50: 4_000, 200: 1_000, 1_000: 400}
 FEW = {5: 2_000, 10: 2_000, 20: 2_000}
-RIVAL, RATIOS, BLEUS, BLEU_EXAMPLES = 1_000, 1_000, 300, 100_000
+RIVAL, RATIOS, CORPORA, UNIT_SAMPLES, CLICKS = 400, 1_000, 400, 1_000, 2_000
+CORPUS_SWAPS = 500
+COVERED, REJECTED = (0.94, 0.97), (0.04, 0.06)
+Ends = tuple[float, float]
 Draw = Callable[[np.random.Generator, int], NDArray[np.float64]]
 
 
 def _zeros(share: float, other: Draw) -> Draw:
     return lambda generator, n: np.where(generator.random(n) < share, 0.0, other(generator, n))
+
+
+_RANKS = 1.0 / np.arange(1, 101)
+_CHANCES = _RANKS**1.2 / (_RANKS**1.2).sum()
 
 
 def _lognormal(generator: np.random.Generator, n: int) -> NDArray[np.float64]:
@@ -65,13 +73,13 @@ LAWS: dict[str, tuple[Draw, float]] = {
     "normal": (lambda generator, n: generator.normal(size=n), 0.0),
     "share_02": (lambda generator, n: (generator.random(n) < 0.02).astype(float), 0.02),
     "zeros_95_beta": (_zeros(0.95, lambda generator, n: generator.beta(1, 2, n)), 0.05 / 3),
+    "reciprocal_ranks": (lambda generator, n: generator.choice(_RANKS, n, p=_CHANCES), float(_RANKS @ _CHANCES)),
 }
 UNITS: dict[str, tuple[Draw, float]] = {
     "normal": LAWS["normal"],
     "zeros_95_beta": LAWS["zeros_95_beta"],
 }
 SWAPS = 2_000
-SKEWED = ("lognormal", "zeros_70_beta", "zeros_80_uniform", "zeros_80_lognormal", "share_02", "zeros_95_beta")
 
 
 def cover(law: str, n: int, samples: int, rival: int = 0) -> dict[str, float]:
@@ -82,35 +90,72 @@ def cover(law: str, n: int, samples: int, rival: int = 0) -> dict[str, float]:
     """
     draw, truth = LAWS[law]
     generator = np.random.default_rng([SEED, n, list(LAWS).index(law)])
-    found: dict[str, list[tuple[float, float]]] = {"ours": [], "percentile": []}
+    found: dict[str, list[Ends]] = {"ours": [], "percentile": []}
     for number in range(samples):
         values = draw(generator, n)
         found["ours"].append(bootstrap_interval(values, seed=number))
         if number < rival:
             means = resampled_sums(values[:, None], seed=number)[:, 0] / n
-            found["percentile"].append(percentile_interval(means))
+            found["percentile"].append(_percentiles(means))
     return _summary(found, truth)
 
 
 def cover_ratio(n: int, samples: int) -> dict[str, float]:
     """The same of a ratio: Poisson tokens (at least one) a text, a skewed share of which counts."""
     generator = np.random.default_rng([SEED, n, 100])
-    found: dict[str, list[tuple[float, float]]] = {"ours": [], "percentile": []}
+    found: dict[str, list[Ends]] = {"ours": [], "percentile": []}
     for number in range(samples):
         tokens = 1.0 + generator.poisson(6, n)
         losses = generator.lognormal(sigma=0.8, size=n) * tokens
         found["ours"].append(ratio_interval(losses, tokens, seed=number))
         sums = resampled_sums(np.stack([losses, tokens], axis=1), seed=number)
-        found["percentile"].append(percentile_interval(sums[:, 0] / sums[:, 1]))
+        found["percentile"].append(_percentiles(sums[:, 0] / sums[:, 1]))
     return _summary(found, float(np.exp(0.32)))
 
 
-def cover_bleu(n: int, samples: int) -> dict[str, float]:
-    """Coverage of the percentile interval of corpus BLEU."""
-    truth = bleu_interval(_bleu_scores(np.random.default_rng(SEED), BLEU_EXAMPLES), samples=1, confidence=0.5)[0]
-    generator = np.random.default_rng([SEED, n, 200])
-    found = [bleu_interval(_bleu_scores(generator, n), seed=number) for number in range(samples)]
-    return _summary({"percentile": found}, truth)
+def cover_corpus(kind: str, n: int, samples: int) -> dict[str, float]:
+    """Coverage of the jackknife, and rejections between two systems that do not differ."""
+    generator = np.random.default_rng([SEED, n, 200 + list(CORPORA_OF).index(kind)])
+    values, found, rejected = [], list[Ends](), 0
+    for number in range(samples):
+        a, b = CORPORA_OF[kind](generator, n), CORPORA_OF[kind](generator, n)
+        values.append(a.value)
+        found.append(jackknife_interval(a))
+        rejected += swap_test(a, b, None, CORPUS_SWAPS, number) < 0.05
+    return _summary({"ours": found}, float(np.mean(values))) | {"ours_rejected": round(rejected / samples, 4)}
+
+
+def _words(generator: np.random.Generator, n: int) -> list[list[list[str]]]:
+    """Three suggestions of 1 to some 10 words of a Zipf vocabulary for each message."""
+    return [
+        [[str(word) for word in generator.zipf(1.3, 1 + generator.poisson(4)) % 20_000] for _ in range(3)]
+        for _ in range(n)
+    ]
+
+
+def _ranked(generator: np.random.Generator, n: int) -> Corpus:
+    replies = generator.zipf(1.5, n) % 500
+    return macro_corpus(replies.tolist(), generator.choice(_RANKS, n, p=_CHANCES).tolist())
+
+
+def reject_clicks(n: int, samples: int, sequential: bool) -> dict[str, float]:
+    """Coverage and rejections of the test of clicks in n sessions of each of two models that do not differ."""
+    generator = np.random.default_rng([SEED, n, 400 + sequential])
+    found, rejected = list[Ends](), 0
+    for _ in range(samples):
+        sessions = []
+        for number in range(n):
+            for model in "ab":
+                chance = generator.beta(2, 4)
+                clicked = (generator.random(generator.integers(1, 7)) < chance).astype(int).tolist()
+                sessions.append([Click(f"{model}{number}", model, "", "en", None, 1, one, one, 0) for one in clicked])
+        looks = range(30, n + 1, 10) if sequential else (n,)
+        shown = [[click for one in sessions[: 2 * look] for click in one] for look in looks]
+        tests = [compare(clicks, "a", "b", sequential) for clicks in shown]
+        rejected += any(test["p"] < 0.05 for test in tests)
+        found.append(tuple(tests[-1]["interval"]))
+    record = _summary({"ours": found}, 0.0) | {"ours_rejected": round(rejected / samples, 4)}
+    return {key: value for key, value in record.items() if not (sequential and key == "ours")}
 
 
 def _bleu_scores(generator: np.random.Generator, n: int) -> BleuScores:
@@ -125,10 +170,23 @@ def _bleu_scores(generator: np.random.Generator, n: int) -> BleuScores:
     return BleuScores(np.zeros(n), statistics, np.zeros(n, int), np.arange(n), {}, 0, "synthetic")
 
 
+CORPORA_OF: dict[str, Callable[[np.random.Generator, int], Corpus]] = {
+    "bleu": lambda generator, n: bleu_corpus(_bleu_scores(generator, n)),
+    "dist1": lambda generator, n: distinct_corpus(_words(generator, n), 1),
+    "dist2": lambda generator, n: distinct_corpus(_words(generator, n), 2),
+    "macro_mrr": _ranked,
+}
+
+
+def _percentiles(figures: NDArray[np.float64]) -> Ends:
+    low, high = np.quantile(figures, [0.025, 0.975])
+    return float(low), float(high)
+
+
 def cover_units(law: str, n: int, samples: int) -> dict[str, float]:
     """Coverage by unit and by row of the mean of n units of 1 to 6 rows, and rejections where nothing differs."""
     generator = np.random.default_rng([SEED, n, 300 + list(UNITS).index(law)])
-    found: dict[str, list[tuple[float, float]]] = {"ours": [], "by_row": []}
+    found: dict[str, list[Ends]] = {"ours": [], "by_row": []}
     rejected = {"ours": 0, "by_row": 0}
     for number in range(samples):
         units = np.repeat(np.arange(n), generator.integers(1, 7, n))
@@ -140,7 +198,7 @@ def cover_units(law: str, n: int, samples: int) -> dict[str, float]:
     return _summary(found, UNITS[law][1]) | shares
 
 
-def _summary(found: dict[str, list[tuple[float, float]]], truth: float) -> dict[str, float]:
+def _summary(found: dict[str, list[Ends]], truth: float) -> dict[str, float]:
     record: dict[str, float] = {"samples": max(map(len, found.values()))}
     for kind, intervals in found.items():
         if intervals:
@@ -154,22 +212,41 @@ def _run(task: tuple[str, str, int, int]) -> tuple[str, str, int, dict[str, floa
     kind, law, n, samples = task
     if kind == "ratio":
         return kind, law, n, cover_ratio(n, samples)
-    if kind == "bleu":
-        return kind, law, n, cover_bleu(n, samples)
+    if kind == "corpus":
+        return kind, law, n, cover_corpus(law, n, samples)
+    if kind == "clicks":
+        return kind, law, n, reject_clicks(n, samples, law == "sequential")
     if kind == "units":
         return kind, law, n, cover_units(law, n, samples)
     return kind, law, n, cover(law, n, samples, RIVAL if kind == "means" else 0)
 
 
+def outside(record: dict[str, Any]) -> list[dict[str, Any]]:
+    """What misses its aim by more than two standard errors, of samples of 50 or more."""
+    found = []
+    for kind in ("means", "ratio", "corpus", "units", "clicks"):
+        for law, rows in record[kind].items():
+            for n, row in rows.items():
+                for key, (low, high) in (("ours", COVERED), ("ours_rejected", REJECTED)):
+                    error = (high * (1 - high) / row["samples"]) ** 0.5
+                    low = 0.0 if law == "sequential" else low
+                    if key in row and not low - 2 * error <= row[key] <= high + 2 * error:
+                        what = "interval" if key == "ours" else "test"
+                        found.append({"of": kind, "law": law, "n": int(n), what: row[key]})
+    return found
+
+
 def main() -> None:
-    """Measure all coverages, print them and write them down; AssertionError if a skewed law has below .94."""
+    """Measure all coverages and rejections, print them and write them down."""
     parser = argparse.ArgumentParser(allow_abbrev=False, description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--share", type=float, default=1.0, help="of the samples; below 1, nothing is written")
     options = parser.parse_args()
     tasks = [("means", law, n, samples) for n, samples in SAMPLES.items() for law in LAWS]
     tasks += [("few", law, n, samples) for n, samples in FEW.items() for law in ("lognormal", "normal")]
-    tasks += [(kind, "", n, count) for kind, count in (("ratio", RATIOS), ("bleu", BLEUS)) for n in (50, 200)]
-    tasks += [("units", law, n, 1_000) for law in UNITS for n in (50, 200)]
+    tasks += [("ratio", "", n, RATIOS) for n in (50, 200)]
+    tasks += [("corpus", law, n, CORPORA) for law in CORPORA_OF for n in (50, 200)]
+    tasks += [("units", law, n, UNIT_SAMPLES) for law in UNITS for n in (50, 200)]
+    tasks += [("clicks", law, n, CLICKS) for law, n in (("fixed", 50), ("fixed", 200), ("sequential", 100))]
     tasks = [(kind, law, n, max(1, round(options.share * samples))) for kind, law, n, samples in tasks]
     started = time.perf_counter()
     record: dict[str, Any] = {
@@ -184,12 +261,9 @@ def main() -> None:
             print(f"{kind} {law}, n = {n:,}: {shown}", flush=True)
     record["seconds"] = round(time.perf_counter() - started, 1)
     record["versions"] = {"python": platform.python_version(), "numpy": metadata.version("numpy")}
+    record["outside"] = outside(record)
+    print(f"outside: {record['outside']}")
     if options.share == 1:
-        rows = [(law, n, row) for law in SKEWED for n, row in record["means"][law].items()]
-        rows += [("units", n, row) for n, row in record["units"]["zeros_95_beta"].items()]
-        low = [(law, n) for law, n, row in rows if row["ours"] < 0.94]
-        if low:
-            raise AssertionError(f"The coverage is below .94: {low}.")
         RESULT.parent.mkdir(exist_ok=True)
         RESULT.write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
 

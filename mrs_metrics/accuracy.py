@@ -56,9 +56,8 @@ def weighted_wilson_interval(
     Wilson's formula with the weighted share and the effective size of the sample: that of a simple random sample with
     the same variance, p (1 - p) / sum(weight^2 p_i (1 - p_i) / size), or 1 / sum(weight^2 / size) (Kish 1965, "Survey
     Sampling"), which it is where all strata are alike; the smaller of the two, since the first is undefined where
-    nothing was found. Chosen by simulation of ten strata of 100 with the population of Table 1 of MRS (82 % in one
-    stratum): the interval by Kish's size alone contains the share 90.0 to 99.8 times of 100, by how the strata differ,
-    that by the smaller of the two 94.1 to 99.8 times.
+    nothing was found. In a simulation of ten strata of 100 with the population of Table 1 of MRS, it contains the share
+    94.1 to 99.8 times of 100.
 
     Args:
         counts: (strata,) how many of each stratum's sample have the property.

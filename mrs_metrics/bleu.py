@@ -1,8 +1,7 @@
 """BLEU of reply suggestions, by sacreBLEU, for each example's best or first suggestion.
 
 Source: Papineni et al. 2002, "BLEU: a Method for Automatic Evaluation of Machine Translation", as sacreBLEU (Post 2018,
-"A Call for Clarity in Reporting BLEU Scores") computes it; Zhang et al. 2021 (MRS), section 3.3, names BLEU among the
-metrics of reply suggestion, without settings, and prints no BLEU, nor does its official evaluation script.
+"A Call for Clarity in Reporting BLEU Scores") computes it; Zhang et al. 2021 (MRS), section 3.3, names it.
 
 1. One suggestion of each example counts (`chosen`):
    `best` has the highest sentence BLEU against the reference, the first of several;
@@ -10,16 +9,12 @@ metrics of reply suggestion, without settings, and prints no BLEU, nor does its 
    `first` is the system's own first choice. Choosing by the reference raises the score: compare equal signatures only.
 2. Corpus BLEU is taken over the chosen suggestions: n-gram matches and lengths are summed over the examples, then
    combined. Orders 1 to 4, smoothing `exp`, mixed case: sacreBLEU's defaults.
-3. Sentence BLEU is sacreBLEU's: smoothing `exp` and effective order, so that texts of fewer than four tokens can score.
-   Corpus BLEU has no effective order: if no chosen suggestion has four tokens, it is 0.
+3. Sentence BLEU has effective order, so that texts of fewer than four tokens can score; corpus BLEU has not.
 4. A reference without a token is skipped and counted. An empty suggestion stays and matches nothing; an example
    without suggestions counts as an empty one.
 5. An example may have several references, as sacreBLEU counts them: an n-gram matches as often as in the reference
    that has it most often, and the penalty for brevity looks at the reference closest in length. Empty ones among them
    are left out. `nrefs` in sacreBLEU's part of the signature is their number, or `var` where it varies.
-
-Differs from weighted ROUGE: precision with a penalty for brevity, no recall; a repeated n-gram counts as often as the
-reference has it; case and dots count; references of any length are kept.
 """
 
 from __future__ import annotations
@@ -33,10 +28,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from mrs_metrics.interval import Interval
+from mrs_metrics.corpus import Corpus, Figure
 from mrs_metrics.rouge import score_examples as score_rouge
 from mrs_metrics.signature import Reference, as_lists, check_suggestions, count_references, signature
-from mrs_metrics.significance import SAMPLES, SEED, Units, percentile_interval, resampled_sums
 
 if TYPE_CHECKING:
     from sacrebleu.metrics.bleu import BLEU, BLEUScore
@@ -169,24 +163,15 @@ def aggregate(scores: BleuScores) -> dict[str, float]:
     }
 
 
-def bleu_interval(
-    scores: BleuScores, confidence: float = 0.95, samples: int = SAMPLES, seed: int = SEED, units: Units = None
-) -> Interval:
-    """Return the percentile bootstrap interval of the corpus BLEU, resampling examples (Koehn 2004); 0 to 100.
-
-    Args:
-        confidence, samples, seed, units: as for `mrs_metrics.significance.bootstrap_interval`; units are of the kept
-            examples.
-
-    Raises:
-        ValueError: every example was skipped, or confidence or samples are out of range.
-
-    >>> bleu_interval(score_suggestions([["See you tomorrow then!"]], ["See you tomorrow then!"])).method
-    'no interval: all resamples give the same figure'
-    """
+def bleu_corpus(scores: BleuScores) -> Corpus:
+    """Return corpus BLEU for intervals and tests; ValueError if every example was skipped."""
     _require_examples(scores)
-    sums = resampled_sums(scores.statistics, samples, seed, units)
-    return percentile_interval([_corpus_bleu(row) for row in sums], confidence)
+    return Corpus([tuple(row) for row in scores.statistics.tolist()], _bleu_figure, 100.0)
+
+
+def _bleu_figure(rows: Sequence[tuple[int, ...]]) -> Figure:
+    table = np.array(rows, dtype=np.float64)
+    return lambda weights: _corpus_bleu(weights @ table)
 
 
 def default_tokenizer(language: str) -> str:

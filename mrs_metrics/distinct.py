@@ -4,11 +4,9 @@ Source: Li et al. 2016, "A Diversity-Promoting Objective Function for Neural Con
 number of distinct uni- and bigrams by the number of generated tokens. N-grams do not cross from one suggestion to the
 next.
 
-MRS's official script counts the chosen suggestions only and fails on its division, by a variable that is never set;
-its counts are what `distinct_counts` gives on `RougeScores.chosen_tokens`.
+MRS's official script counts the chosen suggestions only (`RougeScores.chosen_tokens`) and fails on its division.
 
-Dist-n falls as the text grows: the thousandth suggestion has fewer new words than the first. So compare systems on the
-same examples only, or use one of the two corrections:
+Dist-n falls as the text grows. So compare systems on the same examples only, or use one of the two corrections:
 
 - `expectation_adjusted_distinct`: distinct tokens over those that as many draws from the vocabulary would give. Source:
   Liu, Sabour, Zheng, Ke, Zhu and Huang 2022, "Rethinking and Refining the Distinct Metric" (ACL), section 3.
@@ -21,12 +19,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence, Sized
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
+from mrs_metrics.corpus import Corpus, Figure, ratio_figure
 from mrs_metrics.signature import signature
-from mrs_metrics.tokenize import Tokenizer, ngrams
+from mrs_metrics.tokenize import Tokenizer, ngrams, rules_name
 
 DENOMINATORS = ("tokens", "ngrams")
 LEVELS = ("corpus", "response")
@@ -96,6 +96,34 @@ def distinct_n(
         return distinct_counts(token_lists, n).ratio(denominator)
     values = [distinct_counts([tokens], n).ratio(denominator) for tokens in token_lists]
     return float(np.mean(values)) if values else 0.0
+
+
+def distinct_corpus(
+    examples: Sequence[Sequence[Sequence[str]]], n: int, denominator: str = "tokens", level: str = "corpus"
+) -> Corpus:
+    """Return Dist-n for intervals and tests by example; arguments as in `distinct_n`, with token lists by example."""
+    if level == "corpus":
+        return Corpus(examples, partial(_distinct_figure, n=n, denominator=denominator))
+    values = [[distinct_n([tokens], n, denominator) for tokens in texts] for texts in examples]
+    return Corpus([(sum(some), len(some)) for some in values], ratio_figure)
+
+
+def _distinct_figure(examples: Sequence[Sequence[Sequence[str]]], n: int, denominator: str) -> Figure:
+    numbers: dict[tuple[str, ...], int] = {}
+    places, grams = [], []
+    counts = [distinct_counts(texts, n) for texts in examples]
+    sizes = np.array([one.tokens if denominator == "tokens" else one.ngrams for one in counts])
+    for place, texts in enumerate(examples):
+        own = {numbers.setdefault(gram, len(numbers)) for tokens in texts for gram in ngrams(tokens, n)}
+        places += [place] * len(own)
+        grams += own
+    of, marks = np.array(places, dtype=np.int64), np.array(grams, dtype=np.int64)
+
+    def figure(weights: NDArray[np.float64]) -> float:
+        whole = float(weights @ sizes)
+        return float(np.count_nonzero(np.bincount(marks, weights[of]))) / whole if whole else 0.0
+
+    return figure
 
 
 def expectation_adjusted_distinct(token_lists: Iterable[Sequence[str]], vocabulary: int | Sized) -> float:
@@ -176,21 +204,11 @@ def sampled_distinct_n(
         raise ValueError(f"The size of a sample must be 1 to {len(token_lists)}, all the suggestions, not {size}.")
     if samples < 1:
         raise ValueError(f"At least one sample is needed, not {samples}.")
-    counts = [distinct_counts([tokens], n) for tokens in token_lists]
-    numbers: dict[tuple[str, ...], int] = {}  # of the n-grams
-    grams = [
-        np.array([numbers.setdefault(gram, len(numbers)) for gram in set(ngrams(tokens, n))], dtype=np.int64)
-        for tokens in token_lists
-    ]
-    draw = np.random.default_rng(seed)
-    values = np.empty(samples)
-    for sample in range(samples):
-        chosen = draw.choice(len(token_lists), size, replace=False)
-        distinct = len(np.unique(np.concatenate([grams[index] for index in chosen])))
-        n_grams = sum(counts[index].ngrams for index in chosen)
-        n_tokens = sum(counts[index].tokens for index in chosen)
-        values[sample] = DistinctCounts(distinct, n_grams, n_tokens).ratio(denominator)
-    return values
+    figure = _distinct_figure([[tokens] for tokens in token_lists], n, denominator)
+    draw, weights = np.random.default_rng(seed), np.zeros((samples, len(token_lists)))
+    for row in weights:
+        row[draw.choice(len(token_lists), size, replace=False)] = 1
+    return np.array([figure(row) for row in weights])
 
 
 def require_corpus_level(level: str, vocabulary: object = None, sample_size: int | None = None) -> None:
@@ -229,22 +247,11 @@ def distinct_signature(
 
     >>> from mrs_metrics.tokenize import get_tokenizer
     >>> distinct_signature(3, get_tokenizer("en"), "en", "best").rsplit("|", 1)[0]
-    'dist_n|rules:official|chosen:best|nbest:3|per:tokens|case:lower|tok:treebank-3.8.1|sent:no|lang:en'
+    'dist_n|rules:mrs|chosen:best|nbest:3|per:tokens|case:lower|tok:treebank-3.8.1|sent:no|lang:en'
     """
     size, samples, seed = sampling or (None, None, None)
     return signature(
-        "dist_n",
-        rules=rules,
-        chosen=chosen,
-        nbest=nbest,
-        per=denominator,
-        case="lower",
-        tok=f"{tokenizer.name}-{tokenizer.version}",
-        sent=tokenizer.sentences,
-        lang=language,
-        level=None if level == "corpus" else level,
-        vocab=vocabulary,
-        size=size,
-        samples=samples,
-        seed=seed,
-    )
+        "dist_n", rules=rules_name(rules, tokenizer), chosen=chosen, nbest=nbest, per=denominator, case="lower",
+        tok=f"{tokenizer.name}-{tokenizer.version}", sent=tokenizer.sentences, lang=language,
+        level=None if level == "corpus" else level, vocab=vocabulary, size=size, samples=samples, seed=seed,
+    )  # fmt: skip

@@ -14,13 +14,13 @@ from typing import Any
 from mrs_metrics.signature import as_lists, check_lists, check_suggestions
 
 MRS = """\
-@inproceedings{zhang-etal-2021-dataset,
-    title = "A Dataset and Baselines for Multilingual Reply Suggestion",
-    author = "Zhang, Mozhi and Wang, Wei and Deb, Budhaditya and Zheng, Guoqing and Shokouhi, Milad and
-      Awadallah, Ahmed Hassan",
-    booktitle = "Proceedings of ACL-IJCNLP 2021",
-    year = "2021",
-}
+@inproceedings{zhang-etal-2021-dataset, title = "A Dataset and Baselines for Multilingual Reply Suggestion",
+author = "Zhang, Mozhi and Wang, Wei and Deb, Budhaditya and Zheng, Guoqing and Shokouhi, Milad and Awadallah, Ahmed
+Hassan", booktitle = "Proceedings of ACL-IJCNLP 2021", year = "2021"}
+"""
+
+INTERVAL = """With `interval=True`, results also have `interval` and `interval_method`: both ends and how they were
+    computed, or None and the reason. It resamples `units`: for each example what it is of, such as its message.
 """
 
 
@@ -44,7 +44,7 @@ class Lists:
         return evaluate.MetricInfo(
             description=sys.modules[type(self).__module__].__doc__,
             citation=self.citation,
-            inputs_description=type(self).__doc__,
+            inputs_description=f"{type(self).__doc__}{INTERVAL}",
             features=list(self.inputs) if isinstance(self.inputs, tuple) else self.inputs,
             reference_urls=list(self.urls),
         )

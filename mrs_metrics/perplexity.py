@@ -13,9 +13,6 @@ after the message and the tokens before it. All tokens have equal weight: a long
 - Losses with label smoothing are not logarithms of probabilities: evaluate without it.
 - Whether the end-of-text token counts depends on how the losses were computed; say it in `tokenizer`.
 - Models with different tokenizers cut replies into different numbers of tokens: their perplexities are not comparable.
-
-Differs from the `perplexity` of the package evaluate, which runs a causal language model over texts and averages the
-perplexities of the texts, unweighted: it ignores the message, and one odd text can dominate the mean.
 """
 
 from __future__ import annotations
@@ -29,7 +26,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from mrs_metrics.interval import Interval
 from mrs_metrics.signature import signature
-from mrs_metrics.significance import SAMPLES, SEED, ratio_interval
+from mrs_metrics.significance import SAMPLES, SEED, Units, ratio_interval, unit_sums
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,9 +127,9 @@ def aggregate(scores: PerplexityScores) -> dict[str, float]:
 
 
 def perplexity_interval(
-    scores: PerplexityScores, confidence: float = 0.95, samples: int = SAMPLES, seed: int = SEED
+    scores: PerplexityScores, confidence: float = 0.95, samples: int = SAMPLES, seed: int = SEED, units: Units = None
 ) -> Interval:
-    """Return the studentised bootstrap interval of the perplexity, resampling the examples that have tokens.
+    """Return the studentised bootstrap interval of the perplexity, resampling the units (n,) that have tokens.
 
     Each resample divides its own sum of losses by its own number of tokens, so examples keep their weight.
 
@@ -144,8 +141,8 @@ def perplexity_interval(
     (1.0, 2.7183)
     """
     _require_tokens(scores)
-    counted = scores.tokens > 0
-    found = ratio_interval(scores.losses[counted], scores.tokens[counted], confidence, samples, seed)
+    losses, tokens = (unit_sums(column, units)[1] for column in (scores.losses, scores.tokens))
+    found = ratio_interval(losses[tokens > 0], tokens[tokens > 0], confidence, samples, seed)
     return Interval(map(_exp, found), found.method)
 
 

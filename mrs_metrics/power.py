@@ -33,7 +33,12 @@ def detectable_difference(
     ratio, error = ratio_error(sums, sizes)
     if np.abs(sums - ratio * sizes).max() <= 1e-12 * np.abs(sums).max():
         return None, None
-    return FACTOR * error, max(2, math.ceil((FACTOR * error / target) ** 2 * len(sizes)))
+    return FACTOR * error, units_needed(error * math.sqrt(len(sizes)), target)
+
+
+def units_needed(deviation: float, difference: float) -> int:
+    """Return how many units show a difference, from the standard deviation of the paired difference."""
+    return max(2, math.ceil((FACTOR * deviation / difference) ** 2))
 
 
 def ratio_error(sums: NDArray[np.float64], sizes: NDArray[np.float64]) -> tuple[float, float]:

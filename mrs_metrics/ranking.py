@@ -12,9 +12,7 @@ Source: Zhang et al. 2021, "A Dataset and Baselines for Multilingual Reply Sugge
 
 Macro-MRR is the mean over distinct replies of the mean reciprocal rank of each: it also rewards finding rare replies.
 
-Ties are broken pessimistically: the real reply comes last among equal scores, so that equal scores for all candidates
-gain nothing. Differs from MAP and nDCG in that one candidate is right; then average precision is the reciprocal rank.
-(scikit-learn's `label_ranking_average_precision_score` breaks ties in the same way.)
+Ties are broken pessimistically: the real reply comes last among equal scores, so that equal scores gain nothing.
 """
 
 from __future__ import annotations
@@ -25,6 +23,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from mrs_metrics.corpus import Corpus, Figure
 from mrs_metrics.signature import signature
 
 # Entries of a temporary array in `random_pools`; bounds its memory to some tens of MB.
@@ -157,6 +156,23 @@ def aggregate(scores: RankingScores, k: int | Iterable[int] = 1) -> dict[str, fl
     return figures
 
 
+def macro_corpus(replies: Sequence[int], reciprocal_ranks: Sequence[float]) -> Corpus:
+    """Return the macro-MRR for intervals and tests, of the number of each example's reply and its reciprocal rank."""
+    return Corpus(list(zip(replies, reciprocal_ranks, strict=True)), _macro_figure)
+
+
+def _macro_figure(rows: Sequence[tuple[int, float]]) -> Figure:
+    _, replies = np.unique([reply for reply, _ in rows], return_inverse=True)
+    found = np.array([rank for _, rank in rows])
+
+    def figure(weights: NDArray[np.float64]) -> float:
+        counts = np.bincount(replies, weights)
+        own = counts > 0
+        return float((np.bincount(replies, weights * found)[own] / counts[own]).mean())
+
+    return figure
+
+
 def ranking_signature(
     pool: int | None = None,
     of: str = "candidates",
@@ -174,14 +190,9 @@ def ranking_signature(
     'response_ranking|pool:100|of:references|seed:42|ties:pessimistic|lang:en'
     """
     return signature(
-        "response_ranking",
-        pool="all" if pool is None else pool,
-        of=of,
-        seed=None if pool is None else seed,
-        ties="pessimistic",
-        absent=absent,
-        lang=language,
-    )
+        "response_ranking", pool="all" if pool is None else pool, of=of, seed=None if pool is None else seed,
+        ties="pessimistic", absent=absent, lang=language,
+    )  # fmt: skip
 
 
 def ranks(scores: ArrayLike, target: ArrayLike = 0) -> NDArray[np.int64]:

@@ -4,8 +4,8 @@ Source: Zhang et al. 2021, "A Dataset and Baselines for Multilingual Reply Sugge
 
 `rules="official"` are those of its evaluation script, which produced all published MRS numbers, but for its sentences:
 
-1. Texts are lower-cased and tokenized (`mrs_metrics.tokenize`). An example whose reference has more than 100 tokens
-   is skipped.
+1. Texts are put into NFC, lower-cased and tokenized (`mrs_metrics.tokenize`). An example whose reference has more than
+   100 tokens is skipped.
 2. The tokenized text is split at every dot. If only empty parts are left, as for "." and "...", a suggestion
    becomes `<empty>` and a reference is skipped. (". ." does count, because of the white space between its dots. MeCab
    ends its output with white space, so in Japanese dots alone count too.)
@@ -15,9 +15,10 @@ Source: Zhang et al. 2021, "A Dataset and Baselines for Multilingual Reply Sugge
 5. F1 = 2PR / (P + R + 1e-8), 0 where a set is empty.
 6. The suggestion with the highest weighted score counts; the first of several.
 
-Step 1 differs from the script in one thing: its tokenizer splits the text into sentences by NLTK's English Punkt model,
-whose parameters do not come with this package. With them (`get_tokenizer(language, "punkt", FOLDER)` as the tokenizer)
-the scores equal the script's, without them only for texts of one sentence; the signature says which (`sent`).
+Step 1 differs from the script in two things. Its tokenizer splits the text into sentences by NLTK's English Punkt
+model, whose parameters do not come with this package: with them (`get_tokenizer(language, "punkt", FOLDER)` as the
+tokenizer) the scores equal the script's, without them only for texts of one sentence, and the signature then says
+`rules:mrs`, not `rules:official`. And the script takes a character and its decomposed form for two.
 
 Where the official script would fail, or compare two empty texts, the rule is ours: a text without a token counts as
 empty in the sense of step 2, in every language, and so does an example without suggestions.
@@ -32,17 +33,14 @@ With both, a perfect match of one token scores 1/6, of two tokens 1/2. So what t
 the test set's ceiling, is below 1: `aggregate` gives it with the scores.
 
 An example may have several references. Then the pair of suggestion and reference with the highest weighted score
-counts; of several, that of the first suggestion, then of the first reference. (Lin 2004, section 2.1, takes the maximum
-over the references, too, but for each ROUGE by itself, and with jackknifing.) References that would be skipped are left
-out; the example is skipped if none remains. The ceiling is that of the best of them. The signature then has `nrefs`
-and `multi:best`. The official script has only one reference.
-
-Differs from the package `rouge_score`: no stemming, all scripts count.
+counts; of several, that of the first suggestion, then of the first reference. References that would be skipped are left
+out. The ceiling is that of the best of them. The signature then has `nrefs` and `multi:best`.
 """
 
 from __future__ import annotations
 
 import math
+import unicodedata
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
@@ -52,7 +50,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mrs_metrics.signature import Reference, check_suggestions, count_references, signature
-from mrs_metrics.tokenize import Tokenizer, get_tokenizer, ngram_sets, ngrams, numbered
+from mrs_metrics.tokenize import Tokenizer, get_tokenizer, ngram_sets, ngrams, numbered, rules_name
 
 MAX_ORDER = 3
 WEIGHTS = (1 / 6, 1 / 3, 1 / 2)
@@ -217,17 +215,10 @@ def _signature(nbest: int, nrefs: int | str, tokenizer: Tokenizer, language: str
     """`sent:no`: each text counts as one sentence, unlike in the official script (`sent:punkt-en`). `eff:no`: texts
     that are too short for a ROUGE order still get its 0, hence the ceiling below 1."""
     return signature(
-        "mrs_rouge",
-        rules=rules,
-        nbest=nbest,
-        nrefs=None if nrefs == 1 else nrefs,
-        multi=None if nrefs == 1 else "best",
-        case="lower",
-        tok=f"{tokenizer.name}-{tokenizer.version}",
-        sent=tokenizer.sentences,
-        lang=language,
-        eff=False,
-    )
+        "mrs_rouge", rules=rules_name(rules, tokenizer), nbest=nbest, nrefs=None if nrefs == 1 else nrefs,
+        multi=None if nrefs == 1 else "best", case="lower", tok=f"{tokenizer.name}-{tokenizer.version}",
+        sent=tokenizer.sentences, lang=language, eff=False,
+    )  # fmt: skip
 
 
 def prepare_official(text: str, tokenizer: Tokenizer) -> Prepared:
@@ -273,7 +264,7 @@ class _Text(NamedTuple):
 
 
 def _read_official(tokenizer: Tokenizer, text: str) -> _Text:
-    text = text.lower()
+    text = _lower(text)
     if single_spaced := tokenizer.split is not None:
         tokens = tokenizer(text)
         spaced = " ".join(tokens)
@@ -295,8 +286,12 @@ def _read_official(tokenizer: Tokenizer, text: str) -> _Text:
     return _Text(length, False, tokens, words, len(set(words)) < len(words), False)
 
 
+def _lower(text: str) -> str:
+    return (text if text.isascii() else unicodedata.normalize("NFC", text)).lower()
+
+
 def _read_paper(tokenizer: Tokenizer, text: str) -> _Text:
-    tokens = tokenizer(text.lower())
+    tokens = tokenizer(_lower(text))
     return _Text(len(tokens), not tokens, tokens, tokens, len(set(tokens)) < len(tokens), True)
 
 

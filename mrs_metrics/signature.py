@@ -6,9 +6,13 @@ Clarity in Reporting BLEU Scores" (sacreBLEU).
 
 from __future__ import annotations
 
+import shutil
+import subprocess
 from collections.abc import Collection, Iterable, Mapping, Sequence, Sized
 from collections.abc import Set as AbstractSet
+from functools import cache
 from importlib import metadata
+from pathlib import Path
 from typing import TypeGuard
 
 DISTRIBUTION = "mrs-suggest"
@@ -28,8 +32,19 @@ def package_version() -> str:
         return FALLBACK_VERSION
 
 
+@cache
+def _commit() -> str:
+    """The commit of a clone as the local part of its version, such as +g1234567; empty for a release or a copy."""
+    clone, found = Path(__file__).resolve().parents[1], ""
+    if (clone / ".git").exists() and shutil.which("git"):
+        git = ("git", "-C", str(clone), "rev-parse", "--short=7", "HEAD")
+        found = subprocess.run(git, capture_output=True, text=True, check=False).stdout.strip()
+    return f"+g{found}" * bool(found)
+
+
 def signature(metric: str, **fields: object) -> str:
-    """Return `metric|key:value|...|version:V`: the fields in the order given, the package version last.
+    """Return `metric|key:value|...|version:V`: the fields in the order given, the package version last, in a
+    clone with its commit.
 
     Fields that are None are left out; True and False become yes and no.
 
@@ -48,7 +63,13 @@ def signature(metric: str, **fields: object) -> str:
             parts.append(f"{key}:{text}" if text else "")
     if any(not part or "|" in part for part in parts):
         raise ValueError(f"The names and values of a signature must be non-empty and without '|', not {parts!r}.")
-    return "|".join([*parts, f"version:{package_version()}"])
+    return "|".join([*parts, f"version:{package_version()}{_commit()}"])
+
+
+def with_unit(signature: str, unit: str) -> str:
+    """Return a signature that also names what intervals resample and tests swap, such as `unit:message`."""
+    fields, version, number = signature.rpartition("|version:")
+    return f"{fields}|unit:{unit}{version}{number}"
 
 
 def check_suggestions(

@@ -1,7 +1,7 @@
 """Intervals of figures, tests of the difference between two systems, and ranks by significance.
 
-Every figure is a function of sums over the examples (scores, matches, tokens, losses). A bootstrap resample draws n
-examples with replacement and takes the same sums again.
+Figures here are means or ratios of sums; `mrs_metrics.corpus` has the intervals and tests of others (corpus BLEU,
+Dist-n, macro-MRR). A bootstrap resample draws n examples with replacement.
 
 1. *Studentised* intervals (bootstrap-t: Efron 1979; Hall 1988, "Theoretical Comparison of Bootstrap Confidence
    Intervals"), for a mean or a ratio of sums, whose standard error is known for every resample: the quantiles are those
@@ -11,8 +11,6 @@ examples with replacement and takes the same sums again.
    spread has a finite t, and both ends stay in the range of the scores.
 2. *Exact* intervals (Clopper and Pearson 1934, "The Use of Confidence or Fiducial Limits Illustrated in the Case of the
    Binomial"), for scores that are all 0 or 1 (shares, such as accuracy).
-3. *Percentile* intervals (Koehn 2004, "Statistical Significance Tests for Machine Translation Evaluation", section 3,
-   BLEU; Efron and Tibshirani 1993, "An Introduction to the Bootstrap", chapter 13), for everything else (corpus BLEU).
 
 Rows that share a message, a thread or a writer are not independent. With `units`, a resample draws whole units with
 all of their rows (the cluster bootstrap: Davison and Hinkley 1997, "Bootstrap Methods and Their Application", section
@@ -20,16 +18,13 @@ all of their rows (the cluster bootstrap: Davison and Hinkley 1997, "Bootstrap M
 units. Shares have an exact interval only if all units have the same size and the rows of each are alike, or if all
 rows are alike; then its n is the effective number of units (Kish 1965, "Survey Sampling"), rounded down.
 
-Chosen by simulation: of 50 log-normal scores, a 95 % percentile interval contains the mean 89 times of 100, the first
-kind 94 times (`benchmarks/bench_intervals.py`; bias-corrected percentiles gave 91, the equal-tailed bootstrap-t 93
-and, for differences that are mostly 0, 91). Scores from 0 to 1 that are all 0 have the exact interval, too, since their
+Chosen by simulation (`benchmarks/bench_intervals.py`): of 50 log-normal scores, a percentile interval contains the mean
+88 times of 100, the first kind 94 times. Scores from 0 to 1 that are all 0 have the exact interval, too, since their
 mean is at most the share of scores above 0. Other equal scores, or a single one, give no interval: no resample differs.
 
 Tests: Noreen 1989, "Computer-Intensive Methods for Testing Hypotheses" (approximate randomisation), with Riezler and
 Maxwell 2005, "On Some Pitfalls in Automatic Evaluation and Significance Testing for MT"; Mayhew et al. 2020 (STAPLE),
 section 3 and Table 3 (100,000 samples, ranks of adjacent systems at p < .05); Holm 1979 (correction for several tests).
-They are for figures that are means over examples, such as weighted ROUGE or STAPLE's weighted F1: others (corpus BLEU,
-perplexity, Dist-n, macro-MRR, micro F1) have no score per example to swap.
 """
 
 from __future__ import annotations
@@ -42,11 +37,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from mrs_metrics.interval import Interval, least_share
+from mrs_metrics.signature import with_unit
 
 SAMPLES = 1000  # of the bootstrap, as in Koehn 2004
 SEED = 12345
 # the intervals' names in tables
-STUDENTISED, PERCENTILE, EXACT = "studentised bootstrap", "percentile bootstrap", "Clopper-Pearson"
+STUDENTISED, EXACT = "studentised bootstrap", "Clopper-Pearson"
 PERMUTATION_SAMPLES = 100_000  # as for Table 3 of STAPLE
 ALPHA = 0.05  # likewise
 _OWN = 0.25  # chosen by the same simulation: 1 costs .003 of the coverage of log-normal scores, 0 leaves t infinite
@@ -66,8 +62,7 @@ def bootstrap_interval(
 
     Args:
         values: (n,) per-example scores.
-        confidence: how often such an interval contains the true mean, above 0 and below 1. For .95 and 50 examples or
-            more, that is .94 to .99 in the simulation of `benchmarks/bench_intervals.py`.
+        confidence: how often such an interval contains the true mean, above 0 and below 1.
         samples: resamples of n examples drawn with replacement.
         seed: of the draws; equal seeds give equal intervals.
         units: (n,) what each value is of, such as its message; units are drawn. None: each value is its own.
@@ -114,14 +109,16 @@ def paired_bootstrap_interval(
 
 
 def interval_entries(
-    find: Callable[..., Interval], scores: Any, kept: Iterable[int] = (), units: Units = None, n: int = 0
+    find: Callable[..., Interval], values: Any, scores: Any, units: Units, n: int, kept: Iterable[int] | None = None
 ) -> dict[str, object]:
-    """Return `interval` and `interval_method`, found by resampling the units (n,) of the kept ones of n examples."""
-    if units is not None and len(units) != n:
-        raise ValueError(f"Each of the {n} examples needs its unit, but {len(units)} are given.")
-    found = find(scores) if units is None else find(scores, units=[units[place] for place in kept])
+    """Return `interval`, `interval_method` and `signature` of scores, by the units of those of n examples that they
+    kept."""
+    numbers, kept = unit_numbers(units, n), getattr(scores, "kept", None) if kept is None else [*kept]
+    own = numbers if kept is None else numbers[kept]
+    found = find(values) if units is None else find(values, units=own.tolist())
     by = ", by unit" if units is not None and found.ends else ""
-    return {"interval": found.ends, "interval_method": found.method + by}
+    named = with_unit(scores.signature, "example" if units is None else "given")
+    return {"interval": found.ends, "interval_method": found.method + by, "signature": named}
 
 
 def unit_sums(values: ArrayLike, units: Units) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -143,11 +140,18 @@ def unit_sums(values: ArrayLike, units: Units) -> tuple[NDArray[np.float64], NDA
     column = np.asarray(values, dtype=np.float64)
     if units is None:
         return np.ones(len(column)), column
-    if len(units) != len(column):
-        raise ValueError(f"Each of the {len(column)} values needs its unit, but {len(units)} are given.")
-    numbers = {unit: number for number, unit in enumerate(dict.fromkeys(units))}
-    places = np.array([numbers[unit] for unit in units], dtype=np.int64)
+    places = unit_numbers(units, len(column))
     return np.bincount(places).astype(np.float64), np.bincount(places, column).astype(np.float64)
+
+
+def unit_numbers(units: Units, n: int) -> NDArray[np.int64]:
+    """Return the number of each example's unit, (n,), in the order of their first rows; ValueError for another n."""
+    if units is None:
+        return np.arange(n)
+    if len(units) != n:
+        raise ValueError(f"Each of the {n} examples needs its unit, but {len(units)} are given.")
+    numbers = {unit: number for number, unit in enumerate(dict.fromkeys(units))}
+    return np.array([numbers[unit] for unit in units], dtype=np.int64)
 
 
 def ratio_interval(
@@ -194,14 +198,12 @@ def ratio_interval(
     return Interval((max(low, ratios.min()), min(high, ratios.max())), STUDENTISED)
 
 
-def resampled_sums(
-    columns: ArrayLike, samples: int = SAMPLES, seed: int = SEED, units: Units = None
-) -> NDArray[np.float64]:
+def resampled_sums(columns: ArrayLike, samples: int = SAMPLES, seed: int = SEED) -> NDArray[np.float64]:
     """Return the sums of each column over resamples of the rows.
 
     Args:
-        columns: (n, k) statistics, one row per example.
-        samples, seed, units: as for `bootstrap_interval`.
+        columns: (n, k) statistics, one row per unit.
+        samples, seed: as for `bootstrap_interval`.
 
     Returns:
         (samples, k) sums.
@@ -216,35 +218,15 @@ def resampled_sums(
     if table.ndim != 2 or not len(table) or not np.isfinite(table).all():
         raise ValueError("The statistics to resample must be a table (n, k) of finite numbers with at least one row.")
     _check_options(0.5, samples)
-    if units is not None:
-        table = np.stack([unit_sums(column, units)[1] for column in table.T], axis=1)
     generator = np.random.default_rng(seed)
     n = len(table)
     sums = np.empty((samples, table.shape[1]))
-    for row in sums:
-        row[:] = np.bincount(generator.integers(n, size=n), minlength=n) @ table
+    step = max(1, _CHUNK_SWAPS // n)
+    for start in range(0, samples, step):
+        rows = min(step, samples - start)
+        drawn = generator.integers(n, size=(rows, n)) + n * np.arange(rows)[:, None]
+        sums[start : start + rows] = np.bincount(drawn.ravel(), minlength=rows * n).reshape(rows, n) @ table
     return sums
-
-
-def percentile_interval(figures: ArrayLike, confidence: float = 0.95) -> Interval:
-    """Return the percentile bootstrap interval: the ends of the central part of the resampled figures, which differ.
-
-    Args:
-        figures: (samples,) the figure of each resample.
-        confidence: the part that lies between the ends, above 0 and below 1.
-
-    Raises:
-        ValueError: the confidence is out of range.
-
-    >>> percentile_interval([1.0, 2.0, 3.0], confidence=0.5)
-    (1.5, 2.5)
-    """
-    _check_options(confidence)
-    tail = (1 - confidence) / 2
-    column = np.asarray(figures, dtype=np.float64)
-    if column.min() == column.max():
-        return Interval(method="no interval: all resamples give the same figure")
-    return Interval(np.quantile(column, [tail, 1 - tail]), PERCENTILE)
 
 
 def permutation_test(

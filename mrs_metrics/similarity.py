@@ -14,11 +14,8 @@ it may score well against the reference.
    either text has an n-gram. So it is 1 if both have the same n-grams, however short, and 0 if they share no word.
    An order that only one of the two has counts with its 0.
 
-Differs from Self-BLEU (Zhu et al. 2018, "Texygen: A Benchmarking Platform for Text Generation Models"), which takes the
-BLEU of every generated text against all others of the whole test set; and from Dist-n, which counts the distinct
-n-grams of all messages together: a system that gives everyone the same three different replies has a low Self-ROUGE and
-a low Dist-n. Towle and Zhou 2023 ("Model-based simulation for optimising smart reply") report a Self-ROUGE next to the
-ROUGE of three suggestions; the pairs, weighted ROUGE and the normalisation were chosen here.
+A system that gives everyone the same three different replies has a low Self-ROUGE and a low Dist-n. Towle and Zhou 2023
+("Model-based simulation for optimising smart reply") report a Self-ROUGE; the normalisation was chosen here.
 """
 
 from __future__ import annotations
@@ -33,7 +30,7 @@ from numpy.typing import NDArray
 
 from mrs_metrics.rouge import MAX_ORDER, WEIGHTS, Prepared, f1_by_order, prepare_official
 from mrs_metrics.signature import check_suggestions, signature
-from mrs_metrics.tokenize import Tokenizer, get_tokenizer, ngram_sets
+from mrs_metrics.tokenize import Tokenizer, get_tokenizer, ngram_sets, rules_name
 
 _CACHED_TEXTS = 8192  # replies repeat
 _F1_OF_EQUALS = 2 / (1 + 1 + 1e-8)  # as the official rules have it
@@ -110,7 +107,7 @@ def score_similarity(
         empty=empty,
         signature=signature(
             "self_rouge",
-            rules="official",
+            rules=rules_name("official", tokens_of),
             pairs="all",
             nbest=max(map(len, predictions), default=0),
             case="lower",

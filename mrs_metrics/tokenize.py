@@ -1,9 +1,7 @@
 """Tokens and n-grams: the tokenizers of MRS's official evaluation script, and others for languages that MRS lacks.
 
-Every language of MRS but Japanese is tokenized by the Penn Treebank rules of NLTK 3.8.1; Japanese by MeCab with the
-dictionary unidic-lite, as `MeCab.Tagger("-Owakati")` does. The Treebank rules are implemented
-here, because later NLTK releases treat opening quotes differently (4 % of sentences) and scores would drift with the
-installed release.
+Every language of MRS but Japanese is tokenized by the Penn Treebank rules of NLTK 3.8.1, which are implemented here,
+since later releases treat opening quotes differently; Japanese by MeCab with unidic-lite, as `Tagger("-Owakati")` does.
 
 NLTK's `word_tokenize(text)`, which the script calls, splits the text into sentences first, with its English Punkt model
 for every language: `sentences="punkt"`. That needs the model's parameters (`mrs_metrics.punkt`), so the default is
@@ -28,12 +26,13 @@ from functools import cache, partial
 from importlib import metadata
 from itertools import chain
 
-from mrs_metrics.punkt import Punkt, open_punkt
+from mrs_metrics.punkt import Punkt, find_parameters, open_punkt
 
 # The NLTK release whose behaviour the Treebank rules below reproduce.
 TREEBANK_VERSION = "3.8.1"
 
 SENTENCES = ("no", "punkt")
+AUTO = "auto"  # `punkt` where its parameters are found, else `no`
 
 _LANGUAGE = re.compile(r"[a-z]{2,3}(-[a-z0-9]+)*", re.IGNORECASE)
 _SCRIPT = re.compile(r"-([a-z]{4})(?=-|$)", re.IGNORECASE)
@@ -116,6 +115,18 @@ def get_tokenizer(language: str, sentences: str = "no", punkt: str | os.PathLike
     splitter = open_punkt(punkt)
     split = partial(_tokens_by_sentence, splitter)
     return Tokenizer("treebank", TREEBANK_VERSION, partial(_joined, split), split, splitter.name)
+
+
+def found_tokenizer(language: str, sentences: str = AUTO, punkt: str | os.PathLike[str] | None = None) -> Tokenizer:
+    """Return the tokenizer as `get_tokenizer` does, by default with sentences where Punkt's parameters are found."""
+    auto = "punkt" if sentences == AUTO and (punkt is not None or find_parameters()) else "no"
+    return get_tokenizer(language, auto if sentences == AUTO else sentences, punkt)
+
+
+def rules_name(rules: str, tokenizer: Tokenizer) -> str:
+    """Return the name of rules for a signature: `official` only with the tokens of MRS's script, otherwise `mrs`."""
+    exact = tokenizer.sentences == "punkt-en" or tokenizer.name == "mecab-unidic-lite"
+    return "mrs" if rules == "official" and not exact else rules
 
 
 def _tokens_by_sentence(splitter: Punkt, text: str) -> list[str]:

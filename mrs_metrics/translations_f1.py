@@ -17,9 +17,6 @@ predictions scores 0, and its translations count as missed in the micro averages
    (the scorer keeps that prompt's counts), and does not count in the micro averages. If it is the first prompt, the
    official scorer fails, and so do we.
 
-Differs from related metrics: exact-match accuracy looks at one translation; BLEU and ROUGE give credit for parts of
-one; plain F1 (`macro_f1`) counts a translation that no learner gives as much as one that half of them give.
-
 Predictions for prompts that are not in the data are never scored; they are listed in `extra`.
 """
 

@@ -30,9 +30,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mrs_metrics.corpus import Corpus, Figure, jackknife_interval
 from mrs_metrics.interval import Interval
 from mrs_metrics.signature import signature
-from mrs_metrics.significance import SAMPLES, SEED, bootstrap_interval, percentile_interval, resampled_sums
+from mrs_metrics.significance import Units, bootstrap_interval
 from mrs_metrics.xglue_statistics import COLUMNS, count_examples, count_queries, figures, import_sacrebleu
 from mrs_metrics.xglue_tasks import TASKS, get_task
 
@@ -140,22 +141,25 @@ def aggregate(scores: XglueScores) -> dict[str, float]:
     return {"n": n, "score": found[task.score_by(scores.rules)], **found}
 
 
-def score_interval(scores: XglueScores, confidence: float = 0.95, samples: int = SAMPLES, seed: int = SEED) -> Interval:
-    """Return the percentile bootstrap interval of the task's score, resampling examples (Koehn 2004), or the exact one
-    of a label's accuracy; 0 to 1.
+def score_interval(scores: XglueScores, units: Units = None) -> Interval:
+    """Return the interval of the task's score, 0 to 1: exact for a label's accuracy, else by the jackknife.
 
-    Raises:
-        ValueError: confidence or samples are out of range.
+    Args:
+        units: (n,) what each scored example is of, such as its message. None: each is its own.
 
     >>> [round(end, 4) for end in score_interval(score_task("QAM", ["1", "0"], ["1", "0"]))]
     [0.1581, 1.0]
     """
-    task, n = TASKS[scores.task], len(scores.statistics)
+    task = TASKS[scores.task]
     if task.kind == "label":
-        return bootstrap_interval(scores.statistics[:, 0], confidence, samples, seed)
+        return bootstrap_interval(scores.statistics[:, 0], units=units)
     name = task.score_by(scores.rules)
-    sums = resampled_sums(scores.statistics, samples, seed)
-    return percentile_interval([figures(task, row.tolist(), n)[name] for row in sums], confidence)
+
+    def figure(rows: Sequence[Sequence[float]]) -> Figure:
+        table = np.asarray(rows)
+        return lambda weights: figures(task, (weights @ table).tolist(), int(weights.sum()))[name]
+
+    return jackknife_interval(Corpus(scores.statistics.tolist(), figure), units)
 
 
 def average_scores(scores: Mapping[str, Mapping[str, float]]) -> dict[str, Any]:

@@ -14,8 +14,7 @@ kind begins one, so that IOB1 and IOB2 give the same entities if no two of one k
 UPOS tags have no marks, but the rules are applied to them too: `NOUN` has the mark N and the kind NOUN, so that two
 nouns in a row are *one* chunk, right only if both are, while `SCONJ` and `SYM` begin with an S and are chunks of their
 own. The precision of these chunks is what XGLUE publishes as POS accuracy. The rules are those of seqeval 0.0.12 (June
-2019, the newest when XGLUE appeared) and 0.0.13; 0.0.15 to 0.0.17 refuse such tags; from 0.0.18 on they lose their
-first letter, which makes CCONJ and SCONJ the same kind.
+2019, the newest when XGLUE appeared); later releases refuse such tags or cut their first letter.
 
 *Answers*. F1 and exact match follow MLQA's official script. Source: Lewis et al. 2020, "MLQA: Evaluating Cross-lingual
 Extractive Question Answering" (section 5.2), and `mlqa_evaluation_v1.py` (facebookresearch/MLQA), which XGLUE's
@@ -32,8 +31,7 @@ read as empty, which match exactly. Of several right answers the best counts, fo
 
 *Pages*. nDCG is what XGLUE's official script takes from scikit-learn. Sources: Järvelin and Kekäläinen 2002, "Cumulated
 Gain-Based Evaluation of IR Techniques"; McSherry and Najork 2008, "Computing Information Retrieval Performance Measures
-Efficiently in the Presence of Tied Scores"; `ndcg_score` of scikit-learn with its defaults. The XGLUE paper says no
-more than "nDCG".
+Efficiently in the Presence of Tied Scores"; `ndcg_score` of scikit-learn with its defaults.
 
 The gain of a page is its label, 0 to 4, itself (not 2^label - 1); the discount at rank r is 1 / log2(r + 1); all pages
 count. Pages with equal predictions share the mean of their gains, which equals the mean over all orders of the tie:

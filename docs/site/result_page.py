@@ -31,10 +31,26 @@ workload and rival in full, and the JSON files in `benchmarks/results` have the 
 | script | what it compares | ratios |
 |---|---|---|
 """
+INFERENCE = """## Intervals and tests
+
+`benchmarks/bench_intervals.py` simulates samples whose true figure is known. Of {checks} checks with 50 examples or
+more, {fine} have, within two standard errors, the coverage (.94 to .97) or the rejections (.04 to .06) that they should
+have; a sequential test must only reject at most .06. {rest}
+
+"""
+LAWS = {
+    "lognormal": "log-normal scores", "zeros_70_beta": "scores of which 70 % are 0", "zeros_80_uniform":
+    "uniform scores of which 80 % are 0", "zeros_80_lognormal": "log-normal scores of which 80 % are 0",
+    "differences": "differences of which 70 % are 0", "zero_or_one": "shares of .1", "share_02": "shares of .02",
+    "zeros_95_beta": "scores of which 95 % are 0", "reciprocal_ranks": "reciprocal ranks", "all": "ratios",
+    "dist1": "Dist-1", "dist2": "Dist-2", "macro_mrr": "macro-MRR", "bleu": "BLEU", "fixed": "clicks",
+    "sequential": "clicks, sequential", "normal": "normal scores",
+}  # fmt: skip
 TABLES = Path("trainers/configs/reproduce")
 RATIO = ("ratio", "times_the_rival")
 LEFT_OUT = ("check", "comparison", "goals")  # ratios to a line through other sizes, of parts, to aim at
 OTHERS = {"all": "", "claims": "the paper's claims", "leads": "leads in"}  # printed, and no metrics
+KINDS = ("means", "ratio", "corpus", "units", "clicks")  # of bench_intervals
 SHOWN = 4  # ratios of a script; the others are in its file
 
 
@@ -83,7 +99,23 @@ def result_page(root: Path) -> str:
     """The filled page; the blocks are those that `make results` fills in any page."""
     blocks = [block for path in sorted((root / "docs" / "results").glob("*.json")) for block in _blocks(root, path)]
     tables = quoted("".join(blocks), root, "the page of results") if blocks else NONE
-    return HEAD + tables + _judged(root) + _silence(root) + _precision(root) + SPEED + _speed(root)
+    return HEAD + tables + _judged(root) + _silence(root) + _precision(root) + _inference(root) + SPEED + _speed(root)
+
+
+def _inference(root: Path) -> str:
+    """Which intervals and tests miss their aim, from the record of the simulation."""
+    record = json.loads((root / "benchmarks" / "results" / "bench_intervals.json").read_text(encoding="utf-8"))
+    if "outside" not in record:
+        return ""
+    rows = [row for kind in KINDS for of in record[kind].values() for row in of.values()]
+    checks = sum(key in row for row in rows for key in ("ours", "ours_rejected"))
+    told = []
+    for one in record["outside"]:
+        law = LAWS[one["law"]] + " in units" * (one["of"] == "units")
+        what = f"covered {one['interval']:.1%}" if "interval" in one else f"rejected {one['test']:.1%}"
+        told.append(f"{law}, n = {one['n']}: {what}")
+    rest = f"No method here reaches the others: {'; '.join(told)}." if told else ""
+    return INFERENCE.format(checks=checks, fine=checks - len(told), rest=rest)
 
 
 def _judged(root: Path) -> str:

@@ -6,33 +6,30 @@ correct for the length of the text: expectation-adjusted distinct, and samples o
 from __future__ import annotations
 
 from collections.abc import Iterable, Sized
+from types import SimpleNamespace
 
 import evaluate
 
-from mrs_metrics.distinct import SAMPLES, SEED, distinct_counts, distinct_n, distinct_signature
+from mrs_metrics.distinct import SAMPLES, SEED, distinct_corpus, distinct_counts, distinct_n, distinct_signature
 from mrs_metrics.distinct import (
     expectation_adjusted_distinct,
     require_corpus_level,
     sampled_distinct_n,
     vocabulary_size,
 )
+from mrs_metrics.corpus import jackknife_interval
+from mrs_metrics.significance import interval_entries
 from mrs_metrics.rouge import EMPTY, prepare_official, score_examples
 from mrs_metrics.module import SuggestionsAndReferences
-from mrs_metrics.tokenize import get_tokenizer
+from mrs_metrics.tokenize import AUTO, found_tokenizer
 
 _CITATION = """\
-@inproceedings{li-etal-2016-diversity,
-    title = "A Diversity-Promoting Objective Function for Neural Conversation Models",
-    author = "Li, Jiwei and Galley, Michel and Brockett, Chris and Gao, Jianfeng and Dolan, Bill",
-    booktitle = "Proceedings of NAACL-HLT 2016",
-    year = "2016",
-}
-@inproceedings{liu-etal-2022-rethinking,
-    title = "Rethinking and Refining the Distinct Metric",
-    author = "Liu, Siyang and Sabour, Sahand and Zheng, Yinhe and Ke, Pei and Zhu, Xiaoyan and Huang, Minlie",
-    booktitle = "Proceedings of ACL 2022 (short papers)",
-    year = "2022",
-}
+@inproceedings{li-etal-2016-diversity, author = "Li, Jiwei and Galley, Michel and Brockett, Chris and Gao, Jianfeng and
+Dolan, Bill", title = "A Diversity-Promoting Objective Function for Neural Conversation Models", booktitle =
+"Proceedings of NAACL-HLT 2016", year = "2016"}
+@inproceedings{liu-etal-2022-rethinking, author = "Liu, Siyang and Sabour, Sahand and Zheng, Yinhe and Ke, Pei and Zhu,
+Xiaoyan and Huang, Minlie", title = "Rethinking and Refining the Distinct Metric", booktitle = "Proceedings of ACL 2022
+(short papers)", year = "2022"}
 """
 
 
@@ -51,8 +48,9 @@ class DistN(SuggestionsAndReferences, evaluate.Metric):
         sample_size: suggestions in a sample; adds `dist1_sampled`, `dist2_sampled`, ...
         samples: number of samples; default 100.
         seed: of the samples; default 12345.
-        sentences: `no` (default), or `punkt`: split texts into sentences first, as the official script does.
+        sentences: `punkt`: split texts into sentences, as MRS's script does; `auto` (default): if Punkt is found.
         punkt: folder of Punkt's parameters, in the layout of NLTK's punkt_tab; default: NLTK's, if installed.
+        interval: also return the 95 % interval (jackknife) of the first order's Dist-n; default False.
     Returns:
         dist1, dist2, ...: one for each n, 0 to 1.
         counts: for each of them the distinct n-grams, all n-grams and all tokens.
@@ -72,35 +70,27 @@ class DistN(SuggestionsAndReferences, evaluate.Metric):
     urls = ("https://arxiv.org/abs/1510.03055", "https://arxiv.org/abs/2202.13587")
 
     def _compute(
-        self,
-        predictions: list[list[str]],
-        references: list[list[str]],
-        language: str = "en",
-        n: int | tuple[int, ...] = (1, 2),
-        chosen: str = "all",
-        denominator: str = "tokens",
-        level: str = "corpus",
-        vocabulary: int | Sized | None = None,
-        sample_size: int | None = None,
-        samples: int = SAMPLES,
-        seed: int = SEED,
-        sentences: str = "no",
-        punkt: str | None = None,
-    ) -> dict[str, object]:
+        self, predictions: list[list[str]], references: list[list[str]], language: str = "en",
+        n: int | tuple[int, ...] = (1, 2), chosen: str = "all", denominator: str = "tokens", level: str = "corpus",
+        vocabulary: int | Sized | None = None, sample_size: int | None = None, samples: int = SAMPLES, seed: int = SEED,
+        sentences: str = AUTO, punkt: str | None = None, interval: bool = False, units: list[object] | None = None,
+    ) -> dict[str, object]:  # fmt: skip
         orders = tuple(n) if isinstance(n, Iterable) else (n,)
         require_corpus_level(level, vocabulary, sample_size)
-        tokenizer = get_tokenizer(language, sentences, punkt)
+        tokenizer = found_tokenizer(language, sentences, punkt)
         result: dict[str, object] = {}
         if chosen == "all":
-            token_lists = [prepare_official(text, tokenizer).tokens for texts in predictions for text in texts]
+            examples = [[prepare_official(text, tokenizer).tokens for text in texts] for texts in predictions]
+            kept = None
         elif chosen == "best":
             if not any(map(any, references)):
                 raise ValueError("Dist-n of the best suggestions needs references to choose the best by.")
             scores = score_examples(predictions, references, language, tokenizer=tokenizer)
-            token_lists = scores.chosen_tokens
+            examples, kept = [[tokens] for tokens in scores.chosen_tokens], scores.kept
             result["skipped"] = scores.skipped
         else:
             raise ValueError(f"The suggestions chosen for Dist-n must be 'all' or 'best', not {chosen!r}.")
+        token_lists = [tokens for texts in examples for tokens in texts]
         counts = {order: distinct_counts(token_lists, order) for order in orders}
         for order in orders:
             result[f"dist{order}"] = distinct_n(token_lists, order, denominator, level)
@@ -110,7 +100,7 @@ class DistN(SuggestionsAndReferences, evaluate.Metric):
             for order in orders:
                 sampled = sampled_distinct_n(token_lists, order, sample_size, samples, seed, denominator)
                 result[f"dist{order}_sampled"] = float(sampled.mean())
-        return result | {
+        result |= {
             "counts": {
                 f"dist{order}": {"distinct": count.distinct, "ngrams": count.ngrams, "tokens": count.tokens}
                 for order, count in counts.items()
@@ -127,3 +117,8 @@ class DistN(SuggestionsAndReferences, evaluate.Metric):
                 None if sample_size is None else (sample_size, samples, seed),
             ),
         }
+        if interval:
+            corpus = distinct_corpus(examples, orders[0], denominator, level)
+            about = SimpleNamespace(signature=result["signature"], kept=kept)
+            result |= interval_entries(jackknife_interval, corpus, about, units, len(predictions))
+        return result

@@ -1,5 +1,5 @@
 """Weighted ROUGE of reply suggestions, ROUGE-1/6 + ROUGE-2/3 + ROUGE-3/2 (F1), of each example's best suggestion, by
-the rules of the official evaluation script of MRS (its scores with `sentences="punkt"`) or by those of its paper.
+the rules of the official evaluation script of MRS (its scores where Punkt is installed) or by those of its paper.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import evaluate
 from mrs_metrics.rouge import aggregate, score_examples
 from mrs_metrics.significance import bootstrap_interval, interval_entries
 from mrs_metrics.module import SuggestionsAndReferences
-from mrs_metrics.tokenize import get_tokenizer
+from mrs_metrics.tokenize import AUTO, found_tokenizer
 
 
 class MrsRouge(SuggestionsAndReferences, evaluate.Metric):
@@ -20,11 +20,10 @@ class MrsRouge(SuggestionsAndReferences, evaluate.Metric):
         language: BCP-47 code, selects the tokenizer; default `en`.
         rules: `official` (default): n-grams are counted as in the official script; or `paper`: clipped counts, no
             length limit, no split at dots.
-        sentences: `no` (default), or `punkt`: split texts into sentences first. Scores equal those of the official
-            script only with `rules="official", sentences="punkt"` and NLTK's parameters.
+        sentences: `punkt`: split texts into sentences, as the official script does; `auto` (default): if Punkt is
+            found. Only then the scores equal those of the official script, and the signature has `rules:official`.
         punkt: folder of Punkt's parameters, in the layout of NLTK's punkt_tab; default: NLTK's, if installed.
         interval: also return the 95 % interval (studentised bootstrap) of `weighted`; default False.
-        units: for each example what it is of, such as its message; the interval resamples units. Default: each its own.
         per_example: also return the scores of each example; default False.
     Returns:
         n: examples scored.
@@ -34,7 +33,6 @@ class MrsRouge(SuggestionsAndReferences, evaluate.Metric):
         empty_suggestions: suggestions that have nothing to score.
         skipped: examples left out, by reason.
         signature: how the score was computed, to be printed with it.
-        interval, interval_method: on request, both ends and how they were computed, or None and the reason.
         per_example: on request, lists of one entry per scored example: `weighted`, `rouge1`, `rouge2`, `rouge3`, their
             precisions and recalls, `ceiling` (weighted), `chosen` (index of the best suggestion, -1 for none) and
                 `kept`
@@ -48,21 +46,14 @@ class MrsRouge(SuggestionsAndReferences, evaluate.Metric):
     urls = ("https://arxiv.org/abs/2106.02017", "https://github.com/microsoft/MRS")
 
     def _compute(
-        self,
-        predictions: list[list[str]],
-        references: list[list[str]],
-        language: str = "en",
-        rules: str = "official",
-        per_example: bool = False,
-        sentences: str = "no",
-        punkt: str | None = None,
-        interval: bool = False,
+        self, predictions: list[list[str]], references: list[list[str]], language: str = "en", rules: str = "official",
+        per_example: bool = False, sentences: str = AUTO, punkt: str | None = None, interval: bool = False,
         units: list[object] | None = None,
-    ) -> dict[str, object]:
-        scores = score_examples(predictions, references, language, rules, get_tokenizer(language, sentences, punkt))
+    ) -> dict[str, object]:  # fmt: skip
+        scores = score_examples(predictions, references, language, rules, found_tokenizer(language, sentences, punkt))
         result: dict[str, object] = {**aggregate(scores), "skipped": scores.skipped, "signature": scores.signature}
         if interval:
-            result |= interval_entries(bootstrap_interval, scores.weighted, scores.kept, units, len(predictions))
+            result |= interval_entries(bootstrap_interval, scores.weighted, scores, units, len(predictions))
         if per_example:
             tables = {"": scores.rouge, "_precision": scores.precision, "_recall": scores.recall}
             result["per_example"] = {

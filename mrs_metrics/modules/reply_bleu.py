@@ -6,17 +6,14 @@ from __future__ import annotations
 
 import evaluate
 
-from mrs_metrics.bleu import aggregate, bleu_interval, score_suggestions
+from mrs_metrics.bleu import aggregate, bleu_corpus, score_suggestions
+from mrs_metrics.corpus import jackknife_interval
 from mrs_metrics.significance import interval_entries
 from mrs_metrics.module import SuggestionsAndReferences
 
 _CITATION = """\
-@inproceedings{post-2018-call,
-    title = "A Call for Clarity in Reporting {BLEU} Scores",
-    author = "Post, Matt",
-    booktitle = "Proceedings of the Third Conference on Machine Translation: Research Papers",
-    year = "2018",
-}
+@inproceedings{post-2018-call, title = "A Call for Clarity in Reporting {BLEU} Scores", author = "Post, Matt",
+booktitle = "Proceedings of the Third Conference on Machine Translation: Research Papers", year = "2018"}
 """
 
 
@@ -29,8 +26,7 @@ class ReplyBleu(SuggestionsAndReferences, evaluate.Metric):
         chosen: `best` (default) by sentence BLEU, `best_rouge` by weighted ROUGE as MRS chooses, or `first`.
         tokenize: one of sacreBLEU's tokenizers, in place of the language's own.
         lowercase: compare lower-cased texts; default False.
-        interval: also return the 95 % interval (percentile bootstrap) of `bleu`; default False.
-        units: for each example what it is of, such as its message; the interval resamples units. Default: each its own.
+        interval: also return the 95 % interval (jackknife) of `bleu`; default False.
         per_example: also return the scores of each example; default False.
     Returns:
         n: examples scored.
@@ -40,7 +36,6 @@ class ReplyBleu(SuggestionsAndReferences, evaluate.Metric):
         empty: chosen suggestions without a token.
         skipped: examples left out, by reason.
         signature: how the score was computed, with sacreBLEU's own signature inside; to be printed with it.
-        interval, interval_method: on request, both ends and how they were computed, or None and the reason.
         per_example: on request, lists of one entry per scored example: `sentence_bleu`, `chosen` (index of the chosen
             suggestion, -1 for none) and `kept` (index of the example).
     Examples:
@@ -67,7 +62,7 @@ class ReplyBleu(SuggestionsAndReferences, evaluate.Metric):
         scores = score_suggestions(predictions, references, language, chosen, tokenize, lowercase)
         result: dict[str, object] = {**aggregate(scores), "skipped": scores.skipped, "signature": scores.signature}
         if interval:
-            result |= interval_entries(bleu_interval, scores, scores.kept, units, len(predictions))
+            result |= interval_entries(jackknife_interval, bleu_corpus(scores), scores, units, len(predictions))
         if per_example:
             result["per_example"] = {
                 "sentence_bleu": scores.sentence.tolist(),

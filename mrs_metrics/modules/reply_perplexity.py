@@ -14,14 +14,9 @@ from mrs_metrics.significance import interval_entries
 from mrs_metrics.module import Lists
 
 _CITATION = """\
-@article{jelinek-etal-1977-perplexity,
-    title = "Perplexity---a measure of the difficulty of speech recognition tasks",
-    author = "Jelinek, Fred and Mercer, Robert L. and Bahl, Lalit R. and Baker, James K.",
-    journal = "The Journal of the Acoustical Society of America",
-    volume = "62",
-    number = "S1",
-    year = "1977",
-}
+@article{jelinek-etal-1977-perplexity, author = "Jelinek, Fred and Mercer, Robert L. and Bahl, Lalit R. and Baker, James
+K.", title = "Perplexity---a measure of the difficulty of speech recognition tasks", year = "1977",
+journal = "The Journal of the Acoustical Society of America", volume = "62", number = "S1"}
 """
 
 
@@ -32,7 +27,7 @@ class ReplyPerplexity(Lists, evaluate.Metric):
             With `tokens`, for each example the sum of these losses.
         tokens: for each example the number of its tokens, where the predictions are sums.
         tokenizer: what the tokens are, for the signature.
-        interval: also return the 95 % interval (studentised bootstrap), resampling examples; default False.
+        interval: also return the 95 % interval (studentised bootstrap); default False.
     Returns:
         n: examples.
         empty: examples without tokens.
@@ -41,7 +36,6 @@ class ReplyPerplexity(Lists, evaluate.Metric):
         perplexity: 1 or more.
         overflow: true if the perplexity is too large for a float and so reads inf.
         signature: how the figure was computed, to be printed with it.
-        interval, interval_method: on request, both ends and how they were computed, or None and the reason.
     Examples:
         >>> metric = evaluate.load("reply_perplexity")
         >>> metric.compute(predictions=[[0.0, 1.5], [1.5]])["perplexity"]
@@ -64,6 +58,7 @@ class ReplyPerplexity(Lists, evaluate.Metric):
         tokens: list[int] | None = None,
         tokenizer: str | None = None,
         interval: bool = False,
+        units: list[object] | None = None,
     ) -> dict[str, object]:
         listed = any(isinstance(entry, list) for entry in predictions)
         if listed != (tokens is None):
@@ -77,5 +72,5 @@ class ReplyPerplexity(Lists, evaluate.Metric):
         )
         result: dict[str, object] = {**aggregate(scores), "signature": scores.signature}
         if interval:
-            result |= interval_entries(perplexity_interval, scores)
+            result |= interval_entries(perplexity_interval, scores, scores, units, len(predictions))
         return result

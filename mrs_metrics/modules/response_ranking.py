@@ -30,7 +30,6 @@ class ResponseRanking(Lists, evaluate.Metric):
         of: what the candidates are, for the signature, such as `references` or `response_set`; default `candidates`.
         language: of the texts, for the signature.
         interval: also return the 95 % interval (studentised bootstrap) of the MRR; default False.
-        units: for each example what it is of, such as its message; the interval resamples units. Default: each its own.
         per_example: also return the rank of each example; default False.
     Returns:
         n: examples ranked.
@@ -40,7 +39,6 @@ class ResponseRanking(Lists, evaluate.Metric):
             many there are.
         skipped: examples left out, by reason.
         signature: how the figures were computed, to be printed with them.
-        interval, interval_method: on request, both ends and how they were computed, or None and the reason.
         per_example: on request, lists of one entry per ranked example: `rank` (0: not found), `reciprocal_rank`,
             `pool_size` and `kept` (index of the example).
     Examples:
@@ -83,9 +81,7 @@ class ResponseRanking(Lists, evaluate.Metric):
         scores = score_rankings(predictions, references, replies, pool, seed, missing_reference, of, language)
         result: dict[str, Any] = {**aggregate(scores, k), "skipped": scores.skipped, "signature": scores.signature}
         if interval:
-            result |= interval_entries(
-                bootstrap_interval, scores.reciprocal_ranks, scores.kept, units, len(predictions)
-            )
+            result |= interval_entries(bootstrap_interval, scores.reciprocal_ranks, scores, units, len(predictions))
         if per_example:
             result["per_example"] = {
                 "rank": scores.ranks.tolist(),

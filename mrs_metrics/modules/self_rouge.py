@@ -9,7 +9,7 @@ import evaluate
 from mrs_metrics.similarity import aggregate, score_similarity
 from mrs_metrics.significance import bootstrap_interval, interval_entries
 from mrs_metrics.module import Suggestions
-from mrs_metrics.tokenize import get_tokenizer
+from mrs_metrics.tokenize import AUTO, found_tokenizer
 
 
 class SelfRouge(Suggestions, evaluate.Metric):
@@ -18,9 +18,8 @@ class SelfRouge(Suggestions, evaluate.Metric):
         predictions: for each example the list of its suggestions.
         language: BCP-47 code, selects the tokenizer; default `en`.
         interval: also return the 95 % interval (studentised bootstrap) of `normalised`; default False.
-        units: for each example what it is of, such as its message; the interval resamples units. Default: each its own.
         per_example: also return the scores of each example; default False.
-        sentences: `no` (default), or `punkt`: split texts into sentences first, as MRS's official script does.
+        sentences: `punkt`: split texts into sentences, as MRS's script does; `auto` (default): if Punkt is found.
         punkt: folder of Punkt's parameters, in the layout of NLTK's punkt_tab; default: NLTK's, if installed.
     Returns:
         n: examples with two or more suggestions.
@@ -29,7 +28,6 @@ class SelfRouge(Suggestions, evaluate.Metric):
         empty: suggestions without a token, or of dots only.
         skipped: examples left out, by reason.
         signature: how the figures were computed, to be printed with them.
-        interval, interval_method: on request, both ends and how they were computed, or None and the reason.
         per_example: on request, lists of one entry per scored example: `self_rouge`, `normalised` and `kept` (index of
             the example).
     Examples:
@@ -47,13 +45,13 @@ class SelfRouge(Suggestions, evaluate.Metric):
         interval: bool = False,
         units: list[object] | None = None,
         per_example: bool = False,
-        sentences: str = "no",
+        sentences: str = AUTO,
         punkt: str | None = None,
     ) -> dict[str, object]:
-        scores = score_similarity(predictions, language, get_tokenizer(language, sentences, punkt))
+        scores = score_similarity(predictions, language, found_tokenizer(language, sentences, punkt))
         result: dict[str, object] = {**aggregate(scores), "skipped": scores.skipped, "signature": scores.signature}
         if interval:
-            result |= interval_entries(bootstrap_interval, scores.normalised, scores.kept, units, len(predictions))
+            result |= interval_entries(bootstrap_interval, scores.normalised, scores, units, len(predictions))
         if per_example:
             result["per_example"] = {
                 "self_rouge": scores.weighted.tolist(),

@@ -18,7 +18,6 @@ class SimulatedClicks(SuggestionsAndReferences, evaluate.Metric):
         references: for each example the reply that was sent, or several of them.
         edits: the share of the reference's characters that a person is ready to edit; default 0.5.
         interval: also return the 95 % interval of `clicked`; default False.
-        units: for each example what it is of, such as its message; the interval resamples units. Default: each its own.
         per_example: also return the outcome of each example; default False.
     Returns:
         n: examples with a reference.
@@ -28,7 +27,6 @@ class SimulatedClicks(SuggestionsAndReferences, evaluate.Metric):
         saved: share of all characters that clicks save.
         skipped: examples left out, by reason.
         signature: how the figures were computed, to be printed with them.
-        interval, interval_method: on request, both ends and how they were computed, or None and the reason.
         per_example: on request, lists of one entry per scored example: `place` (index of the clicked suggestion, -1 for
             none), `saved` (characters), `length` (of the reference) and `kept` (index of the example).
     Examples:
@@ -49,7 +47,7 @@ class SimulatedClicks(SuggestionsAndReferences, evaluate.Metric):
         scores = score_clicks(predictions, references, edits)
         result: dict[str, object] = {**aggregate(scores), "skipped": scores.skipped, "signature": scores.signature}
         if interval:
-            result |= interval_entries(bootstrap_interval, scores.clicked, scores.kept, units, len(predictions))
+            result |= interval_entries(bootstrap_interval, scores.clicked, scores, units, len(predictions))
         if per_example:
             columns = {name: getattr(scores, name).tolist() for name in ("place", "saved", "length", "kept")}
             result["per_example"] = columns

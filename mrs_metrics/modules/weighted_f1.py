@@ -12,13 +12,9 @@ from mrs_metrics.module import Lists
 from mrs_metrics.translations_f1 import Row, Translation, aggregate, score_translations
 
 _CITATION = """\
-@inproceedings{mayhew-etal-2020-simultaneous,
-    title = "Simultaneous Translation and Paraphrase for Language Education",
-    author = "Mayhew, Stephen and Bicknell, Klinton and Brust, Chris and McDowell, Bill and Monroe, Will and
-      Settles, Burr",
-    booktitle = "Proceedings of the Fourth Workshop on Neural Generation and Translation",
-    year = "2020",
-}
+@inproceedings{mayhew-etal-2020-simultaneous, year = "2020", author = "Mayhew, Stephen and Bicknell, Klinton and Brust,
+Chris and McDowell, Bill and Monroe, Will and Settles, Burr", title = "Simultaneous Translation and Paraphrase for
+Language Education", booktitle = "Proceedings of the Fourth Workshop on Neural Generation and Translation"}
 """
 
 
@@ -30,7 +26,6 @@ class WeightedF1(Lists, evaluate.Metric):
             the prompt is not in the data: then its predictions are not scored.
         rules: `paper` (default) or `official`, which gives what the task's official scorer prints.
         interval: also return the 95 % interval (studentised bootstrap) of `weighted_macro_f1`; default False.
-        units: for each prompt what it is of, such as its message; the interval resamples units. Default: each its own.
         per_prompt: also return the scores of each prompt; default False.
     Returns:
         n: prompts scored.
@@ -40,7 +35,6 @@ class WeightedF1(Lists, evaluate.Metric):
         micro_f1, weighted_micro_f1: from these.
         macro_f1, weighted_macro_f1: means over the prompts.
         signature: how the figures were computed, to be printed with them.
-        interval, interval_method: on request, both ends and how they were computed, or None and the reason.
         per_prompt: on request, lists of one entry per scored prompt: `precision`, `recall`, `weighted_recall`, `f1`,
             `weighted_f1` and `kept` (index of the prompt); and `missing` and `extra`, the indices of those.
     Examples:
@@ -75,9 +69,8 @@ class WeightedF1(Lists, evaluate.Metric):
         scores = score_translations(rows, {str(n): texts for n, texts in enumerate(predictions)}, rules)
         result: dict[str, object] = {**aggregate(scores), "signature": scores.signature}
         if interval:
-            result |= interval_entries(
-                bootstrap_interval, scores.weighted_f1, map(int, scores.ids), units, len(predictions)
-            )
+            kept = map(int, scores.ids)
+            result |= interval_entries(bootstrap_interval, scores.weighted_f1, scores, units, len(predictions), kept)
         if per_prompt:
             names = ("precision", "recall", "weighted_recall", "f1", "weighted_f1")
             result["per_prompt"] = {

@@ -30,7 +30,6 @@ class WrongLanguage(Suggestions, evaluate.Metric):
         threshold: probability above which a verdict counts; default .7.
         min_letters: letters that a text needs to be identified; default 6.
         interval: also return the 95 % interval (studentised bootstrap) of `wrong`, resampling messages; default False.
-        units: for each example what it is of, such as its message; the interval resamples units. Default: each its own.
         per_suggestion: also return the verdict on each suggestion; default False.
     Returns:
         n: suggestions.
@@ -40,7 +39,6 @@ class WrongLanguage(Suggestions, evaluate.Metric):
         decided, messages: the numbers that `wrong` and `any_wrong` are shares of.
         empty: suggestions without a visible character, which are among the too short.
         signature: how the figures were computed, to be printed with them.
-        interval, interval_method: on request, both ends and how they were computed, or None and the reason.
         per_suggestion: on request, lists of one entry per suggestion: `example` (index), `identified` (code, `und` for
             none) and `wrong`.
     Examples:
@@ -72,7 +70,7 @@ class WrongLanguage(Suggestions, evaluate.Metric):
         scores = score_languages(predictions, language, identify, threshold, min_letters, identifier)
         result: dict[str, object] = {**aggregate(scores), "signature": scores.signature}
         if interval:
-            result |= interval_entries(language_interval, scores, range(len(predictions)), units, len(predictions))
+            result |= interval_entries(language_interval, scores, scores, units, len(predictions))
         if per_suggestion:
             result["per_suggestion"] = {
                 "example": scores.example.tolist(),

@@ -15,15 +15,9 @@ from mrs_metrics.xglue import aggregate, score_interval, score_task
 from mrs_metrics.xglue_tasks import get_task
 
 _CITATION = """\
-@inproceedings{liang-etal-2020-xglue,
-    title = "{XGLUE}: A New Benchmark Dataset for Cross-lingual Pre-training, Understanding and Generation",
-    author = "Liang, Yaobo and Duan, Nan and Gong, Yeyun and Wu, Ning and Guo, Fenfei and Qi, Weizhen and Gong, Ming and
-      Shou, Linjun and Jiang, Daxin and Cao, Guihong and Fan, Xiaodong and Zhang, Ruofei and Agrawal, Rahul and
-      Cui, Edward and Wei, Sining and Bharti, Taroon and Qiao, Ying and Chen, Jiun-Hung and Wu, Winnie and
-      Liu, Shuguang and Yang, Fan and Campos, Daniel and Majumder, Rangan and Zhou, Ming",
-    booktitle = "Proceedings of EMNLP 2020",
-    year = "2020",
-}
+@inproceedings{liang-etal-2020-xglue, author = "Liang, Yaobo and Duan, Nan and Gong, Yeyun and others", title =
+"{XGLUE}: A New Benchmark Dataset for Cross-lingual Pre-training, Understanding and Generation", booktitle =
+"Proceedings of EMNLP 2020", year = "2020"}
 """
 
 # `evaluate` has no missing inputs: an unanswered question is stored as this text, which is not a possible answer.
@@ -42,7 +36,7 @@ class XglueScore(Lists, evaluate.Metric):
         language: code; selects the rules of MLQA; default `en`.
         queries: the query of each page, for WPR only; pages of one query follow each other.
         rules: `paper` (default), or `official`: the score of POS is the published precision of chunks.
-        interval: also return the 95 % interval (percentile bootstrap) of `score`; default False.
+        interval: also return the 95 % interval (jackknife; exact for accuracies) of `score`; default False.
         per_example: also return the statistics of each example; default False.
     Returns:
         n: sentences, labels, questions, queries or texts scored.
@@ -51,7 +45,6 @@ class XglueScore(Lists, evaluate.Metric):
             (MLQA); ndcg; bleu, brevity_penalty: the figures by name, 0 to 1.
         notes: counts of anything unusual, such as labels `unknown` to the task.
         signature: how the score was computed, to be printed with it.
-        interval, interval_method: on request, both ends and how they were computed, or None and the reason.
         per_example: on request, lists of one entry per scored example: the statistics by name, and `kept` (index of the
             example, for a query of its first page).
     Examples:
@@ -85,6 +78,7 @@ class XglueScore(Lists, evaluate.Metric):
         queries: list[str] | None = None,
         rules: str = "paper",
         interval: bool = False,
+        units: list[object] | None = None,
         per_example: bool = False,
     ) -> dict[str, object]:
         predictions = [None if entry == _UNANSWERED else entry for entry in predictions]
@@ -93,7 +87,7 @@ class XglueScore(Lists, evaluate.Metric):
         scores = score_task(task, predictions, references, language, queries, rules)
         result: dict[str, object] = {**aggregate(scores), "notes": scores.notes, "signature": scores.signature}
         if interval:
-            result |= interval_entries(score_interval, scores)
+            result |= interval_entries(score_interval, scores, scores, units, len(predictions))
         if per_example:
             columns = dict(zip(scores.columns, scores.statistics.T.tolist(), strict=True))
             result["per_example"] = {**columns, "kept": scores.kept.tolist()}

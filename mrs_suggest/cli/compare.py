@@ -31,6 +31,7 @@ def make_parser() -> argparse.ArgumentParser:
         "openai:FILE.yaml answers the test messages of the first folder",
     )
     parser.add_argument("--over", metavar="RUN", help="the run that leads are measured against (default: the first)")
+    parser.add_argument("--unit", default="message", metavar="COLUMN", help="of the data, resampled for leads")
     parser.add_argument("--metrics", nargs="+", default=[], metavar="KEY", help="figures to show, such as weighted mrr")
     rows = parser.add_mutually_exclusive_group()
     rows.add_argument(
@@ -76,13 +77,14 @@ def _show(options: argparse.Namespace, runs: dict[str, Run], over: str | None) -
     from mrs_suggest.evaluation.runs.shown import as_json, as_latex, as_markdown, print_runs, write_runs
     from mrs_suggest.evaluation.tables import print_comparison, same_tests
 
-    plain = not (options.metrics or options.by_run or options.join_languages or over)
+    plain = not (options.metrics or options.by_run or options.join_languages or over or options.unit != "message")
     task = shared_task(list(runs.values()))
     if task.name == CHOICES and plain and options.format == FORMATS[0] and not options.out:
         print_choice_comparison({name: run.record for name, run in runs.items()})
         return
     grouping = BY_RUN if options.by_run else BY_LANGUAGES if options.join_languages else BY_SEED
-    table = compare_runs(list(runs.values()), options.metrics, runs[over].name if over else None, grouping)
+    first = runs[over].name if over else None
+    table = compare_runs(list(runs.values()), options.metrics, first, grouping, options.unit)
     if options.format == FORMATS[0]:
         records = {run.name: dict(run.record) for run in runs.values()}
         if task.name == REPLY and plain and same_tests(records):

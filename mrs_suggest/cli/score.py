@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import inspect
+import math
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -11,6 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from mrs_metrics.power import METHOD, units_needed
 from mrs_suggest.common.command_parser import CommandParser
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.common.report.tables import (
@@ -31,8 +33,8 @@ from mrs_suggest.suggest.answering import USAGE
 DEFAULT = "mrs_rouge"
 ANSWERED = {"milliseconds": "ms", **{key: key.replace("_", " ") for key in USAGE}}  # of a model that answers here
 STANDARD_INPUT = Path("-")
-# name, figures, interval of the main one, whether in the best group
-Row = tuple[str, Mapping[str, Figure], Sequence[float] | None, bool]
+# name, figures, their intervals, whether in the best group
+Row = tuple[str, Mapping[str, Figure], Mapping[str, Sequence[float]], bool]
 Table = tuple[Sequence[Row], Mapping[str, str], str]  # rows, headings by figure, the main figure
 
 
@@ -57,7 +59,7 @@ class Option:
 OPTIONS: Mapping[str, Option] = {
     "language": Option("language of the texts", metavar="CODE"),
     "nbest": Option("maximum suggestions per line (section 3.3 of MRS)", int, metavar="N"),
-    "sentences": Option("split texts into sentences first, for the scores of MRS's script", choices=("no", "punkt")),
+    "sentences": Option("split texts into sentences; auto: if Punkt is found", choices=("auto", "no", "punkt")),
     "punkt": Option(
         "parameters of --sentences punkt, in the layout of NLTK's punkt_tab", metavar="FOLDER", unset="NLTK's own"
     ),
@@ -77,6 +79,9 @@ OPTIONS: Mapping[str, Option] = {
         choices=("best", "best_rouge", "first"),
     ),
     "judge": Option("language model that judges, openai:URL#MODEL or openai:FILE.yaml", metavar="MODEL"),
+    "encoder": Option("multilingual sentence encoder, a folder or hub id", metavar="MODEL"),
+    "responses": Option("response set to cover, a reply per line", Path, metavar="FILE", unset="none"),
+    "near": Option("least cosine of a near reply", float, metavar="COSINE"),
     "edits": Option("share of a reply's characters that a person is ready to edit", float, metavar="SHARE"),
     "pool": Option("rank in random pools of N candidates", int, metavar="N", unset="all candidates"),
     "missing_reference": Option(
@@ -88,6 +93,7 @@ OPTIONS: Mapping[str, Option] = {
     ),
     "task": Option("tasks to score", metavar="TASK", unset="those in the folder", several=True),
     "split": Option("split of the references", choices=("dev", "test")),
+    "unit": Option("what intervals resample and tests swap; a column that the header line names", metavar="COLUMN"),
 }
 
 
@@ -133,6 +139,7 @@ def make_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--holm", action="store_true", help="correct the p-values for several comparisons (Holm 1979)")
     parser.add_argument("--power", type=float, metavar="D", help="print how many messages detect a difference of D")
+    parser.add_argument("--power-sd", type=float, metavar="SD", help="deviation of a paper's scores, without a FILE")
     parser.add_argument(
         "--save-scores", type=Path, metavar="OUT.json", help="write the per-example scores of the system"
     )
@@ -158,6 +165,9 @@ def _defaults(name: str) -> str:
 def _run(options: argparse.Namespace) -> None:
     metric = METRICS[options.metric]
     files = options.compare or [*options.files, *options.pred]
+    if options.power_sd is not None:
+        _power_of_paper(options, files)
+        return
     _refuse_contradictions(options, metric, files)
     given = {name: value for name in OPTIONS if (value := getattr(options, name)) is not None}
     if not all(options.compare and path.suffix == ".json" for path in files):  # saved scores need no options
@@ -181,17 +191,26 @@ def _run(options: argparse.Namespace) -> None:
         from mrs_suggest.evaluation.scores.systems import save_scores
 
         save_scores(options.save_scores, options.metric, systems[0])
-    rows: list[Row] = [(one.system, one.numbers(), one.interval, one.rank == 1) for one in systems]
+    rows: list[Row] = [(one.system, one.numbers(), one.all_intervals(metric.main), one.rank == 1) for one in systems]
     content = systems[0].as_json() if len(systems) == 1 else [system.among_others() for system in systems]
     if options.power:
-        from mrs_suggest.evaluation.scores.systems import ALONE, units_needed
+        from mrs_suggest.evaluation.scores.systems import ALONE, messages_needed
 
-        needed = units_needed(systems[0], options.power)
+        needed = messages_needed(systems[0], options.power)
         content = {**systems[0].as_json(), "units_needed": needed, "power_method": ALONE}
         notes.append(f"n = {needed:,} detects a difference of {options.power:g} ({ALONE})")
     _print(
         options.form, content, [(rows, {**metric.columns, **ANSWERED}, metric.main)], [*_notes(systems, metric), *notes]
     )
+
+
+def _power_of_paper(options: argparse.Namespace, files: Sequence[Path]) -> None:
+    """Print how many messages detect a difference between two systems with scores of that deviation."""
+    if files or options.model or not (options.power_sd > 0 and options.power and options.power > 0):
+        raise InputError("--power-sd: expected a deviation above 0 with --power D, and no file.")
+    needed, method = units_needed(math.sqrt(2) * options.power_sd, options.power), f"{METHOD}, independent systems"
+    told = f"n = {needed:,} detects a difference of {options.power:g} ({method})"
+    print(visible_json({"units_needed": needed, "power_method": method}, indent=2) if options.form == "json" else told)
 
 
 def _refuse_contradictions(options: argparse.Namespace, metric: Metric, files: Sequence[Path]) -> None:
@@ -203,8 +222,8 @@ def _refuse_contradictions(options: argparse.Namespace, metric: Metric, files: S
         raise InputError("--compare needs two files or more.")
     if options.model and (STANDARD_INPUT in files or "nbest" not in metric.options or files[0].suffix == ".json"):
         raise InputError("--model answers the messages of a prediction file; name one, and a metric that reads it.")
-    if options.compare and not metric.mean_over_examples:
-        raise InputError(f"--compare does not apply to {options.metric}, which is not a mean over examples.")
+    if options.compare and not (metric.mean_over_examples or metric.main in ("bleu", "dist1")):
+        raise InputError(f"--compare does not apply to {options.metric}.")
     if options.save_scores and (len(files) > 1 or options.model or not metric.mean_over_examples):
         raise InputError("--save-scores takes one system, and a metric that is a mean over examples.")
     if options.power is not None and not 1e-9 < options.power < 1e9:
@@ -278,12 +297,17 @@ def _compare(options: argparse.Namespace, metric: Metric, systems: list[Scored])
         "test": METHOD,
     }
     shown = {main: metric.columns[main], **ANSWERED}
-    figures: list[Row] = [(one.system, one.numbers(), one.interval, False) for one in compared]
-    columns = {"difference": "difference", "p": "p", "p_holm": "p (Holm)", "detectable_difference": "detectable"}
+    figures: list[Row] = [(one.system, one.numbers(), one.all_intervals(main), False) for one in compared]
+    columns = {name: name.replace("_", " ") for name in ("difference", "p", "effect_size")}
+    columns |= {"p_holm": "p (Holm)", "cohens_h": "Cohen's h", "detectable_difference": "detectable"}
     columns["units_needed"] = f"n for {options.power}"
     pairs: list[Row] = [
-        (f"{one.a} - {one.b}", {key: getattr(one, key) for key in columns}, one.interval, False) for one in tests
-    ]
+        (
+            f"{one.a} - {one.b}" + f", {metric.columns[one.figure]}" * (one.figure != main),
+            {key: getattr(one, key) for key in columns}, {"difference": one.interval}, False,
+        )
+        for one in tests
+    ]  # fmt: skip
     tables: list[Table] = [(figures, shown, main), (pairs, columns, "difference")]
     _print(options.form, content, tables, [METHOD, signature])
 
@@ -294,7 +318,8 @@ def _compare(options: argparse.Namespace, metric: Metric, systems: list[Scored])
 def _notes(systems: Sequence[Scored], metric: Metric) -> list[str]:
     """Skipped and unusual examples, the methods of the intervals, and the signatures."""
     notes = [f"{system.system}: {text}" for system in systems for text in _counted(system, metric)]
-    methods = {system.interval_method for system in systems if system.interval and system.interval.ends}
+    found = [(one, interval) for one in systems for interval in one.all_intervals(metric.main).values()]
+    methods = {one.method_of(interval) for one, interval in found if interval.ends}
     notes += [f"in brackets: 95 % interval, {method}" for method in sorted(methods)]
     notes += [f"warning: {system.warning}" for system in systems if system.warning]
     notes += [signature for system in systems for signature in system.signatures.values()]
@@ -344,9 +369,9 @@ def _grid(rows: Sequence[Row], columns: Mapping[str, str], main: str) -> Grid:
 
 
 def _cell(row: Row, key: str, main: str) -> Entry:
-    _, figures, interval, best = row
+    _, figures, intervals, best = row
     value, digits = figures.get(key), DIGITS.get(key, 4)
     text = "" if value is None else f"{value:,}" if isinstance(value, int) else f"{value:.{digits}f}"
-    if key != main or interval is None:
-        return Entry(text)
-    return Entry(f"{text} {interval_text(interval, f'{{:.{digits}f}}'.format)}", marks="*" * best)
+    if value is not None and (interval := intervals.get(key)) is not None:
+        text += f" {interval_text(interval, f'{{:.{digits}f}}'.format)}"
+    return Entry(text, marks="*" * (best and key == main))

@@ -231,13 +231,14 @@ def _prompts(options: argparse.Namespace, runs: list[Run]) -> tuple[Prompts, str
 
 
 def _combine(options: argparse.Namespace) -> None:
-    from mrs_suggest.staple.filters.features import add_features, load_encoder
+    from mrs_suggest.models.retrieval.distillation import load_encoder
+    from mrs_suggest.staple.filters.features import add_features
     from mrs_suggest.staple.hypotheses import read_hypotheses, write_hypotheses
     from mrs_suggest.staple.pooling import POOL, pool
 
     require_new_file(options.out, options.overwrite)
     pooled = pool([(path, read_hypotheses(path)) for path in options.hypotheses])
-    encode = None if options.encoder is None else load_encoder(options.encoder)
+    encode = None if options.encoder is None else load_encoder(options.encoder)[0]
     pooled = add_features(pooled, encode, options.encoder or "")
     write_hypotheses(pooled, options.out, options.overwrite)
     members = len(pooled.members[POOL]["members"])

@@ -121,7 +121,7 @@ def compare(clicks: Sequence[Click], a: str, b: str, sequential: bool = False) -
             mixture of standard deviation `MIXED`). Without it, they hold for a number of sessions decided before.
 
     Raises:
-        InputError: a model has too few sessions.
+        InputError: a model has too few sessions, or all answers are alike.
     """
     shares, errors = [], []
     for name in (a, b):
@@ -136,9 +136,9 @@ def compare(clicks: Sequence[Click], a: str, b: str, sequential: bool = False) -
         shares.append(share)
         errors.append(error)
     difference, error = shares[0] - shares[1], math.hypot(*errors)
-    if not error:
-        reach, p = 0.0, 0.0 if difference else 1.0
-    elif sequential:
+    if not error:  # and the interval would have no width
+        raise InputError(f"{a}, {b}: all answers of each are alike, so the difference cannot be tested yet.")
+    if sequential:
         whole = error**2 + MIXED**2
         reach = error * math.sqrt(whole * math.log(whole / (error * ALPHA) ** 2)) / MIXED
         p = min(1.0, math.sqrt(whole) / error * math.exp(-((difference * MIXED / error) ** 2) / (2 * whole)))

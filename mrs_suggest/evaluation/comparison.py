@@ -69,7 +69,7 @@ def compare_on_test(
             for name, rows in results.items()
             if name != MODEL
         },
-        "interval_method": f"{STUDENTISED}, by message; {EXACT} if all scores are 0 or 1",
+        "interval_method": f"{STUDENTISED}, by {config.unit}; {EXACT} if all scores are 0 or 1",
         "signatures": {result.language: result.signatures for result in own},
     }
     if any(result.ranking for result in own):
@@ -137,8 +137,8 @@ def evaluate_part(
     system: System, part: LanguageData, examples: Any, seed: int, config: EvaluationConfig
 ) -> SystemResult:
     """Evaluate a system on one split of a language."""
-    messages, references = examples["message"][:], examples["reply"][:]
-    return evaluate_system(system, part.language, messages, references, part.responses.replies, seed, config)
+    messages, references, units = (examples[column][:] for column in ("message", "reply", config.unit))
+    return evaluate_system(system, part.language, messages, references, part.responses.replies, seed, config, units)
 
 
 def grouped_signatures(figures: dict[str, Any]) -> list[str]:

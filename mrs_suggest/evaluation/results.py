@@ -6,7 +6,7 @@ import hashlib
 import importlib.util
 import json
 import time
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,11 +17,12 @@ from mrs_metrics.distinct import distinct_n
 from mrs_metrics.language_match import LanguageScores, score_languages
 from mrs_metrics.ranking import random_pools, ranking_signature, ranks
 from mrs_metrics.rouge import RougeScores, score_examples
-from mrs_metrics.significance import bootstrap_interval, paired_bootstrap_interval
+from mrs_metrics.signature import with_unit
+from mrs_metrics.significance import Units, bootstrap_interval, paired_bootstrap_interval
 from mrs_metrics.similarity import score_similarity
 from mrs_suggest.common.errors import InputError, MissingExtraError, diverged
 from mrs_suggest.common.text.language_id import LanguageIdentifier
-from mrs_suggest.common.text.predictions import SUGGESTIONS
+from mrs_suggest.common.text.predictions import MESSAGE, SUGGESTIONS
 from mrs_suggest.common.text.text import normalise_reply
 from mrs_suggest.suggest.answering import Ranker, System, reply_texts
 
@@ -62,6 +63,7 @@ class SystemResult:
             requested.
         seconds: for all suggestions.
         message: (n,) number of each example's message, 0 to `messages` - 1.
+        unit: (n,) what each example is of, by which intervals resample; its message, unless the run names a column.
     """
 
     system: str
@@ -75,6 +77,7 @@ class SystemResult:
     similarity: np.ndarray | None
     seconds: float
     message: np.ndarray
+    unit: Sequence[Hashable]
     signatures: dict[str, str]
 
     @property
@@ -91,15 +94,19 @@ class EvaluationConfig:
         identifier: identifies languages, for the share of suggestions in a wrong one.
         bleu: corpus BLEU (section 3.3), where the language's tokenizer is installed; sacreBLEU itself must be.
         similarity: Self-ROUGE, how alike the three suggestions are (after Towle and Zhou 2023).
+        unit: the column of the data by which intervals resample.
     """
 
     ranking: bool = True
     identifier: LanguageIdentifier | None = None
     bleu: bool = False
     similarity: bool = False
+    unit: str = MESSAGE
 
     @classmethod
-    def available(cls, ranking: bool, language_model: str | Path | None = None) -> EvaluationConfig:
+    def available(
+        cls, ranking: bool, language_model: str | Path | None = None, unit: str = MESSAGE
+    ) -> EvaluationConfig:
         """All that this machine can measure: a language model and sacreBLEU may be missing.
 
         Args:
@@ -111,7 +118,7 @@ class EvaluationConfig:
             if language_model:
                 raise
             identifier = None
-        return cls(ranking, identifier, importlib.util.find_spec("sacrebleu") is not None, True)
+        return cls(ranking, identifier, importlib.util.find_spec("sacrebleu") is not None, True, unit)
 
 
 def evaluate_system(
@@ -122,6 +129,7 @@ def evaluate_system(
     response_set: Sequence[str],
     seed: int,
     config: EvaluationConfig = EvaluationConfig(),
+    units: Sequence[Hashable] | None = None,
 ) -> SystemResult:
     """Score the three suggestions of a system, and if it ranks, its ranking of the reference in a random pool.
 
@@ -130,6 +138,7 @@ def evaluate_system(
         response_set: fills the pools where there are fewer than `POOL_SIZE` different references. Pools are drawn from
             the references, so that the others are as new to the system as the one to find; each normalised form once.
         seed: of the pools; equal seeds give every system the same pools.
+        units: (n,) the column `config.unit` of the data; None: the messages.
     """
     numbers = {message: number for number, message in enumerate(dict.fromkeys(messages))}
     started = time.perf_counter()
@@ -173,7 +182,8 @@ def evaluate_system(
         similarity,
         seconds,
         number,
-        signatures,
+        messages if units is None else units,
+        {name: with_unit(one, config.unit) for name, one in signatures.items()},
     )
 
 
@@ -273,7 +283,7 @@ def _ranking_figures(results: Sequence[SystemResult], seed: int, intervals: bool
     }
 
 
-def _interval(name: str, scores: np.ndarray, seed: int, units: list[int]) -> dict[str, list[float] | None]:
+def _interval(name: str, scores: np.ndarray, seed: int, units: Units) -> dict[str, list[float] | None]:
     return {f"{name}_interval": bootstrap_interval(scores, seed=seed, units=units).ends}
 
 
@@ -300,14 +310,13 @@ def milliseconds(results: Sequence[SystemResult]) -> float:
     return 1000 * sum(result.seconds for result in results) / max(sum(result.messages for result in results), 1)
 
 
-def units_of(results: Sequence[SystemResult], kept: bool = True) -> list[int]:
-    """The message of each example, by which intervals resample; of those that ROUGE keeps, or of all.
-
-    Messages of several languages are numbered one after the other.
-    """
-    starts = np.cumsum([0, *(result.messages for result in results)])
-    found = [one.message[one.scores.kept] if kept else one.message for one in results]
-    return [int(number + start) for own, start in zip(found, starts, strict=False) for number in own]
+def units_of(results: Sequence[SystemResult], kept: bool = True) -> list[Hashable]:
+    """The unit of each example, by which intervals resample; of those that ROUGE keeps, or of all."""
+    return [
+        (one.language, one.unit[place])
+        for one in results
+        for place in (one.scores.kept if kept else range(len(one.unit)))
+    ]
 
 
 def _mean(column: np.ndarray) -> float:

@@ -21,7 +21,7 @@ class Verdict:
 
     Attributes:
         n: test examples; `seeds` runs of each row.
-        low, high: 95 % interval of first - second; both are the difference if it is the same in all examples.
+        low, high: 95 % interval of first - second; None if it is the same in all examples, which decides nothing.
     """
 
     verdict: str
@@ -29,14 +29,15 @@ class Verdict:
     seeds: int
     first: float
     second: float
-    low: float
-    high: float
+    low: float | None
+    high: float | None
 
     @property
-    def share(self) -> tuple[float, float, float]:
-        """Difference, low and high as shares of the second row's mean; zeros where that is 0."""
+    def share(self) -> tuple[float, list[float] | None]:
+        """Difference and its interval as shares of the second row's mean; zeros where that is 0."""
         of = self.second or np.inf
-        return (self.first - self.second) / of, self.low / of, self.high / of
+        ends = None if self.low is None or self.high is None else [self.low / of, self.high / of]
+        return (self.first - self.second) / of, ends
 
 
 @dataclass(frozen=True)
@@ -68,7 +69,10 @@ def check_claims(results: Results) -> Iterator[ClaimResult]:
 def judge(spec: ClaimSpec, metric: str, pair: Paired) -> Verdict:
     """Whether a claim holds on the scores: only if the whole interval of the difference says so."""
     first, second = float(pair.first.mean()), float(pair.second.mean())
-    low, high = seeds_interval(pair.first - pair.second, units=pair.units).ends or 2 * [first - second]
+    ends = seeds_interval(pair.first - pair.second, units=pair.units).ends
+    if ends is None:
+        return Verdict(UNDECIDED, pair.first.shape[1], len(pair.seeds), first, second, None, None)
+    low, high = ends
     if spec.says == CLOSE:
         margin = spec.within * abs(second)
         holds, fails = -margin < low and high < margin, high < -margin or low > margin

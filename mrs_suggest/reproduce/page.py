@@ -170,8 +170,8 @@ def people_blocks(people: Preference | None) -> Iterator[Block]:
         yield Paragraph("The sheets are not about the suggestions of these runs: their hashes differ.")
         return
     rows: list[list[str | Entry]] = []
-    for name, (share, low, high) in people.shares.items():
-        rows.append([name, Entry(f"{share:.3f}", note=f"[{low:.3f}, {high:.3f}]")])
+    for name, (share, interval) in people.shares.items():
+        rows.append([name, Entry(f"{share:.3f}", note=interval_text(interval, "{:.3f}".format))])
     yield Grid(["preferred", "share of judgements"], rows)
     yield Paragraph(people.told(), note=True)
 
@@ -233,7 +233,8 @@ def _claim_row(claim: ClaimResult) -> list[str | Entry]:
 
 
 def _interval(found: Verdict) -> str:
-    return f"{_percent(found.share[0])} {interval_text(found.share[1:], _percent)}"
+    difference, interval = found.share
+    return f"{_percent(difference)} {interval_text(interval, _percent)}"
 
 
 def _percent(share: float) -> str:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from mrs_suggest.common.report.drawing import drawing
+from mrs_suggest.reproduce.preference import Share
 from mrs_suggest.reproduce.results import Figure
 from mrs_suggest.reproduce.table import TableSpec
 
@@ -40,11 +41,11 @@ def draw_table(grid: TableSpec, fields: Fields, path: Path) -> None:
         axes[0, 0].invert_yaxis()
 
 
-def draw_bars(grid: TableSpec, fields: Fields, human: Mapping[str, tuple[float, float, float]], path: Path) -> None:
+def draw_bars(grid: TableSpec, fields: Fields, human: Mapping[str, Share], path: Path) -> None:
     """A chart for each metric with a bar for each row, and one of what people preferred.
 
     Args:
-        human: what was preferred, or `tie` -> share, low and high; empty without sheets.
+        human: what was preferred, or `tie` -> share and interval; empty without sheets.
     """
     rows, count = list(grid.rows), len(grid.metrics) + bool(human)
     with drawing(path, 1, count, figsize=(2.6 * count, 3.4), squeeze=False) as (_, axes):
@@ -64,9 +65,9 @@ def draw_bars(grid: TableSpec, fields: Fields, human: Mapping[str, tuple[float, 
             axis.set_xticks(range(len(rows)), rows, fontsize=9)
         if human:
             axis = axes[0, -1]
-            for place, (name, (share, low, high)) in enumerate(human.items()):
+            for place, (name, (share, ends)) in enumerate(human.items()):
                 colour = COLOURS[rows.index(name) % len(COLOURS)] if name in rows else "#9aa3ab"
-                axis.bar(place, share, color=colour, yerr=[[share - low], [high - share]], capsize=4)
+                axis.bar(place, share, color=colour, yerr=ends and [[share - ends[0]], [ends[1] - share]], capsize=4)
             axis.set(title="Human preference", ylim=(0, 1))
             axis.title.set_fontsize(10)
             axis.set_xticks(range(len(human)), list(human), fontsize=9)

@@ -19,7 +19,7 @@ from mrs_suggest.reproduce.results import Results
 from mrs_suggest.reproduce.table import TableSpec
 
 TIE = "tie"
-Share = tuple[float, float, float]  # with its 95 % interval
+Share = tuple[float, list[float] | None]  # with its 95 % interval, None where all judgements are equal
 
 
 @dataclass(frozen=True)
@@ -68,6 +68,5 @@ def preference(results: Results, grid: TableSpec, summary: Record) -> Preference
         return None
     names = dict(zip(OUTCOMES, (rows[0], TIE, rows[1]), strict=True))
     judged = summary["judgements"]
-    ends = {kind: judged[kind]["interval"] or 2 * [judged[kind]["share"]] for kind in names}
-    shares = {name: (judged[kind]["share"], *ends[kind]) for kind, name in names.items()}
+    shares = {name: (judged[kind]["share"], judged[kind]["interval"]) for kind, name in names.items()}
     return Preference(shares, dict(summary))

@@ -322,7 +322,7 @@ class Results:
             identity = tuple(zip(answers.idx.tolist(), answers.gold.tolist(), strict=True))
             return identity, answers.correct.astype(float), range(len(identity))
         scored = scored_run(run_of(name, self.setup), language)
-        return scored.examples, scored.weighted, scored.messages
+        return scored.examples, scored.weighted, scored.units
 
     def _answers(self, name: str) -> Views:
         """Those of a multiple-choice run, read once."""

@@ -7,7 +7,7 @@ from pathlib import Path
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.common.text.predictions import predictions_name
 from mrs_suggest.evaluation.choice.answers import read_run_answers
-from mrs_suggest.evaluation.scores.metrics import score_file
+from mrs_suggest.evaluation.scores.systems import score_file
 from mrs_suggest.models.saved.families import model_card
 from mrs_suggest.models.saved.record import Record, read_record
 from mrs_suggest.models.starting_points import MULTIPLE_CHOICE

@@ -12,7 +12,7 @@ import numpy as np
 from mrs_metrics.translations_f1 import aggregate, score_translations
 from mrs_suggest.evaluation.choice.analysis import accuracy
 from mrs_suggest.evaluation.choice.answers import Answers
-from mrs_suggest.evaluation.scores.metrics import score_file
+from mrs_suggest.evaluation.scores.systems import score_file
 from mrs_suggest.integrations.samples import logged_records, write_suggestions
 
 

@@ -87,7 +87,8 @@ def test_sentences_are_split_on_request(
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (["--punkt", "x"], "--punkt: applies only to --sentences punkt"),
+        (["--sentences", "no", "--punkt", "x"], "--punkt: applies only to --sentences punkt"),
+        (["--punkt", "x"], "--sentences punkt: x/collocations.tab: cannot read"),
         (["--sentences", "punkt", "--punkt", "x"], "--sentences punkt: x/collocations.tab: cannot read"),
         (["--sentences", "punkt", "--metric", "reply_bleu"], "--sentences does not apply to reply_bleu"),
         (["--language", "xx"], "--language: unknown language 'xx'; MRS has en es"),

@@ -62,7 +62,7 @@ def test_systems_are_ordered_and_the_best_group_is_marked(systems: list[str], sh
     assert all({"n", "weighted", "interval", "signature"} <= record.keys() for record in records)
     printed = shown(*systems, "--language", "en")
     assert [line.count("]*") for line in printed.splitlines() if ".tsv" in line] == [1, 1, 0]
-    assert "mrs_rouge|rules:official" in printed
+    assert "mrs_rouge|rules:mrs" in printed
 
 
 def test_markdown_and_latex_carry_the_same_figures(systems: list[str], shown: Ask, score: Ask) -> None:
@@ -423,7 +423,7 @@ def test_the_official_rules_without_sentences_warn_where_they_differ(tmp_path: P
     for path, rules, wanted in ((one, "official", 0), (several, "official", 1), (several, "paper", 0)):
         code, out, err = mrs_here("score", path, "--language", "en", "--rules", rules)
         assert code == 0
-        assert " ".join(out.split()).count("scores of these, pass --sentences punkt") == wanted, err
+        assert " ".join(out.split()).count("for its scores, pass --sentences punkt") == wanted, err
     code, out, err = mrs_here("score", several, several, "--language", "en", "--json")
     assert "sent:no" in json.loads(out)[0]["signature"]
-    assert err.count("warning: some texts have a dot inside") == 1
+    assert err.count("warning: rules:mrs: texts with a dot inside") == 1

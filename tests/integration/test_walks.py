@@ -91,7 +91,7 @@ def test_a_researcher_gets_a_scored_table_with_signature_and_interval(tmp_path: 
     table = walk.output("mrs score")
     figure, low, high = map(float, re.findall(r"weighted ROUGE +│ ([\d.]+) \[([\d.]+), ([\d.]+)\]", table)[0])
     assert low < figure < high
-    assert re.search(r"^mrs_rouge\|rules:official\|nbest:3\|.*\|lang:es\|.*version:", table, re.MULTILINE)
+    assert re.search(r"^mrs_rouge\|rules:mrs\|nbest:3\|.*\|lang:es\|.*version:", table, re.MULTILINE)
     (record,) = tmp_path.rglob("run/run.json")
     trained = json.loads(record.read_text(encoding="utf-8"))
     assert figure == pytest.approx(trained["metrics"]["systems"]["Model"]["es"]["weighted"], abs=5e-5)

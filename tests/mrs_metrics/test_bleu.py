@@ -18,10 +18,11 @@ from mrs_metrics.bleu import (  # noqa: E402
     CHOICES,
     BleuScores,
     aggregate,
-    bleu_interval,
+    bleu_corpus,
     default_tokenizer,
     score_suggestions,
 )
+from mrs_metrics.corpus import jackknife_interval  # noqa: E402
 
 GOLDEN: dict[str, Any] = yaml.safe_load(
     (Path(__file__).parent / "golden" / "reply_bleu.yaml").read_text(encoding="utf-8")
@@ -162,7 +163,7 @@ def test_bad_arguments_are_refused_with_one_sentence(
 def test_nothing_left_to_score() -> None:
     scores = score_suggestions([["a"]], [""])
     assert scores.statistics.shape == (0, 10)
-    for call in (aggregate, bleu_interval):
+    for call in (aggregate, bleu_corpus):
         with pytest.raises(ValueError, match=r"No examples are left to score; skipped: \{'reference_empty': 1\}"):
             call(scores)
 
@@ -174,10 +175,10 @@ def test_the_interval_holds_the_score_and_narrows_with_the_examples() -> None:
     predictions = [[" ".join(np.where(generator.random(8) < 0.7, row.split(), "x"))] for row in references]
     scores = score_suggestions(predictions, references)
     few = score_suggestions(predictions[:20], references[:20])
-    low, high = bleu_interval(scores)
-    assert low < aggregate(scores)["bleu"] < high
-    assert bleu_interval(few)[1] - bleu_interval(few)[0] > high - low
-    assert bleu_interval(scores) == (low, high)
+    low, high = jackknife_interval(bleu_corpus(scores))
+    assert low < aggregate(scores)["bleu"] == bleu_corpus(scores).value < high
+    narrow, wide = high - low, np.ptp(jackknife_interval(bleu_corpus(few)))
+    assert wide > narrow
 
 
 def _figures(scores: BleuScores) -> list[float]:

@@ -56,9 +56,7 @@ def test_mrs_rouge() -> None:
     assert found["n"] == 3
     assert found["weighted"] == pytest.approx((0.5 + 0 + 0.5) / 3)
     assert found["skipped"] == {"reference_too_long": 0, "reference_empty": 1}
-    assert found["signature"].startswith(
-        "mrs_rouge|rules:official|nbest:2|case:lower|tok:treebank-3.8.1|sent:no|lang:fr|"
-    )
+    assert found["signature"].startswith("mrs_rouge|rules:mrs|nbest:2|case:lower|tok:treebank-3.8.1|sent:no|lang:fr|")
     assert (detail["kept"], detail["chosen"]) == ([0, 2, 3], [1, -1, 0])
     assert detail["weighted"] == pytest.approx([0.5, 0, 0.5])
     assert detail["rouge3"] == [0, 0, 0]
@@ -96,6 +94,27 @@ def test_intervals_resample_units_and_say_how() -> None:
         predictions=[["sim"], ["x"], ["não"]], references=prompts, interval=True, units=["a", "b", "c"]
     )
     assert found["interval_method"] == "studentised bootstrap, by unit"
+    assert "|unit:given|" in found["signature"]
+
+
+def test_figures_that_are_not_means_have_intervals_by_unit() -> None:
+    units = [n // 4 for n in range(24)]
+    texts = [[f"see you at {n if n % 3 else 0} then", f"no {n // 4}"] for n in range(24)]
+    right = [["NOUN", "VERB", "X" if n % 5 else "NOUN"] for n in range(24)]
+    tags = [["NOUN" if n // 4 % 2 else "VERB"] * 3 for n in units]
+    losses = [[0.5 + n // 4, 1.0] for n in range(24)]
+    for name, given in (
+        ("dist_n", {"predictions": texts}),
+        ("reply_perplexity", {"predictions": losses}),
+        ("xglue_score", {"predictions": tags, "references": right, "task": "POS"}),
+    ):
+        metric, inputs = load(name), {**given, "interval": True}
+        own, grouped = metric.compute(**inputs), metric.compute(**inputs, units=units)
+        assert grouped["interval_method"] == f"{own['interval_method']}, by unit"
+        assert grouped["interval"] != own["interval"]
+        assert ("|unit:example|" in own["signature"], "|unit:given|" in grouped["signature"]) == (True, True)
+        main = next(grouped[key] for key in ("dist1", "perplexity", "score") if key in grouped)
+        assert grouped["interval"][0] <= main <= grouped["interval"][1]
 
 
 def test_dist_n_of_all_and_of_the_best() -> None:
@@ -104,7 +123,7 @@ def test_dist_n_of_all_and_of_the_best() -> None:
     everything = in_batches("dist_n", {"predictions": predictions})
     assert (everything["dist1"], everything["dist2"]) == pytest.approx((5 / 7, 2 / 7))
     assert everything["counts"]["dist2"] == {"distinct": 2, "ngrams": 3, "tokens": 7}
-    assert everything["signature"].startswith("dist_n|rules:official|chosen:all|nbest:2|per:tokens|case:lower|tok:")
+    assert everything["signature"].startswith("dist_n|rules:mrs|chosen:all|nbest:2|per:tokens|case:lower|tok:")
     scaled = load("dist_n").compute(predictions=predictions, n=[1, 3], denominator="ngrams")
     assert (scaled["dist1"], scaled["dist3"]) == (pytest.approx(5 / 7), 1.0)
     best = load("dist_n").compute(predictions=predictions, references=["I do not", "yes"], chosen="best", n=2)
@@ -182,7 +201,7 @@ def test_self_rouge() -> None:
     assert (found["n"], found["skipped"], found["empty"]) == (2, {"fewer_than_two": 1}, 0)
     assert found["normalised"] == pytest.approx(2 / 3)
     assert found["interval"] == pytest.approx([1 / 3, 1])
-    assert found["signature"].startswith("self_rouge|rules:official|pairs:all|nbest:3|")
+    assert found["signature"].startswith("self_rouge|rules:mrs|pairs:all|nbest:3|")
 
 
 def test_wrong_language() -> None:

@@ -279,5 +279,5 @@ def test_the_interval_is_that_of_the_score() -> None:
     assert low < aggregate(scores)["score"] < high
     assert high - low == pytest.approx(2 * 1.96 * math.sqrt(0.25 / 200), rel=0.15)
     tags = score_task("POS", [["DET", "NOUN", "VERB"]] * 3, [["DET", "NOUN", "NOUN"]] * 3, rules="official")
-    assert score_interval(tags).method == "no interval: all resamples give the same figure"
+    assert score_interval(tags).method == "no interval: the figure is the same whichever unit is left out"
     assert score_interval(score_task("QAM", ["1"] * 50, ["1"] * 50))[0] == pytest.approx(0.025 ** (1 / 50))

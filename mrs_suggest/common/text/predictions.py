@@ -8,7 +8,7 @@ from __future__ import annotations
 import codecs
 import re
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,20 +18,23 @@ from mrs_suggest.common.io.lines import read_lines
 from mrs_suggest.common.text.text import visible
 
 BOM = codecs.BOM_UTF8.decode()
+MESSAGE = "message"  # the unit of inference, unless another column is named
 SUGGESTIONS = 3  # three replies are shown (Zhang et al. 2021, section 3.3)
 # A first line is a header if each of its fields is such a name, in any case.
-_MESSAGE = re.compile("message|prompt|question|query|context|input|source")
+_PROMPT = re.compile("message|prompt|question|query|context|input|source")
 _REFERENCE = re.compile("ref|reference|gold|target|reply|real reply|response|answer")
 _SUGGESTION = re.compile(r"(?:suggestion|prediction|hypothesis|candidate|output|reply|response)s?[ _-]?\d*|s\d+")
 
 
 @dataclass(frozen=True)
 class Prediction:
-    """One example: `suggestions` holds 1 to `SUGGESTIONS` texts, best first; any text may be empty."""
+    """One example: `suggestions` holds 1 to `SUGGESTIONS` texts, best first; any text may be empty. Intervals resample
+    by `unit`: the message, or the text of another column."""
 
     message: str
     reference: str
     suggestions: tuple[str, ...]
+    unit: str = ""
 
 
 def predictions_name(language: str) -> str:
@@ -39,18 +42,34 @@ def predictions_name(language: str) -> str:
     return f"predictions.{language}.tsv"
 
 
-def read_predictions(path: Path, nbest: int = SUGGESTIONS) -> list[Prediction]:
+def unit_lines(path: Path, unit: str) -> Iterator[tuple[int, str, str]]:
+    """Line numbers, lines without the column that the first line calls `unit`, and the texts of this column; InputError
+    if the first line does not name it, or a line lacks it."""
+    lines = read_lines(path)
+    names = next(lines, (1, ""))[1].split("\t")
+    if unit not in names:
+        raise InputError(f"{path}: expected a header line with a column {unit!r} (--unit), found {names!r:.80}.")
+    for number, line in lines:
+        fields = line.split("\t")
+        if len(fields) <= (place := names.index(unit)):
+            raise InputError(f"{path}, line {number}: expected {place + 1} columns or more, found {len(fields)}.")
+        own = fields.pop(place)
+        yield number, "\t".join(fields), own
+
+
+def read_predictions(path: Path, nbest: int = SUGGESTIONS, unit: str = MESSAGE) -> list[Prediction]:
     """Read a prediction file; only tab and newline are special, and an empty field stays empty.
 
     A byte-order mark at the start, which spreadsheets and editors write, is not part of the first message. A header
-    line is left out, with a note on stderr.
+    line is left out, with a note on stderr. A `unit` other than the message is a column of `unit_lines`.
 
     Raises:
         InputError: the file is missing, empty, not UTF-8, or a line has fewer than three or more than 2 + `nbest`
             columns.
     """
     predictions = []
-    for number, line in read_lines(path):
+    lines = ((*found, "") for found in read_lines(path)) if unit == MESSAGE else unit_lines(path, unit)
+    for number, line, own in lines:
         fields = line.split("\t")
         if not 3 <= len(fields) <= 2 + nbest:
             raise InputError(
@@ -60,7 +79,7 @@ def read_predictions(path: Path, nbest: int = SUGGESTIONS) -> list[Prediction]:
         if number == 1 and _is_header(fields):
             print(f"note: {visible(path.name)}: line 1 has the names of columns and is left out.", file=sys.stderr)
             continue
-        predictions.append(Prediction(fields[0], fields[1], tuple(fields[2:])))
+        predictions.append(Prediction(fields[0], fields[1], tuple(fields[2:]), own or fields[0]))
     if not predictions:
         raise InputError(f"{path}: the file is empty; expected one example per line.")
     return predictions
@@ -69,7 +88,7 @@ def read_predictions(path: Path, nbest: int = SUGGESTIONS) -> list[Prediction]:
 def _is_header(fields: Sequence[str]) -> bool:
     message, reference, *suggestions = (field.strip().casefold() for field in fields)
     return bool(
-        _MESSAGE.fullmatch(message) and _REFERENCE.fullmatch(reference) and all(map(_SUGGESTION.fullmatch, suggestions))
+        _PROMPT.fullmatch(message) and _REFERENCE.fullmatch(reference) and all(map(_SUGGESTION.fullmatch, suggestions))
     )
 
 

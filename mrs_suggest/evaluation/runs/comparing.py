@@ -12,6 +12,7 @@ from tqdm import tqdm
 
 from mrs_metrics.interval import Interval
 from mrs_suggest.common.errors import InputError
+from mrs_suggest.common.text.predictions import MESSAGE
 from mrs_suggest.evaluation.pairing import paired_interval, scored_run
 from mrs_suggest.evaluation.runs.figures import (
     PERPLEXITY,
@@ -105,6 +106,7 @@ class RunsTable:
         footnotes: mark -> why figures with it are not compared.
         warnings: sentences.
         signatures: scope -> key of a metric -> how it was computed.
+        unit: what the intervals of leads resample.
     """
 
     task: Task
@@ -117,6 +119,7 @@ class RunsTable:
     footnotes: dict[str, str]
     warnings: tuple[str, ...]
     signatures: dict[Scope, dict[str, str]]
+    unit: str
 
     @property
     def parts(self) -> list[str]:
@@ -162,13 +165,18 @@ class RunsTable:
 
 
 def compare_runs(
-    runs: Sequence[Run], metrics: Sequence[str] = (), over: str | None = None, grouping: str = BY_SEED
+    runs: Sequence[Run],
+    metrics: Sequence[str] = (),
+    over: str | None = None,
+    grouping: str = BY_SEED,
+    unit: str = MESSAGE,
 ) -> RunsTable:
     """Set runs of one task side by side.
 
     Args:
         metrics: keys of the figures; empty: the task's main ones.
         over: name of the run whose row the others' leads are taken over; default: the first run.
+        unit: what the intervals of leads resample, a column of the data.
         grouping: `BY_SEED`, `BY_LANGUAGES` or `BY_RUN`, see `group_runs`.
 
     Raises:
@@ -188,7 +196,7 @@ def compare_runs(
         for scope in scopes
         for row, one in _fields(rows, reference, scope, metric, reasons)
     }
-    leads, untold = _all_leads(rows, reference, scopes)
+    leads, untold = _all_leads(rows, reference, scopes, unit)
     return RunsTable(
         task,
         tuple(rows),
@@ -200,6 +208,7 @@ def compare_runs(
         _footnotes(reasons),
         tuple(dict.fromkeys([*warnings, *left_out, *apart, *untold])),
         signatures,
+        unit,
     )
 
 
@@ -312,7 +321,7 @@ def _field(row: Row, scope: Scope, metric: Metric) -> Field | None:
 # --- Leads: paired differences of weighted ROUGE over the same examples, language by language
 
 
-def _all_leads(rows: Sequence[Row], over: Row, scopes: Sequence[Scope]) -> tuple[list[Lead], list[str]]:
+def _all_leads(rows: Sequence[Row], over: Row, scopes: Sequence[Scope], unit: str) -> tuple[list[Lead], list[str]]:
     """The leads of all other rows, and why some are missing; InputError if a file of predictions is damaged."""
     others = [row for row in rows if row is not over]
     if over.runs[0].task.name != REPLY or not others:
@@ -323,7 +332,7 @@ def _all_leads(rows: Sequence[Row], over: Row, scopes: Sequence[Scope]) -> tuple
     usable, warnings = _usable([over, *others], wanted)
     pairs = [(row, scope) for row, scope in pairs if {(row.name, scope), (over.name, scope)} <= usable]
     with tqdm(pairs, desc="leads", unit=" rows", disable=None, leave=False) as bar:
-        return [_lead(row, over, scope) for row, scope in bar], warnings
+        return [_lead(row, over, scope, unit) for row, scope in bar], warnings
 
 
 def _usable(rows: Sequence[Row], wanted: set[tuple[str, Scope]]) -> tuple[set[tuple[str, Scope]], list[str]]:
@@ -353,12 +362,12 @@ def _problem(run: Run, scope: Scope) -> str:
     return ""
 
 
-def _lead(row: Row, over: Row, scope: Scope) -> Lead:
+def _lead(row: Row, over: Row, scope: Scope, unit: str) -> Lead:
     mine, theirs = ({run.seed: run.folder for run in one.tested(scope) if run.folder} for one in (row, over))
-    paired = paired_interval(list(mine.values()), list(theirs.values()), [scope[1]])
+    paired = paired_interval(list(mine.values()), list(theirs.values()), [scope[1]], unit)
     assert paired is not None
     own, other = (float(np.mean([run.scopes[scope][WEIGHTED] for run in one.tested(scope)])) for one in (row, over))
     both = [seed for seed in mine if seed in theirs] if len(mine) + len(theirs) > 2 else []
-    pairs = {seed: paired_interval([mine[seed]], [theirs[seed]], [scope[1]]) for seed in both}
+    pairs = {seed: paired_interval([mine[seed]], [theirs[seed]], [scope[1]], unit) for seed in both}
     by_seed = {seed: one[0] if one else Interval() for seed, one in pairs.items()}
     return Lead(row.name, over.name, scope, own - other, paired[0], by_seed, paired[1])

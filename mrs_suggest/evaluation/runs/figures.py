@@ -21,6 +21,7 @@ REPLY = "suggests replies"  # what a run does, in sentences
 CHOICES = "answers multiple-choice questions"
 NBEST = "nbest:"  # begins the field with the most suggestions of a message
 VERSION = "|version:"  # begins the last field of a signature
+UNIT = "unit:"
 WEIGHTED = "weighted"
 
 
@@ -126,15 +127,18 @@ def in_words(scope: Scope) -> str:
 
 
 def without_version(signature: str) -> str:
-    """A signature without the version of this package, which does not change how a figure is computed."""
-    return signature.rpartition(VERSION)[0] or signature
+    """A signature without the version of this package and the unit, which do not change how a figure is computed, and
+    with today's name of the official rules without sentences."""
+    fields = [one for one in (signature.rpartition(VERSION)[0] or signature).split("|") if not one.startswith(UNIT)]
+    renamed = "sent:no" in fields and not any(one.startswith("tok:mecab") for one in fields)
+    return "|".join("rules:mrs" if renamed and one == "rules:official" else one for one in fields)
 
 
 def rules_of(signature: str) -> tuple[str, int | None]:
     """How a figure is computed, whatever the model: without the version, and the most suggestions that it gave.
 
-    >>> rules_of("mrs_rouge|rules:official|nbest:2|lang:de|version:0.2.0")
-    ('mrs_rouge|rules:official|lang:de', 2)
+    >>> rules_of("mrs_rouge|rules:paper|nbest:2|lang:de|version:0.2.0")
+    ('mrs_rouge|rules:paper|lang:de', 2)
     """
     fields = without_version(signature).split("|")
     given = next((int(field.removeprefix(NBEST)) for field in fields if field.startswith(NBEST)), None)

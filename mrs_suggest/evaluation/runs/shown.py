@@ -51,6 +51,7 @@ def as_json(table: RunsTable) -> str:
         "task": table.task.name,
         "rows": [_row(table, row) for row in table.rows],
         "over": table.over.name,
+        "unit": table.unit,
         "metrics": [
             {
                 "metric": metric.key,
@@ -155,7 +156,7 @@ def _notes(table: RunsTable) -> list[str]:
     if table.leads:
         notes.append(
             "Leads: difference of the means over the seeds, with its paired 95 % interval over the same test "
-            "examples; *: it excludes 0."
+            f"examples, by {table.unit}; *: it excludes 0."
         )
         least: dict[str, set[str]] = {}
         for lead in table.leads:

@@ -14,6 +14,7 @@ import sys
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -30,13 +31,17 @@ from mrs_metrics import (
     translations_f1,
     xglue,
 )
+from mrs_metrics.corpus import Corpus, jackknife_interval, ratio_figure
 from mrs_metrics.interval import Interval
+from mrs_metrics.signature import signature, with_unit
 from mrs_metrics.significance import bootstrap_interval
+from mrs_metrics.tokenize import AUTO, rules_name
 from mrs_metrics.xglue_tasks import TASKS
 from mrs_suggest.common.errors import InputError
+from mrs_suggest.common.io.lines import read_lines
 from mrs_suggest.common.io.packaged import read_packaged
-from mrs_suggest.common.text.predictions import SUGGESTIONS
-from mrs_suggest.evaluation.scores.input import read_numbers, read_texts, tokenizer_of
+from mrs_suggest.common.text.predictions import MESSAGE, SUGGESTIONS
+from mrs_suggest.evaluation.scores.input import EXAMPLE, Texts, read_numbers, read_texts, tokenizer_of
 
 Figure = float | None  # a count is an int; None where there is nothing to compute it from
 
@@ -48,15 +53,15 @@ class Scored:
     Attributes:
         figures: by name, the main one among them.
         signatures: how the figures were computed, by their names in JSON: `signature`, and others that end so.
-        interval: 95 % interval of the main figure; None if the metric lacks one.
+        interval, intervals: 95 %, of the main figure (None if the metric lacks one), and of others by name.
         skipped: examples left out, by reason; None where the metric leaves none out.
         others: figures of another metric that are shown with these.
         tasks: of a benchmark: `missing`, `languages` and `notes`, each by task.
-        values: (n,) per-example scores whose mean is the main figure, nan where one was skipped; empty if it is not
-            a mean.
+        values: (n,) per-example scores whose mean is the main figure, nan where skipped; empty if it is not a mean.
         examples: (n,) texts that identify the examples; empty where only their digest is known.
         digest: of the examples; two systems with the same one can be compared.
-        units: (n,) the message of each example, by which intervals resample and tests swap; empty: each is its own.
+        corpora: figures that are no such means, by name, for tests; row i of each is of example i, None if skipped.
+        units: (n,) the message of each example, or what `--unit` names; empty: each is its own.
         warning: about the figures, or empty.
         rank: of its group, from 1; None where systems were not compared.
         common: `n` and main figure of the examples that all systems have a score for, where some have more.
@@ -66,13 +71,16 @@ class Scored:
     figures: Mapping[str, Figure]
     signatures: Mapping[str, str]
     interval: Interval | None = None
+    intervals: Mapping[str, Interval] = field(default_factory=dict)
     skipped: Mapping[str, int] | None = None
     others: Mapping[str, Figure] = field(default_factory=dict)
     tasks: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     values: Sequence[float] = ()
     examples: Sequence[str] = ()
     digest: str = ""
+    corpora: Mapping[str, Corpus] = field(default_factory=dict)
     units: Sequence[Hashable] = ()
+    unit: str = EXAMPLE
     system: str = ""
     warning: str = ""
     rank: int | None = None
@@ -91,18 +99,22 @@ class Scored:
         found: dict[str, object] = {"n": self.n, **self.figures, **self.tasks}
         if self.interval is not None:
             found["interval"] = self.interval.ends
+        found |= {f"{name}_interval": interval.ends for name, interval in self.intervals.items()}
         found |= self.others
         if self.skipped is not None:
             found["skipped"] = self.skipped
         found |= self.signatures
         if self.interval is not None:
-            found["interval_method"] = self.interval_method
+            found["interval_method"] = self.method_of(self.interval)
         return found
 
-    @property
-    def interval_method(self) -> str:
-        """How the interval was computed, or why not."""
-        return self.interval.method + ", by message" * bool(self.units and self.interval.ends) if self.interval else ""
+    def all_intervals(self, main: str) -> dict[str, Interval]:
+        """The intervals by figure."""
+        return {**self.intervals, **({main: self.interval} if self.interval else {})}
+
+    def method_of(self, interval: Interval) -> str:
+        """How an interval was computed, or why not."""
+        return interval.method + f", by {self.unit}" * bool(self.unit != EXAMPLE and interval.ends)
 
     def among_others(self) -> dict[str, object]:
         """The figures in the list of several systems."""
@@ -143,20 +155,20 @@ def score_system(name: str, path: Path, **options: Any) -> Scored:
     Raises:
         InputError: an option has no such value, or the file is missing or broken; the sentence names it.
     """
+    unit = str({**METRICS[name].options, **options}.get("unit", EXAMPLE))
     try:
-        return replace(METRICS[name].score(path, **options), system=str(path))
+        found = METRICS[name].score(path, **options)
+        signatures = {key: with_unit(signature, unit) for key, signature in found.signatures.items()}
+        return replace(found, signatures=signatures, unit=unit, system=str(path))
     except (ValueError, ImportError) as error:
         raise InputError(f"{path}: {error}") from error
 
 
-def score_file(path: Path, language: str) -> dict[str, float]:
-    """The figures of a prediction file by the main metric, named as by `mrs score --json`; else an InputError."""
-    numbers = score_system("mrs_rouge", path, language=language).numbers()
-    return {name: figure for name, figure in numbers.items() if figure is not None}
-
-
 _INNER_DOT = re.compile(r"\.\s+\S")
-SENTENCES = "some texts have a dot inside; for the official script's scores of these, pass --sentences punkt"
+SENTENCES = "rules:mrs: texts with a dot inside score otherwise by MRS's script; for its scores, pass --sentences punkt"
+
+RANKS = (1, 3)  # the k of precision at k
+NEAR = 0.9  # cosine of two replies that could stand for each other, by intfloat/multilingual-e5-small; ours
 
 # --- Metrics --------------------------------------------------------------------------------------------------------
 
@@ -168,47 +180,62 @@ def _with_gaps(kept: Any, values: Any, n: int) -> list[float]:
     return list(map(float, column))
 
 
+def _rows(kept: Any, corpus: Corpus, n: int) -> Corpus:
+    """A figure of the kept examples with rows at the places of all n; None where an example was skipped."""
+    rows = dict(zip(kept, corpus.rows, strict=True))
+    return replace(corpus, rows=[rows.get(place) for place in range(n)])
+
+
 def _scored(figures: Mapping[str, float], signature: str, interval: Interval, **more: Any) -> Scored:
     """From what the `aggregate` of a topic of `mrs_metrics` returns: `n` and the figures."""
     others = {name: figure for name, figure in figures.items() if name != "n"}
     return Scored(int(figures["n"]), others, {"signature": signature}, interval, **more)
 
 
-def score_mrs_rouge(
-    path: Path, language: str, nbest: int = SUGGESTIONS, sentences: str = "no", punkt: str | None = None,
-    rules: str = "official",
-) -> Scored:  # fmt: skip
-    suggestions, references, examples, messages = read_texts(path, language, nbest)
-    tokenizer = tokenizer_of(language, sentences, punkt)
-    scores = rouge.score_examples(suggestions, references, language, rules, tokenizer)
-    figures = rouge.aggregate(scores)
-    interval = bootstrap_interval(scores.weighted, units=[messages[place] for place in scores.kept])
-    most = max(map(len, suggestions))
-    found = _scored(
-        figures, scores.signature, interval, skipped=scores.skipped,
-        values=_with_gaps(scores.kept, scores.weighted, len(references)), examples=examples, units=messages,
-        others={f"dist{n}": distinct.distinct_n(scores.chosen_tokens, n) for n in (1, 2)},
+def _mean(texts: Texts, scores: Any, figures: Mapping[str, float], values: Any, **more: Any) -> Scored:
+    """Of a metric whose main figure is the mean of the values of the kept examples."""
+    return _scored(
+        figures, scores.signature, bootstrap_interval(values, units=texts.units_of(scores.kept)),
+        skipped=scores.skipped, values=_with_gaps(scores.kept, values, len(texts.units)), examples=texts.examples,
+        units=texts.units, **more,
     )  # fmt: skip
-    if (rules, tokenizer.name, sentences) == ("official", "treebank", "no"):
-        several = any(_INNER_DOT.search(text) for texts in (references, *suggestions) for text in texts)
-        found.warning = SENTENCES if several else ""
-    dist = distinct.distinct_signature(most, tokenizer, language, "best", rules=rules)
+
+
+def score_mrs_rouge(
+    path: Path, language: str, nbest: int = SUGGESTIONS, sentences: str = AUTO, punkt: str | None = None,
+    rules: str = "official", unit: str = MESSAGE,
+) -> Scored:  # fmt: skip
+    texts = read_texts(path, language, nbest, unit)
+    tokenizer = tokenizer_of(language, sentences, punkt)
+    scores = rouge.score_examples(texts.suggestions, texts.references, language, rules, tokenizer)
+    figures = rouge.aggregate(scores)  # refuses an empty set
+    corpora = {f"dist{n}": distinct.distinct_corpus([[one] for one in scores.chosen_tokens], n) for n in (1, 2)}
+    found = _mean(
+        texts, scores, figures, scores.weighted, others={name: corpus.value for name, corpus in corpora.items()},
+        intervals={name: jackknife_interval(one, texts.units_of(scores.kept)) for name, one in corpora.items()},
+    )  # fmt: skip
+    several = any(_INNER_DOT.search(text) for some in (texts.references, *texts.suggestions) for text in some)
+    found.warning = SENTENCES if several and rules_name(rules, tokenizer) == "mrs" else ""
+    dist = distinct.distinct_signature(max(map(len, texts.suggestions)), tokenizer, language, "best", rules=rules)
     return replace(found, signatures={**found.signatures, "dist_signature": dist})
 
 
 def score_dist_n(
-    path: Path, language: str, nbest: int = SUGGESTIONS, sentences: str = "no", punkt: str | None = None,
+    path: Path, language: str, nbest: int = SUGGESTIONS, sentences: str = AUTO, punkt: str | None = None,
     level: str = "corpus", vocabulary: int | None = None, sample_size: int | None = None, seed: int = distinct.SEED,
+    unit: str = MESSAGE,
 ) -> Scored:  # fmt: skip
     try:
         distinct.require_corpus_level(level, vocabulary, sample_size)
     except ValueError as error:
         raise InputError(f"--level {level}: {error}") from error
-    suggestions, _, examples, _ = read_texts(path, language, nbest)
+    texts = read_texts(path, language, nbest, unit)
     tokenizer = tokenizer_of(language, sentences, punkt)
-    prepared = [rouge.prepare_official(text, tokenizer) for texts in suggestions for text in texts]
-    tokens = [text.tokens for text in prepared]
+    prepared = [[rouge.prepare_official(text, tokenizer) for text in some] for some in texts.suggestions]
+    examples = [[text.tokens for text in some] for some in prepared]
+    tokens = [own for some in examples for own in some]
     figures: dict[str, Figure] = {}
+    corpora = {f"dist{n}": distinct.distinct_corpus(examples, n, level=level) for n in (1, 2)}
     for n in (1, 2):
         figures[f"dist{n}"] = distinct.distinct_n(tokens, n, level=level)
         figures[f"dist{n}_ngrams"] = distinct.distinct_n(tokens, n, "ngrams", level)
@@ -217,82 +244,111 @@ def score_dist_n(
             figures[f"dist{n}_sampled"] = float(sampled.mean())
     if vocabulary is not None:
         figures["ead"] = distinct.expectation_adjusted_distinct(tokens, vocabulary)
-    figures |= {"tokens": distinct.distinct_counts(tokens, 1).tokens, "empty": sum(text.empty for text in prepared)}
+    empty = sum(text.empty for some in prepared for text in some)
+    figures |= {"tokens": distinct.distinct_counts(tokens, 1).tokens, "empty": empty}
     signature = distinct.distinct_signature(
-        max(map(len, suggestions)), tokenizer, language, level=level, vocabulary=vocabulary,
+        max(map(len, examples)), tokenizer, language, level=level, vocabulary=vocabulary,
         sampling=None if sample_size is None else (sample_size, distinct.SAMPLES, seed),
     )  # fmt: skip
-    return Scored(len(tokens), figures, {"signature": signature}, examples=examples)
+    first, second = (jackknife_interval(corpus, texts.units) for corpus in corpora.values())
+    return Scored(
+        len(tokens), figures, {"signature": signature}, first, {"dist2": second}, corpora=corpora,
+        examples=texts.examples, units=texts.units,
+    )  # fmt: skip
 
 
-def score_judge(path: Path, language: str, judge: str, nbest: int = SUGGESTIONS) -> Scored:
+def score_judge(path: Path, language: str, judge: str, nbest: int = SUGGESTIONS, unit: str = MESSAGE) -> Scored:
     from mrs_suggest.evaluation.scores.judge import judge_suggestions
 
-    suggestions, _, examples, messages = read_texts(path, language, nbest)
-    found, signature = judge_suggestions(judge, messages, suggestions, language)
+    texts = read_texts(path, language, nbest, unit)
+    found, signature = judge_suggestions(judge, texts.messages, texts.suggestions, language)
     kept = [place for place, score in enumerate(found) if score is not None]
     if not kept:
         raise InputError(
             f"--judge {judge}: it graded nothing; look at its answers to the prompt of docs/metrics/judge.md."
         )
     values = [score for score in found if score is not None]
-    interval = bootstrap_interval(values, units=[messages[place] for place in kept], shares=False)
+    interval = bootstrap_interval(values, units=texts.units_of(kept), shares=False)
     figures = {"judged": float(np.mean(values)), "good": float(np.mean([score == 1 for score in values]))}
     return Scored(
-        len(kept), figures, {"signature": signature}, interval, {"without_grade": len(found) - len(kept)},
-        values=_with_gaps(kept, values, len(found)), examples=examples, units=messages,
+        len(kept), figures, {"signature": signature}, interval, skipped={"without_grade": len(found) - len(kept)},
+        values=_with_gaps(kept, values, len(found)), examples=texts.examples, units=texts.units,
     )  # fmt: skip
 
 
 def score_self_rouge(
-    path: Path, language: str, nbest: int = SUGGESTIONS, sentences: str = "no", punkt: str | None = None
+    path: Path, language: str, nbest: int = SUGGESTIONS, sentences: str = AUTO, punkt: str | None = None,
+    unit: str = MESSAGE,
+) -> Scored:  # fmt: skip
+    texts = read_texts(path, language, nbest, unit)
+    scores = similarity.score_similarity(texts.suggestions, language, tokenizer_of(language, sentences, punkt))
+    return _mean(texts, scores, similarity.aggregate(scores), scores.weighted)
+
+
+def score_semantic(
+    path: Path, language: str, encoder: str, nbest: int = SUGGESTIONS, responses: Path | None = None,
+    near: float = NEAR, unit: str = MESSAGE,
+) -> Scored:  # fmt: skip
+    from mrs_suggest.models.retrieval.distillation import load_encoder
+
+    texts = read_texts(path, language, nbest, unit)
+    replies = [] if responses is None else [line for _, line in read_lines(responses)]
+    every = list(dict.fromkeys(text for some in (texts.references, replies, *texts.suggestions) for text in some))
+    encode, digest = load_encoder(encoder)
+    of = dict(zip(every, (vectors := encode(every)) / np.linalg.norm(vectors, axis=1, keepdims=True), strict=True))
+    wanted = [of[reference] for reference in texts.references]
+    values = [max(float(of[text] @ own) for text in some) for some, own in zip(texts.suggestions, wanted, strict=True)]
+    figures, intervals = {"n": len(values), "semantic": float(np.mean(values))}, {}
+    if replies:
+        table = np.stack([of[reply] for reply in replies])
+        covered = [float((table @ own).max() >= near) for own in wanted]
+        figures["coverage"], intervals["coverage"] = np.mean(covered), bootstrap_interval(covered, units=texts.units)
+    line = signature(
+        "semantic", encoder=f"{Path(encoder).name}-{digest}", nbest=max(map(len, texts.suggestions)), lang=language,
+        near=near if replies else None, responses=len(replies) or None,
+    )  # fmt: skip
+    found = SimpleNamespace(signature=line, kept=range(len(values)), skipped=None)
+    return _mean(texts, found, figures, values, intervals=intervals)
+
+
+def score_simulated_clicks(
+    path: Path, language: str, nbest: int = SUGGESTIONS, edits: float = clicks.EDITS, unit: str = MESSAGE
 ) -> Scored:
-    suggestions, _, examples, messages = read_texts(path, language, nbest)
-    scores = similarity.score_similarity(suggestions, language, tokenizer_of(language, sentences, punkt))
-    figures = similarity.aggregate(scores)
-    interval = bootstrap_interval(scores.weighted, units=[messages[place] for place in scores.kept])
+    texts = read_texts(path, language, nbest, unit)
+    scores = clicks.score_clicks(texts.suggestions, texts.references, edits)
+    return _mean(texts, scores, clicks.aggregate(scores), scores.clicked)
+
+
+def score_reply_bleu(
+    path: Path, language: str, nbest: int = SUGGESTIONS, chosen: str = "best", unit: str = MESSAGE
+) -> Scored:
+    texts = read_texts(path, language, nbest, unit)
+    scores = bleu.score_suggestions(texts.suggestions, texts.references, language=language, chosen=chosen)
+    figures, corpus, units = bleu.aggregate(scores), bleu.bleu_corpus(scores), texts.units_of(scores.kept)
     return _scored(
-        figures, scores.signature, interval, skipped=scores.skipped,
-        values=_with_gaps(scores.kept, scores.weighted, len(suggestions)), examples=examples, units=messages,
-    )  # fmt: skip
-
-
-def score_simulated_clicks(path: Path, language: str, nbest: int = SUGGESTIONS, edits: float = clicks.EDITS) -> Scored:
-    suggestions, references, examples, messages = read_texts(path, language, nbest)
-    scores = clicks.score_clicks(suggestions, references, edits)
-    interval = bootstrap_interval(scores.clicked, units=[messages[place] for place in scores.kept])
-    return _scored(
-        clicks.aggregate(scores), scores.signature, interval, skipped=scores.skipped,
-        values=_with_gaps(scores.kept, scores.clicked, len(references)), examples=examples, units=messages,
-    )  # fmt: skip
-
-
-def score_reply_bleu(path: Path, language: str, nbest: int = SUGGESTIONS, chosen: str = "best") -> Scored:
-    suggestions, references, examples, messages = read_texts(path, language, nbest)
-    scores = bleu.score_suggestions(suggestions, references, language=language, chosen=chosen)
-    figures = bleu.aggregate(scores)
-    interval = bleu.bleu_interval(scores, units=[messages[place] for place in scores.kept])
-    return _scored(
-        figures, scores.signature, interval, skipped=scores.skipped, examples=examples, units=messages
+        figures, scores.signature, jackknife_interval(corpus, units), skipped=scores.skipped,
+        intervals={"sentence_bleu": bootstrap_interval(scores.sentence, units=units, shares=False)},
+        corpora={"bleu": _rows(scores.kept, corpus, len(texts.units))}, examples=texts.examples, units=texts.units,
     )  # fmt: skip
 
 
 def score_wrong_language(
-    path: Path, language: str, nbest: int = SUGGESTIONS, language_model: str | None = None
+    path: Path, language: str, nbest: int = SUGGESTIONS, language_model: str | None = None, unit: str = MESSAGE
 ) -> Scored:
     from mrs_suggest.common.text.language_id import LanguageIdentifier
 
-    suggestions, _, examples, messages = read_texts(path, language, nbest)
+    texts = read_texts(path, language, nbest, unit)
     model = LanguageIdentifier.open(language_model)
-    scores = language_match.score_languages(suggestions, language, model.identify, identifier=model.name)
-    figures = language_match.aggregate(scores)
-    interval = language_match.language_interval(scores, units=messages)
-    return _scored(figures, scores.signature, interval, examples=examples, units=messages)
+    scores = language_match.score_languages(texts.suggestions, language, model.identify, identifier=model.name)
+    return _scored(
+        language_match.aggregate(scores), scores.signature, language_match.language_interval(scores, units=texts.units),
+        examples=texts.examples, units=texts.units,
+    )  # fmt: skip
 
 
-def score_reply_perplexity(path: Path) -> Scored:
-    losses, tokens = [], []
-    for number, _, (loss, count) in read_numbers(path, "sum of token losses in nats, tokens", 0, 2):
+def score_reply_perplexity(path: Path, unit: str = EXAMPLE) -> Scored:
+    losses, tokens, units = [], [], []
+    for number, _, (loss, count), own in read_numbers(path, "sum of token losses in nats, tokens", 0, 2, unit):
         if not (0 <= loss < math.inf and 0 <= count < 2**53 and count.is_integer()):  # a float has these exactly
             raise InputError(
                 f"{path}, line {number}: expected a finite loss of 0 or more and a whole number of tokens, "
@@ -300,27 +356,42 @@ def score_reply_perplexity(path: Path) -> Scored:
             )
         losses.append(loss)
         tokens.append(int(count))
+        units.append(own)
     scores = perplexity.score_losses(losses, tokens)
-    return _scored(perplexity.aggregate(scores), scores.signature, perplexity.perplexity_interval(scores))
+    return _scored(
+        perplexity.aggregate(scores), scores.signature, perplexity.perplexity_interval(scores, units=units), units=units
+    )
 
 
 def score_response_ranking(
-    path: Path, language: str | None = None, pool: int | None = None, seed: int = 0, missing_reference: str = "skip"
-) -> Scored:
-    replies, targets, rows = [], [], []
+    path: Path, language: str | None = None, pool: int | None = None, seed: int = 0, missing_reference: str = "skip",
+    unit: str = EXAMPLE,
+) -> Scored:  # fmt: skip
+    replies, targets, rows, units = [], [], [], []
     what = "reply, index of the right candidate (-1: none), scores"
-    for number, (reply,), (target, *row) in read_numbers(path, what, 1, None):
+    for number, (reply,), (target, *row), own in read_numbers(path, what, 1, None, unit):
         if not target.is_integer() or not -1 <= target < len(row):
             raise InputError(f"{path}, line {number}: candidate {target:g} is not among the {len(row)} scores.")
         replies.append(reply)
         targets.append(int(target))
         rows.append(row)
+        units.append(own)
     scores = ranking.score_rankings(rows, targets, replies, pool, seed, missing_reference, language=language)
-    found = bootstrap_interval(scores.reciprocal_ranks) if len(scores.ranks) else None
-    interval = found or Interval(method="no interval: nothing is ranked")
+    figures = ranking.aggregate(scores, k=RANKS)
+    kept = [units[place] for place in scores.kept]
+    assert scores.replies is not None
+    macro = ranking.macro_corpus(scores.replies.tolist(), scores.reciprocal_ranks.tolist())
+    hits = {f"p@{k}": (scores.ranks >= 1) & (scores.ranks <= k) for k in RANKS}
+    shares = {name: bootstrap_interval(hit, units=kept) for name, hit in hits.items()}
     return _scored(
-        ranking.aggregate(scores, k=(1, 3)), scores.signature, interval, skipped=scores.skipped,
-        values=_with_gaps(scores.kept, scores.reciprocal_ranks, len(rows)), examples=replies,
+        figures, scores.signature, bootstrap_interval(scores.reciprocal_ranks, units=kept), skipped=scores.skipped,
+        intervals={"macro_mrr": jackknife_interval(macro, kept)}
+        | {name: Interval((end / int(name[2:]) for end in one), one.method) for name, one in shares.items()},
+        values=_with_gaps(scores.kept, scores.reciprocal_ranks, len(rows)), examples=replies, units=units,
+        corpora={"macro_mrr": _rows(scores.kept, macro, len(rows))} | {
+            name: _rows(scores.kept, Corpus([(float(one), int(name[2:])) for one in hit], ratio_figure), len(rows))
+            for name, hit in hits.items()
+        },
     )  # fmt: skip
 
 
@@ -342,7 +413,10 @@ def score_xglue_score(
 
     tasks = task or [name for name in TASKS if (path / name).is_dir()]
     scores = score_folder(path, gold, tasks, [language] if language else None, split, rules)
-    figures = {name: {code: xglue.aggregate(one) for code, one in of.items()} for name, of in scores.items()}
+    figures: dict[str, dict[str, Any]] = {
+        name: {code: {**xglue.aggregate(one), "interval": xglue.score_interval(one).ends} for code, one in of.items()}
+        for name, of in scores.items()
+    }
     means = xglue.average_scores(
         {name: {code: one["score"] for code, one in of.items()} for name, of in figures.items()}
     )

@@ -5,11 +5,14 @@ from __future__ import annotations
 import itertools
 import json
 import math
+import re
 from collections.abc import Hashable, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-from mrs_metrics import power
+import numpy as np
+
+from mrs_metrics import corpus, power
 from mrs_metrics.interval import Interval
 from mrs_metrics.significance import (
     STUDENTISED,
@@ -18,19 +21,27 @@ from mrs_metrics.significance import (
     paired_bootstrap_interval,
     permutation_test,
     rank_groups,
+    unit_sums,
 )
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.common.io.files import atomic_write
 from mrs_suggest.common.metric_errors import metric_errors
-from mrs_suggest.evaluation.scores.metrics import METRICS, Scored
+from mrs_suggest.evaluation.scores.metrics import METRICS, Scored, score_system
 
+_COMMIT = re.compile(r"\+g\w+$")  # of a clone, at the end of a signature
 ALPHA = 0.05  # as in Table 3 of STAPLE (Mayhew et al. 2020)
 SAMPLES = 100_000  # of the permutation test, as there
 METHOD = (
-    f"paired approximate permutation test, {SAMPLES:,} samples; interval of the difference: paired {STUDENTISED}, "
-    f"95 %; detectable difference: {power.METHOD}; all by message where messages are known"
+    f"paired approximate permutation test, {SAMPLES:,} samples ({corpus.SAMPLES:,} if not of means); interval of the "
+    f"difference: paired {STUDENTISED} (means) or {corpus.JACKKNIFE}, 95 %; detectable difference: {power.METHOD}"
 )
-ALONE = f"{power.METHOD}, for two independent systems whose scores vary as here; by message where messages are known"
+ALONE = f"{power.METHOD}, for two independent systems whose scores vary as here"
+
+
+def score_file(path: Path, language: str) -> dict[str, float]:
+    """The figures of a prediction file as in a run, named as by `mrs score --json`; else an InputError."""
+    numbers = score_system("mrs_rouge", path, language=language, sentences="no").numbers()
+    return {name: figure for name, figure in numbers.items() if figure is not None}
 
 
 def rank_systems(systems: list[Scored], name: str, correct: bool = False) -> list[str]:
@@ -71,18 +82,24 @@ class PairTest:
     """The test of two systems.
 
     Attributes:
+        figure: that differs, the metric's main one or another.
         difference: mean of the first minus that of the second.
         interval: 95 % interval of the difference.
         p_holm: p after Holm's correction; None without it.
+        effect_size: the difference in standard deviations of the units' paired differences; None if it is not a mean.
+        cohens_h: of two shares (Cohen 1988, "Statistical Power Analysis for the Behavioral Sciences", section 6.2).
         detectable_difference, units_needed: from `mrs_metrics.power`; None where they are unknown.
     """
 
     a: str
     b: str
+    figure: str
     difference: float
     interval: Interval
     p: float
     p_holm: float | None = None
+    effect_size: float | None = None
+    cohens_h: float | None = None
     detectable_difference: float | None = None
     units_needed: int | None = None
 
@@ -104,29 +121,52 @@ def compare_neighbours(
     metric = METRICS[name]
     if reason := _why_not_comparable(systems):
         raise InputError(f"--compare: {reason}.")
-    compared: list[Scored] = []
-    tests: list[PairTest] = []
+    compared, tests = systems, list[PairTest]()
     with metric_errors(" and ".join(system.system for system in systems)):
-        columns, units = _common(systems)
-        for system, column in zip(systems, columns, strict=True):
-            figures = {metric.main: math.fsum(column) / len(column)}
-            interval = bootstrap_interval(column, units=units)
-            compared.append(replace(system, n=len(column), figures=figures, interval=interval, values=column))
-        compared.sort(key=lambda system: _figure(system, metric.main), reverse=metric.higher_is_better)
+        if metric.mean_over_examples:
+            columns, units = _common(systems)
+            compared = []
+            for system, column in zip(systems, columns, strict=True):
+                figures = {**system.figures, metric.main: math.fsum(column) / len(column)}
+                interval = bootstrap_interval(column, units=units)
+                compared.append(replace(system, n=len(column), figures=figures, interval=interval, values=column))
+        compared = sorted(compared, key=lambda system: _figure(system, metric.main), reverse=metric.higher_is_better)
         for a, b in itertools.pairwise(compared):
-            difference = _figure(a, metric.main) - _figure(b, metric.main)
-            interval = paired_bootstrap_interval(a.values, b.values, units=units)
-            p = permutation_test(a.values, b.values, samples=SAMPLES, units=units)
-            rest = [x - y for x, y in zip(a.values, b.values, strict=True)]
-            least, needed = power.detectable_difference(rest, units, target or math.inf)
-            tests.append(PairTest(a.system, b.system, difference, interval, p, None, least, needed if target else None))
+            if metric.mean_over_examples:
+                tests.append(_mean_test(a, b, metric.main, units, target))
+            tests += [_corpus_test(a, b, figure) for figure in a.corpora if figure in b.corpora]
     if correct:
         corrected = holm([test.p for test in tests])
         tests = [replace(test, p_holm=p) for test, p in zip(tests, corrected, strict=True)]
     return compared, tests
 
 
-def units_needed(system: Scored, target: float) -> int:
+def _mean_test(a: Scored, b: Scored, main: str, units: list[Hashable] | None, target: float | None) -> PairTest:
+    first, second = np.asarray(a.values), np.asarray(b.values)
+    difference = _figure(a, main) - _figure(b, main)
+    interval = paired_bootstrap_interval(first, second, units=units)
+    p = permutation_test(first, second, samples=SAMPLES, units=units)
+    least, needed = power.detectable_difference(first - second, units, target or math.inf)
+    sizes, sums = unit_sums(first - second, units)
+    spread = float(np.std(sums / sizes, ddof=1)) if least else 0.0
+    shares = {*first, *second} <= {0.0, 1.0}
+    one, other = (2 * math.asin(math.sqrt(float(column.mean()))) if shares else 0.0 for column in (first, second))
+    return PairTest(
+        a.system, b.system, main, difference, interval, p, None, difference / spread if spread else None,
+        one - other if shares else None, least, needed if target else None,
+    )  # fmt: skip
+
+
+def _corpus_test(a: Scored, b: Scored, figure: str) -> PairTest:
+    """Of a figure that is not a mean, on the examples that both systems have."""
+    pairs = [*zip(a.corpora[figure].rows, b.corpora[figure].rows, a.units, strict=True)]
+    first, second, units = zip(*[pair for pair in pairs if None not in pair[:2]], strict=True)
+    one, other = replace(a.corpora[figure], rows=first), replace(b.corpora[figure], rows=second)
+    interval = corpus.jackknife_interval(one, units, other)
+    return PairTest(a.system, b.system, figure, one.value - other.value, interval, corpus.swap_test(one, other, units))
+
+
+def messages_needed(system: Scored, target: float) -> int:
     """How many messages show a difference between two independent systems whose scores vary as this one's do."""
     (column,), units = _common([system])
     if needed := power.detectable_difference([math.sqrt(2) * value for value in column], units, target)[1]:
@@ -174,7 +214,8 @@ def _why_not_comparable(systems: Sequence[Scored]) -> str:
     first = systems[0]
     for other in systems[1:]:
         for key, ours in first.signatures.items():
-            if ours != (theirs := other.signatures.get(key, ours)):
+            theirs = other.signatures.get(key, ours)
+            if _COMMIT.sub("", ours) != _COMMIT.sub("", theirs):
                 alike = " and ".join(sorted((ours, theirs)))
                 return f"the scores were computed differently: {alike}"
         if first.digest != other.digest or len(first.values) != len(other.values):

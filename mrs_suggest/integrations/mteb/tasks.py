@@ -32,8 +32,11 @@ from numpy.typing import NDArray
 from mrs_datasets.prepared.prepared import PreparedData, open_prepared
 from mrs_datasets.prepared.schema import responses_config
 from mrs_metrics.ranking import aggregate, ranking_signature, score_rankings
+from mrs_metrics.signature import with_unit
+from mrs_metrics.significance import bootstrap_interval
 from mrs_suggest.common.errors import InputError, extra_needed
 from mrs_suggest.common.io.packaged import read_packaged
+from mrs_suggest.common.text.predictions import MESSAGE
 from mrs_suggest.common.text.text import normalise_reply
 from mrs_suggest.evaluation.language_data import EVALUATION_SEED
 from mrs_suggest.evaluation.results import reply_pools
@@ -146,8 +149,12 @@ class MrsTask(AbsTaskRetrieval, ABC):
             results: query -> document -> score.
 
         Returns:
-            `mrs_n`, `mrs_mrr`, `mrs_p_at_1`, `mrs_macro_mrr`, `mrs_exact` (these as texts) and `mrs_signature`.
+            `mrs_n`, `mrs_mrr` and its `mrs_interval` by message, `mrs_p_at_1`, `mrs_macro_mrr`, `mrs_exact` (these as
+            texts) and `mrs_signature`.
         """
+        queries = self.dataset[hf_subset][hf_split]["queries"]
+        messages = dict(zip(queries["id"], queries["text"], strict=True))
+        units = [messages[name] for name in results]
         rows, targets, replies = [], [], []
         for query, found in results.items():
             (right,) = qrels[query]
@@ -160,10 +167,11 @@ class MrsTask(AbsTaskRetrieval, ABC):
         return {
             "mrs_n": figures["n"],
             MAIN_SCORE: figures["mrr"],
+            "mrs_interval": bootstrap_interval(ranked.reciprocal_ranks, units=units).ends,
             "mrs_p_at_1": figures["p@1"],
             "mrs_macro_mrr": figures["macro_mrr"],
             "mrs_exact": {name: repr(figures[name]) for name in ("mrr", "p@1", "macro_mrr")},
-            "mrs_signature": self.signature(int(ranked.pool_sizes.max()), hf_subset),
+            "mrs_signature": with_unit(self.signature(int(ranked.pool_sizes.max()), hf_subset), MESSAGE),
         }
 
     @abstractmethod

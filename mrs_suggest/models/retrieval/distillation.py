@@ -5,11 +5,14 @@ The teacher's vectors of all training texts are computed once, before training; 
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NoReturn
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from sentence_transformers import SentenceTransformer
 from torch import Tensor
 from tqdm import tqdm
@@ -22,6 +25,7 @@ from mrs_suggest.models.retrieval.losses import ReplyLoss, require_temperature
 from mrs_suggest.models.retrieval.routes import build_settings
 from mrs_suggest.models.starting_points import RETRIEVER, is_transformers, start_kind
 
+ENCODER_TOKENS = 128  # ours: replies, and STAPLE's prompts and translations, are single sentences
 AT_A_TIME = 4096  # texts between two steps of the progress bar
 COSINE_TEMPERATURE = 0.05  # the default scale of sentence-transformers' losses, 20
 
@@ -53,6 +57,26 @@ def load_teacher(
     except InputError as error:
         sentence = str(error).replace(OPTION, "--teacher").replace("--query_prompt", "--teacher_prompt")
         raise InputError(sentence) from None
+
+
+def load_encoder(name: str) -> tuple[Callable[[list[str]], NDArray[np.floating]], str]:
+    """A function that encodes texts with a multilingual sentence encoder, and eight digits of the weights' hash.
+
+    All texts take the same route, with the checkpoint's own text before queries (E5's `query: `), as its authors advise
+    if no text is a passage.
+
+    Args:
+        name: a folder, or `ORG/NAME[@REVISION]`: any checkpoint that a retriever can start from.
+    """
+    from mrs_suggest.common.hub.hub import split_revision
+
+    checkpoint, revision = split_revision(name, None)
+    try:
+        model = load_teacher(checkpoint, ENCODER_TOKENS, ENCODER_TOKENS, None, revision)
+    except InputError as error:
+        raise InputError(str(error).replace("--teacher", "--encoder")) from None
+    digest = hashlib.sha256(b"".join(tensor.float().numpy().tobytes() for tensor in model.state_dict().values()))
+    return lambda texts: np.asarray(encode_messages(model, texts).numpy()), digest.hexdigest()[:8]
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 
 from mrs_metrics.translations_f1 import read_texts
 from mrs_suggest.common.errors import InputError
-from mrs_suggest.common.hub.hub import split_revision
 from mrs_suggest.staple.hypotheses import Hypotheses
 from mrs_suggest.staple.lists import lists_of
 from mrs_suggest.staple.pooling import Floats, Ints, known_or_null
@@ -31,9 +30,8 @@ MEANINGS = {
     "prompt_words": "words of the prompt",
 }
 SIMILARITY = "prompt_similarity"
-LEAST_SHARE = 1e-9  # added to each translation's probability in the consensus, so that it is always defined
-ENCODER_TOKENS = 128  # ours: the task's prompts and translations are single sentences
 Encode = Callable[[list[str]], NDArray[np.floating]]
+LEAST_SHARE = 1e-9  # added to each translation's probability in the consensus, so that it is always defined
 
 
 def add_features(pooled: Hypotheses, encode: Encode | None = None, encoder: str = "") -> Hypotheses:
@@ -145,23 +143,3 @@ def prompt_similarity(prompts: pa.ChunkedArray, texts: pa.ChunkedArray, encode: 
 def _unit(vectors: NDArray[np.floating]) -> Floats:
     wide = np.asarray(vectors, np.float64)
     return np.asarray(wide / np.maximum(np.linalg.norm(wide, axis=1, keepdims=True), 1e-12))
-
-
-def load_encoder(name: str) -> Encode:
-    """A function that encodes texts with a multilingual sentence encoder.
-
-    Prompt and translation take the same route, with the checkpoint's own text before queries (E5's `query: `), as its
-    authors advise if neither text is a passage.
-
-    Args:
-        name: a folder, or `ORG/NAME[@REVISION]`: any checkpoint that a retriever can start from.
-    """
-    from mrs_suggest.models.retrieval.distillation import load_teacher
-    from mrs_suggest.models.retrieval.encode import encode_messages
-
-    checkpoint, revision = split_revision(name, None)
-    try:
-        model = load_teacher(checkpoint, ENCODER_TOKENS, ENCODER_TOKENS, None, revision)
-    except InputError as error:
-        raise InputError(str(error).replace("--teacher", "--encoder")) from None
-    return lambda texts: np.asarray(encode_messages(model, texts).cpu().float().numpy())

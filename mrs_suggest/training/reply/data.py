@@ -140,6 +140,9 @@ def load_reply_data(options: ReplyArguments, training: TrainingArguments, need_r
     """The data of a run; see `load_run_data`. Small sources are noted, and languages need the metrics' tokenizers."""
     source = open_prepared(options.data, options.data_revision)
     data = load_run_data(source, options, training.seed, need_responses)
+    for part in data.test:
+        if options.unit not in part.test.column_names:
+            raise InputError(f"--unit {options.unit}: the data have only {' '.join(part.test.column_names)}.")
     for part in (*data.validation, *data.test):
         try:
             get_tokenizer(part.language)  # refused now, not after training
@@ -284,7 +287,7 @@ def compare_replies(
     Args:
         ranks: whether systems also rank replies, for which a response set is needed.
     """
-    config = EvaluationConfig.available(ranks, options.language_model)
+    config = EvaluationConfig.available(ranks, options.language_model, options.unit)
     compared = compare_on_test(systems, parts, EVALUATION_SEED, config)
     languages = [part.language for part in parts]
     figures = {**compared.figures, "paper": published_figures(family, options, languages)}

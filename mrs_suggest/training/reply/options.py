@@ -16,6 +16,7 @@ from mrs_datasets.prepared.schema import MT_PREFIX
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.common.text.language_id import LanguageIdentifier
 from mrs_suggest.common.text.languages import KNOWN, is_made_up, require_known
+from mrs_suggest.common.text.predictions import MESSAGE
 from mrs_suggest.models.retrieval.tiny import VOCABULARY
 from mrs_suggest.training.options import LoraArguments, option, require_least, require_one_of, sound, trains_lora
 from mrs_suggest.training.sampling import BATCHES, WINDOW, require_alpha
@@ -67,6 +68,7 @@ class ReplyArguments(LoraArguments):
         "fastText's file (lid.176.ftz), for the share of suggestions in a wrong language; default: the "
         "installed one, if there is one",
     )
+    unit: str = option(MESSAGE, "column of the data whose examples the test's intervals resample together")
     vocabulary: int = option(VOCABULARY, "largest vocabulary of `tiny`")
     freeze_embeddings: bool = option(False, "freeze the embeddings (paper, 4.3: yes)")
     max_train_examples: int | None = option(None, "limit per source; a seeded sample")

@@ -102,7 +102,8 @@ def test_summary_by_hand(result: SystemResult) -> None:
 
 
 def test_intervals_are_by_message(result: SystemResult) -> None:
-    assert units_of([result]) == [result.message[place] for place in result.scores.kept]
+    numbers = {unit: number for number, unit in enumerate(dict.fromkeys(units_of([result], kept=False)))}
+    assert [numbers[unit] for unit in units_of([result])] == [result.message[place] for place in result.scores.kept]
     single = evaluate_system(Stub({"hi": ["yes"]}), "es", ["hi"], ["yes"], RESPONSES, seed=1)
     assert len(set(units_of([result, single]))) == 4, "the same text in two languages is two messages"
     rows = 12
@@ -117,6 +118,11 @@ def test_intervals_are_by_message(result: SystemResult) -> None:
     thirds = evaluate_system(
         Stub({message: ["so what"] for message in many}), "en", list(many) * 3, ["yes"] * 3 * rows, RESPONSES, 1
     )
+    threads = evaluate_system(
+        Stub(many), "en", list(many), ["yes"] * rows, RESPONSES, 1, EvaluationConfig(unit="thread"), ["a", "b"] * 6
+    )
+    assert "|unit:thread|" in threads.signatures["mrs_rouge"]
+    assert len(set(units_of([threads]))) == 2
     ours, theirs = (difference([a], [b], 0)["weighted"] for a, b in ((once, baseline), (thrice, thirds)))
     assert theirs == pytest.approx(ours, abs=0.02)
 

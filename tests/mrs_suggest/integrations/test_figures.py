@@ -10,7 +10,7 @@ import pytest
 
 from mrs_metrics.translations_f1 import aggregate, score_translations
 from mrs_suggest.common.errors import InputError
-from mrs_suggest.evaluation.scores.metrics import score_file
+from mrs_suggest.evaluation.scores.systems import score_file
 from mrs_suggest.integrations.figures import Chosen, Suggested, Translated, choice_accuracy, suggestion_figures
 from mrs_suggest.integrations.figures import translation_figures as translated
 from mrs_suggest.integrations.samples import main, write_suggestions

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 from mrs_datasets.prepared.prepared import PreparedData, open_prepared
+from mrs_metrics.significance import bootstrap_interval
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.common.hub.baselines import read_baselines
 from mrs_suggest.common.text.text import normalise_reply
@@ -178,9 +179,14 @@ def test_equal_scores_count_against_the_model_and_unfound_replies_as_zero() -> N
         "b": {"reply-1": 0.5, "reply-0": 0.75},
         "c": {"reply-1": 0.5, "reply-2": 0.5},
     }
+    messages = {"id": ["a", "b", "c"], "text": ["hi", "hi", "bye"]}
+    for task in (retrieval, reranking):
+        task.dataset = {"es": {"test": {"queries": messages}}}
     figures = retrieval.task_specific_scores({}, right, results, "test", "es")
     assert figures["mrs_mrr"] == (1 / 3 + 1 + 0) / 3
     assert (figures["mrs_n"], figures["mrs_p_at_1"]) == (3, 1 / 3)
+    assert figures["mrs_interval"] == bootstrap_interval([1 / 3, 1, 0], units=messages["text"]).ends
+    assert "|unit:message|" in figures["mrs_signature"]
     pooled = reranking.task_specific_scores({}, right, results, "test", "es")
     assert "pool:4|of:references|seed:42" in pooled["mrs_signature"]
 

@@ -95,7 +95,8 @@ def test_letters_best_figures_and_claims(done: Setup) -> None:
     assert worse.paper == pytest.approx(((0.0331 + 0.0168) / 2, (0.0331 + 0.0216) / 2))
     assert close.pooled is not None
     assert better.pooled is not None
-    assert (close.pooled.verdict, close.paper, better.pooled.verdict) == (HOLDS, None, FAILS)
+    assert (close.pooled.verdict, close.paper, better.pooled.verdict) == (UNDECIDED, None, FAILS)
+    assert (close.pooled.low, close.pooled.share[1]) == (None, None), "equal scores have no interval"
 
 
 def test_the_page_has_them_and_the_runs_without_the_folders_of_this_machine(done: Setup, tmp_path: Path) -> None:

@@ -24,7 +24,7 @@ from mrs_suggest.cli.main import run_verb
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.common.hub.baselines import read_baselines
 from mrs_suggest.common.text.predictions import Prediction, write_predictions
-from mrs_suggest.evaluation.scores.metrics import score_file
+from mrs_suggest.evaluation.scores.systems import score_file
 from mrs_suggest.models.saved.families import model_card
 from mrs_suggest.training.record import base_license, run_record, started_from
 from mrs_suggest.training.reply.card import MESSAGES

@@ -1,0 +1,102 @@
+"""Intervals and tests of figures that are not means over examples: corpus BLEU, Dist-n, macro-MRR.
+
+1. *Jackknife* intervals: Student's t, with the standard error from the figures without one unit each, which is not too
+   small on average (Efron and Stein 1981, "The Jackknife Estimate of Variance"). A bootstrap would not do for Dist-n:
+   its resamples repeat examples, and so have fewer distinct n-grams. More than `GROUPS` units form as many groups.
+2. *Permutation* tests swap whole units between two systems and compute both figures again (Riezler and Maxwell 2005,
+   "On Some Pitfalls in Automatic Evaluation and Significance Testing for MT").
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from statistics import NormalDist
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mrs_metrics.interval import Interval
+from mrs_metrics.significance import SEED, Units, unit_numbers
+
+GROUPS = 200
+SAMPLES = 10_000  # of a test: the standard error of p is .002 at .05
+JACKKNIFE = "jackknife"
+_ROUNDING = 1e-9  # figures closer than this are equal
+Figure = Callable[[NDArray[np.float64]], float]
+
+
+@dataclass(frozen=True, eq=False)
+class Corpus:
+    """What a figure of all examples is computed from.
+
+    Attributes:
+        rows: (n,) statistics of each example; a swap of equal rows changes nothing.
+        figure: such rows -> a function from how often each of them counts, (n,), to the figure.
+        most: the highest figure; the lowest is 0.
+    """
+
+    rows: Sequence[Any]
+    figure: Callable[[Sequence[Any]], Figure]
+    most: float = 1.0
+
+    @property
+    def value(self) -> float:
+        """The figure of all rows."""
+        return self.figure(self.rows)(np.ones(len(self.rows)))
+
+
+def ratio_figure(rows: Sequence[tuple[float, float]]) -> Figure:
+    """The sum of the first numbers over that of the second ones, which are counts."""
+    parts, wholes = np.array(rows, dtype=np.float64).T
+    return lambda weights: float(weights @ parts / max(1, weights @ wholes))
+
+
+def jackknife_interval(corpus: Corpus, units: Units = None, other: Corpus | None = None) -> Interval:
+    """Return the 95 % interval of a figure, or of its difference from another system's on the same examples.
+
+    Args:
+        units: (n,) what each example is of, such as its message. None: each is its own.
+
+    >>> jackknife_interval(Corpus([(1, 2), (1, 2)], ratio_figure)).method
+    'no interval: the figure is the same whichever unit is left out'
+    """
+    places = unit_numbers(units, len(corpus.rows))
+    if (k := int(places.max(initial=-1)) + 1) > GROUPS:
+        places, k = (np.random.default_rng(SEED).permutation(k) % GROUPS)[places], GROUPS
+    if k < 2:
+        return Interval(method="no interval: there is a single unit")
+    figures = [one.figure(one.rows) for one in (corpus, other) if one]
+    weights = ((places != place).astype(np.float64) for place in range(-1, k))  # first without none
+    whole, *without = (figures[0](one) - sum(figure(one) for figure in figures[1:]) for one in weights)
+    error = float(np.std(without)) * (k - 1) ** 0.5
+    if error <= _ROUNDING:
+        return Interval(method="no interval: the figure is the same whichever unit is left out")
+    z = NormalDist().inv_cdf(0.975)
+    reach = error * (z + (z**3 + z) / (4 * (k - 1)))  # Student's quantile (Abramowitz and Stegun 1964, 26.7.5)
+    return Interval((max(-corpus.most if other else 0, whole - reach), min(corpus.most, whole + reach)), JACKKNIFE)
+
+
+def swap_test(a: Corpus, b: Corpus, units: Units = None, samples: int = SAMPLES, seed: int = SEED) -> float:
+    """Return the two-sided p-value of the paired permutation test of two systems' figures, row i of the same example.
+
+    Units and p, exact where few units differ, are those of `mrs_metrics.significance.permutation_test`.
+
+    >>> swap_test(Corpus([(1, 1)] * 3, ratio_figure), Corpus([(0, 1)] * 3, ratio_figure))  # 2 of the 8 swaps
+    0.25
+    """
+    places = unit_numbers(units, len(a.rows))
+    differing = sorted({place for place, x, y in zip(places.tolist(), a.rows, b.rows, strict=True) if x != y})
+    both, swapped, m = a.figure([*a.rows, *b.rows]), np.zeros(int(places.max(initial=-1)) + 1), len(differing)
+
+    def difference(swaps: NDArray[np.integer]) -> float:
+        swapped[differing] = swaps
+        mine = swapped[places]
+        return abs(both(np.concatenate([1 - mine, mine])) - both(np.concatenate([mine, 1 - mine])))
+
+    least = difference(np.zeros(m, dtype=np.int64)) - _ROUNDING
+    if m < 63 and 1 << m <= samples:
+        return sum(difference(number >> np.arange(m) & 1) >= least for number in range(1 << m)) / (1 << m)
+    generator = np.random.default_rng(seed)
+    return (1 + sum(difference(generator.integers(2, size=m)) >= least for _ in range(samples))) / (1 + samples)

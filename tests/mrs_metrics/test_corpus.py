@@ -1,0 +1,84 @@
+"""Intervals and tests of figures that are not means: against the mean's own, and by enumeration."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import numpy as np
+import pytest
+
+from mrs_metrics.corpus import Corpus, jackknife_interval, ratio_figure, swap_test
+from mrs_metrics.distinct import distinct_corpus, distinct_n
+from mrs_metrics.ranking import aggregate, macro_corpus, score_rankings
+from mrs_metrics.significance import permutation_test
+
+VALUES = np.random.default_rng(0).random((2, 60))
+
+
+def _mean(values: np.ndarray) -> Corpus:
+    return Corpus([(float(value), 1.0) for value in values], ratio_figure)
+
+
+def test_the_jackknife_of_a_mean_is_students_interval() -> None:
+    low, high = jackknife_interval(_mean(VALUES[0]))
+    error = VALUES[0].std(ddof=1) / 60**0.5
+    assert (low + high) / 2 == pytest.approx(VALUES[0].mean())
+    assert high - low == pytest.approx(2 * 2.001 * error, rel=1e-3)
+    a, b = VALUES
+    both = jackknife_interval(_mean(a), None, _mean(b))
+    assert np.ptp(both) == pytest.approx(2 * 2.001 * (a - b).std(ddof=1) / 60**0.5, rel=1e-3)
+
+
+def test_the_rows_of_a_unit_are_left_out_together() -> None:
+    repeated, units = np.repeat(VALUES[0], 4), np.repeat(np.arange(60), 4).tolist()
+    assert jackknife_interval(_mean(repeated), units) == pytest.approx(jackknife_interval(_mean(VALUES[0])))
+    assert np.ptp(jackknife_interval(_mean(repeated))) < np.ptp(jackknife_interval(_mean(repeated), units)) / 1.9
+
+
+def test_many_units_are_left_out_in_groups() -> None:
+    values = np.random.default_rng(1).random(3_000)
+    width = np.ptp(jackknife_interval(_mean(values)))
+    assert width == pytest.approx(2 * 1.96 * values.std() / 3_000**0.5, rel=0.1)
+
+
+def test_without_an_interval_the_method_gives_the_reason() -> None:
+    assert jackknife_interval(_mean(VALUES[0]), ["a"] * 60).method == "no interval: there is a single unit"
+    assert jackknife_interval(_mean(np.ones(9))).ends is None
+    assert jackknife_interval(_mean(VALUES[0]), None, _mean(VALUES[0])).ends is None, "two equal systems"
+
+
+def test_the_swap_test_of_a_mean_is_the_permutation_test() -> None:
+    a, b = VALUES[:, :8]
+    assert swap_test(_mean(a), _mean(b)) == permutation_test(a, b)
+    units = [0, 0, 1, 1, 2, 2, 3, 3]
+    assert swap_test(_mean(a), _mean(b), units) == permutation_test(a, b, units=units)
+    a, b = VALUES
+    assert swap_test(_mean(a), _mean(b), samples=4_000) == pytest.approx(permutation_test(a, b), abs=0.03)
+    assert swap_test(_mean(a), _mean(a)) == 1
+
+
+def test_swaps_compute_dist_n_again() -> None:
+    ours, theirs = [["a b", "c"], ["d"], ["e f"]], [["a"], ["a", "a"], ["b a"]]
+    split = [[[text.split() for text in texts] for texts in system] for system in (ours, theirs)]
+
+    def dist(rows: list[list[list[str]]]) -> float:
+        return distinct_n([tokens for texts in rows for tokens in texts], 1)
+
+    observed = abs(dist(split[0]) - dist(split[1]))
+    found = []
+    for swaps in product((0, 1), repeat=3):
+        chosen = [[split[which ^ swap][place] for place, swap in enumerate(swaps)] for which in (0, 1)]
+        found.append(abs(dist(chosen[0]) - dist(chosen[1])) >= observed - 1e-12)
+    assert swap_test(*(distinct_corpus(system, 1) for system in split)) == np.mean(found) < 1
+
+
+def test_the_figures_are_those_of_the_metrics() -> None:
+    texts = [[["a", "b"], ["a"]], [["c", "a", "b"]]]
+    flat = [tokens for some in texts for tokens in some]
+    for n, denominator, level in ((1, "tokens", "corpus"), (2, "ngrams", "corpus"), (1, "tokens", "response")):
+        expected = distinct_n(flat, n, denominator, level)
+        assert distinct_corpus(texts, n, denominator, level).value == pytest.approx(expected)
+    scores = score_rankings([[3, 1], [1, 3], [2, 3]], [0, 0, 1], replies=["x", "y", "x"])
+    assert scores.replies is not None
+    macro = macro_corpus(scores.replies.tolist(), scores.reciprocal_ranks.tolist())
+    assert macro.value == pytest.approx(aggregate(scores)["macro_mrr"])
