@@ -88,7 +88,8 @@ class Suggester:
             InputError: there is no such model, or its files or those of the guard are damaged.
         """
         if (name := str(folder)).startswith(ENDPOINT):
-            from mrs_suggest.suggest.language_model import LanguageModelSuggester, read_endpoint
+            from mrs_suggest.suggest.language_model import LanguageModelSuggester
+            from mrs_suggest.suggest.language_model.chat import read_endpoint
 
             return Suggester(LanguageModelSuggester(read_endpoint(name, revision)), None, guard, precision)
         path = resolve_model(name, revision)

@@ -37,14 +37,14 @@ def _generate(options: argparse.Namespace) -> None:
     from tqdm import tqdm
 
     from mrs_datasets.generated.generate import generate, read_task
-    from mrs_suggest.suggest.language_model import LanguageModelSuggester, read_endpoint
+    from mrs_suggest.suggest.language_model.chat import Chat, read_endpoint
 
     task = read_task(options.task, options.languages)
     endpoint = read_endpoint(options.teacher)
     tokens = endpoint.max_tokens and max(TOKENS, endpoint.max_tokens)
-    model = LanguageModelSuggester(replace(endpoint, max_tokens=tokens, timeout=max(SECONDS, endpoint.timeout)))
-    teacher = _teacher(endpoint.model, options.licence)._replace(at_once=endpoint.concurrency)
-    teacher = teacher._replace(ask=lambda asked: model.complete(*asked.key, asked.user["step"]))
+    chat = Chat(replace(endpoint, max_tokens=tokens, timeout=max(SECONDS, endpoint.timeout)))
+    teacher = _teacher(endpoint.model, options.licence)._replace(map=chat.map)
+    teacher = teacher._replace(ask=lambda asked: chat.complete(*asked.key, asked.user["step"]))
     bar = partial(tqdm, desc="generate", unit=" answers", disable=not sys.stderr.isatty())
     _print(generate(task, teacher, options.out, bar), options.out)
 
@@ -75,7 +75,8 @@ def _teacher(name: str, licence: str) -> Teacher:
     from mrs_suggest.suggest.guard.guard import DATE, PLACE, unfit
     from mrs_suggest.suggest.guard.lists import GuardData
     from mrs_suggest.suggest.language_detector import LanguageDetector
-    from mrs_suggest.suggest.language_model import in_other_language, read_replies
+    from mrs_suggest.suggest.language_model import in_other_language
+    from mrs_suggest.suggest.language_model.chat import read_replies
 
     detector, lists = LanguageDetector.load(resolve_model(SHIPPED) / DETECTOR), GuardData()
 

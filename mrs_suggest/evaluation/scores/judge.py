@@ -11,12 +11,11 @@ import hashlib
 import json
 import re
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from importlib import resources
 
 from mrs_metrics.signature import signature
 from mrs_suggest.common.text.languages import language_name
-from mrs_suggest.suggest.language_model import LanguageModelSuggester, read_endpoint
+from mrs_suggest.suggest.language_model.chat import Chat, read_endpoint
 
 GRADES = {"good": 1.0, "ok": 0.5, "bad": 0.0}  # the values are ours
 ORDERS = 2
@@ -30,26 +29,24 @@ def judge_suggestions(
     """The score of each message's suggestions, 0 to 1, None where the judge gave no grade; and the signature.
 
     Args:
-        name: of the judge, as `mrs_suggest.suggest.language_model.read_endpoint` reads it; its own prompt is not used.
+        name: of the judge, as `read_endpoint` reads it; its own prompt is not used.
 
     Raises:
         InputError: the name is none, or the server fails.
     """
-    endpoint = read_endpoint(name)
-    model = LanguageModelSuggester(endpoint)
+    chat = Chat(read_endpoint(name))
     system = PROMPT.replace("{language}", language_name(language))
 
     def grade(asked: tuple[str, Sequence[str]]) -> float | None:
         user = json.dumps({"message": asked[0], "suggestions": list(asked[1])}, ensure_ascii=False)
-        found = re.findall(r"\b(good|ok|bad)\b", model.complete(system, user, KEY).lower())
+        found = re.findall(r"\b(good|ok|bad)\b", chat.complete(system, user, KEY).lower())
         return GRADES[found[0]] if len(set(found)) == 1 else None
 
     pairs = [
         (message, some[::step])
         for message, some in zip(messages, suggestions, strict=True) for step in (1, -1)
     ]  # fmt: skip
-    with ThreadPoolExecutor(endpoint.concurrency) as pool:
-        grades = list(pool.map(grade, pairs))
+    grades = list(chat.map(grade, pairs))
     scores = [
         None if first is None or second is None else (first + second) / ORDERS
         for first, second in zip(grades[::2], grades[1::2], strict=True)
@@ -58,5 +55,5 @@ def judge_suggestions(
     told = ",".join(f"{grade}={value:g}" for grade, value in GRADES.items())
     nbest = max(map(len, suggestions), default=0)
     return scores, signature(
-        "judge", model=endpoint.model, prompt=digest, orders=ORDERS, grades=told, nbest=nbest, lang=language
+        "judge", model=chat.endpoint.model, prompt=digest, orders=ORDERS, grades=told, nbest=nbest, lang=language
     )

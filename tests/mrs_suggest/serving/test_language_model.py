@@ -15,7 +15,7 @@ from mrs_suggest.serving.app import create_app
 from mrs_suggest.serving.page.page import answer_message, load_models
 from mrs_suggest.serving.served import ServedModels
 from mrs_suggest.serving.settings import Settings
-from mrs_suggest.suggest import language_model
+from mrs_suggest.suggest.language_model import chat
 from tests.chat_server import REPLIES, ChatServer, Failure, chat_server
 
 KEY = "sk-a-secret-key-1234"
@@ -25,7 +25,7 @@ ASK = "Are you coming to dinner tonight?"
 @pytest.fixture
 def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[ChatServer]:
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
-    monkeypatch.setattr(language_model._ChatPoster, "first_wait", 0.01)
+    monkeypatch.setattr(chat.ChatPoster, "first_wait", 0.01)
     with chat_server() as running:
         yield running
 
