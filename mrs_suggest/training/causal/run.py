@@ -33,7 +33,7 @@ def run(options: CausalArguments, training: CausalTrainingArguments) -> Record |
         FAMILY, options, training, steps=STEPS, lower_is_better=("perplexity", "loss"),
         advice=lambda trains: advice(options, training, trains),
     ) as run:  # fmt: skip
-        data = run.load(lambda: load_reply_data(options, training, need_responses=options.constrained))
+        data = run.load(lambda: load_reply_data(options, training, options.constrained or options.rank_pools))
         facts = data.facts()
         run.begin(facts, ("prompt",), **reply_identity(options, facts))
         generator = run.build(lambda: build_language_model(options, training, data))
