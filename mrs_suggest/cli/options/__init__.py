@@ -47,6 +47,17 @@ def add_silence_options(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_fallback_options(parser: argparse.ArgumentParser) -> None:
+    """Add `--fallback` and `--fallback-share`."""
+    parser.add_argument(
+        "--fallback", metavar="MODEL", help="a model for the messages of which the first is unsure, such as openai:..."
+    )
+    parser.add_argument(
+        "--fallback-share", type=float, default=0.2, metavar="P",
+        help="pass on this share of the messages at most (calibrated on validation; default 0.2)",
+    )  # fmt: skip
+
+
 def guard_of(choice: str, lists: Path | None) -> bool | Path:
     """The value of `Suggester`'s guard; lists for a guard that is off are refused."""
     if lists is not None and choice == "off":

@@ -29,7 +29,8 @@ BOUNDS["concurrency"] = (1, 256)
 LONGEST = 100  # characters of a reply; ours: the longest of the embedded response sets has 58
 REST = 5.0  # seconds without requests after one has failed for good; ours: a queue behind it fails immediately
 _ITEMS = re.compile(r'"(?:[^"\\\x00-\x1f]|\\["\\/bfnrt]|\\u[0-9a-fA-F]{4})*"(?=\s*[,\]])')
-Asked, Got = TypeVar("Asked"), TypeVar("Got")
+Asked = TypeVar("Asked")
+Got = TypeVar("Got")
 
 
 @dataclass(frozen=True)

@@ -72,3 +72,21 @@ def test_the_page_shows_its_answers(server: ChatServer) -> None:
     models: dict[str, Any] = load_models([name])
     answer = answer_message(models[name], ASK)
     assert [one.reply for one in answer.suggestions] == REPLIES["English"]
+
+
+def test_a_second_model_stands_behind_the_first(server: ChatServer) -> None:
+    """Also in the server; `mrs demo` loads its models in the same way as here."""
+    second: dict[str, Any] = {"fallback": f"openai:{server.url}#some-model", "fallback_share": 0.9}
+    unsure = "The quarterly report mentions nine oddly shaped violins and a lighthouse."
+    answer = answer_message(load_models(["everyday-retriever"], **second)["everyday-retriever"], unsure)
+    assert [one.reply for one in answer.suggestions] == REPLIES["English"]
+    settings = Settings(("everyday-retriever",), answer_seconds=120, **second)
+
+    async def ask() -> httpx.Response:
+        app = create_app(settings, ServedModels.load(settings))
+        async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://server", timeout=120) as http:
+            return await http.post("/v1/suggest", json={"messages": [unsure], "language": "en", "explain": True})
+
+    rows = asyncio.run(ask()).json()["answers"][0]["suggestions"]
+    assert [row["reply"] for row in rows] == REPLIES["English"]
+    assert {row["source"] for row in rows} == {"fallback"}
