@@ -10,7 +10,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
-from mrs_suggest.cli.options import add_fallback_options
+from mrs_suggest.cli.options import add_fallback
 from mrs_suggest.common.command_parser import CommandParser
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.common.hub.baselines import ENDPOINT
@@ -40,14 +40,9 @@ def make_parser() -> argparse.ArgumentParser:
         help="one row for runs that differ only in languages and seeds, such as the monolingual ones of a table",
     )
     rows.add_argument("--by-run", action="store_true", help="one row per run, even if runs differ only in their seed")
-    add_fallback_options(parser)
-    parser.add_argument(
-        "--guard", choices=("off", "both"), default="off",
-        help="both: each model also answers the test messages with the guard on (default off, as published figures)",
-    )  # fmt: skip
-    parser.add_argument(
-        "--judge", metavar="MODEL", help="openai:URL#MODEL or openai:FILE.yaml that compares the suggestions"
-    )
+    add_fallback(parser)
+    parser.add_argument("--guard", choices=("off", "both"), default="off", help="both: also rows with the guard on")
+    parser.add_argument("--judge", metavar="MODEL", help="openai:... that compares the suggestions to each message")
     parser.add_argument("--format", choices=FORMATS, default=FORMATS[0], help="output format (default table)")
     parser.add_argument(
         "--out",

@@ -5,13 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from mrs_suggest.cli.options import (
-    DEFAULT_MODEL,
-    add_fallback_options,
-    add_publish_options,
-    change_of,
-    publish_or_print,
-)
+from mrs_suggest.cli.options import DEFAULT_MODEL, add_fallback, add_publish_options, change_of, publish_or_print
 from mrs_suggest.common.command_parser import CommandParser
 from mrs_suggest.common.errors import InputError
 
@@ -24,7 +18,7 @@ def make_parser() -> argparse.ArgumentParser:
     _add_models(parser)
     parser.add_argument("--host", help="address to listen on (default 127.0.0.1: this machine only)")
     parser.add_argument("--port", type=int, help="port to listen on (default: the first free one from 7860)")
-    add_fallback_options(parser)
+    add_fallback(parser)
     parser.add_argument("--verify", action="store_true", help="also verify the SHA-256 of large model files")
     parser.set_defaults(run=_serve)
     publish = parser.add_subparsers().add_parser(

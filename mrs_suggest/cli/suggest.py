@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mrs_suggest.cli.options import add_fallback_options, add_model_options, add_silence_options, guard_of
+from mrs_suggest.cli.options import add_fallback, add_model_options, add_silence_options, guard_of
 from mrs_suggest.common.command_parser import CommandParser
 from mrs_suggest.common.errors import ArgumentError, InputError
 from mrs_suggest.common.text.predictions import SUGGESTIONS
@@ -53,7 +53,7 @@ def make_parser() -> argparse.ArgumentParser:
             f"--{verb}-tag", action="append", default=[], metavar="TAG", help=f"{what}; may be repeated"
         )
     add_silence_options(parser)
-    add_fallback_options(parser)
+    add_fallback(parser)
     parser.add_argument(
         "--min-score",
         type=float,
@@ -78,10 +78,8 @@ def _run(options: argparse.Namespace) -> None:
     from mrs_suggest.suggest.suggester import Suggester
 
     guard = guard_of(options.guard, options.guard_lists)
-    suggester = Suggester.from_pretrained(
-        options.model, options.revision, options.verify, guard, options.precision, options.fallback,
-        options.fallback_share,
-    )  # fmt: skip
+    more = guard, options.precision, options.fallback, options.fallback_share
+    suggester = Suggester.from_pretrained(options.model, options.revision, options.verify, *more)
     try:
         _answer(suggester, options, conversation)
     except ArgumentError as error:

@@ -47,15 +47,11 @@ def add_silence_options(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def add_fallback_options(parser: argparse.ArgumentParser) -> None:
+def add_fallback(parser: argparse.ArgumentParser) -> None:
     """Add `--fallback` and `--fallback-share`."""
-    parser.add_argument(
-        "--fallback", metavar="MODEL", help="a model for the messages of which the first is unsure, such as openai:..."
-    )
-    parser.add_argument(
-        "--fallback-share", type=float, default=0.2, metavar="P",
-        help="pass on this share of the messages at most (calibrated on validation; default 0.2)",
-    )  # fmt: skip
+    parser.add_argument("--fallback", metavar="MODEL", help="a model for messages of which the first is unsure")
+    share = "share of the messages to pass on at most, as calibrated on validation (default .2)"
+    parser.add_argument("--fallback-share", type=float, default=0.2, metavar="P", help=share)
 
 
 def guard_of(choice: str, lists: Path | None) -> bool | Path:

@@ -57,3 +57,14 @@ def causal_batch(sources: Rows, prompts: Rows, targets: Rows, pad: int) -> dict[
         "attention_mask": padded([[1] * len(row) for row in rows], 0),
         "labels": padded(labels, IGNORED),
     }
+
+
+def packed_batch(sources: Rows, prompts: Rows, targets: Rows, pad: int) -> dict[str, Tensor]:
+    """As `causal_batch`, in one row without padding.
+
+    Positions begin anew with each example, from which transformers sees that it must be read by itself.
+    """
+    parts = [causal_batch(*([one] for one in example), pad) for example in zip(sources, prompts, targets, strict=True)]
+    for part in parts:
+        part["position_ids"] = part.pop("attention_mask").cumsum(1) - 1
+    return {name: torch.cat([part[name] for part in parts], 1) for name in ("input_ids", "position_ids", "labels")}

@@ -11,8 +11,9 @@ from mrs_suggest.common.errors import InputError
 from mrs_suggest.models.checkpoint_loading import from_pretrained
 from mrs_suggest.models.generation.decoder_freezing import freeze_embeddings
 from mrs_suggest.models.generation.decoding.sampling import Sampling
-from mrs_suggest.models.generation.generator import CAUSAL_LM, Generator, load_seq2seq
+from mrs_suggest.models.generation.generator import CAUSAL_LM, Generator, PairCollator, load_seq2seq
 from mrs_suggest.models.generation.language_tokens import ROWS
+from mrs_suggest.models.generation.padding import packed_batch
 from mrs_suggest.models.generation.text_coder import PromptCoder
 from mrs_suggest.models.generation.tiny_generator import build_tiny_causal
 from mrs_suggest.models.saved.record import Record
@@ -37,7 +38,10 @@ def run(options: CausalArguments, training: CausalTrainingArguments) -> Record |
         facts = data.facts()
         run.begin(facts, ("prompt",), **reply_identity(options, facts))
         generator = run.build(lambda: build_language_model(options, training, data))
-        if not run.train(reply_trainer(generator, options, training, data), generator.model):
+        trainer = reply_trainer(generator, options, training, data)
+        if options.packing:
+            trainer.data_collator = PairCollator(generator.pad, packed_batch)
+        if not run.train(trainer, generator.model):
             return None
         coder = generator.coder
         assert isinstance(coder, PromptCoder)
