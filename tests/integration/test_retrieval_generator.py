@@ -112,7 +112,7 @@ def test_a_causal_model_is_a_generator_too(train: Train, tmp_path: Path) -> None
     start = build_tiny_causal(texts, ["en"], tmp_path / "start", 1, 200)
     model, tokenizer = load_seq2seq(str(start), None, kind=CAUSAL_LM)
     coder = PromptCoder(tokenizer, ROWS["causal"], model.config, 20, 10, template="[{code}]{message}</s>")
-    replies = {"en": ["a reply of its own", "another reply of its own", "a third reply of its own"]}
+    replies = {"en": ["en reply of en", "reply message en", "en en message"]}
     writer = Generator(model, coder, ["en"], Decoding(beams=3, max_tokens=12), replies=replies)
     writer.save(tmp_path / "writer")
     folder = train("spoken", *BOTH, "--generator", tmp_path / "writer", "--generated", 2, "--ranker_parts", "log_prob")
