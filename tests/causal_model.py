@@ -13,16 +13,21 @@ LINE_END = 8.0  # added to the logit of a line end, so that an answer has severa
 SPREAD = 0.5  # of the random weights: large, so that different prompts get different answers
 
 
-def make_causal_model(folder: Path, texts: Sequence[str], seed: int = 0) -> Path:
+KINDS = ("Llama", "Qwen2", "Gemma")
+
+
+def make_causal_model(folder: Path, texts: Sequence[str], seed: int = 0, kind: str = KINDS[0]) -> Path:
     """Write a checkpoint of transformers and return its folder.
 
     It never writes a piece of a word, and no pair of pieces twice: else an untrained model repeats a single one.
 
     Args:
         texts: what the tokenizer is trained on, and whose words are written.
+        kind: of `KINDS`.
     """
+    import transformers
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
-    from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
+    from transformers import PreTrainedTokenizerFast
 
     byte_level = pre_tokenizers.ByteLevel(add_prefix_space=False)
     backend = Tokenizer(models.BPE())
@@ -35,14 +40,15 @@ def make_causal_model(folder: Path, texts: Sequence[str], seed: int = 0) -> Path
     tokenizer = PreTrainedTokenizerFast(
         tokenizer_object=backend, bos_token="<s>", eos_token="</s>", pad_token="</s>", model_max_length=POSITIONS
     )
-    config = LlamaConfig(
+    own = {"head_dim": WIDTH // HEADS} if kind == "Gemma" else {}
+    config = getattr(transformers, f"{kind}Config")(
         vocab_size=len(tokenizer), hidden_size=WIDTH, intermediate_size=2 * WIDTH, num_hidden_layers=LAYERS,
         num_attention_heads=HEADS, num_key_value_heads=HEADS, max_position_embeddings=POSITIONS,
-        initializer_range=SPREAD, bos_token_id=0, eos_token_id=1, pad_token_id=1,
+        initializer_range=SPREAD, bos_token_id=0, eos_token_id=1, pad_token_id=1, **own,
     )  # fmt: skip
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        model = LlamaForCausalLM(config)
+        model = getattr(transformers, f"{kind}ForCausalLM")(config)
     words = {*" ".join(texts).split(), "\n"}
     written = {number for number in range(len(tokenizer)) if tokenizer.decode([number]).strip(" ") in words}
     model.generation_config.update(

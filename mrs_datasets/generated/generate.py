@@ -12,7 +12,6 @@ import re
 import shutil
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
 from itertools import product
 from pathlib import Path
@@ -100,7 +99,8 @@ class Teacher(NamedTuple):
     Attributes:
         items: the text of an answer -> the texts in its list, also of broken JSON.
         fault: (text, language, step) -> the reason to drop a text; "" for none.
-        ask: question -> the text of the answer, "" for a refusal; called from `at_once` threads.
+        ask: question -> the text of the answer, "" for a refusal.
+        map: as the function; may ask several questions at a time.
     """
 
     name: str
@@ -108,7 +108,7 @@ class Teacher(NamedTuple):
     items: Callable[[str], list[str]]
     fault: Callable[[str, str, str], str]
     ask: Callable[[Question], str]
-    at_once: int = 1
+    map: Callable[[Callable[[Question], None], Iterable[Question]], Iterable[None]] = map
 
 
 class Text(NamedTuple):
@@ -170,11 +170,7 @@ def _ask(asked: Iterable[Question], teacher: Teacher, out: Path, progress: Progr
                 file.write(json.dumps(line, ensure_ascii=False) + "\n")
                 file.flush()
 
-        pool = ThreadPoolExecutor(teacher.at_once, thread_name_prefix="teacher")
-        try:
-            list(progress(pool.map(ask, [question for question in asked if question.key not in known])))
-        finally:
-            pool.shutdown(cancel_futures=True)
+        list(progress(teacher.map(ask, [question for question in asked if question.key not in known])))
 
 
 def read_answers(out: Path, teacher: Teacher) -> dict[tuple[str, str], str]:

@@ -10,6 +10,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
+from mrs_suggest.cli.options import add_fallback
 from mrs_suggest.common.command_parser import CommandParser
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.common.hub.baselines import ENDPOINT
@@ -40,6 +41,9 @@ def make_parser() -> argparse.ArgumentParser:
         help="one row for runs that differ only in languages and seeds, such as the monolingual ones of a table",
     )
     rows.add_argument("--by-run", action="store_true", help="one row per run, even if runs differ only in their seed")
+    add_fallback(parser)
+    parser.add_argument("--guard", choices=("off", "both"), default="off", help="both: also rows with the guard on")
+    parser.add_argument("--judge", metavar="MODEL", help="openai:... that compares the suggestions to each message")
     parser.add_argument("--format", choices=FORMATS, default=FORMATS[0], help="output format (default table)")
     parser.add_argument(
         "--out",
@@ -62,9 +66,9 @@ def _run(options: argparse.Namespace) -> None:
     names = list(reversed(places.values()))  # a folder that is named in two ways is one run
     over = _same_folder(options.over, names)
     with TemporaryDirectory() as scratch:
-        runs = _read(names, Path(scratch))
+        runs = _read(options, names, Path(scratch))
         try:
-            _show(options, dict(zip(names, runs, strict=True)), over)
+            _show(options, runs, over)
         except KeyError as error:
             raise InputError(f"RUN: one run.json has no key {error}; train that model again.") from None
 
@@ -85,6 +89,10 @@ def _show(options: argparse.Namespace, runs: dict[str, Run], over: str | None) -
     grouping = BY_RUN if options.by_run else BY_LANGUAGES if options.join_languages else BY_SEED
     first = runs[over].name if over else None
     table = compare_runs(list(runs.values()), options.metrics, first, grouping, options.unit)
+    if options.judge is not None:
+        from mrs_suggest.evaluation.runs.judging import judged
+
+        table = judged(table, options.judge)
     if options.format == FORMATS[0]:
         records = {run.name: dict(run.record) for run in runs.values()}
         if task.name == REPLY and plain and same_tests(records):
@@ -109,18 +117,27 @@ def _same_folder(over: str | None, names: list[str]) -> str | None:
     return found[0]
 
 
-def _read(names: list[str], scratch: Path) -> list[Run]:
+def _read(options: argparse.Namespace, names: list[str], scratch: Path) -> dict[str, Run]:
+    """The runs by name: those of folders, and those of models that answer the first one's messages now."""
     from mrs_suggest.evaluation.runs.figures import Run
     from mrs_suggest.evaluation.runs.grouping import short_names
 
     trained = [name for name in names if not name.startswith(ENDPOINT)]
     short = short_names(trained) if trained else {}
     runs = {name: Run(short[name], *_folder_and_record(name)) for name in trained}
-    for number, name in enumerate(name for name in names if name not in runs):
+    answering: dict[str, tuple[str, dict[str, Any]]] = {name: (name, {}) for name in names if name not in runs}
+    if options.fallback is not None:
+        second = {"fallback": options.fallback, "fallback_share": options.fallback_share}
+        answering[f"{short.get(names[0], names[0])}, fallback {options.fallback}"] = names[0], second
+    if options.guard == "both":
+        guarded = [(name, (name, dict[str, Any]())) for name in trained]
+        for name, (model, more) in [*guarded, *answering.items()]:
+            answering[f"{short.get(name, name)}, guard on"] = model, {**more, "guard": True}
+    for number, (label, (name, more)) in enumerate(answering.items()):
         from mrs_suggest.evaluation.model_answers import answering_run
 
-        runs[name] = answering_run(name, list(runs.values()), scratch / str(number))
-    return [runs[name] for name in names]
+        runs[label] = answering_run(name, list(runs.values()), scratch / str(number), label, **more)
+    return {name: runs[name] for name in (*names, *(label for label in answering if label not in names))}
 
 
 def _folder_and_record(name: str) -> tuple[Path | None, dict[str, Any]]:

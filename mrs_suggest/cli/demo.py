@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from mrs_suggest.cli.options import DEFAULT_MODEL, add_publish_options, change_of, publish_or_print
+from mrs_suggest.cli.options import DEFAULT_MODEL, add_fallback, add_publish_options, change_of, publish_or_print
 from mrs_suggest.common.command_parser import CommandParser
 from mrs_suggest.common.errors import InputError
 
@@ -18,6 +18,7 @@ def make_parser() -> argparse.ArgumentParser:
     _add_models(parser)
     parser.add_argument("--host", help="address to listen on (default 127.0.0.1: this machine only)")
     parser.add_argument("--port", type=int, help="port to listen on (default: the first free one from 7860)")
+    add_fallback(parser)
     parser.add_argument("--verify", action="store_true", help="also verify the SHA-256 of large model files")
     parser.set_defaults(run=_serve)
     publish = parser.add_subparsers().add_parser(
@@ -35,7 +36,8 @@ def _serve(options: argparse.Namespace) -> None:
         raise InputError(f"--port {options.port}: expected 1 to 65535.")
     from mrs_suggest.serving.page.page import load_models, make_page, serve_page
 
-    serve_page(make_page(load_models(options.model or [DEFAULT_MODEL], options.verify)), options.host, options.port)
+    given = {name: getattr(options, name) for name in ("verify", "fallback", "fallback_share")}
+    serve_page(make_page(load_models(options.model or [DEFAULT_MODEL], **given)), options.host, options.port)
 
 
 def _add_models(parser: argparse.ArgumentParser) -> None:

@@ -8,7 +8,7 @@ from dataclasses import MISSING, fields
 from pathlib import Path
 from typing import Any
 
-from mrs_suggest.cli.options import DEFAULT_MODEL, add_silence_options, guard_of
+from mrs_suggest.cli.options import DEFAULT_MODEL, add_fallback, add_silence_options, guard_of
 from mrs_suggest.common.command_parser import CommandParser
 from mrs_suggest.serving.settings import Settings
 
@@ -55,6 +55,7 @@ def make_parser() -> argparse.ArgumentParser:
     )  # fmt: skip
     parser.add_argument("--verify", action="store_true", help="also verify the SHA-256 of large model files")
     add_silence_options(parser)
+    add_fallback(parser)
     for name, (kind, text) in ANSWERING.items():
         default = DEFAULTS[name]
         help_text = f"{text} (default {default})"

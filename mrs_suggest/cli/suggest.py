@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mrs_suggest.cli.options import add_model_options, add_silence_options, guard_of
+from mrs_suggest.cli.options import add_fallback, add_model_options, add_silence_options, guard_of
 from mrs_suggest.common.command_parser import CommandParser
 from mrs_suggest.common.errors import ArgumentError, InputError
 from mrs_suggest.common.text.predictions import SUGGESTIONS
@@ -53,6 +53,7 @@ def make_parser() -> argparse.ArgumentParser:
             f"--{verb}-tag", action="append", default=[], metavar="TAG", help=f"{what}; may be repeated"
         )
     add_silence_options(parser)
+    add_fallback(parser)
     parser.add_argument(
         "--min-score",
         type=float,
@@ -77,13 +78,17 @@ def _run(options: argparse.Namespace) -> None:
     from mrs_suggest.suggest.suggester import Suggester
 
     guard = guard_of(options.guard, options.guard_lists)
-    suggester = Suggester.from_pretrained(options.model, options.revision, options.verify, guard, options.precision)
+    more = guard, options.precision, options.fallback, options.fallback_share
+    suggester = Suggester.from_pretrained(options.model, options.revision, options.verify, *more)
     try:
         _answer(suggester, options, conversation)
     except ArgumentError as error:
         options_of = {"language": "--language", "k": "--count", "allow": "--allow-tag", "deny": "--deny-tag"}
         options_of["min_score"] = "--min-score"
         raise error.as_option(options_of) from None
+    if options.fallback is not None:
+        told = (f"{key} {value:g}" for key, value in suggester.model.usage().items())
+        print(f"fallback: {', '.join(told)}", file=sys.stderr)
 
 
 def _read_conversation(name: str) -> Conversation:

@@ -25,7 +25,8 @@ def answer_predictions(
     """Answer the messages of prediction files (language -> file), and write such files of `nbest` suggestions at most.
 
     Returns:
-        Language -> scores; and `milliseconds` for a message, the signature of a `service`, and what it has used.
+        Language -> scores; and `milliseconds` for a message, the signature of a `service`, what it has used, and with
+        the guard on the share of examples on which it is `silent`.
 
     Raises:
         InputError: a file is missing or damaged, or the model does not answer.
@@ -40,12 +41,18 @@ def answer_predictions(
         lines = (Prediction(message, reply, tuple(three[:nbest]) or ("",)) for message, reply, three in found)
         predictions.write_predictions(out[code], lines)
     facts = {"milliseconds": round(milliseconds([*results.values()]), 3), **suggester.model.usage()}
+    if suggester.guard:
+        rows = [row for result in results.values() for row in result.suggestions]
+        facts["silent"] = round(sum(not row for row in rows) / max(len(rows), 1), 4)
     return results, facts | ({"service": service} if (service := suggester.model.service) else {})
 
 
-def answering_run(name: str, runs: Sequence[Run], folder: Path) -> Run:
-    """A model as a run to compare: it answers the test messages of the first run, the guard off; errors as above."""
-    suggester = Suggester.from_pretrained(name, guard=False)
+def answering_run(name: str, runs: Sequence[Run], folder: Path, label: str, **options: Any) -> Run:
+    """A model as a run to compare, named `label`: it answers the test messages of the first run.
+
+    The guard is off; `options` are others of `Suggester.from_pretrained`. Errors as above.
+    """
+    suggester = Suggester.from_pretrained(name, **{"guard": False, **options})
     tested = [(run, code) for run in runs for part, code in run.scopes if has_predictions(run, (part, code))]
     codes = [code for run, code in tested if run is tested[0][0] and code in suggester.languages]
     if not codes or (source := tested[0][0].folder) is None:
@@ -58,10 +65,10 @@ def answering_run(name: str, runs: Sequence[Run], folder: Path) -> Run:
     signatures = {code: result.signatures for code, result in results.items()}
     record = {
         "trainer": "language_model",
-        "arguments": {"model": name},
+        "arguments": {"model": label},
         "data": tested[0][0].record.get("data", {}),
         "metrics": {"systems": {MODEL: figures}, "signatures": signatures},
         "milliseconds": {MODEL: facts["milliseconds"]},
         "answered": facts,
     }
-    return Run(name, folder, record)
+    return Run(label, folder, record)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Any
 
 from mrs_suggest.common.report.tables import Entry, Grid, print_grid
 from mrs_suggest.common.text.text import interval_text
 from mrs_suggest.evaluation.comparison import POOLED, grouped_signatures
-from mrs_suggest.suggest.answering import MODEL, USAGE
+from mrs_suggest.suggest.answering import MODEL
 from mrs_suggest.suggest.baselines import BASELINES
 
 GUARD_OFF = "Measured with the guard off: every message is answered."
@@ -58,16 +58,14 @@ def print_comparison(records: Mapping[str, Record]) -> None:
     measured = records[first]["metrics"]
     tokens = next(filter(None, (_signatures(record, "reply_perplexity") for record in records.values())), [])
     rows: list[list[str | Entry]] = []
-    used = [key for key in USAGE if any(key in record.get("answered", {}) for record in records.values())]
     for name, record in records.items():
         same = record["metrics"].get("pools") == measured.get("pools")
         same = same and _signatures(record, "response_ranking") == _signatures(records[first], "response_ranking")
         alike = _signatures(record, "reply_perplexity") == tokens
-        cells = f"{record['trainer']} ({name})", *_figure_2(record, MODEL, used, same, alike)
+        cells = f"{record['trainer']} ({name})", *_figure_2(record, MODEL, same, alike)
         rows.append([Entry(cell, bold=True) for cell in cells])
-    rows += [[name, *_figure_2(records[first], name, used)] for name in measured["systems"] if name in BASELINES]
+    rows += [[name, *_figure_2(records[first], name)] for name in measured["systems"] if name in BASELINES]
     header = ["system", "ROUGE", "Dist-1", "Dist-2", "MRR", "perplexity", "seconds / 1,000"]
-    header += [key.replace("_", " ") for key in used]
     print_grid(
         Grid(header, rows, title=_title(measured)),
         [
@@ -101,9 +99,7 @@ def _title(figures: Record) -> str:
     return f"Test split, {where}, {own['n']:,} examples; ceiling {short_number(own['ceiling'], 4)}"
 
 
-def _figure_2(
-    record: Record, name: str, used: Sequence[str], mrr: bool = True, perplexity: bool = True
-) -> Iterator[str]:
+def _figure_2(record: Record, name: str, mrr: bool = True, perplexity: bool = True) -> Iterator[str]:
     row = record["metrics"]["systems"][name][POOLED]
     yield f"{short_number(row['weighted'], 4)} {_interval(row['weighted_interval'])}"
     yield short_number(row["dist1"])
@@ -111,7 +107,6 @@ def _figure_2(
     yield short_number(row.get("mrr") if mrr else None)
     yield short_number(row.get("perplexity") if perplexity else None, 1)
     yield f"{record['milliseconds'][name]:.2f}"
-    yield from (f"{value:,}" if (value := record.get("answered", {}).get(key)) is not None else "" for key in used)
 
 
 def _systems(figures: Record, speed: Mapping[str, float], ranks: bool) -> Grid:

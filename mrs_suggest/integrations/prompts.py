@@ -1,7 +1,8 @@
 """The prompts for language models, and how an example's answer looks; the same in every harness.
 
 No paper prompts language models with these data sets, so the wording is ours, in English for all languages; that of
-XCOPA's questions is the paper's (`mrs_datasets.tasks.xcopa_views.PROMPTS`).
+XCOPA's questions is the paper's (`mrs_datasets.tasks.xcopa_views.PROMPTS`). That of
+`openai:...` needs a chat template and JSON, and harnesses also score base models, with examples before a prompt.
 """
 
 from __future__ import annotations

@@ -109,7 +109,7 @@ class SuggestionItem(BaseModel):
     score: Annotated[float, Field(description="comparable among the suggestions for one message")]
     parts: Annotated[dict[str, float] | None, Field(description="with `explain`")] = None
     source: Annotated[
-        str | None, Field(description="with `explain`, of a model with several: set, memory or generated")
+        str | None, Field(description="with `explain`, of a model with several: set, memory, generated or fallback")
     ] = None
 
 

@@ -70,9 +70,8 @@ class ServedSuggester:
         Raises:
             InputError: as `Suggester.from_pretrained`.
         """
-        suggester = Suggester.from_pretrained(
-            settings.named[name], verify=settings.verify, guard=settings.guard, precision=settings.precision
-        )
+        more = settings.guard, settings.precision, settings.fallback, settings.fallback_share
+        suggester = Suggester.from_pretrained(settings.named[name], None, settings.verify, *more)
         for language in suggester.languages[: 1 if suggester.model.service else None]:
             suggester.suggest(["?"], language, 1)
         version = version_of(suggester.folder) if suggester.folder else _hash(suggester.model.service.encode())

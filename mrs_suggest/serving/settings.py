@@ -33,7 +33,7 @@ class Settings:
         feedback: where answers and clicks are kept, an SQLite file or a PostgreSQL URL (`mrs_suggest.serving.clicks`);
             None: nothing is.
         verify: compare the SHA-256 of large files, too.
-        guard, precision: as for `mrs_suggest.suggest.suggester.Suggester`.
+        guard, precision, fallback, fallback_share: as for `mrs_suggest.suggest.suggester.Suggester.from_pretrained`.
         port: 0 picks a free one.
         workers: processes that share the port, each with the model.
         threads: of the arithmetic in each worker. If other processes are busy, several threads are far slower than one,
@@ -59,6 +59,8 @@ class Settings:
     verify: bool = False
     guard: bool | Path = True
     precision: float | None = None
+    fallback: str | None = None
+    fallback_share: float = 0.2
     host: str = "127.0.0.1"
     port: int = 8000
     workers: int = 1

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from mrs_suggest.suggest.ranking.trigger import Trigger
 
 MODEL = "Model"  # the name of the trained model among the systems compared
-USAGE = ("requests", "input_tokens", "output_tokens", "price_per_1000")  # of a service; the price is of messages
+USAGE = ("passed_on", "requests", "input_tokens", "output_tokens", "price_per_1000")  # of a service; of messages
 Tags = frozenset[str]
 CHIP = (
     '<span style="display:inline-block;border:1px solid #888;border-radius:1em;padding:.2em .8em;margin:.2em">{}</span>'
@@ -34,7 +34,7 @@ class Suggestion:
 
     Attributes:
         parts: the weighted parts of a ranker's score, which add up to it.
-        source: `set` (the response set), `memory` or `generated`; empty if the response set is the only source.
+        source: `set` (the response set), `memory`, `generated` or `fallback`; empty if there is the response set alone.
     """
 
     reply: str

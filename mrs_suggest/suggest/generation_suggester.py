@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+import numpy as np
+
 from mrs_suggest.common.suggest_arguments import answer_all, require_count, require_messages
 from mrs_suggest.common.text.predictions import SUGGESTIONS
 from mrs_suggest.models.exports import CTRANSLATE2
@@ -51,11 +53,22 @@ class GenerationSuggester(ServedModel):
 
 
 class Writer:
-    """A generator as a system to evaluate; it does not rank pools."""
+    """A generator as a system to evaluate; with its `language` it ranks pools, unless CTranslate2 runs it."""
 
-    def __init__(self, generator: ReplyWriter, name: str = MODEL) -> None:
-        self.name, self._generator = name, generator
+    def __init__(self, generator: ReplyWriter, name: str = MODEL, language: str = "") -> None:
+        self.name, self._generator, self._language = name, generator, language
 
     def suggest(self, messages: Sequence[str], language: str, k: int) -> list[list[Suggestion]]:
         found = self._generator.suggest(messages, language, k)
         return [[Suggestion(text, score) for text, score in row] for row in found]
+
+    def score_pools(self, messages: Sequence[str], candidates: Sequence[str], pools: np.ndarray) -> np.ndarray:
+        """As `Ranker.score_pools`: log-probabilities per token, each reply to a message scored once."""
+        assert isinstance(self._generator, Generator)
+        numbered, scores = np.array(messages, object), np.empty(pools.shape, np.float32)
+        for message in dict.fromkeys(messages):
+            rows = np.flatnonzero(numbered == message)
+            wanted, places = np.unique(pools[rows], return_inverse=True)
+            found = self._generator.log_probs(message, [candidates[number] for number in wanted], self._language)
+            scores[rows] = found[places.reshape(len(rows), -1)]
+        return scores

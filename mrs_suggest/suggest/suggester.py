@@ -13,14 +13,13 @@ from typing import Any, cast, overload
 import numpy as np
 
 from mrs_suggest.common.errors import ArgumentError, InputError
-from mrs_suggest.common.hub.baselines import ENDPOINT, resolve_model
 from mrs_suggest.common.io.manifest import again
 from mrs_suggest.common.suggest_arguments import require_count, require_messages, require_score
 from mrs_suggest.common.text.predictions import SUGGESTIONS
-from mrs_suggest.models.model_folder import open_model_folder
-from mrs_suggest.models.starting_points import ADAPTER_RECORD, DETECTOR, GENERATOR
+from mrs_suggest.models.starting_points import ADAPTER_RECORD, DETECTOR
 from mrs_suggest.suggest.answering import Answer, ServedModel, Tags
 from mrs_suggest.suggest.conversation import Chat, Conversation, fitting, guard_reasons, read_conversations, read_single
+from mrs_suggest.suggest.fallback import SHARE, WithFallback, load_model, texts_for
 from mrs_suggest.suggest.guard import BLANK, NO_REPLIES, OWN_MESSAGE, UNCLEAR, UNLIKELY
 from mrs_suggest.suggest.guard.guard import Guard
 from mrs_suggest.suggest.guard.lists import GuardData
@@ -76,6 +75,8 @@ class Suggester:
         verify: bool = False,
         guard: bool | Path = True,
         precision: float | None = None,
+        fallback: str | None = None,
+        fallback_share: float = SHARE,
     ) -> Suggester:
         """Load a model: the folder of a run, a baseline, `ORG/NAME[@REVISION]`, `openai:URL#MODEL`, `openai:FILE.yaml`.
 
@@ -83,23 +84,18 @@ class Suggester:
             revision: of a model on the hub: a branch, a tag or a commit.
             verify: compare the SHA-256 of large files, too, see `mrs_suggest.common.io.manifest`.
             guard, precision: as for the class.
+            fallback: another model, which answers the messages of which this one is unsure.
+            fallback_share: of the messages that are passed on at most, as calibrated on validation.
 
         Raises:
             InputError: there is no such model, or its files or those of the guard are damaged.
         """
-        if (name := str(folder)).startswith(ENDPOINT):
-            from mrs_suggest.suggest.language_model import LanguageModelSuggester, read_endpoint
-
-            return Suggester(LanguageModelSuggester(read_endpoint(name, revision)), None, guard, precision)
-        path = resolve_model(name, revision)
-        open_model_folder(path, verify)
-        if (path / GENERATOR).is_file():
-            from mrs_suggest.suggest.generation_suggester import GenerationSuggester
-
-            return Suggester(GenerationSuggester.load_from(path), path, guard, precision)
-        from mrs_suggest.suggest.retrieval_suggester import RetrievalSuggester
-
-        return Suggester(RetrievalSuggester.load_from(path, name), path, guard, precision)
+        model, path = load_model(str(folder), revision, verify)
+        if fallback is not None and precision is not None:
+            raise InputError("--precision and --fallback: both are for unsure messages; leave one of them out.")
+        if fallback is not None:
+            model = cast(ServedModel, WithFallback.load(model, fallback, fallback_share))
+        return Suggester(model, path, guard, precision)
 
     @property
     def languages(self) -> list[str]:
@@ -393,8 +389,7 @@ class Suggester:
         self, asked: list[Conversation], language: str, count: int, tags: tuple[Tags, Tags], given: bool
     ) -> list[Answer]:
         messages = [one.message for one in asked]
-        texts: list[Any] = list(asked) if self.model.service else messages
-        texts = [reader.read(one.context, one.message) for one in asked] if (reader := self.model.context) else texts
+        texts = texts_for(self.model, asked)
         if language not in self.model.languages:
             return [Answer(reason=NO_REPLIES) for _ in messages]
         reasons: list[str | None] = [None] * len(messages)

@@ -36,7 +36,18 @@ START = ["--model_name_or_path", "base", "--learning_rate", 3e-3]
 RUNS: dict[str, list[object]] = {
     "full": START,
     "lora": [*START, "--peft", "lora", "--lora_rank", 4, "--samples", 6],
-    "constrained": ["--vocabulary", 200, "--constrained", "true", "--prompt", "[{code}]{message}</s>"],
+    "constrained": [
+        "--vocabulary",
+        200,
+        "--constrained",
+        "true",
+        "--prompt",
+        "[{code}]{message}</s>",
+        "--packing",
+        "true",
+        "--rank_pools",
+        "true",
+    ],
 }
 
 
@@ -126,6 +137,19 @@ def test_runs_are_compared_and_scored(
     )
     assert code == 0, err
     assert len(json.loads(out)) == 2
+
+
+def test_pools_are_ranked_where_it_is_asked_for(folders: dict[str, Path]) -> None:
+    figures = {name: record(folder)["metrics"]["systems"]["Model"]["pooled"] for name, folder in folders.items()}
+    assert ["mrr" in of for of in figures.values()] == [False, False, True]
+    assert 0 < figures["constrained"]["mrr"] <= 1
+
+
+def test_an_export_says_why_there_is_none(folders: dict[str, Path], mrs_here: Callable[..., Any]) -> None:
+    code, _, err = mrs_here("models", "export", folders["full"], "--ctranslate2")
+    assert (code, "is a causal language model, and CTranslate2 only runs seq2seq models" in err) == (2, True)
+    code, _, err = mrs_here("models", "export", "build/nothing", "--ctranslate2")
+    assert (code, "build/nothing: no run.json, so not a finished run" in err) == (2, True)
 
 
 REFUSED: dict[str, tuple[list[object], str]] = {

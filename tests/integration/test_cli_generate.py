@@ -15,7 +15,9 @@ from typing import Any
 
 import pytest
 
+from mrs_datasets.generated.generate import ANSWERS
 from mrs_datasets.prepared.prepared import open_prepared
+from tests.causal_model import make_causal_model
 from tests.chat_server import ChatServer, Failure, chat_server
 from tests.command import Result, refused, shown
 
@@ -176,3 +178,18 @@ def test_the_scripted_teacher_s_product_is_learned(mrs_here: Run, tmp_path: Path
         shown(mrs_here("train", "retrieval", *options, *few))
     table = shown(mrs_here("compare", tmp_path / "assistant", tmp_path / "start"))
     assert all(name in table for name in ("assistant", "start", "TF-IDF"))
+
+
+def test_a_model_in_a_folder_is_a_teacher(
+    mrs_here: Run, task: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An untrained one, which writes no intents; what it was asked and wrote is kept."""
+    monkeypatch.setattr("mrs_suggest.cli.data.generate.TOKENS", 12)
+    folder = make_causal_model(tmp_path / "speaker", ["Lunch is at noon.", "See you there!", "No, sorry."])
+    sentence = refused(mrs_here("data", "generate", "--task", task, "--teacher", folder, "--out", tmp_path / "out"))
+    (line,) = (tmp_path / "out" / ANSWERS).read_text(encoding="utf-8").splitlines()
+    kept = json.loads(line)
+    assert kept["teacher"] == "speaker"
+    assert "colleagues who have lunch" in kept["system"]
+    assert kept["answer"].strip()
+    assert f"the teacher's answer {kept['answer'][:60]!r} names no intents" in sentence

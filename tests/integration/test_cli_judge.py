@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from mrs_suggest.evaluation.scores.judge import PROMPT
-from mrs_suggest.suggest import language_model
+from mrs_suggest.suggest.language_model import chat
 from tests.chat_server import ChatServer, Failure, chat_server
 from tests.command import Result, refused, shown
 
@@ -36,7 +36,7 @@ def by_fruit(request: dict[str, Any]) -> str:
 @pytest.fixture
 def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[ChatServer]:
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
-    monkeypatch.setattr(language_model._ChatPoster, "first_wait", 0.01)
+    monkeypatch.setattr(chat.ChatPoster, "first_wait", 0.01)
     with chat_server(by_fruit) as running:
         yield running
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from mrs_suggest.suggest import language_model
+from mrs_suggest.suggest.language_model import chat
 from tests.chat_server import REPLIES, ChatServer, Failure, chat_server
 from tests.command import Result, refused, shown
 
@@ -24,7 +24,7 @@ ROWS = [
 @pytest.fixture
 def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[ChatServer]:
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
-    monkeypatch.setattr(language_model._ChatPoster, "first_wait", 0.01)
+    monkeypatch.setattr(chat.ChatPoster, "first_wait", 0.01)
     with chat_server() as running:
         yield running
 

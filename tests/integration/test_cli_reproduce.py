@@ -42,7 +42,9 @@ def test_a_student_and_its_teacher_in_one_command(mrs: Mrs, tmp_path: Path) -> N
 def test_what_each_table_needs_is_listed(mrs: Mrs, tmp_path: Path) -> None:
     full = mrs("reproduce", "all", cwd=tmp_path).stdout
     assert "  table 3: 0 of 21 cells can run\n    21 not: no data: pass --data mrs=FOLDER (MRS as" in full
-    assert all(f"\n{name}: " in f"\n{full}" for name in ("forgetting", "mrs", "retrieval", "xcopa", "xglue"))
+    assert all(
+        f"\n{name}: " in f"\n{full}" for name in ("families", "forgetting", "mrs", "retrieval", "xcopa", "xglue")
+    )
     tiny = mrs("reproduce", "all", "--scale", "tiny", cwd=tmp_path).stdout
     assert "  table 3: 21 of 21 cells can run\n" in tiny, "its data are generated"
     done = mrs("reproduce", "all", "--scale", "huge", cwd=tmp_path)

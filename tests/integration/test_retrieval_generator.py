@@ -13,8 +13,10 @@ from mrs_suggest.cli.main import run_verb
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.common.text.predictions import read_predictions
 from mrs_suggest.models.generation.decoding.settings import Decoding
-from mrs_suggest.models.generation.generator import Generator
-from mrs_suggest.models.generation.tiny_generator import build_tiny_generator
+from mrs_suggest.models.generation.generator import CAUSAL_LM, Generator, load_seq2seq
+from mrs_suggest.models.generation.language_tokens import ROWS
+from mrs_suggest.models.generation.text_coder import PromptCoder
+from mrs_suggest.models.generation.tiny_generator import build_tiny_causal, build_tiny_generator
 from mrs_suggest.models.saved.families import publication
 from mrs_suggest.models.saved.record import read_record
 from mrs_suggest.suggest.retrieval_suggester import RetrievalSuggester
@@ -105,6 +107,23 @@ def test_a_run_with_a_generator_is_one_model_served_as_it_was_scored(
         Suggester.from_pretrained(moved)
 
 
+def test_a_causal_model_is_a_generator_too(train: Train, tmp_path: Path) -> None:
+    texts = [f"en message {n} en reply {n % 7}" for n in range(80)]
+    start = build_tiny_causal(texts, ["en"], tmp_path / "start", 1, 200)
+    model, tokenizer = load_seq2seq(str(start), None, kind=CAUSAL_LM)
+    coder = PromptCoder(tokenizer, ROWS["causal"], model.config, 20, 10, template="[{code}]{message}</s>")
+    replies = {"en": ["en reply of en", "reply message en", "en en message"]}
+    writer = Generator(model, coder, ["en"], Decoding(beams=3, max_tokens=12), replies=replies)
+    writer.save(tmp_path / "writer")
+    folder = train("spoken", *BOTH, "--generator", tmp_path / "writer", "--generated", 2, "--ranker_parts", "log_prob")
+    rows = read_predictions(folder / "predictions.en.tsv")
+    served = Suggester.from_pretrained(folder, guard=False).suggest([row.message for row in rows], "en")
+    assert [tuple(answer.replies) for answer in served] == [row.suggestions for row in rows]
+    assert read_record(folder)["metrics"]["ranker"]["generator"]["languages"] == ["en"]
+    many = Suggester.from_pretrained(folder, guard=False).suggest(rows[0].message, "en", 30)
+    assert {*replies["en"]} & {one.reply for one in many if one.source == "generated"}
+
+
 def test_a_run_over_it_without_a_generator_leaves_none_behind(train: Train, writer: Path) -> None:
     with_one = train("again", *BOTH, "--generator", writer, "--max_steps", 0, "--generated", 0)
     assert (with_one / "generator").is_dir()
@@ -115,7 +134,10 @@ def test_a_run_over_it_without_a_generator_leaves_none_behind(train: Train, writ
 
 def test_generators_that_cannot_be_used_are_refused(refused: Callable[..., str], writer: Path, tmp_path: Path) -> None:
     assert "--generator nowhere: no such folder" in refused("--ranker", "true", "--generator", "nowhere")
-    assert f"--generator {tmp_path}: no trained generator" in refused("--ranker", "true", "--generator", tmp_path)
+    told = refused("--ranker", "true", "--generator", tmp_path)
+    assert (
+        f"--generator {tmp_path}: no trained generator; pass what `mrs train generation` or `mrs train causal`" in told
+    )
     assert "pass --ranker true" in refused("--generator", writer)
     assert "--generated: has no effect without --generator" in refused("--ranker", "true", "--generated", "2")
     assert "--generated" in refused("--ranker", "true", "--generator", writer, "--generated", "-1")

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from mrs_suggest.common.command_parser import CommandParser
 from mrs_suggest.common.text.text import visible
 
 if TYPE_CHECKING:
-    from mrs_datasets.generated.generate import Teacher
+    from mrs_datasets.generated.generate import Question, Teacher
     from mrs_datasets.prepared.report import PreparedReport
 
 TOKENS, SECONDS = 4000, 300.0  # at least, for an answer: a list is longer than three replies
@@ -23,7 +24,12 @@ TOKENS, SECONDS = 4000, 300.0  # at least, for an answer: a list is longer than 
 def add_generate(verbs: argparse._SubParsersAction[CommandParser]) -> None:
     generate = verbs.add_parser("generate", help="let a language model write pairs for a product, once")
     generate.add_argument("--task", required=True, type=Path, metavar="FILE", help="YAML that describes the product")
-    generate.add_argument("--teacher", required=True, metavar="MODEL", help="openai:URL#MODEL or openai:FILE.yaml")
+    generate.add_argument(
+        "--teacher",
+        required=True,
+        metavar="MODEL",
+        help="openai:URL#MODEL, openai:FILE.yaml or the folder of a causal model",
+    )
     generate.add_argument("--languages", nargs="+", default=[], metavar="CODE", help="default: those of the task file")
     generate.add_argument("--licence", default="unknown", help="of the teacher's answers, such as apache-2.0")
     generate.add_argument("--out", required=True, type=Path, metavar="FOLDER", help="the folder to write or continue")
@@ -37,14 +43,17 @@ def _generate(options: argparse.Namespace) -> None:
     from tqdm import tqdm
 
     from mrs_datasets.generated.generate import generate, read_task
-    from mrs_suggest.suggest.language_model import LanguageModelSuggester, read_endpoint
+    from mrs_suggest.suggest.language_model.chat import Chat, read_endpoint
 
     task = read_task(options.task, options.languages)
-    endpoint = read_endpoint(options.teacher)
-    tokens = endpoint.max_tokens and max(TOKENS, endpoint.max_tokens)
-    model = LanguageModelSuggester(replace(endpoint, max_tokens=tokens, timeout=max(SECONDS, endpoint.timeout)))
-    teacher = _teacher(endpoint.model, options.licence)._replace(at_once=endpoint.concurrency)
-    teacher = teacher._replace(ask=lambda asked: model.complete(*asked.key, asked.user["step"]))
+    if (folder := Path(options.teacher)).is_dir():
+        teacher = _teacher(folder.resolve().name, options.licence)._replace(ask=_local(folder))
+    else:
+        endpoint = read_endpoint(options.teacher)
+        tokens = endpoint.max_tokens and max(TOKENS, endpoint.max_tokens)
+        chat = Chat(replace(endpoint, max_tokens=tokens, timeout=max(SECONDS, endpoint.timeout)))
+        teacher = _teacher(endpoint.model, options.licence)._replace(map=chat.map)
+        teacher = teacher._replace(ask=lambda asked: chat.complete(*asked.key, asked.user["step"]))
     bar = partial(tqdm, desc="generate", unit=" answers", disable=not sys.stderr.isatty())
     _print(generate(task, teacher, options.out, bar), options.out)
 
@@ -67,6 +76,26 @@ def _print(report: PreparedReport, folder: Path) -> None:
     print(visible("\n".join([*report["notes"], f"wrote {folder}"]), "\n"))
 
 
+def _local(folder: Path) -> Callable[[Question], str]:
+    """A causal language model in a folder: it writes the likeliest tokens, after its chat template if it has one."""
+    from mrs_suggest.models.generation.generator import CAUSAL_LM, load_seq2seq
+
+    loaded: tuple[Any, Any] = load_seq2seq(str(folder), None, kind=CAUSAL_LM)
+    model, tokenizer = loaded
+
+    def ask(question: Question) -> str:
+        text = "\n\n".join(question.key)
+        if templated := bool(tokenizer.chat_template):
+            turns = [{"role": "user", "content": text}]  # some templates refuse a system turn
+            text = tokenizer.apply_chat_template(turns, tokenize=False, add_generation_prompt=True)
+        read = tokenizer(text, return_tensors="pt", add_special_tokens=not templated)
+        length = read["input_ids"].shape[1]
+        written = model.generate(**read, max_new_tokens=TOKENS, do_sample=False)
+        return str(tokenizer.decode(written[0, length:], skip_special_tokens=True))
+
+    return ask
+
+
 def _teacher(name: str, licence: str) -> Teacher:
     """A teacher whose answers can be read, with the shipped language detector and the guard's lists."""
     from mrs_datasets.generated.generate import MESSAGES, Teacher
@@ -75,7 +104,8 @@ def _teacher(name: str, licence: str) -> Teacher:
     from mrs_suggest.suggest.guard.guard import DATE, PLACE, unfit
     from mrs_suggest.suggest.guard.lists import GuardData
     from mrs_suggest.suggest.language_detector import LanguageDetector
-    from mrs_suggest.suggest.language_model import in_other_language, read_replies
+    from mrs_suggest.suggest.language_model import in_other_language
+    from mrs_suggest.suggest.language_model.chat import read_replies
 
     detector, lists = LanguageDetector.load(resolve_model(SHIPPED) / DETECTOR), GuardData()
 

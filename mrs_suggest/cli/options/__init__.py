@@ -47,6 +47,13 @@ def add_silence_options(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_fallback(parser: argparse.ArgumentParser) -> None:
+    """Add `--fallback` and `--fallback-share`."""
+    parser.add_argument("--fallback", metavar="MODEL", help="a model for messages of which the first is unsure")
+    share = "share of the messages to pass on at most, as calibrated on validation (default .2)"
+    parser.add_argument("--fallback-share", type=float, default=0.2, metavar="P", help=share)
+
+
 def guard_of(choice: str, lists: Path | None) -> bool | Path:
     """The value of `Suggester`'s guard; lists for a guard that is off are refused."""
     if lists is not None and choice == "off":

@@ -72,7 +72,7 @@ def resolve_model(name: str, revision: str | None = None, *, force: bool = False
             require_no_revision(name, revision, "is in the package")
             return baseline.folder
         return hub.download(baseline.repo_id, revision or baseline.revision, force=force, verify=verify)
-    if hub.is_repo_id(name):
+    if hub.is_repo_id(name) and not Path(name).parent.is_dir():  # a mistyped folder is no hub id
         return hub.download(name, revision, force=force, verify=verify)
     raise InputError(f"{given}: no such folder, and no baseline of that name; `mrs models list` shows the baselines.")
 

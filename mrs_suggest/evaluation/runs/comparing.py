@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations
 from math import isclose
+from typing import Any
 
 import numpy as np
 from tqdm import tqdm
@@ -15,6 +16,7 @@ from mrs_suggest.common.errors import InputError
 from mrs_suggest.common.text.predictions import MESSAGE
 from mrs_suggest.evaluation.pairing import paired_interval, scored_run
 from mrs_suggest.evaluation.runs.figures import (
+    COSTS,
     PERPLEXITY,
     RANKING,
     REPLY,
@@ -107,6 +109,8 @@ class RunsTable:
         warnings: sentences.
         signatures: scope -> key of a metric -> how it was computed.
         unit: what the intervals of leads resample.
+        wins: how often a judge prefers a `row` to the one that leads are taken over, of `n` messages; ties are half.
+        judge: its usage, and its signatures.
     """
 
     task: Task
@@ -120,6 +124,8 @@ class RunsTable:
     warnings: tuple[str, ...]
     signatures: dict[Scope, dict[str, str]]
     unit: str
+    wins: tuple[dict[str, Any], ...] = ()
+    judge: tuple[str, ...] = ()
 
     @property
     def parts(self) -> list[str]:
@@ -219,6 +225,7 @@ def _chosen(task: Task, runs: Sequence[Run], keys: Sequence[str]) -> tuple[list[
     )
     if not keys:
         main = task.main or [metric.key for metric in task.metrics]
+        known = {key: None for key in known if key not in COSTS or any("answered" in run.record for run in runs)}
         return [task.metric(key) for key in main if key in known], []
     for key in keys:
         if key not in known:

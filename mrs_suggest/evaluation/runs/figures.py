@@ -157,9 +157,11 @@ def shared_task(runs: Sequence[Run]) -> Task:
 
 
 def _reply(record: Record) -> Read:
-    metrics = record["metrics"]
+    metrics, price = record["metrics"], record.get("answered", {}).get("price_per_1000")
+    own = {"milliseconds": record.get("milliseconds", {}).get(MODEL), "price_per_1000": price}
+    told = {key: float(value) for key, value in own.items() if value is not None}
     for code, texts in metrics["signatures"].items():
-        yield ("", code), metrics["systems"][MODEL][code], texts
+        yield ("", code), {**metrics["systems"][MODEL][code], **told}, texts
 
 
 def _understanding(record: Record) -> Read:
@@ -199,7 +201,9 @@ def _choice(record: Record) -> Read:
                 yield (view, code), found, {}
 
 
-_REPLY = Task(REPLY, _reply, REPLY_METRICS, (WEIGHTED, "mrr", "dist1", "dist2", "perplexity", "wrong_language"))
+COSTS = ("milliseconds", "price_per_1000")  # for all languages together; shown where a model answered just now
+_MAIN = (WEIGHTED, "mrr", "dist1", "dist2", "perplexity", "wrong_language", *COSTS)
+_REPLY = Task(REPLY, _reply, REPLY_METRICS, _MAIN)
 TASKS: Mapping[str, Task] = {
     RETRIEVAL: _REPLY,
     GENERATION: _REPLY,

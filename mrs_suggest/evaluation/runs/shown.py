@@ -75,6 +75,8 @@ def as_json(table: RunsTable) -> str:
             }
             for lead in table.leads
         ],
+        "wins": table.wins,
+        "judge": table.judge,
         "signatures": [
             {"part": part, "language": code, "metric": key, "signature": text}
             for (part, code), of in table.signatures.items()
@@ -166,7 +168,10 @@ def _notes(table: RunsTable) -> list[str]:
     notes += [f"({mark}): {text}." for mark, text in table.footnotes.items()]
     for run in (run for row in table.rows for run in row.runs if "answered" in run.record):
         notes.append(f"{run.name}: {', '.join(f'{key} {value}' for key, value in run.record['answered'].items())}.")
-    return [*notes, *table.warnings]
+    for win in table.wins:
+        share = f"{win['share']:.4f} {interval_text(win['interval'], '{:.4f}'.format)} of {win['n']:,} messages"
+        notes.append(f"The judge prefers {win['row']} to {table.over.name} ({win['language']}) in {share}, ties half.")
+    return [*notes, *table.judge, *table.warnings]
 
 
 def _signatures(table: RunsTable) -> list[str]:

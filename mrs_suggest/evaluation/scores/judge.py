@@ -1,8 +1,8 @@
-"""A language model as a judge of suggestions: would it send one of them? (`mrs score --metric judge`)
+"""A language model as a judge of suggestions: would it send one of them, and which of two sets is better?
 
-It grades each message's suggestions, `good`, `ok` or `bad`, once in their order and once in the reverse: judges favour
-what comes first (Zheng et al. 2023, "Judging LLM-as-a-Judge with MT-Bench and Chatbot Arena"). The score is the mean of
-both, with the grades as in `GRADES`.
+It grades each message's suggestions, `good`, `ok` or `bad` (`mrs score --metric judge`), or compares those of two
+systems (`mrs compare --judge`), once in their order and once in the reverse: judges favour what comes first (Zheng et
+al. 2023, "Judging LLM-as-a-Judge with MT-Bench and Chatbot Arena"). A score is the mean of both, with the values below.
 """
 
 from __future__ import annotations
@@ -10,53 +10,76 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
-from importlib import resources
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 from mrs_metrics.signature import signature
 from mrs_suggest.common.text.languages import language_name
-from mrs_suggest.suggest.language_model import LanguageModelSuggester, read_endpoint
+from mrs_suggest.suggest.language_model.chat import Chat, read_endpoint
 
-GRADES = {"good": 1.0, "ok": 0.5, "bad": 0.0}  # the values are ours
+GRADES = {"good": 1.0, "ok": 0.5, "bad": 0.0}  # the values are ours, as those of wins
+WINS = {"first": 1.0, "tie": 0.5, "second": 0.0}
 ORDERS = 2
-KEY = "grade"
-PROMPT = resources.files("mrs_suggest.evaluation.scores").joinpath("judge.txt").read_text(encoding="utf-8").rstrip()
+PROMPT, PAIR_PROMPT = (
+    Path(__file__).with_name(name).read_text(encoding="utf-8").rstrip() for name in ("judge.txt", "judge_pair.txt")
+)
+Texts = Sequence[str]
 
 
 def judge_suggestions(
-    name: str, messages: Sequence[str], suggestions: Sequence[Sequence[str]], language: str
+    name: str, messages: Texts, suggestions: Sequence[Texts], language: str
 ) -> tuple[list[float | None], str]:
     """The score of each message's suggestions, 0 to 1, None where the judge gave no grade; and the signature.
 
     Args:
-        name: of the judge, as `mrs_suggest.suggest.language_model.read_endpoint` reads it; its own prompt is not used.
+        name: of the judge, as `read_endpoint` reads it; its own prompt is not used.
 
     Raises:
         InputError: the name is none, or the server fails.
     """
-    endpoint = read_endpoint(name)
-    model = LanguageModelSuggester(endpoint)
-    system = PROMPT.replace("{language}", language_name(language))
+    chat, system = Chat(read_endpoint(name)), PROMPT.replace("{language}", language_name(language))
+    rows = zip(messages, suggestions, strict=True)
+    asked = [{"message": message, "suggestions": some[::step]} for message, some in rows for step in (1, -1)]
+    grades, nbest = _answered(chat, system, "grade", GRADES, asked), max(map(len, suggestions), default=0)
+    scores = list(map(_mean, grades[::2], grades[1::2]))
+    return scores, _signature(chat, system, GRADES, nbest=nbest, lang=language)
 
-    def grade(asked: tuple[str, Sequence[str]]) -> float | None:
-        user = json.dumps({"message": asked[0], "suggestions": list(asked[1])}, ensure_ascii=False)
-        found = re.findall(r"\b(good|ok|bad)\b", model.complete(system, user, KEY).lower())
-        return GRADES[found[0]] if len(set(found)) == 1 else None
 
-    pairs = [
-        (message, some[::step])
-        for message, some in zip(messages, suggestions, strict=True) for step in (1, -1)
+def judge_pairs(
+    chat: Chat, messages: Texts, ours: Sequence[Texts], theirs: Sequence[Texts], language: str
+) -> tuple[list[float | None], str]:
+    """How often our suggestions to each message win, 0 to 1, None without a clear answer; and the signature.
+
+    Equal suggestions tie, and the judge is not asked.
+    """
+    system = PAIR_PROMPT.replace("{language}", language_name(language))
+    rows = list(zip(messages, map(list, ours), map(list, theirs), strict=True))
+    asked = [
+        {"message": message, "first": first, "second": second}
+        for message, own, other in rows if own != other for first, second in ((own, other), (other, own))
     ]  # fmt: skip
-    with ThreadPoolExecutor(endpoint.concurrency) as pool:
-        grades = list(pool.map(grade, pairs))
-    scores = [
-        None if first is None or second is None else (first + second) / ORDERS
-        for first, second in zip(grades[::2], grades[1::2], strict=True)
-    ]
+    grades = iter(_answered(chat, system, "better", WINS, asked))
+    scores = [_mean(next(grades), next(grades), swapped=True) if own != other else 0.5 for _, own, other in rows]
+    return scores, _signature(chat, system, WINS, lang=language)
+
+
+def _answered(
+    chat: Chat, system: str, key: str, values: Mapping[str, float], asked: Sequence[Mapping[str, object]]
+) -> list[float | None]:
+    def answer(user: Mapping[str, object]) -> float | None:
+        text = chat.complete(system, json.dumps(user, ensure_ascii=False), key)
+        found = re.findall(rf"\b({'|'.join(values)})\b", text.lower())
+        return values[found[0]] if len(set(found)) == 1 else None
+
+    return list(chat.map(answer, asked))
+
+
+def _mean(one: float | None, other: float | None, swapped: bool = False) -> float | None:
+    return None if one is None or other is None else (one + (1 - other if swapped else other)) / ORDERS
+
+
+def _signature(chat: Chat, system: str, values: Mapping[str, float], **more: object) -> str:
     digest = hashlib.sha256(system.encode()).hexdigest()[:8]
-    told = ",".join(f"{grade}={value:g}" for grade, value in GRADES.items())
-    nbest = max(map(len, suggestions), default=0)
-    return scores, signature(
-        "judge", model=endpoint.model, prompt=digest, orders=ORDERS, grades=told, nbest=nbest, lang=language
-    )
+    told = ",".join(f"{name}={value:g}" for name, value in values.items())
+    name = "grades" if values is GRADES else "wins"
+    return signature("judge", model=chat.endpoint.model, prompt=digest, orders=ORDERS, **{name: told}, **more)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import torch
 from torch import Tensor
 
 Rows = Sequence[Sequence[int]]
-Batch = Callable[[Rows, Rows, Rows, int], dict[str, Tensor]]  # of sources, prompts, targets, and what pads them
+Batch = Callable[[Rows, Rows, Rows, int], dict[str, Any]]  # of sources, prompts, targets, and what pads them
 IGNORED = -100  # the label that torch's cross entropy passes over
 
 
@@ -57,3 +58,15 @@ def causal_batch(sources: Rows, prompts: Rows, targets: Rows, pad: int) -> dict[
         "attention_mask": padded([[1] * len(row) for row in rows], 0),
         "labels": padded(labels, IGNORED),
     }
+
+
+def packed_batch(sources: Rows, prompts: Rows, targets: Rows, pad: int) -> dict[str, Any]:
+    """As `causal_batch`, in one row without padding.
+
+    Positions begin anew with each example, from which transformers sees, without a cache, that it is read by itself.
+    """
+    rows = zip(sources, prompts, targets, strict=True)
+    parts = [causal_batch([source], [prompt], [target], pad) for source, prompt, target in rows]
+    for part in parts:
+        part["position_ids"] = part.pop("attention_mask").cumsum(1) - 1
+    return {"use_cache": False, **{name: torch.cat([part[name] for part in parts], 1) for name in parts[0]}}

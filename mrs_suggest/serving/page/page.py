@@ -56,15 +56,15 @@ REASONS = {
 }
 
 
-def load_models(names: Sequence[str], verify: bool = False) -> dict[str, Suggester]:
-    """Load different models by name, ready to answer.
+def load_models(names: Sequence[str], **options: Any) -> dict[str, Suggester]:
+    """Load different models by name, ready to answer; options are those of `Suggester.from_pretrained`.
 
     Raises:
         InputError: a model cannot be loaded.
     """
     models = {}
     for name in dict.fromkeys(names):
-        suggester = Suggester.from_pretrained(name, verify=verify)
+        suggester = Suggester.from_pretrained(name, **options)
         suggester.suggest(["?"], suggester.languages[0])  # the first answer loads the lazy parts
         models[name] = suggester
     return models

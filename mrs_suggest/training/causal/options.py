@@ -20,6 +20,7 @@ class CausalArguments(SearchArguments):
         PROMPT, "text with {message}, and {language} (English) or {code} (en); with a chat template, the user's turn"
     )
     constrained: bool = option(False, "suggest only replies of the data's response sets, of those up to --max_tokens")
+    packing: bool = option(False, "train on batches in one row without padding, each example read by itself")
     samples: int = option(0, "draw this many replies and suggest the most probable ones; 0: beam search")
     temperature: float = option(1.0, "of the samples: divides the logits")
 

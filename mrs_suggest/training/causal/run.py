@@ -11,8 +11,9 @@ from mrs_suggest.common.errors import InputError
 from mrs_suggest.models.checkpoint_loading import from_pretrained
 from mrs_suggest.models.generation.decoder_freezing import freeze_embeddings
 from mrs_suggest.models.generation.decoding.sampling import Sampling
-from mrs_suggest.models.generation.generator import CAUSAL_LM, Generator, load_seq2seq
+from mrs_suggest.models.generation.generator import CAUSAL_LM, Generator, PairCollator, load_seq2seq
 from mrs_suggest.models.generation.language_tokens import ROWS
+from mrs_suggest.models.generation.padding import packed_batch
 from mrs_suggest.models.generation.text_coder import PromptCoder
 from mrs_suggest.models.generation.tiny_generator import build_tiny_causal
 from mrs_suggest.models.saved.record import Record
@@ -33,11 +34,14 @@ def run(options: CausalArguments, training: CausalTrainingArguments) -> Record |
         FAMILY, options, training, steps=STEPS, lower_is_better=("perplexity", "loss"),
         advice=lambda trains: advice(options, training, trains),
     ) as run:  # fmt: skip
-        data = run.load(lambda: load_reply_data(options, training, need_responses=options.constrained))
+        data = run.load(lambda: load_reply_data(options, training, options.constrained or options.rank_pools))
         facts = data.facts()
         run.begin(facts, ("prompt",), **reply_identity(options, facts))
         generator = run.build(lambda: build_language_model(options, training, data))
-        if not run.train(reply_trainer(generator, options, training, data), generator.model):
+        trainer = reply_trainer(generator, options, training, data)
+        if options.packing:
+            trainer.data_collator = PairCollator(generator.pad, packed_batch)
+        if not run.train(trainer, generator.model):
             return None
         coder = generator.coder
         assert isinstance(coder, PromptCoder)

@@ -19,7 +19,7 @@ from mrs_suggest.models.generation.ctranslate2_generator import ExportedGenerato
 from mrs_suggest.models.generation.ctranslate2_writer import write_ctranslate2
 from mrs_suggest.models.generation.generator import Generator, ReplyWriter
 from mrs_suggest.models.saved.record import Record, read_record
-from mrs_suggest.models.starting_points import GENERATOR
+from mrs_suggest.models.starting_points import CAUSAL, GENERATOR
 from mrs_suggest.suggest.generation_suggester import Writer
 from mrs_suggest.training.generation import FAMILY as GENERATION
 from mrs_suggest.training.reply.exporting import (
@@ -56,6 +56,8 @@ def export_generator(
         MissingExtraError: the extra `ctranslate2` is not installed.
     """
     record = read_record(run)
+    if record["trainer"] == CAUSAL:
+        raise InputError(f"{run}: is a causal language model, and CTranslate2 only runs seq2seq models here.")
     if record["trainer"] != GENERATION.name or not (run / GENERATOR).is_file():
         raise InputError(f"{run}: is not a generator; its message encoder is exported with --onnx.")
     require_packages(CTRANSLATE2)

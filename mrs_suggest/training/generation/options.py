@@ -95,6 +95,7 @@ class SearchArguments(ReplyArguments):
     length_penalty: float = option(1.0, "exponent of the length in a reply's score")
     blocked: list[str] = option([], "words and phrases that are never suggested")
     decoding_batch_size: int = option(32, "messages answered at a time; affects memory only")
+    rank_pools: bool = option(False, "test also ranks the real reply among 99 others by log-probability (mrr); slow")
 
 
 @dataclass
@@ -179,7 +180,7 @@ def require_sound_remedies(options: RemedyArguments, language_model: str | None)
 def require_own_options(options: GenerationArguments) -> None:
     """Refuse the options of other tasks; the InputError names the option."""
     own = STAPLE_OPTIONS if options.task == STAPLE else XGLUE_OPTIONS if options.task != REPLY else ()
-    for name in (*OF_REPLIES, "language_model") if options.task != REPLY else ():
+    for name in (*OF_REPLIES, "language_model", "rank_pools") if options.task != REPLY else ():
         if is_given(options, name):
             raise InputError(f"--{name}: belongs to --task {REPLY}; leave it out with --task {options.task}.")
     for names, where in ((XGLUE_OPTIONS, "a task such as --task ntg"), (STAPLE_OPTIONS, f"--task {STAPLE}")):

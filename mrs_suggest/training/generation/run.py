@@ -82,15 +82,15 @@ def save_and_test(
     run.save(generator.save)
     if options.skip_test:
         return run.finish({}, curves=CURVES)
-    systems: list[MakeSystem] = [lambda part: Writer(generator, MODEL)]
-    compared = run.evaluate(lambda: compare_replies(systems, data.test, options, family, ranks=False))
+    systems: list[MakeSystem] = [lambda part: Writer(generator, MODEL, part.language)]
+    compared = run.evaluate(lambda: compare_replies(systems, data.test, options, family, options.rank_pools))
     figures = {**compared.figures, **more}
     run.evaluate(lambda: add_perplexity(figures, generator, data))
     return run.finish(figures, compared.milliseconds, compared.files, compared.named, CURVES, show=print_results)
 
 
 def _load(options: GenerationArguments, training: TrainingArguments) -> RunData:
-    data = load_reply_data(options, training, need_responses=False)
+    data = load_reply_data(options, training, need_responses=options.rank_pools)
     text, watched = read_denoising_text(options.denoising_text, training.seed), {}
     if options.watch_languages:
         source = open_prepared(options.data, options.data_revision)

@@ -40,7 +40,9 @@ def generator_folder(name: str) -> Path:
                 f"{name}: holds adapters; pass the folder of their run, where they are merged into their base."
             )
         if not (path / GENERATOR).is_file():
-            raise InputError(f"{name}: no trained generator (no {GENERATOR}); pass what `mrs train generation` wrote.")
+            raise InputError(
+                f"{name}: no trained generator; pass what `mrs train generation` or `mrs train causal` wrote."
+            )
         open_model_folder(path)
     except InputError as error:
         raise InputError(f"--generator {error}") from None

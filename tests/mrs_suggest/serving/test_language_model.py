@@ -15,7 +15,7 @@ from mrs_suggest.serving.app import create_app
 from mrs_suggest.serving.page.page import answer_message, load_models
 from mrs_suggest.serving.served import ServedModels
 from mrs_suggest.serving.settings import Settings
-from mrs_suggest.suggest import language_model
+from mrs_suggest.suggest.language_model import chat
 from tests.chat_server import REPLIES, ChatServer, Failure, chat_server
 
 KEY = "sk-a-secret-key-1234"
@@ -25,7 +25,7 @@ ASK = "Are you coming to dinner tonight?"
 @pytest.fixture
 def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[ChatServer]:
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
-    monkeypatch.setattr(language_model._ChatPoster, "first_wait", 0.01)
+    monkeypatch.setattr(chat.ChatPoster, "first_wait", 0.01)
     with chat_server() as running:
         yield running
 
@@ -72,3 +72,21 @@ def test_the_page_shows_its_answers(server: ChatServer) -> None:
     models: dict[str, Any] = load_models([name])
     answer = answer_message(models[name], ASK)
     assert [one.reply for one in answer.suggestions] == REPLIES["English"]
+
+
+def test_a_second_model_stands_behind_the_first(server: ChatServer) -> None:
+    """Also in the server; `mrs demo` loads its models in the same way as here."""
+    second: dict[str, Any] = {"fallback": f"openai:{server.url}#some-model", "fallback_share": 0.9}
+    unsure = "The quarterly report mentions nine oddly shaped violins and a lighthouse."
+    answer = answer_message(load_models(["everyday-retriever"], **second)["everyday-retriever"], unsure)
+    assert [one.reply for one in answer.suggestions] == REPLIES["English"]
+    settings = Settings(("everyday-retriever",), answer_seconds=120, **second)
+
+    async def ask() -> httpx.Response:
+        app = create_app(settings, ServedModels.load(settings))
+        async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://server", timeout=120) as http:
+            return await http.post("/v1/suggest", json={"messages": [unsure], "language": "en", "explain": True})
+
+    rows = asyncio.run(ask()).json()["answers"][0]["suggestions"]
+    assert [row["reply"] for row in rows] == REPLIES["English"]
+    assert {row["source"] for row in rows} == {"fallback"}

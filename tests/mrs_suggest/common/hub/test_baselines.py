@@ -55,6 +55,8 @@ def test_names_of_models(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     assert asked == [("org/m", None)]
     (tmp_path / "org" / "m").mkdir(parents=True)
     assert resolve_model("org/m") == Path("org/m"), "a folder comes first"
+    with pytest.raises(InputError, match="org/n: no such folder"):
+        resolve_model("org/n")  # next to one that is there
     assert len(asked) == 1
 
 

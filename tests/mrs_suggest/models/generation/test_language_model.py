@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer
@@ -15,13 +16,14 @@ from mrs_suggest.models.generation.decoding.sampling import Sampling
 from mrs_suggest.models.generation.decoding.settings import Decoding
 from mrs_suggest.models.generation.generator import Generator, PairCollator
 from mrs_suggest.models.generation.language_tokens import ROWS
-from mrs_suggest.models.generation.padding import IGNORED, causal_batch
+from mrs_suggest.models.generation.padding import IGNORED, causal_batch, packed_batch
 from mrs_suggest.models.generation.text_coder import PROMPT, PromptCoder, require_prompt
 from mrs_suggest.models.generation.tiny_generator import build_tiny_causal
 from mrs_suggest.models.starting_points import ALLOWED, GENERATOR
+from mrs_suggest.suggest.generation_suggester import Writer
 from mrs_suggest.suggest.suggester import Suggester
 from mrs_suggest.training.generation.training import SmoothedLoss
-from tests.causal_model import make_causal_model
+from tests.causal_model import KINDS, make_causal_model
 
 TEXTS = ["Are you coming tonight?", "Yes, see you there!", "No, sorry.", "What time does it start?", "Thanks a lot!"]
 MESSAGES = ["Thanks!", "Are you coming tonight?", "What time does it start? " * 3]
@@ -113,11 +115,34 @@ def test_the_loss_is_that_of_the_reply_alone(folder: Path) -> None:
         assert generator.log_probs(MESSAGES[number], [TEXTS[number]], "en") == pytest.approx([-expected], abs=1e-4)
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_packed_examples_are_read_by_themselves(kind: str, tmp_path: Path) -> None:
+    generator = load(make_causal_model(tmp_path, TEXTS, kind=kind))
+    coder = generator.coder
+    rows = coder.messages(MESSAGES, "en"), [coder.prompt("en")] * 3, coder.replies(TEXTS[:3])
+    apart, packed = causal_batch(*rows, generator.pad), packed_batch(*rows, generator.pad)
+    assert packed["input_ids"].shape == (1, int(apart.pop("attention_mask").sum()))
+    places, labels = apart.pop("labels"), packed.pop("labels")
+    with torch.inference_mode():
+        expected, found = generator.model(**apart).logits, generator.model(**packed).logits
+    assert labels[labels != IGNORED].tolist() == places[places != IGNORED].tolist()
+    torch.testing.assert_close(found[labels != IGNORED], expected[places != IGNORED], atol=1e-4, rtol=1e-4)
+
+
+def test_pools_are_ranked_by_likelihood(folder: Path) -> None:
+    generator, pools = load(folder), np.array([[0, 1, 2], [4, 3, 2], [2, 2, 1]])
+    messages = [MESSAGES[0], MESSAGES[1], MESSAGES[0]]
+    scores = Writer(generator, language="en").score_pools(messages, TEXTS, pools)
+    for message, row, found in zip(messages, pools, scores, strict=True):
+        assert found == pytest.approx(generator.log_probs(message, [TEXTS[n] for n in row], "en"), abs=1e-5)
+
+
 # --- searches
 
 
-def test_a_message_is_answered_alike_in_any_batch(folder: Path) -> None:
-    generator = load(folder)
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_message_is_answered_alike_in_any_batch(kind: str, tmp_path: Path) -> None:
+    generator = load(make_causal_model(tmp_path, TEXTS, kind=kind))
     together = generator.suggest(MESSAGES, "en", 3)
     assert [len(row) for row in together] == [3, 3, 3]
     for message, row in zip(MESSAGES, together, strict=True):

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from mrs_suggest.common.errors import InputError
-from mrs_suggest.suggest.language_model import PROMPT, Endpoint, read_endpoint
+from mrs_suggest.suggest.language_model.chat import PROMPT, Endpoint, read_endpoint
 
 URL = "http://localhost:8000/v1"
 SECRET = "sk-a-secret-1234"
@@ -42,6 +42,15 @@ def test_the_file_in_the_guide(tmp_path: Path, repository: Path) -> None:
     settings = read_endpoint(f"openai:{path}")
     assert settings.price_per_million == {"input": 0.15, "output": 0.6}
     assert {name for name in vars(settings) if f"\n{name}:" in guide} == set(vars(settings))
+
+
+def test_a_prompt_in_a_file_of_its_own(tmp_path: Path) -> None:
+    (tmp_path / "mine.txt").write_text("Antworte auf {language}.\n", encoding="utf-8")
+    (tmp_path / "model.yaml").write_text(f"url: {URL}\nmodel: m\nprompt: mine.txt\n", encoding="utf-8")
+    assert read_endpoint(f"openai:{tmp_path}/model.yaml").prompt == "Antworte auf {language}."
+    (tmp_path / "mine.txt").write_text("Be brief.", encoding="utf-8")
+    with pytest.raises(InputError, match=r"prompt: expected a text with \{language\}, or a file with one; pass"):
+        read_endpoint(f"openai:{tmp_path}/model.yaml")
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,8 @@ import pytest
 from mrs_suggest.common.hub.baselines import SHIPPED, resolve_model
 from mrs_suggest.models.starting_points import DETECTOR
 from mrs_suggest.suggest.language_detector import LanguageDetector
-from mrs_suggest.suggest.language_model import LONGEST, fitting_replies, read_replies
+from mrs_suggest.suggest.language_model import fitting_replies
+from mrs_suggest.suggest.language_model.chat import LONGEST, read_replies
 
 THREE = ["Sure!", "No, sorry.", "What time?"]
 OBJECT = json.dumps({"replies": THREE})

@@ -14,8 +14,8 @@ import pytest
 
 from mrs_suggest.common.errors import ArgumentError, InputError
 from mrs_suggest.common.io import posting
-from mrs_suggest.suggest import language_model
-from mrs_suggest.suggest.language_model import Endpoint, LanguageModelSuggester, answer_format
+from mrs_suggest.suggest.language_model import LanguageModelSuggester, chat
+from mrs_suggest.suggest.language_model.chat import Endpoint, answer_format
 from mrs_suggest.suggest.suggester import Suggester
 from tests.chat_server import REPLIES, ChatServer, Failure, chat_server, three_replies
 
@@ -27,8 +27,8 @@ THREE = REPLIES["English"]
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
-    monkeypatch.setattr(language_model._ChatPoster, "first_wait", 0.01)
-    monkeypatch.setattr(language_model, "REST", 0.0)
+    monkeypatch.setattr(chat.ChatPoster, "first_wait", 0.01)
+    monkeypatch.setattr(chat, "REST", 0.0)
 
 
 @pytest.fixture
@@ -135,7 +135,7 @@ def test_failures_that_pass_are_repeated(
 
 def test_a_slow_answer_is_asked_for_again(server: ChatServer, opened: Callable[..., Suggester]) -> None:
     suggester = opened(timeout=0.2)
-    poster: posting.Poster = suggester.model._poster  # type: ignore[attr-defined]
+    poster: posting.Poster = suggester.model.chat._poster  # type: ignore[attr-defined]
     poster._sleep = lambda _: setattr(poster, "timeout", 60.0)
     server.seconds = 0.6
     assert suggester.suggest(ASK, "en").replies == THREE
@@ -147,7 +147,7 @@ def test_the_server_says_how_long_to_wait(
 ) -> None:
     slept = list[float]()
     suggester = opened()
-    monkeypatch.setattr(suggester.model._poster, "_sleep", slept.append)  # type: ignore[attr-defined]
+    monkeypatch.setattr(suggester.model.chat._poster, "_sleep", slept.append)  # type: ignore[attr-defined]
     then = format_datetime(datetime.now(UTC) + timedelta(seconds=50), usegmt=True)
     server.planned = [Failure(429, headers={"Retry-After": said}) for said in ("17", then)]
     assert suggester.suggest(ASK, "en").replies == THREE
@@ -210,7 +210,7 @@ def test_keys(server: ChatServer, monkeypatch: pytest.MonkeyPatch, opened: Calla
 
 def test_the_jitter_spreads_waits(server: ChatServer, opened: Callable[..., Suggester]) -> None:
     suggester, waits = opened(retries=4), set[float]()
-    poster: posting.Poster = suggester.model._poster  # type: ignore[attr-defined]
+    poster: posting.Poster = suggester.model.chat._poster  # type: ignore[attr-defined]
     poster._sleep = waits.add
     server.planned = [Failure(500)] * 4
     suggester.suggest(ASK, "en")
@@ -221,7 +221,7 @@ def test_the_jitter_spreads_waits(server: ChatServer, opened: Callable[..., Sugg
 def test_a_queue_behind_a_failure_fails_immediately(
     server: ChatServer, opened: Callable[..., Suggester], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(language_model, "REST", 60.0)
+    monkeypatch.setattr(chat, "REST", 60.0)
     suggester = opened(retries=0)
     server.planned = [Failure(500)]
     for _ in range(3):
