@@ -30,6 +30,7 @@ from mrs_suggest.suggest.answering import ServedModel, Suggestion
 from mrs_suggest.suggest.conversation import ME, THEM, Conversation, read_conversations
 from mrs_suggest.suggest.guard.guard import LINK, PRIVATE, unfit
 from mrs_suggest.suggest.language_detector import SURE, LanguageDetector
+from mrs_suggest.suggest.remembering import remembering
 from mrs_suggest.suggest.retrieval_suggester import weights_encoder
 from mrs_suggest.suggest.short_messages import fitting_languages
 
@@ -114,7 +115,10 @@ class LanguageModelSuggester(ServedModel):
         self.endpoint, self.parts = endpoint, resolve_model(SHIPPED)
         self._poster = _ChatPoster(f"{endpoint.url.rstrip('/')}/chat/completions", endpoint.key_variable or "")
         self._poster.timeout, self._poster.tries = endpoint.timeout, endpoint.retries + 1
-        self._detector, self._encode = LanguageDetector.load(self.parts / DETECTOR), weights_encoder(self.parts)
+        self._detector, self._encode = (
+            LanguageDetector.load(self.parts / DETECTOR),
+            remembering(weights_encoder(self.parts)),
+        )
         self._pool = ThreadPoolExecutor(endpoint.concurrency, thread_name_prefix="language-model")
         self._with_format = True
         self._resting = 0.0, ""  # until when, and why
