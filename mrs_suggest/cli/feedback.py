@@ -19,7 +19,9 @@ def make_parser() -> argparse.ArgumentParser:
     reporting = verbs.add_parser("report", help="figures of each model, by language and by tag of the replies")
     reporting.set_defaults(run=_report)
     comparing = verbs.add_parser("compare", help="test whether one model's suggestions are chosen more often")
-    tuning = verbs.add_parser("tune", help="fit a ranker's weights, and its probability of use, to the clicks on its answers")
+    tuning = verbs.add_parser(
+        "tune", help="fit a ranker's weights, and its probability of use, to the clicks on its answers"
+    )
     tuning.set_defaults(run=_tune)
     for verb in (reporting, comparing, tuning):
         verb.add_argument("place", metavar="PLACE", help="the file or URL of `mrs serve --feedback PLACE`")
@@ -90,5 +92,6 @@ def _tune(options: argparse.Namespace) -> None:
     known = [("choices", found), ("answers by the probability that a suggestion is used", found.get("trigger", {}))]
     for what, one in known:
         if "gain" in one:
-            print(f"Log-probability of held-out {what}: {one['gain']:+.4f} {interval_text(one['interval'], '{:+.4f}'.format)}")
+            ends = interval_text(one["interval"], "{:+.4f}".format)
+            print(f"Log-probability of held-out {what}: {one['gain']:+.4f} {ends}, by session.")
     print(f"{options.out}: written; try it on part of the traffic.")

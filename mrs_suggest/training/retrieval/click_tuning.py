@@ -6,9 +6,9 @@ Qualitative Choice Behavior"). Its terms `b` account for what people click becau
 of the scores by which the suggestions were shown, times their weights; the new weights are the old ones times `theta`.
 
 Weighting each click by the inverse propensity of its position (Joachims, Swaminathan and Schnabel 2017, "Unbiased
-Learning-to-Rank with Biased Feedback") is meant for propensities that are known, from shuffled suggestions. Estimated
-from the same clicks, they are the terms `b`, and the weights add variance: on the simulated clicks of the tests, they
-recover people's rule less well. So there are only the terms.
+Learning-to-Rank with Biased Feedback") is better where propensities are known, from shuffled suggestions. They are not
+known here; estimated from the same clicks, they are the terms `b`, and on the simulated clicks of the tests the weights
+recover people's rule no better than the terms alone. So there are only the terms.
 
 The probability that a suggestion is used is refitted from the same answers: its log-odds times a slope plus an offset
 (Platt 1999, "Probabilistic Outputs for Support Vector Machines"). Both changes are made only if they are better on
@@ -214,6 +214,17 @@ def calibration_gain(used: Array, chosen: Array, sessions: Sequence[str]) -> tup
     return _held_out(sessions, better)
 
 
+def _better_calibration(used: Array, chosen: Array, sessions: Sequence[str]) -> dict[str, Any]:
+    """What the record says of a calibration that is better; empty without one."""
+    if len(used) < LEAST_CLICKS:
+        return {}
+    mean, interval = calibration_gain(used, chosen, sessions)
+    if interval.ends is None or interval.ends[0] <= 0:
+        return {}
+    offset, slope = calibrate(used, chosen)
+    return {"answers": len(used), "offset": offset, "slope": slope, "gain": mean, "interval": interval.ends}
+
+
 def calibrated(trigger: Trigger, offset: float, slope: float) -> Trigger:
     """The trigger with calibrated probabilities; in its curve, those between two thresholds are calibrated, too."""
 
@@ -243,7 +254,8 @@ def tune(model: Path, version: str, rows: Iterable[tuple[Any, ...]], out: Path, 
 
     Returns:
         What the copy's record says of it: `clicks`, `sessions`, `version`; `theta`, `places`, `gain` and `interval` if
-        the weights are new; `trigger` with `answers`, `offset`, `slope`, `gain` and `interval` if the probabilities are.
+        the weights are new; `trigger` with `answers`, `offset`, `slope`, `gain` and `interval` if the probabilities
+        are.
 
     Raises:
         InputError: the model has no ranker, there are too few clicks, or neither is better.
@@ -263,20 +275,16 @@ def tune(model: Path, version: str, rows: Iterable[tuple[Any, ...]], out: Path, 
         )
     found = {"clicks": len(choices.chosen), "sessions": len(set(choices.sessions)), "version": version}
     mean, interval = gain(choices)
-    if (interval.ends or [0])[0] > 0:
+    if interval.ends is not None and interval.ends[0] > 0:
         theta, places = fit(choices)
         by_name = dict(zip(names, theta.tolist(), strict=True))
         found |= {"theta": by_name, "places": places.tolist(), "gain": mean, "interval": interval.ends}
-        rows_by_code = settings["weights"].items()
-        settings["weights"] = {c: tuned_weights(row, by_name) if c in languages else row for c, row in rows_by_code}
-    used, chosen, sessions = outcomes_of(rows, version, languages)
-    if "trigger" in settings and len(used) >= LEAST_CLICKS:
-        lower, ends = calibration_gain(used, chosen, sessions)
-        if (ends.ends or [0])[0] > 0:
-            fitted = calibrate(used, chosen)
-            facts = {"answers": len(used), "offset": fitted[0], "slope": fitted[1], "gain": lower, "interval": ends.ends}
-            found["trigger"] = facts
-            settings["trigger"] = calibrated(Trigger.from_json(settings["trigger"]), *fitted).as_json()
+        settings["weights"] |= {code: tuned_weights(settings["weights"][code], by_name) for code in languages}
+    outcomes = outcomes_of(rows, version, languages)
+    if "trigger" in settings and (fitted := _better_calibration(*outcomes)):
+        found["trigger"] = fitted
+        old = Trigger.from_json(settings["trigger"])
+        settings["trigger"] = calibrated(old, fitted["offset"], fitted["slope"]).as_json()
     if not found.keys() & {"theta", "trigger"}:
         told = "no interval" if interval.ends is None else "[{:+.4f}, {:+.4f}]".format(*interval.ends)
         raise InputError(
