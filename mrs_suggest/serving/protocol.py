@@ -6,6 +6,8 @@ import asyncio
 import logging
 import socket
 from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
 from http import HTTPStatus
 from typing import Any
 
@@ -37,7 +39,18 @@ class PatientServer(uvicorn.Server):
     """A server that accepts the connections which the kernel has accepted before it closes its port."""
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        await asyncio.sleep(LINGER / 10)
+        loop, opening = asyncio.get_running_loop(), []
+        protocol = partial(LimitedProtocol, self.config, self.server_state, self.lifespan.state)
+        for listener in sockets or []:
+            with suppress(OSError):  # there is none left
+                while True:
+                    connection, _ = listener.accept()
+                    connection.setblocking(False)
+                    opening.append(loop.connect_accepted_socket(protocol, connection))
+        for server in self.servers:
+            server.close()
+        await asyncio.gather(*opening, return_exceptions=True)
+        await asyncio.sleep(LINGER / 10)  # until those that the loop has accepted are there
         await super().shutdown(sockets)
 
 
@@ -106,7 +119,7 @@ class LimitedProtocol(HttpToolsProtocol):
             raise LimitError
         super().on_headers_complete()
         if self._stopping:
-            self.cycle.keep_alive = False
+            self._answer_last()
 
     def shutdown(self) -> None:
         """Answer what has arrived or arrives within `LINGER`, then close: a reset would destroy a request."""
@@ -114,7 +127,12 @@ class LimitedProtocol(HttpToolsProtocol):
         if self.cycle is None or self.cycle.response_complete:
             self.loop.call_later(LINGER, self._close_idle)
         else:
-            self.cycle.keep_alive = False
+            self._answer_last()
+
+    def _answer_last(self) -> None:
+        """Close the connection after the answer to the newest request, and say so in its head."""
+        self.cycle.keep_alive = False
+        self.cycle.default_headers = [*self.cycle.default_headers, (b"connection", b"close")]
 
     def _close_idle(self) -> None:
         if self.cycle is None or self.cycle.response_complete:

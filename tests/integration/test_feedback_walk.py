@@ -38,12 +38,12 @@ LIKING = 1.2  # of a reply that messages like this one received
 
 
 def degraded(out: Path) -> Path:
-    """A copy of the model that nearly always suggests what is frequent."""
+    """A copy of the model that prefers what is frequent."""
     model = read_baselines()[SHIPPED].folder
     with copied(model, (), out, False) as partial:
         path = partial / "ranker" / "ranker.json"
         settings = json.loads(path.read_text(encoding="utf-8"))
-        settings["weights"] = {code: {"log_prob": 0.85, "nearest": 0.15} for code in settings["weights"]}
+        settings["weights"] = {code: {"log_prob": 0.6, "nearest": 0.4} for code in settings["weights"]}
         path.write_text(json.dumps(settings), encoding="utf-8")
         record = read_record(model)
         write_record(partial, record, family_of(record))
@@ -100,7 +100,8 @@ def test_the_canary_is_better_and_clicks_make_the_old_model_better(tmp_path: Pat
     assert compared["p"] < 0.01
 
     tuned = ran("tune", path, "--model", a, "--out", tmp_path / "tuned")
-    assert tuned["theta"]["nearest"] > 3 * tuned["theta"]["log_prob"]
+    assert tuned["theta"]["nearest"] * 0.4 == pytest.approx(LIKING, rel=0.25), "the rule by which people choose"
+    assert tuned["theta"]["log_prob"] < 0.2
     fresh = np.random.default_rng(2)
 
     def accepted(model: Path) -> float:
