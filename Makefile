@@ -122,8 +122,8 @@ test: $(STAMP)  ## unit and integration tests
 test-faults: $(STAMP)  ## kills, floods and broken inputs at scale
 	$(OFFLINE) $(BIN)/pytest -m faults
 
-load: $(STAMP)  ## ten minutes of requests to a server on this machine: nothing dropped, wrong or growing
-	$(OFFLINE) MRS_LOAD_SECONDS=600 $(BIN)/pytest -m faults --capture=no tests/faults/test_serving_load.py
+load: $(STAMP)  ## half an hour of requests to servers on this machine, stopped, killed and among hostile clients
+	$(OFFLINE) MRS_LOAD_SECONDS=600 $(BIN)/pytest -m faults --capture=no tests/faults/test_serving_load.py tests/faults/test_serving_stages.py
 
 test-properties: $(STAMP)  ## the property tests again, on new random examples
 	$(OFFLINE) OMP_NUM_THREADS=1 $(BIN)/pytest -m hypothesis --hypothesis-profile explore $(PARALLEL)

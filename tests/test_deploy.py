@@ -129,3 +129,69 @@ def test_the_kubernetes_files_start_the_image_as_it_is(repository: Path) -> None
 def test_the_slurm_scripts_are_valid(repository: Path, name: str) -> None:
     done = subprocess.run(["bash", "-n", repository / "deploy" / "slurm" / name], capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (0, "")
+
+
+CHART = Path("deploy", "helm", "mrs-serve")
+
+
+def leaves(values: dict[str, Any], path: str = "") -> list[str]:
+    """The dotted paths of all values; an empty mapping is one."""
+    found = []
+    for key, value in values.items():
+        found += leaves(value, f"{path}{key}.") if isinstance(value, dict) and value else [path + key]
+    return found
+
+
+def test_the_charts_templates_use_its_values_and_no_others(repository: Path) -> None:
+    values = read(repository / CHART / "values.yaml")
+    templates = sorted((repository / CHART / "templates").iterdir())
+    used = {path for one in templates for path in re.findall(r"\.Values\.([\w.]+)", one.read_text(encoding="utf-8"))}
+    known = leaves(values)
+    for path in used:
+        assert any(leaf == path or leaf.startswith(f"{path}.") for leaf in known), f"{path} is not in values.yaml"
+    for leaf in known:
+        assert any(leaf == path or leaf.startswith(f"{path}.") for path in used), f"no template uses {leaf}"
+    for one in templates:
+        text = one.read_text(encoding="utf-8")
+        assert text.count("{{") == text.count("}}"), one.name
+        opened = len(re.findall(r"\{\{-? *(?:if|range|with|define)\b", text))
+        assert opened == len(re.findall(r"\{\{-? *end\b", text)), one.name
+    helpers = (repository / CHART / "templates" / "_helpers.tpl").read_text(encoding="utf-8")
+    defined = set(re.findall(r'define "([^"]+)"', helpers))
+    named = {name for one in templates for name in re.findall(r'include "([^"]+)"', one.read_text(encoding="utf-8"))}
+    assert named == defined
+
+
+def test_the_charts_values_fit_the_server_and_the_image(repository: Path) -> None:
+    from mrs_suggest.cli.serve import make_parser
+
+    values = read(repository / CHART / "values.yaml")
+    options = make_parser().parse_args(["--port", str(values["port"]), *values["arguments"]])
+    assert values["podAnnotations"]["prometheus.io/port"] == str(options.port)
+    assert values["terminationGracePeriodSeconds"] > 3 * options.answer_seconds + values["pauseBeforeStop"]
+    dockerfile = (repository / "deploy" / "Dockerfile").read_text(encoding="utf-8")
+    assert f"USER {values['podSecurityContext']['runAsUser']}" in dockerfile
+    chart = read(repository / CHART / "Chart.yaml")
+    image = read_all(repository / "deploy" / "kubernetes" / "mrs-serve.yaml")[0]["spec"]["template"]["spec"][
+        "containers"
+    ][0]["image"]
+    assert f"{values['image']['repository']}:{values['image']['tag']}" == image
+    assert str(chart["appVersion"]) == str(values["image"]["tag"])
+
+
+def read_all(path: Path) -> list[Any]:
+    return list(yaml.safe_load_all(path.read_text(encoding="utf-8")))
+
+
+def test_the_chart_renders(repository: Path) -> None:
+    helm = shutil.which("helm")
+    if helm is None:
+        pytest.skip("needs helm")
+    for extra in ([], ["--set", "keys.content=0123456789abcdef 600", "--set", "autoscaling.enabled=false"]):
+        command = [helm, "template", "chat", repository / CHART, *extra]
+        done = subprocess.run(command, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+        kinds = {one["kind"] for one in yaml.safe_load_all(done.stdout) if one}
+        assert {"Deployment", "Service", "PodDisruptionBudget"} < kinds
+        assert ("Secret" in kinds) is bool(extra)
+        assert ("HorizontalPodAutoscaler" in kinds) is not bool(extra)

@@ -16,10 +16,12 @@ UNIT = "In brackets: 95 % intervals by session. Answers without feedback count a
 def make_parser() -> argparse.ArgumentParser:
     parser = CommandParser(prog="mrs feedback", description=__doc__)
     verbs = parser.add_subparsers(dest="verb", required=True)
-    reporting = verbs.add_parser("report", help="figures of each model, by language")
+    reporting = verbs.add_parser("report", help="figures of each model, by language and by tag of the replies")
     reporting.set_defaults(run=_report)
     comparing = verbs.add_parser("compare", help="test whether one model's suggestions are chosen more often")
-    tuning = verbs.add_parser("tune", help="fit a ranker's weights to the clicks on its answers")
+    tuning = verbs.add_parser(
+        "tune", help="fit a ranker's weights, and its probability of use, to the clicks on its answers"
+    )
     tuning.set_defaults(run=_tune)
     for verb in (reporting, comparing, tuning):
         verb.add_argument("place", metavar="PLACE", help="the file or URL of `mrs serve --feedback PLACE`")
@@ -48,13 +50,13 @@ def _report(options: argparse.Namespace) -> None:
 
     def cells(one: dict[str, Any]) -> list[str]:
         error = one["calibration_error"]
-        found = (one[name] for name in FIGURES)
+        found = [*(one[name] for name in FIGURES), *([error] if error else [])]
         figures = [f"{figure['mean']:.3f} {interval_text(figure['interval'], '{:.3f}'.format)}" for figure in found]
-        name = f"{one['model']} {one['version']}".strip()
-        rest = ["" if error is None else f"{error:.3f}"]
-        return [visible(name), one["language"], f"{one['answers']:,}", f"{one['sessions']:,}", *figures, *rest]
+        name, rest = f"{one['model']} {one['version']}".strip(), [] if error else [""]
+        counts = [f"{one['answers']:,}", f"{one['sessions']:,}"]
+        return [visible(name), one["language"], visible(one["tag"]), *counts, *figures, *rest]
 
-    header = ["model", "language", "answers", "sessions", *FIGURES.values(), "calibration error"]
+    header = ["model", "language", "tag", "answers", "sessions", *FIGURES.values(), "calibration error"]
     print_grid(Grid(header, [cells(one) for one in found]), [UNIT])
 
 
@@ -85,8 +87,11 @@ def _tune(options: argparse.Namespace) -> None:
     if options.json:
         print(visible_json(found, indent=2))
         return
-    low, high = found["interval"]
-    factors = ", ".join(f"{name} x {one:.2f}" for name, one in found["theta"].items())
-    print(f"{found['clicks']:,} choices of {found['sessions']:,} sessions. Weights: {factors}.")
-    print(f"Log-probability of held-out choices: {found['gain']:+.4f} [{low:+.4f}, {high:+.4f}], by session.")
+    factors = ", ".join(f"{name} x {one:.2f}" for name, one in found.get("theta", {}).items())
+    print(f"{found['clicks']:,} choices of {found['sessions']:,} sessions. Weights: {factors or 'as they were'}.")
+    known = [("choices", found), ("answers by the probability that a suggestion is used", found.get("trigger", {}))]
+    for what, one in known:
+        if "gain" in one:
+            ends = interval_text(one["interval"], "{:+.4f}".format)
+            print(f"Log-probability of held-out {what}: {one['gain']:+.4f} {ends}, by session.")
     print(f"{options.out}: written; try it on part of the traffic.")

@@ -25,7 +25,10 @@ ANSWERING: dict[str, tuple[Callable[[str], object], str]] = {
     "max_messages": (int, "messages in a request"),
     "max_characters": (int, "characters in a message"),
     "max_connections": (int, "connections to a worker; more get 503"),
-    "requests_per_minute": (float, "requests a minute with one key, or without keys of all callers; 0: no limit"),
+    "requests_per_minute": (
+        float,
+        "requests a minute of a key without a limit of its own, or without keys of all callers; 0: no limit",
+    ),
     "answer_seconds": (float, "seconds for an answer, after which the request gets 503"),
     "read_seconds": (float, "seconds for a client to send its request (then 408) or to read its answer"),
 }
@@ -53,6 +56,9 @@ def make_parser() -> argparse.ArgumentParser:
         "--feedback", metavar="PLACE",
         help="keep answers, without texts, and what people choose in this SQLite file or postgresql://USER@HOST/DATABASE",
     )  # fmt: skip
+    parser.add_argument(
+        "--feedback-texts", action="store_true", help="keep the texts that people sent, too, if clients report them"
+    )
     parser.add_argument("--verify", action="store_true", help="also verify the SHA-256 of large model files")
     add_silence_options(parser)
     add_fallback(parser)
@@ -61,8 +67,9 @@ def make_parser() -> argparse.ArgumentParser:
         help_text = f"{text} (default {default})"
         parser.add_argument(f"--{name.replace('_', '-')}", type=kind, default=default, help=help_text)
     parser.add_argument(
-        "--api-keys", type=Path, metavar="FILE", help="keys of callers, one per line; MRS_API_KEYS adds to them"
-    )
+        "--api-keys", type=Path, metavar="FILE",
+        help="keys of callers, one per line, and the requests a minute of a key after it; MRS_API_KEYS adds to them",
+    )  # fmt: skip
     parser.add_argument(
         "--admin-keys", type=Path, metavar="FILE", help="keys that may reload the model; MRS_ADMIN_KEYS adds to them"
     )

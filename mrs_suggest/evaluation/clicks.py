@@ -9,15 +9,16 @@ from __future__ import annotations
 import json
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from statistics import NormalDist
 from typing import Any
 
 import numpy as np
 
+from mrs_metrics.interval import Interval
 from mrs_metrics.power import ratio_error
-from mrs_metrics.significance import bootstrap_interval, unit_sums
+from mrs_metrics.significance import bootstrap_interval, percentile_interval, resampled_sums, unit_sums
 from mrs_suggest.common.errors import InputError
 
 LEAST_SESSIONS = 30  # of each model that is compared; ours: with fewer, a normal interval of a share is too narrow
@@ -39,8 +40,9 @@ class Click:
     Attributes:
         unit: its session, or its own id.
         used: the probability that one of its suggestions is chosen, if the model knew it.
-        covered, first, accepted: 1 if it had suggestions, if the first was chosen, if any was; else 0.
+        covered, first, accepted: 1 if suggestions were shown, if the first of them was chosen, if any was; else 0.
         saved: characters of the chosen reply, less those typed if it was edited (0 if their number is unknown).
+        by_tag: the same of each tag among the suggestions shown, where only replies with the tag count.
     """
 
     unit: str
@@ -52,6 +54,7 @@ class Click:
     first: int
     accepted: int
     saved: int
+    by_tag: Mapping[str, Click] = field(default_factory=dict)
 
 
 def clicks_of(rows: Iterable[tuple[Any, ...]]) -> list[Click]:
@@ -61,27 +64,36 @@ def clicks_of(rows: Iterable[tuple[Any, ...]]) -> list[Click]:
 
 def _click(
     answer: str, session: str | None, model: str, version: str, language: str | None, used: float | None, lengths: str,
-    chosen: int | None, edited: int | None, typed: int | None, _: object = None,
+    chosen: int | None, edited: int | None, typed: int | None, _: object = None, shown: str | None = None,
+    tags: str = "[]",
 ) -> Click:  # fmt: skip
-    sizes = json.loads(lengths)
+    sizes, tagged = json.loads(lengths), json.loads(tags)
+    places = list(range(1, len(sizes) + 1)) if shown is None else json.loads(shown)
     length = sizes[chosen - 1] if chosen else 0
     saved = length if not edited else length - min(length, length if typed is None else typed)
-    return Click(
-        session or answer, model, version, language or "", used,
-        int(bool(sizes)), int(chosen == 1), int(chosen is not None), saved,
-    )  # fmt: skip
+    first, accepted = int(chosen is not None and chosen in places[:1]), int(chosen is not None)
+    found = Click(session or answer, model, version, language or "", used, int(bool(places)), first, accepted, saved)
+    own = set(tagged[chosen - 1]) if chosen and tagged else set()
+    seen = sorted({tag for place in places for tag in tagged[place - 1]}) if tagged else []
+    none = replace(found, used=None, first=0, accepted=0, saved=0)
+    return replace(found, by_tag={tag: replace(found, used=None) if tag in own else none for tag in seen})
 
 
 def report(clicks: Iterable[Click]) -> list[dict[str, Any]]:
-    """The figures of each model, over all languages (`all`) and in each, with 95 % intervals by session."""
-    groups: dict[tuple[str, str, str], list[Click]] = defaultdict(list)
+    """The figures of each model, over all languages (`all`), in each, and of each tag, with 95 % intervals by session.
+
+    Those of a tag are of the answers that showed a reply with the tag: how often people chose such a reply.
+    """
+    groups: dict[tuple[str, str, str, str], list[Click]] = defaultdict(list)
     for click in clicks:
         for language in ("all", click.language):
-            groups[click.model, click.version, language].append(click)
+            groups[click.model, click.version, language, ""].append(click)
+        for tag, own in click.by_tag.items():
+            groups[click.model, click.version, "all", tag].append(own)
     return [
-        {"model": model, "version": version, "language": language, **_figures(some)}
-        for (model, version, language), some in sorted(
-            groups.items(), key=lambda one: (*one[0][:2], one[0][2] != "all")
+        {"model": model, "version": version, "language": language, "tag": tag, **_figures(some)}
+        for (model, version, language, tag), some in sorted(
+            groups.items(), key=lambda one: (*one[0][:2], one[0][3], one[0][2] != "all", one[0][2])
         )
     ]
 
@@ -93,21 +105,28 @@ def _figures(clicks: Sequence[Click]) -> dict[str, Any]:
         values = [getattr(click, name) for click in clicks]
         interval = bootstrap_interval(values, units=units, shares=name != "saved")
         found[name] = {"mean": float(np.mean(values)), "interval": interval.ends}
-    known = [(click.used, click.accepted) for click in clicks if click.used is not None]
-    return {**found, "calibration_error": calibration_error(*zip(*known, strict=True)) if known else None}
+    known = [(click.used, click.accepted, click.unit) for click in clicks if click.used is not None]
+    mean, interval = calibration_error(*zip(*known, strict=True)) if known else (None, None)
+    return {**found, "calibration_error": {"mean": mean, "interval": interval and interval.ends} if known else None}
 
 
-def calibration_error(probabilities: Sequence[float], outcomes: Sequence[int]) -> float:
+def calibration_error(
+    probabilities: Sequence[float], outcomes: Sequence[int], units: Sequence[str] | None = None
+) -> tuple[float, Interval]:
     """The mean distance of a probability from the share of its tenth of the scale (expected calibration error: Naeini,
-    Cooper and Hauskrecht 2015, "Obtaining Well Calibrated Probabilities Using Bayesian Binning").
+    Cooper and Hauskrecht 2015, "Obtaining Well Calibrated Probabilities Using Bayesian Binning"), with its percentile
+    bootstrap interval by unit. Chance adds to a distance, so the error of few answers is too high rather than too low.
 
-    >>> round(calibration_error([0.95, 0.95, 0.15, 0.15], [1, 1, 0, 1]), 3)
+    >>> round(calibration_error([0.95, 0.95, 0.15, 0.15], [1, 1, 0, 1])[0], 3)
     0.2
     """
-    column, reached = np.asarray(probabilities), np.asarray(outcomes)
-    bins = np.minimum((column * BINS).astype(int), BINS - 1)
-    parts = [bins == number for number in range(BINS)]
-    return float(sum(abs(column[part].sum() - reached[part].sum()) for part in parts) / len(column))
+    column = np.asarray(probabilities, np.float64)
+    table = np.zeros((len(column), BINS + 1))
+    table[:, BINS] = 1  # counts the answers
+    table[np.arange(len(column)), np.minimum((column * BINS).astype(int), BINS - 1)] = column - np.asarray(outcomes)
+    sums = np.concatenate([table.sum(0, keepdims=True), resampled_sums(table, units=units)])
+    error, *resampled = np.abs(sums[:, :BINS]).sum(1) / sums[:, BINS]
+    return float(error), percentile_interval(resampled)
 
 
 def compare(clicks: Sequence[Click], a: str, b: str, sequential: bool = False) -> dict[str, Any]:

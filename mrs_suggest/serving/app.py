@@ -131,10 +131,9 @@ class Worker:
                 await asyncio.to_thread(self.clicks.keep, kept, asked.session)
             except ClickError as error:  # a full disk must not keep people from their answers
                 log(logging.ERROR, "answers were not kept for feedback", reason=str(error))
-            if not asked.explain:
-                for suggestion in (one for item in answers for one in item["suggestions"]):
-                    suggestion.pop("parts", None)
-                    suggestion.pop("source", None)
+            for suggestion in (one for item in answers for one in item["suggestions"]):
+                for name in ("tags",) if asked.explain else ("tags", "parts", "source"):
+                    suggestion.pop(name, None)
         return answers
 
     def _count(self, model: str, answers: Sequence[Item]) -> None:
@@ -142,21 +141,21 @@ class Worker:
         for item in answers:
             language = item["language"] if item["language"] in known else ""  # invented ones would become labels
             outcome = item["error"]["code"] if "error" in item else "answered" if item["suggestions"] else "nothing"
-            self.metrics.messages.labels(model, language, outcome).inc()
+            self.metrics.messages.labels(model, item.get("version", ""), language, outcome).inc()
 
     async def _ask_shadows(self, questions: list[Question], shown: list[Item]) -> None:
         """Ask each shadow model the same, unless others wait for the model; only the metrics keep what it says."""
         for name in self.settings.shadows:
-            outcomes = self.metrics.shadows.labels
+            outcomes = partial(self.metrics.shadows.labels, name, self.served.by_name[name].version)
             if self.batcher.waiting:
-                outcomes(name, "dropped").inc(len(questions))
+                outcomes("dropped").inc(len(questions))
                 continue
             futures = self.batcher.submit([replace(one, model=name, traced=None) for one in questions])
             found = await asyncio.gather(*futures, return_exceptions=True)
             self._count(name, [item for item in found if not isinstance(item, BaseException)])
             for item, own in zip(found, shown, strict=True):
                 told = None if isinstance(item, BaseException) else _replies(item) == _replies(own)
-                outcomes(name, {None: "failed", True: "same", False: "different"}[told]).inc()
+                outcomes({None: "failed", True: "same", False: "different"}[told]).inc()
 
     async def reload(self) -> None:
         """Load the model again while the old one answers; if that fails, raise MrsError and keep the old one."""
@@ -303,7 +302,9 @@ def _add_suggest(app: FastAPI, worker: Worker, keys: list[Any]) -> None:
         with worker.traces.request(request.headers, count) if worker.traces else nullcontext() as traced:
             answers = await _unless_gone(request, worker.suggest(asked, languages, traced))
         errors = sum("error" in answer for answer in answers)
-        request.scope["log_fields"].update(messages=len(answers), errors=errors, model=answers[0]["model"])
+        request.scope["log_fields"].update(
+            messages=len(answers), errors=errors, model=answers[0]["model"], version=answers[0].get("version", "")
+        )  # fmt: skip
         return Response(json.dumps({"answers": answers}, ensure_ascii=False).encode(), media_type=JSON)
 
 
@@ -341,7 +342,7 @@ def _add_feedback(app: FastAPI, worker: Worker, clicks: ClickStore, keys: list[A
         summary="Report what a person did with an answer",
     )  # fmt: skip
     async def feedback(request: Request) -> Response:
-        """Replaces an earlier report on the same answer."""
+        """Of several reports on an answer, the last one counts."""
         told = read_body(FeedbackRequest, await request.body())
         try:
             await asyncio.to_thread(record, told)
@@ -354,9 +355,11 @@ def _add_feedback(app: FastAPI, worker: Worker, clicks: ClickStore, keys: list[A
         count = clicks.suggestions(told.id)
         if count is None:
             raise Refusal(404, "unknown_id", "no answer has this id; pass the id of an answer of this server.")
-        if told.chosen is not None and told.chosen > count:
-            raise Refusal(422, "invalid_request", f"chosen={told.chosen}: the answer had {count} suggestions.")
-        clicks.record(told.id, told.chosen, told.edited, told.typed)
+        for name, place in [("chosen", told.chosen or 0), ("shown", max(told.shown or [0]))]:
+            if place > count:
+                raise Refusal(422, "invalid_request", f"{name}={place}: the answer had {count} suggestions.")
+        text = told.text if worker.settings.feedback_texts else None
+        clicks.record(told.id, told.shown, told.chosen, told.edited, told.typed, text)
 
 
 def _add_models(app: FastAPI, worker: Worker, keys: list[Any]) -> None:

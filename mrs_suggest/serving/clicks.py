@@ -1,8 +1,9 @@
-"""Suggestions and how people used them, without texts (`mrs serve --feedback PLACE`): an SQLite file, or PostgreSQL.
+"""Suggestions and how people used them (`mrs serve --feedback PLACE`): an SQLite file, or PostgreSQL.
 
-Kept are the model and language of each answer, the lengths of its suggestions and the parts of their scores, the
-probability that one is used, and a hash of the session. Several workers may write to one file, and several servers to
-one database.
+Kept are the model and language of each answer, the lengths of its suggestions, their tags and the parts of their
+scores, the probability that one is used, and a hash of the session; of texts only what people sent, and that only with
+`--feedback-texts`. Rows are added, never changed: of several reports on an answer, the last one counts. Several workers
+may write to one file, and several servers to one database.
 """
 
 from __future__ import annotations
@@ -28,27 +29,28 @@ if TYPE_CHECKING:
     Connection = sqlite3.Connection | psycopg.Connection[Any]
 
 SECONDS = 10.0  # for a connection, and that a worker waits for another one to write
-FORMAT = 2  # SQLite's `user_version` of such a file, and in the name of PostgreSQL's schema
+FORMAT = 3  # SQLite's `user_version` of such a file, and in the name of PostgreSQL's schema
 SCHEMA = f"mrs_feedback_{FORMAT}"
 LOCK = 1836217190  # of PostgreSQL, while the tables are made; any number will do
 URL = re.compile(r"postgres(ql)?://")
-CLICK = """
-INSERT INTO feedback VALUES (?, ?, ?, ?, ?) ON CONFLICT (id) DO UPDATE SET
-    at = excluded.at, chosen = excluded.chosen, edited = excluded.edited, typed = excluded.typed
-"""
+CLICK = "INSERT INTO feedback (id, at, shown, chosen, edited, typed, text) VALUES (?, ?, ?, ?, ?, ?, ?)"
 TABLES = """
 CREATE TABLE IF NOT EXISTS answers (
     id TEXT PRIMARY KEY, at DOUBLE PRECISION NOT NULL, session TEXT, model TEXT NOT NULL, version TEXT NOT NULL,
-    language TEXT, reason TEXT, used DOUBLE PRECISION, lengths TEXT NOT NULL, parts TEXT NOT NULL
+    language TEXT, reason TEXT, used DOUBLE PRECISION, lengths TEXT NOT NULL, parts TEXT NOT NULL,
+    tags TEXT NOT NULL
 );
 CREATE TABLE IF NOT EXISTS feedback (
-    id TEXT PRIMARY KEY, at DOUBLE PRECISION NOT NULL, chosen INTEGER, edited INTEGER NOT NULL, typed INTEGER
-)
+    number {number} PRIMARY KEY, id TEXT NOT NULL, at DOUBLE PRECISION NOT NULL, shown TEXT, chosen INTEGER,
+    edited INTEGER NOT NULL, typed INTEGER, text TEXT
+);
+CREATE INDEX IF NOT EXISTS feedback_of ON feedback (id)
 """
 ANSWERS = """
 SELECT a.id, a.session, a.model, a.version, a.language, a.used, a.lengths, f.chosen, f.edited, f.typed,
-    a.parts
-FROM answers AS a LEFT JOIN feedback AS f USING (id) ORDER BY a.at, a.id
+    a.parts, f.shown, a.tags
+FROM answers AS a LEFT JOIN feedback AS f ON f.number = (SELECT max(number) FROM feedback WHERE id = a.id)
+ORDER BY a.at, a.id
 """
 
 
@@ -78,7 +80,7 @@ class ClickStore:
             file.execute("PRAGMA synchronous=NORMAL")
             with file:
                 file.execute("BEGIN IMMEDIATE")  # another worker may be making the tables
-                for statement in TABLES.split(";"):
+                for statement in TABLES.format(number="INTEGER").split(";"):
                     file.execute(statement)
                 file.execute(f"PRAGMA user_version={FORMAT}")
         except sqlite3.Error as error:
@@ -86,7 +88,8 @@ class ClickStore:
         return file
 
     def keep(self, answers: Sequence[dict[str, Any]], session: str | None) -> None:
-        """Keep answers without an error, and give each of them its `id`; ClickError if they cannot be written."""
+        """Keep answers without an error, whose suggestions may have `parts` and `tags`, and give each of them its `id`;
+        ClickError if they cannot be written."""
         ids = [uuid.uuid4().hex for _ in answers]
         who = None if session is None else hashlib.sha256(session.encode()).hexdigest()[:16]
         rows = [
@@ -94,10 +97,11 @@ class ClickStore:
                 known, time.time(), who, item["model"], item.get("version", ""), item["language"], item.get("reason"),
                 item.get("used"), json.dumps([len(one["reply"]) for one in item["suggestions"]]),
                 json.dumps([one.get("parts", {}) for one in item["suggestions"]]),
+                json.dumps([one.get("tags", []) for one in item["suggestions"]]),
             )
             for known, item in zip(ids, answers, strict=True)
         ]  # fmt: skip
-        self._run("INSERT INTO answers VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", rows)
+        self._run("INSERT INTO answers VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", rows)
         for item, known in zip(answers, ids, strict=True):
             item["id"] = known
 
@@ -106,9 +110,14 @@ class ClickStore:
         row = self._run("SELECT lengths FROM answers WHERE id = ?", [(answer,)])
         return None if row is None else len(json.loads(row[0]))
 
-    def record(self, answer: str, chosen: int | None, edited: bool, typed: int | None) -> None:
-        """Keep what a person did with an answer, in place of an earlier report; ClickError if it cannot be written."""
-        self._run(CLICK, [(answer, time.time(), chosen, int(edited), typed)])
+    def record(
+        self, answer: str, shown: list[int] | None, chosen: int | None, edited: bool, typed: int | None,
+        text: str | None,
+    ) -> None:  # fmt: skip
+        """Add a report on what a person did with an answer; ClickError if it cannot be written."""
+        places = None if shown is None else json.dumps(shown)
+        text = text and text.replace("\0", "")  # PostgreSQL has no such texts
+        self._run(CLICK, [(answer, time.time(), places, chosen, int(edited), typed, text)])
 
     def _run(self, statement: str, rows: Sequence[tuple[Any, ...]]) -> Any:
         """Run a statement for each of the rows, in one transaction; the first row of what the last one finds."""
@@ -127,8 +136,8 @@ class ClickStore:
 
 def read_answers(place: str) -> list[tuple[Any, ...]]:
     """The rows of all answers of a file or a PostgreSQL database, oldest first: id, hash of the session, model,
-    version, language, probability, lengths of the suggestions, its feedback (chosen, edited, typed), and the parts of
-    the suggestions' scores.
+    version, language, probability, lengths of the suggestions, its last report (chosen, edited, typed), the parts of
+    the suggestions' scores, the places of those that were shown in their order (JSON; None: all), and their tags.
 
     Raises:
         InputError: it is not such a place, or has no answers.
@@ -169,7 +178,7 @@ def _postgres(url: str) -> psycopg.Connection[Any]:
             connection.execute("SELECT pg_advisory_xact_lock(%s)", (LOCK,))  # another worker may be making them
             if not _has_feedback(connection):
                 connection.execute(f"CREATE SCHEMA IF NOT EXISTS {SCHEMA}")
-                connection.execute(TABLES)
+                connection.execute(TABLES.format(number="BIGINT GENERATED ALWAYS AS IDENTITY"))
         return connection
 
 

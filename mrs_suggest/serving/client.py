@@ -143,8 +143,9 @@ class Client:
         return _read(self._send("GET", "/v1/models", self._tries), _models)
 
     def feedback(
-        self, answer: ReceivedAnswer | str, chosen: int | None, edited: bool = False, typed: int | None = None
-    ) -> None:
+        self, answer: ReceivedAnswer | str, chosen: int | None, edited: bool = False, typed: int | None = None,
+        shown: Sequence[int] | None = None, text: str | None = None,
+    ) -> None:  # fmt: skip
         """Report what a person did with an answer.
 
         Args:
@@ -152,8 +153,11 @@ class Client:
             chosen: 1 for the first suggestion; None: none.
             edited: whether the chosen reply was changed before it was sent.
             typed: characters that the person typed.
+            shown: places of the suggestions that were displayed, in their order; None: all.
+            text: what the person sent; a server keeps it only if its operator allows it (`--feedback-texts`).
         """
-        _read(self._send("POST", "/v1/feedback", self._tries, _told(answer, chosen, edited, typed)), _nothing)
+        told = _told(answer, chosen, edited, typed, shown, text)
+        _read(self._send("POST", "/v1/feedback", self._tries, told), _nothing)
 
     def reload(self) -> list[dict[str, Any]]:
         """Make the server reload its models, with an admin key; returns the new models."""
@@ -223,10 +227,12 @@ class AsyncClient:
         return _read(await self._send("GET", "/v1/models", self._tries), _models)
 
     async def feedback(
-        self, answer: ReceivedAnswer | str, chosen: int | None, edited: bool = False, typed: int | None = None
-    ) -> None:
+        self, answer: ReceivedAnswer | str, chosen: int | None, edited: bool = False, typed: int | None = None,
+        shown: Sequence[int] | None = None, text: str | None = None,
+    ) -> None:  # fmt: skip
         """As `Client.feedback`."""
-        _read(await self._send("POST", "/v1/feedback", self._tries, _told(answer, chosen, edited, typed)), _nothing)
+        told = _told(answer, chosen, edited, typed, shown, text)
+        _read(await self._send("POST", "/v1/feedback", self._tries, told), _nothing)
 
     async def reload(self) -> list[dict[str, Any]]:
         """As `Client.reload`."""
@@ -289,9 +295,13 @@ def _question(
     }  # fmt: skip
 
 
-def _told(answer: ReceivedAnswer | str, chosen: int | None, edited: bool, typed: int | None) -> dict[str, Any]:
+def _told(
+    answer: ReceivedAnswer | str, chosen: int | None, edited: bool, typed: int | None, shown: Sequence[int] | None,
+    text: str | None,
+) -> dict[str, Any]:  # fmt: skip
     answer = answer if isinstance(answer, str) else answer.id or ""
-    return {"id": answer, "chosen": chosen, "edited": edited, "typed": typed}
+    places = None if shown is None else list(shown)
+    return {"id": answer, "chosen": chosen, "edited": edited, "typed": typed, "shown": places, "text": text}
 
 
 def _nothing(content: Any) -> None:

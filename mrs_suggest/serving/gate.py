@@ -126,18 +126,23 @@ class Gate:
                 )
         elif self._keys and not (self._keys.hold(key) or self._admins.hold(key)):
             raise Refusal(401, "unauthorised", "pass an API key: Authorization: Bearer KEY.", www_authenticate="Bearer")
-        elif self._settings.requests_per_minute:
+        else:
             self._limit(key if self._keys else "")
 
     def _limit(self, key: str) -> None:
         """Refuse a request above the rate: each key has a bucket of one minute's requests, which fills steadily."""
-        most = max(1.0, self._settings.requests_per_minute / self._settings.workers)
+        own = self._keys.limit(key)
+        allowed = self._settings.requests_per_minute if own is None else own
+        if not allowed:
+            return
+        most = max(1.0, allowed / self._settings.workers)
         left, since = self._left.get(key, (most, 0.0))
         left = min(most, left + (time.monotonic() - since) * most / 60)
         if left < 1:
             wait = str(math.ceil((1 - left) * 60 / most))
-            sentence = f"more than {self._settings.requests_per_minute:g} requests a minute; wait {wait} s."
-            raise Refusal(429, "rate_limited", sentence, retry_after=wait)
+            raise Refusal(
+                429, "rate_limited", f"more than {allowed:g} requests a minute; wait {wait} s.", retry_after=wait
+            )
         self._left[key] = left - 1, time.monotonic()
 
     async def _read(self, headers: dict[bytes, bytes], receive: Receive) -> bytes:

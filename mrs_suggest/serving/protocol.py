@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import socket
 from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
 from http import HTTPStatus
 from typing import Any
 
@@ -14,6 +17,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from mrs_suggest.serving.gate import DROPPED, MAX_FIELDS, MAX_HEAD, error_json
 from mrs_suggest.serving.observe.logs import log
 
+LINGER = 0.5  # seconds that an idle connection of a stopping server waits for a request that may be on its way; ours
 MAX_PIPELINED = 8  # requests of a connection that wait for an earlier answer; ours: browsers do not pipeline
 
 
@@ -31,6 +35,25 @@ class ServerConfig(uvicorn.Config):
     connection_ended: Callable[[], None] | None = None
 
 
+class PatientServer(uvicorn.Server):
+    """A server that accepts the connections which the kernel has accepted before it closes its port."""
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        loop, opening = asyncio.get_running_loop(), []
+        protocol = partial(LimitedProtocol, self.config, self.server_state, self.lifespan.state)
+        for listener in sockets or []:
+            with suppress(OSError):  # there is none left
+                while True:
+                    connection, _ = listener.accept()
+                    connection.setblocking(False)
+                    opening.append(loop.connect_accepted_socket(protocol, connection))
+        for server in self.servers:
+            server.close()
+        await asyncio.gather(*opening, return_exceptions=True)
+        await asyncio.sleep(LINGER / 10)  # until those that the loop has accepted are there
+        await super().shutdown(sockets)
+
+
 class LimitError(Exception):
     """Stops the parser: the request is above a limit."""
 
@@ -42,7 +65,7 @@ class LimitedProtocol(HttpToolsProtocol):
     _head = _fields = 0  # of the current request
     _kept = 0  # bytes received since the parser last reported progress
     _dropped = 0
-    _refused = False
+    _refused = _stopping = False
     _timer: asyncio.TimerHandle | None = None
     _write_timer: asyncio.TimerHandle | None = None
 
@@ -95,6 +118,25 @@ class LimitedProtocol(HttpToolsProtocol):
         if len(self.pipeline) >= MAX_PIPELINED:
             raise LimitError
         super().on_headers_complete()
+        if self._stopping:
+            self._answer_last()
+
+    def shutdown(self) -> None:
+        """Answer what has arrived or arrives within `LINGER`, then close: a reset would destroy a request."""
+        self._stopping = True
+        if self.cycle is None or self.cycle.response_complete:
+            self.loop.call_later(LINGER, self._close_idle)
+        else:
+            self._answer_last()
+
+    def _answer_last(self) -> None:
+        """Close the connection after the answer to the newest request, and say so in its head."""
+        self.cycle.keep_alive = False
+        self.cycle.default_headers = [*self.cycle.default_headers, (b"connection", b"close")]
+
+    def _close_idle(self) -> None:
+        if self.cycle is None or self.cycle.response_complete:
+            self.transport.close()
 
     def on_body(self, body: bytes) -> None:
         self._kept = 0

@@ -8,6 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictInt, Strict
 from pydantic_core import PydanticCustomError
 
 from mrs_suggest.common.text.predictions import SUGGESTIONS
+from mrs_suggest.serving.settings import MOST_SUGGESTIONS
 
 # Codes of an item; the other messages of the request are answered.
 EMPTY, TOO_LONG, UNCLEAR, UNKNOWN, MISSING = (
@@ -22,6 +23,7 @@ ITEM_CODES = {
 }
 MOST_TURNS = 100  # of a conversation; ours: more than are read, so that callers need not count
 MOST_SESSION = 200  # characters
+MOST_TEXT = 10_000  # characters of what a person sent
 MOST_TAGS = 32  # of a request; ours: more than a person can distinguish
 _SUGGESTION: dict[str, Any] = {"reply": "¿A qué hora?", "score": 0.21}
 _ANSWER: dict[str, Any] = {
@@ -162,11 +164,29 @@ class SuggestResponse(BaseModel):
 class FeedbackRequest(BaseModel):
     """How a person used the suggestions of an answer."""
 
-    model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [{"id": "0f" * 16, "chosen": 1}]})
+    model_config = ConfigDict(
+        extra="forbid", json_schema_extra={"examples": [{"id": "0f" * 16, "shown": [1, 2, 3], "chosen": 1}]}
+    )
     id: Annotated[StrictStr, Field(max_length=32, description="of the answer")]
+    shown: Annotated[
+        list[Annotated[StrictInt, Field(ge=1)]] | None,
+        Field(max_length=MOST_SUGGESTIONS, description="the places of the displayed suggestions, in order; null: all"),
+    ] = None
     chosen: Annotated[StrictInt | None, Field(ge=1, description="1: the first suggestion; null: none")] = None
     edited: Annotated[StrictBool, Field(description="whether the chosen reply was changed before it was sent")] = False
     typed: Annotated[StrictInt | None, Field(ge=0, le=1 << 31, description="characters that the person typed")] = None
+    text: Annotated[
+        StrictStr | None,
+        Field(max_length=MOST_TEXT, description="what the person sent; only kept by a server that keeps texts"),
+    ] = None
+
+    @model_validator(mode="after")
+    def _consistent(self) -> FeedbackRequest:
+        if self.shown is not None and len(set(self.shown)) < len(self.shown):
+            raise PydanticCustomError("shown", "a place in shown is given twice")
+        if self.shown is not None and self.chosen is not None and self.chosen not in self.shown:
+            raise PydanticCustomError("shown", "chosen must be one of the places in shown")
+        return self
 
 
 class RequestError(BaseModel):

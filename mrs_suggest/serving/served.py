@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import hashlib
 import random
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -19,6 +19,7 @@ from mrs_suggest.suggest.answer_json import answer_json, unclear_language
 from mrs_suggest.suggest.answering import Answer
 from mrs_suggest.suggest.conversation import Conversation
 from mrs_suggest.suggest.guard import OWN_MESSAGE
+from mrs_suggest.suggest.remembering import encode_together
 from mrs_suggest.suggest.suggester import Suggester
 
 Item = dict[str, Any]
@@ -55,6 +56,7 @@ class ServedSuggester:
         self.name = name or next(iter(settings.named))
         self.loaded = datetime.now(UTC).isoformat(timespec="milliseconds")
         self.languages = list(suggester.languages)
+        self._tagged = dict[str | None, Mapping[str, list[str]]]()
         self._known = {*suggester.languages, *suggester.silent_languages}
         try:
             suggester.detect("?")
@@ -102,6 +104,9 @@ class ServedSuggester:
                 tags = question.allow, question.deny
                 options = question.language, question.k, *tags, question.prefer, question.min_score
                 groups.setdefault(options, []).append(number)
+        if len(groups) > 1:
+            asked = [question.asked for question, item in zip(questions, items, strict=True) if item is None]
+            encode_together(self._suggester.model, self._suggester.guard, asked)
         for options, numbers in groups.items():
             some = [questions[number] for number in numbers]
             try:
@@ -118,7 +123,18 @@ class ServedSuggester:
         message = question.asked.message
         if answer.language is None and answer.reason != OWN_MESSAGE:
             return self._error(question, UNCLEAR, unclear_language(self._suggester, message, "language"))
-        return self._versioned(answer_json(message, answer.language, self.name, answer, question.explain))
+        item = answer_json(message, answer.language, self.name, answer, question.explain)
+        if self._settings.feedback:
+            for suggestion in item["suggestions"]:
+                suggestion["tags"] = self._tags(answer.language).get(suggestion["reply"], [])
+        return self._versioned(item)
+
+    def _tags(self, language: str | None) -> Mapping[str, list[str]]:
+        """The tags of the replies of a language that have some."""
+        if language not in self._tagged:
+            known = language in self._suggester.tags
+            self._tagged[language] = self._suggester.model.tags_of(language) if known else {}
+        return self._tagged[language]
 
     def _error(self, question: Question, code: str, sentence: str) -> Item:
         item = answer_json(question.asked.message, question.language, self.name, Answer())

@@ -16,7 +16,6 @@ from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
-import uvicorn
 from fastapi import FastAPI
 from uvicorn.config import STARTUP_FAILURE
 
@@ -25,7 +24,7 @@ from mrs_suggest.common.hub.baselines import ENDPOINT, resolve_model
 from mrs_suggest.common.text.text import visible
 from mrs_suggest.serving.observe.logs import configure_logs, log
 from mrs_suggest.serving.observe.metrics import SHARED
-from mrs_suggest.serving.protocol import LimitedProtocol, ServerConfig
+from mrs_suggest.serving.protocol import LimitedProtocol, PatientServer, ServerConfig
 from mrs_suggest.serving.settings import ADMIN_KEYS, API_KEYS, Keys, Settings, usable_cores
 from mrs_suggest.serving.supervisor import BACKLOG, Supervisor
 
@@ -66,7 +65,7 @@ def serve(settings: Settings, log_level: str = "info") -> int:
         config.client_seconds, config.max_connections = settings.read_seconds, settings.max_connections
         if figures and settings.workers > 1:
             return _supervise(config, listener, figures)
-        uvicorn.Server(config).run([listener])
+        PatientServer(config).run([listener])
     return 0
 
 

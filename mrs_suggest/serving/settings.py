@@ -7,7 +7,7 @@ import hmac
 import math
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -32,6 +32,7 @@ class Settings:
             the same, but not shown; default: all go to the first model.
         feedback: where answers and clicks are kept, an SQLite file or a PostgreSQL URL (`mrs_suggest.serving.clicks`);
             None: nothing is.
+        feedback_texts: keep the texts that people sent, too, where clients report them.
         verify: compare the SHA-256 of large files, too.
         guard, precision, fallback, fallback_share: as for `mrs_suggest.suggest.suggester.Suggester.from_pretrained`.
         port: 0 picks a free one.
@@ -43,8 +44,8 @@ class Settings:
         max_messages: of a request.
         max_characters: of a message; encoders read about 2,000 (512 tokens).
         max_connections: of a worker; more get 503. Each takes a file descriptor, of which processes often have 1,024.
-        requests_per_minute: of a key, or of all callers without keys; more get 429; 0: no limit. Each worker allows its
-            share.
+        requests_per_minute: of a key whose line in `api_keys` has no number, or of all callers without keys; more get
+            429; 0: no limit. Each worker allows its share.
         answer_seconds: a request whose answer takes longer gets 503. A stopping server waits three times as long for
             the requests that it has accepted.
         read_seconds: a client that takes longer to send its request gets 408; one that takes longer to read its answer
@@ -56,6 +57,7 @@ class Settings:
     models: tuple[str, ...]
     traffic: tuple[str, ...] = ()
     feedback: str | None = None
+    feedback_texts: bool = False
     verify: bool = False
     guard: bool | Path = True
     precision: float | None = None
@@ -95,6 +97,8 @@ class Settings:
             )
         if len(self.named) < len(self.models):
             raise InputError("--model: two models have one name; pass NAME=MODEL with different names.")
+        if self.feedback_texts and not self.feedback:
+            raise InputError("--feedback-texts: pass --feedback PLACE, too, where they are kept.")
         _ = self.shares  # refuses what it cannot read
 
     @cached_property
@@ -151,51 +155,61 @@ def usable_cores(cgroup: Path = Path("/sys/fs/cgroup"), own: Path = Path("/proc/
 
 
 class Keys:
-    """Secret keys, of which only digests are kept.
+    """Secret keys, of which only digests are kept, and the requests a minute of those with a limit of their own.
 
     Example:
-        >>> Keys(["0123456789abcdef"]).hold("0123456789abcdef"), Keys([]).hold("")
+        >>> Keys({"0123456789abcdef": None}).hold("0123456789abcdef"), Keys({}).hold("")
         (True, False)
     """
 
-    def __init__(self, keys: Iterable[str]) -> None:
-        self._digests = [_digest(key) for key in keys]
+    def __init__(self, keys: Mapping[str, float | None]) -> None:
+        self._limits = {_digest(key): limit for key, limit in keys.items()}
 
     def __bool__(self) -> bool:
-        return bool(self._digests)
+        return bool(self._limits)
 
     def hold(self, key: str) -> bool:
         """Whether the key is one of them, in constant time."""
         digest, found = _digest(key), False
-        for known in self._digests:
+        for known in self._limits:
             found |= hmac.compare_digest(known, digest)
         return found
+
+    def limit(self, key: str) -> float | None:
+        """The requests a minute that the line of a key allows; None if it does not say, or the key is not known."""
+        return self._limits.get(_digest(key))
 
     @classmethod
     def read(cls, path: Path | None, variable: str, environment: Mapping[str, str] = os.environ) -> Keys:
         """The keys of a file, one per line (`#` begins a comment), and of a variable, separated by white space.
 
+        A line may have a number after its key: the requests a minute of this key, 0 for no limit.
+
         Raises:
-            InputError: a key is too short or not printable ASCII, or the file is empty.
+            InputError: a key is too short or not printable ASCII, a limit is not a number, or the file is empty.
         """
-        keys = [(key, variable) for key in environment.get(variable, "").split()]
+        rows = [([key], variable) for key in environment.get(variable, "").split()]
         if path is not None:
             try:
                 lines = path.read_text(encoding="utf-8").splitlines()
             except UnicodeDecodeError:
                 raise InputError(f"{path}: not UTF-8; expected a key per line.") from None
-            own = [(line.strip(), f"{path}, line {n}") for n, line in enumerate(lines, 1)]
-            own = [(key, place) for key, place in own if key and not key.startswith("#")]
+            own = [(line.split(), f"{path}, line {n}") for n, line in enumerate(lines, 1)]
+            own = [(words, place) for words, place in own if words and not words[0].startswith("#")]
             if not own:
                 raise InputError(f"{path}: no key in it; expected one per line.")
-            keys += own
-        for key, place in keys:  # the key itself stays out of the sentence
-            if len(key) < SHORTEST_KEY or not (key.isascii() and key.isprintable()) or " " in key:
+            rows += own
+        keys: dict[str, float | None] = {}
+        for (key, *limit), place in rows:  # the key itself stays out of the sentence
+            if len(key) < SHORTEST_KEY or not (key.isascii() and key.isprintable()):
                 raise InputError(
                     f"{place}: expected a key of {SHORTEST_KEY} or more ASCII characters without spaces; make one with "
                     "`openssl rand -hex 32`."
                 )
-        return cls(key for key, _ in keys)
+            if len(limit) > 1 or not all(re.fullmatch(r"\d{1,9}(\.\d{1,9})?", text) for text in limit):
+                raise InputError(f"{place}: expected only a number of requests a minute after the key, such as 600.")
+            keys[key] = float(limit[0]) if limit else None
+        return cls(keys)
 
 
 def _digest(key: str) -> bytes:

@@ -25,6 +25,7 @@ from mrs_suggest.serving.protocol import LimitedProtocol, ServerConfig
 
 BACKLOG = 2048  # connections that the kernel holds until they are accepted; uvicorn's default
 ANSWERS_WITHIN = 60  # seconds for a worker to answer the supervisor: it may be importing torch
+LOOKS_EVERY = 0.1  # seconds after which the supervisor sees that there are new workers, or that it is stopping
 MAKES_ROOM_WITHIN = 1  # second for a worker whose channel is full; then another worker gets the connection
 STEADY = 60  # seconds between ends of workers, below which the pause before a restart grows
 LONGEST_PAUSE = 30  # seconds
@@ -93,6 +94,7 @@ class Supervisor(Multiprocess):
         listener.setblocking(False)
         self._listener = listener
         self._channels: list[socket.socket] = []
+        self._acceptor = threading.Thread(target=self._accept, daemon=True)
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, self._stop)
 
@@ -109,10 +111,11 @@ class Supervisor(Multiprocess):
 
     def init_processes(self) -> None:
         self.processes += [self._start() for _ in range(self.processes_num)]
-        threading.Thread(target=self._accept, daemon=True).start()
+        self._acceptor.start()
 
     def terminate_all(self) -> None:
-        self._close()
+        self._closed = True
+        self._acceptor.join()  # before the workers stop, they get what the kernel has accepted
         super().terminate_all()
 
     def keep_subprocess_alive(self) -> None:
@@ -148,20 +151,15 @@ class Supervisor(Multiprocess):
         return process
 
     def _stop(self, number: int, _: object) -> None:
-        self._close()
+        self._closed = True
         self.signal_queue.append(number)
 
-    def _close(self) -> None:
-        self._closed = True
-        with suppress(OSError):  # it does not listen
-            self._listener.shutdown(socket.SHUT_RDWR)
-
     def _accept(self) -> None:
-        """Give connections to workers while any is ready; runs in a separate thread."""
+        """Give connections to workers while any is ready, at last those that wait; runs in a separate thread."""
         counts: dict[socket.socket, int] = {}  # connections of ready workers by channel, the one last chosen at the end
         while not self._closed:
             sources = [*self._channels, *([self._listener] if counts else [])]
-            for ready in wait(sources, 0.5):  # until then there may be new workers
+            for ready in wait(sources, LOOKS_EVERY):
                 assert isinstance(ready, socket.socket)
                 if ready is self._listener:
                     self._give(counts)
@@ -179,18 +177,24 @@ class Supervisor(Multiprocess):
                 elif not self._closed:
                     counts[ready] = 1 - ended
                     self._listener.listen(BACKLOG)
+        while self._give(counts):
+            pass
+        with suppress(OSError):  # it does not listen
+            self._listener.shutdown(socket.SHUT_RDWR)
 
-    def _give(self, counts: dict[socket.socket, int]) -> None:
+    def _give(self, counts: dict[socket.socket, int]) -> bool:
+        """Give the next connection to a worker; False if there is none, or no worker."""
         if not counts:  # the last worker has just ended
-            return
+            return False
         try:
             connection, _ = self._listener.accept()
-        except OSError:  # closed, or too many open files
-            time.sleep(0.1)
-            return
+        except OSError:  # there is none, or too many open files
+            time.sleep(0 if self._closed else 0.1)
+            return False
         with connection:
             for channel in sorted(counts, key=counts.__getitem__):
                 with suppress(OSError):  # it has ended, or is too busy
                     socket.send_fds(channel, [b"+"], [connection.fileno()])
                     counts[channel] = counts.pop(channel) + 1
-                    return
+                    break
+        return True

@@ -132,6 +132,10 @@ class ServedModel(ABC):
         """The tags of the replies by language; languages without tags are left out."""
         return {}
 
+    def tags_of(self, language: str) -> dict[str, list[str]]:
+        """The tags of the replies of a language that have some."""
+        return {}
+
     def parse_tags(self, allow: Collection[str], deny: Collection[str]) -> tuple[Tags, Tags]:
         """The tags of a request.
 

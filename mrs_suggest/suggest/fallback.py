@@ -14,7 +14,8 @@ from mrs_suggest.common.text.predictions import SUGGESTIONS
 from mrs_suggest.models.model_folder import open_model_folder
 from mrs_suggest.models.starting_points import GENERATOR
 from mrs_suggest.suggest.answering import ServedModel, Suggestion, Tags
-from mrs_suggest.suggest.conversation import Conversation, read_conversations
+from mrs_suggest.suggest.conversation import read_conversations
+from mrs_suggest.suggest.remembering import read_texts
 
 FALLBACK = "fallback"  # the source of suggestions
 SHARE = 0.2  # of the messages, at most; ours
@@ -79,13 +80,13 @@ class WithFallback:
         asked, unsure = read_conversations(messages), list[int]()
         if asked and (known := [row for one in asked for last, row in self._last if one is last]):
             return known
-        answers = self.first.suggest(texts_for(self.first, asked), language, k)
+        answers = self.first.suggest(read_texts(self.first, asked), language, k)
         if self.second and language in self.second.languages and self.first.min_score(language) is None:
             chances = self.used(asked, language) or []
             unsure = [n for n, chance in enumerate(chances) if chance < self.threshold and asked[n].message.strip()]
         self._counts.update(asked=len(asked), passed=len(unsure))
         if self.second and unsure:
-            rows = self.second.suggest(texts_for(self.second, [asked[n] for n in unsure]), language, k)
+            rows = self.second.suggest(read_texts(self.second, [asked[n] for n in unsure]), language, k)
             for number, row in zip(unsure, rows, strict=True):
                 answers[number] = [replace(one, source=FALLBACK) for one in row] or answers[number]
         self._last = [(asked[number], answers[number]) for number in unsure]
@@ -105,11 +106,4 @@ class WithFallback:
         return WithFallback(part, None, 0.0, self.service, self._counts)
 
     def used(self, messages: Sequence[Any], language: str) -> list[float] | None:
-        return self.first.used(texts_for(self.first, read_conversations(messages)), language)
-
-
-def texts_for(model: ServedModel, asked: Sequence[Conversation]) -> list[Any]:
-    """What a model reads of each conversation."""
-    if model.service or not (reader := model.context):
-        return list(asked) if model.service else [one.message for one in asked]
-    return [reader.read(one.context, one.message) for one in asked]
+        return self.first.used(read_texts(self.first, read_conversations(messages)), language)

@@ -27,13 +27,13 @@ from mrs_suggest.suggest.ranking.own_ranker import MIN_SCORE, OwnRanker, OwnRank
 from mrs_suggest.suggest.ranking.rankers import Rankers
 from mrs_suggest.suggest.ranking.reranking import rerank, rerank_pool
 from mrs_suggest.suggest.ranking.trigger import Trigger, as_features
+from mrs_suggest.suggest.remembering import remembering
 from mrs_suggest.suggest.reply_tags import TagsByLanguage
 from mrs_suggest.suggest.short_messages import all_kinds, fitting_kinds, kinds_answered
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
 
-REMEMBERED = 256  # messages at most whose vectors are kept for the next call
 CHUNK = 256  # messages scored at a time, which bounds the memory for (messages, pool, dimension)
 MOST_TAGGED = 16  # combinations of tags whose parts of the index are kept; ours: a product uses a few
 # The share of the kinds of short messages that a response set for conversations answers; ours: embedded sets reach .92.
@@ -145,6 +145,10 @@ class RetrievalSuggester(ServedModel):
     def tag_names(self) -> Mapping[str, list[str]]:
         return self.tags.names
 
+    def tags_of(self, language: str) -> dict[str, list[str]]:
+        rows = zip(self.indexes[language].replies, self.tags[language].by_reply(), strict=True)
+        return {reply: tags for reply, tags in rows if tags}
+
     def parse_tags(self, allow: Collection[str], deny: Collection[str]) -> tuple[Tags, Tags]:
         known = sorted({tag for tags in self.tag_names.values() for tag in tags})
         have = f"the tags are {' '.join(known)}" if known else "the replies of this model have no tags"
@@ -221,24 +225,6 @@ def _suggest(
         else:
             answers += [ranker.suggest(message, vector, k) for message, vector in zip(some, vectors, strict=True)]
     return answers
-
-
-def remembering(encode: Encode) -> Encode:
-    """An encoder that keeps the vectors of its last texts: the guard looks at a message, then the model answers it."""
-    last: dict[str, Array] = {}
-
-    def encoded(texts: list[str]) -> Array:
-        nonlocal last
-        known = last  # one object, as another thread may replace it
-        if texts and all(text in known for text in texts):
-            return np.stack([known[text] for text in texts])
-        with span("encode"):
-            vectors = encode(texts)
-        if len(texts) <= REMEMBERED:
-            last = dict(zip(texts, vectors, strict=True))
-        return vectors
-
-    return encoded
 
 
 class Retriever:

@@ -19,12 +19,13 @@ from mrs_suggest.common.text.predictions import SUGGESTIONS
 from mrs_suggest.models.starting_points import ADAPTER_RECORD, DETECTOR
 from mrs_suggest.suggest.answering import Answer, ServedModel, Tags
 from mrs_suggest.suggest.conversation import Chat, Conversation, fitting, guard_reasons, read_conversations, read_single
-from mrs_suggest.suggest.fallback import SHARE, WithFallback, load_model, texts_for
+from mrs_suggest.suggest.fallback import SHARE, WithFallback, load_model
 from mrs_suggest.suggest.guard import BLANK, NO_REPLIES, OWN_MESSAGE, UNCLEAR, UNLIKELY
 from mrs_suggest.suggest.guard.guard import Guard
 from mrs_suggest.suggest.guard.lists import GuardData
 from mrs_suggest.suggest.language_detector import SURE, LanguageDetector
 from mrs_suggest.suggest.ranking.trigger import choose_threshold
+from mrs_suggest.suggest.remembering import encode_together, read_texts
 from mrs_suggest.suggest.short_messages import fitting_languages, has_table, kind_of, preferred_language
 
 # The probability from which an unclear message may be in the language of the turns before it; ours, chosen on one to
@@ -277,6 +278,8 @@ class Suggester:
                 answer.language, answer.among = self._language_in(one, prefer)
             answers.append(answer)
         codes = [answer.language if answer.reason == UNCLEAR else None for answer in answers]
+        answered = [one for one, code in zip(asked, codes, strict=True) if code in self.languages]
+        encode_together(self.model, self.guard, answered)
         for code in dict.fromkeys(code for code in codes if code) or ([language] if language else []):
             numbers = [number for number, other in enumerate(codes) if other == code]
             rows = self._answer([asked[number] for number in numbers], code, count, tags, given=language is not None)
@@ -388,15 +391,14 @@ class Suggester:
     def _answer(
         self, asked: list[Conversation], language: str, count: int, tags: tuple[Tags, Tags], given: bool
     ) -> list[Answer]:
-        messages = [one.message for one in asked]
-        texts = texts_for(self.model, asked)
+        texts = read_texts(self.model, asked)
         if language not in self.model.languages:
-            return [Answer(reason=NO_REPLIES) for _ in messages]
-        reasons: list[str | None] = [None] * len(messages)
-        kinds, answers = list(reasons), [Answer() for _ in messages]
+            return [Answer(reason=NO_REPLIES) for _ in asked]
+        reasons: list[str | None] = [None] * len(asked)
+        kinds, answers = list(reasons), [Answer() for _ in asked]
         if (guard := self.guard) is not None:
             reasons = guard_reasons(guard, asked, language, partial(self._other_language, language, given))
-            kinds = [kind_of(message, language) if has_table(language) else None for message in messages]
+            kinds = [kind_of(one.message, language) if has_table(language) else None for one in asked]
             answers = [Answer() if reason is None else guard.silent(reason, language) for reason in reasons]
             for one, answer in zip(asked, answers, strict=True):
                 answer[:] = [suggestion for suggestion in answer if not one.repeats(suggestion.reply)]

@@ -22,11 +22,11 @@ class Metrics:
         )
         self.messages = Counter(
             "mrs_messages", "Messages by model, language and outcome: answered, nothing, or the code of the error.",
-            ["model", "language", "outcome"], registry=registry,
+            ["model", "version", "language", "outcome"], registry=registry,
         )  # fmt: skip
         self.shadows = Counter(
             "mrs_shadow_answers", "Answers of shadow models: same, different, failed, or dropped for others' sake.",
-            ["model", "outcome"], registry=registry,
+            ["model", "version", "outcome"], registry=registry,
         )  # fmt: skip
         self.feedback = Counter(
             "mrs_feedback", "Answers with feedback: chosen, or not.", ["outcome"], registry=registry

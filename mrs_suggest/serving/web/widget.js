@@ -110,6 +110,7 @@
       if (!answer || !answer.id) return;
       const kept = chosen && (typed === 0 || text.includes(chosen.reply) || typed < [...text].length);
       const told = { id: answer.id, chosen: kept ? chosen.place + 1 : null, edited: Boolean(kept && text !== chosen.reply), typed };
+      told.shown = answer.suggestions.map((_, place) => place + 1);
       fetch(`${this.server}/v1/feedback`, {
         method: "POST",
         headers: { "Content-Type": "application/json" },

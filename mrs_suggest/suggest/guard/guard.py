@@ -71,23 +71,30 @@ class Guard:
             if found[number] is None and kind_of(message, language) is None
         ]  # fmt: skip
         if rest and self.space is not None:
-            open_ones = [messages[number] for number in rest]
-            vectors = self._vectors(open_ones)
-            if self._folder is not None and len(self.space.weights) != BUCKETS + vectors.shape[1]:
-                raise InputError(f"{self._folder / GUARD_FOLDER}: made for another encoder; {again(self._folder)}.")
-            for number, reason in zip(rest, self.space.reasons(open_ones, vectors), strict=True):
-                if reason is not None and self._stays(self.space, messages[number], language, lists[number]):
-                    found[number] = reason
+            for number, reason in zip(rest, self._found([messages[number] for number in rest]), strict=True):
+                found[number] = reason
+            # What the space finds must stay found without its harmless phrases.
+            plain = {number: self._plain(messages[number], lists[number]) for number in rest if found[number]}
+            changed = {number: text for number, text in plain.items() if text != messages[number]}
+            asked = [number for number, text in changed.items() if text and kind_of(text, language) is None]
+            again_found = dict(zip(asked, self._found([changed[number] for number in asked]), strict=True))
+            found = [None if n in changed and not again_found.get(n) else one for n, one in enumerate(found)]
         return found
 
-    def _stays(self, space: GuardSpace, message: str, language: str, lists: list[WordLists]) -> bool:
-        """Whether a message that the space finds is still found without its harmless phrases."""
-        rest = message
+    def _found(self, messages: list[str]) -> list[str | None]:
+        """The reasons that the space gives to messages."""
+        if not messages or self.space is None:
+            return []
+        vectors = self._vectors(messages)
+        if self._folder is not None and len(self.space.weights) != BUCKETS + vectors.shape[1]:
+            raise InputError(f"{self._folder / GUARD_FOLDER}: made for another encoder; {again(self._folder)}.")
+        return self.space.reasons(messages, vectors)
+
+    @staticmethod
+    def _plain(message: str, lists: list[WordLists]) -> str:
         for one in lists:
-            rest = one.without_harmless(rest)
-        if rest == message:
-            return True
-        return bool(rest) and kind_of(rest, language) is None and bool(space.reasons([rest], self._vectors([rest]))[0])
+            message = one.without_harmless(message)
+        return message
 
     def silent(self, reason: str, language: str) -> Answer:
         """The answer to a sensitive message: the neutral replies of the lists, if there are any."""

@@ -18,6 +18,7 @@ from mrs_suggest.suggest.conversation import ME, THEM, Conversation, read_conver
 from mrs_suggest.suggest.guard.guard import LINK, PRIVATE, unfit
 from mrs_suggest.suggest.language_detector import SURE, LanguageDetector
 from mrs_suggest.suggest.language_model.chat import LONGEST, Chat, Endpoint, read_replies
+from mrs_suggest.suggest.remembering import remembering
 from mrs_suggest.suggest.retrieval_suggester import weights_encoder
 from mrs_suggest.suggest.short_messages import fitting_languages
 
@@ -29,7 +30,8 @@ class LanguageModelSuggester(ServedModel):
 
     def __init__(self, endpoint: Endpoint) -> None:
         self.endpoint, self.parts, self.chat = endpoint, resolve_model(SHIPPED), Chat(endpoint)
-        self._detector, self._encode = LanguageDetector.load(self.parts / DETECTOR), weights_encoder(self.parts)
+        self._detector = LanguageDetector.load(self.parts / DETECTOR)
+        self._encode = remembering(weights_encoder(self.parts))
         self.service = self.chat.signature(endpoint.prompt)
 
     @property

@@ -176,12 +176,14 @@ def response_sets(changes: Mapping[str, list[Record]]) -> Iterator[str]:
 def clicks(record: Record) -> Iterator[str]:
     """What `mrs feedback tune` changed."""
     if found := record.get("clicks"):
-        low, high = found["interval"]
-        yield (
-            f"The weights were then fitted to {found['clicks']:,} clicks of {found['sessions']:,} sessions "
-            f"(`mrs feedback tune`), which raised the log-probability of held-out choices by {found['gain']:.4f} "
-            f"[{low:.4f}, {high:.4f}]; the figures above were measured before that."
-        )
+        for name, one in [("weights", found), ("probability that a suggestion is used", found.get("trigger", {}))]:
+            if "gain" in one:
+                low, high = one["interval"]
+                yield (
+                    f"`mrs feedback tune` then fitted the {name} to {found['clicks']:,} clicks of "
+                    f"{found['sessions']:,} sessions, which raised the log-probability of held-out answers by "
+                    f"{one['gain']:.4f} [{low:.4f}, {high:.4f}]; the figures above were measured before that."
+                )
 
 
 # --- the languages of a generator

@@ -36,7 +36,10 @@ def test_figures_by_hand() -> None:
     assert (everything["answers"], everything["sessions"]) == (6, 5)
     means = {name: everything[name]["mean"] for name in ("covered", "first", "accepted", "saved")}
     assert means == pytest.approx({"covered": 5 / 6, "first": 1 / 6, "accepted": 3 / 6, "saved": (10 + 15) / 6})
-    assert everything["calibration_error"] == pytest.approx(abs(3 - 2.5) / 5)
+    error = everything["calibration_error"]
+    assert error["mean"] == pytest.approx(abs(3 - 2.5) / 5)
+    assert error["interval"][0] <= error["mean"] <= error["interval"][1]
+    assert english["calibration_error"] == error, "the answer without a probability does not count"
     assert report(clicks_of([row(1, "a", None), row(2, "b", None)]))[0]["saved"]["interval"] is None, "no share"
     for figure in (everything[name] for name in means):
         assert figure["interval"][0] <= figure["mean"] <= figure["interval"][1]
@@ -89,6 +92,42 @@ def test_too_few_sessions_are_refused() -> None:
 
 
 def test_probabilities_that_come_true_have_no_error() -> None:
-    assert calibration_error([0.25] * 8, [1, 1, 0, 0, 0, 0, 0, 0]) == 0
-    assert calibration_error([1.0, 0.0], [1, 0]) == 0
-    assert calibration_error([1.0, 0.0], [0, 1]) == 1
+    assert calibration_error([0.25] * 8, [1, 1, 0, 0, 0, 0, 0, 0])[0] == 0
+    assert calibration_error([1.0, 0.0], [1, 0])[0] == 0
+    error, interval = calibration_error([1.0, 0.0], [0, 1])
+    assert (error, interval.ends) == (1, None)
+
+
+def test_the_interval_of_the_calibration_error_is_by_session() -> None:
+    """All answers of a session have one outcome: answers drawn alone would give half as long an interval."""
+    rng = random.Random(1)
+    used, accepted, units = list[float](), list[int](), list[str]()
+    for session in range(200):
+        outcome = int(rng.random() < 0.7)
+        for _ in range(4):
+            used.append(0.45)
+            accepted.append(outcome)
+            units.append(str(session))
+    (error, by_session), (same, by_answer) = (calibration_error(used, accepted, one) for one in (units, None))
+    assert error == same == pytest.approx(0.25, abs=0.08)
+    assert by_session[0] < error < by_session[1]
+    assert 1.7 < (by_session[1] - by_session[0]) / (by_answer[1] - by_answer[0]) < 2.3
+
+
+def test_only_suggestions_that_were_shown_count() -> None:
+    def told(shown: str | None, chosen: int | None) -> Click:
+        (click,) = clicks_of([(*row(1, "a", chosen), "[]", shown, '[["yes"], ["no"], ["no", "ask"]]')])
+        return click
+
+    assert [told(None, 1).first, told("[3, 1]", 1).first, told("[3, 1]", 3).first] == [1, 0, 1]
+    assert (told("[]", None).covered, told("[]", None).by_tag) == (0, {})
+    assert set(told("[1, 2]", None).by_tag) == {"yes", "no"}
+    by_tag = told(None, 3).by_tag
+    assert {tag: (one.accepted, one.saved) for tag, one in by_tag.items()} == {
+        "ask": (1, 30),
+        "no": (1, 30),
+        "yes": (0, 0),
+    }
+    found = report([told(None, 3), told("[1, 2]", 2), told("[1]", 1)])
+    tags = {one["tag"]: (one["answers"], one["accepted"]["mean"]) for one in found if one["language"] == "all"}
+    assert tags == {"": (3, 1.0), "ask": (1, 1.0), "no": (2, 1.0), "yes": (3, pytest.approx(1 / 3))}

@@ -28,7 +28,7 @@ from mrs_suggest.serving.settings import Settings
 from mrs_suggest.suggest.answering import ServedModel, Suggestion
 from mrs_suggest.suggest.suggester import Suggester
 
-KEY, OTHER, ADMIN = "k" * 20, "o" * 20, "a" * 20
+KEY, OTHER, THIRD, ADMIN = "k" * 20, "o" * 20, "t" * 20, "a" * 20
 SETTINGS = Settings(("some-model",), max_characters=50, max_messages=3, max_waiting=3)
 
 
@@ -163,6 +163,20 @@ def test_requests_above_the_rate_of_a_key_are_refused(tmp_path: Path) -> None:
     assert [one.status_code for one in found] == [200, 200, 429, 200]
     assert found[2].json()["error"]["code"] == "rate_limited"
     assert 1 <= int(found[2].headers["retry-after"]) <= 30
+
+
+def test_a_line_of_the_file_may_have_another_rate(tmp_path: Path) -> None:
+    (tmp_path / "keys").write_text(f"{KEY} 1\n# free:\n{OTHER}\t0\n{THIRD}\n")
+    settings = replace(SETTINGS, api_keys=tmp_path / "keys", requests_per_minute=2)
+
+    async def ask(http: httpx.AsyncClient) -> dict[str, list[int]]:
+        body = {"messages": ["hello"]}
+        return {
+            key: [(await http.post("/v1/suggest", json=body, headers={"X-API-Key": key})).status_code for _ in range(3)]
+            for key in (KEY, OTHER, THIRD)
+        }
+
+    assert asked(ask, settings) == {KEY: [200, 429, 429], OTHER: [200, 200, 200], THIRD: [200, 200, 429]}
 
 
 def test_the_rate_recovers(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -325,15 +339,22 @@ def test_metrics_count_requests_and_messages() -> None:
     for line in (
         'mrs_requests_total{route="/v1/suggest",status="200"} 2.0',
         'mrs_requests_total{route="other",status="404"} 1.0',
-        'mrs_messages_total{language="xx",model="some-model",outcome="answered"} 2.0',
-        'mrs_messages_total{language="",model="some-model",outcome="empty_message"} 1.0',
+        'mrs_messages_total{language="xx",model="some-model",outcome="answered",version=""} 2.0',
+        'mrs_messages_total{language="",model="some-model",outcome="empty_message",version=""} 1.0',
         "mrs_batch_messages_sum 2.0",
     ):
         assert line in page
 
 
 def test_damaged_keys_are_refused_without_being_shown(tmp_path: Path) -> None:
-    for text, said in (("short\n", "line 1"), ("# none\n", "no key"), (f"{KEY}\n{'é' * 20}\n", "line 2")):
+    rows = [
+        ("short\n", "line 1"),
+        ("# none\n", "no key"),
+        (f"{KEY}\n{'é' * 20}\n", "line 2"),
+        (f"{KEY} short", "line 1: expected only a number of requests a minute"),
+        (f"{KEY} 6 7", "only a number"),
+    ]
+    for text, said in rows:
         (tmp_path / "keys").write_text(text, encoding="utf-8")
         with pytest.raises(InputError, match=said) as error:
             create_app(replace(SETTINGS, api_keys=tmp_path / "keys"), served(Echo(), SETTINGS))

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import numpy as np
 import pytest
 
 from mrs_suggest.common.errors import InputError
@@ -23,6 +24,9 @@ from mrs_suggest.serving.client import AsyncClient, ServerError
 from mrs_suggest.serving.served import ServedModels, ServedSuggester
 from mrs_suggest.serving.settings import Settings
 from mrs_suggest.suggest.answering import Suggestion
+from mrs_suggest.suggest.index.response_index import ResponseIndex
+from mrs_suggest.suggest.reply_tags import ReplyTags, TagsByLanguage
+from mrs_suggest.suggest.retrieval_suggester import RetrievalSuggester
 from mrs_suggest.suggest.suggester import Suggester
 from tests.mrs_suggest.serving.test_app import Echo, served
 
@@ -108,7 +112,7 @@ def test_a_shadow_is_asked_but_never_shown(tmp_path: Path) -> None:
 
     asked, page = asyncio.run(ask())
     assert asked == ["old"] * 4 + ["new"]
-    counts = dict(re.findall(r'mrs_shadow_answers_total\{model="new",outcome="(\w+)"\} (\d+)', page))
+    counts = dict(re.findall(r'mrs_shadow_answers_total\{model="new",outcome="(\w+)",version=""\} (\d+)', page))
     assert counts == {"same": "2", "different": "1", "failed": "1"}
     assert {row[2] for row in read_answers(str(tmp_path / "clicks.sqlite"))} == {"old", "new"}
     assert len(read_answers(str(tmp_path / "clicks.sqlite"))) == 5, "what a shadow says is not kept"
@@ -123,10 +127,13 @@ def test_clicks_are_kept_without_texts(tmp_path: Path) -> None:
         assert empty.id is None
         await client.feedback(first, 1, edited=True, typed=4)
         await client.feedback(second.id or "", None)
-        await client.feedback(second, 1)  # in place of what was told before
+        await client.feedback(second, 1, shown=[1], text="a secret reply")  # counts more than what was told before
         for answer, chosen, said in ((second, 2, "had 1 suggestions"), ("0" * 32, 1, "no answer has this id")):
             with pytest.raises(ServerError, match=said):
                 await client.feedback(answer, chosen)
+        for shown, said in (([1, 2], "shown=2: the answer had 1"), ([1, 1], "given twice"), ([], "must be one of")):
+            with pytest.raises(ServerError, match=said):
+                await client.feedback(second, 1, shown=shown)
         with pytest.raises(ServerError, match="chosen: input should be greater than or equal to 1"):
             await client.feedback(first, 0)
 
@@ -138,9 +145,61 @@ def test_clicks_are_kept_without_texts(tmp_path: Path) -> None:
     assert kept == [("old", "[15]", (1, 1, 4)), ("old", "[6]", (1, 0, None))]
     assert rows[0][1] == rows[1][1] != rows[2][1]
     assert rows[2][7:10] == (None, None, None)
+    assert [row[11] for row in rows] == [None, "[1]", None]
     assert [json.loads(row[10]) for row in rows[:2]] == [[{"direct": 0.5}], [{"direct": 0.5}]]
+    assert [row[2:] for row in all_reports(path)] == [(1, 1, 4, None), (None, 0, None, None), (1, 0, None, None)]
     stored = b"".join(one.read_bytes() for one in tmp_path.iterdir()).lower()
-    assert not any(text in stored for text in (b"noon", b"garden", b"anna"))
+    assert not any(text in stored for text in (b"noon", b"garden", b"anna", b"reply"))
+
+
+def all_reports(path: Path) -> list[tuple[Any, ...]]:
+    """The rows of the feedback of an SQLite file in their order: none is ever changed."""
+    with sqlite3.connect(path) as file:
+        return file.execute("SELECT id, shown, chosen, edited, typed, text FROM feedback ORDER BY number").fetchall()
+
+
+def test_texts_are_kept_only_if_the_operator_allows_it(tmp_path: Path) -> None:
+    path = tmp_path / "clicks.sqlite"
+
+    async def ask(client: AsyncClient) -> None:
+        (answer,) = await client.suggest(["hi"])
+        await client.feedback(answer, None, typed=7, text="see\0 you")
+        with pytest.raises(ServerError, match="at most 10000"):
+            await client.feedback(answer, None, text="x" * 10_001)
+
+    told(ask, replace(BOTH, feedback=str(path), feedback_texts=True))
+    assert [row[5] for row in all_reports(path)] == ["see you"]
+    with pytest.raises(InputError, match="--feedback-texts: pass --feedback PLACE"):
+        replace(BOTH, feedback_texts=True)
+
+
+def test_tags_of_suggestions_are_kept_and_not_sent(tmp_path: Path) -> None:
+    index = ResponseIndex.build(lambda texts: np.eye(3, dtype=np.float32), ["Yes", "No", "Why?"])
+    (tmp_path / "index" / "en").mkdir(parents=True)
+    ReplyTags.of([["agree"], ["refuse", "short"], []]).save(tmp_path / "index" / "en")
+    tags = TagsByLanguage(tmp_path / "index", {"en": index})
+    settings = replace(BOTH, feedback=str(tmp_path / "clicks.sqlite"))
+    model = RetrievalSuggester(lambda texts: np.array([[3, 2, 1]] * len(texts), np.float32), {"en": index}, tags)
+    models = [ServedSuggester(Suggester(model, guard=False), settings, name) for name in ("old", "new")]
+
+    async def ask() -> list[dict[str, Any]]:
+        app = create_app(settings, ServedModels(models, settings))
+        transport = httpx.ASGITransport(app)
+        async with (
+            app.router.lifespan_context(app),
+            httpx.AsyncClient(transport=transport, base_url="http://s") as http,
+        ):
+            body = {"messages": ["hi"], "language": "en"}
+            return [
+                (await http.post("/v1/suggest", json=body | extra)).json()["answers"][0]
+                for extra in ({}, {"explain": True})
+            ]
+
+    plain, explained = asyncio.run(ask())
+    assert list(plain["suggestions"][0]) == ["reply", "score"]
+    assert "tags" not in explained["suggestions"][0]
+    kept = [json.loads(row[12]) for row in read_answers(settings.feedback or "")]
+    assert kept == [[["agree"], ["refuse", "short"], []]] * 2
 
 
 def test_without_the_option_nothing_is_kept() -> None:

@@ -13,7 +13,7 @@ import pytest
 pytest.importorskip("psycopg")
 
 from mrs_suggest.common.errors import InputError
-from mrs_suggest.serving.clicks import ClickStore, read_answers
+from mrs_suggest.serving.clicks import SCHEMA, ClickStore, read_answers
 from mrs_suggest.serving.client import AsyncClient, ServerError
 from tests.command import refused, shown
 from tests.conftest import Mrs
@@ -37,11 +37,11 @@ def test_answers_and_clicks(database: Postgres, tmp_path: Path, mrs: Mrs) -> Non
         first, second = await client.suggest(["meet me at noon", "garden"], session="anna@example.org")
         await client.feedback(first, 1, edited=True, typed=4)
         await client.feedback(second.id or "", None)
-        await client.feedback(second, 1)
+        await client.feedback(second, 1, shown=[1], text="see\0 you")
         with pytest.raises(ServerError, match="no answer has this id"):
             await client.feedback("0" * 32, 1)
 
-    settings = replace(BOTH, feedback=database.url)
+    settings = replace(BOTH, feedback=database.url, feedback_texts=True)
     told(ask, settings)
     told(lambda client: client.suggest(["again"]), settings)  # a second server, with the same tables
     rows = read_answers(database.url)
@@ -51,6 +51,12 @@ def test_answers_and_clicks(database: Postgres, tmp_path: Path, mrs: Mrs) -> Non
     ]
     assert rows[2][7:10] == (None, None, None)
     assert [json.loads(row[10]) for row in rows[:2]] == [[{"direct": 0.5}], [{"direct": 0.5}]]
+    assert [row[11] for row in rows] == [None, "[1]", None]
+    import psycopg
+
+    with psycopg.connect(database.url) as connection:
+        found = connection.execute(f"SELECT chosen, typed, text FROM {SCHEMA}.feedback ORDER BY number").fetchall()
+    assert found == [(1, 4, None), (None, None, None), (1, None, "see you")], "no report replaces another"
     assert not any(text in str(rows) for text in ("noon", "anna"))
     done = mrs("feedback", "report", database.url, "--json", cwd=tmp_path)
     found: list[dict[str, Any]] = json.loads(shown((done.returncode, done.stdout, done.stderr)))

@@ -177,6 +177,7 @@ def test_a_connection_goes_to_the_ready_worker_with_the_fewest() -> None:
     ours, workers = zip(*(socket.socketpair() for _ in range(3)), strict=True)
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
+        listener.setblocking(False)
         supervisor._listener, supervisor._channels = listener, list(ours)
         thread = threading.Thread(target=supervisor._accept, daemon=True)
 
@@ -211,11 +212,11 @@ def test_a_connection_goes_to_the_ready_worker_with_the_fewest() -> None:
         workers[0].close()
         held += [connect() for _ in range(2)]
         assert [taken(workers[1], 2), taken(workers[2], 0)] == [2, 0]
-        supervisor._close()
-        with pytest.raises(ConnectionRefusedError):
-            connect()
+        supervisor._closed = True
         thread.join(60)
         assert not thread.is_alive()
+        with pytest.raises(ConnectionRefusedError):
+            connect()
         for connection in (*held, *ours, *workers):
             connection.close()
 

@@ -13,12 +13,18 @@ from mrs_suggest import Suggester
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.common.hub.baselines import read_baselines
 from mrs_suggest.models.saved.record import read_record
+from mrs_suggest.suggest.ranking.trigger import Trigger
 from mrs_suggest.training.retrieval.click_tuning import (
     LEAST_CLICKS,
+    Choices,
+    calibrate,
+    calibrated,
+    calibration_gain,
     choices_of,
     fit,
     gain,
     log_likelihood,
+    outcomes_of,
     tune,
     tuned_weights,
 )  # fmt: skip
@@ -70,6 +76,105 @@ def test_the_rule_by_which_people_choose_is_recovered_and_they_choose_more() -> 
 def test_weights_that_are_right_already_are_seldom_changed() -> None:
     gains = [gain(choices_of(people(600, OLD, OLD, seed), "v1", ["en"], NAMES))[1] for seed in range(40)]
     assert sum(one.ends is not None and one.ends[0] > 0 for one in gains) <= 4
+
+
+def weighted_by_propensity(choices: Choices, propensities: np.ndarray) -> np.ndarray:
+    """Theta of a choice without terms of places, whose clicks are weighted by 1 / propensity of their place."""
+    from scipy.optimize import minimize
+
+    weights = 1 / propensities[choices.chosen]
+
+    def loss(theta: np.ndarray) -> float:
+        return float(-(weights * log_likelihood(choices, theta, np.zeros(choices.parts.shape[1]))).sum())
+
+    return np.asarray(minimize(loss, np.ones(2), method="L-BFGS-B", bounds=[(0, None)] * 2).x)
+
+
+def test_propensities_from_the_same_clicks_add_nothing_to_the_terms_of_places() -> None:
+    """Distances of the first part's share from people's, in ten simulations."""
+
+    def off(theta: np.ndarray) -> float:
+        return float(abs((OLD * theta / (OLD @ theta))[0] - WANTED[0]))
+
+    terms, weighted, ignored = [], [], []
+    for seed in range(10):
+        choices = choices_of(people(2000, OLD, WANTED, 100 + seed), "v1", ["en"], NAMES)
+        theta, places = fit(choices)
+        terms.append(off(theta))
+        weighted.append(off(weighted_by_propensity(choices, np.exp(places - places.max()))))
+        ignored.append(off(weighted_by_propensity(choices, np.ones(3))))
+    assert np.mean(terms) < 1.2 * np.mean(weighted)
+    assert np.mean(terms) < 0.5 * np.mean(ignored), "without either, the place is taken for a taste"
+
+
+def test_choices_are_among_the_suggestions_that_were_shown() -> None:
+    rows = people(300, OLD, WANTED, 8)
+    only = [(*row, "[3, 1]") if row[7] in (1, 3) else row for row in rows]
+    choices = choices_of(only, "v1", ["en"], NAMES)
+    told = [row for row in only if row[7] is not None]
+    for number, row in enumerate(told):
+        parts = json.loads(row[10])
+        if len(row) > 11:
+            assert [list(one.values()) for one in (parts[2], parts[0])] == choices.parts[number, :2].tolist()
+            assert np.isnan(choices.parts[number, 2]).all()
+            assert choices.chosen[number] == (0 if row[7] == 3 else 1)
+        else:
+            assert choices.chosen[number] == row[7] - 1
+    assert len(choices_of([(*row, "[1]") for row in rows if row[7] == 1], "v1", ["en"], NAMES).chosen) == 0
+
+
+def overconfident(count: int, seed: int, offset: float = -1.0, slope: float = 0.5) -> list[tuple[Any, ...]]:
+    """Answers whose suggestions are chosen less often than the model says, by a known rule."""
+    rng = np.random.default_rng(seed)
+    rows = []
+    for number in range(count):
+        odds = rng.normal(0.5, 1.5)
+        used, real = (float(1 / (1 + np.exp(-one))) for one in (odds, offset + slope * odds))
+        chosen = int(rng.integers(1, 3)) if rng.random() < real else None
+        parts = json.dumps([{"nearest": part} for part in rng.normal(size=2)])
+        rows.append((f"id {number}", f"s {number // 3}", "m", "v1", "en", used, "[1, 1]", chosen, 0, None, parts))
+    return rows
+
+
+def test_the_probability_of_use_is_refitted_to_what_people_choose() -> None:
+    rows = overconfident(4000, 9)
+    hidden = [(*rows[0], "[]"), (*rows[1][:5], None, *rows[1][6:]), (*rows[2][:6], "[]", *rows[2][7:])]
+    used, chosen, sessions = outcomes_of([*rows, *hidden], "v1", ["en"])
+    assert len(used) == 4000, "answers that showed nothing, or had no probability, do not count"
+    offset, slope = calibrate(used, chosen)
+    assert (offset, slope) == pytest.approx((-1.0, 0.5), abs=0.12)
+    lower, interval = calibration_gain(used, chosen, sessions)
+    assert 0 < interval[0] < lower < interval[1]
+    right = [calibration_gain(*outcomes_of(overconfident(900, seed, 0.0, 1.0), "v1", ["en"]))[1] for seed in range(40)]
+    assert sum(one[0] > 0 for one in right) <= 4, "a probability that is right is seldom changed"
+
+    trigger = Trigger((1.0, 0.0, 0.0), 0.0, (-2.0, 2.0), (0.12, 0.88), curve=((0.7, 0.5, 0.8), (0.2, 1.0, 0.5)))
+    new = calibrated(trigger, offset, slope)
+    assert Trigger.from_json(new.as_json()) == new
+    assert new.probabilities == pytest.approx((0.12, 0.52), abs=0.05)
+    (high, half, reached), (low, everything, mean) = new.curve
+    assert (half, everything) == (0.5, 1.0)
+    assert low < high < 0.7
+    assert mean < reached < 0.8
+    np.testing.assert_allclose(calibrated(trigger, 0.0, 1.0).curve, trigger.curve)
+    assert calibrated(Trigger((1.0, 0.0, 0.0), 0.0, (0.0,), (0.5,)), 1.0, 1.0).curve == ()
+
+
+def test_a_copy_with_another_probability_keeps_its_weights(tmp_path: Path) -> None:
+    model = read_baselines()["everyday-retriever"].folder
+    out = tmp_path / "out"
+    found = tune(model, "v1", overconfident(2500, 10), out, overwrite=False)
+    assert "theta" not in found
+    assert found["trigger"]["offset"] == pytest.approx(-1.0, abs=0.2)
+    before, after = (json.loads((path / "ranker" / "ranker.json").read_text()) for path in (model, out))
+    assert after["weights"] == before["weights"]
+    assert max(after["trigger"]["probabilities"]) < max(before["trigger"]["probabilities"])
+    assert "probability that a suggestion is used" in (out / "README.md").read_text(encoding="utf-8")
+    message = "Shall we meet at the station at eight?"
+    new, old = (Suggester.from_pretrained(path, precision=0.01).suggest(message, "en").used for path in (out, model))
+    assert new is not None
+    assert old is not None
+    assert new < old
 
 
 def test_slopes_are_those_of_the_likelihood() -> None:
