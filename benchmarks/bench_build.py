@@ -12,8 +12,8 @@ pairs      read, filter, partition, join. Against zstandard's stream reader on t
            in memory, and the pairs of both end there.
 language   the same and fastText on message and reply. Against 1 / (1/r1 + 1/r2): r1 the rate up to pairs, r2 that of
            bare `predict` on the same texts, 1,024 a call. The model is the one in MRS_LANGUAGE_MODEL, whose
-           name is recorded. Without one it is the generator's own (`--language-model` of `mrs data synth`), as wide as lid.176, but
-           not compressed, and the run says that its figures are not those of lid.176.
+           name is recorded. Without one it is the generator's own (`--language-model` of `mrs data synth`), as
+           wide as lid.176 but not compressed, and the run says so.
 workers    the build's stages `months` and `pairs`, with languages, masks, order and files, workers' start included:
            wall time of one worker against two. Beside it what the machine gives at most: two processes at once, each
            of which does the whole as one worker, against one after the other.
