@@ -32,6 +32,9 @@ static inline int append_ngram(const Model *model, Numbers *rows, uint32_t ngram
             return 1;
         row = model->ngram_rows[ngram];
     }
+#ifdef __GNUC__
+    __builtin_prefetch(model->input + (size_t)row * (size_t)model->dim);
+#endif
     return append(rows, &row, 1);
 }
 
