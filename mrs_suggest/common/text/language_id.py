@@ -5,7 +5,8 @@ as `lid.176.ftz` (compressed, 0.9 MB; Joulin et al. 2016, "FastText.zip") or `li
 supervised fastText model whose labels read `__label__CODE` works. The model is not part of this package: the user
 provides the file, or downloads it with `download_language_model`.
 
-fastText itself is an extra (`langid`), imported only when a model is opened.
+Models are read by a compiled part of this package (`_lid`), which answers as fastText does in a fraction of the time.
+Where it could not be compiled, fastText itself is used, an extra (`langid`), imported only when a model is opened.
 """
 
 from __future__ import annotations
@@ -26,6 +27,11 @@ from typing import Any
 from mrs_suggest.common.errors import InputError, extra_needed
 from mrs_suggest.common.io.files import atomic_file, file_sha256, writing
 
+try:
+    import mrs_suggest.common.text._lid as _lid
+except ImportError:  # there was no C compiler
+    _lid = None
+
 MODEL_VARIABLE = "MRS_LANGUAGE_MODEL"
 MODEL_URL = "https://dl.fbaipublicfiles.com/fasttext/supervised-models/lid.176.ftz"
 # The published files. fastText does not check what it loads: a damaged model answers wrongly, or crashes the process.
@@ -38,13 +44,13 @@ UNDETERMINED = "und"  # ISO 639-2 and BCP-47
 MAX_BYTES = 1 << 28  # of a download; twice the size of lid.176.bin
 TIMEOUT = 60.0  # seconds
 MIN_LANGUAGE_SCORE = 0.7  # as in building MRS (Zhang et al. 2021, section 2)
-BATCH = 1024  # texts per call of fastText; larger than 64 is not faster
+BATCH = 1024  # texts per call; larger than 64 is not faster
 
 Identify = Callable[[Sequence[str]], list[tuple[str, float]]]  # texts -> (language, probability) of each
 
 _LABEL = "__label__"
 # fastText's end-of-line token, between the characters that it treats as white space.
-_LINE_END = re.compile(r"(?<![^ \n\r\t\v\f\0])</s>(?![^ \n\r\t\v\f\0])")
+_LINE_END = re.compile(r"(?<![^ \n\r\t\v\f\0\ud800-\udfff])</s>(?![^ \n\r\t\v\f\0\ud800-\udfff])")
 _HALF_PAIRS = re.compile(r"[\ud800-\udfff]")  # UTF-8 cannot encode them
 
 
@@ -58,11 +64,11 @@ class LanguageIdentifier:
     def __init__(self, model: Any, path: Path) -> None:
         self.path = path
         self._model = model
-        labels = model.get_labels()
+        labels = model.labels()
         if not labels or not all(label.startswith(_LABEL) for label in labels):
             raise InputError(f"{path}: expected labels that read {_LABEL}CODE; pass a language model such as lid.176.")
-        self.languages = frozenset(label.removeprefix(_LABEL) for label in labels)
-        self._nothing = self._best([""])[0]
+        self._codes = [*(label.removeprefix(_LABEL) for label in labels), UNDETERMINED]  # number -1 is the last
+        self.languages = frozenset(self._codes[:-1])
 
     @classmethod
     def open(cls, model: str | Path | None = None) -> LanguageIdentifier:
@@ -70,15 +76,12 @@ class LanguageIdentifier:
 
         Raises:
             InputError: there is no such file, or it is not a complete supervised fastText model.
-            MissingExtraError: fasttext is not installed.
+            MissingExtraError: `_lid` was not compiled, and fasttext is not installed.
         """
         path = _find_model(model)
         check_model_file(path)
-        with extra_needed("fasttext", "langid", "language identification"):
-            import fasttext
         try:
-            with contextlib.redirect_stderr(io.StringIO()):  # fasttext 0.9.2 prints a notice at every load
-                return cls(fasttext.load_model(str(path)), path)
+            return cls(_lid.Model(path.read_bytes()) if _lid else _FastText(path), path)
         except (ValueError, RuntimeError, MemoryError) as error:
             raise _damaged(path, str(error).strip() or "it does not load") from None
 
@@ -109,22 +112,41 @@ class LanguageIdentifier:
             raise TypeError("identify takes a list of texts; for one text pass [text].")
         found: list[tuple[str, float]] = []
         for start in range(0, len(texts), batch_size):
-            batch = [_line(text) for text in texts[start : start + batch_size]]
-            found += [
-                (UNDETERMINED, 0.0) if best == self._nothing or not text.strip() else (best[0], min(best[1], 1.0))
-                for text, best in zip(batch, self._best(batch), strict=True)
-            ]
+            batch = texts[start : start + batch_size]
+            lines = ["" if text.isspace() else text.replace("\n", " ") for text in batch]
+            try:
+                numbers, probabilities = self._model.predict("\n".join(lines).encode("utf-8", "surrogatepass"))
+            except (ValueError, RuntimeError) as error:
+                raise _damaged(self.path, str(error)) from None
+            found += zip(map(self._codes.__getitem__, numbers), probabilities, strict=True)
         return found
 
-    def _best(self, lines: list[str]) -> list[tuple[str, float]]:
-        """fastText's own answers; always for a list, because `predict(str)` raises under numpy 2."""
-        try:
-            labels, probabilities = self._model.predict(lines)
-        except RuntimeError as error:
-            raise _damaged(self.path, str(error)) from None
+
+class _FastText:
+    """The package fasttext, with the methods of `_lid.Model`."""
+
+    def __init__(self, path: Path) -> None:
+        with extra_needed("fasttext", "langid", "language identification"):
+            import fasttext
+        with contextlib.redirect_stderr(io.StringIO()):  # fasttext 0.9.2 prints a notice at every load
+            self._model = fasttext.load_model(str(path))
+        self._numbers = {label: number for number, label in enumerate(self.labels())}
+        self._nothing = self._best([""])[0]
+
+    def labels(self) -> list[str]:
+        return list(self._model.get_labels())
+
+    def predict(self, lines: bytes) -> tuple[list[int], list[float]]:
+        # Spaces in place of what it refuses, and of what it would stop at.
+        text = _HALF_PAIRS.sub(" ", _LINE_END.sub(" ", lines.decode("utf-8", "surrogatepass")))
+        best = [(-1, 0.0) if found == self._nothing else found for found in self._best(text.split("\n"))]
+        return [number for number, _ in best], [min(probability, 1.0) for _, probability in best]
+
+    def _best(self, lines: list[str]) -> list[tuple[int, float]]:
+        # Always a list, because `predict(str)` raises under numpy 2.
         return [
-            (label[0].removeprefix(_LABEL), float(probability[0])) if len(label) else (UNDETERMINED, 0.0)
-            for label, probability in zip(labels, probabilities, strict=True)
+            (self._numbers[labels[0]], float(probabilities[0])) if labels else (-1, 0.0)
+            for labels, probabilities in zip(*self._model.predict(lines), strict=True)
         ]
 
 
@@ -140,18 +162,6 @@ def is_other_language(found: tuple[str, float], language: str) -> bool:
     BCP-47 code, of which the first part counts)."""
     label, score = found
     return label not in (language.partition("-")[0], UNDETERMINED) and score > MIN_LANGUAGE_SCORE
-
-
-def _line(text: str) -> str:
-    """Replace by spaces the characters that fastText refuses, and those at which it would stop reading."""
-    line = text.replace("\n", " ")
-    if "</s>" in line:
-        line = _LINE_END.sub(" ", line)
-    try:
-        line.encode()
-    except UnicodeEncodeError:
-        return _HALF_PAIRS.sub(" ", line)
-    return line
 
 
 def default_model_path() -> Path:

@@ -10,6 +10,7 @@ import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -62,9 +63,15 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     return paths
 
 
-@pytest.fixture(scope="session")
-def identifier(models: dict[str, Path]) -> LanguageIdentifier:
-    return LanguageIdentifier.open(models["ngrams"])
+@pytest.fixture(scope="session", params=["compiled", "fasttext"])
+def identifier(request: pytest.FixtureRequest, models: dict[str, Path]) -> LanguageIdentifier:
+    """An identifier by the compiled reader, and one as where there is no compiler."""
+    if request.param == "compiled":
+        pytest.importorskip("mrs_suggest.common.text._lid", reason="needs the compiled part of the package")
+        return LanguageIdentifier.open(models["ngrams"])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(language_id, "_lid", None)
+        return LanguageIdentifier.open(models["ngrams"])
 
 
 def refusal(path: Path | None) -> str:
@@ -95,12 +102,15 @@ def test_any_text_gets_an_answer_that_the_batch_does_not_change(
 
 
 @pytest.mark.parametrize("stop", ["\n", "\r\n", "\ud83d", " </s> ", "\n</s> </s>\n"])
-def test_what_would_stop_fasttext_counts_as_a_space(identifier: LanguageIdentifier, stop: str) -> None:
+def test_what_would_stop_fasttext_counts_as_a_space(
+    models: dict[str, Path], identifier: LanguageIdentifier, stop: str
+) -> None:
     (whole,) = identifier.identify(["what wirklich danke für die hilfe"])
     assert identifier.identify([f"what{stop}wirklich danke für die hilfe"]) == [whole]
     assert (whole[0], identifier.identify(["what"])[0][0]) == ("de", "en")
     inside = "x</s>y"  # here it is a part of a word, for fastText too
-    assert identifier.identify([inside])[0][1] == pytest.approx(float(identifier._model.predict([inside])[1][0][0]))
+    _, probabilities = pytest.importorskip("fasttext").load_model(str(models["ngrams"])).predict([inside])
+    assert identifier.identify([inside])[0][1] == pytest.approx(float(probabilities[0][0]))
 
 
 def test_texts_of_which_the_model_knows_nothing_are_undetermined(
@@ -113,7 +123,7 @@ def test_texts_of_which_the_model_knows_nothing_are_undetermined(
 
 
 class Answers:
-    """A model that answers as lid.176 may: above 1, and nothing at all."""
+    """A model of fastText that answers as lid.176 may: above 1, and nothing at all."""
 
     def get_labels(self) -> list[str]:
         return ["__label__sv"]
@@ -123,8 +133,14 @@ class Answers:
         return [("__label__sv",) if sv else () for sv in known], [(1.00003,) if sv else () for sv in known]
 
 
-def test_a_probability_is_at_most_one_and_no_answer_is_undetermined() -> None:
-    identifier = LanguageIdentifier(Answers(), Path("lid.bin"))
+def test_a_probability_is_at_most_one_and_no_answer_is_undetermined(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(language_id, "_lid", None)
+    monkeypatch.setitem(sys.modules, "fasttext", SimpleNamespace(load_model=lambda path: Answers()))
+    path = tmp_path / "lid.bin"
+    path.write_bytes(language_id.MAGIC)
+    identifier = LanguageIdentifier.open(path)
     assert identifier.identify(["hej", "HEJ", "hej"]) == [("sv", 1.0), ("und", 0.0), ("sv", 1.0)]
 
 
@@ -158,10 +174,15 @@ def test_the_model_is_looked_for_in_the_variable_and_then_in_the_cache(
     assert f"gone.bin (from the environment variable {MODEL_VARIABLE})" in refusal(None)
 
 
-def test_fasttext_is_imported_when_a_model_is_opened(models: dict[str, Path], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_fasttext_is_imported_only_where_the_compiled_part_is_missing(
+    models: dict[str, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
     code = "import sys, mrs_suggest.common.text.language_id; sys.exit('fasttext' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], timeout=60).returncode == 0
     monkeypatch.setitem(sys.modules, "fasttext", None)
+    if language_id._lid:
+        assert LanguageIdentifier.open(models["ngrams"]).identify(["danke für die hilfe"])[0][0] == "de"
+    monkeypatch.setattr(language_id, "_lid", None)
     with pytest.raises(MissingExtraError, match=r"\.\[langid\]"):
         LanguageIdentifier.open(models["ngrams"])
 

@@ -1,0 +1,25 @@
+"""The compiled part of the package; everything else is in setup.cfg."""
+
+import sysconfig
+
+from setuptools import Extension, setup
+
+# One build fits every Python from 3.11 on, except builds without the GIL.
+STABLE = not sysconfig.get_config_var("Py_GIL_DISABLED")
+
+setup(
+    ext_modules=[
+        Extension(
+            "mrs_suggest.common.text._lid",
+            ["mrs_suggest/common/text/_lid.c", "mrs_suggest/common/text/_lid_read.c"],
+            depends=["mrs_suggest/common/text/_lid.h"],
+            define_macros=[("Py_LIMITED_API", "0x030B0000")] if STABLE else [],
+            py_limited_api=STABLE,
+            # -g0: without the paths of the machine, so that builds are reproducible.
+            extra_compile_args=["-std=c11", "-O3", "-g0", "-fvisibility=hidden"],
+            libraries=["m"],
+            optional=True,  # without a C compiler, the package fasttext is used
+        )
+    ],
+    options={"bdist_wheel": {"py_limited_api": "cp311"}} if STABLE else {},
+)
