@@ -16,8 +16,7 @@ from mrs_suggest.models.generation.decoding.settings import Decoding
 from mrs_suggest.models.generation.generator import Generator, PairCollator
 from mrs_suggest.models.generation.language_tokens import ROWS
 from mrs_suggest.models.generation.padding import IGNORED, causal_batch
-from mrs_suggest.models.generation.text_coder import PROMPT, PromptCoder, require_prompt
-from mrs_suggest.models.generation.tiny_generator import build_tiny_causal
+from mrs_suggest.models.generation.text_coder import PromptCoder
 from mrs_suggest.models.starting_points import ALLOWED, GENERATOR
 from mrs_suggest.suggest.suggester import Suggester
 from mrs_suggest.training.generation.training import SmoothedLoss
@@ -73,18 +72,6 @@ def test_only_the_message_is_cut(folder: Path) -> None:
     (ids,) = load(folder).coder.messages(["Thanks a lot! " * 50], "en")
     (short,) = load(folder).coder.messages([""], "en")
     assert len(ids) == len(short) + 20
-
-
-@pytest.mark.parametrize("prompt", ["", "Reply.", "{message}", "{message} {message} =", None, 3])
-def test_a_prompt_without_a_place_for_the_message_is_refused(prompt: Any) -> None:
-    with pytest.raises(InputError, match=r"^--prompt: expected a text with \{message\} once and text after it, found"):
-        require_prompt(prompt)
-    assert require_prompt(PROMPT) == PROMPT
-
-
-def test_a_chat_template_that_drops_the_turn_is_refused(folder: Path) -> None:
-    with pytest.raises(InputError, match="^the tokenizer's chat template: expected a text with"):
-        load(folder, chat="{{ messages[0].role }}").coder.prompt("en")
 
 
 # --- batches and likelihoods
@@ -198,11 +185,3 @@ def test_the_same_message_gets_its_reply_in_the_language_of_the_prompt(folder: P
         ids = torch.tensor([[number for part in parts for number in part]])
         found = model.generate(ids, attention_mask=torch.ones_like(ids))[:, ids.shape[1] :]
         assert tokenizer.decode(found[0], skip_special_tokens=True).strip() == reply
-
-
-def test_tiny_has_a_few_million_parameters(tmp_path: Path) -> None:
-    model = AutoModelForCausalLM.from_pretrained(build_tiny_causal(TEXTS * 3, ["en", "es"], tmp_path, 0))
-    table = model.get_input_embeddings().weight
-    assert model.get_output_embeddings().weight is table
-    full = sum(value.numel() for value in model.parameters()) + (6000 - len(table)) * table.shape[1]
-    assert 2e6 < full < 5e6
