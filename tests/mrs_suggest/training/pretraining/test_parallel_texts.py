@@ -17,8 +17,9 @@ from transformers import PreTrainedTokenizerFast
 from mrs_datasets.texts.text_sources import PairSource, Reading, TextSource
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.models.retrieval.tiny import train_tokenizer
-from mrs_suggest.training.pretraining.rows import encode_pairs, fair_cut, pair_frame
+from mrs_suggest.training.pretraining.rows import encode_pairs, fair_cut
 from mrs_suggest.training.pretraining.texts import TextData, read_texts
+from tests.cases import cases
 from tests.hub.fixtures import Client
 
 PAIRS = [("one  en", "one ht"), ("two en", "two ht")]
@@ -57,14 +58,6 @@ def test_translations_of_files_and_folders(at: Path) -> None:
     assert pairs("ht-en=folder/b.parquet") == [pair[::-1] for pair in CLEAN]
 
 
-def test_sentences_of_parquet(at: Path) -> None:
-    assert TextSource.parse("ht=texts.parquet").read(Reading())[0] == ["one", "two", "three"]
-    (at / "more").mkdir()
-    (at / "texts.parquet").rename("more/b.parquet")
-    (at / "more" / "a.txt").write_text("zero\n")
-    assert TextSource.parse("ht=more").read(Reading())[0] == ["zero", "one", "two", "three"]
-
-
 def test_prepared_translations_name_their_columns(prepared: Any) -> None:
     found = pairs(f"en-ja={prepared.folder}:mt-ja:train", pair_columns=("message", "reply"))
     assert found[0] == ("translated message 0", "translated reply 0")
@@ -77,19 +70,7 @@ def test_bad_translations_are_refused_in_a_sentence(at: Path) -> None:
     Path("broken.parquet").write_bytes(b"PAR1 and nothing")
     Path("short.ht").write_text("one\n")
     Path("empty.tsv").write_text("\n")
-    for value, sentence in {
-        "en-ht": "--parallel en-ht: expected LANG-LANG=SOURCE, such as en-ht=pairs.tsv",
-        "en=pairs.tsv": "'en' is not two codes of languages with a hyphen between them",
-        "en-klingon=pairs.tsv": "'en-klingon' is not two codes of languages",
-        "en-ht=absent.tsv": "en-ht=absent.tsv: no such file or folder",
-        "en-ht=x.en,d/absent.ht": "en-ht=x.en,d/absent.ht: no such file or folder",
-        "en-ht=three.tsv": "three.tsv, line 2: expected a text, a tab and its translation, found 3 columns",
-        "en-ht=x.en,short.ht": "the files have 3 and 1 lines; each line must be the translation of the same line",
-        "en-ht=empty.tsv": "has no text; leave it out, or pass another",
-        "en-ht=broken.parquet": "broken.parquet: cannot be read as Parquet",
-        "en-fr=pairs.parquet": "no columns en and fr; pass --parallel_columns, two of en ht n",
-        "en-fr=folder/b.parquet": "the translations are of en ht; name two of these languages",
-    }.items():
+    for value, sentence in cases(__file__, "REFUSED"):
         with pytest.raises(InputError) as caught:
             pairs(value)
         assert sentence in str(caught.value), value
@@ -166,15 +147,6 @@ def like_xlm_r() -> PreTrainedTokenizerFast:
     return tokenizer
 
 
-@given(one=st.integers(0, 40), two=st.integers(0, 40), room=st.integers(2, 50))
-def test_the_longer_text_loses_tokens_first(one: int, two: int, room: int) -> None:
-    expected = [one, two]
-    while sum(expected) > room:
-        expected[0 if expected[0] > expected[1] else 1] -= 1
-    assert sorted(fair_cut(one, two, room)) == sorted(expected)
-    assert [kept <= length for kept, length in zip(fair_cut(one, two, room), (one, two), strict=True)] == [True, True]
-
-
 @pytest.mark.parametrize("doubled", [False, True])
 @given(pair=st.tuples(WORDS, WORDS), most=st.integers(8, 20))
 def test_a_row_is_the_tokenizers_own_of_two_texts(doubled: bool, pair: tuple[str, str], most: int) -> None:
@@ -197,12 +169,3 @@ def test_a_row_is_the_tokenizers_own_of_two_texts(doubled: bool, pair: tuple[str
 
 
 XLM_R = like_xlm_r()
-
-
-def test_the_frame_of_a_pair_has_a_separator() -> None:
-    assert pair_frame(XLM_R)[1] == [XLM_R.sep_token_id] * 2
-    bare = train_tokenizer(["aa bb cc dd"] * 9, 30)
-    bare.backend_tokenizer.post_processor = processors.Sequence([])
-    assert pair_frame(bare) == ([], [bare.sep_token_id], [])
-    with pytest.raises(InputError, match="--max_tokens 4: leaves no room for two texts"):
-        encode_pairs([("aa", "bb")], TOKENIZER, 4, "pairs")

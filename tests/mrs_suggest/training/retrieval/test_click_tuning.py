@@ -18,7 +18,6 @@ from mrs_suggest.training.retrieval.click_tuning import (
     choices_of,
     fit,
     gain,
-    log_likelihood,
     tune,
     tuned_weights,
 )  # fmt: skip
@@ -70,22 +69,6 @@ def test_the_rule_by_which_people_choose_is_recovered_and_they_choose_more() -> 
 def test_weights_that_are_right_already_are_seldom_changed() -> None:
     gains = [gain(choices_of(people(600, OLD, OLD, seed), "v1", ["en"], NAMES))[1] for seed in range(40)]
     assert sum(one.ends is not None and one.ends[0] > 0 for one in gains) <= 4
-
-
-def test_slopes_are_those_of_the_likelihood() -> None:
-    from mrs_suggest.training.retrieval.click_tuning import _value_and_slopes
-
-    rows = people(50, OLD, WANTED, 4)
-    rows[3] = (*rows[3][:-1], json.dumps(json.loads(rows[3][-1])[:2]))  # an answer of two suggestions
-    choices = choices_of([row for row in rows if row[7] != 3], "v1", ["en"], NAMES)
-    theta, places = np.array([0.7, 1.3]), np.array([0.0, 0.2, -0.1])
-    _, by_theta, by_place = _value_and_slopes(choices, theta, places)
-    for slopes, number, step in [(by_theta, 0, (1e-6, 0)), (by_theta, 1, (0, 1e-6))]:
-        up = log_likelihood(choices, theta + step, places).sum() - log_likelihood(choices, theta - step, places).sum()
-        assert slopes[number] == pytest.approx(up / 2e-6, rel=1e-4)
-    move = np.array([0, 0, 1e-6])
-    up = log_likelihood(choices, theta, places + move).sum() - log_likelihood(choices, theta, places - move).sum()
-    assert by_place[2] == pytest.approx(up / 2e-6, rel=1e-4)
 
 
 def test_only_choices_of_this_model_and_language_count() -> None:
