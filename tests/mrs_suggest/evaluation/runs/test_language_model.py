@@ -50,18 +50,6 @@ def test_a_language_model_stands_next_to_a_run(
     assert "prompt:" in text
 
 
-def test_usage_stands_next_to_latency(make_run: MakeRun, mrs_here: Command, server: ChatServer) -> None:
-    run, name = make_run("one", "en", known=0.2), f"openai:{server.url}#small"
-    out = shown(mrs_here("compare", name, run))
-    head = next(line for line in out.splitlines() if "seconds / 1,000" in line)
-    assert "requests" in head
-    assert "output tokens" in head
-    assert "price" not in head
-    row = next(line for line in out.splitlines() if "language_model (" in line)
-    assert "4,800" in row
-    assert "Random" in out, "the baselines of the run"
-
-
 def test_there_must_be_messages_to_answer(
     make_run: MakeRun, mrs_here: Command, server: ChatServer, tmp_path: Path
 ) -> None:

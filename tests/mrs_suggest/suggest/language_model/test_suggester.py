@@ -208,16 +208,6 @@ def test_keys(server: ChatServer, monkeypatch: pytest.MonkeyPatch, opened: Calla
     assert KEY not in str(caught.value)
 
 
-def test_the_jitter_spreads_waits(server: ChatServer, opened: Callable[..., Suggester]) -> None:
-    suggester, waits = opened(retries=4), set[float]()
-    poster: posting.Poster = suggester.model._poster  # type: ignore[attr-defined]
-    poster._sleep = waits.add
-    server.planned = [Failure(500)] * 4
-    suggester.suggest(ASK, "en")
-    assert all(0.01 * 2**number <= wait < 0.02 * 2**number for number, wait in enumerate(sorted(waits)))
-    assert len(waits) == 4
-
-
 def test_a_queue_behind_a_failure_fails_immediately(
     server: ChatServer, opened: Callable[..., Suggester], monkeypatch: pytest.MonkeyPatch
 ) -> None:
