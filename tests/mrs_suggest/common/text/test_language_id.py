@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import pickle
-import subprocess
-import sys
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -16,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mrs_suggest.common.errors import InputError, MissingExtraError
+from mrs_suggest.common.errors import InputError
 from mrs_suggest.common.text import language_id
 from mrs_suggest.common.text.language_id import (
     MODEL_URL,
@@ -128,17 +125,6 @@ def test_a_probability_is_at_most_one_and_no_answer_is_undetermined() -> None:
     assert identifier.identify(["hej", "HEJ", "hej"]) == [("sv", 1.0), ("und", 0.0), ("sv", 1.0)]
 
 
-def test_one_text_in_place_of_a_list_is_refused(identifier: LanguageIdentifier) -> None:
-    with pytest.raises(TypeError, match=r"\[text\]"):
-        identifier.identify("danke")
-    assert identifier.identify([]) == []
-
-
-def test_an_identifier_goes_to_other_processes(identifier: LanguageIdentifier) -> None:
-    copy = pickle.loads(pickle.dumps(identifier))
-    assert copy.identify(list(NEW)) == identifier.identify(list(NEW))
-
-
 def test_the_model_is_looked_for_in_the_variable_and_then_in_the_cache(
     models: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -156,14 +142,6 @@ def test_the_model_is_looked_for_in_the_variable_and_then_in_the_cache(
     assert LanguageIdentifier.open(str(models["words"])).path == models["words"]
     monkeypatch.setenv(MODEL_VARIABLE, str(tmp_path / "gone.bin"))
     assert f"gone.bin (from the environment variable {MODEL_VARIABLE})" in refusal(None)
-
-
-def test_fasttext_is_imported_when_a_model_is_opened(models: dict[str, Path], monkeypatch: pytest.MonkeyPatch) -> None:
-    code = "import sys, mrs_suggest.common.text.language_id; sys.exit('fasttext' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", code], timeout=60).returncode == 0
-    monkeypatch.setitem(sys.modules, "fasttext", None)
-    with pytest.raises(MissingExtraError, match=r"\.\[langid\]"):
-        LanguageIdentifier.open(models["ngrams"])
 
 
 def test_files_that_are_not_a_language_model_are_refused(models: dict[str, Path], tmp_path: Path) -> None:
