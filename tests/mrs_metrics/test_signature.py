@@ -22,11 +22,6 @@ def test_fields_keep_their_order_and_none_is_left_out(monkeypatch):
     assert signature("m", b=1, a=None, c=True, d="x") == "m|b:1|c:yes|d:x|version:1.2"
 
 
-def test_version_falls_back_where_the_package_is_not_installed(monkeypatch):
-    monkeypatch.setattr(module, "DISTRIBUTION", "a-package-that-nobody-has-installed")
-    assert signature("m") == f"m|version:{module.FALLBACK_VERSION}"
-
-
 @pytest.mark.parametrize("fields", [{"a": "x|y"}, {"a": ""}, {"version": "1"}])
 def test_ambiguous_fields_are_refused(fields):
     with pytest.raises(ValueError, match="signature"):
