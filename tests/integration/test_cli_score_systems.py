@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from tests import command
+from tests.cases import cases
 from tests.command import Result, refused
 
 pytestmark = pytest.mark.integration
@@ -190,33 +191,7 @@ def test_power_of_one_system_counts_messages_and_assumes_independence(tmp_path: 
     assert f"n = {record['units_needed']:,} detects" in shown(single, "--language", "en", "--power", ".01")
 
 
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        (["--language", "en"], "pass the prediction file"),
-        (["{0}"], "--language"),
-        (["--compare", "{0}", "--language", "en"], "two files or more"),
-        (
-            ["--compare", "{0}", "{short}", "--language", "en"],
-            "short.tsv has other examples than good.tsv (number 1 is the first to differ)",
-        ),
-        (["--compare", "{0}", "{junk}", "--language", "en"], "not scores that"),
-        (["{0}", "--compare", "{0}", "{2}", "--language", "en"], "takes all files itself"),
-        (["{0}", "--metric", "reply_perplexity"], "line 1: expected sum of token losses in nats, tokens"),
-        (["{0}", "{2}", "--language", "en", "--save-scores", "x.json"], "takes one system"),
-        (["--compare", "{0}", "{2}", "--language", "en", "--save-scores", "x.json"], "and cannot save scores"),
-        (["--compare", "{0}", "{one}", "--language", "en"], "were computed differently"),
-        (["{0}", "--language", "en", "--metric", "dist_n", "--rules", "paper"], "--rules does not apply to dist_n"),
-        (["{0}", "--language", "en", "--sample-size", "3"], "--sample-size does not apply to mrs_rouge"),
-        (["{0}", "--language", "en", "--power", "0"], "--power 0: expected a difference above 0"),
-        (["{0}", "--language", "en", "--power", "nan"], "--power nan: expected a difference above 0"),
-        (["{0}", "{2}", "--language", "en", "--power", ".1"], "--power takes one system or --compare"),
-        (["{2}", "--language", "en", "--power", ".1"], "the scores of bad_1.tsv are all alike"),
-        (["{0}", "--language", "en", "--power", ".1", "--metric", "dist_n"], "--power takes one system or --compare"),
-        (["{one}", "--language", "en", "--metric", "self_rouge"], "No example has two suggestions"),
-        (["{one}", "{one}", "--language", "en", "--nbest", "0"], "--nbest 0: expected 1 or more"),
-    ],
-)
+@pytest.mark.parametrize(("arguments", "words"), cases(__file__, "test_what_cannot_be_scored_is_one_sentence"))
 def test_what_cannot_be_scored_is_one_sentence(
     systems: list[str], tmp_path: Path, arguments: list[str], words: str, refusal: Ask
 ) -> None:
@@ -258,18 +233,6 @@ def test_systems_that_skip_examples_are_ordered_by_those_of_all(tmp_path: Path, 
     assert "ordered by the 12 examples that every system has" in shown(*arguments)
 
 
-def test_holm_s_correction_reaches_the_groups(tmp_path: Path, shown: Ask) -> None:
-    """Two tests with p = 2 / 2^6 each: .03 alone, .06 together."""
-    good, middle, bad = ("Yes, I will be there at eight",), ("Yes, I will",), ("Hm",)
-    files = [
-        predictions(tmp_path / f"{number}.tsv", [best, ("Hm",), ("Hm",)] * 6 + [("Hm",)] * 6)
-        for number, best in enumerate((good, middle, bad))
-    ]
-    arguments = [*map(str, files), "--language", "en", "--json"]
-    assert [record["rank"] for record in json.loads(shown(*arguments))] == [1, 2, 3]
-    assert [record["rank"] for record in json.loads(shown(*arguments, "--holm"))] == [1, 1, 1]
-
-
 def test_names_are_no_markup_and_tables_are_whole_in_a_pipe(systems: list[str], tmp_path: Path, shown: Ask) -> None:
     names = ["gen[beam=5].tsv", "gen[sample].tsv", "r[/x]/a.tsv", "a.tsv", f"{'long' * 40}.tsv"]
     (tmp_path / "r[").mkdir()
@@ -281,52 +244,6 @@ def test_names_are_no_markup_and_tables_are_whole_in_a_pipe(systems: list[str], 
     assert "…" not in printed
 
 
-def test_what_was_counted_is_shown(tmp_path: Path, shown: Ask) -> None:
-    file = str(predictions(tmp_path / "dots.tsv", [("...", "Yes")] * len(REPLIES)))
-    for metric in ("mrs_rouge", "self_rouge", "dist_n"):
-        assert "dots.tsv: 24 empty suggestions" in shown(file, "--language", "en", "--metric", metric)
-    assert "bootstrap" not in shown(file, "--language", "en", "--metric", "dist_n")
-
-
-def test_dist_n_that_corrects_for_length(tmp_path: Path, score: Ask, refusal: Ask) -> None:
-    file = str(predictions(tmp_path / "p.tsv", [("i do", "i do not")] * len(REPLIES)))
-    metric = [file, "--language", "en", "--metric", "dist_n"]
-    record = score(*metric, "--vocabulary", "10", "--sample-size", "4", "--seed", "1")
-    assert record["ead"] == pytest.approx(3 / (10 * (1 - 0.9**120)))
-    assert record["dist1_sampled"] > record["dist1"] == 3 / 120
-    assert "vocab:10" in record["signature"]
-    assert "size:4|samples:100|seed:1" in record["signature"]
-    assert score(*metric, "--level", "response")["dist1"] == 1.0
-    assert refusal(*metric, "--level", "response", "--vocabulary", "10")
-
-
-@pytest.mark.parametrize(
-    ("line", "words"),
-    [("1.5\tinf", "a whole number of tokens"), ("3.0\t2.7", "a whole number"), ("nan\t1", "finite loss"),
-     ("1\t1e30", "whole number"), ("1_0\t1", "separated by tabs"), ("1", "separated by tabs")],
-)  # fmt: skip
-def test_losses_that_are_none(tmp_path: Path, line: str, words: str, refusal: Ask) -> None:
-    (tmp_path / "l.tsv").write_text(f"1.5\t2\n{line}\n")
-    sentence = refusal(tmp_path / "l.tsv", "--metric", "reply_perplexity")
-    assert "l.tsv, line 2: " in sentence
-    assert words in sentence
-
-
-def test_a_perplexity_beyond_floats_is_null_in_json(tmp_path: Path, score: Ask) -> None:
-    (tmp_path / "l.tsv").write_text("5000\t1\n")
-    record = score(tmp_path / "l.tsv", "--metric", "reply_perplexity")
-    assert (record["perplexity"], record["loss"]) == (None, 5000.0)
-
-
-def test_ranking_in_pools_and_of_odd_replies(tmp_path: Path, shown: Ask) -> None:
-    (tmp_path / "s.tsv").write_text("a\u2028b\t0\t3\t1\t2\nno\t-1\t1\t2\t3\n", encoding="utf-8")
-    ranking = [tmp_path / "s.tsv", "--metric", "response_ranking", "--json"]
-    record = json.loads(shown(*ranking, "--pool", "2", "--seed", "7"))
-    assert (record["n"], record["mrr"], record["skipped"]) == (1, 1.0, {"reply_absent": 1})
-    assert "pool:2|of:candidates|seed:7" in record["signature"]
-    assert json.loads(shown(*ranking, "--missing-reference", "zero"))["mrr"] == 0.5
-
-
 def test_saved_scores_need_no_gold(shared_data: Path, tmp_path: Path, shown: Ask, score: Ask) -> None:
     golden = json.loads((shared_data / "golden" / "staple.json").read_text(encoding="utf-8"))
     metric = ["--metric", "weighted_f1"]
@@ -336,31 +253,6 @@ def test_saved_scores_need_no_gold(shared_data: Path, tmp_path: Path, shown: Ask
         shown(*metric, *named, "--save-scores", path)
     (test,) = score(*metric, "--compare", *saved)["tests"]
     assert (test["difference"], test["p"]) == (0.0, 1.0)
-
-
-def test_prompts_without_predictions_are_shown(tmp_path: Path, shown: Ask) -> None:
-    gold, pred = tmp_path / "gold.txt", tmp_path / "pred.txt"
-    gold.write_text("prompt_a|one\num|1.0\n\nprompt_b|yes\nsim|1.0\n", encoding="utf-8")
-    pred.write_text("prompt_a|one\num\n", encoding="utf-8")
-    printed = shown(pred, "--metric", "weighted_f1", "--gold", gold, "--markdown")
-    assert "| pred.txt | 2 | 1.0000 | 0.5000 |" in printed
-    assert "| 1 | 0 |\n" in printed  # missing, extra
-
-
-def test_xglue_says_what_averages_lack(tmp_path: Path, shown: Ask) -> None:
-    for name, lines in (
-        ("pred/QADSM/{}.prediction", "\ufeffGood\nOdd\n"),
-        ("data/QADSM/xglue.qadsm.{}.test", "q\tt\td\tGood\nq\tt\td\tBad\n"),
-    ):
-        for code in ("en", "de", "fr"):
-            path = tmp_path / name.format(code)
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(lines, encoding="utf-8")
-    printed = shown(str(tmp_path / "pred"), "--metric", "xglue_score", "--gold", str(tmp_path / "data"))
-    assert "0.5000" in printed  # the byte-order mark is not part of the label
-    assert "QADSM de: 1 unknown" in printed
-    assert "pred: averages lack NER (de en es nl)" in printed
-    assert "lang:de+en+fr" in printed
 
 
 def test_official_staple_rules_warn_on_stderr_and_score(tmp_path: Path, mrs_here: Ask) -> None:
@@ -378,52 +270,3 @@ def test_official_staple_rules_warn_on_stderr_and_score(tmp_path: Path, mrs_here
     assert first.startswith(f"{gold}, line 3: ")
     assert second.startswith(f"{pred}, line 1: ")
     assert "line 3: expected a finite weight" in refused(mrs_here(*arguments))
-
-
-def test_equal_scores_have_no_interval_and_the_output_says_why(tmp_path: Path, shown: Ask, score: Ask) -> None:
-    path, same = tmp_path / "equal.tsv", tmp_path / "same.tsv"
-    for file in (path, same):
-        file.write_text("".join(f"How are you {n}?\tYes please\tYes please\tMaybe\n" for n in range(12)))
-    record = score(path, "--language", "en")
-    assert 0 < record["weighted"] < 1
-    assert (record["interval"], record["interval_method"]) == (None, "no interval: all 12 scores are equal")
-    printed = shown(path, "--language", "en")
-    assert "(no interval: all 12 scores are equal)" in " ".join(printed.split())
-    assert "in brackets" not in printed
-    (test,) = score("--compare", path, same, "--language", "en")["tests"]
-    assert (test["interval"], test["interval_method"]) == (None, "no interval: all 12 differences are equal")
-    compared = shown("--compare", path, same, "--language", "en")
-    assert "no interval: all 12 differences are equal" in " ".join(compared.split())
-
-
-def test_rows_of_one_message_count_as_one(systems: list[str], tmp_path: Path, score: Ask, shown: Ask) -> None:
-    """Each message three times: the intervals stay as they are, and so does the test of two systems."""
-    repeated = []
-    for path in systems:
-        text = Path(tmp_path, path).read_text(encoding="utf-8")
-        Path(tmp_path, "three_" + Path(path).name).write_text(3 * text, encoding="utf-8")
-        repeated.append(str(tmp_path / ("three_" + Path(path).name)))
-    once, thrice = score(systems[2], "--language", "en"), score(repeated[2], "--language", "en")
-    assert (once["n"], thrice["n"]) == (24, 72)
-    assert thrice["interval"] == pytest.approx(once["interval"], abs=0.01)
-    assert thrice["interval_method"] == "Clopper-Pearson, by message"
-    assert score(repeated[0], "--language", "en")["interval_method"] == "studentised bootstrap, by message"
-    saved = str(tmp_path / "saved.json")
-    shown(repeated[0], "--language", "en", "--save-scores", saved)
-    one = score("--compare", systems[0], systems[2], "--language", "en")["tests"][0]
-    three = score("--compare", saved, repeated[2], "--language", "en")["tests"][0]
-    assert three["p"] == pytest.approx(one["p"], abs=0.002)
-    assert three["interval"] == pytest.approx(one["interval"], abs=0.05)
-
-
-def test_the_official_rules_without_sentences_warn_where_they_differ(tmp_path: Path, mrs_here: Ask) -> None:
-    one, several = tmp_path / "one.tsv", tmp_path / "several.tsv"
-    one.write_text("Are you in?\tNo!\tYes. \tNo\n", encoding="utf-8")
-    several.write_text("Are you in?\tNo. Not today.\tYes\tNo. Never\n", encoding="utf-8")
-    for path, rules, wanted in ((one, "official", 0), (several, "official", 1), (several, "paper", 0)):
-        code, out, err = mrs_here("score", path, "--language", "en", "--rules", rules)
-        assert code == 0
-        assert " ".join(out.split()).count("scores of these, pass --sentences punkt") == wanted, err
-    code, out, err = mrs_here("score", several, several, "--language", "en", "--json")
-    assert "sent:no" in json.loads(out)[0]["signature"]
-    assert err.count("warning: some texts have a dot inside") == 1
