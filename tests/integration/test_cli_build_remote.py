@@ -63,9 +63,7 @@ def test_a_remote_folder_gets_the_same_files(build, dumps: Path, local: Path, tm
 
 
 @pytest.mark.parametrize(("options", "words"), cases(__file__, "test_what_cannot_be_is_one_sentence"))
-def test_what_cannot_be_is_one_sentence(
-    build, dumps: Path, tmp_path: Path, options: tuple[str, ...], words: str
-) -> None:
+def test_what_cannot_be_is_one_sentence(build, dumps: Path, tmp_path: Path, options: list[str], words: str) -> None:
     done = build(tmp_path, "--dumps", dumps / "RC_*.zst", *options)
     assert done.returncode == 2, done.stderr
     (line,) = done.stderr.splitlines()

@@ -86,7 +86,7 @@ def test_the_setting_mt_trains_from_the_folder_as_it_stands(
 @pytest.mark.parametrize(("options", "words"), cases(__file__, "test_bad_input_is_one_sentence"))
 def test_bad_input_is_one_sentence(
     english: Path, marian: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch,
-    options: tuple[str, ...], words: str,
+    options: list[str], words: str,
 ) -> None:  # fmt: skip
     from mrs_suggest.cli.main import main
 
