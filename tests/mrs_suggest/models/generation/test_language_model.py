@@ -16,7 +16,7 @@ from mrs_suggest.models.generation.decoding.settings import Decoding
 from mrs_suggest.models.generation.generator import Generator, PairCollator
 from mrs_suggest.models.generation.language_tokens import ROWS
 from mrs_suggest.models.generation.padding import IGNORED, causal_batch
-from mrs_suggest.models.generation.text_coder import PromptCoder
+from mrs_suggest.models.generation.text_coder import PROMPT, PromptCoder, require_prompt
 from mrs_suggest.models.starting_points import ALLOWED, GENERATOR
 from mrs_suggest.suggest.suggester import Suggester
 from mrs_suggest.training.generation.training import SmoothedLoss
@@ -72,6 +72,18 @@ def test_only_the_message_is_cut(folder: Path) -> None:
     (ids,) = load(folder).coder.messages(["Thanks a lot! " * 50], "en")
     (short,) = load(folder).coder.messages([""], "en")
     assert len(ids) == len(short) + 20
+
+
+@pytest.mark.parametrize("prompt", ["", "Reply.", "{message}", "{message} {message} =", None, 3])
+def test_a_prompt_without_a_place_for_the_message_is_refused(prompt: Any) -> None:
+    with pytest.raises(InputError, match=r"^--prompt: expected a text with \{message\} once and text after it, found"):
+        require_prompt(prompt)
+    assert require_prompt(PROMPT) == PROMPT
+
+
+def test_a_chat_template_that_drops_the_turn_is_refused(folder: Path) -> None:
+    with pytest.raises(InputError, match="^the tokenizer's chat template: expected a text with"):
+        load(folder, chat="{{ messages[0].role }}").coder.prompt("en")
 
 
 # --- batches and likelihoods
