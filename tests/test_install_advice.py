@@ -12,9 +12,6 @@ from pathlib import Path
 
 import pytest
 
-from mrs_suggest.common.errors import MissingExtraError
-from mrs_suggest.serving.page.page_space import requirements
-
 # An installer, then the name, perhaps on the next line; not a path to a wheel. Or the name with an extra or a version.
 ADVICE = re.compile(
     r"\b(?:pip3?|pipx|uvx?|poetry|conda)\b[^`\n]*\b(?:install|add|run|--from)\b[^`\n]*(?:\n[^`\n$]*)?(?<![\w/-])mrs[-_]suggest\b"
@@ -49,10 +46,3 @@ def test_no_file_advises_to_install_the_name_from_an_index(repository: Path) -> 
         if b"\0" not in content and (hit := ADVICE.search(content.decode("utf-8", "replace"))):
             found.append(f"{name}: {hit[0]}")
     assert found == []
-
-
-def test_no_message_that_is_put_together_advises_it() -> None:
-    texts = [str(MissingExtraError("torch", "torch", "this")), *requirements()]
-    assert len(texts) > 8
-    assert [text for text in texts if ADVICE.search(text)] == []
-    assert "'.[torch]'` in a clone (docs/install.md)" in texts[0]

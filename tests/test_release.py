@@ -12,6 +12,8 @@ from typing import Any
 import pytest
 import yaml
 
+from tests.cases import cases
+
 
 @pytest.fixture(scope="module")
 def check(repository: Path) -> Any:
@@ -41,16 +43,7 @@ def places(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize(
-    ("file", "old", "new", "tag", "says"),
-    [
-        ("CITATION.cff", "1.2.3", "1.2.2", None, "the versions differ: .*CITATION.cff 1.2.2"),
-        ("mrs_metrics/signature.py", "1.2.3", "0.1.0", None, "the versions differ: .*signature.py 0.1.0"),
-        ("CHANGELOG.md", "1.2.3", "1.3.0", None, "the versions differ: .*CHANGELOG.md 1.3.0"),
-        ("CHANGELOG.md", "2030-01-31", "soon", None, "CHANGELOG.md: expected a date .* found 'soon'"),
-        ("CHANGELOG.md", "2029-12-31", "unreleased", None, "CHANGELOG.md: expected a date .* found 'unreleased'"),
-        ("CHANGELOG.md", "", "", "v1.2.4", "tag v1.2.4: the version is 1.2.3"),
-        ("CHANGELOG.md", "2030-01-31", "unreleased", "v1.2.3", "CHANGELOG.md: expected a date .* found 'unreleased'"),
-    ],
+    ("file", "old", "new", "tag", "says"), cases(__file__, "test_versions_that_differ_are_refused")
 )
 def test_versions_that_differ_are_refused(
     places: Path, check: Any, file: str, old: str, new: str, tag: str | None, says: str

@@ -14,7 +14,7 @@ from mrs_suggest.common.text.predictions import SUGGESTIONS
 from mrs_suggest.models.model_folder import open_model_folder
 from mrs_suggest.models.starting_points import GENERATOR
 from mrs_suggest.suggest.answering import ServedModel, Suggestion, Tags
-from mrs_suggest.suggest.conversation import read_conversations
+from mrs_suggest.suggest.conversation import Conversation, read_conversations
 from mrs_suggest.suggest.remembering import read_texts
 
 FALLBACK = "fallback"  # the source of suggestions

@@ -6,7 +6,6 @@ import csv
 import io
 import json
 import re
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -122,23 +121,6 @@ def test_annotation_files_are_blind_and_whole(made: Path) -> None:
     assert not re.search(r"a\.tsv|b\.tsv|\breference|seed", text)
 
 
-def test_the_seed_draws_everything(run: Callable[..., Result], files: tuple[Path, Path], tmp_path: Path) -> None:
-    contents = []
-    for name, seed in (("x", 1), ("y", 1), ("z", 2)):
-        assert run("make", *files, "--out", tmp_path / name, "--examples", 5, "--annotators", 2, "--seed", seed)[0] == 0
-        contents.append([path.read_bytes() for path in sorted((tmp_path / name).rglob("*.[cj]s*"))])
-    assert contents[0] == contents[1]
-    assert len(contents[0]) == 3  # the key and two files
-    assert all(one != other for one, other in zip(contents[0], contents[2], strict=True))
-    assert len(load(file_of(tmp_path / "x", 2))) == 5
-
-
-def test_five_hundred_at_most_unless_asked(run: Callable[..., Result], tmp_path: Path) -> None:
-    paths = [predictions(tmp_path / f"{s}.tsv", [(f"m{i}", s) for i in range(510)]) for s in "ab"]
-    assert "500 items" in run("make", *paths, "--out", tmp_path / "some", "--annotators", 1)[1]
-    assert "510 items" in run("make", *paths, "--out", tmp_path / "all", "--annotators", 1, "--examples", 510)[1]
-
-
 def test_different_files_are_refused(run: Callable[..., Result], files: tuple[Path, Path], tmp_path: Path) -> None:
     a, b = files
     out = tmp_path / "out"
@@ -214,53 +196,6 @@ def test_figures_by_hand(run: Callable[..., Result], made: Path, files: tuple[Pa
     assert got["majority"]["win"]["interval"] == pytest.approx([expected.low, expected.high])
     shares = [(row["file"], row["win"], row["tie"], row["loss"]) for row in got["by_annotator"]]
     assert shares[0] == ("annotator-1.csv", 8 / 12, 1 / 12, 3 / 12)
-
-
-def test_the_table_shows_the_same(run: Callable[..., Result], made: Path, files: tuple[Path, Path]) -> None:
-    annotate_all(made)
-    got = figures(run, made)
-    code, out, _ = run("read", made)
-    assert code == 0
-    for name, outcome in (("A preferred", "win"), ("tie", "tie"), ("B preferred", "loss")):
-        line = next(line for line in out.splitlines() if name in line)
-        for kind in ("judgements", "majority"):
-            low, high = got[kind][outcome]["interval"]
-            assert f"{got[kind][outcome]['share']:.3f}" in line
-            assert f"{low:.3f} to {high:.3f}" in line
-    for text in (
-        str(files[0]),
-        f"Fleiss' kappa: {got['kappa']:.3f}",
-        "alpha: 0.535 nominal, 0.582 ordinal",
-        f"p = {got['p']:.4g}",
-        got["signature"],
-    ):
-        assert text in out
-    assert "without a majority, counted as ties: 1" in out
-
-
-def test_always_choosing_left_favours_neither_system(run: Callable[..., Result], made: Path) -> None:
-    for number in (1, 2, 3):
-        rows = load(file_of(made, number))
-        save(file_of(made, number), [{**row, "preference": "left"} for row in rows])
-    got = figures(run, made)
-    assert got["judgements"]["win"]["share"] == got["judgements"]["loss"]["share"] == 0.5
-    assert [row["left_of_decided"] for row in got["by_annotator"]] == [1, 1, 1]
-    assert (got["p"], got["kappa"]) == (1, pytest.approx(1))
-
-
-def test_undefined_agreement_is_null(run: Callable[..., Result], made: Path) -> None:
-    for number in (1, 2, 3):
-        annotate(made, number, ["tie"] * LINES)
-    got = figures(run, made)
-    assert (got["kappa"], got["p"], got["by_annotator"][0]["left_of_decided"]) == (None, 1, None)
-    assert got["alpha"] == {"nominal": None, "ordinal": None}
-    assert "undefined" in run("read", made)[1]
-
-
-def test_a_missing_package_is_named(run: Callable[..., Result], made: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    annotate_all(made)
-    monkeypatch.setitem(sys.modules, "statsmodels.stats.inter_rater", None)
-    assert "pip install statsmodels" in refused(run("read", made))
 
 
 def test_what_spreadsheet_programs_do_to_a_file(run: Callable[..., Result], made: Path) -> None:
@@ -350,12 +285,6 @@ def test_fewer_annotators(run: Callable[..., Result], made: Path) -> None:
     assert f"{file_of(made, 3)} is a copy of annotator-1.csv" in refused(run("read", made, "--partial"))
 
 
-def test_untouched_files_are_left_out_on_request(run: Callable[..., Result], made: Path) -> None:
-    annotate(made, 2, ["A"] * LINES)
-    assert "annotator-1.csv, row 2: no preference" in refused(run("read", made))
-    assert figures(run, made, "--partial")["judgements"]["win"]["share"] == 1
-
-
 def test_what_is_no_annotation_file(run: Callable[..., Result], made: Path) -> None:
     annotate_all(made)
     good = file_of(made, 1).read_bytes()
@@ -369,20 +298,3 @@ def test_what_is_no_annotation_file(run: Callable[..., Result], made: Path) -> N
     file_of(made, 1).write_bytes(good)
     (made / "annotations" / "annotator-1 (1).csv").write_bytes(good)
     assert "annotator-1 (1).csv: not an annotation file made here" in refused(run("read", made))
-
-
-def test_what_is_no_folder(run: Callable[..., Result], made: Path, tmp_path: Path) -> None:
-    assert "no key.json" in refused(run("read", tmp_path / "nowhere"))
-    assert "no key.json" in refused(run("read", tmp_path))
-    key = json.loads((made / "key.json").read_text(encoding="utf-8"))
-    bad_side = {**key, "items": [{**key["items"][0], "a_side": "top"}]}
-    for content in (
-        "",
-        "[]",
-        "{}",
-        json.dumps({**key, "items": []}),
-        json.dumps({**key, "more": 1}),
-        json.dumps(bad_side),
-    ):
-        (made / "key.json").write_text(content, encoding="utf-8")
-        assert "not a key of `mrs annotate make`" in refused(run("read", made))

@@ -18,6 +18,7 @@ from mrs_datasets.builders.reddit.read import BOT_NAMES
 from mrs_datasets.prepared.prepared import open_prepared
 from mrs_datasets.prepared.schema import SPLITS
 from mrs_datasets.synthetic.threads import BOT_BODY, NAMES
+from tests.cases import cases
 from tests.dumps import SMALL, leftovers, parquet_bytes, read_pairs, read_report, write_months
 
 pytestmark = pytest.mark.integration
@@ -158,23 +159,6 @@ def test_workers_change_nothing_and_buckets_only_files(build, built, tmp_path: P
         assert pq.read_table(tmp_path / "out" / path.relative_to(built["paper"])).equals(pq.read_table(path))
 
 
-def test_turns_before_a_message_are_those_of_the_data_whatever_the_workers(build, built, tmp_path: Path) -> None:
-    """The pairs are those of a build without them."""
-    for name, workers in (("one", 1), ("two", 2)):
-        (tmp_path / name).mkdir()
-        done = build(tmp_path / name, "--context", 2, "--workers", workers)
-        assert done.returncode == 0, done.stderr
-    one, two = tmp_path / "one" / "out", tmp_path / "two" / "out"
-    assert parquet_bytes(one) == parquet_bytes(two)
-    assert read_pairs(one) == read_pairs(built["paper"])
-    rows = [row for path in one.glob("data/en/*.parquet") for row in pq.read_table(path).to_pylist()]
-    messages = {" ".join(re.split(r"[\r\n]+", row["message"])) for row in rows}
-    turns = [row["context"].split("\n") for row in rows if row["context"]]
-    assert {len(some) for some in turns} == {1, 2}
-    assert {turn for some in turns for turn in some} <= messages
-    assert read_report(one)["pipeline"]["departures"]["context"] == 2
-
-
 PATTERNS = {
     "an address": r"https?://|www\.\w",
     "a name": r"(?<![\w/])/?u/\w",
@@ -216,24 +200,7 @@ def test_no_name_and_no_id_is_anywhere_in_the_output(built, dumps: Path, profile
     assert {path.name for path in built[profile].iterdir()} == {"data", "README.md", "report.json", "report.html"}
 
 
-def test_the_report_page_needs_nothing_else(built) -> None:
-    page = (built["clean"] / "report.html").read_text(encoding="utf-8")
-    page = page.replace("http-equiv", "", 1)  # of the policy that forbids what follows
-    for word in ("http", "<script", "src=", "href=", "@import", "url(", "<link", "<img"):
-        assert word not in page.lower()
-    for stage in read_report(built["clean"])["pipeline"]["stages"]:
-        assert f"{stage['out']:,}" in page
-
-
-WRONG = {
-    "profile": (["--profile", "mine"], ["--profile mine", "paper, clean"]),
-    "workers": (["--workers", 0], ["--workers 0", "1 or more"]),
-    "memory": (["--memory", "much"], ["--memory much", "8GB"]),
-    "no number": (["--min-score", "x"], ["--min-score", "'x'"]),
-    "no flag": (["--bots", "no"], ["--bots"]),
-    "model": (["--language-model", "nowhere.bin"], ["nowhere.bin", "no language model there"]),
-    "dumps": (["--dumps", "RS_*.zst"], ["--dumps RS_*.zst", "no such file"]),
-}
+WRONG = cases(__file__, "WRONG")
 
 
 def refuse(arguments: list[object], capsys: pytest.CaptureFixture[str]) -> str:
@@ -266,15 +233,6 @@ def test_a_data_set_in_the_place_is_kept(build, tmp_path: Path) -> None:
     assert_refused(build(tmp_path), "out", "exists already")
     assert_refused(build(tmp_path, "--overwrite", "--workers", 1), "no report.json", "not look like mrs-suggest output")
     assert [path.name for path in (tmp_path / "out").iterdir()] == ["mine.txt"]
-
-
-def test_nothing_left_to_write_names_the_flags(build, tmp_path: Path) -> None:
-    assert_refused(build(tmp_path, "--min-examples", 90_000, "--workers", 1), "90,000 pairs", "en ", "--min-examples")
-    # What was done stays: with a lower bound, which only the last stage looks at, the build goes on.
-    started = build(tmp_path, "--min-examples", 900, "--resume")
-    assert started.returncode == 0, started.stderr
-    assert read_report(tmp_path / "out")["settings"]["min_examples"] == 900
-    assert leftovers(tmp_path) == ["out"]
 
 
 def test_the_plan_alone_writes_nothing(build, tmp_path: Path) -> None:

@@ -12,7 +12,6 @@ import pytest
 from tests.command import refused
 from tests.conftest import Mrs
 from tests.dumps import leftovers, parquet_bytes, read_report, write_months
-from tests.s3_server import S3
 
 pytestmark = pytest.mark.integration
 
@@ -74,20 +73,6 @@ def test_months_apart_end_with_the_same_files(
     assert parquet_bytes(tmp_path / "out") == parquet_bytes(whole)
     assert read_report(tmp_path / "out")["pipeline"] == read_report(whole)["pipeline"]
     assert leftovers(tmp_path) == ["out"]
-
-
-def test_months_apart_in_s3(mrs: Mrs, s3: S3, dumps: Path, whole: Path, lid_model: Path, tmp_path: Path) -> None:
-    s3.send(dumps, "dumps")
-    shared = ("--out", "s3://texts/mrs", "--scratch", "scratch", "--language-model", lid_model, *SMALL, "--buckets", 4)
-    for name in ("RC_2018-01.zst", "RC_2018-02.zst"):
-        dump = f"s3://texts/dumps/{name}"
-        done = mrs("data", "build", "--only", "months", "--dumps", dump, *shared, cwd=tmp_path)
-        assert done.returncode == 0, done.stderr
-    assert leftovers(tmp_path / "scratch") == []
-    done = mrs("data", "build", "--dumps", "s3://texts/dumps/RC_*", *shared, "--resume", cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
-    found = {name: data for name, data in s3.contents("mrs").items() if name.endswith(".parquet")}
-    assert found == parquet_bytes(whole)
 
 
 def test_the_slurm_recipe_builds_the_same(

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.cases import cases
 from tests.command import refused
 from tests.conftest import Mrs
 from tests.dumps import leftovers, parquet_bytes, write_months
-from tests.file_server import served
 from tests.s3_server import S3, SECRET
 
 pytestmark = pytest.mark.integration
@@ -62,30 +62,8 @@ def test_a_remote_folder_gets_the_same_files(build, dumps: Path, local: Path, tm
     assert leftovers(tmp_path / "scratch") == []
 
 
-def test_dumps_by_http_give_the_same_files(build, dumps: Path, local: Path, tmp_path: Path) -> None:
-    with served(dumps) as url:
-        names = [f"{url}/RC_2018-0{month}.zst?token=secret" for month in (1, 2)]
-        done = build(tmp_path, "--dumps", *names, "--out", "out", "--workers", 2, "--memory", "16GB")
-    assert done.returncode == 0, done.stderr
-    assert contents(tmp_path / "out") == contents(local)
-    assert "secret" not in done.stdout + done.stderr
-
-
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [
-        (("--out", "foo://me:secret@b/out", "--scratch", "s"), "foo://***@b/out: fsspec does not know"),
-        (("--out", "file:///tmp/out"), "--out file:///tmp/out: files are built on this machine"),
-        (("--out", "memory://out", "--scratch", "s"), "would be lost when this command ends"),
-        (("--out", "http://127.0.0.1:1/out", "--scratch", "s"), "HTTP is read-only"),
-        (("--out", "out", "--scratch", "s"), "--scratch s: applies only if --out is a URL"),
-        (("--out", "out", "--dumps", "foo://b/RC_1"), "fsspec does not know the protocol 'foo'"),
-        (("--out", "out", "--language-model", "s3://b/lid.bin"), "fastText opens only local files"),
-    ],
-)
-def test_what_cannot_be_is_one_sentence(
-    build, dumps: Path, tmp_path: Path, options: tuple[str, ...], words: str
-) -> None:
+@pytest.mark.parametrize(("options", "words"), cases(__file__, "test_what_cannot_be_is_one_sentence"))
+def test_what_cannot_be_is_one_sentence(build, dumps: Path, tmp_path: Path, options: list[str], words: str) -> None:
     done = build(tmp_path, "--dumps", dumps / "RC_*.zst", *options)
     assert done.returncode == 2, done.stderr
     (line,) = done.stderr.splitlines()

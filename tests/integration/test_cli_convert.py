@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -72,60 +71,6 @@ def test_a_checkpoint_becomes_a_model_that_writes(run: Command, tmp_path: Path, 
     reply = model.generate(**tokenizer("hola", return_tensors="pt"), decoder_start_token_id=start, max_new_tokens=5)
     assert reply[0, 0] == start
     assert len(tokenizer) == model.config.vocab_size == VOCAB
-
-
-def test_the_order_of_the_languages_from_a_file(run: Command, tmp_path: Path, xlmr: Path) -> None:
-    from transformers import AutoTokenizer
-
-    checkpoint, tags = save_checkpoint(tmp_path / "checkpoint.pt"), tmp_path / "tags.txt"
-    tags.write_text("es\nen\n", encoding="utf-8")
-    out = tmp_path / "out"
-    assert run(checkpoint, "--out", out, "--tokenizer", xlmr, "--language-tags", tags)[0] == 0
-    assert AutoTokenizer.from_pretrained(out).convert_tokens_to_ids(["[es]", "[en]"]) == [BASE + 1, BASE + 2]
-
-
-class Payload:
-    def __init__(self, mark: Path) -> None:
-        self.mark = mark
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return os.system, (f"touch {self.mark}",)
-
-
-def test_every_refusal_is_one_sentence_and_leaves_nothing(run: Command, tmp_path: Path, xlmr: Path) -> None:
-    work = tmp_path / "work"
-    work.mkdir()
-    good = save_checkpoint(work / "good.pt")
-    cut = work / "cut.pt"
-    cut.write_bytes(good.read_bytes()[:-3000])
-    hostile = save_checkpoint(work / "hostile.pt", payload=Payload(work / "executed"))
-    nan = save_checkpoint(work / "nan.pt", **{"encoder.layers.0.fc1.bias": torch.full((FFN,), float("nan"))})
-    misshapen = save_checkpoint(work / "shape.pt", **{"encoder.layers.1.fc1.bias": torch.ones(3)})
-    taken = work / "taken"
-    taken.mkdir()
-    (taken / "mine.txt").write_text("mine")
-    before = sorted(work.rglob("*"))
-    for arguments, words in [
-        ((work / "none.pt",), "no such file"),
-        ((taken / "mine.txt",), "not a PyTorch checkpoint"),
-        ((cut,), "cut short or damaged"),
-        ((hostile,), "could run code"),
-        ((nan,), "encoder.layers.0.fc1.bias has values that are not finite"),
-        ((misshapen,), "encoder.layers.1.fc1.bias has shape (3,), the others require (24,)"),
-        ((good, "--tokenizer", work / "none"), "--tokenizer"),
-        ((good, "--language-tags", work / "none.txt", "--tokenizer", xlmr), "none.txt: cannot read the file"),
-    ]:
-        code, printed, errors = run(*arguments, "--out", work / "deep" / "out")
-        assert (code, printed) == (2, "")
-        (sentence,) = errors.splitlines()
-        assert sentence.startswith("mrs convert: ")
-        assert sentence.endswith(".")
-        assert words in sentence
-        assert sorted(work.rglob("*")) == before
-    for options in ([], ["--overwrite"]):
-        code, _, errors = run(good, "--out", taken, *options)
-        assert (code, len(errors.splitlines())) == (2, 1)
-        assert sorted(work.rglob("*")) == before
 
 
 def test_through_the_installed_command(mrs: Callable[..., Any], tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from datasets import load_dataset
 from mrs_suggest.cli.main import run_verb
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.training.pretraining.texts import TextSource, read_texts
+from tests.cases import cases
 from tests.conftest import Mrs
 from tests.corpus_texts import DROPPED, GARBLED, GOOD, LINES, Texts, contents, lines_of, write_texts
 
@@ -100,23 +101,7 @@ def test_every_third_and_small_files(
     assert found == lines_of(corpus / "de")
 
 
-REFUSED = {
-    "no language": (["--text", "a.txt"], "expected LANG=SOURCE"),
-    "no file": (["--text", "en=none.txt"], "en=none.txt: no such file or folder"),
-    "an empty folder": (["--text", "en={folder}/empty"], "the folder has no"),
-    "a binary file": (["--text", "en={folder}/languages.safetensors"], "is a binary file"),
-    "a damaged file": (["--text", "en={folder}/cut.txt.gz"], "cut.txt.gz: the compressed file is damaged or cut off"),
-    "a language that the detector lacks": (["--text", "fi={folder}/ru.txt"], "does not know 'fi'; pass another"),
-    "a reference without text": (["--reference", "fi={folder}/ru.txt"], "--reference fi: no --text in this language"),
-    "a useless reference": (["--reference", "ru={folder}/blank.txt"], "no line passes; pass another text"),
-    "two models": (["--model", "en={folder}/out/models/en.safetensors"], "this language also has a --model"),
-    "no model": (["--model", "ru={folder}/ru.txt"], "ru.txt: not a model that"),
-    "a third that does not exist": (["--keep", "best"], "--keep: expected some of head, middle, tail"),
-    "bounds that cross": (["--min-characters", "500"], "is more than --max-characters"),
-    "no detector": (["--language-model", "{folder}/empty"], "has no languages.safetensors"),
-    "no workers": (["--workers", "0"], "--workers 0: expected 1 or more"),
-    "a score of one": (["--min-language-score", "1"], "--min-language-score: expected 0 or more and below 1"),
-}
+REFUSED = cases(__file__, "REFUSED")
 
 
 @pytest.mark.parametrize("case", REFUSED)

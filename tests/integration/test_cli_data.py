@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import tarfile
-from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from tests import command
+from tests.cases import cases
 from tests.command import Result
 
 pytestmark = pytest.mark.integration
@@ -152,37 +152,10 @@ def test_a_bad_archive_leaves_nothing_behind(refused, source: Path, tmp_path: Pa
     assert "mrs.tgz" in refused("prepare", "mrs", "--source", archive, "--out", "out")
 
 
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        (["prepare", "mrs", "--source", "none", "--out", "out"], ["none: no such file or folder"]),
-        (["prepare", "mrs", "--source", "src", "--out", "out", "--max-responses", -1], ["--max-responses"]),
-        (["prepare", "mrs", "--source", "src", "--out", "out", "--min-reply-count", 0], ["--min-reply-count"]),
-        (["prepare", "xcopa", "--source", "src", "--out", "out", "--on-error", "skip"], ["applies only to mrs"]),
-        (["stats", "none"], ["none", "no such folder"]),
-        (["stats", "build/none"], ["build/none"]),  # has the shape of a hub id
-        (["stats", "src"], ["src", "not a prepared folder"]),
-        (["stats", "nothing"], ["nothing"]),
-        (["stats", "sample", "--language", "xx"], ["--language", "'xx'"]),
-        (["stats", "out", "--language", "ru"], ["'ru'", "en", "es"]),
-    ],
-)
+@pytest.mark.parametrize(("arguments", "words"), cases(__file__, "test_wrong_arguments_are_refused"))
 def test_wrong_arguments_are_refused(refused, run: Run, source: Path, tmp_path: Path, arguments, words) -> None:
     (tmp_path / "nothing" / "data").mkdir(parents=True)
     if "ru" in arguments:
         run("prepare", "mrs", "--source", source, "--out", "out")
     line = refused(*arguments)
     assert [word for word in words if word not in line] == []
-
-
-def test_the_real_replies_are_prepared_and_counted(run: Run, shared_data: Path, tmp_path: Path) -> None:
-    replies = shared_data / "replies"
-    run("prepare", "mrs", "--source", replies, "--out", "out")
-    found: Counter[str] = Counter()
-    for row in json.loads(run("stats", "out", "--json"))["splits"]:
-        found[row["language"]] += row["examples"]
-        assert row["tokens"] >= 2 * row["examples"] > 0
-    files = {path.stem: path.read_text(encoding="utf-8").rstrip("\n").split("\n") for path in replies.glob("*.tsv")}
-    dropped = json.loads((tmp_path / "out" / "report.json").read_text(encoding="utf-8"))["dropped"]
-    assert len(files) == 10
-    assert found == {code: len(lines) - sum(dropped.get(code, {}).values()) for code, lines in files.items()}

@@ -14,6 +14,7 @@ from mrs_suggest.common.errors import InputError
 from mrs_suggest.common.hub.baselines import read_baselines
 from mrs_suggest.suggest.index.response_index import ResponseIndexes
 from mrs_suggest.suggest.suggester import Suggester
+from tests.cases import cases
 from tests.command import Result, refused
 
 pytestmark = pytest.mark.integration
@@ -90,34 +91,7 @@ def test_findings_stop_a_change_or_are_left_out(index: Run, file: Path, tmp_path
     assert {path: path.read_bytes() for path in run.rglob("*") if path.is_file()} == before
 
 
-@pytest.mark.parametrize(
-    ("arguments", "sentence"),
-    [
-        ([SAMPLE], "--responses: pass the file with the replies."),
-        ([SAMPLE, "--language", "en", "--responses", "FILE"], "only those can be changed in place; pass --out."),
-        (
-            [SAMPLE, "--responses", "FILE", "--out", "OUT"],
-            "--language: name the language of the replies; the model has de",
-        ),
-        ([SAMPLE, "--check", "--out", "OUT"], "--check: changes nothing"),
-        ([SAMPLE, "--check", "--language", "pl"], "--language pl: the model has replies in de en"),
-        (
-            [SAMPLE, "--language", "pl", "--responses", "FILE", "--remove", "--out", "OUT"],
-            "--language pl: the model has replies",
-        ),
-        (
-            [SAMPLE, "--language", "../en", "--responses", "FILE", "--out", "OUT"],
-            "--language ../en: not a language code",
-        ),
-        ([SAMPLE, "--language", "en", "--responses", "NONE", "--check"], "cannot read the file"),
-        ([SAMPLE, "--language", "en", "--responses", "FILE", "--overwrite"], "--overwrite: needs --out"),
-        ([SAMPLE, "--language", "en", "--responses", "FILE", "--out", "OUT", "--json"], "--json: needs --check"),
-        (
-            ["no-such-model", "--language", "en", "--responses", "FILE", "--out", "OUT"],
-            "no such folder, and no baseline",
-        ),
-    ],
-)
+@pytest.mark.parametrize(("arguments", "sentence"), cases(__file__, "REFUSED"))
 def test_what_cannot_be_done_is_refused_in_one_sentence(
     index: Run, file: Path, tmp_path: Path, arguments: list[str], sentence: str
 ) -> None:

@@ -107,23 +107,6 @@ def test_answers_are_tested_against_a_file(mrs_here: Command, model: str, predic
     assert found["tests"][0]["difference"] > 0
 
 
-def test_an_answer_without_replies_counts(mrs_here: Command, server: ChatServer, predictions: Path) -> None:
-    server.content = lambda _: "I cannot help with that."
-    name = f"openai:{server.url}#small"
-    records = json.loads(shown(mrs_here("score", predictions, "--language", "en", "--model", name, "--json")))
-    own = next(record for record in records if record["system"] == name)
-    assert (own["n"], own["weighted"], own["empty_suggestions"]) == (12, 0, 12)
-
-
-def test_any_model_can_be_scored(mrs_here: Command, predictions: Path) -> None:
-    records = json.loads(
-        shown(mrs_here("score", predictions, "--language", "en", "--model", "everyday-retriever", "--json"))
-    )
-    own = next(record for record in records if record["system"] == "everyday-retriever")
-    assert own["milliseconds"] > 0
-    assert "requests" not in own
-
-
 @pytest.mark.parametrize(
     "words",
     [

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.cases import cases
 from tests.command import refused
 from tests.conftest import Mrs
 
@@ -53,24 +54,7 @@ def test_what_each_table_needs_is_listed(mrs: Mrs, tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize(
-    ("words", "sentence"),
-    [
-        (["--only", "teacher"], "--only teacher: no such cell; the table has scratch, sample, student"),
-        (["--data", "coffee"], "--data coffee: expected NAME=FOLDER"),
-        (["--data", "tea=."], "--data tea=...: expected one of coffee, persona"),
-        (["--data", "coffee=."], "en.tsv is missing"),
-        (["--model", "nowhere"], "--model nowhere: no such folder"),
-        (["--model_name_or_path", "./org/name"], "--model ./org/name: no such folder"),
-        (["--page"], "--page: build/reproduce/retrieval/full has no finished run; run cells without --page"),
-        (["--jobs", "0"], "--jobs 0: expected a whole number from 1."),
-        (["--figure", "2"], "--figure 2: retrieval has no such figure; it has none"),
-        (["--sheets", "nowhere"], "nowhere has no key.json; expected a folder that `mrs annotate make` wrote"),
-        (["--checkpoint", "sample"], "--checkpoint sample: expected CELL=FOLDER"),
-        (["--checkpoint", "sample=nowhere"], "--checkpoint nowhere: no such folder"),
-        (["--checkpoint", "student=."], "--checkpoint student=...: expected a cell of retrieval that others"),
-    ],
-)
+@pytest.mark.parametrize(("words", "sentence"), cases(__file__, "test_what_cannot_be_is_one_sentence"))
 def test_what_cannot_be_is_one_sentence(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], words: list[str], sentence: str
 ) -> None:

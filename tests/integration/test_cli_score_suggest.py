@@ -85,18 +85,6 @@ def test_empty_fields_do_not_shift(run: Command, tmp_path: Path) -> None:
     assert (both["n"], both["weighted"]) == (2, pytest.approx((1 / 6 + 1 / 2) / 2, abs=1e-6))
 
 
-def test_skipped_examples_are_counted(run: Command, tmp_path: Path) -> None:
-    long = " ".join(["word"] * 101)
-    text = f"a\tyes\tyes\t\t\na\t...\tyes\t\t\na\t\tyes\t\t\na\t{long}\tyes\t\t\n"
-    got = scored(run, tmp_path / "p.tsv", text)
-    assert got["n"] == 1
-    assert got["weighted"] == pytest.approx(1 / 6, abs=1e-6)
-    assert sum(got["skipped"].values()) == 3
-    printed = run("score", tmp_path / "p.tsv", "--language", "en")[1]
-    assert "skipped" in printed
-    assert "1 reference too long" in printed
-
-
 def test_all_references_skipped_is_refused(run: Command, tmp_path: Path) -> None:
     path = tmp_path / "p.tsv"
     path.write_text("a\t...\tyes\t\t\nb\t\tno\t\t\n")
@@ -164,11 +152,6 @@ def test_interactive_from_a_pipe(model: Path) -> None:
     plain = command("suggest", "--model", model, "--language", "en", "--interactive", stdin="hello\n")
     assert plain.stdout.startswith(b"> hello\n  1. ")
     assert plain.stdout.count(b"\n") == 4
-
-
-def test_no_line_no_answer(run: Command, model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sys.stdin", io.StringIO("\n \n"))
-    assert run("suggest", "--model", model, "--language", "en", "--interactive")[:2] == (0, "")
 
 
 def test_bytes_that_are_no_text_end_in_no_traceback(model: Path) -> None:
@@ -281,14 +264,6 @@ def test_one_message_of_an_unclear_language_is_refused(run: Command, detecting: 
     assert run("suggest", "--model", detecting, "--language", "en", "日本")[0] == 0
 
 
-def test_a_model_of_one_language_needs_no_detector(run: Command, model: Path, tmp_path: Path) -> None:
-    folder = tmp_path / "model"
-    shutil.copytree(model, folder)
-    shutil.rmtree(folder / "response_index" / "es")
-    code, out, _ = run("suggest", "--model", folder, "日本")
-    assert (code, out.splitlines()[0]) == (0, "> 日本  [en]")
-
-
 def test_refusals_without_a_language(run: Command, model: Path, detecting: Path, tmp_path: Path) -> None:
     for arguments in (["hi"], ["hi", "hola"], ["--interactive"]):
         sentence = refused(run("suggest", "--model", model, *arguments))
@@ -319,13 +294,6 @@ def test_refusals_of_suggest(run: Command, model: Path, tmp_path: Path) -> None:
     assert "either messages" in refused(run("suggest", "--model", model, "--language", "en"))
     assert "either messages" in refused(run("suggest", "--model", model, "--language", "en", "--interactive", "hi"))
     assert "--count 0" in refused(run("suggest", "--model", model, "--language", "en", "--count", 0, "hi"))
-
-
-def test_a_damaged_index_is_refused(run: Command, model: Path, tmp_path: Path) -> None:
-    broken = tmp_path / "model"
-    shutil.copytree(model, broken)
-    (broken / "response_index" / "en" / "replies.json").write_text('{"alpha": 0.0, "replies": [')
-    assert "replies.json: damaged, not JSON" in refused(run("suggest", "--model", broken, "--language", "en", "hi"))
 
 
 def test_a_damaged_model_is_refused(run: Command, model: Path, tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from mrs_datasets.prepared.prepare import prepare_mrs
 from mrs_datasets.prepared.schema import SPLITS
 from mrs_datasets.synthetic.dumps import write_toxic_words
 from mrs_datasets.synthetic.speech import TOXIC_WORDS
+from tests.cases import cases
 from tests.classifiers import write_classifier
 from tests.dumps import SMALL, leftovers, parquet_bytes, read_pairs, read_report, write_months
 from tests.scoring_server import Failure, scoring_server
@@ -95,27 +96,7 @@ def test_the_stage_of_a_build(mrs, lid_model: Path, tmp_path: Path) -> None:
     assert all(any(word in (message + reply).lower() for word in TOXIC_WORDS.values()) for _, _, message, reply in more)
 
 
-WRONG = {
-    "no scorer": ([], ["no scorer; pass one with --toxicity or --toxicity-english"]),
-    "unknown": (["--toxicity", "nobody"], ["--toxicity nobody: unknown scorer", "words:FOLDER", "ORG/NAME"]),
-    "hub": (["--toxicity-english", "org/nobody"], ["org/nobody", "cannot be reached, or HF_HUB_OFFLINE is set"]),
-    "words": (["--toxicity", "words:nowhere"], ["words:nowhere: no word lists there"]),
-    "threshold": (["--toxicity", "words", "--toxicity-threshold", 1.1], ["--toxicity-threshold 1.1", "from 0 to 1"]),
-    "no number": (["--toxicity", "words", "--toxicity-threshold", "nan"], ["--toxicity-threshold nan", "from 0 to 1"]),
-    "alone": (["--toxicity-threshold", 0.5], ["--toxicity-threshold 0.5: applies only with --toxicity."]),
-    "label": (["--toxicity-english-label", "x"], ["applies only with --toxicity-english."]),
-    "batch": (["--toxicity", "words", "--toxicity-batch", 0], ["--toxicity-batch 0", "above 0"]),
-    "rate": (["--toxicity", "words", "--requests-per-second", -1], ["--requests-per-second -1", "above 0"]),
-    "rejects": (["--toxicity", "words", "--keep-rejects", -1], ["--keep-rejects -1: expected 0 or more."]),
-    "unreachable": (
-        ["--toxicity", "http://127.0.0.1:9/"],
-        ["--toxicity http://127.0.0.1:9/: failed with", "refused (try 2 of 2)"],
-    ),
-    "labels": (
-        ["--toxicity", "TINY", "--toxicity-label", "rude"],
-        ["has no label 'rude'; its labels are 'neutral', 't"],
-    ),
-}
+WRONG = cases(__file__, "WRONG")
 
 
 def refuse(arguments: list[object], capsys: pytest.CaptureFixture[str]) -> str:

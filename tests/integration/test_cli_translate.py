@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from mrs_datasets.prepared.prepare import prepare_mrs
+from tests.cases import cases
 from tests.command import refused
 from tests.dumps import SMALL, read_report, write_months
 from tests.translation_models import WORDS, cipher, marian, sentence
@@ -82,40 +83,10 @@ def test_the_setting_mt_trains_from_the_folder_as_it_stands(
     assert record["plan"]["train"] == ["mt-de"] if "plan" in record else "mt-de" in json.dumps(record)
 
 
-def test_a_second_translator_for_one_language_and_a_dictionary(
-    mrs, english: Path, marian: Path, tmp_path: Path
-) -> None:
-    (tmp_path / "words.tsv").write_text("".join(f"{word}\ta{word}\n" for word in WORDS), encoding="utf-8")
-    done = mrs(
-        "data", "translate", english, "--to", "de", "pl", "--translator", f"de={marian}", "dictionary:words.tsv",
-        "--out", "out", *SEARCH, cwd=tmp_path,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    kinds = {model["for"]: model["kind"] for model in read_report(tmp_path / "out")["passes"][0]["about"]["models"]}
-    assert kinds == {"de": "marian", "pl": "dictionary"}
-    assert len(train(tmp_path / "out", "mt-pl")) == len(train(english, "en"))
-    assert train(tmp_path / "out", "mt-pl")[0]["message"].startswith("a")
-
-
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [
-        (("--to", "de", "--translator", "nothing"), "--translator nothing: no such folder"),
-        (("--to", "de", "--translator", "dictionary:nothing"), "--translator dictionary:nothing: no such file"),
-        (("--to", "en", "--translator", "MARIAN"), "--to en: is the language that is translated"),
-        (("--to", "fr", "--translator", "MARIAN"), "does not translate en to fr (it knows en to de)"),
-        (("--to", "german", "--translator", "MARIAN"), "--to: unknown language 'german'"),
-        (("--to", "de", "de", "--translator", "MARIAN"), "--to de: is named twice"),
-        (("--to", "de", "--translator", "fr=MARIAN"), "fr is not among the languages (de)"),
-        (("--to", "de", "fr", "--translator", "de=MARIAN"), "none for fr"),
-        (("--to", "de", "--translator", "MARIAN", "MARIAN"), "is for all languages already"),
-        (("--to", "de", "--translator", "MARIAN", "--beams", "0"), "--beams 0: expected a whole number"),
-        (("--to", "de", "--from", "ja", "--translator", "dictionary:words.tsv"), "no training pairs of ja"),
-    ],
-)
+@pytest.mark.parametrize(("options", "words"), cases(__file__, "test_bad_input_is_one_sentence"))
 def test_bad_input_is_one_sentence(
     english: Path, marian: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch,
-    options: tuple[str, ...], words: str,
+    options: list[str], words: str,
 ) -> None:  # fmt: skip
     from mrs_suggest.cli.main import main
 

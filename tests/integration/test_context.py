@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +16,7 @@ from mrs_datasets.prepared.writer import write_prepared
 from mrs_suggest.cli.main import main
 from mrs_suggest.common.arguments import words_of
 from mrs_suggest.suggest.suggester import Suggester
+from tests.cases import cases
 
 pytestmark = pytest.mark.integration
 
@@ -105,16 +105,6 @@ def test_a_suggester_asks_as_training_did(trained: Path, monkeypatch: pytest.Mon
     assert text.endswith(MESSAGES[-1])
 
 
-def test_a_model_without_the_value_reads_messages_alone(trained: Path, tmp_path: Path) -> None:
-    plain = tmp_path / "plain"
-    shutil.copytree(trained, plain)
-    (plain / "run.json").unlink()  # it has the hashes of the files
-    (plain / "config.json").write_text('{"model_type": "mrs-retriever"}\n', encoding="utf-8")
-    suggester = Suggester.from_pretrained(plain, guard=False)
-    alone = best(suggester, MESSAGES[-1])
-    assert {best(suggester, turn, MESSAGES[-1]) for turn in REPLIES} == {alone}
-
-
 def test_data_with_the_column_train_as_those_without_it(data: Path, tmp_path: Path) -> None:
     few = {"max_steps": 2, "eval_steps": 1, "save_steps": 1}
     assert train(data, tmp_path / "with", **few) == 0
@@ -124,21 +114,7 @@ def test_data_with_the_column_train_as_those_without_it(data: Path, tmp_path: Pa
     assert json.loads((tmp_path / "with" / "config.json").read_text()) == {"model_type": "mrs-retriever"}
 
 
-@pytest.mark.parametrize(
-    ("options", "sentence"),
-    [
-        (
-            {"context_turns": 3},
-            "--context_turns 3: chats has pairs without the column `context`; build the data with `mrs data build "
-            "--context 3`, or leave the option out.",
-        ),
-        ({"context_turns": -1}, "--context_turns: expected 0 or more, found -1."),
-        (
-            {"context_turns": 1, "teacher": "everyday-retriever"},
-            "--context_turns: does not go together with --teacher, --generator or --peft lora; leave one of them out.",
-        ),
-    ],
-)
+@pytest.mark.parametrize(("options", "sentence"), cases(__file__, "test_refusals_are_one_sentence"))
 def test_refusals_are_one_sentence(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], options: dict[str, Any], sentence: str
 ) -> None:

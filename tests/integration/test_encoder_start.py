@@ -10,6 +10,7 @@ import pytest
 from mrs_datasets.prepared.prepare import prepare_mrs
 from mrs_suggest.models.generation.tiny_generator import build_tiny_generator
 from mrs_suggest.models.retrieval.tiny import build_tiny
+from tests.cases import cases
 from tests.command import refused
 from tests.hub.server import LoopbackHub
 from tests.integration.test_hub_walk import MRS, Walk, published
@@ -54,28 +55,7 @@ def test_trained_pushed_and_answering(walk: Walk) -> None:
     assert here["suggestions"] == there["suggestions"]
 
 
-@pytest.mark.parametrize(
-    ("model", "options", "sentence"),
-    [
-        ("tiny", ["--decoder", "fresh"], "--decoder: tiny is not an encoder"),
-        ("seq2seq", ["--decoder_layers", "2"], "--decoder_layers: seq2seq is not an encoder"),
-        ("encoder", ["--decoder", "other"], "--decoder: expected one of copied, fresh, found 'other'"),
-        ("encoder", ["--decoder_layers", "0"], "--decoder_layers: expected 1 or more, found 0."),
-        ("encoder", ["--decoder_layers", "3"], "encoder has 1 layers to copy"),
-        ("encoder", ["--peft", "lora"], "encoder has no decoder yet"),
-        (
-            "tiny",
-            ["--keep_pieces", "500"],
-            "--keep_pieces: tiny is not an encoder (BERT, XLM-R), and only an encoder's",
-        ),
-        ("encoder", ["--keep_pieces", "5"], "--keep_pieces: expected 100 or more, found 5."),
-        (
-            "encoder",
-            ["--decoder_layers", "1", "--keep_pieces", "500"],
-            "--keep_pieces: only Unigram (SentencePiece) vocabularies can be cut",
-        ),
-    ],
-)
+@pytest.mark.parametrize(("model", "options", "sentence"), cases(__file__, "test_refusals"))
 def test_refusals(
     model: str, options: list[str], sentence: str, walk: Walk, monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],

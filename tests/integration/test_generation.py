@@ -17,6 +17,7 @@ from mrs_suggest.common.text.text import normalise_reply
 from mrs_suggest.models.adapters import Lora, add_lora, load_lora_state, read_lora_state
 from mrs_suggest.models.generation.decoding.settings import Decoding
 from mrs_suggest.models.generation.generator import Generator
+from tests.cases import cases
 from tests.forked_runs import forked_runs
 from tests.run_files import record
 
@@ -24,18 +25,7 @@ pytestmark = pytest.mark.integration
 
 SYSTEMS = ["Model", "Random", "Most frequent", "TF-IDF"]
 THINGS = ("train", "dinner", "dog", "meeting", "sister", "weather", "trip", "match", "phone", "exam", "cake", "bike")
-QUESTIONS = {
-    "en": {
-        "How is the {}?": ["Very good, thanks!", "Not so good."],
-        "Did you see the {}?": ["Yes, I did.", "No, not yet."],
-        "Thanks for the {}.": ["You are welcome!", "No problem."],
-    },
-    "es": {
-        "¿Qué tal {}?": ["¡Muy bien, gracias!", "No muy bien."],
-        "¿Has visto {}?": ["Sí, claro.", "No, todavía no."],
-        "Gracias por {}.": ["De nada.", "No hay problema."],
-    },
-}
+QUESTIONS = cases(__file__, "QUESTIONS")
 STEPS = 6
 OPTIONS = [
     "--max_steps", STEPS, "--eval_strategy", "steps", "--save_strategy", "steps", "--eval_steps", 2, "--save_steps", 2,
@@ -298,15 +288,6 @@ def test_resumed_equals_uninterrupted(train: Callable[..., Path], base: Path, wo
     assert record(resumed)["best_step"] == record(whole)["best_step"]
 
 
-def test_accumulated_batches_equal_a_large_one(train: Callable[..., Path]) -> None:
-    whole = train("plain", *PLAIN)
-    parts = train("parts", *PLAIN, "--per_device_train_batch_size", 4, "--gradient_accumulation_steps", 2)
-    assert len(losses(parts)) == STEPS
-    assert losses(parts) == pytest.approx(losses(whole), abs=1e-3)
-    assert losses(whole)[-1] < losses(whole)[0] - 0.2, "the steps are large enough to differ"
-    assert largest_difference(weights(parts), weights(whole)) < 1e-4
-
-
 def test_two_ranks_equal_one_and_one_writes(train: Callable[..., Path], workplace: Path) -> None:
     """Five validation examples a language on two ranks: one has three of them, the other two."""
     whole = train("plain", *PLAIN)
@@ -323,25 +304,6 @@ def test_two_ranks_equal_one_and_one_writes(train: Callable[..., Path], workplac
     for step, figures in one.items():
         assert other[step] == pytest.approx(figures, rel=1e-3), "every example once"
     assert predictions(ranks) == predictions(whole)
-
-
-def test_the_lowest_perplexity_is_the_best(train: Callable[..., Path]) -> None:
-    """From the first evaluation on it only grows: the rate is far too high."""
-    metric = ["--metric_for_best_model", "perplexity", "--learning_rate", 1.0, "--warmup_steps", 0]
-    folder = train("fitting", *metric, "--eval_steps", 1, "--save_steps", 1)
-    found = {step: figures["eval_perplexity"] for step, figures in evaluations(folder).items()}
-    run = record(folder)
-    assert run["best_metric"] == found[run["best_step"]] == min(found.values()) < max(found.values())
-
-
-def test_frozen_embeddings_stay_and_the_rest_learns(train: Callable[..., Path], base: Path) -> None:
-    folder = train("frozen", "--model_name_or_path", base, "--freeze_embeddings", "true")
-    start, end = load_file(base / "model.safetensors"), weights(folder)
-    same = {name for name, value in start.items() if torch.equal(end[name], value)}
-    positions = {f"model.{side}.embed_positions.weight" for side in ("encoder", "decoder")}
-    assert same == {"model.shared.weight", "final_logits_bias", *positions}, "the bias is no parameter"
-    free = weights(train("dropped", "--model_name_or_path", base))
-    assert not torch.equal(free["model.shared.weight"], start["model.shared.weight"])
 
 
 # --- settings
@@ -411,37 +373,6 @@ def test_adapters_of_a_generator(
         load_lora_state(other, read_lora_state(whole / "checkpoint-2"))
 
 
-@pytest.mark.usefixtures("_state")
-def test_adapters_of_a_retriever(
-    workplace: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    from accelerate.state import AcceleratorState
-    from mrs_trainers.retrieval import main as trainer
-
-    from mrs_suggest.cli.main import main
-    from mrs_suggest.models.retrieval.tiny import build_tiny
-
-    texts = [line for path in (workplace / "source").iterdir() for line in path.read_text("utf-8").splitlines()]
-    encoder = build_tiny(texts, workplace / "encoder", 5, 300)
-    monkeypatch.chdir(workplace)
-
-    def run(output: str, *more: str) -> Path:
-        AcceleratorState._reset_state(reset_partial_state=True)
-        shared = OPTIONS[: OPTIONS.index("--vocabulary")]
-        options = [*shared, "--data", "data", "--model_name_or_path", encoder, "--pooling", "mean", *LORA, *more]
-        assert trainer([str(part) for part in (*options, "--output_dir", output)]) == 0
-        return workplace / output
-
-    whole = run("retriever")
-    check_adapters(whole, encoder, {"query": ".", "document": "document"})
-    shutil.copytree(whole / "checkpoint-2", workplace / "retriever-resumed" / "checkpoint-2")
-    resumed = run("retriever-resumed", "--resume_from_checkpoint", "last")
-    assert largest_difference(weights(resumed), weights(whole)) <= 1e-6
-    assert predictions(resumed) == predictions(whole)
-    rows = predictions(whole)["predictions.es.tsv"]
-    check_suggestions(main, capsys, whole, [row[0] for row in rows], [row[2:] for row in rows])
-
-
 def check_adapters(folder: Path, base: Path, encoders: dict[str, str]) -> None:
     """Checkpoints hold adapters alone, the best of which are in `adapter/`, which is small and names its base."""
     size = (base / "model.safetensors").stat().st_size
@@ -484,22 +415,7 @@ def check_suggestions(
 # --- refusals
 
 
-BAD_RUNS: dict[str, tuple[list[str], str]] = {
-    "beams": (["--beams", "2"], "--beams 2: 3 replies are suggested; pass at least as many."),
-    "no beam": (["--beams", "0"], "--beams: expected a whole number from 1, found 0."),
-    "blocked": (["--blocked", ""], "--blocked: expected a list of words or phrases, none empty"),
-    "groups": (["--groups", "2"], "--groups 2: must divide --beams, which is 5"),
-    "diversity": (["--diversity_penalty", "1"], "--diversity_penalty 1: needs --groups of 2 or more"),
-    "lengths": (["--min_tokens", "9"], "--min_tokens 9: exceeds --max_tokens 8"),
-    "message tokens": (["--message_tokens", "3"], "--message_tokens: expected 4 or more, found 3"),
-    "reply tokens": (["--reply_tokens", "2"], "--reply_tokens: expected 4 or more, found 2"),
-    "too long a message": (["--message_tokens", "200"], "--message_tokens 200: the model reads at most 128"),
-    "too long a reply": (["--reply_tokens", "200"], "--reply_tokens 200: the model writes at most 128"),
-    "too long an answer": (["--max_tokens", "200"], "--max_tokens 200: the model writes at most 127"),
-    "decoding batch": (["--decoding_batch_size", "0"], "--decoding_batch_size: expected 1 or more"),
-    "peft": (["--peft", "lora"], "--peft lora adapts a trained model, and `tiny` is untrained"),
-    "metric": (["--metric_for_best_model", "mrr"], "--metric_for_best_model: expected one of weighted_rouge, perpl"),
-}  # fmt: skip
+BAD_RUNS: dict[str, Any] = cases(__file__, "BAD_RUNS")
 
 
 @pytest.mark.usefixtures("_state")
@@ -517,20 +433,3 @@ def test_the_trainer_refuses_in_one_sentence(
     assert len(sentences) == 1
     assert expected in sentences[0]
     assert not list(workplace.glob(f"refused-{case}/*"))
-
-
-@pytest.mark.usefixtures("_state")
-def test_a_checkpoint_without_the_tokens_of_a_language_is_refused(
-    workplace: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    from mrs_trainers.generation import main
-
-    from mrs_suggest.models.generation.tiny_generator import build_tiny_generator
-
-    monkeypatch.chdir(workplace)
-    build_tiny_generator(["How are you?"] * 3, ["en"], Path("english"), 1, 100)
-    assert (
-        main(["--data", "data", "--model_name_or_path", "english", "--output_dir", "refused", "--max_steps", "1"]) == 2
-    )
-    assert "the model has no token [es] for the language es" in capsys.readouterr().err
-    assert not Path("refused").exists()

@@ -11,6 +11,7 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
+from tests.cases import cases
 from tests.integration.test_generation import (  # noqa: F401  (fixtures)
     LORA,
     SHORT,
@@ -120,23 +121,7 @@ def test_wrong_languages_stop_a_run(train: Train, base: Path, lid_model: Path) -
     assert f"identifier:{lid_model.name}@" in card
 
 
-def test_adapters_leave_the_start_weights_as_they_were(train: Train, base: Path) -> None:  # noqa: F811
-    folder = train("adapted", *ZERO_SHOT, *SHORT, "--model_name_or_path", base, *LORA)
-    start, merged = load_file(base / "model.safetensors"), load_file(folder / "model.safetensors")
-    moved = {name for name, value in start.items() if not torch.equal(merged[name], value)}
-    assert all(name.endswith(("q_proj.weight", "v_proj.weight")) for name in moved), "those that adapters are added to"
-    stored = load_file(folder / "checkpoint-2" / "adapter_state.safetensors")
-    assert all("lora" in name for name in stored)
-
-
-BAD = {
-    "no model": (["--language_model", "nowhere.bin"], "--language_model nowhere.bin: no such file"),
-    "layers": (["--freeze_decoder_layers", "9"], "--freeze_decoder_layers 9: expected at most 1"),
-    "text": (
-        ["--denoising_share", ".5", "--denoising_text", "es=nowhere.txt"],
-        "--denoising_text es=nowhere.txt: no such",
-    ),
-}
+BAD = cases(__file__, "BAD")
 
 
 @pytest.mark.usefixtures("_state")

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from tests.cases import cases
 from tests.forked_runs import forked_runs
 from tests.run_files import curve, record
 from tests.staple_source import sentences, write_source
@@ -218,36 +219,5 @@ def test_bad_input_is_refused_in_a_sentence(
     short, xx = tmp_path / "short.pt", tmp_path / "pairs.tsv"
     short.write_text("um\n", encoding="utf-8")
     xx.write_text("a\tb\tc\n", encoding="utf-8")
-    for options, sentence in {
-        ("--data", "sample"): "--data: missing; pass a folder that `mrs data prepare staple` wrote.",
-        ("--draw", "heaviest"): "--draw: expected one of weighted, uniform, top, copies, all, found 'heaviest'.",
-        ("--top_k", "3"): "--top_k: belongs to --draw top; pass that, or leave it out.",
-        ("--draw", "top", "--copies", "3"): "--draw top: needs --top_k; pass it, such as 5.",
-        ("--draw", "top", "--top_k", "0"): "--top_k: expected 1 or more, found 0.",
-        ("--draw", "copies", "--copies", "1"): "--copies: expected 2 or more, found 1.",
-        ("--languages", "hu"): "--languages hu: data has no such track; it has pt.",
-        ("--direction", "both"): "--direction: expected one of from_english, to_english, found 'both'.",
-        ("--direction", "to_english", "--metric_for_best_model", "weighted_f1"): "expected one of perplexity, loss,",
-        ("--metric_for_best_model", "bleu"): "expected one of weighted_f1, perplexity, loss, found 'bleu'.",
-        ("--nbest", "0"): "--nbest: expected 1 or more, found 0.",
-        ("--mode", "pivot"): "--mode: belongs to a task such as --task ntg; leave it out with --task staple.",
-        ("--task", "reply", "--draw", "top"): "--draw: belongs to --task staple; leave it out with --task reply.",
-        ("--task", "ntg", "--nbest", "3"): "--nbest: belongs to --task staple; leave it out with --task ntg.",
-        ("--validation", "pt"): "--validation: belongs to other tasks; with --task staple pass --languages.",
-        ("--data", str(tmp_path / "blind")): "blind, pt/train: needs the accepted translations of every prompt, and it",
-        (
-            "--data",
-            str(tmp_path / "lacking"),
-        ): "lacking, pt/train: there is no such split, and the run needs it; pt has",
-        ("--data", str(tmp_path / "copa")): "copa is synthetic-copa, which has no accepted translations; pass a folder",
-        ("--parallel_mode", "first"): "--parallel_mode: has no effect without --parallel; pass that too, or leave it",
-        (*GENERAL, "--parallel_mode", "last"): "--parallel_mode: expected one of mixed, first, found 'last'.",
-        (*GENERAL, "--parallel_share", "1"): "--parallel_share 1: expected more than 0 and less than 1.",
-        (*GENERAL, "--parallel_mode", "first", "--draw", "all"): "--draw: has no effect with --parallel_mode first",
-        ("--parallel", "en-hu=general.en,general.pt"): "expected translations between en and pt; name them as en-pt",
-        ("--parallel", f"en-pt=general.en,{short}"): "the files have 96 and 1 lines; each line must be the translation",
-        ("--parallel", f"en-pt={xx}"): "pairs.tsv, line 1: expected a text, a tab and its translation, found 3 columns",
-        ("--parallel", "general.en"): "--parallel general.en: expected LANG-LANG=SOURCE, such as en-ht=pairs.tsv",
-        ("--model_name_or_path", "first"): "--right_to_left false: first writes from right to left; pass",
-    }.items():
-        assert sentence in refused(*options), options
+    for options, sentence in cases(__file__, "REFUSED"):
+        assert sentence in refused(*(option.format(tmp=tmp_path) for option in options)), options

@@ -12,6 +12,7 @@ import yaml
 from datasets import Dataset
 
 from mrs_datasets.prepared.prepared import open_prepared
+from tests.cases import cases
 from tests.forked_runs import forked_runs
 from tests.run_files import curve, record
 
@@ -165,35 +166,5 @@ def test_bad_input_is_refused_in_a_sentence(refused: Callable[..., str], workpla
     shutil.copytree(workplace / "data", tmp_path / "other")
     for path in (tmp_path / "other" / "data").glob("ntg-*"):
         shutil.rmtree(path)
-    for options, sentence in {
-        ("--task", "mt"): "--task mt: no such task; expected reply or one of qg, ntg, staple.",
-        (
-            "--task",
-            "reply",
-            "--pivot",
-            "en",
-        ): "--pivot: belongs to a task such as --task ntg; leave it out with --task reply.",
-        ("--setting", "mt"): "--setting: belongs to replies; with --task ntg pass --mode and --pivot.",
-        ("--data", "sample"): "--data: missing; pass a folder that `mrs data prepare xglue` wrote.",
-        ("--data", str(tmp_path / "other")): "has no config ntg-LANG; pass a folder that",
-        ("--mode", "zero"): "--mode: expected one of pivot, multilanguage, found 'zero'.",
-        ("--mode", "multilanguage", "--pivot", "en"): "--pivot: --mode multilanguage trains on all languages",
-        ("--mode", "multilanguage"): "data has training data of ntg in en alone; add others with --train LANG=FILE",
-        ("--pivot", "de"): "--pivot de: data has training data of ntg in en; pass --train de=FILE, or one of these.",
-        ("--train", GERMAN): "--train de=...: --mode pivot trains on en alone; pass --pivot de, or --mode",
-        ("--train", "it=it.jsonl"): "--train it=it.jsonl: NTG is in de en es fr ru, not in it.",
-        ("--train", "de"): "--train de: expected LANG=FILE, such as de=titles.de.jsonl.",
-        ("--pivot", "de", "--train", GERMAN, GERMAN): "de is named twice",
-        ("--pivot", "de", "--train", "de=no.jsonl"): "no.jsonl: no such file",
-        ("--pivot", "de", "--train", "de=titles.txt"): "titles.txt: expected a file *.parquet or *.jsonl.",
-        ("--pivot", "de", "--train", f"de={lacking}"): "line 1: has no news_title; expected news_body, news_title.",
-        ("--pivot", "de", "--train", f"de={null}"): "row 2: news_title is missing; training rows need every column.",
-        ("--pivot", "de", "--train", f"de={broken}"): "broken.parquet: cannot be read as Parquet",
-        ("--pivot", "de", "--train", f"de={tmp_path / 'empty.jsonl'}"): "empty.jsonl: the file is empty",
-        ("--pivot", "de", "--train", "de=data"): "data: no train split of 'ntg-de'; the folder has",
-        ("--languages", "it"): "--languages it: data has no test split of ntg in it; it has en de es fr.",
-        ("--validation", "ru"): "--validation ru: expected source, all, or languages of the data (en de es fr).",
-        ("--beams", "0"): "--beams: expected a whole number from 1, found 0.",
-        ("--metric_for_best_model", "dist1"): "expected one of bleu, perplexity, loss, found 'dist1'.",
-    }.items():
-        assert sentence in refused(*options), options
+    for options, sentence in cases(__file__, "REFUSED"):
+        assert sentence in refused(*(option.format(tmp=tmp_path) for option in options)), options

@@ -197,14 +197,6 @@ def test_a_push_that_fails_after_training_says_how_to_go_on(walk: Walk) -> None:
     assert (folder / "run" / "README.md").read_bytes() == local
 
 
-def test_a_folder_without_a_run_is_not_published(walk: Walk) -> None:
-    (walk.folder / "empty").mkdir()
-    done = walk.run(*MRS, "models", "publish", "empty", "--repo", "org/m", code=2)
-    assert done.stderr.startswith("mrs models: empty: no run.json")
-    assert len(done.stderr.strip().splitlines()) == 1
-    assert walk.hub.log == []
-
-
 def test_what_cannot_be_pushed_is_refused_before_training(walk: Walk) -> None:
     """An unpublishable run is no reason to throw the earlier one away either."""
     run = walk.folder / "run"
@@ -221,25 +213,6 @@ def test_what_cannot_be_pushed_is_refused_before_training(walk: Walk) -> None:
         assert len(done.stderr.strip().splitlines()) == 1, done.stderr
         assert (run / "run.json").exists(), f"{options}: the finished run was removed, and nothing was trained"
     assert not walk.hub.requests("POST")
-
-
-EVERYDAY = """
-import json
-from datasets import load_dataset
-from huggingface_hub import DatasetCard
-card = DatasetCard.load("org/everyday")
-card.validate()
-rows = load_dataset("org/everyday", "ja", split="test")
-print(json.dumps([card.data.license, card.data.size_categories, rows.column_names, len(rows) > 2_000]))
-"""
-
-
-def test_the_everyday_exchanges_are_published_and_loaded(walk: Walk) -> None:
-    source = ["prepare", "mrs-everyday", "--source", "embedded", "--out", walk.folder / "data"]
-    walk.run(*MRS, "data", *source, token=False)
-    walk.run(*MRS, "data", "publish", "data", "--repo", "org/everyday")
-    columns = ["message", "reply", "stance", "situation", "topic", "register"]
-    assert walk.answer(EVERYDAY) == ["apache-2.0", ["100K<n<1M"], columns, True]
 
 
 SAVE = """

@@ -124,26 +124,6 @@ def test_publishing_again_changes_nothing_or_makes_one_commit(hub: LoopbackHub, 
     assert space.private, "what exists keeps its visibility"
 
 
-def test_what_cannot_be_published_ends_in_one_sentence(hub: LoopbackHub, tmp_path: Path) -> None:
-    hub.forbidden.add("taken")
-    refused = [
-        publish(hub, tmp_path, "org", "bleu"),
-        publish(hub, tmp_path, "org", "dist_n", token=False),
-        publish(hub, tmp_path, "org", "dist_n", HF_TOKEN="hf_notTheRightOne"),
-        publish(hub, tmp_path, "taken", "dist_n"),
-    ]
-    for done, named in zip(refused, ("'bleu'", "token", "401", "403"), strict=True):
-        assert done.returncode == 2
-        assert done.stdout == ""
-        assert done.stderr.count("\n") == 1, done.stderr
-        assert done.stderr.startswith("mrs metrics: ")
-        assert named in done.stderr
-    assert hub.repositories == {}
-    hub.log.clear()
-    assert publish(hub, tmp_path, "org", "--dry-run").returncode == 0
-    assert hub.log == []
-
-
 # --- the page -------------------------------------------------------------------------------------------------------
 
 

@@ -11,6 +11,7 @@ import torch
 import yaml
 from safetensors.torch import load_file
 
+from tests.cases import cases
 from tests.forked_runs import forked_runs
 from tests.run_files import curve, record
 
@@ -182,21 +183,6 @@ def test_the_result_is_a_start_by_its_name(folder: Callable[[str], Path], output
     assert load_fast_tokenizer(name, None).mask_token == "[MASK]"
 
 
-def test_adapters_load_onto_their_base(
-    folder: Callable[[str], Path], workplace: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from mrs_suggest.models.adapters import load_adapter
-
-    monkeypatch.chdir(workplace)
-    adapted = load_adapter(folder("lora") / "adapter").state_dict()
-    merged, base = (load_file(folder(name) / "model.safetensors") for name in ("lora", "whole"))
-    assert all(torch.allclose(adapted[name], merged[name], atol=1e-6) for name in merged)
-    changed = [name for name in base if not torch.equal(base[name], merged[name])]
-    assert changed
-    assert all(".attention.self." in name for name in changed)
-    assert record(folder("lora"))["metrics"]["head"] == "of the checkpoint"
-
-
 @pytest.fixture
 def refused(refusal: Callable[..., str], workplace: Path) -> Callable[..., str]:
     """`refusal` of this trainer."""
@@ -209,24 +195,5 @@ def test_bad_input_is_refused_in_a_sentence(refused: Callable[..., str], workpla
     (tmp_path / "empty.txt").write_text("\n")
     (tmp_path / "unmasked").mkdir()
     build_tiny(["aa bb"] * 5, tmp_path / "unmasked", 0, 50)
-    for options, sentence in {
-        ("--objective", "clm"): "--objective: expected one of mlm, tlm, xdae, xfnp, found 'clm'.",
-        ("--text", f"ht={tmp_path / 'empty.txt'}"): "has no text",
-        ("--text", "ht=base/model.safetensors"): "base/model.safetensors: is a binary file",
-        ("--validation", "qu"): "--validation qu: --text lacks it; pass --validation_text qu=FILE.",
-        ("--model_name_or_path", str(tmp_path / "unmasked")): "its tokenizer has no mask token",
-        ("--max_tokens", "900"): "--max_tokens 900: the encoder reads 128 tokens at most",
-        ("--masked_share", "0"): "--masked_share 0: expected more than 0 and at most 1",
-        ("--held_out", "0"): "--held_out 0: nothing is held out for validation",
-        ("--peft", "lora"): "--peft lora: base has no language-model head, and adapters would leave a fresh one",
-        ("--peft", "lora", "--frozen_encoder", "true"): "--frozen_encoder: adapters leave embeddings and head",
-        ("--languages", "en"): "--languages: chooses among those of --data",
-        ("--objective", "mlm", "tlm"): "--objective tlm: reads translations; pass --parallel LANG-LANG=FILE",
-        ("--streaming", "true"): "--streaming: text is read before training; limit it",
-        ("--metric_for_best_model", "mean_loss"): "--metric_for_best_model mean_loss: is the mean of several",
-        (*PAIRS, "--objective", "mlm", "tlm", "--parallel_columns", "en"): "--parallel_columns: expected two names",
-        (*PAIRS, "--objective", "mlm", "tlm", "--validation", "en-ht", "--validation_parallel", "en-ht=test.tsv"): (
-            "--validation: holds a part of --parallel out, which --validation_parallel replaces; leave one out."
-        ),
-    }.items():
-        assert sentence in refused(*options), options
+    for options, sentence in cases(__file__, "REFUSED"):
+        assert sentence in refused(*(option.format(tmp=tmp_path) for option in options)), options

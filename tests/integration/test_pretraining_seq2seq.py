@@ -12,6 +12,7 @@ import yaml
 from safetensors.torch import load_file
 
 from mrs_datasets.prepared.prepared import PreparedData
+from tests.cases import cases
 from tests.forked_runs import forked_runs
 from tests.run_files import curve, record
 from tests.weights import FEW, differing
@@ -168,25 +169,5 @@ def refused(refusal: Callable[..., str], workplace: Path) -> Callable[..., str]:
 
 
 def test_bad_input_is_refused_in_a_sentence(refused: Callable[..., str], output: list[str]) -> None:
-    for options, found in {
-        ("--noise", "drop"): "--noise: applies only to --objective xdae; leave it out.",
-        ("--objective", "xfnp", "--noise", "drop"): "--noise: applies only to --objective xdae; leave it out.",
-        ("--objective", "xdae", "--future_tokens", "3"): "--future_tokens: applies only to --objective xfnp",
-        ("--tiny_layers", "2"): "--tiny_layers: applies only to --objective xdae; leave it out.",
-        ("--objective", "xdae", "--tiny_layers", "0"): "--tiny_layers: expected 1 or more, found 0.",
-        ("--objective", "xdae", "--model_name_or_path", "absent", "--tiny_layers", "2"): "absent has its own layers",
-        ("--objective", "xfnp", "--future_tokens", "0"): "--future_tokens: expected 1 or more, found 0.",
-        ("--decoder", "fresh"): "--decoder: applies only to --objective xdae and xfnp; leave it out.",
-        ("--objective", "xdae", "--masked_share", "0.3"): "--masked_share: applies only to encoders, not to",
-        ("--objective", "xdae", "--noise", "swap"): "--noise swap: expected names among shuffle, drop, mask, spans",
-        ("--objective", "xdae", "--span_share", "1.5"): "--span_share 1.5: expected more than 0 and at most 1.",
-        ("--objective", "xdae", "--span_length", "0"): "--span_length 0: expected a mean length above 0 tokens.",
-        ("--objective", "xdae", "--decoder", "fresh"): "--decoder: tiny is not an encoder (BERT, XLM-R)",
-        ("--objective", "xdae", "--max_tokens", "900"): "--max_tokens 900: the model reads 128 tokens at most",
-        ("--objective", "xfnp", "--model_name_or_path", "xdae_whole"): "--objective xfnp: xdae_whole is of type 'bart'",
-        ("--objective", "xdae", "--model_name_or_path", "xdae_whole", "--text", "fr=en.txt"): "no token [fr] for the",
-        ("--model_name_or_path", "xdae_whole"): "is a sequence-to-sequence model; pass an encoder.",
-        ("--objective", "xdae", "--model_name_or_path", "absent"): "absent: cannot load the seq2seq model",
-        ("--objective", "xdae", "--model_name_or_path", "encoder", "--decoder_layers", "7"): "has 1 layers to copy",
-    }.items():
+    for options, found in cases(__file__, "REFUSED"):
         assert found in refused(*options), options

@@ -15,6 +15,7 @@ import pytest
 import torch
 
 from tests import warm_python
+from tests.cases import cases
 from tests.forked_runs import forked_runs
 from tests.run_files import log, record
 
@@ -25,46 +26,14 @@ BIN = Path(sys.executable).parent
 TRAINER = ROOT / "trainers" / "retrieval.py"
 CONFIGS = ROOT / "trainers" / "configs"
 SYSTEMS = ["Model", "Random", "Most frequent", "TF-IDF"]
-THINGS = {
-    "en": ["train", "dinner", "dog", "meeting", "sister", "weather", "trip", "match", "phone", "exam", "cake", "bike"],
-    "es": [
-        "tren",
-        "cena",
-        "perro",
-        "reunión",
-        "hermana",
-        "tiempo",
-        "viaje",
-        "partido",
-        "móvil",
-        "examen",
-        "pastel",
-        "bici",
-    ],
-}
-QUESTIONS = {
-    "en": {
-        "How is the {}?": ["Very good, thanks!", "Not so good."],
-        "Did you see the {}?": ["Yes, I did.", "No, not yet."],
-        "I am worried about the {}.": ["Don't worry.", "It will be fine."],
-        "Tell me about the {}!": ["There is not much to tell.", "very good, thanks"],
-        "Thanks for the {}.": ["You are welcome!", "No problem."],
-    },
-    "es": {
-        "¿Qué tal {}?": ["¡Muy bien, gracias!", "No muy bien."],
-        "¿Has visto {}?": ["Sí, claro.", "No, todavía no."],
-        "Me preocupa {}.": ["No te preocupes.", "Todo irá bien."],
-        "¡Cuéntame de {}!": ["No hay mucho que contar.", "muy bien gracias"],
-        "Gracias por {}.": ["De nada.", "No hay problema."],
-    },
-}
+THINGS = cases(__file__, "THINGS")
+QUESTIONS = cases(__file__, "QUESTIONS")
 STEPS = 6
 OPTIONS = [
     "--max_steps", STEPS, "--eval_strategy", "steps", "--save_strategy", "steps", "--eval_steps", 2, "--save_steps", 2,
     "--save_total_limit", 9, "--logging_steps", 1, "--per_device_train_batch_size", 16, "--mini_batch_size", 8,
     "--learning_rate", 1e-3,
 ]  # fmt: skip
-Run = Callable[..., "subprocess.CompletedProcess[str]"]
 
 
 def launch(*command: object, cwd: Path) -> subprocess.CompletedProcess[str]:
@@ -485,37 +454,7 @@ def test_a_run_with_fewer_languages_over_an_old_one_answers_only_those(
     assert list(predictions(folder)) == ["predictions.es.tsv"]
 
 
-def test_patience_ends_a_run_that_gets_no_better(train: Callable[..., Path]) -> None:
-    each = ["--eval_steps", 1, "--save_steps", 1, "--max_steps", 20]
-    options = ["--patience", 1, "--learning_rate", 0, *each]
-    folder = train("patient", *options)
-    run = record(folder)
-    assert (run["steps"], run["best_step"]) == (2, 1)
-    # Killed between its last checkpoint and run.json, it has no step left.
-    (folder / "run.json").unlink()
-    again = record(train("patient", *options, "--resume_from_checkpoint", "last"))
-    assert (again["steps"], again["best_step"], again["metrics"]) == (2, 1, run["metrics"])
-
-
-def test_mixed_batches_hold_other_rows(train: Callable[..., Path], trained: tuple[Path, str]) -> None:
-    folder = train("mixed", "--batches", "mixed")
-    assert record(folder)["arguments"]["batches"] == "mixed"
-    one, other = ([entry["loss"] for entry in log(place, STEPS) if "loss" in entry] for place in (trained[0], folder))
-    assert len(one) == len(other)
-    assert one[0] != other[0], "the weights are still the same then"
-
-
-BAD_OPTIONS: dict[str, tuple[list[str], str]] = {
-    "unknown option": (["--learning_rat", "1"], "unknown option '--learning_rat'"),
-    "wrong type": (["--learning_rate", "fast"], "--learning_rate"),
-    "wrong choice": (["--eval_strategy", "sometimes"], "sometimes"),
-    "stray word": (["extra"], "extra"),
-    "missing file": (["--config", "nowhere.yaml"], "--config nowhere.yaml: cannot read the file"),
-    "unknown key": (["--config", "unknown.yaml"], "unknown key 'learning_rat'"),
-    "type of a key": (["--config", "type.yaml"], "learning_rate"),
-    "no mapping": (["--config", "list.yaml"], "expected a mapping"),
-    "no YAML": (["--config", "broken.yaml"], "line 2"),
-}
+BAD_OPTIONS: dict[str, Any] = cases(__file__, "BAD_OPTIONS")
 
 
 @pytest.mark.parametrize("case", BAD_OPTIONS)
@@ -538,22 +477,7 @@ def test_mrs_train_refuses_in_one_line(
     assert not Path("build").exists()
 
 
-BAD_RUNS: dict[str, tuple[list[str], str]] = {
-    "language": (["--languages", "ja"], "--languages: ja needs the config 'ja', but the data have en es mt-es"),
-    "setting": (["--setting", "bilingual"], "--setting bilingual: expected one of monolingual, zero_shot, mt"),
-    "sources": (["--setting", "multilingual"], "--setting multilingual: training needs de pt fr"),
-    "several languages": (["--setting", "monolingual"], "trains one model for one language, but these are 2"),
-    "shares": (["--sampling_alpha", "2"], "--sampling_alpha 2.0: expected a number from 0 to 1"),
-    "batches": (["--batches", "random"], "--batches: expected one of language, mixed"),
-    "alpha": (["--alpha", "best"], "--alpha best: expected 0 or more, or `sweep`"),
-    "patience": (["--patience", "1", "--load_best_model_at_end", "false"], "--patience needs"),
-    "data": (["--data", "nowhere"], "nowhere: no such folder"),
-    "model": (["--model_name_or_path", "./nowhere"], "--model_name_or_path ./nowhere: cannot load"),
-    "loss": (["--loss", "cosine"], "--loss: expected one of eq4, symsm, sm"),
-    "pooling": (["--pooling", "last"], "--pooling: expected one of"),
-    "layers": (["--freeze_layers", "9"], "--freeze_layers 9: expected at most"),
-    "checkpoint": (["--resume_from_checkpoint", "last"], "has no complete checkpoint"),
-}
+BAD_RUNS: dict[str, Any] = cases(__file__, "BAD_RUNS")
 
 
 @pytest.mark.parametrize("case", BAD_RUNS)

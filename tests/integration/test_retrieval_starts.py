@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 import torch
 
-from mrs_suggest.common.errors import InputError
 from mrs_suggest.models.retrieval.dual_encoder import build_dual_encoder, load_dual_encoder
 from mrs_suggest.models.retrieval.encode import encode_messages
 from mrs_suggest.models.retrieval.message_encoder import MessageEncoder
@@ -91,21 +90,6 @@ def test_adapters_keep_prompts_and_normalisation(base: Path, train: Train) -> No
     torch.testing.assert_close(encode_messages(loaded, TEXTS), encode_messages(merged, TEXTS), rtol=0, atol=1e-5)
 
 
-def test_a_prompt_that_fills_a_text_is_refused(base: Path, refused: Callable[..., str]) -> None:
-    options = ["--model_name_or_path", base, "--pooling", "mean", "--message_tokens", 4]
-    sentence = refused(*options, "--query_prompt", "query: query: query: ")
-    assert sentence.startswith("--query_prompt 'query: query: query: ': fills all 4 tokens of a text; ")
-
-
-def test_a_temperature_in_a_run(base: Path, train: Train, refused: Callable[..., str]) -> None:
-    options = ["--model_name_or_path", base, "--pooling", "mean", "--normalize", "true"]
-    run = train("cold", *options, "--temperature", 0.05)
-    assert arguments(run)["temperature"] == 0.05
-    assert json.loads((run / "resume.json").read_text(encoding="utf-8"))["temperature"] == 0.05
-    assert losses(run)[0] != losses(train("warm", *options))[0]
-    assert refused(*options, "--temperature", 0) == "--temperature: expected a number above 0, found 0."
-
-
 def record(folder: Path) -> dict[str, Any]:
     return dict(json.loads((folder / "run.json").read_text(encoding="utf-8")))
 
@@ -138,16 +122,6 @@ def test_a_run_starts_from_a_run(base: Path, train: Train, refused: Callable[...
     assert not [name for name in changed if ".embeddings." in name or ".layer.0." in name]
     sentence = refused("--model_name_or_path", first, "--encoders", "one")
     assert sentence.startswith(f"--encoders one: {first} is a trained retriever with two encoders; ")
-
-
-def test_a_static_run_starts_from_a_static_run(base: Path, train: Train, refused: Callable[..., str]) -> None:
-    first = train("stage1", "--model_name_or_path", base, "--encoders", "static", "--dimension", 8)
-    second = train("stage2", "--model_name_or_path", first, "--learning_rate", 0)
-    before, after = weights(first), weights(second)
-    assert all(torch.equal(before[name], after[name]) for name in before)
-    assert {key: arguments(second)[key] for key in ("encoders", "dimension")} == {"encoders": "static", "dimension": 8}
-    assert refused("--model_name_or_path", first, "--pooling", "cls").startswith("--pooling cls: --encoders static ")
-    assert refused("--model_name_or_path", base, "--dimension", 8).startswith("--dimension 8: applies only to ")
 
 
 def test_adapters_on_a_trained_retriever(base: Path, train: Train) -> None:
@@ -224,28 +198,3 @@ def test_distillation_in_a_run(base: Path, train: Train, refused: Callable[..., 
     assert all(torch.equal(value, weights(run)[name]) for name, value in weights(resumed).items())
     taught_by_run = train("second", *options, "--teacher", run)
     assert arguments(taught_by_run)["distill_weight"] == 1.0
-
-
-@pytest.mark.parametrize(
-    ("options", "sentence"),
-    [
-        (["--distill_weight", 2], "--distill_weight: has no effect without --teacher; pass that too, or leave it out."),
-        (["--teacher_prompt", "q"], "--teacher_prompt: has no effect without --teacher; "),
-        (["--teacher", "BASE", "--distill_weight", -1], "--distill_weight: expected a number above 0, found -1."),
-        (["--teacher", "BASE", "--teacher_temperature", 0], "--teacher_temperature: expected a number above 0, found"),
-        (["--teacher", "./nowhere"], "--teacher ./nowhere: cannot load the encoder ("),
-    ],
-)
-def test_teachers_that_are_refused(
-    base: Path, refused: Callable[..., str], options: list[object], sentence: str
-) -> None:
-    given = [base if option == "BASE" else option for option in options]
-    assert refused("--model_name_or_path", base, "--pooling", "mean", *given).startswith(sentence)
-
-
-def test_a_teacher_needs_one_process(base: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from mrs_suggest.training.retrieval.options import RetrievalArguments, resolved
-
-    monkeypatch.setenv("WORLD_SIZE", "2")
-    with pytest.raises(InputError, match=r"^--teacher: trains in one process, .*; launch only one\.$"):
-        resolved(RetrievalArguments(model_name_or_path=str(base), teacher=str(base)))

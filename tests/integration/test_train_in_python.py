@@ -120,14 +120,6 @@ def test_a_wrong_argument_is_named(
     assert not list(tmp_path.glob("mrs-suggest/pairs/*"))
 
 
-def test_nothing_is_given_before_training(tmp_path: Path) -> None:
-    for trainer in (RetrievalTrainer, GenerationTrainer, CausalTrainer):
-        made = trainer(args={"output_dir": str(tmp_path)})
-        for ask in (made.evaluate, made.suggester, lambda made=made: made.push_to_hub("ORG/name")):
-            with pytest.raises(InputError, match="call train\\(\\) first"):
-                ask()
-
-
 @pytest.mark.parametrize(("kind", "name"), [(GenerationTrainer, "generation"), (CausalTrainer, "causal")])
 def test_other_families_are_trained_alike(
     kind: type[GenerationTrainer | CausalTrainer], name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from pathlib import Path
 
@@ -146,16 +145,6 @@ def test_several_tasks_share_one_encoder(folders: dict[str, Path]) -> None:
     }
     assert moved <= heads
     assert len(moved) > 1, "batches have one task each, and several of them came"
-
-
-def test_the_choice_on_all_languages_is_told(folders: dict[str, Path]) -> None:
-    found = record(folders["answers"])
-    assert found["plan"]["zero_shot"] == {"MLQA": []}
-    assert "**not zero-shot**" in (folders["answers"] / "README.md").read_text(encoding="utf-8")
-    assert found["data"]["rows"]["mlqa-en"]["train"] == 64
-    answers = json.loads(predictions(folders["answers"])["MLQA/en.prediction"])
-    assert len(answers) == 24
-    assert all(answers.values())
 
 
 def test_languages_of_training_come_from_a_file(workplace: Path, folders: dict[str, Path]) -> None:

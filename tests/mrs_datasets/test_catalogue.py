@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import replace
 from importlib import resources
 
 import pytest
@@ -32,17 +31,6 @@ def test_every_record_is_valid_and_named_as_its_file(name: str) -> None:
     assert len(configs) == len(set(configs))
     for config in configs:
         assert record.schema(config).names == list(record.kind_of(config).columns)
-
-
-def test_mrs_has_its_configs() -> None:
-    record = read_record("mrs")
-    assert record.language_of("mt-ja") == record.language_of("ja-responses") == "ja"
-    assert record.kind_of("es").splits == ("train", "validation", "test")
-    assert [str(kind) for kind in record.schema("es-responses").types] == [
-        "string", "int64", "double", "string", "string",
-    ]  # fmt: skip
-    with pytest.raises(KeyError):
-        record.kind_of("xx")
 
 
 @pytest.mark.parametrize("name", sorted(name.removesuffix(".yaml") for name in NAMES))
@@ -83,17 +71,3 @@ def test_a_wrong_record_is_refused_by_name(content: dict, change, sentence: str)
         TypeAdapter(DatasetRecord).validate_python(content)
     error = caught.value
     assert re.search(sentence, first_problem(error) if isinstance(error, ValidationError) else str(error))
-
-
-@pytest.mark.parametrize(
-    ("change", "found"),
-    [
-        ({"hidden": ("answer",)}, ["column 'answer' is not described"]),
-        ({"sizes": {"xx": {"train": 1}}}, ["language 'xx' is not described"]),
-        ({"rows": {"tests": 1}}, ["rows of 'tests', which is not a split"]),
-        ({"config": "pairs"}, ["config needs {language}"]),
-    ],
-)
-def test_references_to_nothing_are_found(change: dict, found: list[str]) -> None:
-    record = read_record("mrs")
-    assert list(problems(record, replace(record.kinds["pairs"], **change))) == found

@@ -122,7 +122,3 @@ def test_a_line_without_an_end_is_refused_before_all_of_it_is_read(write_tree, t
     cut.write_bytes(cut.read_bytes()[:-9])  # who reads on to the end sees that the file is damaged
     sentence = refusal(tmp_path / "src", tmp_path)
     assert f"train/en/{name}, line 2: no line end within" in sentence
-
-
-def test_an_archive_of_something_else_is_refused(pack, tmp_path) -> None:
-    assert "no train/" in refusal(pack(tmp_path / "mrs.tgz", {"photos/a.txt": "x"}), tmp_path)

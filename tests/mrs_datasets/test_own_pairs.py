@@ -82,20 +82,6 @@ def test_csv_and_json_lines_in_any_language(write_tree, rows, tmp_path: Path, ca
     assert all(row["tokenizer"] and row["tokens"] for row in counted)
 
 
-def test_a_language_without_a_tokenizer_is_counted_in_characters(write_tree, tmp_path, monkeypatch, capsys) -> None:
-    from mrs_metrics import tokenize
-
-    def refuse(language: str) -> Any:
-        raise ImportError(f"Tokenizing {language} needs a package, which is not installed. More.")
-
-    prepare_mrs(str(write_tree(tmp_path / "src", {"th.tsv": GOOD})), tmp_path / "out")
-    monkeypatch.setattr(tokenize, "get_tokenizer", refuse)
-    assert main(["data", "stats", str(tmp_path / "out"), "--json"]) == 0
-    first = json.loads(capsys.readouterr().out)["splits"][0]
-    assert first["tokens"] == len("Message1yes")
-    assert first["tokenizer"].startswith("characters (Tokenizing th needs a package")
-
-
 BROKEN = {
     "one column": ("en.tsv", GOOD + "no tab\n", "fewer than two columns", 4),
     "not UTF-8": ("en.tsv", GOOD.encode() + b"\xff\tb\n", "not UTF-8", 4),
@@ -185,14 +171,6 @@ def test_folders_of_the_library_datasets(rows, tmp_path: Path) -> None:
     data.to_json(str(tmp_path / "files" / "train.jsonl"))
     prepare_mrs(str(tmp_path / "files"), tmp_path / "d", pairs=options)
     assert rows(tmp_path / "d", "nl", "train") == rows(tmp_path / "a", "nl", "train")
-
-
-def test_the_options_are_for_pairs_alone(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="are for your own pairs"):
-        prepare_mrs("sample", tmp_path / "out", pairs=SKIP)
-    arguments = ["data", "prepare", "xcopa", "--source", str(tmp_path), "--out", str(tmp_path / "out")]
-    assert main([*arguments, "--on-error", "skip"]) == 2
-    assert not list(tmp_path.iterdir())
 
 
 def test_the_command_prints_what_was_found(write_tree, tmp_path: Path, capsys) -> None:

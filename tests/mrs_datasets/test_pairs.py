@@ -12,28 +12,17 @@ from hypothesis import strategies as st
 from mrs_datasets.prepared.prepare import prepare_mrs
 from mrs_datasets.prepared.report import Report
 from mrs_datasets.prepared.responses import count_responses
-from mrs_datasets.readers.pairs import pairs as pairs_module
 from mrs_datasets.readers.pairs.pairs import split_of, split_pairs
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.common.text.text import normalise_reply
+from tests.cases import cases
 
 WORDS = st.text("ab! É", min_size=1, max_size=4).filter(lambda text: bool(text.strip()))
 GOOD = "Message 1\tyes\nMessage 3\tyes\nMessage 0\tyes\n"  # train, validation, test
 PAIRS = st.lists(st.tuples(WORDS, WORDS), max_size=40)
 
 
-@pytest.mark.parametrize(
-    ("message", "split"),
-    [
-        ("Good morning!", "train"),
-        ("Você vem hoje?", "validation"),
-        ("明日は何時ですか？", "train"),
-        ("Ты придёшь завтра?", "train"),
-        ("Message 0", "test"),
-        ("Message 3", "validation"),
-        ("Message 32", "test"),
-    ],
-)
+@pytest.mark.parametrize(("message", "split"), cases(__file__, "test_the_split_of_a_message_never_changes"))
 def test_the_split_of_a_message_never_changes(message: str, split: str) -> None:
     assert split_of(message) == split
 
@@ -109,17 +98,6 @@ def test_a_folder_of_pairs_becomes_configs_and_splits(write_tree, rows, tmp_path
     assert rows(out, "nl", "test") == [("Message 0", "nee")]
     assert rows(out, "mt-nl", "train") == [("Message 0", "nee"), ("Message 3", "ja")]
     assert report["dropped"] == {"en": {"empty message": 1, "empty reply": 1}}
-
-
-def test_the_size_of_the_chunks_changes_nothing(write_tree, rows, tmp_path, monkeypatch) -> None:
-    lines = "".join(f"Message {i}\treply {i % 5}\n" for i in range(40))
-    source = write_tree(tmp_path / "src", {"en.tsv": lines, "mt-en.tsv": lines})
-    prepare_mrs(str(source), tmp_path / "whole")
-    monkeypatch.setattr(pairs_module, "CHUNK_ROWS", 4)
-    prepare_mrs(str(source), tmp_path / "chunked")
-    for config, split in [("en", "train"), ("en", "validation"), ("en", "test"), ("mt-en", "train")]:
-        assert rows(tmp_path / "chunked", config, split) == rows(tmp_path / "whole", config, split)
-    assert len(rows(tmp_path / "whole", "mt-en", "train")) == 40
 
 
 @pytest.mark.parametrize(

@@ -13,47 +13,9 @@ import pytest
 from mrs_datasets.prepared.card import dataset_card
 from mrs_datasets.prepared.prepare import prepare_mrs
 from mrs_datasets.prepared.schema import MRS, PAIR_SCHEMA, RESPONSE_SCHEMA
-from mrs_datasets.readers.sample import BOOKS, SAMPLE, read_phrase_book
+from mrs_datasets.readers.sample import SAMPLE
 from mrs_suggest.common.text.languages import LANGUAGES
 from mrs_suggest.common.text.text import normalise_reply
-
-GOOD = """# Greetings
-
-> Good morning!
->Hi, how is it going?
-< Very well, and you?
-< Can't complain.
-
-> Morning
-< Hey
-< Can't complain.
-# Plans
-> Coffee?
-< Sure
-< No
-"""
-
-
-def test_a_phrase_book_is_read_by_exchanges(tmp_path: Path) -> None:
-    (tmp_path / "en.txt").write_text(GOOD, encoding="utf-8")
-    first, second, third = read_phrase_book(tmp_path / "en.txt")
-    assert first == (("Good morning!", "Hi, how is it going?"), ("Very well, and you?", "Can't complain."))
-    assert (second.messages, third.replies) == (("Morning",), ("Sure", "No"))
-
-
-@pytest.mark.parametrize("code", LANGUAGES)
-def test_the_phrase_books_keep_to_their_rules(code: str) -> None:
-    seen: set[str] = set()
-    for book in sorted(BOOKS.glob(f"{code}*.txt")):
-        topic, exchanges = False, read_phrase_book(book)
-        for number, line in enumerate(book.read_text(encoding="utf-8").splitlines(), 1):
-            topic = topic or line.startswith("#")
-            assert not line.strip() or (topic and line[:1] in "#><" and line[1:].strip() and "\t" not in line), number
-        for one in exchanges:
-            assert 2 <= len(set(one.replies)) == len(one.replies) <= 4, one
-            assert len(set(one.messages)) == len(one.messages), one
-            assert seen.isdisjoint(one.messages), one
-            seen.update(one.messages)
 
 
 @pytest.mark.parametrize("code", LANGUAGES)

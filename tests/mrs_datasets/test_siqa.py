@@ -71,16 +71,6 @@ def test_a_part_is_noted_and_checks_without_an_error(
     assert "test.jsonl is left out" in (tmp_path / "out" / "README.md").read_text(encoding="utf-8")
 
 
-def test_two_sources_with_a_split_each(tmp_path: Path, write_tree: WriteTree) -> None:
-    for name in ("train", "dev"):
-        write_tree(tmp_path / name, examples(name, 3))
-    report = prepare("siqa", [str(tmp_path / "dev"), str(tmp_path / "train")], tmp_path / "out")
-    assert list(report["configs"]["en"]) == ["train", "validation"]
-    write_tree(tmp_path / "again", examples("train", 2))
-    with pytest.raises(InputError, match=r"again.train\.jsonl: en/train is in .*train\.jsonl already"):
-        prepare("siqa", [str(tmp_path / "train"), str(tmp_path / "again")], tmp_path / "b")
-
-
 THREE = {**examples("dev", 3)}
 DAMAGE: dict[str, tuple[dict[str, str | bytes | None], str]] = {
     "no labels file": ({"dev-labels.lst": None}, r"dev-labels\.lst: no such file; the published archive"),

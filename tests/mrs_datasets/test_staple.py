@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import json
 import lzma
 import re
 from pathlib import Path
@@ -11,8 +10,7 @@ from pathlib import Path
 import pytest
 
 from mrs_datasets.catalogue import Column
-from mrs_datasets.check.check import check
-from mrs_datasets.describe.paper_tables import lrf_weights, staple_split_statistics
+from mrs_datasets.describe.paper_tables import staple_split_statistics
 from mrs_datasets.prepared.prepare import prepare
 from mrs_datasets.prepared.prepared import open_prepared
 from mrs_suggest.cli.main import run_verb
@@ -71,13 +69,6 @@ def test_windows_line_ends_and_compression(tmp_path: Path, ending: str) -> None:
     assert found == [{**row, "reference": None} for row in ROWS]
 
 
-def test_weights_that_do_not_sum_to_one_are_an_error_of_the_check(tmp_path: Path) -> None:
-    task(tmp_path / "src", dev_gold=GOLD.replace("1.0", "10"))
-    prepare("staple", [str(tmp_path / "src")], tmp_path / "out")
-    findings = {(f.level, f.rule): f.count for f in check(open_prepared(str(tmp_path / "out")))}
-    assert findings["error", "weights that do not sum to 1"] == 1
-
-
 @pytest.mark.parametrize("blind", ["prompt_a|yes, please.\n\nprompt_b|go!\n", "prompt_a|yes, please.\nprompt_b|go!\n"])
 def test_blind_prompts_have_no_translations(tmp_path: Path, blind: str) -> None:
     task(tmp_path / "src", dev_gold=GOLD, dev_blind="not read where there is gold", test_blind=blind, train_aws=AWS)
@@ -87,17 +78,6 @@ def test_blind_prompts_have_no_translations(tmp_path: Path, blind: str) -> None:
     assert data.load("pt", "train").to_list() == [{**row, "translations": []} for row in reversed(ROWS)]
     assert "pt: the test split is blind: 2 prompts without accepted translations." in report["notes"]
     assert [row.translations for row in staple_split_statistics(data)] == [0, 3, 0]
-
-
-def test_tracks_of_several_sources_join_and_a_split_that_two_have_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "b").mkdir()
-    (tmp_path / "b" / "train.en_vi.2020.gold.txt").write_text(GOLD, encoding="utf-8")
-    task(tmp_path / "a", dev_gold=GOLD)
-    report = prepare("staple", [str(tmp_path / "a"), str(tmp_path / "b")], tmp_path / "out")
-    assert list(report["configs"]) == ["pt", "vi"]
-    task(tmp_path / "c", dev_gold=GOLD)
-    with pytest.raises(InputError, match=r"pt/validation/gold is in .* already"):
-        prepare("staple", [str(tmp_path / "a"), str(tmp_path / "c")], tmp_path / "out2")
 
 
 def test_weights_that_do_not_sum_to_one_and_prompts_without_reference_are_noted(tmp_path: Path) -> None:
@@ -158,15 +138,6 @@ def test_without_a_source_it_says_where_to_ask(tmp_path: Path, capsys: pytest.Ca
     assert not (tmp_path / "out").exists()
 
 
-def test_publishing_needs_the_right_to(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    prepare("staple", [str(task(tmp_path / "src", dev_gold=GOLD))], tmp_path / "out")
-    publish = ["publish", str(tmp_path / "out"), "--repo", "org/staple", "--dry-run"]
-    with pytest.raises(InputError, match="--i-have-the-right-to-publish"):
-        run_verb("data", publish)
-    assert run_verb("data", [*publish, "--i-have-the-right-to-publish"]) == 0
-    assert "data/pt/validation-00000-of-00001.parquet" in capsys.readouterr().out
-
-
 def test_stats_print_table_2_and_the_oracles(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     prepare("staple", [str(task(tmp_path / "src", dev_gold=GOLD, test_aws=AWS))], tmp_path / "out")
     assert run_verb("data", ["stats", str(tmp_path / "out")]) == 0
@@ -179,32 +150,6 @@ def test_stats_print_table_2_and_the_oracles(tmp_path: Path, capsys: pytest.Capt
     ]
     with pytest.raises(InputError, match="--language hu: out has pt"):
         run_verb("data", ["stats", str(tmp_path / "out"), "--language", "hu"])
-
-
-def test_the_oracles_of_real_prompts_are_the_official_scorer_s(
-    shared_data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    golden = json.loads((shared_data / "golden" / "staple.json").read_text(encoding="utf-8"))["oracle_top_5"]
-    prepare("staple", [str(shared_data / "staple")], tmp_path / "out")
-    assert run_verb("data", ["stats", str(tmp_path / "out"), "--json"]) == 0
-    (split,) = json.loads(capsys.readouterr().out)["splits"]
-    assert round(split["oracle"]["5"], 4) == golden["weighted_macro_f1"]
-
-
-def test_the_weights_of_the_paper() -> None:
-    assert lrf_weights([8, 3, 0]) == pytest.approx([3 / 6, 2 / 6, 1 / 6])
-    assert lrf_weights([0]) == [1.0]
-    for counts in ([], [1, -1], [float("nan")]):
-        with pytest.raises(InputError, match="one count of 0 or more"):
-            lrf_weights(counts)
-
-
-@pytest.mark.parametrize("dtype", ["list of string", "list of {a: string, b: bool}"])
-def test_a_list_column_reads_alike_in_arrow_and_in_the_card(dtype: str) -> None:
-    from datasets import Features
-
-    features = Features._from_yaml_list([Column(dtype, "x").feature("c")])
-    assert features.arrow_schema.field("c").type == Column(dtype, "x").arrow()
 
 
 @pytest.mark.parametrize("dtype", ["list of", "list of {}", "list of {a: b}", "list of class_label"])

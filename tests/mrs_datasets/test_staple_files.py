@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import json
-import lzma
 import os
 import threading
 from collections.abc import Callable
@@ -63,31 +62,6 @@ def outcome(read: Callable[[], object]) -> object:
         return read()
     except (ValueError, InputError) as error:
         return str(error)
-
-
-@pytest.mark.parametrize(
-    "content",
-    [
-        GOLD,
-        GOLD.rstrip("\n"),
-        GOLD.replace("\n\n", "\n \n\n\t\n"),
-        f"\n\n{GOLD}\n\n",
-        GOLD.replace("\n", "\r\n"),
-        GOLD.replace("\n", "\r\n") + "\r",
-        GOLD.replace("\n", "\r\r\n"),
-        GOLD.replace("um", "u\rm"),
-        GOLD + "\r",
-        "prompt_a|x|y\na|b|c|0.5\n| |1\ny| 2 \n",
-        "prompt_a|x\n\u2028z|1\n\u00a0\u3000\nprompt_b|y\n\x85b|0\n",
-    ],
-)
-def test_files_split_at_once_and_line_by_line_are_read_alike(
-    tmp_path: Path, content: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path = written(tmp_path / "data", content)
-    at_once = read_task_file(path, weighted=True)
-    monkeypatch.setattr(staple_files, "MAX_AT_ONCE", 10)
-    assert read_task_file(path, weighted=True) == at_once
 
 
 @settings(max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -200,16 +174,6 @@ def test_refusals_of_the_scorer(tmp_path: Path) -> None:
         score_files(tmp_path / "absent", pred, "ours")
     with pytest.raises(InputError, match=r"pred\.txt, line 2: expected text\|weight"):
         score_files(pred, gold)
-
-
-def test_compressed_files(tmp_path: Path) -> None:
-    plain = read_task_file(written(tmp_path, GOLD), weighted=True)
-    for suffix, pack in ((".gz", gzip.compress), (".xz", lzma.compress)):
-        path = written(tmp_path / suffix, pack(GOLD.encode()), NAME + suffix)
-        assert read_task_file(path, weighted=True) == plain
-        path.write_bytes(pack(GOLD.encode() * 1000)[:-20])
-        with pytest.raises(InputError, match="damaged or cut off"):
-            read_task_file(path)
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")

@@ -8,7 +8,6 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
-import yaml
 
 from mrs_datasets.describe.paper_tables import agreement, xcopa_split_statistics
 from mrs_datasets.prepared.prepare import prepare
@@ -114,50 +113,12 @@ def test_a_question_is_corrected_by_any_of_the_right_languages(
     assert (row["question"], row["question_corrected"]) == ("effect", expected)
 
 
-def test_copa_in_an_order_of_its_own_corrects_nothing_and_is_not_corrected(tmp_path: Path) -> None:
-    rows = [{**ROW, "idx": n, "label": n % 2, "question": "effect" if n % 2 else "cause"} for n in range(4)]
-    repository(tmp_path / "x", lines(*rows), "th")
-    (tmp_path / "copa").mkdir()
-    turned = [{**row, "idx": 3 - row["idx"]} for row in rows]
-    (tmp_path / "copa" / "val.jsonl").write_text(lines(*turned))
-    notes = prepare("xcopa", [str(tmp_path / "x"), str(tmp_path / "copa")], tmp_path / "out")["notes"]
-    assert any("4 labels of the validation split differ from XCOPA's by idx" in note for note in notes)
-    data = open_prepared(str(tmp_path / "out"))
-    for config in ("th", "en"):
-        assert data.load(config, "validation")["question_corrected"] == data.load(config, "validation")["question"]
-
-
-def test_plain_datasets_loads_it_with_the_label_names(tmp_path: Path) -> None:
-    from datasets import load_dataset
-
-    repository(tmp_path / "source", lines(ROW, {**ROW, "idx": 1, "label": 0, "changed": True}))
-    prepare("xcopa", [str(tmp_path / "source")], tmp_path / "out")
-    rows = load_dataset(str(tmp_path / "out"), "et", split="test")
-    assert rows.features["label"].names == ["choice1", "choice2"]
-    assert rows.to_list() == [WRITTEN, {**WRITTEN, "idx": 1, "label": 0, "changed": True}]
-    assert next(iter(load_dataset(str(tmp_path / "out"), "et", split="test", streaming=True)))["label"] == 1
-    front = yaml.safe_load((tmp_path / "out" / "README.md").read_text(encoding="utf-8").split("---")[1])
-    assert front["license"] == "cc-by-4.0"
-    assert front["language"] == ["et"]
-
-
 def test_a_partial_source_is_noted_and_only_what_it_has_is_written(tmp_path: Path) -> None:
     repository(tmp_path / "source" / "xcopa-master", lines(ROW))
     report = prepare("xcopa", [str(tmp_path / "source")], tmp_path / "out")
     assert list(report["configs"]) == ["et"]
     assert "not in the source (original): ht id it qu sw ta th tr vi zh." in report["notes"]
     assert "et: the test split has 1 rows, a complete source has 500." in report["notes"]
-
-
-def test_a_folder_of_a_language_that_xcopa_lacks_is_left_out_and_noted(tmp_path: Path) -> None:
-    source = repository(tmp_path / "source", lines(ROW))
-    for folder, code in (("data-gmt", "qu"), ("data", "de")):
-        (source / folder / code).mkdir(parents=True)
-        (source / folder / code / f"val.{code}.jsonl").write_text(lines(ROW))
-    report = prepare("xcopa", [str(source)], tmp_path / "out")
-    assert list(report["configs"]) == ["et"]
-    assert "data-gmt/qu was left out: XCOPA has no translation in this language." in report["notes"]
-    assert "data/de was left out: XCOPA has no original in this language." in report["notes"]
 
 
 def test_english_copa_as_superglue_and_as_the_original_xml(tmp_path: Path) -> None:
@@ -180,19 +141,6 @@ def test_english_copa_as_superglue_and_as_the_original_xml(tmp_path: Path) -> No
     assert all(data.load("en", split).to_list() == [WRITTEN] for split in data.splits("en"))
     with pytest.raises(InputError, match=r"en/train is in .* already"):
         prepare("xcopa", [str(glue), str(xml)], tmp_path / "c")
-
-
-def test_unlabelled_test_splits_of_superglue_are_left_out(tmp_path: Path) -> None:
-    glue = tmp_path / "a" / "b" / "COPA"
-    glue.mkdir(parents=True)
-    bare = {name: value for name, value in ROW.items() if name not in ("changed", "label")}
-    for name, row in (("train", ROW), ("val", ROW), ("test", bare)):
-        (glue / f"{name}.jsonl").write_text(lines(row))
-    report = prepare("xcopa", [str(tmp_path / "a")], tmp_path / "out")
-    assert list(report["configs"]["en"]) == ["train", "validation"]
-    assert "en: test.jsonl has no labels, so the test split is left out." in report["notes"]
-    (glue / "test.jsonl").write_text(lines({**bare, "label": -1}))
-    assert prepare("xcopa", [str(tmp_path / "a")], tmp_path / "again")["configs"] == report["configs"]
 
 
 @pytest.mark.parametrize("encoding", ["foo", "big5"])

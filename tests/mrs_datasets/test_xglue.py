@@ -22,6 +22,7 @@ from mrs_datasets.tasks.xglue_layout import write_layout, write_split_files
 from mrs_metrics.xglue_tasks import TASKS, get_task
 from mrs_suggest.cli.main import main
 from mrs_suggest.common.errors import InputError
+from tests.cases import cases
 
 Files = dict[str, str]
 WriteTree = Callable[[Path, dict[str, Any]], Path]
@@ -298,21 +299,7 @@ def test_an_installed_task_loads_by_name(
     assert rows.to_list() == ROWS["ner-de", "test"]
 
 
-@pytest.mark.parametrize(
-    ("config", "split", "row", "rule"),
-    [
-        ("ner-de", "test", {"words": ["a", "b"], "tags": ["O"]}, "words and tags of different lengths"),
-        ("ner-de", "test", {"words": ["a"], "tags": ["X"]}, "value that the column does not have"),
-        ("ner-de", "test", {"words": None, "tags": ["O"]}, "null where a value is needed"),
-        ("xnli-de", "validation", {"premise": "p", "label": "0"}, "value that the column does not have"),
-        (
-            "mlqa-de",
-            "validation",
-            {"id": "q", "context": "Anna", "question": "?", "answers": [{"text": "nna", "start": 0}]},
-            "answers that are not in context where they start",
-        ),
-    ],
-)
+@pytest.mark.parametrize(("config", "split", "row", "rule"), cases(__file__, "test_the_check_finds_what_does_not_fit"))
 def test_the_check_finds_what_does_not_fit(
     tmp_path: Path, config: str, split: str, row: dict[str, Any], rule: str
 ) -> None:
@@ -322,14 +309,6 @@ def test_the_check_finds_what_does_not_fit(
     (tmp_path / "bad" / "report.json").write_text('{"data_set": "xglue"}', encoding="utf-8")
     errors = {finding.rule for finding in check(open_prepared(str(tmp_path / "bad"))) if finding.level == "error"}
     assert rule in errors
-
-
-def test_the_record_agrees_with_the_scorer() -> None:
-    assert [name.upper() for name in XGLUE.kinds] == list(TASKS)
-    for name, task in TASKS.items():
-        kind = XGLUE.kinds[name.lower()]
-        assert set(kind.languages) == set(task.languages)
-        assert set(kind.values.get("tags", kind.values.get("label", ()))) - {"_"} == set(task.labels)
 
 
 @pytest.mark.parametrize("task", TASKS)

@@ -12,14 +12,13 @@ from hypothesis import strategies as st
 
 from mrs_datasets.readers.xglue_files import (
     predictions_path,
-    read_xglue_predictions,
-    read_xglue_references,
     references_path,
 )
 from mrs_metrics.xglue import aggregate, average_scores
 from mrs_metrics.xglue_tasks import TASKS
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.evaluation.scores.score_xglue import score_files, score_folder
+from tests.cases import cases
 
 QUESTIONS = {"data": [{"paragraphs": [{"qas": [{"id": "q1", "answers": [{"text": "1900"}]}]}]}]}
 QUESTIONS["data"].append(
@@ -74,36 +73,6 @@ def test_each_task_is_read_and_scored(tmp_path: Path, task: str) -> None:
         assert found["score"] == pytest.approx(CASES[task][2])
 
 
-def test_what_the_files_hold(tmp_path: Path) -> None:
-    ours, theirs = both(tmp_path, "NER")
-    assert read_xglue_predictions(ours, "NER") == [["B-PER", "O"], ["O", "B-ORG"], ["O"]]
-    assert read_xglue_references(theirs, "NER").references == [["B-PER", "O"], ["O", "B-LOC"], ["O"]]
-    right = read_xglue_references(both(tmp_path, "MLQA")[1], "MLQA")
-    assert (right.ids, right.references) == (["q1", "q2"], [["1900"], ["Madrid", "in Madrid"]])
-    assert score_files(*both(tmp_path, "MLQA"), "MLQA", "de").notes == {"unanswered": 1, "other": 1}
-    assert read_xglue_references(both(tmp_path, "WPR")[1], "WPR").queries == ["q", "q", "r", "r"]
-    assert score_files(*both(tmp_path, "POS"), "POS", "de").notes == {"padded": 1, "unknown": 0}
-
-
-def test_the_layout_is_the_official_one() -> None:
-    """The file names that `evaluation/xglue_evaluate.py` opens."""
-    names = {task: references_path("", task, "zh").as_posix() for task in TASKS}
-    assert names == {
-        "NER": "NER/zh.test",
-        "POS": "POS/zh.test",
-        "NC": "NC/xglue.nc.zh.test",
-        "MLQA": "MLQA/MLQA_V1/test/test-context-zh-question-zh.json",
-        "XNLI": "XNLI/zh.test",
-        "PAWSX": "PAWSX/zh/test_2k.tsv",
-        "QADSM": "QADSM/xglue.qadsm.zh.test",
-        "WPR": "WPR/xglue.wpr.zh.test",
-        "QAM": "QAM/xglue.qam.zh.test",
-        "QG": "QG/xglue.qg.zh.tgt.test",
-        "NTG": "NTG/xglue.ntg.zh.tgt.test",
-    }
-    assert predictions_path("", "paws-x", "zh").as_posix() == "PAWSX/zh.prediction"
-
-
 def test_a_folder_of_predictions(tmp_path: Path) -> None:
     for task in ("QAM", "PAWSX"):
         for language in TASKS[task].languages:
@@ -136,21 +105,7 @@ def test_a_folder_of_predictions(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("task", "right", "ours", "sentence"),
-    [
-        ("QAM", None, "1\n", r"has 1 lines of predictions, but .*qam\.de\.dev has 2: QAM needs one for each"),
-        ("QAM", None, "1\n\n1\n", r"de\.prediction, line 2: a label of QAM is expected, not a blank line"),
-        ("QAM", "q\ta\t1\nq\tanswer\n", None, r"dev, line 2 must be labelled with one of 0, 1 .*; the test files"),
-        ("WPR", None, "2\n1\nGood\n0\n", r"prediction, line 3: the relevance of a page must be a number, not 'Good'"),
-        ("WPR", None, "2\n1\ninf\n0\n", "line 3: the relevance of a page must be a number"),
-        ("NER", None, "B-PER\nO\n\nO\nB-ORG\n", r"has 2 sentences of predictions, but .*de\.dev has 3"),
-        ("NER", None, "B-PER\nO\n\nO\nB-ORG\nO\n\nO\n", r"line 4: the sentence has 3 tags, but 2 words in .*de\.dev"),
-        ("NER", None, "Anna B-PER\nlebt O\n\nO\n\nO", "line 1: one tag without its word is expected, not 'Anna B-PER'"),
-        ("NER", "Anna B-PER\n\nlebt\n", None, r"de\.dev, line 3 must be labelled with one of B-LOC.*not 'lebt'"),
-        ("MLQA", None, "[]", "must contain a JSON object of question id -> answer, not a list"),
-        ("MLQA", None, '{"q1": 3}', "question 'q1': the answer must be a text, not 3"),
-        ("MLQA", '{"data": []}', None, "nothing to score for MLQA"),
-    ],
+    ("task", "right", "ours", "sentence"), cases(__file__, "test_a_broken_file_is_named_with_its_line")
 )
 def test_a_broken_file_is_named_with_its_line(
     tmp_path: Path, task: str, right: str | None, ours: str | None, sentence: str

@@ -130,23 +130,6 @@ def test_dist_n_of_all_and_of_the_best() -> None:
     assert best["counts"] == {"dist2": {"distinct": 2, "ngrams": 2, "tokens": 4}}
 
 
-def test_dist_n_corrected_for_length() -> None:
-    found = load("dist_n").compute(predictions=PREDICTIONS, vocabulary=10, sample_size=1, samples=4, seed=7)
-    # i do | i do not | yes yes | <empty> | never: six different tokens of nine
-    assert found["dist1"] == pytest.approx(6 / 9)
-    assert found["ead"] == pytest.approx(6 / (10 * (1 - 0.9**9)))
-    assert 0.5 <= found["dist1_sampled"] <= 1
-    assert found["empty_suggestions"] == 1
-    assert "|lang:en|vocab:10|size:1|samples:4|seed:7|version:" in found["signature"]
-    whole = load("dist_n").compute(predictions=PREDICTIONS, sample_size=5, n=2)
-    assert whole["dist2_sampled"] == pytest.approx(whole["dist2"])
-    given = load("dist_n").compute(predictions=PREDICTIONS, vocabulary=set("abcdefghij"))
-    assert given["ead"] == found["ead"]
-    alone = load("dist_n").compute(predictions=PREDICTIONS, level="response", n=1)
-    assert alone["dist1"] == pytest.approx((1 + 1 + 1 / 2 + 1 + 1) / 5)
-    assert "|level:response|" in alone["signature"]
-
-
 def test_reply_bleu() -> None:
     pytest.importorskip("sacrebleu", reason="needs sacrebleu")
     inputs: dict[str, Any] = {
@@ -338,18 +321,3 @@ BAD: list[tuple[str, dict[str, Any], str]] = [
 def test_what_the_modules_refuse(name: str, inputs: dict[str, Any], sentence: str) -> None:
     with pytest.raises((ValueError, ImportError), match=sentence):
         load(name).compute(**inputs)
-
-
-def test_metrics_of_suggestions_give_together_what_they_give_alone() -> None:
-    evaluate = pytest.importorskip("evaluate")
-    pytest.importorskip("sacrebleu")
-    names = ["mrs_rouge", "dist_n", "self_rouge", "reply_bleu"]
-    inputs: dict[str, Any] = {
-        "predictions": [["Yes, I will be there.", "No.", "Maybe"], ["Thank you very much!", "Thanks a lot!"]],
-        "references": ["Yes, I will come.", "Thank you so much!"],
-        "language": "en",
-    }
-    together = evaluate.combine([load(name) for name in names]).compute(**inputs)
-    for name in names:
-        for key, value in load(name).compute(**inputs).items():
-            assert together[key if key in together else f"{name}_{key}"] == value, (name, key)

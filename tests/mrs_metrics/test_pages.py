@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from mrs_metrics.page import make_page, read_pages
-from mrs_metrics.xglue_tasks import TASKS
-from mrs_suggest.common.text.languages import LANGUAGES
+from tests.cases import cases
 from tests.mrs_metrics.modules import MODULES, load
 
 PAGES = read_pages()
@@ -25,16 +24,6 @@ def served() -> Callable[..., tuple[dict[str, Any], str]]:
     """What a page answers, with errors as gradio shows them."""
     pytest.importorskip("gradio", reason="needs gradio, of the extra [spaces]")
     return lambda name, *inputs: make_page(MODULES / f"{name}.py").fn(*inputs)
-
-
-def test_the_pages_offer_what_the_metrics_have() -> None:
-    of_mrs = [[language.name, language.code] for language in LANGUAGES.values()]
-    assert PAGES["mrs_rouge"].boxes["language"]["choices"] == of_mrs
-    of_xglue = PAGES["xglue_score"].boxes
-    assert of_xglue["task"]["choices"] == list(TASKS)
-    assert of_xglue["language"]["choices"] == sorted({code for task in TASKS.values() for code in task.languages})
-    for name, about in PAGES.items():
-        assert {len(row) for row in about.examples} == {len(about.boxes)}, name
 
 
 def test_the_pages_of_suggestions_score() -> None:
@@ -57,24 +46,7 @@ def test_the_page_of_bleu_scores() -> None:
     assert (found["best_suggestion"], found["sentence_bleu"], found["bleu"]) == ("yes", pytest.approx(100), 0)
 
 
-@pytest.mark.parametrize(
-    ("name", "inputs", "sentence"),
-    [
-        ("mrs_rouge", ("", "yes", "en"), "at least one suggestion"),
-        ("mrs_rouge", ("yes", " ", "en"), "Type the real reply"),
-        ("reply_bleu", ("yes", "", "en"), "Type the real reply"),
-        ("self_rouge", ("yes", "en"), "at least two suggestions"),
-        ("reply_perplexity", ("",), "at least one reply"),
-        ("reply_perplexity", ("1 x",), "must be numbers"),
-        ("response_ranking", ("", "x"), "at least one candidate"),
-        ("response_ranking", ("x 1", "1"), "a score, a space and a candidate"),
-        ("response_ranking", ("1 x\n2 x", "x"), "among the candidates exactly once"),
-        ("response_ranking", ("1 x", "y"), "among the candidates exactly once"),
-        ("weighted_f1", ("x", "", "paper"), "at least one accepted"),
-        ("weighted_f1", ("x", "x", "paper"), r"must be text\|weight"),
-        ("xglue_score", ("POS", "en", "DET\nNOUN", "DET"), "There are 2 predictions for 1 right answers"),
-    ],
-)
+@pytest.mark.parametrize(("name", "inputs", "sentence"), cases(__file__, "test_the_pages_explain_errors"))
 def test_the_pages_explain_errors(name: str, inputs: tuple[str, ...], sentence: str) -> None:
     with pytest.raises(ValueError, match=sentence):
         score(name, *inputs)

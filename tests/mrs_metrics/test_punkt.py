@@ -18,6 +18,7 @@ from mrs_metrics.punkt import PunktParameters, find_parameters, open_punkt, read
 from mrs_metrics.rouge import aggregate, score_examples
 from mrs_metrics.spaces import module_files
 from mrs_metrics.tokenize import get_tokenizer
+from tests.cases import cases
 from tests.mrs_metrics.modules import load
 
 # Invented; one of each kind that the decisions look at.
@@ -93,19 +94,7 @@ def test_scores_equal_the_official_script_with_punkt(shared_data, language):
     assert distinct_counts(whole.chosen_tokens, 1).distinct != expected["distinct1"], "the default is another figure"
 
 
-@pytest.mark.parametrize(
-    ("text", "sentences"),
-    [
-        ("", []),
-        (" \n", []),
-        ("  one  ", ["  one"]),
-        ("I don't. Help?", ["I don't.", "Help?"]),
-        ("I saw Mr. Smith. He waved!", ["I saw Mr. Smith.", "He waved!"]),
-        ('"Really?!" he said... (Yes.) No.', ['"Really?!"', "he said...", "(Yes.)", "No."]),
-        ("Room 5. May I? In the U.S. However, no.", ["Room 5. May I?", "In the U.S.", "However, no."]),
-        ("J. Bach lived on St. Paul street. . . . And so on", None),
-    ],
-)
+@pytest.mark.parametrize(("text", "sentences"), cases(__file__, "test_worked_cases"))
 def test_worked_cases(folder, text, sentences):
     found = open_punkt(folder).sentences(text)
     assert found == (sentences if sentences is not None else _nltk_splitter(read_parameters(folder)).tokenize(text))

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from mrs_metrics import tokenize
 from mrs_metrics.tokenize import get_tokenizer, treebank_tokens
+from tests.cases import cases
 
 # What the rules look at, and what nearly looks the same.
 _WORDS = (
@@ -39,26 +40,7 @@ def test_treebank_equals_nltk_on_any_text(text):
     assert treebank_tokens(text) == nltk_tokenize.word_tokenize(text, preserve_line=True)
 
 
-@pytest.mark.parametrize(
-    ("text", "tokens"),
-    [
-        ("", []),
-        (".", ["."]),
-        ("e.g. this.", ["e.g.", "this", "."]),
-        ("It's 5.30, isn't it?", ["It", "'s", "5.30", ",", "is", "n't", "it", "?"]),
-        ("l'ami «cher»...", ["l'ami", "«", "cher", "»", "..."]),
-        ("'tis'twas", ["'t", "is", "'t", "was"]),
-        ("a,,b 1,000 a:b", ["a", ",", ",b", "1,000", "a", ":", "b"]),
-        ("gimme--wanna", ["gim", "me", "--", "wan", "na"]),
-        # The last dot may stand before the last word; a quote opens at the start of the text, and after a space.
-        ("it is over. ) ' ", ["it", "is", "over", ".", ")", "'"]),
-        ("over. \n", ["over", "."]),
-        ("over. )\n)", ["over.", ")", ")"]),
-        ("''so it is''", ["''", "so", "it", "is", "''"]),
-        ("so ''it is", ["so", "``", "it", "is"]),
-        (' "so" ', ["``", "so", "''"]),
-    ],
-)
+@pytest.mark.parametrize(("text", "tokens"), cases(__file__, "test_treebank_worked_cases"))
 def test_treebank_worked_cases(text, tokens):
     assert treebank_tokens(text) == tokens
 

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from mrs_metrics.xglue import aggregate, average_scores, score_interval, score_task, xglue_signature
 from mrs_metrics.xglue_statistics import chunks, ndcg, query_starts, score_answer
 from mrs_metrics.xglue_tasks import TASKS
+from tests.cases import cases
 
 GOLDEN: dict[str, Any] = yaml.safe_load(
     (Path(__file__).parent / "golden" / "xglue_score.yaml").read_text(encoding="utf-8")
@@ -145,19 +146,7 @@ def test_odd_tags_are_read_as_seqeval_reads_them() -> None:
 # --- properties -----------------------------------------------------------------------------------------------------
 
 
-PERFECT: dict[str, list[Any]] = {
-    "NER": [["B-PER", "I-PER", "O"], ["O"]],
-    "POS": [["NOUN", "NOUN", "_"], ["X"]],
-    "NC": ["sports", "autos"],
-    "MLQA": [["1900", "in 1900"], ["Madrid"]],
-    "XNLI": ["neutral", "entailment"],
-    "PAWSX": ["0", "1"],
-    "QADSM": ["Good", "Bad"],
-    "WPR": ["0", "4", "2", "1"],
-    "QAM": ["1", "0"],
-    "QG": ["What is the capital of France?", "Who wrote it?"],
-    "NTG": ["Neuer Rekord beim Marathon", "Neue Steuern für Autos"],
-}
+PERFECT: dict[str, list[Any]] = cases(__file__, "PERFECT")
 
 
 @pytest.mark.parametrize("task", TASKS)
@@ -196,29 +185,7 @@ def test_a_query_that_comes_back_is_a_new_one() -> None:
     assert query_starts([]) == []
 
 
-@pytest.mark.parametrize(
-    ("arguments", "sentence"),
-    [
-        (("RTE", ["1"], ["1"]), "no task 'RTE'; its tasks are NER, POS"),
-        (("QAM", ["1"], ["1"], "en", None, "mine"), r"must be one of \['paper', 'official'\], not 'mine'"),
-        (("QAM", ["1", "0"], ["1"]), "there are 2 and 1"),
-        (("QG", "why", "why"), "must be lists"),
-        (("QAM", [], []), "nothing to score for QAM in 'en'"),
-        (("QAM", [1], ["1"]), "predicted for example 0 must be a text, not 1"),
-        (("QAM", ["1"], ["True"]), "Reference 0 must be labelled with one of 0, 1 for QAM, not 'True'"),
-        (("QAM", ["1"], ["1"], "en", ["a"]), "needed for WPR, and for no other"),
-        (("WPR", [1, 2], ["1", "2"], "en", ["a"]), "there are 1 for 2 pages"),
-        (("WPR", [1, math.nan], ["1", "2"], "en", ["a", "a"]), "predicted for page 1 must be a finite number"),
-        (("WPR", [1, 2], ["1", "Good"], "en", ["a", "a"]), "Reference 1 of WPR must be a finite number, not 'Good'"),
-        (("WPR", [1, 2], ["1", "5"], "en", ["a", "a"]), "Reference 1 must be labelled with one of 0, 1, 2, 3, 4"),
-        (("NER", ["O"], [["O"]]), "tags of sentence 0 must be a list of non-empty texts, not 'O'"),
-        (("NER", [["O", "O"]], [["O"]]), "Sentence 0 has 1 words, but 2 predicted tags"),
-        (("NER", [["O"]], [["NOUN"]]), "Each word of reference 0 must be labelled .* test files .* have no labels"),
-        (("MLQA", ["a"], ["a"]), "Question 0 must have a list of one or more right answers, not 'a'"),
-        (("MLQA", [1], [["a"]]), "answer to question 0 must be a text, or None"),
-        (("MLQA", [None], [["a"]], "fr"), "rules for ar, de, en, es, hi, vi, zh, not for 'fr'"),
-    ],
-)
+@pytest.mark.parametrize(("arguments", "sentence"), cases(__file__, "test_what_cannot_be_scored_is_refused"))
 def test_what_cannot_be_scored_is_refused(arguments: tuple[Any, ...], sentence: str) -> None:
     if arguments[0] == "QG":
         needs_sacrebleu()

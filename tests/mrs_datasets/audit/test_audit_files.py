@@ -94,20 +94,6 @@ def test_the_page_runs_nothing_but_its_own_script(tmp_path: Path) -> None:
     assert not re.search(r"https?://|src\s*=\s*[\"']|@import|\burl\(", text)
 
 
-def test_the_seed_draws_everything(data: InMemory, tmp_path: Path) -> None:
-    for name, seed in (("a", 1), ("b", 1), ("c", 2)):
-        make_audit(data, tmp_path / name, WIDE, examples=5, annotators=2, seed=seed)
-    contents = [[p.read_bytes() for p in sorted((tmp_path / name).rglob("*.*"))] for name in "abc"]
-    assert len(contents[0]) == 6  # key, instructions, two sheets, two pages
-    assert contents[0] == contents[1]
-    assert sum(one == other for one, other in zip(contents[0], contents[2], strict=True)) == 1  # the instructions
-    orders = [[row["item"] for row in load(sheet_of(tmp_path / "a", n))] for n in (1, 2)]
-    assert orders[0] != orders[1]
-    assert sorted(orders[0]) == sorted(orders[1])
-    languages = [row["language"] for row in load(sheet_of(tmp_path / "a", 2))]
-    assert languages == ["en"] * 5 + ["ja"] * 5, "one language after the other"
-
-
 def answered(data: InMemory, out: Path, annotators: int = 1) -> Key:
     """An audit of 20 English and all 10 Japanese pairs, where every tenth row of the data is toxic."""
     key = make_audit(data, out, WIDE, examples=20, annotators=annotators)
@@ -134,17 +120,6 @@ def test_shares_are_those_of_the_answers(data: InMemory, tmp_path: Path) -> None
     assert found["paper"]["interval"][1] == pytest.approx(0.0126, abs=1e-4)
 
 
-def test_a_proportional_sample_is_pooled_as_it_is(data: InMemory, tmp_path: Path) -> None:
-    make_audit(data, tmp_path / "out", PAPER, examples=50)
-    judge(sheet_of(tmp_path / "out"), lambda row, _: "yes" if row["language"] == "ja" else "no")
-    change(sheet_of(tmp_path / "out"), 1, comment='\'=odd,\n"really"')
-    found = figures(tmp_path / "out")
-    assert [(row["annotator"], row["comment"]) for row in found["comments"]] == [(1, '=odd,\n"really"')]
-    pooled = found["shares"][-1]
-    assert (pooled["language"], pooled["yes"], pooled["judged"]) == ("all", 5, 50)
-    assert pooled["interval"] == list(wilson_interval(5, 50))
-
-
 def test_agreement_majority_and_differences(data: InMemory, tmp_path: Path) -> None:
     pytest.importorskip("statsmodels", reason="needs statsmodels, of the extra [analysis]")
     out = tmp_path / "out"
@@ -166,17 +141,6 @@ def test_agreement_majority_and_differences(data: InMemory, tmp_path: Path) -> N
     row = next(row for row in found["shares"] if (row["question"], row["language"]) == ("private", "en"))
     assert (row["yes"], row["undecided"], row["share"], row["at_most"]) == (0, 1, 0, 1 / 20)
     assert "kappa:fleiss" in found["signature"]
-
-
-def test_two_annotators_have_cohens_kappa(data: InMemory, tmp_path: Path) -> None:
-    pytest.importorskip("statsmodels", reason="needs statsmodels, of the extra [analysis]")
-    make_audit(data, tmp_path / "out", PAPER, examples=10, annotators=2)
-    judge(sheet_of(tmp_path / "out", 1), lambda row, _: "yes" if int(row["item"]) <= 5 else "no")
-    judge(sheet_of(tmp_path / "out", 2), lambda row, _: "yes" if int(row["item"]) <= 4 else "no")
-    found = figures(tmp_path / "out")
-    (row,) = found["agreement"]
-    assert (row["same"], row["kappa"]) == (pytest.approx(0.9), pytest.approx((0.9 - 0.5) / 0.5))
-    assert "kappa:cohen" in found["signature"]
 
 
 def test_what_spreadsheet_programs_do_to_a_sheet(data: InMemory, tmp_path: Path) -> None:
@@ -276,13 +240,3 @@ def test_some_answers(data: InMemory, tmp_path: Path) -> None:
         ("en", 20, 0), ("ja", 0, None), ("all", 20, 0),
     ]  # fmt: skip
     assert rows[2]["interval"] == pytest.approx(rows[0]["interval"])
-
-
-def test_what_is_no_folder(data: InMemory, tmp_path: Path) -> None:
-    assert "has no key.json" in refusal(tmp_path / "nowhere")
-    answered(data, tmp_path / "out")
-    path = tmp_path / "out" / "key.json"
-    key = json.loads(path.read_text("utf-8"))
-    for content in ("", "[]", {**key, "items": []}, {**key, "more": 1}, {**key, "files": {}}):
-        path.write_text(content if isinstance(content, str) else json.dumps(content), "utf-8")
-        assert "not a key of `mrs data audit make`" in refusal(tmp_path / "out")

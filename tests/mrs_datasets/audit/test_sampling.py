@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from mrs_datasets.audit.questions import KINDS
-from mrs_datasets.audit.sampling import _shuffled, allocate, audited_languages, draw_sample, shares
+from mrs_datasets.audit.sampling import audited_languages, draw_sample, shares
 from mrs_suggest.common.errors import InputError
 from tests.audit_sheets import in_memory, numbered
 
@@ -23,18 +22,6 @@ def test_shares_are_proportional_and_whole(sizes: list[int], total: int) -> None
     for size, own in zip(sizes, found, strict=True):
         assert own <= size
         assert abs(own - (total * size / sum(sizes) if total else 0)) < 1
-
-
-def test_the_two_allocations() -> None:
-    sizes = {("en", "train"): 800, ("en", "test"): 100, ("sv", "train"): 90, ("sv", "test"): 10}
-    assert list(allocate(sizes, PAPER, 100).values()) == [80, 10, 9, 1]
-    assert list(allocate(sizes, WIDE, 50).values()) == [44, 6, 45, 5]
-    assert list(allocate(sizes, WIDE, 500).values()) == [444, 56, 90, 10], "all there are"
-
-
-@given(st.integers(0, 40), st.integers(0, 5))
-def test_the_order_is_a_permutation(size: int, seed: int) -> None:
-    assert sorted(_shuffled(size, np.random.default_rng(seed))) == list(range(size))
 
 
 def test_no_pair_of_a_language_is_drawn_twice() -> None:

@@ -133,8 +133,3 @@ def test_a_resumed_run_with_another_setting_or_source_does_not_mix_them(prepared
     run_passes(str(prepared_sample), [Without("one", "z"), Without("two", "q")], tmp_path / "out", resume=True)
     run_passes(str(prepared_sample), [Without("one", "z"), Without("two", "q")], tmp_path / "whole")
     assert all_bytes(tmp_path / "out") == all_bytes(tmp_path / "whole")
-
-
-def test_the_folder_that_is_read_is_not_written(prepared_sample: Path) -> None:
-    with pytest.raises(InputError, match="--out must differ from the input folder"):
-        run_passes(str(prepared_sample), [Without("two", "q")], prepared_sample, overwrite=True)

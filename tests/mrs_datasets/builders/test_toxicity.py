@@ -25,6 +25,7 @@ from mrs_datasets.prepared.writer import write_prepared
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.common.io.storage import location
 from mrs_suggest.common.text.text_services import ServiceFacts
+from tests.cases import cases
 from tests.dumps import all_bytes
 from tests.scoring_server import hashed
 
@@ -65,18 +66,7 @@ def by_words(text: str) -> float:
     return max([0.1, *(score for word, score in (("9", 0.95), ("6", 0.6), ("f", 0.5)) if word in text.split())])
 
 
-PAIRS = {
-    "en": {
-        "train": [("a", "b 6"), ("c 9", "d"), ("e f", "g"), ("a", "b")],
-        "validation": [("h", "i 6"), ("j 9", "k 9"), ("l f", "m"), ("n", "o")],
-        "test": [("p 6", "q"), ("r", "s")],
-    },
-    "es": {
-        "train": [("a 9", "b"), ("c", "d 9"), ("e 6", "f 6"), ("g", "h")],
-        "validation": [("i 6", "j"), ("k", "l")],
-        "test": [("m", "n"), ("o 9", "p 6"), ("q", "r")],
-    },
-}
+PAIRS = cases(__file__, "PAIRS")
 KEPT = {
     ("en", "train"): [0, 2, 3],
     ("en", "validation"): [2, 3],  # .5 is not above .5
@@ -187,35 +177,6 @@ def test_equal_to_brute_force_with_small_shards(sample: Path, tmp_path: Path, mo
     assert set(scorer.asked.values()) == {1}  # though messages and replies repeat in every shard
 
 
-def test_another_threshold_scores_nothing(sample: Path, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"nothing would be left"):
-        run_passes(str(sample), [ToxicityPass((Rule(first := Fake(), 0.0),))], tmp_path / "out")
-    asked = first.asked.total()
-    assert asked > 600
-    assert not (tmp_path / "out").exists()
-    again = Fake(fails_after=0)
-    run_passes(str(sample), [ToxicityPass((Rule(again, 0.7),))], tmp_path / "out", resume=True)
-    run_passes(str(sample), [ToxicityPass((Rule(Fake(), 0.7),))], tmp_path / "whole")
-    assert all_bytes(tmp_path / "out") == all_bytes(tmp_path / "whole")
-    assert again.asked.total() == 0
-
-
-def test_another_threshold_of_the_first_of_two_passes_and_another_version(sample: Path, tmp_path: Path) -> None:
-    def both(first: Fake, threshold: float, second: Fake) -> list[ToxicityPass]:
-        rules = Rule(first, threshold), Rule(second, THRESHOLD)
-        return [ToxicityPass((rule,), name=name) for rule, name in zip(rules, ("first", "second"), strict=True)]
-
-    def backwards(fails_after: int | None = None, version: str = "2") -> Fake:
-        gives = hashed if version == "1" else lambda text: 1 - hashed(text)
-        return Fake("backwards", version, gives=gives, fails_after=fails_after)
-
-    with pytest.raises(KeyboardInterrupt):
-        run_passes(str(sample), both(Fake(), 0.9, backwards(200, "1")), tmp_path / "out")
-    run_passes(str(sample), both(Fake(fails_after=0), 0.8, backwards()), tmp_path / "out", resume=True)
-    run_passes(str(sample), both(Fake(), 0.8, backwards()), tmp_path / "whole")
-    assert all_bytes(tmp_path / "out") == all_bytes(tmp_path / "whole")
-
-
 def test_an_interrupted_pass_and_one_with_a_cache_ask_for_no_text_again(sample: Path, tmp_path: Path) -> None:
     asked: Counter[tuple[str, str]] = Counter()
     for most in (60, 200, 400):
@@ -279,14 +240,6 @@ def test_examples_are_masked_and_not_published(small: Path, tmp_path: Path) -> N
     run_passes(str(tmp_path / "private"), [paper(Fake(gives=by_words))], tmp_path / "none")
     prepared_publication(tmp_path / "none", "org/mrs")
     assert "rejects" not in (tmp_path / "none" / "README.md").read_text()
-
-
-def test_answers_that_are_no_scores(small: Path, tmp_path: Path) -> None:
-    for wrong in (float("nan"), 1.5, -0.1):
-        with pytest.raises(InputError, match="as the score of a text; expected numbers from 0 to 1"):
-            run_passes(
-                str(small), [paper(Fake(gives=lambda text, wrong=wrong: wrong))], tmp_path / "out", overwrite=True
-            )
 
 
 def test_a_damaged_file_of_scores_is_named(sample: Path, tmp_path: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -27,17 +26,14 @@ from mrs_datasets.builders.translation import (
     Translation,
     TranslationPass,
     is_copy,
-    merged,
-    organic,
-    unseen,
 )
 from mrs_datasets.check.check import check
 from mrs_datasets.prepared.prepared import open_prepared
-from mrs_datasets.prepared.schema import RESPONSE_SCHEMA
 from mrs_datasets.texts.dictionary_texts import DictionaryTranslator
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.common.io.text_cache import TextCache
 from mrs_suggest.common.text.text_services import ServiceFacts
+from tests.cases import cases
 from tests.dumps import all_bytes
 
 LOG: list[str] = []
@@ -196,18 +192,6 @@ def test_an_interrupted_run_continues_with_the_same_files_and_translates_no_text
     assert sorted(LOG) == texts
 
 
-def test_a_cache_serves_a_later_run_and_not_another_setting(source: Path, tmp_path: Path) -> None:
-    cache = tmp_path / "cache.sqlite"
-    run_passes(str(source), [TranslationPass({"de": Backwards()})], tmp_path / "one", cache=cache)
-    once = len(LOG)
-    run_passes(str(source), [TranslationPass({"de": Backwards()})], tmp_path / "two", cache=cache)
-    assert len(LOG) == once
-    assert all_bytes(tmp_path / "one") == all_bytes(tmp_path / "two")
-    other = Backwards(settings={"beams": 1})
-    run_passes(str(source), [TranslationPass({"de": other})], tmp_path / "three", cache=cache)
-    assert len(LOG) == 2 * once
-
-
 def test_pairs_that_are_there_are_replaced_only_on_request(source: Path, tmp_path: Path) -> None:
     run_passes(str(source), [TranslationPass({"de": Backwards()})], tmp_path / "one")
     again = TranslationPass({"de": Backwards(lambda text, target: text.swapcase() + "x")})
@@ -217,24 +201,6 @@ def test_pairs_that_are_there_are_replaced_only_on_request(source: Path, tmp_pat
     run_passes(str(source), [again], tmp_path / "wanted")
     for config in ("mt-de", "de-responses"):
         assert rows(tmp_path / "two", config) == rows(tmp_path / "wanted", config)
-
-
-def test_the_first_pairs_alone(source: Path, tmp_path: Path) -> None:
-    report = run_passes(str(source), [TranslationPass({"de": Backwards()}, pairs=1250)], tmp_path / "out")
-    wanted = [{name: say(text, "de") for name, text in row.items()} for row in rows(source, "en")[:1250]]
-    assert rows(tmp_path / "out", "mt-de") == wanted
-    assert report["passes"][0]["about"]["counts"]["mt-de"] == {"in": 1250, "kept": 1250}
-    with pytest.raises(InputError, match="--pairs 0"):
-        TranslationPass({"de": Backwards()}, pairs=0)
-
-
-def test_a_language_without_pairs_gets_them_and_a_response_set(source: Path, tmp_path: Path) -> None:
-    run_passes(str(source), [TranslationPass({"pl": Backwards()})], tmp_path / "out")
-    english = rows(source, "en-responses")
-    found = rows(tmp_path / "out", "pl-responses")
-    assert [row["reply"] for row in found] == [say(row["reply"], "pl") for row in english]
-    assert [row["log_prob"] for row in found] == [row["log_prob"] for row in english]
-    assert len(rows(tmp_path / "out", "mt-pl")) == len(rows(source, "en"))
 
 
 @pytest.mark.parametrize(
@@ -260,13 +226,6 @@ def test_a_translator_of_which_nothing_is_left_is_refused(source: Path, tmp_path
     with pytest.raises(InputError, match=r"mt-de: none of [\d,]+ pairs is left \(no translation [\d,]+\)"):
         run_passes(str(source), [nothing], tmp_path / "out")
     assert not (tmp_path / "out").exists()
-
-
-def test_another_data_set_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "data" / "en").mkdir(parents=True)
-    (tmp_path / "report.json").write_text(json.dumps({"data_set": "xcopa"}))
-    with pytest.raises(InputError, match="holds xcopa"):
-        TranslationPass({"de": Backwards()}).require(open_prepared(str(tmp_path)))
 
 
 TEXTS = st.text(st.sampled_from("ab qz!?.é日\n<>"), max_size=12)
@@ -310,38 +269,9 @@ def test_no_pair_is_lost_or_doubled(
     assert sorted(LOG) == sorted({f"de: {text}" for pair in pairs for text in pair if text not in known})
 
 
-@pytest.mark.parametrize(
-    ("text", "translation", "copied"),
-    [
-        ("See you later!", "See you later!", True),
-        ("see YOU later", "See you later.", True),
-        ("See you later!", "Bis später!", False),
-        ("Haha", "Haha", False),
-        ("Harry Potter", "Harry Potter", False),
-        ("<url> <user>", "<url> <user>", False),
-        ("look <url>", "look <url>", False),
-        ("look here <url>", "look here <url>", True),
-        ("10:30 - 11:00", "10:30 - 11:00", False),
-        ("😀 😀 😀", "😀 😀 😀", False),
-        ("iPhone 15 Pro", "iPhone 15 Pro", True),  # a name that does not begin with a capital is not seen as one
-        ("it's fine", "it's fine", True),
-        ("да конечно", "да конечно", True),
-    ],
-)
+@pytest.mark.parametrize(("text", "translation", "copied"), cases(__file__, "test_copies"))
 def test_copies(text: str, translation: str, copied: bool) -> None:
     assert is_copy(text, translation) is copied
-
-
-def test_probabilities_of_translated_replies() -> None:
-    own = pa.Table.from_pylist([{"reply": "hola", "log_prob": -1.0}, {"reply": "sí"}], RESPONSE_SCHEMA)
-    table = merged(own, [("no", -2.0), ("hola", -3.0), ("no", -2.0)])
-    assert table["reply"].to_pylist() == ["hola", "sí", "no"]
-    assert table["log_prob"].to_pylist() == [-1.0, None, None]
-    assert table["source"].to_pylist() == [None, None, "translated"]
-    assert organic(table).equals(own)
-    assert unseen(own) is None
-    table = merged(None, [("ja", math.log(0.25)), ("nein", None), ("ja", math.log(0.5)), ("nein", -1.0)])
-    assert table["log_prob"].to_pylist() == [pytest.approx(math.log(0.75)), None]
 
 
 def test_a_dictionary_translates_word_by_word(tmp_path: Path) -> None:

@@ -259,11 +259,3 @@ def test_the_command_prints_a_summary_and_exits_1_only_on_errors(
     content = json.loads(capsys.readouterr().out)
     assert content["errors"] == 2  # out of range, and other than in most languages
     assert {"level", "rule", "where", "count", "examples"} == set(content["findings"][0])
-
-
-def test_xcopa_as_published_has_no_error(shared_data: Path, tmp_path: Path) -> None:
-    prepare("xcopa", [str(shared_data / "xcopa"), str(shared_data / "copa")], tmp_path / "out", views=["pairs", "nop"])
-    findings = list(check(open_prepared(str(tmp_path / "out"))))
-    assert [f for f in findings if f.level == "error"] == []
-    causes = {f.where: f.count for f in findings if f.rule == "question other than question_corrected"}
-    assert causes["th/test"] == 250, "the Thai files call every cause an effect"

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import json
 import tempfile
-from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -20,8 +18,7 @@ from mrs_datasets.corpus import build as build_module
 from mrs_datasets.corpus.build import build_corpus
 from mrs_datasets.corpus.lines import LineRules, line_keys
 from mrs_datasets.corpus.settings import Corpus, CorpusSettings, IdentifierFile, Source
-from mrs_datasets.corpus.shards import clean_shard, duplicates_shard, reference_lines
-from mrs_datasets.corpus.write import thirds
+from mrs_datasets.corpus.shards import clean_shard, duplicates_shard
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.models.starting_points import DETECTOR
 from mrs_suggest.suggest.language_detector import LanguageDetector
@@ -151,14 +148,6 @@ def test_an_existing_folder_is_kept_or_replaced(corpus: Corpus, settings: Corpus
     assert not (out / "diary.txt").exists()
 
 
-def test_unchecked_languages_and_none(corpus: Corpus, settings: CorpusSettings, tmp_path: Path) -> None:
-    report = build_corpus(replace(corpus, unchecked=("de",)), settings, tmp_path / "a", workers=1)
-    assert "other language" not in report["languages"]["de"]["dropped"]
-    assert report["languages"]["en"]["dropped"]["other language"] == 6
-    report = build_corpus(replace(corpus, identifier=None), settings, tmp_path / "b")
-    assert not any("other language" in facts["dropped"] for facts in report["languages"].values())
-
-
 def test_fasttext_names_the_languages(lid_model: Path, tmp_path: Path) -> None:
     from mrs_suggest.common.text.language_id import LanguageIdentifier
 
@@ -191,28 +180,6 @@ def test_the_first_of_equal_lines_stays(lines: list[str]) -> None:
         assert read_codes(folder / "codes.npy", len(lines)).astype(bool).tolist() == expected
         assert counts == {"duplicate": sum(expected)}
         assert not list(folder.glob(".*"))
-
-
-@given(st.lists(st.integers(10, 30), min_size=1, max_size=40), st.integers(10, 200))
-def test_references_are_thinned_out_evenly(lengths: list[int], most: int) -> None:
-    lines = [f"{'abcdefghij'[n % 10]}" * length for n, length in enumerate(lengths)]
-    with tempfile.TemporaryDirectory() as name:
-        path = Path(name) / "a.txt"
-        path.write_text("".join(f"{line}\n" for line in lines))
-        found, step = reference_lines([path], LineRules(), most)
-    assert found == lines[::step]
-    assert sum(map(len, found)) <= most or len(found) == 1
-    assert step == 1 or sum(map(len, lines[:: step // 2])) > most
-
-
-@given(st.lists(st.floats(1, 1e6), min_size=1, max_size=50))
-def test_thirds(values: list[float]) -> None:
-    head, middle = thirds(np.array(values))
-    ordered, n = sorted(values), len(values)
-    assert (head, middle) == (ordered[-(-n // 3) - 1], ordered[-(-2 * n // 3) - 1])
-    if len(set(values)) == n:
-        sizes = Counter("h" if v <= head else "m" if v <= middle else "t" for v in values)
-        assert max(sizes.values()) - min(sizes[name] for name in "hmt") <= 1
 
 
 def test_damaged_work_is_refused(

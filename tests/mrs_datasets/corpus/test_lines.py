@@ -18,7 +18,6 @@ from mrs_datasets.corpus.lines import (
     LineRules,
     clean_lines,
     key_text,
-    letter_shares,
     line_keys,
     normalise_line,
 )
@@ -57,21 +56,6 @@ def test_equal_lines() -> None:
     assert len(set(line_keys(different).tolist())) == len(different)
 
 
-def test_keys_are_the_first_half_of_sha1() -> None:
-    assert int(line_keys(["ABC!"])[0]).to_bytes(8, "little").hex() == "a9993e364706816a"  # FIPS 180: of "abc"
-
-
-@given(st.lists(st.one_of(ANY, ODD), max_size=6))
-def test_shares_of_letters(texts: list[str]) -> None:
-    texts = [text.replace("\n", " ") for text in texts]
-    expected = []
-    for text in texts:
-        solid = [c for c in text if not c.isspace()]
-        letters = [c for c in solid if unicodedata.category(c)[0] in "LM"]
-        expected.append(len(letters) / len(solid) if solid else 0.0)
-    assert letter_shares(texts).tolist() == pytest.approx(expected)
-
-
 @given(st.lists(st.one_of(ANY, ODD), max_size=20))
 def test_every_line_has_one_outcome(lines: list[str]) -> None:
     dropped: Counter[str] = Counter()
@@ -98,10 +82,6 @@ def test_the_reasons(line: str, reason: str) -> None:
     assert +dropped == {reason: 1}
 
 
-def test_a_share_at_the_bound_stays() -> None:
-    assert clean_lines(["abcde12345"], LineRules(), Counter()) == ["abcde12345"]
-
-
 def test_the_build_s_repairs_and_masks() -> None:
     line = "voilÃ\xa0 â\x80\x93 <b>une</b> page: https://example.com/a?b=c"
     repairs: Counter[str] = Counter()
@@ -110,14 +90,3 @@ def test_the_build_s_repairs_and_masks() -> None:
     assert clean_lines([line], LineRules(), Counter(), repairs) == [
         "voilÃ â <b>une</b> page: https://example.com/a?b=c"
     ]
-
-
-def test_a_line_that_is_too_long_is_not_repaired(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The patterns would run over gigabytes."""
-    seen: list[str] = []
-    clean = lambda texts, *_: seen.extend(texts.to_pylist()) or texts  # noqa: E731
-    monkeypatch.setattr("mrs_datasets.corpus.lines.clean_column", clean)
-    dropped: Counter[str] = Counter()
-    rules = LineRules(repair=True, max_characters=100)
-    assert clean_lines(["word " * 100, "a short sentence"], rules, dropped) == ["a short sentence"]
-    assert (+dropped, seen) == ({TOO_LONG: 1}, ["a short sentence"])

@@ -85,28 +85,6 @@ def test_the_model_is_modified_kneser_ney(texts: list[str], others: list[str], o
     np.testing.assert_allclose(model.perplexities(asked), means, rtol=1e-5)
 
 
-def test_estimated_discounts_are_the_paper_s() -> None:
-    """A text long enough for counts of counts at each order; the sums of probabilities are 1."""
-    rng = np.random.default_rng(0)
-    words = ["".join(rng.choice(list("abcdefghij"), 3)) for _ in range(40)]
-    texts = [" ".join(rng.choice(words, 6)) for _ in range(60)]
-    model, plain = CharacterModel.train(texts, 4), Plain(texts, 4)
-    assert [tuple(rates) for rates in model.facts["discounts"]] == [
-        pytest.approx(rates, abs=1e-6) for rates in plain.rates
-    ]
-    assert sum(tuple(rates) != FALLBACK for rates in model.facts["discounts"]) >= 2
-    np.testing.assert_allclose(
-        model.log_probabilities(texts[:2])[0],
-        [p for text in texts[:2] for p in plain.log_probabilities(text)],
-        rtol=1e-5,
-    )
-    characters = sorted({c for text in texts for c in text})
-    for context in ("", "a", texts[0][:7], "zz"):
-        after = [model.log_probabilities([context + c])[0][len(context)] for c in [*characters, "\U0001f600"]]
-        end = model.log_probabilities([context])[0][-1]
-        assert np.exp([*after, end]).sum() == pytest.approx(1, abs=1e-5)
-
-
 @given(TEXTS, TEXTS)
 def test_a_text_s_perplexity_depends_on_it_alone(texts: list[str], others: list[str]) -> None:
     model = CharacterModel.train(texts, 3)

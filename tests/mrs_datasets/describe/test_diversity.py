@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import gzip
 import math
-from importlib import resources
 from pathlib import Path
 
 import pytest
-import yaml
 
 from mrs_datasets.describe.diversity import (
     BENCHMARKS,
@@ -20,8 +18,8 @@ from mrs_datasets.describe.diversity import (
 )
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.common.text.languages import KNOWN
+from tests.cases import cases
 
-MACRO_AREAS = {"Africa", "Australia", "Eurasia", "North America", "Papunesia", "South America"}  # WALS
 TABLE_2 = {  # family, geography, typology as the paper prints them
     "XCOPA": (1, 1.67, 0.41),
     "TyDiQA": (0.9, 0.92, 0.41),
@@ -30,8 +28,6 @@ TABLE_2 = {  # family, geography, typology as the paper prints them
     "MLQA": (0.66, 0, 0.32),
     "PAWS-X": (0.66, 0, 0.31),
 }
-MRS = ["en", "es", "de", "pt", "fr", "ja", "sv", "it", "nl", "ru"]  # Zhang et al. 2021, Table 1
-XGLUE = "ar bg de el en es fr hi it nl pl pt ru sw th tr ur vi zh"  # Liang et al. 2020, Table 3
 TABLE = "code,S_SVO,S_SOV,S_TONE\nest,1,0,0\ntam,0,1,\ncmn,1.0,0.0,1\n"
 
 
@@ -57,34 +53,11 @@ def test_family_and_geography_are_the_figures_of_table_2(name: str) -> None:
     assert (cut(family_index(languages)), cut(geography_index(languages))) == TABLE_2[name][:2]
 
 
-def test_the_indices_of_the_ten_languages_of_mrs() -> None:
-    languages = sample(" ".join(MRS))
-    assert family_index(languages) == 0.2
-    assert geography_index(languages) == 0
-
-
 @pytest.mark.parametrize("index", [family_index, geography_index])
 @pytest.mark.parametrize(("codes", "told"), [("", "at least one language"), ("et sw et", "et 2 times")])
 def test_no_language_and_one_twice_are_refused(index, codes: str, told: str) -> None:
     with pytest.raises(InputError, match=told):
         index(sample(codes))
-
-
-def test_the_table_of_languages_is_whole_and_its_codes_are_of_their_standards() -> None:
-    entries = yaml.safe_load(
-        resources.files("mrs_suggest.common.text").joinpath("languages.yaml").read_text(encoding="utf-8")
-    )
-    benchmarks = {code for benchmark in BENCHMARKS.values() for code in benchmark.codes}
-    assert set(entries) >= benchmarks | set(MRS) | {"hu", "ja", "ko", "pt", "vi"} | set(XGLUE.split())
-    assert [code for code, entry in entries.items() if "branch" in entry] == MRS
-    for code, entry in entries.items():
-        assert isinstance(code, str), f"{code}: YAML takes it for a truth value"
-        assert set(entry) - {"branch"} == {"name", "iso3", "family", "script", "area"}, code
-        assert all(isinstance(value, str) and value.strip() == value != "" for value in entry.values()), code
-        assert (len(code), len(entry["iso3"]), len(entry["script"])) == (2, 3, 4), code
-        assert entry["area"] in MACRO_AREAS, code
-    assert len({entry["iso3"] for entry in entries.values()}) == len(entries)
-    assert len({entry["name"] for entry in entries.values()}) == len(entries)
 
 
 def test_typology_is_the_mean_entropy_of_the_known_values() -> None:
@@ -94,14 +67,6 @@ def test_typology_is_the_mean_entropy_of_the_known_values() -> None:
     # `c`: only one language has a value, entropy 0; `d`: none has, it does not count
     gaps = [{"a": 1, "c": None, "d": None}, {"a": 0, "c": 1, "d": math.nan}, {"a": None}]
     assert typology_index(gaps) == 0.5
-
-
-@pytest.mark.parametrize(
-    ("vectors", "told"), [([], "at least one language"), ([{"a": 0.5}], "a: expected 0, 1 or None")]
-)
-def test_typology_refuses_what_it_cannot_measure(vectors, told: str) -> None:
-    with pytest.raises(InputError, match=told):
-        typology_index(vectors)
 
 
 def test_a_table_is_read_and_its_languages_found_by_either_code(tmp_path: Path) -> None:
@@ -134,22 +99,7 @@ def test_the_ways_in_which_programs_write_a_table_are_one(tmp_path: Path, text: 
     assert read_uriel(packed) == expected
 
 
-@pytest.mark.parametrize(
-    ("text", "told"),
-    [
-        ("", r"table\.csv: the file is empty"),
-        ("est,1,0\n", "line 1: expected a header"),
-        ("code,a,\nest,1,\n", "line 1: expected a header"),
-        ("code,a,a\nest,1,0\n", "line 1: the header has the feature 'a' 2 times"),
-        ("code,a,b\nest,1,0\ntam,1\n", "line 3: expected a code and 2 values, .* found 1 "),
-        ("code,a\nest,1\n\nEST,1\n", "line 4: the language 'est' has a line already"),
-        ("code,a\n,1\n", "line 2: the line has no language code"),
-        ("code,a,b\nest,1,2\n", "line 2, b: expected 0, 1 .* found '2'"),
-        ("code,a,b\nest,yes,0\n", "line 2, a: expected 0, 1 .* found 'yes'"),
-        ('code,a\nest,"1\n', "line 2: not a line of a CSV or TSV table"),
-        (b"code,a\nest,\xff\n", "line 2: not UTF-8"),
-    ],
-)
+@pytest.mark.parametrize(("text", "told"), cases(__file__, "test_a_bad_table_is_refused_in_one_sentence_with_its_line"))
 def test_a_bad_table_is_refused_in_one_sentence_with_its_line(tmp_path: Path, text: str | bytes, told: str) -> None:
     with pytest.raises(InputError, match=told) as caught:
         read_uriel(saved(tmp_path, text))

@@ -96,13 +96,6 @@ def test_a_decision_can_be_taken_back(out: Path, address: str) -> None:
     assert "Sorry, I can't make it." in texts(out, "reply")
 
 
-def test_an_edited_text_that_is_there_already_counts_once(out: Path, address: str) -> None:
-    page = Page(address)
-    page.decide(MESSAGES[3], "edit", MESSAGES[2].upper())
-    page.post({"apply": True})
-    assert texts(out, "message") == {*MESSAGES} - {MESSAGES[3]}
-
-
 @pytest.mark.parametrize(
     "sent",
     [

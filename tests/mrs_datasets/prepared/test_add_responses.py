@@ -15,6 +15,7 @@ from mrs_datasets.prepared.prepare import prepare_mrs
 from mrs_datasets.prepared.prepared import open_prepared
 from mrs_suggest.cli.main import main
 from mrs_suggest.common.errors import InputError
+from tests.cases import cases
 
 
 @pytest.fixture
@@ -66,19 +67,7 @@ def test_the_official_file_is_taken_as_it_is(bare: Path, rows, tmp_path: Path) -
 
 
 @pytest.mark.parametrize(
-    ("arguments", "content", "sentence"),
-    [
-        ([], "", r"no training reply of es occurs 20 times; lower --min-reply-count"),
-        (["--language", "en", "--min-reply-count", "1"], "", r"en has a response set already .*--replace"),
-        (["--language", "ru"], "", r"--language ru: .* has pairs of en es"),
-        (["--min-reply-count", "0"], "", r"--min-reply-count: expected 1 or more"),
-        (["--overwrite"], "", r"--overwrite: needs --out"),
-        (["--replace", "--file", "set.txt"], "a\n", r"holds the set of one language; name it with --language"),
-        (["--file", "set.txt"], "a\nb\t2\n", r"set\.txt, line 2: expected a reply alone on every line"),
-        (["--file", "set.txt"], "a\n\u200b\n", r"set\.txt, line 2: an empty reply"),
-        (["--file", "set.txt"], "a\na\n", r"set\.txt, line 2: the reply 'a' is in an earlier line"),
-        (["--out", "mrs/new"], "", r"is in .*mrs; choose another folder"),
-    ],
+    ("arguments", "content", "sentence"), cases(__file__, "test_bad_input_leaves_the_folder_as_it_was")
 )
 def test_bad_input_leaves_the_folder_as_it_was(
     bare: Path, tmp_path: Path, monkeypatch, arguments: list[str], content: str, sentence: str

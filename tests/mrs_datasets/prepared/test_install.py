@@ -16,7 +16,6 @@ from mrs_datasets.prepared.install import install_dataset
 from mrs_datasets.prepared.prepare import prepare_mrs
 from mrs_suggest.common.errors import InputError
 from tests import warm_python
-from tests.hub.server import LoopbackHub
 
 OFFLINE = {"HF_HUB_OFFLINE": "1", "HF_EVALUATE_OFFLINE": "1", "HF_DATASETS_OFFLINE": "1"}
 CALLS = """
@@ -191,25 +190,3 @@ def test_a_folder_replaces_the_sample_and_a_broken_one_replaces_nothing(
     assert sorted(messages(client(source=CALLS))) == sorted(found)
     client("install", "--remove")
     client(source='from datasets import load_dataset\nload_dataset("mrs", "es")', code=1)
-
-
-@pytest.mark.integration
-def test_the_everyday_exchanges_load_by_name(client: Client) -> None:
-    assert 'load_dataset("mrs-everyday", "en")' in client("install", "--source", "mrs-everyday").stdout
-    load = """
-from datasets import load_dataset
-rows = load_dataset("mrs-everyday", "sv", split="unseen")
-print(sorted(rows.features), len(set(rows["situation"])) > 20)
-"""
-    expected = ["message", "register", "reply", "situation", "stance", "topic"]
-    assert client(source=load).stdout == f"{expected} True\n"
-    client("install", "--remove")
-
-
-@pytest.mark.integration
-def test_the_literal_calls_online(client: Client, prepared: Path, home: Path, hub: LoopbackHub) -> None:
-    """A hub that answers, and knows no such names."""
-    env = {name: value for name, value in hub.env(home, token=False).items() if name.startswith("HF_")}
-    client("install", "--source", prepared, env=env)
-    assert sorted(messages(client(source=CALLS, env=env))) == sorted(f"uno mensaje {n}" for n in range(50))
-    assert not [str(entry) for entry in hub.log if entry.status < 400]

@@ -108,15 +108,6 @@ def test_an_empty_split_is_refused_or_loads(write_tree, tmp_path, files, limits)
     assert len(list(split_statistics(data, lambda _: ("spaces", str.split)))) == 3
 
 
-@pytest.mark.parametrize("sizes", [(3, 0), (0, 0, 2, 0, 1)])
-def test_an_empty_chunk_does_not_spoil_a_split(tmp_path: Path, rows, sizes: tuple[int, ...]) -> None:
-    from datasets import load_dataset
-
-    write_prepared(tmp_path, pair_chunks(*sizes), Report("pairs"), MRS, "src")
-    assert rows(tmp_path, "mt-en", "train") == [(f"m{i}", f"m{i}") for i in range(3)]
-    assert load_dataset(str(tmp_path), "mt-en", split="train")["message"][:] == ["m0", "m1", "m2"]
-
-
 def test_the_card_tells_the_hub_what_is_there(prepared: Path) -> None:
     front = front_matter(prepared)
     names = ["en", "es", "en-responses", "es-responses", "mt-es"]
@@ -175,17 +166,6 @@ def test_shards_keep_the_order_and_name_their_number(tmp_path: Path, rows, monke
     expected = [f"m{i}" for i in range(sum(sizes))]
     assert [row[0] for row in rows(tmp_path, "mt-en", "train")] == expected
     assert load_dataset(str(tmp_path), "mt-en", split="train")["message"][:] == expected
-
-
-@pytest.mark.parametrize("rows", [7, 400])
-def test_row_groups_are_full_however_small_the_tables_are(tmp_path: Path, monkeypatch, rows: int) -> None:
-    monkeypatch.setattr(writer_module, "ROW_GROUP_ROWS", 100)
-    sizes = [rows] * (400 // rows) + [400 % rows + 30]
-    write_prepared(tmp_path, pair_chunks(*sizes), Report("pairs"), MRS, "src")
-    (path,) = (tmp_path / "data" / "mt-en").iterdir()
-    file = pq.ParquetFile(path)
-    assert [file.metadata.row_group(n).num_rows for n in range(file.num_row_groups)] == [100] * 4 + [sum(sizes) - 400]
-    assert file.read()["message"].to_pylist() == [f"m{number}" for number in range(sum(sizes))]
 
 
 def test_nothing_at_all_or_a_config_without_a_split_is_refused(tmp_path: Path) -> None:
@@ -269,11 +249,3 @@ def test_what_is_no_prepared_data_is_refused(tmp_path: Path, monkeypatch: pytest
     for name in ("none", "./a/b", "a/b/c", str(tmp_path / "none")):
         with pytest.raises(InputError, match="no such folder"):
             open_prepared(name)
-
-
-def test_a_hub_id_and_the_sample_are_told_from_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    assert open_prepared("org/mrs", "v1").folder is None
-    assert open_prepared("org/mrs", "v1").revision == "v1"
-    assert len(open_prepared("sample").languages()) == 10
-    assert open_prepared("sample").identity(["es"])["title"] == "MRS sample"

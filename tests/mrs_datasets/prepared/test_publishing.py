@@ -110,9 +110,3 @@ def test_a_file_with_the_right_hash_is_compared_with_the_catalogue(folder: Path,
     edit_report(folder, lambda report: report["configs"]["es"]["train"].update(files=[facts]))
     with pytest.raises(InputError, match=rf"train-00000-of-00001\.parquet: {named}"):
         prepared_publication(folder, "org/mrs")
-
-
-def test_texts_that_were_dropped_are_not_published(folder: Path) -> None:
-    edit_report(folder, lambda report: report.update(pipeline={"rejects": {"short": ["a text"]}}))
-    with pytest.raises(InputError, match="contains texts that were dropped"):
-        prepared_publication(folder, "org/mrs")

@@ -12,9 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from mrs_datasets.prepared.prepare import prepare_mrs
-from mrs_datasets.prepared.prepared import open_prepared
 from mrs_suggest.cli.main import main
-from mrs_suggest.common.errors import InputError
 
 ROW = 7
 FILE = "train-00000-of-00001.parquet"
@@ -51,7 +49,6 @@ def without_messages(folder: Path) -> None:
     pq.write_table(pq.read_table(path).drop_columns(["message"]), path)
 
 
-NOT_AT_OPENING = {"null", "invalid UTF-8", "a reply of 50 MB"}
 DAMAGE: dict[str, tuple[Callable[[Path], object], tuple[str, ...]]] = {
     "null": (lambda path: replies(path, lambda t: with_value(t, None)), (FILE, "row 7", "'reply'", "is null")),
     "integers": (lambda path: replies(path, lambda t: pa.array(range(len(t)))), (FILE, "'reply'", "holds int64")),
@@ -111,11 +108,3 @@ def test_check_lists_the_damage(folder: Path, damage: str, capsys: pytest.Captur
     assert code == 1
     wanted = {"schema", "null where a value is needed", "text that cannot be used"}
     assert rules & {(rule, "en/train") for rule in wanted}
-
-
-@pytest.mark.parametrize("damage", sorted(set(DAMAGE) - NOT_AT_OPENING - {"a deep report"}))
-def test_opening_looks_at_footers_alone(folder: Path, damage: str) -> None:
-    DAMAGE[damage][0](folder)
-    with pytest.raises(InputError, match=FILE):
-        open_prepared(str(folder))
-    assert open_prepared(str(folder), checked=False).configs()

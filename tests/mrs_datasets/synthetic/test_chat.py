@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 from pathlib import Path
-from random import Random
 from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from mrs_datasets.check.check import check
 from mrs_datasets.prepared.prepare import prepare
 from mrs_datasets.prepared.prepared import PreparedData, open_prepared
 from mrs_datasets.prepared.report import Report
 from mrs_datasets.synthetic import chat, generate
-from mrs_datasets.synthetic.chat import LANGUAGES, SIZES, TEXT, Drawn, draw_chat
+from mrs_datasets.synthetic.chat import LANGUAGES, SIZES, Drawn, draw_chat
 from mrs_datasets.synthetic.generate import CHAT, LANGUAGE_MODEL, read_synthetic
-from mrs_datasets.synthetic.grammar.conversation import ACTS, NAMES, World, draw_message, english, known_pairs
-from mrs_datasets.synthetic.grammar.surface import LEFT_WORD, surfaces
+from mrs_datasets.synthetic.grammar.surface import surfaces
 from mrs_suggest.common.text.language_id import LanguageIdentifier
 
 SEED = 3
@@ -60,52 +56,6 @@ def test_a_seed_gives_the_same_rows_and_another_seed_other_words(monkeypatch: py
     assert sum(one[key] == another[key] for key in one) < len(one) / 4
 
 
-def test_sizes_are_those_of_the_record(tables: Tables, drawn: Drawn) -> None:
-    for language in LANGUAGES:
-        assert {split: len(tables[language, split]) for split in SIZES} == SIZES
-        assert len(tables[f"text-{language}", "train"]) == TEXT
-    assert all(len(tables[f"mt-{language}", "train"]) == SIZES["train"] for language in drawn.made_up)
-
-
-@settings(max_examples=5, deadline=None)
-@given(st.integers(0, 2**32))
-def test_languages_share_no_word(seed: int) -> None:
-    words = {code: list(one.words.values()) for code, one in surfaces(seed).items()}
-    every = [word for own in words.values() for word in own]
-    assert len(set(every)) == len(every)
-    assert set(every).isdisjoint(NAMES)
-    words_of = surfaces(seed)["qab"].words
-    assert [name for (kind, name), word in words_of.items() if kind == "noun" and name[:3] in word], "cognates"
-
-
-@settings(max_examples=5, deadline=None)
-@given(st.integers(0, 2**32))
-def test_clauses_with_different_meanings_differ_in_every_language(seed: int) -> None:
-    """Two clauses have one sentence in a language only if they have one in English; the shares of replies sum to 1."""
-    random, known, world = Random(seed), known_pairs(), World(seed)
-    clauses, acts = set(), set()
-    for _ in range(400):
-        message = draw_message(random, known)
-        acts.add(message.act)
-        replies = world.replies(message)
-        assert sum(share for _, share in replies) == pytest.approx(1)
-        clauses |= {message.clause(), *(reply for reply, _ in replies)}
-    assert acts == set(ACTS)
-    meanings = {english(clause) for clause in clauses}
-    for code, language in surfaces(seed).items():
-        said = {language.sentence(clause) for clause in clauses}
-        assert len(said) > 0.98 * len(meanings), code  # a stem with an ending may be another stem
-
-
-def test_rows_of_validation_and_test_are_translations_of_each_other(tables: Tables, drawn: Drawn) -> None:
-    for split, exchanges in drawn.held_out.items():
-        for (message, reply), row in zip(exchanges, tables["en", split], strict=True):
-            assert row == {"message": english(message.clause()), "reply": english(reply)}
-        for code, language in drawn.made_up.items():
-            for (message, reply), row in zip(exchanges, tables[code, split], strict=True):
-                assert row == {"message": language.sentence(message.clause()), "reply": language.sentence(reply)}
-
-
 def test_no_message_of_test_or_validation_is_seen_in_any_language(drawn: Drawn) -> None:
     """By meaning: neither as a message of training, nor as text for pretraining."""
     held_out = {message.clause() for exchanges in drawn.held_out.values() for message, _ in exchanges}
@@ -114,17 +64,6 @@ def test_no_message_of_test_or_validation_is_seen_in_any_language(drawn: Drawn) 
         assert held_out.isdisjoint(message.clause() for message, _ in drawn.seen[code])
         assert held_out.isdisjoint(drawn.text[code])
     assert drawn.seen["qaa"] != drawn.seen["qab"]
-
-
-def test_a_translation_word_by_word_is_imperfect(tables: Tables, drawn: Drawn) -> None:
-    """English order, so that it is seldom right; stems of the language, except for errors."""
-    for code, language in drawn.made_up.items():
-        translated = [row["message"] for row in tables[f"mt-{code}", "train"]]
-        stems = {*language.words.values(), *NAMES}
-        words = [word for text in translated[:500] for word in text.rstrip("?.").replace(",", "").split()]
-        assert 0 < sum(word not in stems and not word.isdigit() for word in words) / len(words) < LEFT_WORD
-        right = [language.sentence(message.clause()) for message, _ in drawn.seen["en"]]
-        assert sum(map(str.__eq__, translated, right)) < len(translated) / 5, code
 
 
 def test_the_folder_is_sound_and_has_a_language_model(prepared: PreparedData) -> None:

@@ -47,30 +47,6 @@ def test_no_function_of_a_masked_question_is_better_than_chance(seed: int) -> No
         assert Counter(row["label"] for row in rows) == {0: len(rows) / 2, 1: len(rows) / 2}
 
 
-def verb(text: str, place: int) -> str:
-    """The word of the event: the second of four in qaa, the last in qab."""
-    return text.rstrip(".").lower().split()[place]
-
-
-@pytest.mark.parametrize(("code", "place"), [("qaa", 1), ("qab", 3)])
-def test_the_rules_of_the_training_split_answer_the_test_split(code: str, place: int) -> None:
-    """Cause and effect of each event are learned from training alone; and each is the other's inverse."""
-    data = generated(7)
-    rules: dict[tuple[str, str], set[str]] = {}
-    for row in data[code, "train"]:
-        right = row[f"choice{row['label'] + 1}"]
-        rules.setdefault((verb(row["premise"], place), row["question"]), set()).add(verb(right, place))
-    assert {len(found) for found in rules.values()} == {1}
-    one = {key: found.pop() for key, found in rules.items()}
-    for (event, question), right in one.items():
-        inverse = {"cause": "effect", "effect": "cause"}[question]
-        assert one.get((right, inverse), event) == event
-    assert len(one) == 4
-    for row in data[code, "test"]:
-        right = row[f"choice{row['label'] + 1}"]
-        assert one[verb(row["premise"], place), row["question"]] == verb(right, place)
-
-
 def test_languages_share_questions_and_no_word_and_splits_share_no_row() -> None:
     data = generated(3)
     words: dict[str, set[str]] = {"qaa": set(), "qab": set()}

@@ -89,11 +89,6 @@ def test_pairs_keep_examples_texts_and_answers(rows: list[dict[str, Any]], size:
         ]
 
 
-def test_pairs_by_corrected_questions_need_that_column() -> None:
-    with pytest.raises(InputError, match=r"no column question_corrected; prepare the data set again"):
-        sentence_pairs(table(TAP).drop_columns(["question_corrected"]), "question_corrected")
-
-
 @pytest.mark.parametrize(
     ("rows", "sentence"),
     [

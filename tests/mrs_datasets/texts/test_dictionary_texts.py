@@ -9,6 +9,7 @@ import pytest
 from mrs_datasets.texts.dictionary_texts import Entry, TermReplacer, quasi_sentences, read_dictionary
 from mrs_suggest.cli.main import run_verb
 from mrs_suggest.common.errors import InputError
+from tests.cases import cases
 
 LINES = "dlo\tjuice\t1\ndlo\twater\t9\nbwè dlo\tdrink\t5\nkay\thouse\t7\nkay\thouse\t2\nC++\tsee\t3\n"
 
@@ -26,12 +27,6 @@ def test_the_most_reliable_pairs_come_first_and_once(dictionary: Path) -> None:
     assert list(quasi_sentences(entries)) == ["water dlo", "house kay", "drink bwè dlo"]
 
 
-def test_without_confidences_the_file_has_the_order(tmp_path: Path) -> None:
-    path = tmp_path / "d.tsv"
-    path.write_text("b\tB\n\na\tA\nb\tB\n", encoding="utf-8")
-    assert read_dictionary(path) == [Entry("b", "B"), Entry("a", "A")]
-
-
 def test_terms_are_replaced_as_whole_words_the_longest_first(dictionary: Path) -> None:
     replace = TermReplacer(read_dictionary(dictionary))
     assert replace("Dlo a; mwen bwè dlo nan KAY la, dlope kayla 3dlo.") == (
@@ -42,17 +37,7 @@ def test_terms_are_replaced_as_whole_words_the_longest_first(dictionary: Path) -
     assert replace("") == ""
 
 
-@pytest.mark.parametrize(
-    ("text", "sentence"),
-    [
-        ("", "has no translation pair"),
-        ("dlo\n", "line 1: expected term, tab, English"),
-        ("dlo\twater\nkay\thouse\t1\n", "line 2: expected term"),
-        ("dlo\t \n", "line 1: .* including an empty one"),
-        ("dlo\twater\tvery\n", "line 1: expected a number as confidence, found 'very'"),
-        ("dlo\twater\tnan\n", "line 1: expected a number as confidence, found 'nan'"),
-    ],
-)
+@pytest.mark.parametrize(("text", "sentence"), cases(__file__, "test_a_broken_dictionary_is_refused"))
 def test_a_broken_dictionary_is_refused(text: str, sentence: str, tmp_path: Path) -> None:
     path = tmp_path / "d.tsv"
     path.write_text(text, encoding="utf-8")

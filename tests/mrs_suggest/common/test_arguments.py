@@ -11,6 +11,7 @@ import pytest
 
 from mrs_suggest.common.arguments import as_plain, make_dataclass_parser, parse_with_config
 from mrs_suggest.common.errors import InputError
+from tests.cases import cases
 
 
 @dataclass
@@ -59,23 +60,7 @@ def test_without_a_config_the_defaults_and_the_command_line_count() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "key", "value"),
-    [
-        ("rate: 1e-6", "rate", 1e-6),  # YAML 1.1 reads this as a string
-        ("rate: 1", "rate", 1.0),
-        ("steps: 7", "steps", 7),
-        ("flag: true", "flag", True),
-        ("language: es", "language", ["es"]),
-        ("language: [es, ja]", "language", ["es", "ja"]),
-        ("rates: [1e-6, 2]", "rates", [1e-6, 2.0]),
-        ("rates: 1e-6", "rates", [1e-6]),
-        ("name: 2024", "name", "2024"),
-        ("name: '50 %'", "name", "50 %"),
-        ("loss: sm", "loss", "sm"),
-        ("limit: 3", "limit", 3),
-        ("limit: null", "limit", None),
-        ("hub_token: null", "hub_token", None),
-    ],
+    ("text", "key", "value"), cases(__file__, "test_a_value_of_the_config_has_the_type_of_its_option")
 )
 def test_a_value_of_the_config_has_the_type_of_its_option(parse: Parse, text: str, key: str, value: object) -> None:
     found = getattr(parse(text), key)
@@ -131,18 +116,7 @@ def test_a_config_can_give_an_option_that_has_no_default(parse: Parse) -> None:
         parse("{}", options=Needy)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "sentence"),
-    [
-        (["--stepz", "7"], "--stepz"),
-        (["--step", "7"], "--step"),
-        (["stray"], "stray"),
-        (["--steps", "many"], "steps.*many"),
-        (["--loss", "sum"], "loss.*sum"),
-        (["--config"], "--config"),
-        (["--config", "none.yaml"], r"none\.yaml: cannot read"),
-    ],
-)
+@pytest.mark.parametrize(("arguments", "sentence"), cases(__file__, "test_a_wrong_command_line_is_refused_by_name"))
 def test_a_wrong_command_line_is_refused_by_name(arguments: list[str], sentence: str) -> None:
     with pytest.raises(InputError, match=sentence):
         parse_with_config(make_dataclass_parser([Options], "prog", "what it does"), arguments)

@@ -82,15 +82,6 @@ def test_the_model_that_knows_everything_is_at_the_ceiling(compared: Comparison)
         assert scopes[POOLED]["weighted"][0] >= 0, f"{name}: 15 examples, some of which it answers as well"
 
 
-def test_the_pool_size_is_that_of_the_smallest_pool(compared: Comparison, parts: list[LanguageData]) -> None:
-    words = [f"reply {n}" for n in range(2 * POOL_SIZE)]
-    large = Dataset.from_dict({"message": words, "reply": words})
-    other = LanguageData("es", large, large, large, ResponseSet(words, words, [None] * len(words)))
-    assert compare_on_test([oracle], [other], 0, EvaluationConfig()).figures["pool_size"] == POOL_SIZE
-    both = compare_on_test([oracle], [other, parts[0]], 0, EvaluationConfig()).figures
-    assert both["pool_size"] == compared.figures["pool_size"] < POOL_SIZE
-
-
 def test_figures_are_the_same_in_two_runs(compared: Comparison, parts: list[LanguageData]) -> None:
     again = compare_on_test([oracle], parts, 3, EvaluationConfig())
     assert json.dumps(again.figures) == json.dumps(compared.figures)
@@ -111,13 +102,6 @@ def test_the_hash_of_the_pools_tells_them_apart(compared: Comparison) -> None:
     words = [f"reply {n}" for n in range(2 * POOL_SIZE)]
     assert pools(1, words, ["c"]) == pools(1, words, ["d"]), "enough references: the response set fills nothing"
     assert pools(1, words, ["c"]) != pools(2, words, ["c"])
-
-
-def test_the_suggestions_are_the_models_in_the_order_of_the_test_split(
-    compared: Comparison, parts: list[LanguageData]
-) -> None:
-    for part in parts:
-        assert compared.suggestions[part.language] == [[row["reply"], "x"] for row in part.test]
 
 
 def test_further_systems_stand_behind_the_model(parts: list[LanguageData]) -> None:

@@ -62,15 +62,6 @@ def test_the_four_rows(languages: list[str], capsys: pytest.CaptureFixture[str])
     assert "paper" not in printed
 
 
-def test_a_run_that_ranks_nothing_has_no_such_columns(capsys: pytest.CaptureFixture[str]) -> None:
-    print_results(run_of(["es", "ja"], ranks=False))
-    printed = capsys.readouterr().out
-    assert "MRR" not in printed
-    assert "pools" not in printed
-    assert "98.8" in rows_of(printed, "Model")[0]
-    assert "perplexity" in printed
-
-
 def test_where_there_is_no_interval_the_table_says_why(capsys: pytest.CaptureFixture[str]) -> None:
     run = run_of(["es"])
     run["metrics"]["systems"]["Model"]["pooled"]["weighted_interval"] = None

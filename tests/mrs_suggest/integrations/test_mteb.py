@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import shlex
-import shutil
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -189,39 +188,6 @@ def test_equal_scores_count_against_the_model_and_unfound_replies_as_zero() -> N
     assert "|unit:message|" in figures["mrs_signature"]
     pooled = reranking.task_specific_scores({}, right, results, "test", "es")
     assert "pool:4|of:references|seed:42" in pooled["mrs_signature"]
-
-
-def test_the_metadata_say_where_the_data_come_from(prepared: PreparedData) -> None:
-    pytest.importorskip("mteb")
-    from mrs_suggest.integrations.mteb.tasks import mrs_tasks
-
-    for task in mrs_tasks("sample"):
-        about = task.metadata
-        assert about.is_filled()
-        assert about.license == "apache-2.0"
-        assert (about.main_score, about.eval_splits) == ("mrs_mrr", ["test"])
-        assert about.languages == sorted(["eng", "spa", "deu", "por", "fra", "jpn", "swe", "ita", "nld", "rus"])
-        assert about.hf_subsets_to_langscripts["ja"] == ["jpn-Jpan"]
-        assert "zhang-etal-2021-dataset" in about.bibtex_citation
-    own = mrs_tasks(str(prepared.folder), ["ja"], split="validation")
-    assert [task.metadata.license for task in own] == ["not specified"] * 2
-    assert [task.hf_subsets for task in own] == [["ja"]] * 2
-    own[1].load_data()
-    assert list(own[1].dataset["ja"]) == ["validation"]
-    revisions = {task.metadata.revision for task in [*own, *mrs_tasks("sample")]}
-    assert len(revisions) == 2, "other contents are another revision, so that MTEB's cache never mixes them"
-
-
-def test_a_model_that_changed_is_another_revision(tiny: Path, tmp_path: Path) -> None:
-    pytest.importorskip("mteb")
-    from mrs_suggest.integrations.mteb.retrievers import load_retriever
-
-    before = load_retriever(str(tiny)).mteb_model_meta
-    assert before.name == "local/model"
-    folder = Path(shutil.copytree(tiny, tmp_path / "model"))
-    weights = folder / "model.safetensors"
-    weights.write_bytes(weights.read_bytes()[:-1] + b"\1")
-    assert load_retriever(str(folder)).mteb_model_meta.revision != before.revision
 
 
 def test_wrong_data_and_models_get_a_sentence(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ import pytest
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.integrations.lm_eval import __main__ as files
 from mrs_suggest.integrations.lm_eval import tasks
-from mrs_suggest.integrations.prompts import best_choice, choice_question, messages_with_replies
+from mrs_suggest.integrations.prompts import choice_question
 from mrs_suggest.integrations.sources import question_column, source
 
 ROW = {
@@ -30,11 +30,6 @@ def test_a_file_for_each_task_names_functions_that_exist(tmp_path: Path, capsys:
         for name in re.findall(r"!function '(\S+)'", path.read_text(encoding="utf-8")):
             module, _, function = name.rpartition(".")
             assert callable(getattr(importlib.import_module(module), function)), name
-
-
-def test_files_for_other_languages(tmp_path: Path) -> None:
-    assert files.main(["--out", str(tmp_path), "--languages", "da"]) == 0
-    assert "language: da" in (tmp_path / "mrs_da.yaml").read_text(encoding="utf-8")
 
 
 def test_the_embedded_sample_works_out_of_the_box(
@@ -56,12 +51,6 @@ def test_the_embedded_sample_works_out_of_the_box(
     assert tasks.mrs_samples_results(row, [["", "\n", " "]])["dist1"]["suggestions"] == [""]
 
 
-def test_examples_show_the_first_different_replies_of_a_message() -> None:
-    rows = [{"message": m, "reply": r} for m, r in (("a", "x"), ("b", "y"), ("a", "X"), ("a", "z"), ("a", "w"))]
-    assert list(messages_with_replies(rows, 3)) == [("a", ["x", "z", "w"])]
-    assert list(messages_with_replies(rows, 4)) == []
-
-
 @pytest.mark.parametrize(
     ("view", "column", "context"),
     [
@@ -73,12 +62,6 @@ def test_examples_show_the_first_different_replies_of_a_message() -> None:
 )
 def test_the_views_of_a_question(view: str, column: str, context: str) -> None:
     assert choice_question(ROW, view, column) == (context, ("I got wet.", "I slept."), 0)
-
-
-def test_the_best_choice() -> None:
-    assert best_choice([-4.0, -5.0], ["ab", "abcde"]) == 0
-    assert best_choice([-4.0, -5.0], ["ab", "abcde"], per_byte=True) == 1
-    assert best_choice([-4.0, -4.0], ["é", "ab"], per_byte=True) == 0  # two bytes each: of equal ones the first
 
 
 def test_missing_data_are_told_of(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

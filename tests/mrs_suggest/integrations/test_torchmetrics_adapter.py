@@ -159,22 +159,6 @@ def test_wrong_input_is_refused_at_once_in_a_sentence(make: Any, message: str) -
         make()
 
 
-@pytest.mark.parametrize(
-    ("metric", "given", "message"),
-    [
-        (DistN(chosen="best"), ([["a"]],), "needs references to choose the best by"),
-        (ResponseRanking(), ([[1.0]], [1]), "target of example 0 must be the index"),
-        (WeightedF1(), ([["a"]], [[{"text": "a", "weight": -1}]]), "weight must be finite and 0 or more"),
-    ],
-)
-def test_what_the_metric_refuses_is_refused_with_its_sentence(
-    metric: ExamplesMetric, given: tuple[Any, ...], message: str
-) -> None:
-    metric.update(*given)
-    with pytest.raises(ValueError, match=message):
-        metric.compute()
-
-
 def test_inputs_must_come_with_each_update() -> None:
     metric = ResponseRanking()
     metric.update([[1.0]], [0], replies=["yes"])

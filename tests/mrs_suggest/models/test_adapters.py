@@ -158,22 +158,6 @@ def test_an_adapter_folder_is_small_and_gives_the_same_vectors(checkpoint: Path,
 
 
 @needs_peft
-def test_a_projection_of_the_base_stays_as_it_is(checkpoint: Path, tmp_path: Path) -> None:
-    from sentence_transformers import SentenceTransformer
-    from sentence_transformers.sentence_transformer.modules import Dense, Pooling, Transformer
-
-    modules = [Transformer(str(checkpoint)), Pooling(16, "mean"), Dense(16, 8)]
-    SentenceTransformer(modules=modules, device="cpu").save_pretrained(str(tmp_path / "base"), create_model_card=False)
-    model = build_dual_encoder(str(tmp_path / "base"), None)
-    add_lora(model, SMALL)
-    assert all(".lora_" in name for name, p in model.named_parameters() if p.requires_grad)  # it would not be saved
-    shake(model)
-    save_adapter(model, tmp_path / "adapter", str(tmp_path / "base"), None)
-    loaded = load_adapter(tmp_path / "adapter")
-    torch.testing.assert_close(vectors(loaded), vectors(model.eval()), rtol=0, atol=1e-5)  # type: ignore[arg-type]
-
-
-@needs_peft
 def test_an_adapter_folder_is_what_peft_writes(checkpoint: Path, tmp_path: Path) -> None:
     from peft import PeftModel
     from transformers import AutoModel
@@ -211,44 +195,6 @@ def test_checkpoints_hold_the_adapters_of_all_encoders(checkpoint: Path, tmp_pat
     add_lora(fresh, SMALL, seed=9)
     load_lora_state(fresh, read)
     assert torch.equal(vectors(fresh.eval()), adapted)
-
-
-@needs_peft
-def test_the_layers_are_those_that_peft_knows_or_those_of_attention(
-    checkpoint: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    import peft.utils
-
-    def adapted() -> set[str]:
-        model = dual(checkpoint, "one")
-        add_lora(model, Lora(rank=1))
-        return {name.split(".lora_")[0] for name, _ in encoders(model)[0].named_parameters() if ".lora_" in name}
-
-    def attention(*parts: str) -> set[str]:
-        return {f"encoder.layer.{layer}.attention.{part}" for layer in range(3) for part in parts}
-
-    mapping = "TRANSFORMERS_MODELS_TO_LORA_TARGET_MODULES_MAPPING"
-    assert adapted() == attention("self.query", "self.value")
-    monkeypatch.setattr(peft.utils, mapping, {})
-    assert adapted() == attention("self.query", "self.key", "self.value", "output.dense")
-    monkeypatch.setattr(peft.utils, mapping, {"bert": ["no_such_layer"]})
-    with pytest.raises(InputError, match=r"^--peft lora: BertModel cannot take the adapters") as caught:
-        adapted()
-    assert one_sentence(caught.value)
-    with pytest.raises(InputError, match="static encoders have no layers to adapt"):
-        add_lora(build_dual_encoder(str(checkpoint), encoders="static"), SMALL)
-
-
-@needs_peft
-def test_adapters_come_from_the_seed(checkpoint: Path) -> None:
-    state = torch.get_rng_state()
-    first, again, other = (dual(checkpoint, "two") for _ in range(3))
-    for model, seed in ((first, 1), (again, 1), (other, 2)):
-        add_lora(model, SMALL, seed)
-    assert torch.equal(torch.get_rng_state(), state)
-    a, b, c = (lora_state(model) for model in (first, again, other))
-    assert all(torch.equal(a[name], b[name]) for name in a)
-    assert any(not torch.equal(a[name], c[name]) for name in a)
 
 
 @needs_peft
@@ -362,17 +308,6 @@ def test_a_damaged_record_is_refused(tmp_path: Path) -> None:
             load_adapter(tmp_path)
         assert str(tmp_path / "adapter.json") in str(caught.value)
         assert one_sentence(caught.value)
-
-
-def test_a_folder_without_adapters_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"no adapter\.json, so not an adapter; "):
-        load_adapter(tmp_path)
-    with pytest.raises(InputError, match=r"no adapter_state\.safetensors; "):
-        read_lora_state(tmp_path)
-    (tmp_path / "adapter_state.safetensors").write_bytes(b"nothing")
-    with pytest.raises(InputError, match=r"adapter_state\.safetensors: damaged \(") as caught:
-        read_lora_state(tmp_path)
-    assert one_sentence(caught.value)
 
 
 def test_without_peft_the_sentence_says_what_to_install(checkpoint: Path, monkeypatch: pytest.MonkeyPatch) -> None:

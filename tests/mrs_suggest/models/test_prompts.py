@@ -16,7 +16,6 @@ from mrs_suggest.common.errors import InputError
 from mrs_suggest.models.retrieval.dual_encoder import build_dual_encoder, load_dual_encoder
 from mrs_suggest.models.retrieval.encode import encode_messages, encode_replies
 from mrs_suggest.models.retrieval.losses import ReplyLoss
-from mrs_suggest.models.retrieval.message_encoder import MessageEncoder
 from mrs_suggest.models.retrieval.routes import build_settings, prompts_of
 
 TEXTS = ["How are you?", "", "明日は元気ですか？", "a b c " * 40, "x", "Как дела? 🙂", " two  spaces ", "line\nbreak"]
@@ -90,29 +89,6 @@ def test_a_prompt_must_leave_room(checkpoint: Path, shape: str) -> None:
         build_dual_encoder(str(checkpoint), **SHAPES[shape], reply_tokens=4, reply_prompt="a b c d e ")
 
 
-@pytest.mark.parametrize("pooling", ["pooler", "mean", "cls", "max"])
-@pytest.mark.parametrize("normalize", [False, True])
-def test_the_short_way_gives_the_same_vectors(checkpoint: Path, tmp_path: Path, pooling: str, normalize: bool) -> None:
-    model = build_dual_encoder(str(checkpoint), pooling, query_prompt="z z z ", normalize=normalize, message_tokens=12)
-    model.save_pretrained(str(tmp_path), create_model_card=False)
-    encoder = MessageEncoder.load(tmp_path)
-    assert encoder is not None
-    expected = encode_messages(load_dual_encoder(tmp_path), TEXTS)
-    torch.testing.assert_close(torch.from_numpy(encoder.encode(TEXTS)), expected, rtol=0, atol=1e-5)
-
-
-def test_a_pooling_without_the_prompt_is_left_to_the_library(checkpoint: Path, tmp_path: Path) -> None:
-    modules = [Transformer(str(checkpoint)), Pooling(16, "mean", include_prompt=False)]
-    base = SentenceTransformer(modules=modules, device="cpu", prompts={"query": "z z "})
-    base.save_pretrained(str(tmp_path / "base"), create_model_card=False)
-    model = build_dual_encoder(str(tmp_path / "base"), None)
-    expected = base.encode_query(TEXTS[:1], convert_to_tensor=True)
-    torch.testing.assert_close(encode_messages(model, TEXTS[:1]), expected, rtol=0, atol=1e-5)
-    model.save_pretrained(str(tmp_path / "run"), create_model_card=False)
-    assert MessageEncoder.load(tmp_path / "run") is None
-    assert build_settings(model)["pooling"] is None  # only the checkpoint's own modules leave the prompt out
-
-
 @pytest.mark.parametrize("shape", ["two", "static"])
 def test_training_sees_the_ids_that_encoding_sees(checkpoint: Path, tmp_path: Path, shape: str) -> None:
     """The trainer's batches, made as `trainers/retrieval.py` has them made."""
@@ -135,21 +111,3 @@ def test_training_sees_the_ids_that_encoding_sees(checkpoint: Path, tmp_path: Pa
         assert not torch.equal(batch[f"{column}_input_ids"], unprompted["input_ids"])
     features, labels = trainer.collect_features(batch)
     assert torch.isfinite(trainer.loss(features, labels))  # GradCache cuts such a batch
-
-
-def test_e5_small_by_the_short_way(shared_models: Path, tmp_path: Path) -> None:
-    """A BERT with the pieces of XLM-R."""
-    e5 = shared_models / "e5-small"
-    model = build_dual_encoder(
-        str(e5), "mean", encoders="one", query_prompt="query: ", reply_prompt="query: ", normalize=True
-    )
-    model.save_pretrained(str(tmp_path), create_model_card=False)
-    encoder = MessageEncoder.load(tmp_path)
-    assert encoder is not None
-    texts = [*TEXTS, "¿Quedamos mañana?", "今晩来ますか？", "▁ \u3000 x", "#$%", "Ｆｕｌｌ　ｗｉｄｔｈ", "word " * 300]
-    expected = encode_messages(model, texts)
-    torch.testing.assert_close(torch.from_numpy(encoder.encode(texts)), expected, rtol=0, atol=1e-5)
-    library = SentenceTransformer(modules=[Transformer(str(e5)), Pooling(384, "mean"), Normalize()], device="cpu")
-    library.float().max_seq_length = 70
-    theirs = library.encode(texts, prompt="query: ", convert_to_tensor=True)
-    torch.testing.assert_close(expected, theirs, rtol=0, atol=1e-5)

@@ -6,7 +6,6 @@ import json
 from pathlib import Path
 
 import pytest
-import torch
 
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.common.hub import hub
@@ -76,13 +75,6 @@ def test_nor_from_adapters_without_their_base(checkpoint: Path, tmp_path: Path, 
     assert ("trained on (org/base), or" in sentence) is (what != "checkpoint")
 
 
-def test_a_generator_can_start_from_a_generator(writer: Path) -> None:
-    again = Generator.build(str(writer), ["en"], 20, 20, Decoding(max_tokens=10))
-    assert torch.equal(
-        again.model.get_input_embeddings().weight, Generator.load(writer).model.get_input_embeddings().weight
-    )
-
-
 def test_a_model_of_the_hub_is_known_by_the_same_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     router = tmp_path / ROUTER
     router.write_text(json.dumps({"structure": {"query": ["query_0_Transformer", "query_1_Pooling"]}}))
@@ -98,8 +90,3 @@ def test_a_model_of_the_hub_is_known_by_the_same_files(tmp_path: Path, monkeypat
     assert asked == [("org/run", name, "v1") for name in (*ADAPTERS, ROUTER)]
     require_start("org/run", "retrieval", "v1")
     assert start_kind("org/run", "v1") == RETRIEVER
-
-
-def test_what_does_not_exist_is_missed_later(tmp_path: Path) -> None:
-    for name in ("no/such-model", "./nowhere/at/all", str(tmp_path)):
-        require_start(name, "retrieval")

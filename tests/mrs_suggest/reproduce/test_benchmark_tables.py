@@ -7,13 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from mrs_metrics.xglue_tasks import TASKS
 from mrs_suggest.common.errors import InputError
-from mrs_suggest.evaluation.paper_results import paper_figure
 from mrs_suggest.reproduce.cells import States, all_cells
 from mrs_suggest.reproduce.report import write_report
 from mrs_suggest.reproduce.runner import prepare_data, run_cells
-from mrs_suggest.reproduce.table import at_scale, read_table, with_checkpoints
+from mrs_suggest.reproduce.table import with_checkpoints
 from tests.mrs_suggest.reproduce.checked_tables import parse_table
 from tests.mrs_suggest.reproduce.conftest import Ready
 
@@ -52,7 +50,6 @@ tables:
       one: {cell: first, system: full}
       other: {cell: first, system: Model, metric: mrr, columns: [a]}
 """
-XGLUE = Path(__file__).resolve().parents[3] / "trainers" / "configs" / "reproduce"
 
 
 def test_means_over_rows_and_columns(ready: Ready) -> None:
@@ -100,25 +97,6 @@ def test_the_tiny_scale_generates_its_data_and_changes_a_cells_own_options(
     assert States(full, cells).unavailable("first/42") == "", "the full scale has no use for them"
 
 
-def test_a_tiny_mean_is_over_the_languages_that_there_are(ready: Ready) -> None:
-    setup, cells = ready("second", text=TABLE, scale="tiny")
-    run_cells(setup, cells, print)
-    setup, cells = ready(text=TABLE.replace("cell: first, system: full}", "cell: second, system: full}"), scale="tiny")
-    page = write_report(setup, {})[1].read_text(encoding="utf-8")
-    assert "| one | .5000 ± .0000 | .6250 ± .0000 | .5625 ± .0000 |" in page
-
-
-def test_cells_that_differ_in_the_models_name_alone_are_one_tiny_run(ready: Ready) -> None:
-    text = (
-        TABLE.replace("tiny: {main", "tiny: {same: {nd: rst}, main").replace("second", "fnd").replace("first", "frst")
-    )
-    table = at_scale(parse_table("test", text, "test.yaml"), "tiny")
-    assert set(table.cells) == {"start", "frst"}
-    assert table.tables["main"].place("two", "ht").cell == "frst"
-    with pytest.raises(InputError, match="scales tiny, same: unknown cell 'fother' for fnd"):
-        parse_table("test", text.replace("{nd: rst}", "{nd: other}"), "test.yaml")
-
-
 def test_a_given_checkpoint_stands_for_a_run(ready: Ready, tmp_path: Path) -> None:
     model = tmp_path / "model"
     model.mkdir()
@@ -134,34 +112,3 @@ def test_a_given_checkpoint_stands_for_a_run(ready: Ready, tmp_path: Path) -> No
     assert States(setup, cells).identity("first/42") != before, "by its contents"
     with pytest.raises(InputError, match="--checkpoint first=.*others start from .start"):
         with_checkpoints(parse_table("test", TABLE, "test.yaml"), {"first": "x"})
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "sentence"),
-    [
-        ("average_of: [one, two]", "average_of: [one, three]", "average_of names no row or column 'three'"),
-        ("average_of: [a, b]", "average_of: [a, c]", "average_of names no row or column"),
-        ("full: {main: [main]}", "full: {main: [mane]}", "scales full, main: unknown table 'mane'"),
-        ("{data:tasks}/x", "{data:task}/x", "data 'task' is not described"),
-    ],
-)
-def test_a_mistake_is_named(old: str, new: str, sentence: str) -> None:
-    assert old in TABLE
-    with pytest.raises(InputError, match=sentence):
-        parse_table("test", TABLE.replace(old, new), "test.yaml")
-
-
-def test_xglues_tables_have_every_printed_figure() -> None:
-    table = read_table(XGLUE, "xglue")
-    places = {name: [grid.place(*field) for field in grid.fields()] for name, grid in table.tables.items()}
-    printed = {name: [paper_figure(one.paper) for one in found if one.paper] for name, found in places.items()}
-    counts = {name: (len(found), found.count(None)) for name, found in printed.items()}
-    # Table 4: its rows, each with its languages and AVG, and the seven last averages.
-    of_tasks = sum(
-        (len(task.languages) + 1) * (4 if task.generation else 5 if task.name == "XNLI" else 3)
-        for task in TASKS.values()
-    )
-    assert counts == {
-        "4": (of_tasks + 7, 0), "5": (240, 0), "6": (60, 0), "7": (64, 0), "8": (24, 0), "9": (12, 0), "10": (18, 0)
-    }  # fmt: skip
-    assert paper_figure("xglue/table_4/QG/xlmr/es") == 0.0

@@ -9,16 +9,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mrs_suggest.common.errors import InputError
 from mrs_suggest.reproduce.cells import Setup
 from mrs_suggest.reproduce.claims import FAILS, HOLDS, UNDECIDED, judge
 from mrs_suggest.reproduce.comparisons import letter_groups
-from mrs_suggest.reproduce.page import claims_grid
 from mrs_suggest.reproduce.report import make_report, write_report
 from mrs_suggest.reproduce.results import Paired
 from mrs_suggest.reproduce.runner import run_cells
 from mrs_suggest.reproduce.table import ClaimSpec
-from tests.mrs_suggest.reproduce.checked_tables import parse_table
 from tests.mrs_suggest.reproduce.conftest import Ready
 
 TABLE = """
@@ -116,13 +113,6 @@ def test_the_page_has_them_and_the_runs_without_the_folders_of_this_machine(done
     assert {one["p"] < 0.05 for one in content["comparisons"]} == {True, False}
 
 
-def test_claims_of_one_column_and_without_the_papers_figures_leave_no_empty_columns(done: Setup) -> None:
-    claims = make_report(done, {}).claims
-    every, alone = claims_grid(claims), claims_grid(claims[1:2])
-    assert [row[3] == "" for row in every.rows] == [False, True, False], "it is the difference"
-    assert (every.header[3:], alone.header[3:]) == (["by column", "in the paper's figures"], [])
-
-
 def test_what_cannot_be_compared_is_told(done: Setup) -> None:
     with_scores(done, ["en"], ["poor"])
     path = done.output / "cells" / "same-42" / "run" / "predictions.en.tsv"
@@ -167,21 +157,3 @@ def test_two_rows_share_a_letter_just_where_they_are_alike() -> None:
             for b in rows:
                 if a < b:
                     assert bool(set(letters[a]) & set(letters[b])) == (frozenset((a, b)) in alike), (letters, alike)
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "sentence"),
-    [
-        ("rows: [poor, good], columns: [en, fr]", "rows: [poor, best]", "claims: expected two rows of the table"),
-        ("columns: [en, fr]}", "columns: [de]}", "claims: unknown column 'de'"),
-        ("says: worse", "says: bad", "claims, 0, says: input should be 'close', 'worse' or 'better'"),
-        ("within: 0.1, ", "", "'Same is close' says 'close'; only close has `within`"),
-        ("title: Poor is worse, ", "", "tables, main, claims, 0: missing field 'title'"),
-        ("compared: [[good, poor, same]]", "compared: [[good, best]]", "compared: unknown row 'best'"),
-        ("compared: [[good", "human: [good, best]\n    compared: [[good", "human: expected two rows of the table"),
-    ],
-)
-def test_a_mistake_is_named(old: str, new: str, sentence: str) -> None:
-    assert old in TABLE
-    with pytest.raises(InputError, match=sentence):
-        parse_table("test", TABLE.replace(old, new), "test.yaml")

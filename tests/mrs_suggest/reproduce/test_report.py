@@ -77,17 +77,6 @@ def test_what_is_missing_has_its_reason(ready: Ready) -> None:
     assert record["printed"]["percent"]["accuracy"].startswith("|  | ht | both | all |"), "no run at all: as it is"
 
 
-def test_a_tiny_table_and_another_model_are_named(ready: Ready, tmp_path: Path) -> None:
-    page, record, _ = reported(ready, "teacher/42", scale="tiny")
-    assert "**Tiny models" in page
-    assert record["scale"] == "tiny"
-    model = tmp_path / "small"
-    model.mkdir()
-    (model / "config.json").write_text("{}")
-    page, _, _ = reported(ready, "teacher/42", model=model)
-    assert "`small` stands for org/base in all of it." in page
-
-
 def test_another_test_split_is_not_compared(ready: Ready) -> None:
     setup, cells = ready("student")
     run_cells(setup, cells, lambda line: None)

@@ -9,7 +9,7 @@ import pytest
 
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.reproduce import runner
-from mrs_suggest.reproduce.cells import DONE, FAILED, INTERRUPTED, MISSING, States, place_of, read_state
+from mrs_suggest.reproduce.cells import DONE, FAILED, INTERRUPTED, MISSING, States
 from mrs_suggest.reproduce.runner import prepare_data, run_cells
 from tests.mrs_suggest.reproduce.conftest import TABLE, Ready
 
@@ -96,32 +96,6 @@ def test_a_run_without_a_checkpoint_starts_again(ready: Ready, tmp_path: Path) -
     assert States(setup, cells).state("teacher/42") == MISSING
     assert run_cells(setup, cells, lambda line: None) == {}
     assert "--resume" not in calls(tmp_path)[0]
-
-
-def test_several_at_once_wait_for_those_that_they_need(ready: Ready, tmp_path: Path) -> None:
-    setup, cells = ready("teacher", "student", config="meet: 2\n")
-    assert run_cells(setup, cells, lambda line: None, 2) == {}, "the student found its teacher finished"
-    assert "student-42" in calls(tmp_path)[2]
-
-
-def test_cores_are_not_given_out_twice(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(runner.os, "sched_getaffinity", lambda _: range(8))
-    monkeypatch.setenv("OMP_NUM_THREADS", "4")
-    found = [runner.environment(jobs).get("OMP_NUM_THREADS") for jobs in (1, 3, 20)]
-    assert found == [None, "2", "1"]
-    monkeypatch.delenv("OMP_NUM_THREADS")
-    assert runner.environment(20) == {}, "a cell has one thread unless the user says more"
-
-
-def test_the_time_of_a_cell_is_kept_and_tells_that_of_the_next(ready: Ready, tmp_path: Path) -> None:
-    said: list[str] = []
-    setup, cells = ready("teacher")
-    run_cells(setup, cells, said.append)
-    note = read_state(place_of("teacher/42", setup))
-    assert note is not None
-    assert (note["steps"], note["training_seconds"], note["resumed"]) == (10, 0.5, False)
-    assert [line for line in said if "1 left: about" in line]
-    assert said[-1].endswith("none left")
 
 
 def test_a_signal_ends_the_cells_and_the_run_says_where_it_goes_on(

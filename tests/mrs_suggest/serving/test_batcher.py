@@ -184,23 +184,6 @@ def test_a_fixed_cost_is_counted_once_a_batch(fixed: float, each: float, expecte
     assert sizes[1] <= max(2, 0.05 / (fixed + each))  # what a question adds is not known yet
 
 
-SIZES = st.lists(st.sampled_from([1, 2, 4, 8, 16, 32]), min_size=2, max_size=40)
-
-
-@given(st.floats(0, 0.1), st.floats(1e-5, 0.05), SIZES.filter(lambda sizes: len(set(sizes)) > 1))
-def test_exact_times_give_exact_costs_and_the_largest_batch(fixed: float, each: float, sizes: list[int]) -> None:
-    times = BatchTimes()
-    for size in sizes:
-        times.add(size, fixed + each * size)
-    assert times.costs == pytest.approx((fixed, each), rel=0.02, abs=1e-6)
-    limit, allowed = max(0.05, 2 * fixed), []
-    for _ in range(8):  # a batch is at most twice as large as any before
-        allowed.append(times.most(0.05, 64))
-        times.add(allowed[-1], fixed + each * allowed[-1])
-    assert all(size == 1 or fixed + each * size <= 1.001 * limit for size in allowed)
-    assert allowed[-1] == 64 or fixed + each * (allowed[-1] + 1) > 0.999 * limit
-
-
 @given(st.lists(st.tuples(st.integers(1, 100), st.floats(0, 100)), max_size=30))
 def test_any_times_give_a_batch(observed: list[tuple[int, float]]) -> None:
     times = BatchTimes()
@@ -230,14 +213,3 @@ def test_costs_follow_noisy_times_and_a_machine_that_gets_slower() -> None:
             times.add(size, (fixed + each * size) * draw.uniform(0.9, 1.1))
         assert times.costs == pytest.approx((fixed, each), rel=0.3)
     assert times.until(64, 32) == pytest.approx(2 * times.costs[0] + 64 * times.costs[1])
-
-
-def test_times_that_shrink_with_the_size_give_no_negative_cost() -> None:
-    times = BatchTimes()
-    for size, seconds in ((1, 0.03), (8, 0.01), (2, 0.02), (16, 0.0)):
-        times.add(size, seconds)
-    fixed, each = times.costs
-    assert fixed > 0
-    assert each == 0
-    assert BatchTimes().costs == (0, 0)
-    assert BatchTimes().most(0.05, 7) == 7

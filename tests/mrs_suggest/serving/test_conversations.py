@@ -6,7 +6,6 @@ import asyncio
 from dataclasses import replace
 from typing import Any
 
-import httpx
 import pytest
 
 from mrs_suggest.serving.client import AsyncClient, Client
@@ -78,21 +77,6 @@ def test_what_is_refused_as_a_whole(body: object, code: str, said: str) -> None:
     error = response.json()["error"]
     assert (response.status_code, error["code"]) == (422, code)
     assert said in error["message"]
-
-
-def test_the_schema_has_the_turns_in_place() -> None:
-    async def ask(http: httpx.AsyncClient) -> Any:
-        return (await http.get("/openapi.json")).json()
-
-    from tests.mrs_suggest.serving.test_app import asked
-
-    operation = asked(ask)["paths"]["/v1/suggest"]["post"]
-    fields = operation["requestBody"]["content"]["application/json"]["schema"]["properties"]
-    turns = fields["conversations"]["items"]
-    assert (fields["conversations"]["maxItems"], turns["maxItems"]) == (SETTINGS.max_messages, MOST_TURNS)
-    assert turns["items"]["properties"]["from"]["enum"] == ["them", "me"]
-    assert turns["items"]["properties"]["text"]["maxLength"] == SETTINGS.max_characters
-    assert "$ref" not in str(fields)
 
 
 def test_the_clients_ask_what_the_suggester_answers(server: ServerProcess) -> None:

@@ -14,13 +14,13 @@ import pyarrow.parquet as pq
 import pytest
 
 from mrs_suggest.cli.main import main
-from mrs_suggest.common.errors import InputError
 from mrs_suggest.models.generation.generator import Generator
 from mrs_suggest.staple import decode as module
 from mrs_suggest.staple import parts
-from mrs_suggest.staple.decode import AGREEMENT, Search
+from mrs_suggest.staple.decode import AGREEMENT
 from mrs_suggest.staple.hypotheses import Hypotheses, read_hypotheses
 from mrs_suggest.staple.members import open_run
+from tests.cases import cases
 from tests.word_generator import PROMPTS, make_run
 
 
@@ -178,21 +178,7 @@ def test_parts_of_another_call_are_dropped_with_overwrite(staple_run: Path, stap
     assert not folder.exists()
 
 
-REFUSED = {
-    "beams": (["--nbest", 9, "--beams", 8], "--nbest 9: a search with --beams 8 finds fewer; raise --beams"),
-    "groups": (["--groups", 3], "--groups 3: must divide --beams, which is 50"),
-    "sampled beams": (["--search", "sample", "--beams", 60], "--beams: has no effect with --search sample"),
-    "one pass": (["--dropout_passes", 1], "--dropout_passes 1: expected 2 or more"),
-    "rate alone": (["--dropout_rate", 0.1], "has no effect without --dropout_passes"),
-    "batch": (["--batch_size", 65], "--batch_size 65: expected a whole number from 1 to 64"),
-    "ctranslate2": (
-        ["--ctranslate2", "--groups", 2, "--diversity_penalty", 1],
-        "--ctranslate2: supports plain beam search",
-    ),
-    "split": (["--split", "test"], "no test split of 'pt'"),
-    "language": (["--language", "hu"], "--language hu: is not known to every run; they write pt"),
-    "tokens": (["--max_tokens", 99], "--max_tokens 99: the model writes at most"),
-}
+REFUSED = cases(__file__, "REFUSED")
 
 
 @pytest.mark.parametrize("kind", REFUSED)
@@ -253,11 +239,3 @@ def test_a_run_from_the_hubs_cache_tells_its_revision(staple_run: Path, tmp_path
     found = open_run(f"x={folder}")
     assert (found.name, found.facts["revision"], found.facts["training_seed"]) == ("x", "0123abc", 7)
     assert found.facts["content_hash"] == open_run(str(staple_run)).facts["content_hash"]
-
-
-def test_facts_leave_out_what_changes_nothing() -> None:
-    assert Search(nbest=5, batch_size=3, seed=9).facts() == {"search": "beam", "nbest": 5, "beams": 5}
-    drawn = Search(search="sample", nbest=5, top_p=0.9).facts()
-    assert drawn == {"search": "sample", "nbest": 5, "samples": 5, "top_p": 0.9, "seed": 42}
-    with pytest.raises(InputError, match="--search greedy"):
-        Search(search="greedy")

@@ -50,24 +50,11 @@ def test_forms_of_one_member_count_once_and_add_their_probabilities() -> None:
     assert row["log_prob"] == pytest.approx(math.log(math.exp(-1) + math.exp(-2)))
 
 
-def test_members_without_log_probabilities_vote() -> None:
-    rows: list[Row] = [("prompt_b", "one", 1, "não", None), ("prompt_b", "one", 2, "nada", None)]
-    first, second = pooled(hypotheses(rows))
-    assert (first["text"], first["log_prob"], first["log_prob_per_token"], first["votes"]) == ("não", None, None, 1)
-    assert second["probability_in_list"] is None
-
-
 def test_a_member_alone_keeps_its_order_several_go_by_probability() -> None:
     alone: list[Row] = [("prompt_b", "one", 1, "long one here", -3.0), ("prompt_b", "one", 2, "short", -1.0)]
     assert [row["text"] for row in pooled(hypotheses(alone))] == ["long one here", "short"]
     both = pooled(hypotheses([*alone, ("prompt_b", "two", 1, "short", -1.0)]))
     assert [row["text"] for row in both] == ["short", "long one here"]
-
-
-def test_columns_of_members_are_carried_as_means() -> None:
-    found = hypotheses(ROWS, {"agreement": [0.2, None, 0.6, None]})
-    assert [row["agreement"] for row in pooled(found)] == [pytest.approx(0.4), None, None]
-    assert pool([(HERE, found)]).features["agreement"] == "test agreement; mean over members"
 
 
 TEXTS = st.text(st.sampled_from("aAbB é!.¿Σςİ"), min_size=1, max_size=4).filter(str.strip)
@@ -108,12 +95,6 @@ def test_files_of_one_pool(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
     assert "consensus" in found.features, "features of texts are added"
 
 
-def test_equal_names_of_different_files_are_told_apart() -> None:
-    other = replace(hypotheses(ROWS[3:]), members={"one": {"seed": 2}})
-    found = pool([(HERE, hypotheses(ROWS)), (Path("b.parquet"), other)])
-    assert list(found.members["pool"]["members"]) == ["a:one", "two", "b:one"]
-
-
 @pytest.mark.parametrize(
     ("changes", "sentence"),
     [
@@ -130,8 +111,3 @@ def test_what_cannot_be_pooled_is_refused(changes: dict[str, object], sentence: 
     found = replace(hypotheses(ROWS), **changes)
     with pytest.raises(InputError, match=rf"^b\.parquet: .*{sentence}"):
         pool([(HERE, hypotheses(ROWS)), (Path("b.parquet"), found)])
-
-
-def test_the_same_file_twice_is_refused() -> None:
-    with pytest.raises(InputError, match="comes twice"):
-        pool([(HERE, hypotheses(ROWS)), (HERE, hypotheses(ROWS))])

@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 
 from mrs_suggest.cli.main import main
-from mrs_suggest.cli.staple import RULE_NAMES
 from mrs_suggest.staple.filters.choice_scores import score_choice
 from mrs_suggest.staple.filters.features import add_features
 from mrs_suggest.staple.filters.filter import cross_fitted, load_filter, tune
@@ -21,7 +20,6 @@ from mrs_suggest.staple.lists import Labels, Lists, left_out, lists_of, read_lab
 from mrs_suggest.staple.pooling import pool
 from mrs_suggest.staple.rules import RULES, trees
 from mrs_suggest.staple.rules.base import Fitting
-from mrs_suggest.staple.rules.expected_f1 import calibration
 from mrs_suggest.staple.rules.simple import Threshold, Top, Votes
 from mrs_suggest.staple.rules.soft_f1 import soft_weighted_f1
 from tests.mrs_suggest.staple.simulated import accepted_translations, members, write_data
@@ -78,10 +76,6 @@ def filters(world: World) -> dict[str, Path]:
             arguments = ["staple", "tune", world.pooled, "--data", world.data, "--rule", rule, "--out", made[rule]]
             assert main([str(argument) for argument in [*arguments, "--folds", 2]]) == 0
     return made
-
-
-def test_the_command_knows_all_rules() -> None:
-    assert tuple(RULES) == RULE_NAMES
 
 
 def test_out_of_fold_scores_come_in_the_expected_order(filters: dict[str, Path]) -> None:
@@ -205,15 +199,3 @@ def test_votes_and_thresholds_always_leave_a_translation() -> None:
     assert Threshold(None).choose(lists).kept.tolist() == [False, True, False, True]
     assert Threshold(-0.5, relative=True).choose(lists).kept.tolist() == [True, True, False, True]
     assert Top(1, "votes").choose(lists).kept.tolist() == [False, True, False, True]
-
-
-@pytest.mark.parametrize("enough", [1000, 9999], ids=["isotonic", "platt"])
-def test_calibrated_probabilities_are_shares_of_what_is_accepted(enough: int) -> None:
-    random = np.random.default_rng(2)
-    raw = random.normal(size=4000) * 2
-    accepted = random.random(4000) < trees.logistic(0.5 * raw - 1)  # overconfident, and too high
-    levels, calibrated = calibration(raw, accepted, enough)
-    found = np.interp(raw, levels, calibrated)
-    for low in (0.1, 0.2, 0.4):
-        inside = (found >= low) & (found < low + 0.1)
-        assert accepted[inside].mean() == pytest.approx(found[inside].mean(), abs=0.05)

@@ -115,13 +115,6 @@ def test_other_things_are_refused(suggester: Suggester) -> None:
 # --- answering
 
 
-def test_a_text_is_a_conversation_of_one_turn(suggester: Suggester) -> None:
-    for text in (INVITED, "ok", " ", "1234", "I lost my job today"):
-        expected = suggester.suggest(text)
-        assert facts(suggester.suggest(chat(text))) == facts(expected)
-        assert suggester.suggest(chat(text)).among == expected.among
-
-
 def test_a_list_holds_texts_and_conversations(suggester: Suggester) -> None:
     asked = [
         INVITED,

@@ -12,7 +12,7 @@ from mrs_suggest.common.errors import ArgumentError, InputError
 from mrs_suggest.models.starting_points import DETECTOR
 from mrs_suggest.suggest import language_detector
 from mrs_suggest.suggest.answering import ServedModel, Suggestion
-from mrs_suggest.suggest.language_detector import FLOOR, LanguageDetector
+from mrs_suggest.suggest.language_detector import LanguageDetector
 from mrs_suggest.suggest.suggester import Suggester
 
 TEXTS = {
@@ -40,18 +40,6 @@ def test_probabilities_of_all_languages_best_first(detector: LanguageDetector) -
 @pytest.mark.parametrize("message", ["", "  \n", "123 456", "👍🏽", "안녕", "\ud800"])
 def test_what_says_nothing_leaves_all_languages_equal(detector: LanguageDetector, message: str) -> None:
     assert [probability for _, probability in detector.rank(message)] == pytest.approx([1 / 3] * 3)
-
-
-def test_the_formula_by_hand() -> None:
-    """Two n-grams are kept: "a" is in all texts of the first language and half of the second's, " a" likewise."""
-    found = LanguageDetector.train({"x": ["ab", "ac"], "y": ["qa", "qza", "r", "s"]})
-    weights = np.array([[1.0, 0.5]]) + FLOOR
-    a = np.log(weights) - np.log(weights).mean()
-    known = found._ngrams
-    assert np.allclose(found._weights[known["a"]], a, atol=2e-3)
-    scores = found._weights[[known[ngram] for ngram in ("a", " a", " ")]].sum(axis=0) / 3**0.5
-    expected = 1 / (1 + np.exp(scores[1] - scores[0]))
-    assert dict(found.rank("a!"))["x"] == pytest.approx(expected, abs=1e-6)
 
 
 def test_equal_texts_count_once_and_the_order_does_not_matter() -> None:

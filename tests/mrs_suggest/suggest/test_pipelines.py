@@ -156,11 +156,3 @@ def test_it_is_registered_once_and_never_saved_as_code(suggest: Pipeline, tmp_pa
     with pytest.raises(InputError, match="a reply-suggestion pipeline is not saved"):
         suggest.save_pretrained(tmp_path / "pipeline")
     assert not (tmp_path / "pipeline").exists()
-
-
-def test_a_revision_is_passed_on(retriever: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[tuple[object, ...]] = []
-    load = Suggester.from_pretrained
-    monkeypatch.setattr(Suggester, "from_pretrained", lambda *given, **more: (asked.append(given), load(given[0]))[1])
-    pipeline("reply-suggestion", model=str(retriever), revision="v1")
-    assert asked == [(str(retriever), "v1")]

@@ -68,15 +68,3 @@ def test_what_helps_a_retriever() -> None:
     static = replace(options, encoders="static")
     assert advice(static, training(8), True) == "lower --per_device_train_batch_size (now 8)"
     assert "--max_test_examples" in advice(options, training(256), False)
-
-
-def test_what_helps_a_generator() -> None:
-    from mrs_suggest.training.generation.model import advice
-    from mrs_suggest.training.generation.options import GenerationArguments
-
-    options = GenerationArguments()
-    told = advice(options, training(32), True)
-    assert "--per_device_train_batch_size (now 32)" in told
-    assert "--gradient_accumulation_steps (now 2)" in told
-    assert "--activation_checkpointing true" in advice(options, training(1), True)
-    assert advice(options, training(32), False) == "lower --decoding_batch_size (now 32)"

@@ -16,7 +16,7 @@ from mrs_suggest.models.retrieval.dual_encoder import build_dual_encoder
 from mrs_suggest.models.retrieval.routes import encoders
 from mrs_suggest.models.retrieval.tiny import train_tokenizer
 from mrs_suggest.models.saved.families import adapter_publication, publication
-from mrs_suggest.training.record import RunFolder, draw_curves, last_checkpoint, require_best_weights, run_record
+from mrs_suggest.training.record import RunFolder, last_checkpoint, require_best_weights, run_record
 from mrs_suggest.training.reply.options import Source, TrainingPlan
 from mrs_suggest.training.retrieval.model import stored_weights, weights
 
@@ -117,33 +117,6 @@ def test_other_weights_than_the_best_checkpoints_are_an_error(tmp_path: Path, si
         encoders(model)[side].embeddings.word_embeddings.weight[3, 2] += 1e-4
     with pytest.raises(RuntimeError, match=rf"not those of the best checkpoint .*checkpoint-3 \({side}\..*word_emb"):
         require_best_weights(weights(model), stored_weights(best), str(best))
-
-
-@pytest.mark.parametrize(
-    ("log", "best"),
-    [
-        ([], None),
-        (
-            [
-                {"step": 1, "loss": 2.0, "learning_rate": 0.1},
-                {"step": 2, "loss": 1.5},
-                {"step": 2, "eval_weighted_rouge": 0.1, "eval_mrr": 0.3, "eval_p_at_1": 0.1},
-                {"step": 2, "train_runtime": 1.0, "train_loss": 1.7},
-            ],
-            2,
-        ),
-        ([{"step": 1, "eval_mrr": 0.2}], 1),
-    ],
-    ids=["empty", "full", "no loss"],
-)
-def test_curves_are_a_png(tmp_path: Path, log: list[dict[str, Any]], best: int | None) -> None:
-    from PIL import Image
-
-    draw_curves(log, best, tmp_path / "curves.png", {"weighted_rouge": "weighted ROUGE", "mrr": "MRR"})
-    with Image.open(tmp_path / "curves.png") as image:
-        image.load()
-        assert image.format == "PNG"
-        assert image.width > 600
 
 
 @dataclass

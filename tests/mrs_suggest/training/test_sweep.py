@@ -112,15 +112,6 @@ def test_values_follow_from_the_seed(sweep: Runs, text: str) -> None:
     assert len({json.dumps(one) for one in values[0]}) == len(values[0])
 
 
-def test_values_are_drawn_from_ranges(sweep: Runs) -> None:
-    trials = [run["values"] for run in sweep(RANGES)["runs"]]
-    rates = [one["learning_rate"] for one in trials]
-    assert all(1e-6 <= rate <= 1e-2 for rate in rates)
-    assert 7 <= sum(rate < 1e-4 for rate in rates) <= 23, "half of them on the logarithmic scale"
-    assert {one["layers"] for one in trials} == {2, 3, 4}
-    assert {one["pooling"] for one in trials} == {"mean", "cls"}
-
-
 HALVING = """method: halving
 trials: 3
 reduction: 2

@@ -29,7 +29,7 @@ from mrs_datasets.builders.pipeline.stages import (
     run_stage,
     write_batches,
 )
-from mrs_datasets.builders.pipeline.work_folder import LOCK, MARKER, WorkFolder, remove_leftovers, remove_work, writing
+from mrs_datasets.builders.pipeline.work_folder import LOCK, MARKER, WorkFolder, remove_work, writing
 from mrs_suggest.common.errors import InputError
 
 IDENTITY = {"settings": {"min_score": 1, "clean": False}, "dumps": ["a"], "buckets": 4}
@@ -57,12 +57,6 @@ def write(path: Path, text: str, log: Path, advance: Advance) -> dict[str, Any]:
 
 def break_off(error: BaseException, advance: Advance) -> dict[str, Any]:
     raise error
-
-
-def tell_process(path: Path, advance: Advance) -> dict[str, Any]:
-    path.touch()
-    advance(1)
-    return {"process": os.getpid()}
 
 
 def end_itself(log: Path, advance: Advance) -> dict[str, Any]:
@@ -128,21 +122,6 @@ def test_what_was_done_before_an_error_stays(tmp_path: Path, workers: int, error
 
 
 @pytest.mark.usefixtures("importable")
-def test_workers_stay_from_stage_to_stage(tmp_path: Path) -> None:
-    work = open_work(tmp_path)
-    found = []
-    with Workers(2) as workers:
-        for stage in ("one", "two"):
-            shards = [Shard(n, 1, work.stage(stage) / n, partial(tell_process, work.stage(stage) / n)) for n in "abcd"]
-            found.append({counts["process"] for counts in run_stage(work, stage, shards, workers, "")})
-    assert os.getpid() not in found[0] | found[1]
-    assert len(found[0] | found[1]) <= 2
-    for process in found[0] | found[1]:
-        with pytest.raises(ProcessLookupError):
-            os.kill(process, 0)
-
-
-@pytest.mark.usefixtures("importable")
 def test_a_worker_that_is_killed_is_told(tmp_path: Path) -> None:
     work, log = open_work(tmp_path), tmp_path / "log"
     shards = [*make_shards(work, "ab", log), Shard("c", 1, tmp_path / "c", partial(end_itself, log))]
@@ -190,17 +169,6 @@ def test_what_may_change_is_noted_and_done_again(tmp_path: Path) -> None:
     open_work(tmp_path, resume=True, dumps=["b"])
     with pytest.raises(InputError, match="other dumps"):
         open_work(tmp_path, resume=True)
-
-
-def test_a_shard_without_its_second_file_is_done_again(tmp_path: Path) -> None:
-    work, log = open_work(tmp_path), tmp_path / "log"
-    place = work.stage("stage")
-    shard = Shard("a", 1, place / "a", partial(write, place / "a", "aa", log), place / "b")
-    for _ in range(2):
-        run(work, "stage", [shard])
-    (place / "b").touch()
-    run(work, "stage", [shard])
-    assert log.read_text().split() == ["a", "a"]
 
 
 def test_a_broken_marker_is_refused(tmp_path: Path) -> None:
@@ -289,16 +257,6 @@ def test_a_removal_that_is_cut_off_can_be_done_again(tmp_path: Path, monkeypatch
         assert (work.folder / MARKER).is_file()
         open_work(tmp_path, resume=True).remove()
         assert not work.folder.exists()
-
-
-def test_leftovers_of_this_name_only(tmp_path: Path) -> None:
-    names = [".a[b].partial-1", ".a[b].old-1", ".a[b].build", ".ab.partial-1", "a[b]", ".a[b]c.partial-1"]
-    for name in names:
-        (tmp_path / name).mkdir()
-    remove_leftovers(tmp_path / "a[b]", "partial")
-    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(set(names) - {".a[b].partial-1"})
-    remove_leftovers(tmp_path / "a[b]", "partial", "old")
-    assert sorted(path.name for path in tmp_path.iterdir()) == sorted({*names} - {".a[b].partial-1", ".a[b].old-1"})
 
 
 def test_what_the_disk_refuses_is_a_sentence(tmp_path: Path) -> None:

@@ -149,21 +149,6 @@ def test_masks_and_duplicates_across_buckets(tmp_path: Path, model: Path) -> Non
         assert report["pipeline"]["stages"][-1]["out"] == pairs.total()
 
 
-@pytest.mark.parametrize("profile", ["paper", "clean"])
-def test_the_language_is_told_without_links(
-    tmp_path: Path, model: Path, profile: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    seen: list[str] = []
-    tell = Stub.identify
-    monkeypatch.setattr(Stub, "identify", lambda self, texts: (seen.extend(texts), tell(self, texts))[1])
-    month = filled(tmp_path / "RC_2018-01")
-    month.add("https://example.com/watch-this en see", "**wow** [here](https://example.com/a) u/somebody")
-    make(tmp_path, model, plan_of(tmp_path, month), make_settings(profile, **FEW))
-    assert [text.split() for text in seen if "see" in text] == [["en", "see", "**wow**", "[here](", ")"]]
-    reply = {"paper": "**wow** [here](<url>) <user>", "clean": "wow here <user>"}[profile]
-    assert ("<url> en see", reply) in {(message, reply) for _, _, message, reply in read_pairs(tmp_path / "out")}
-
-
 def test_what_stays_does_not_depend_on_the_buckets(tmp_path: Path, model: Path) -> None:
     month = filled(tmp_path / "RC_2018-01")
     for number in range(60):
@@ -183,20 +168,6 @@ def test_what_stays_does_not_depend_on_the_buckets(tmp_path: Path, model: Path) 
     assert {"exact duplicate", "near duplicate"} <= found[0][2]["en"].keys()
     # Languages are chosen after duplicates are dropped.
     assert found[0][2]["sv"] == {"exact duplicate": 59, "language with too few pairs": 1}
-
-
-def test_rejects_are_kept_when_asked_for(tmp_path: Path, model: Path) -> None:
-    months = [filled(tmp_path / f"RC_2018-0{number}") for number in (1, 2)]
-    for month in months:
-        for number in range(3):
-            month.add("en low", f"{month.path.stem} {number}", score=-5)
-    settings = make_settings("paper", **FEW, keep_rejects=4)
-    report = make(tmp_path, model, plan_of(tmp_path, *months), settings)
-    assert report["pipeline"]["rejects"] == {
-        "low score": ["RC_2018-01 0", "RC_2018-01 1", "RC_2018-01 2", "RC_2018-02 0"]
-    }
-    without = make(tmp_path, model, plan_of(tmp_path, *months), make_settings("paper", **FEW), overwrite=True)
-    assert "rejects" not in without["pipeline"]
 
 
 def test_a_build_that_was_cut_off_after_its_last_step_is_whole(
@@ -423,16 +394,3 @@ class Backwards:
             counts = shard.work(lambda _: None)
             bar.update(shard.size)
             yield shard, counts
-
-
-@pytest.mark.parametrize("profile", ["paper", "clean"])
-def test_another_engine_makes_the_same_data_set(tmp_path: Path, model: Path, profile: str) -> None:
-    months = [filled(tmp_path / f"RC_2018-0{number}") for number in (1, 2)]
-    plan, settings = plan_of(tmp_path, *months), make_settings(profile, **FEW)
-    expected = make(tmp_path, model, plan, settings)
-    files = parquet_bytes(tmp_path / "out")
-    engine = Backwards()
-    assert make(tmp_path, model, plan, settings, overwrite=True, engine=engine) == expected
-    assert parquet_bytes(tmp_path / "out") == files
-    stages = ["months", "pairs", *(["duplicates"] if profile == "clean" else []), "write"]
-    assert list(dict.fromkeys(engine.stages)) == stages

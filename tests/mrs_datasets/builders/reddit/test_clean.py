@@ -6,9 +6,7 @@ import re
 import time
 from collections import Counter
 from collections.abc import Callable
-from itertools import product
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
@@ -16,7 +14,6 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from mrs_datasets.builders.reddit import clean as clean_module
-from mrs_datasets.builders.reddit import columns as columns_module
 from mrs_datasets.builders.reddit.clean import (
     EMPTY_MESSAGE,
     EMPTY_REPLY,
@@ -35,9 +32,9 @@ from mrs_datasets.builders.reddit.clean import (
     without_mojibake,
     without_tags,
 )
-from mrs_datasets.builders.reddit.columns import change_in_turn
 from mrs_datasets.builders.reddit.plan import KEPT
-from mrs_suggest.common.text.masks import MASKS, Step, mask
+from mrs_suggest.common.text.masks import MASKS, mask
+from tests.cases import cases
 
 VISIBLE = r"""
 a b Wort слово 日本 ü 1 & &amp; &amp;amp; &gt; &lt; &#42; &#x200B; &nbsp; \ \* \_ * ** *** _ __ ~~ `
@@ -100,56 +97,7 @@ def clean_text(text: str, rules: CleanRules = CleanRules(), repairs: Counter[str
     return text
 
 
-@pytest.mark.parametrize(
-    ("body", "text"),
-    [
-        ("&gt; Where are you?\n\nAt **home**.", "At home."),
-        ("&gt;no space\n&gt;&gt; deeper\n> plain\nanswer\n>last", "answer"),
-        ("&gt;!a *secret*!&lt; here", "a secret here"),
-        ("&gt;_&lt; oh no", ">_< oh no"),
-        (">:( why", ">:( why"),
-        ("5 &gt; 3 &amp;&amp; 2 &lt; 4", "5 > 3 && 2 < 4"),
-        ("a &amp;nbsp; b&amp;#x200B;c &amp;amp; d", "a bc & d"),
-        ("AT&T, R&D &copy", "AT&T, R&D &copy"),
-        ("I *really* think __so__, ***both***, ~~not~~ `x = 1`", "I really think so, both, not x = 1"),
-        ('*"quoted"* and _¿qué?_ and これは**重要**です', '"quoted" and ¿qué? and これは重要です'),
-        ("f***ing s**t and f**k, х**й и п**да", "f***ing s**t and f**k, х**й и п**да"),
-        ("snake_case_name 2*3*4 5 * 3 * 2 a ~ b", "snake_case_name 2*3*4 5 * 3 * 2 a ~ b"),
-        ("(*^o^*) *_* ^_^ ^o^ -_- lol -_- (^^) T_T ^ this", "(*^o^*) *_* ^_^ ^o^ -_- lol -_- (^^) T_T ^ this"),
-        ("¯\\\\\\_(ツ)_/¯", "¯_(ツ)_/¯"),
-        ("^^this ^(I am a bot) x^2", "this I am a bot x^2"),
-        ("# Title\n\n* one\n* two\n- three\n1. four\n\n---\nend", "Title one two three 1. four end"),
-        ("- - a +1 -5 - b", "a +1 -5 - b"),
-        ("|a|b|\n|:-|-:|\n|c|d|", "a b c d"),
-        ("this|that\n```python\nx = 1\n```", "this|that x = 1"),
-        ("[the map](https://a.org/x_(y) \"title\") and [http://a.org](http://a.org)", "the map and <url>"),
-        ("![gif](giphy|abc) [](/sadface) ![x](https://a.b/c.png)", "<url>"),
-        ("[Bob](/u/bob_b) [Bob](https://old.reddit.com/user/bob) [rules](/r/a/wiki)", "<user> <user> rules"),
-        (r"[Bob](/r/u_bob) [Bob](\/u\/bob) [Bob](/r/u\_bob)", "<user> <user> <user>"),
-        ("[write to me](/message/compose/?to=bob)", "write to me"),
-        ("see [1]\n\n[1]: https://a.org/x\n[Edit]: gone", "see [1] [Edit]: gone"),
-        ("\\*hi\\* \\#1 C:\\new", "hi #1 C:\\new"),
-        ("a\u3000b\u00a0c\tд\r\n\r\ne ", "a b c д e"),
-        ("(see http://a.org/b_(c)), <https://a.org/?q=1&amp;r=2>, http://a.org.", "(see <url>), <url>, <url>."),
-        ("http://ru.wikipedia.org/wiki/Россия! http://a.orgを見て", "<url>! <url>を見て"),
-        ("www.a.de, youtu.be/Abc_d-e?t=1 a.example.com:80/x HTTP://A", "<url>, <url> <url> <url>"),
-        ("/r/de/comments/ab1cd/title_x/ef2/ and r/de and example.com", "<url> and r/de and example.com"),
-        ("/u/some_one, u/some\\_one's /U/a-b /user/bob/comments/x", "<user>, <user>'s <user> <user>"),
-        ("menu/items and user/group and/or", "menu/items and user/group and/or"),
-        ("a.b+c@mail.example.com, **x_y@z.de** @home a @ b", "<email>, <email> @home a @ b"),
-        ("[mail](mailto:a@b.de): a@b.de", "mail: <email>"),
-        (" > only a quote", ""),
-        ("* * *", ""),
-        ("One&lt;br&gt;two<br/>three &lt;b&gt;four&lt;/b&gt;<p class='x'>five</p>", "One two three four five"),
-        ('&lt;a href="https://a.org/x"&gt;a map&lt;/a&gt; <a href=https://a.org>b</a> <IMG src="a">', "a map b"),
-        ("a &lt;!-- hidden --&gt; b <script>alert(1)</script>c &amp;lt;i&amp;gt;d&amp;lt;/i&amp;gt;", "a b c d"),
-        ("if a<b and c>d: List<int> <3 <name> x <- y <url>", "if a<b and c>d: List<int> <3 <name> x <- y <url>"),
-        ("a&amp;nbsp;b&amp;nbsp c&nbsp", "a b c"),
-        ("voilÃ\xa0, schÃ¶n â€“ itâ€™s naïve café, ÐŸÑ€Ð¸Ð²ÐµÑ‚", "voilà, schön – it’s naïve café, Привет"),
-        ("“Ã la carte” Ã©tÃ©, SÃO PAULO, Â¿quÃ©?", "“à la carte” été, SÃO PAULO, ¿qué?"),
-        ("São Tomé, ÃO, ñandú, 日本語 Ångström €5 £3 ‘x’ …", "São Tomé, ÃO, ñandú, 日本語 Ångström €5 £3 ‘x’ …"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("body", "text"), cases(__file__, "test_golden_texts"))
 def test_golden_texts(body: str, text: str) -> None:
     assert clean_text(body) == text
     assert clean_text(text) == text
@@ -187,37 +135,7 @@ def test_masks_alone_leave_the_rest_of_the_text() -> None:
     assert clean_text("> *Hi*\nu/bob", CleanRules(masks=False)) == "u/bob"
 
 
-@pytest.mark.parametrize(
-    ("body", "text"),
-    [
-        ("r/u_some_one, /r/u_Some-One's x/r/u_bob", "<user>, <user>'s x<user>"),
-        (r"(r/u\_bob\_x) **r/u_bob**", "(<user>) **<user>**"),
-        ("r/u_bob/comments/abc12/x r/de r/usa r/u", "<url> r/de r/usa r/u"),
-        (r"u\/bob_b \/u\/bob /user\/bob r\/u_bob \/r\/u\_bob", "<user> <user> <user> <user> <user>"),
-        ("u&#47;bob &#x2F;u&#x2f;bob-x r&#47;u_bob u&amp;#47;bob u&sol;bob", "<user> <user> <user> <user> <user>"),
-        (r"\/r\/a_b\/comments\/ab1cd\/x r/a\_b/s/x comments\/ab1cd\/x", "<url> <url> <url>"),
-        ("r&#47;a&#47;comments&#47;ab1cd/x &#x2F;r&#x2F;a&#x2F;s&#x2F;x a.com&#47;x", "<url> <url> <url>"),
-        (r"https:\/\/reddit.com\/u\/bob https:&#47;&#47;a.b&#47;c.", "<url> <url>."),
-        ("/message/compose/?to=bob. message/compose?to=b_b, /message/compose?to=/r/a", "<url>. <url>, <url>"),
-        ("old.reddit.com/message/compose/?to=bob x.zz/message/compose/?to=bob", "<url> x.zz<url>"),
-        ("message/compose/?subject=a&amp;to=bob message/compose? to=me", "<url> message/compose? to=me"),
-        ("t1_abc12, (t3_9zyxw) _t5_2qh33_ t1\\_abc12 id=t6_abcde12345", "<url>, (<url>) _<url>_ <url> id=<url>"),
-        ("my_t1_abc12 t1_abc t7_abcde t0_abcde t1_Abcde", "my_t1_abc12 t1_abc t7_abcde t0_abcde t1_Abcde"),
-        ("t1_abcdefghijk t1_abc12_x at1_abc12 t1_abcdé", "t1_abcdefghijk t1_abc12_x at1_abc12 t1_abcdé"),
-        ("foo.dev/abc, x.app/… a.co.in/x foo.gle/ https.page/x.", "<url>, <url>… <url> <url> <url>."),
-        ("foo.dev my.app x.in wait...in/out and/or 1/2", "foo.dev my.app x.in wait...in/out and/or 1/2"),
-        ("https://ja.wikipedia.org/wiki/日本語 と https://例え.jp/パス?鍵=値#節!", "<url> と <url>!"),
-        ("https://zh.wikipedia.org/zh-cn/维基百科，好", "<url>，好"),
-        ("https://example.com/abcを見て。http://例え.テスト、次", "<url>を見て。<url>、次"),
-        ("见https://t.cn/abc这个 https://th.wikipedia.org/wiki/ภาษาไทย", "见<url>这个 <url>"),
-        ("https://ko.wikipedia.org/wiki/한국어/역사 http://a.kr에서", "<url> <url>에서"),
-        ("http://ar.wikipedia.org/wiki/العربية، https://hi.wikipedia.org/wiki/हिन्दी।", "<url>، <url>।"),
-        ("http://президент.рф/новости, кремль.рф/а xn--e1afmkfd.xn--p1ai/a", "<url>, <url> <url>"),
-        ("müller.de/straße", "<url>"),
-        ("«https://fr.wikipedia.org/wiki/Été» “http://a.org/é” http://a.org/é…", "«<url>» “<url>” <url>…"),
-        ("http://a.org/x😀 http://user:pass@a.org:80/é~x'y", "<url>😀 <url>"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("body", "text"), cases(__file__, "test_what_every_profile_masks"))
 def test_what_every_profile_masks(body: str, text: str) -> None:
     assert mask(body) == text
     assert mask(text) == text
@@ -253,30 +171,11 @@ def test_dates_versions_prices_and_scores_stay(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("body", "text"),
-    [
-        (
-            "tel: 1234567, Telefon 030 123 45 67. whatsapp 612345678!",
-            "tel: <phone>, Telefon <phone>. whatsapp <phone>!",
-        ),
-        ("my phone number is 4412345678", "my phone number is <phone>"),
-        ("ping 192.168.178.21, http 8.8.8.8 and 203.0.113.77:8080/24", "ping <ip>, http 8.8.8.8 and <ip>/24"),
-        ("2001:db8:85a3::8a2e:370:7334 fe80::1ff:fe23:4567:890a.", "<ip> <ip>."),
-        ("jane [at] mail [dot] com, jane(at)mail.com", "<email>, <email>"),
-        ("j.doe {at} mail (dot) co (dot) uk; jane@mail dot com", "<email>; <email>"),
-        ("jane at gmail dot com or jane AT Yahoo DOT de", "<email> or <email>"),
-        ("jane (dot) doe (at) mail (dot) example", "<email>"),
-        ("juan arroba, juan [arroba] correo [punto] es", "juan arroba, <email>"),
-    ],
+    ("body", "text"), cases(__file__, "test_ip_and_spelled_addresses_and_numbers_that_are_named_are_masked")
 )
 def test_ip_and_spelled_addresses_and_numbers_that_are_named_are_masked(body: str, text: str) -> None:
     assert mask(body) == text
     assert mask(text) == text
-    assert clean_text(text) == text
-
-
-@given(PLAIN)
-def test_plain_text_stays_as_it_is(text: str) -> None:
     assert clean_text(text) == text
 
 
@@ -408,17 +307,6 @@ def test_a_pattern_finds_every_text_that_its_function_changes(name: str, texts: 
     assert [text for text, there in zip(texts, found, strict=True) if not there and change(text) != text] == []
 
 
-def test_the_pattern_of_wrong_characters_finds_all_short_texts_that_are_repaired() -> None:
-    letters = ["", "a", "A", " ", *map(chr, (*range(0x80, 0x180), 0x192, 0x2C6, 0x2D8, 0x386, 0x401, 0x402, 0x432))]
-    symbols = [*map(chr, (*range(0x2013, 0x2050), 0x20AC, 0x2116, 0x2122, 0x221A, 0x2248, 0x2502, 0x25CA, 0xFFFD))]
-    texts = pa.array(
-        [before + one + two for before in ("", "a ") for one, two in product([*letters, *symbols], repeat=2)]
-    )
-    unseen = texts.filter(pc.invert(pc.match_substring_regex(texts, MAY_BE_MOJIBAKE))).to_pylist()
-    assert len(unseen) > 10_000
-    assert [text for text in unseen if without_mojibake(text) != text] == []
-
-
 @given(COLUMNS, st.builds(CleanRules, *[st.booleans()] * 3))
 @example(["&amp;" * 30 + "amp;lt;b", "\\" * 5000 + "*a*"], CleanRules())
 def test_a_column_is_cleaned_as_its_texts_are(texts: list[str], rules: CleanRules) -> None:
@@ -429,13 +317,3 @@ def test_a_column_is_cleaned_as_its_texts_are(texts: list[str], rules: CleanRule
     assert (cleaned.to_pylist(), together) == (expected, one_by_one)
     replies = cleaned[::-1]
     assert _reasons(cleaned, replies).to_pylist() == [*map(_reason, expected, expected[::-1])]
-
-
-@given(st.lists(st.sampled_from(["a", "b", "é", ""]), max_size=20), st.integers(1, 3), st.integers(0, 3))
-def test_rows_stay_in_their_places(texts: list[str], batch: int, start: int) -> None:
-    column = pa.array(texts, pa.string())[start:]  # also one that does not begin at the start of its memory
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(columns_module, "BATCH_TEXTS", batch)
-        changed, rows = change_in_turn(column, [Step(lambda text: text.replace("a", "xyz"), "[ab]")])
-    assert changed.to_pylist() == [text.replace("a", "xyz") for text in texts[start:]]
-    assert rows.tolist() == np.flatnonzero([text == "a" for text in texts[start:]]).tolist()

@@ -20,7 +20,6 @@ from mrs_datasets.builders.toxicity import Rule, ToxicityPass
 from mrs_datasets.check.check import check
 from mrs_datasets.prepared.prepared import open_prepared
 from mrs_datasets.prepared.publishing import prepared_publication
-from mrs_suggest.common.errors import InputError
 from mrs_suggest.common.text.language_id import LanguageIdentifier
 from tests.dumps import parquet_bytes
 from tests.mrs_datasets.builders.reddit.test_build import FEW, JANUARY, Backwards, Month, Stub, make, plan_of
@@ -159,15 +158,6 @@ def test_order_of_work_buckets_and_interruptions_do_not_change_a_byte(
     assert said[0].startswith("resuming with different context: dependent stages are rebuilt")
     assert parquet_bytes(tmp_path / "out") == expected != plain
     assert contexts(tmp_path / "out") == texts
-
-
-def test_without_the_option_there_is_no_column(tmp_path: Path, model: Path) -> None:
-    report = make(tmp_path, model, plan_of(tmp_path, dump(tmp_path / "RC_2018-01")), make_settings("paper", **FEW))
-    assert "context" not in report["settings"]
-    assert "context" not in (tmp_path / "out" / "README.md").read_text(encoding="utf-8")
-    assert open_prepared(str(tmp_path / "out")).load("en", "train").column_names == ["message", "reply"]
-    with pytest.raises(InputError, match="--context: expected 0 or more, found -1"):
-        make_settings("paper", context=-1)
 
 
 def test_a_pair_with_a_toxic_turn_before_it_is_dropped(tmp_path: Path, model: Path) -> None:

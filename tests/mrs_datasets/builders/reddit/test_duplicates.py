@@ -21,14 +21,12 @@ from mrs_datasets.builders.reddit.duplicates import (
     EXACT,
     EXACT_CODE,
     KEPT_CODE,
-    KEY,
     NEAR,
     NEAR_CODE,
     ROWS,
     duplicates_shard,
     keyed_pairs,
     near_duplicates,
-    repeated,
     sign_pairs,
     signature_file,
     signatures,
@@ -98,16 +96,6 @@ def test_the_buckets_do_not_matter(
     split = [write_bucket(folder / f"{n}.arrow", *numbered[n::buckets]) for n in range(buckets)]
     for language in {row[0] for row in rows}:
         assert codes_of(whole, language) == codes_of(split, language)
-
-
-def test_equal_pairs_have_equal_keys_up_to_case_and_punctuation() -> None:
-    pairs, signed = keyed_pairs(
-        table(("en", "Hi there", "Yes", 1), ("en", "hi, there!", "yes.", 2), ("en", "yes", "hi", 3))
-    )
-    first, second, third = pairs[KEY].to_pylist()
-    assert first == second != third
-    assert signed.shape == (BANDS, 3, 2, ROWS)
-    assert keyed_pairs(table())[1].shape == (BANDS, 0, 2, ROWS)
 
 
 def cut(path: Path) -> None:
@@ -211,80 +199,3 @@ def test_replies_to_one_message_stay_and_short_texts_are_alike_only_if_equal() -
     assert not near([(message, reply) for reply in replies]).any()
     short = [("no", "yes"), ("on", "yes"), ("no", "yes")]
     assert near(short).tolist() == [False, False, True]
-
-
-def test_a_chain_and_a_crowd_keep_their_first() -> None:
-    draw = random.Random(5)
-    message, reply = random_text(draw, 200), random_text(draw, 100)
-    crowd = [(message, reply)] + [(edited(draw, message, 1), edited(draw, reply, 1)) for _ in range(2000)]
-    found = near(crowd)
-    assert not found[0]
-    assert found[1:].mean() > 0.98
-
-
-@pytest.mark.parametrize("limits", [{"BATCH_PAIRS": 3}, {"PART_PAIRS": 7, "SCAN_PAIRS": 16}, {"PART_PAIRS": 20}])
-def test_comparing_in_parts_changes_nothing_and_reads_each_band_once(
-    monkeypatch: pytest.MonkeyPatch, limits: dict[str, int]
-) -> None:
-    draw = random.Random(6)
-    base = [(random_text(draw, 60), random_text(draw, 60)) for _ in range(40)]
-    pairs = [(edited(draw, message, 1), edited(draw, reply, 1)) for message, reply in base for _ in range(5)]
-    whole = near(pairs)
-    read: list[int] = []
-    keys = module._band_keys
-    monkeypatch.setattr(module, "_band_keys", lambda band: (read.append(len(band)), keys(band))[1])
-    for name, limit in limits.items():
-        monkeypatch.setattr(module, name, limit)
-    assert (near(pairs) == whole).all()
-    assert 0 < whole.sum() < len(pairs)
-    assert sum(read) == BANDS * len(pairs)
-
-
-def test_only_the_pairs_asked_for_are_looked_at_in_the_order_of_their_arrival() -> None:
-    draw = random.Random(7)
-    text = random_text(draw, 150)
-    pairs = [(text, "yes"), ("another", "no"), (edited(draw, text, 1), "yes"), (text, "yes")]
-    assert near(pairs).tolist() == [False, False, True, True]
-    assert near(pairs, order=[3, 2, 1, 0]).tolist() == [True, False, True, False]
-    bands: list[None] = []
-    among = np.array([True, True, False, True])
-    found = near(pairs, among=among, each_band=lambda: bands.append(None))
-    assert (found.tolist(), len(bands)) == ([False, False, False, True], BANDS)
-
-
-@given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 2)), max_size=30), st.integers(1, 9), st.data())
-def test_repeated_values_come_together_whatever_the_parts(
-    rows: list[tuple[int, int]], part: int, data: st.DataObject
-) -> None:
-    values, thread = (np.array([row[side] for row in rows], np.uint64) for side in (0, 1))
-    order = np.array(data.draw(st.permutations(range(len(rows)))), np.uint64) // np.uint64(2)
-    among = np.array(data.draw(st.lists(st.booleans(), min_size=len(rows), max_size=len(rows))), bool)
-    expected = []
-    for value in range(4):
-        places = [n for n in range(len(rows)) if values[n] == value and among[n]]
-        if len(places) > 1:
-            expected.append(sorted(places, key=lambda n: (order[n], thread[n], n)))
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(module, "PART_PAIRS", part)
-        patch.setattr(module, "SCAN_PAIRS", 4)
-        found = []
-        for places, opens in repeated(values, (order, thread), among):
-            assert len(places) == len(opens)
-            starts = np.flatnonzero(opens).tolist()
-            found += [group.tolist() for group in np.split(places, starts[1:])] if starts else []
-    assert sorted(found) == sorted(expected)
-
-
-def test_no_pairs_and_one_pair_have_no_duplicates() -> None:
-    assert near([]).shape == (0,)
-    assert near([("a", "b")]).tolist() == [False]
-
-
-def test_the_threshold_and_the_bands_decide(monkeypatch: pytest.MonkeyPatch) -> None:
-    draw = random.Random(8)
-    message, reply = random_text(draw, 200), random_text(draw, 200)
-    pairs = [(message, reply), (edited(draw, message, 8), edited(draw, reply, 8))]  # about .67
-    assert not near(pairs)[1]
-    for name, value in {"THRESHOLD": 0.4, "BANDS": 40, "ROWS": 1}.items():
-        monkeypatch.setattr(module, name, value)
-    assert near(pairs)[1]

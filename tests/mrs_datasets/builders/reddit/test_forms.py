@@ -14,7 +14,6 @@ import zstandard
 
 from mrs_datasets.builders.reddit.forms import check_form
 from mrs_suggest.common.errors import InputError
-from mrs_suggest.common.io.streams import ZSTD_MAGIC
 
 COMMENT = {"id": "a", "link_id": "t3_p", "parent_id": "t1_b", "body": "Sure!", "created_utc": 1514764800, "score": 1}
 LINE = json.dumps(COMMENT)
@@ -75,17 +74,3 @@ def test_dumps_and_what_reading_reports_pass(tmp_path: Path, packing: str, text:
     if POST not in text and "title" not in text:
         os.truncate(path, path.stat().st_size // 2)
         check_form(path)
-
-
-@pytest.mark.parametrize("log", [20, 27, 31])
-def test_the_window_is_that_of_the_first_frame(tmp_path: Path, log: int) -> None:
-    path = tmp_path / "RC_2018-01.zst"
-    header = ZSTD_MAGIC + bytes([0, log - 10 << 3])
-    skippable = (0x184D2A50).to_bytes(4, "little") + (5).to_bytes(4, "little") + b"hello"
-    for before in (b"", skippable):
-        path.write_bytes(before + header + b"\x01\x00\x00")
-        assert check_form(path) == 1 << log
-    path.write_bytes(zstandard.ZstdCompressor().compress(b"\n" * 1000))
-    assert check_form(path) == 1000, "no window is larger than the content"
-    path.write_bytes(header[:5])
-    assert check_form(path) == 1 << 31, "unknown"

@@ -23,7 +23,6 @@ from mrs_datasets.builders.reddit.pairs import (
     PAIRS,
     POST,
     SELF,
-    _by_language,
     identify_pairs,
     join_bucket,
 )
@@ -182,17 +181,6 @@ def test_circles_make_no_pairs_and_what_hangs_on_them_does(length: int) -> None:
     assert not [reply for _, reply, *_ in as_pairs(tables) if reply.startswith("circle")]
 
 
-def test_long_buckets_come_in_chunks_with_the_same_rows(monkeypatch: pytest.MonkeyPatch) -> None:
-    rows = made_thread_rows(1, 200)
-    (whole,), _ = joined([rows], 1)
-    monkeypatch.setattr(module, "_CHUNK_BYTES", 100)
-    (chunked,), _ = joined([rows], 1)
-    assert whole["message"].num_chunks == 1
-    assert chunked["message"].num_chunks > 5
-    assert max(sum(map(len, chunk.to_pylist())) for chunk in chunked["reply"].chunks) <= 100 + len("body 199")
-    assert chunked == whole
-
-
 def test_no_id_leaves_the_join() -> None:
     rows = [
         ("SECRETID1", "t3_SECRETPOST", "t3_SECRETPOST", "hello", 1),
@@ -211,17 +199,6 @@ def test_times_that_no_calendar_has_do_no_harm() -> None:
     (table,), _ = joined([rows], 1)
     found = dict(zip(table["reply"].to_pylist(), table["month"].to_pylist(), strict=True))
     assert [found[str(created)] for created in times] == [197001, 197001, 999912, 201712, 201801]
-
-
-def test_many_texts_are_ordered_by_language_chunk_by_chunk() -> None:
-    def table(*rows: tuple[int, str]) -> pa.Table:
-        orders, languages = [row[0] for row in rows], [row[1] for row in rows]
-        return pa.table({"order": pa.array(orders, pa.uint64()), "language": pa.array(languages, pa.string())})
-
-    ordered = _by_language(pa.concat_tables([table((0, "en"), (1, "sv")), table((2, "de"), (3, "en"))]))
-    assert ordered["language"].to_pylist() == ["de", "en", "en", "sv"]
-    assert ordered["order"].to_pylist() == [2, 0, 3, 1]
-    assert _by_language(table()).num_rows == 0
 
 
 # --- Language -------------------------------------------------------------------------------------------------------
@@ -285,9 +262,3 @@ def test_the_language_is_that_of_one_line_without_masks(message: str, reply: str
     found, _, stub = identified([(message, reply)])
     assert stub.texts == [seen]
     assert found["message"].to_pylist() == [message]
-
-
-@pytest.mark.parametrize(("bound", "kept"), [(0.0, 2), (0.7, 1), (0.9, 0)])
-def test_a_score_at_the_bound_is_too_low(bound: float, kept: int) -> None:
-    found, outcomes, _ = identified([("en 0.7 a", "b"), ("en 0.9 a", "b")], bound)
-    assert (found.num_rows, outcomes["en", KEPT], outcomes["en", LOW_SCORE]) == (kept, kept, 2 - kept)

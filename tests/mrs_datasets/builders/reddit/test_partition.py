@@ -82,18 +82,6 @@ def test_the_hash_never_changes() -> None:
     ]
 
 
-def test_the_same_comments_make_the_same_bytes(tmp_path: Path) -> None:
-    for name in ("a", "b"):
-        written(tmp_path / name, [as_batch(made_rows(50))], 4)
-    assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
-
-
-def test_slices_of_a_batch_are_read_as_slices(tmp_path: Path) -> None:
-    batch = as_batch(made_rows(40))
-    written(tmp_path / "m", [batch.slice(0, 11), batch.slice(11, 5), batch.slice(20)], 1, 3000)
-    assert as_rows(read_bucket(tmp_path / "m", 0)) == made_rows(16) + made_rows(20, 20)
-
-
 @pytest.mark.parametrize("groups", [256, 4])
 def test_memory_does_not_grow_with_the_comments(tmp_path: Path, groups: int) -> None:
     budget = 1 << 20
@@ -112,36 +100,6 @@ def test_memory_does_not_grow_with_the_comments(tmp_path: Path, groups: int) -> 
     few, many = peak(200), peak(600)
     assert few < 4 * budget
     assert many < 1.1 * few
-
-
-def test_the_file_appears_when_it_is_whole(tmp_path: Path) -> None:
-    path = tmp_path / "m.arrow"
-
-    def watched() -> Iterator[pa.RecordBatch]:
-        for first in range(0, 90, 30):
-            yield as_batch(made_rows(30, first))
-            assert not path.exists()
-
-    written(path, watched(), 2, 1000)
-    assert [found.name for found in tmp_path.iterdir()] == ["m.arrow"]
-
-
-def test_many_buckets_take_little_more_room_than_few(tmp_path: Path) -> None:
-    """An empty bucket must not be written with the offsets of all rows of its run."""
-    batch = as_batch(made_rows(20_000))
-    for buckets in (16, 8192):
-        partition([batch], tmp_path / f"{buckets}", buckets)
-    few, many = ((tmp_path / name).stat().st_size for name in ("16", "8192"))
-    assert many - few < 8192 * 1000
-
-
-def test_a_bucket_is_read_at_one_go_however_many_there_are(tmp_path: Path) -> None:
-    rows = [(f"c{i}", "t1_x", f"t3_{i % 1250}", f"text {i} " * 9, i) for i in range(10_000)]
-    batches = [as_batch(rows[start : start + 1000]) for start in range(0, len(rows), 1000)]
-    written(tmp_path / "m", batches, 512, 1 << 18)  # several runs
-    chunks = [read_bucket(tmp_path / "m", bucket)["id"].num_chunks for bucket in range(512)]
-    assert max(chunks) == 1
-    assert [found.name for found in tmp_path.iterdir()] == ["m"]
 
 
 @pytest.mark.parametrize("groups", [256, 1])

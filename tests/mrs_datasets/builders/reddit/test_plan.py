@@ -14,11 +14,8 @@ import pytest
 from mrs_datasets.builders.pipeline.work_folder import MARKER, work_place
 from mrs_datasets.builders.reddit import plan
 from mrs_datasets.builders.reddit.plan import (
-    KEPT,
-    LOW_SCORE,
     begun_buckets,
     find_dumps,
-    languages_with,
     make_build_plan,
     make_settings,
     read_months,
@@ -26,6 +23,7 @@ from mrs_datasets.builders.reddit.plan import (
 )
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.common.io.streams import ZSTD_MAGIC
+from tests.cases import cases
 
 Usage = namedtuple("Usage", "total used free")
 GB = 10**9
@@ -130,13 +128,6 @@ def test_a_resumed_build_keeps_its_buckets(tmp_path: Path) -> None:
     assert begun_buckets(out) == 128
 
 
-def test_the_lines_of_the_plan(tmp_path: Path, cores: None) -> None:
-    files = [month(tmp_path, f"RC_2018-0{number}.zst", 10**6) for number in range(1, 7)]
-    first, second = make_build_plan(files, tmp_path / "out", 1, 8 * GB, 64).lines()
-    assert first == "6 files, 6 MB: RC_2018-01.zst, RC_2018-02.zst ... RC_2018-06.zst"
-    assert "with 1 worker, 64 buckets" in second
-
-
 def test_sizes_and_months() -> None:
     sizes = {"8GB": 8 * GB, "1.5g": 1.5 * GB, " 2 GiB ": 2 << 30, "512M": 512 * 10**6, "1TB": 10**12}
     assert {text: read_size(text) for text in sizes} == sizes
@@ -150,52 +141,7 @@ def test_sizes_and_months() -> None:
             read_months(text)
 
 
-def test_the_profiles() -> None:
-    paper, clean = make_settings("paper"), make_settings("clean")
-    assert (paper.min_score, paper.min_language_score, paper.min_examples) == (1, 0.7, 100_000)
-    assert (paper.min_reply_count, paper.max_responses) == (20, 50_000)
-    assert (paper.drop_bots, paper.clean, paper.split_by) == (False, False, "example")
-    assert paper.english_months == ("2018-01", "2018-12")
-    differing = {name: value for name, value in clean.as_dict().items() if value != paper.as_dict()[name]}
-    assert differing == {
-        "profile": "clean", "drop_bots": True, "clean": True, "split_by": "thread", "responses_from": "training"
-    }  # fmt: skip
-    assert paper.departures() == clean.departures() == {}, "a profile does not depart from itself"
-
-
-def test_every_change_is_a_departure_and_goes_into_json() -> None:
-    changes = {"min_score": 0, "english_months": ("2015-01", "2015-06"), "drop_bots": True, "max_characters": 500}
-    settings = make_settings("paper", **changes, clean=None)
-    assert settings.departures() == {**changes, "english_months": "2015-01:2015-06"}
-    plain = json.loads(json.dumps(settings.as_dict()))
-    assert plain == settings.as_dict(), "a report that was read again equals the settings"
-    assert plain["english_months"] == "2015-01:2015-06"
-    assert make_settings("paper", english_months=()).as_dict()["english_months"] == "all"
-
-
-@pytest.mark.parametrize(
-    ("changes", "words"),
-    [
-        ({"min_examples": 0}, "--min-examples: expected 1 or more, found 0"),
-        ({"min_reply_count": -1}, "--min-reply-count: expected 1 or more"),
-        ({"max_responses": 0}, "--max-responses"),
-        ({"buckets": 0}, "--buckets"),
-        ({"keep_rejects": -1}, "--keep-rejects: expected 0 or more"),
-        ({"min_characters": -1}, "--min-characters: expected 0 or more"),
-        ({"max_characters": 0}, "--max-characters: expected 1 or more"),
-        ({"min_characters": 9, "max_characters": 8}, "--min-characters 9"),
-        ({"min_language_score": 1.0}, "--min-language-score: expected 0 or more and below 1"),
-        ({"min_language_score": float("nan")}, "--min-language-score"),
-        ({"split_by": "day"}, "--split-by: expected one of example, thread, found 'day'"),
-        ({"profile": "mine"}, "--profile mine: expected one of paper, clean"),
-    ],
-)
+@pytest.mark.parametrize(("changes", "words"), cases(__file__, "test_values_out_of_range_name_their_flag"))
 def test_values_out_of_range_name_their_flag(changes: dict[str, Any], words: str) -> None:
     with pytest.raises(InputError, match=words):
         make_settings(**{"profile": "paper", **changes})
-
-
-def test_languages_with_enough_pairs_come_by_their_number() -> None:
-    outcomes = {("en", KEPT): 3, ("de", KEPT): 5, ("es", KEPT): 3, ("sv", KEPT): 2, ("sv", LOW_SCORE): 9}
-    assert languages_with(outcomes, 3) == ["de", "en", "es"]
-    assert languages_with(outcomes, 6) == []

@@ -224,15 +224,6 @@ def test_lines_may_end_with_cr_alone(dump: Dump, end: bytes) -> None:
         assert (counts.lines, counts.truncated) == (3000, "")
 
 
-def test_faults_that_make_up_for_each_other_are_still_seen(dump: Dump) -> None:
-    line = as_line(COMMENT)
-    over_two_lines = line.replace(b', "score"', b', "x": {}\n, "score"')
-    counts = ReadCounts()
-    rows_of(dump(line, line + line, b"", line, over_two_lines, line + line, line), counts)
-    assert (counts.lines, counts.comments) == (8, 3)
-    assert counts.rejected == {read.BROKEN: 4, read.BLANK: 1}
-
-
 def test_the_batches_have_the_schema_and_no_author(dump: Dump, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(read, "BATCH_ROWS", 4)
     path = dump(*(COMMENT | {"id": f"zzc{i}", "author": "SynthUser_secret"} for i in range(10)))
@@ -322,14 +313,6 @@ def test_no_memory_for_the_window_is_one_sentence(dump: Dump, monkeypatch: pytes
         rows_of(dump(COMMENT))
 
 
-def test_very_long_comments_make_smaller_batches(dump: Dump, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(read, "BATCH_BYTES", 4 * PIECE)
-    path = dump(*(COMMENT | {"id": f"zzc{i}", "body": "a" * PIECE} for i in range(10)))
-    batches = list(read_comments(path, ReadCounts()))
-    assert max(batch.num_rows for batch in batches) <= 5
-    assert [name for batch in batches for name in batch["id"].to_pylist()] == [f"zzc{i}" for i in range(10)]
-
-
 def test_a_line_over_the_limit_is_skipped_in_bounded_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(read, "MAX_LINE", 2 << 20)
     packer = zstandard.ZstdCompressor(level=1).compressobj()
@@ -348,15 +331,6 @@ def test_a_line_over_the_limit_is_skipped_in_bounded_memory(tmp_path: Path, monk
     assert counts.rejected == {read.TOO_LONG: 1}
     assert counts.lines == 3
     assert peak < 12 << 20
-
-
-def test_a_long_line_within_the_limit_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = tmp_path / "dump"
-    path.write_bytes(as_line(COMMENT | {"body": "a" * 3_000_000}) + b"\n")
-    assert len(rows_of(path)[0]["body"]) == 3_000_000
-    monkeypatch.setattr(read, "MAX_LINE", 2_999_999)
-    with pytest.raises(InputError, match="too long"):
-        rows_of(path)
 
 
 @given(st.lists(st.integers(0, 3 * PIECE), max_size=6), st.integers(1, PIECE), st.booleans())

@@ -16,7 +16,6 @@ from mrs_datasets.builders.reddit import write as module
 from mrs_datasets.builders.reddit.partition import mix
 from mrs_datasets.builders.reddit.write import ReplyCounts, assign_splits, split_numbers
 from mrs_datasets.prepared.responses import count_responses, response_table
-from mrs_datasets.prepared.schema import SPLITS
 from mrs_suggest.common.errors import InputError
 
 KEYS = st.integers(0, 2**64 - 1)
@@ -51,12 +50,6 @@ def test_the_shares_are_80_10_10_in_every_bucket_of_a_partition(start: int, step
         keys = np.uint64(start) + np.arange(20_000, dtype=np.uint64) * np.uint64(step)
     counts = Counter(split_numbers(keys).tolist())
     assert [counts[place] / 20_000 for place in range(3)] == pytest.approx([0.8, 0.1, 0.1], abs=0.015)
-
-
-def test_all_names_are_splits() -> None:
-    split = assign_splits(table([0] * 50, list(range(50))), "example")["split"]
-    assert set(split.to_pylist()) == set(SPLITS)
-    assert split.type == pa.string()
 
 
 # --- Counts of replies ----------------------------------------------------------------------------------------------
@@ -113,16 +106,6 @@ def test_more_replies_than_the_budget_has_room_for(tmp_path: Path) -> None:
         table = response_table(counts.frequent(2, 100), counts.pairs, counts.distinct)
     assert table.equals(count_responses(naive, 2, 100))
     assert list(tmp_path.iterdir()) == []
-
-
-def test_a_reply_longer_than_the_budget_is_counted(tmp_path: Path) -> None:
-    long = "ж" * BUDGET
-    with ReplyCounts(BUDGET, tmp_path) as counts:
-        for _ in range(3):
-            counts.add(texts([long, "no", long + "!"]))
-        assert counts.frequent(1, 1) == [("no", 3)]
-        assert counts.frequent(4, 9) == []
-        assert counts.distinct == 3
 
 
 def test_a_full_disk_is_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

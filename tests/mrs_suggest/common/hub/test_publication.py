@@ -51,11 +51,6 @@ def test_what_stays_is_told_with_the_reason(tree: Path) -> None:
     }
 
 
-def test_contents_need_no_folder() -> None:
-    what = Publication("space", "org/s", None, instead={"app.py": b"x"})
-    assert (what.files(), what.left_behind()) == ({"app.py": b"x"}, {})
-
-
 def test_a_description_lists_files_what_stays_and_the_card(tree: Path) -> None:
     (tree / "evil\x1b[2J\nname").write_text("")
     text = describe(publication(tree, instead={"README.md": "# ¡Hola!\x1b[31m\n".encode()}))
@@ -83,11 +78,6 @@ def test_an_unrequested_link_is_left_out(tree: Path) -> None:
     what = publication(tree)
     assert "passwd" not in what.files()
     assert what.left_behind()["passwd"] == "a link"
-
-
-def test_the_folder_itself_may_be_named_by_a_link(tree: Path, tmp_path: Path) -> None:
-    (tmp_path / "link").symlink_to(tree)
-    assert publication(tmp_path / "link").files().keys() == publication(tree).files().keys()
 
 
 def test_what_is_no_regular_file_is_refused(tree: Path) -> None:

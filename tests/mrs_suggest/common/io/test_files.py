@@ -82,14 +82,6 @@ def test_overwriting_swaps_the_whole_folder(old: Path) -> None:
     assert names(old) == ["new.txt"]
 
 
-def test_an_empty_folder_is_taken(tmp_path: Path) -> None:
-    (tmp_path / "out").mkdir()
-    with atomic_folder(tmp_path / "out") as partial:
-        (partial / "a.txt").write_text("a")
-    assert names(tmp_path / "out") == ["a.txt"]
-    assert names(tmp_path) == ["out"]
-
-
 def test_a_file_or_folder_in_the_way_is_refused(tmp_path: Path, old: Path) -> None:
     with pytest.raises(InputError, match=r"exists already.*--overwrite"), atomic_folder(old):
         pytest.fail("the block must not run")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
-import pickle
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -26,7 +24,6 @@ from mrs_suggest.common.io.storage import (
     publish,
     remove,
     require_writable,
-    same_file,
     size,
     write_text,
 )
@@ -164,12 +161,6 @@ def test_sending_that_fails_leaves_nothing(tmp_path: Path, monkeypatch: pytest.M
     assert files_below(there) == []
 
 
-def test_a_location_survives_pickling(folder: Location) -> None:
-    again = pickle.loads(pickle.dumps(folder / "a"))
-    assert again == folder / "a"
-    assert same_file(again, folder / "a")
-
-
 def test_files_over_http(server: str) -> None:
     (path,) = find_files(f"{server}/RC_1?token=secret")
     assert (path.name, size(path)) == ("RC_1", len(DATA))
@@ -217,15 +208,6 @@ def test_an_unknown_protocol_is_one_sentence(url: str, words: str) -> None:
     with pytest.raises(InputError, match=words) as told:
         location(url)
     assert "secret" not in str(told.value)
-
-
-def test_a_package_that_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    opened = importlib.import_module("fsspec.registry")._registry
-    monkeypatch.delitem(opened, "s3", raising=False)  # another test may have opened one
-    monkeypatch.setitem(__import__("sys").modules, "s3fs", None)
-    words = r"s3://\*\*\*@bucket/a: s3:// needs a package .* \(Install s3fs.*pip install '\.\[s3\]'"
-    with pytest.raises(InputError, match=words):
-        location("s3://key:secret@bucket/a")
 
 
 @pytest.mark.parametrize("url", ["memory://", "memory://a/*/b", "memory://a[1]"])

@@ -17,15 +17,6 @@ def test_no_character_that_latex_reads_itself_is_left(text: str) -> None:
     assert not re.search(r"[\\&%$#_{}~^<>]", COMMANDS.sub("", latex_escaped(text)))
 
 
-@given(st.lists(st.text("ab&%[*\\{}", max_size=4), min_size=2, max_size=4))
-def test_every_row_has_a_field_for_each_column(names: list[str]) -> None:
-    lines = grid_latex(Grid(names, [names, names])).splitlines()
-    assert lines[0] == f"\\begin{{tabular}}{{l{'r' * (len(names) - 1)}}}"
-    for line in (lines[2], *lines[4:6]):
-        assert len(re.findall(r"(?<!\\)&", line)) == len(names) - 1
-        assert not line.startswith(("[", "*")), "the line break before it would read it as its own"
-
-
 def test_marks_and_bold_in_latex_and_markdown() -> None:
     grid = Grid(["", "x"], [["a_b", Entry("-.5", marks="a", bold=True)]])
     assert "a\\_b & \\textbf{$-$.5}$^{a}$ \\\\" in grid_latex(grid)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -126,17 +125,6 @@ def test_seeds_are_one_row_with_mean_and_deviation(
     ]
 
 
-def test_a_seed_that_repeats_is_divided_by_name_or_left_apart(make_run: MakeRun, compared: Compare) -> None:
-    """A record leaves out the folders above local paths, so two starting points may look alike."""
-    named = [make_run(f"{name}-{seed}/run", seed=seed) for name in ("a", "b") for seed in (42, 43)]
-    found = compared(*named)
-    assert [row["name"] for row in found["rows"]] == ["a", "b"]
-    assert not found["warnings"]
-    found = compared(make_run("x-42"), make_run("42-x"))
-    assert len(found["rows"]) == 2
-    assert any("the seed 42; each is a separate row" in text for text in found["warnings"])
-
-
 def test_languages_can_be_joined(make_run: MakeRun, compared: Compare) -> None:
     runs = [make_run(f"mono-{code}-{seed}", code, seed=seed) for code in ("en", "es") for seed in (42, 43)]
     both = make_run("multi-42", "en es", setting="multilingual")
@@ -174,17 +162,6 @@ def test_leads_are_paired_over_examples_and_averaged_over_seeds(make_run: MakeRu
     turned = compared(*low, *high, "--over", f"{high[1]}/")
     assert turned["over"] == "high"
     assert next(one for one in turned["leads"] if one["language"] == "en")["difference"] == -lead["difference"]
-
-
-def test_a_note_gives_the_smallest_detectable_leads(
-    make_run: MakeRun, compared: Compare, told: Callable[..., tuple[int, str, str]]
-) -> None:
-    runs = [make_run(name, known=known, b=known) for name, known in (("a", 0.2), ("b", 0.9), ("c", 0.4))]
-    least = sorted(one["detectable_difference"] for one in compared(*runs)["leads"] if one["language"] == "en")
-    text = " to ".join(f"{number:.4f}"[1:] for number in least)
-    assert f"(80 % power, two-sided alpha .05): en {text}, es ." in told(*runs, "--format", "markdown")[1]
-    same = runs[0], make_run("d", known=0.2, b=1)
-    assert "en unknown, es unknown." in told(*same, "--format", "markdown")[1], "no score differs"
 
 
 def test_other_rows_of_a_language_are_told_and_not_compared(
@@ -248,16 +225,6 @@ def test_a_model_on_the_hub_has_figures_and_no_leads(make_run: MakeRun, hub: Loo
     assert not any("safetensors" in str(request) for request in hub.log)
 
 
-def test_suggestions_of_another_run_give_no_lead(make_run: MakeRun, compared: Compare) -> None:
-    runs = make_run("a", "en"), make_run("b", "en", known=0.9, b=1), make_run("c", "en", known=0.1, b=2)
-    shutil.copy(runs[1] / predictions_name("en"), runs[2] / predictions_name("en"))
-    found = compared(*runs)
-    assert {lead["row"] for lead in found["leads"]} == {"b"}
-    assert found["warnings"] == [
-        "c: run.json and the scores of its suggestions differ, so the files are not of one run (en); no lead there."
-    ]
-
-
 # --- what is refused
 
 
@@ -287,17 +254,6 @@ def test_other_rules_are_refused_and_other_vocabularies_left_out(
     assert "weighted ROUGE: a and b computed it by different rules" in sentence
     assert "tok:treebank" in sentence
     assert "tok:other" in sentence
-
-
-def test_another_release_alone_is_not_another_rule(make_run: MakeRun, change: Change, compared: Compare) -> None:
-    runs = make_run("a", "en"), make_run("b", "en", b=1)
-
-    def older(record: dict[str, Any]) -> None:
-        own = record["metrics"]["signatures"]["en"]
-        own.update({key: text.rpartition(":")[0] + ":0.0.9" for key, text in own.items()})
-
-    change(runs[1], older)
-    assert compared(*runs)["leads"]
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from transformers import AutoModelForSeq2SeqLM, AutoTokenizer, MT5Config, MT5For
 
 from mrs_suggest.models.generation.decoding.settings import Decoding
 from mrs_suggest.models.generation.generator import Generator
-from mrs_suggest.models.generation.language_tokens import LANGUAGE, ROWS, TokenFrame, row_named, row_of, untold
+from mrs_suggest.models.generation.language_tokens import ROWS, row_of
 from mrs_suggest.models.generation.tiny_generator import build_tiny_generator
 from mrs_suggest.models.retrieval.tiny import train_tokenizer
 
@@ -96,20 +96,3 @@ def test_a_decoder_that_is_not_told_answers_all_languages_alike(tiny: Path, tmp_
     assert loaded.coder.row.name == "unicoder-untold"
     assert loaded.suggest(TEXTS[:1], "en", 3) == untold_one.suggest(TEXTS[:1], "es", 3)
     assert build(tmp_path, None).coder.row.name == "unicoder", "the next run decides for itself"
-
-
-@pytest.mark.parametrize("name", ROWS)
-def test_names_of_rows_are_read_back(name: str) -> None:
-    row = untold(ROWS[name])
-    assert row_named(row.name) == row
-    assert LANGUAGE not in row.prompt
-    assert (row.before, row.after, row.end) == (ROWS[name].before, ROWS[name].after, ROWS[name].end)
-
-
-def test_text_is_framed_as_replies_are(t5: Path, tiny: Path) -> None:
-    for folder, forced in ((t5, True), (t5, None), (tiny, True), (tiny, False)):
-        coder = build(folder, forced).coder
-        for language in ("en", "es"):
-            frame, own = TokenFrame.of(coder.row, language, coder.config, coder.tokenizer)
-            assert frame.start(own) == coder.prompt(language)
-            assert [*frame.begin(own), *coder.messages(["how"], language)[0]] == coder.messages(["how"], language)[0]

@@ -28,7 +28,6 @@ from transformers import (
 )
 
 from mrs_suggest.common.errors import ArgumentError, InputError
-from mrs_suggest.common.text.text import normalise_reply
 from mrs_suggest.models.generation import generator as module
 from mrs_suggest.models.generation.decoding.beam_search import Hypothesis
 from mrs_suggest.models.generation.decoding.settings import Decoding
@@ -174,16 +173,6 @@ def test_losses_are_those_of_each_pair_alone(families: dict[str, Generator], fam
         assert tokens[number] == len(target), "the end token is one of them"
 
 
-def test_replies_to_one_message_are_as_likely_as_in_pairs(families: dict[str, Generator]) -> None:
-    replies = ["I am fine, thanks!", "Yes", "", "See you there, see you there, see you there and there."]
-    for generator in families.values():
-        losses, tokens = generator.losses(["How are you?"] * 4, replies, "en")
-        for size in (1, 3, 64):
-            found = generator.log_probs("How are you?", replies, "en", batch_size=size)
-            np.testing.assert_allclose(found, -losses / tokens, rtol=1e-4, atol=1e-5)
-        assert generator.log_probs("How are you?", [], "en").shape == (0,)
-
-
 # --- suggestions
 
 
@@ -193,15 +182,6 @@ def test_beams_that_say_the_same_make_room_for_others(trained: Generator, monkey
     monkeypatch.setattr(module, "decode", lambda model, inputs, *_: [hypotheses] * len(inputs))
     assert trained.suggest(["?"], "en", 3) == [[("i am fine", 0.0), ("thanks", -4.0)]]
     assert trained.suggest(["?"], "en", 1) == [[("i am fine", 0.0)]]
-
-
-@pytest.mark.parametrize("decoding", [Decoding(max_tokens=10), Decoding(4, 2, 1.0, max_tokens=10)])
-def test_more_suggestions_than_beams(trained: Generator, folder: Path, decoding: Decoding) -> None:
-    generator = Generator(trained.model, trained.coder, trained.languages, decoding)
-    (few,), (many,) = (generator.suggest(["¿Qué tal?"], "es", k) for k in (3, 9))
-    assert len(few) <= 3 < len(many) <= 9
-    assert many[0][0] == few[0][0]
-    assert len({normalise_reply(text) for text, _ in many}) == len(many)
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -288,14 +268,6 @@ def test_the_files_say_how_a_message_ends_and_a_reply_begins(
         assert tokenizer("x").keys() == {"input_ids", "attention_mask"}, "generate takes no others"
 
 
-def test_settings_of_the_search_come_back(trained: Generator, tmp_path: Path) -> None:
-    decoding = Decoding(6, 3, 0.5, 3, 1, 9, 0.7, ("maldición", "x y"), 4)
-    Generator(trained.model, trained.coder, ["es"], decoding).save(tmp_path)
-    loaded = Generator.load(tmp_path)
-    assert loaded.decoding == decoding
-    assert loaded.languages == ["es"]
-
-
 # --- directions
 
 
@@ -343,16 +315,6 @@ def test_a_blocked_phrase_is_not_written_from_right_to_left(backward: Path) -> N
     usual = [ids[::-1] for ids in blocked._blocked]
     assert "see you" in {loaded.coder.tokenizer.decode(ids).strip() for ids in usual}
     assert not any("see you" in text.lower() for text, _ in blocked.suggest(["Are you coming tonight?"], "en", 3)[0])
-
-
-def test_one_side_may_have_a_language_of_its_own(families: dict[str, Generator]) -> None:
-    tag = families["start and tag"].coder.tokenizer.convert_tokens_to_ids
-    begins = {}
-    for source, target in ((None, None), ("en", None), (None, "en")):
-        coder = dataclasses.replace(families["start and tag"].coder, direction=Direction(source, target))
-        begins[source, target] = coder.messages(["x"], "es")[0][0], coder.prompt("es")[-1]
-    en, es = tag("__en__"), tag("__es__")
-    assert begins == {(None, None): (es, es), ("en", None): (en, es), (None, "en"): (es, en)}
 
 
 def change(**facts: Any) -> Callable[[Path], object]:
@@ -425,20 +387,3 @@ def test_what_is_no_generator_is_refused_in_one_sentence(what: str, tmp_path: Pa
 def test_a_language_the_checkpoint_lacks_is_refused_before_training(folder: Path) -> None:
     with pytest.raises(InputError, match=r"no token \[ja\] for the language ja"):
         Generator.build(str(folder), ["en", "ja"], 20, 12, Decoding())
-
-
-@pytest.mark.parametrize(
-    ("lengths", "sentence"),
-    [
-        ({"message_tokens": 129}, "--message_tokens 129: the model reads at most 128"),
-        ({"reply_tokens": 129}, "--reply_tokens 129: the model writes at most 128"),
-        ({"decoding": Decoding(max_tokens=128)}, "--max_tokens 128: the model writes at most 127"),
-    ],
-)
-def test_texts_longer_than_the_model_takes_are_refused_before_training(
-    folder: Path, lengths: dict[str, Any], sentence: str
-) -> None:
-    with pytest.raises(InputError, match=sentence):
-        build(folder, **lengths)
-    fitting = build(folder, message_tokens=128, reply_tokens=128)
-    assert fitting.losses(["x " * 200], ["x " * 200], "en")[0] > 0

@@ -120,37 +120,6 @@ def words(*tokens: str, **special: str) -> PreTrainedTokenizerFast:
     return PreTrainedTokenizerFast(tokenizer_object=backend, additional_special_tokens=extra, **names)
 
 
-def test_unicoder() -> None:
-    """`text </s> [EOS]`; the decoder starts with the tag alone and ends as the text (generation_rs, microsoft/MRS)."""
-    tokenizer = words("[EOS]", "[en]", "[es]", sep_token="</s>", eos_token="[EOS]")
-    coder = coder_of(tokenizer, BartConfig(decoder_start_token_id=None))
-    assert coder.row.name == "unicoder"
-    to_tokens = tokenizer.convert_ids_to_tokens
-    assert to_tokens(coder.messages([MESSAGE], "es")[0]) == [MESSAGE, "</s>", "[EOS]"]
-    assert to_tokens(coder.replies([REPLY])[0]) == [REPLY, "</s>", "[EOS]"]
-    assert to_tokens(coder.prompt("es")) == ["[es]"]
-    batch = PairCollator(1)([{"input_ids": [9], "labels": coder.replies([REPLY])[0], "prompt": coder.prompt("en")}])
-    assert to_tokens(batch["decoder_input_ids"][0]) == ["[en]", REPLY, "</s>"]
-    assert to_tokens(batch["labels"][0]) == [REPLY, "</s>", "[EOS]"]
-    assert coder.text([*coder.prompt("en"), *coder.replies([REPLY])[0]]) == REPLY
-
-
-@pytest.mark.parametrize("row", [name for name, row in ROWS.items() if row.tag])
-def test_texts_are_cut_with_their_tokens(row: str) -> None:
-    make_tag = ROWS[row].tag
-    assert make_tag is not None
-    tokenizer = words(make_tag("en"), "[EOS]", sep_token="</s>", cls_token="<s>")
-    coder = coder_of(tokenizer, M2M100Config(), tokens=6)
-    assert coder.row.name == row
-    whole = coder.messages([" ".join([MESSAGE] * n) for n in (1, 30)], "en")
-    assert len(whole[1]) == 6
-    around = len(whole[0]) - 1
-    assert whole[1].count(tokenizer.get_vocab()[MESSAGE]) == 6 - around
-    reply = coder.replies([" ".join([REPLY] * 30)])[0]
-    assert len(reply) == 6
-    assert reply[-1] == tokenizer.eos_token_id
-
-
 @pytest.mark.parametrize(
     ("tokenizer", "config"),
     [

@@ -20,7 +20,6 @@ from mrs_suggest.models.pretraining.future_ngrams import (
     SPAN,
     SpanMaskingCollator,
     choose_spans,
-    future_labels,
     future_ngram_loss,
 )
 from mrs_suggest.models.pretraining.masking import vocabulary_of
@@ -57,18 +56,6 @@ def test_every_block_has_one_span_and_special_tokens_none(seed: int, n: int, spe
         assert len(places) == 0 or places[-1] - places[0] == len(places) - 1, "in one piece"
 
 
-def test_spans_lie_everywhere_and_cover_a_seventh() -> None:
-    rng = np.random.default_rng(0)
-    starts = [int(choose_spans(np.zeros(64, bool), rng).argmax()) for _ in range(5600)]
-    counts = np.bincount(starts, minlength=56)
-    assert len(counts) == 56
-    assert counts.min() > 60
-    assert counts.max() < 145
-    for length in (20, 100):
-        share = np.mean([choose_spans(np.zeros(length, bool), rng).mean() for _ in range(3000)])
-        assert share == pytest.approx(SPAN / BLOCK, abs=0.004)
-
-
 def test_what_is_read_and_written_of_a_text(generator: Generator) -> None:
     """80/10/10 for each token of the spans; the decoder writes them, and depends on seed, epoch and text alone."""
     collate = collator_of(generator)
@@ -87,12 +74,6 @@ def test_what_is_read_and_written_of_a_text(generator: Generator) -> None:
     assert not np.array_equal(other.masked(text)[0], read)
     again.set_epoch(1)
     assert not np.array_equal(again.masked(text)[0], read)
-
-
-def test_labels_of_the_streams() -> None:
-    labels = torch.tensor([[IGNORED, 5, 6, 7], [8, 9, IGNORED, IGNORED]])
-    assert future_labels(labels, 0).equal(labels)
-    assert future_labels(labels, 1).tolist() == [[IGNORED, IGNORED, 6, 7], [IGNORED, 9, IGNORED, IGNORED]]
 
 
 def test_loss_and_targets_of_a_batch_equal_a_float64_reference(generator: Generator) -> None:

@@ -12,7 +12,7 @@ import torch
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.models.checkpoint_loading import load_fast_tokenizer
 from mrs_suggest.models.generation.padding import IGNORED
-from mrs_suggest.models.pretraining.masked_lm import HeadAt, freeze_encoder, load_masked_lm, masked_loss, token_losses
+from mrs_suggest.models.pretraining.masked_lm import HeadAt, load_masked_lm, masked_loss, token_losses
 from mrs_suggest.models.pretraining.masking import MaskingCollator, vocabulary_of
 from mrs_suggest.models.retrieval.tiny import build_tiny
 from tests.bert_reference import reference_losses
@@ -91,16 +91,6 @@ def test_a_lacking_head_is_fresh_tied_and_seeded(tiny: Path, tmp_path: Path) -> 
     again, fresh = load_masked_lm(str(tmp_path), None, 9)
     assert fresh == []
     assert torch.equal(again.state_dict()[name], states[0][name])
-
-
-def test_a_frozen_encoder_leaves_the_head_alone_to_train(tiny: Path) -> None:
-    model, _ = load_masked_lm(str(tiny), None, 0)
-    count = freeze_encoder(model)
-    trained = {name for name, parameter in model.named_parameters() if parameter.requires_grad}
-    assert trained
-    assert all(name.startswith("cls.") for name in trained)
-    assert count == sum(parameter.numel() for parameter in model.parameters() if parameter.requires_grad)
-    assert not model.get_output_embeddings().weight.requires_grad, "it is the encoder's table"
 
 
 def test_what_is_no_encoder_is_refused(tiny: Path, tmp_path: Path) -> None:

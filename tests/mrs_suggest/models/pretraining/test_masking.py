@@ -28,28 +28,6 @@ def vocabulary(has_words: bool = True) -> Vocabulary:
     return Vocabulary(MASK, numbers[~special], special, starts, 4 if has_words else -1, has_words)
 
 
-@given(ids=TEXTS, words=st.booleans())
-def test_units_number_the_words_and_leave_special_tokens_out(ids: list[int], words: bool) -> None:
-    found = units(ids, vocabulary(), words).tolist()
-    assert [number == -1 for number in found] == [token in SPECIAL for token in ids]
-    in_units = [number for number in found if number >= 0]
-    assert sorted(set(in_units)) == list(range(max(in_units, default=-1) + 1)), "numbered without gaps"
-    assert in_units == sorted(in_units)
-    if not words:
-        assert len(set(in_units)) == len(in_units)
-
-
-@given(ids=TEXTS)
-def test_a_word_is_its_first_piece_and_what_goes_on(ids: list[int]) -> None:
-    found = units(ids, vocabulary(), True)
-    for place in range(1, len(ids)):
-        before, token = ids[place - 1], ids[place]
-        if token in SPECIAL or before in SPECIAL:
-            continue
-        together = token % 2 == 1 or before == 4
-        assert (found[place] == found[place - 1]) == together
-
-
 @given(ids=TEXTS, seed=SEEDS, share=st.floats(0.01, 1), words=st.booleans())
 def test_chosen_units_are_whole_and_as_many_as_the_share_says(
     ids: list[int], seed: int, share: float, words: bool
@@ -138,22 +116,6 @@ def test_words_of_sentencepiece() -> None:
     model = models.Unigram([(piece, -1.0 - 0.001 * n) for n, piece in enumerate(pieces)], 0, False)
     tokenizer = tokenizer_of(model, pre_tokenizers.Metaspace(), decoders.Metaspace())
     assert words_of(tokenizer, "running go. 中文 ฉันรัก") == ["▁running", "▁go", ".", "▁中", "文", "▁ฉัน", "รัก"]
-
-
-def test_words_of_wordpiece_and_of_bytes() -> None:
-    pieces = {piece: n for n, piece in enumerate(["[UNK]", "[MASK]", "run", "##ning", "go", "."])}
-    tokenizer = tokenizer_of(models.WordPiece(pieces, unk_token="[UNK]"), pre_tokenizers.BertPreTokenizer())
-    assert words_of(tokenizer, "running go.") == ["run##ning", "go", "."]
-    pieces = {piece: n for n, piece in enumerate(["[UNK]", "[MASK]", "Ġ", "g", "o", "Ġg"])}
-    tokenizer = tokenizer_of(models.BPE(pieces, [("Ġ", "g")]), pre_tokenizers.ByteLevel(), decoders.ByteLevel())
-    assert words_of(tokenizer, "go go") == ["Ġgo", "Ġgo"]
-
-
-def test_a_tokenizer_without_words_has_one_per_piece() -> None:
-    model = models.WordLevel({"[UNK]": 0, "[MASK]": 1, "a": 2, "b": 3}, unk_token="[UNK]")
-    tokenizer = tokenizer_of(model, pre_tokenizers.Whitespace())
-    assert not vocabulary_of(tokenizer, "made").has_words
-    assert words_of(tokenizer, "a b a") == ["a", "b", "a"]
 
 
 def test_a_tokenizer_without_a_mask_token_is_refused() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
@@ -16,11 +15,10 @@ from mrs_suggest.models.retrieval.distillation import (
     DistilledReplyLoss,
     TeacherVectors,
     VectorLoss,
-    divergence,
     load_teacher,
 )
 from mrs_suggest.models.retrieval.dual_encoder import build_dual_encoder
-from mrs_suggest.models.retrieval.encode import encode_messages, encode_replies
+from mrs_suggest.models.retrieval.encode import encode_messages
 from mrs_suggest.models.retrieval.losses import ReplyLoss
 from mrs_suggest.models.retrieval.routes import prompts_of
 
@@ -82,20 +80,6 @@ def test_loss_and_gradients_are_those_of_the_printed_formula(model: SentenceTran
         torch.testing.assert_close(a.grad, b.grad, rtol=1e-4, atol=1e-6)
 
 
-def test_an_equal_student_has_nothing_to_learn() -> None:
-    scores = torch.randn(4, 6, generator=torch.Generator().manual_seed(1))
-    torch.testing.assert_close(divergence(scores, scores + 2.0), torch.zeros(4), rtol=0, atol=1e-6)
-    itself = torch.eye(4, 6, dtype=torch.bool)
-    student = scores.clone().requires_grad_()
-    shifted = scores.masked_fill(itself, 50.0)  # what does not count may differ
-    found = divergence(student, shifted, itself)
-    torch.testing.assert_close(found, torch.zeros(4), rtol=0, atol=1e-6)
-    found.sum().backward()
-    assert student.grad is not None
-    assert torch.isfinite(student.grad).all()
-    assert (student.grad[itself] == 0).all()
-
-
 @pytest.mark.parametrize("kind", ["two", "static"])
 def test_grad_cache_equals_the_direct_path(checkpoint: Path, kind: str) -> None:
     labels = torch.stack([IDS, torch.arange(8)], dim=1)
@@ -113,22 +97,6 @@ def test_grad_cache_equals_the_direct_path(checkpoint: Path, kind: str) -> None:
     assert results[0][1].keys() == results[1][1].keys()
     for name, gradient in results[1][1].items():
         torch.testing.assert_close(results[0][1][name], gradient, rtol=1e-3, atol=1e-5)
-
-
-def test_each_text_is_encoded_once_and_found_by_its_row(checkpoint: Path) -> None:
-    teacher = load_teacher(str(checkpoint), 20, 20, "z ")
-    vectors = TeacherVectors.compute(teacher, MESSAGES, REPLIES)
-    assert (len(vectors.messages), len(vectors.replies)) == (7, 7)
-    rows = torch.tensor([6, 1, 7, 0])
-    messages, replies = vectors.of(rows)
-    assert torch.equal(messages[0], messages[1])
-    expected = encode_messages(teacher, [MESSAGES[row] for row in rows])
-    torch.testing.assert_close(messages, expected, rtol=0, atol=1e-5)
-    torch.testing.assert_close(replies, encode_replies(teacher, [REPLIES[row] for row in rows]), rtol=0, atol=1e-5)
-    assert vectors.temperature == 0.05
-    assert TeacherVectors.compute(teacher, MESSAGES, REPLIES, 0.3).temperature == 0.3
-    with pytest.raises(InputError, match=r"^--teacher_temperature: expected a number above 0, found 0\.$"):
-        TeacherVectors.compute(teacher, MESSAGES, REPLIES, 0.0)
 
 
 def test_teachers_of_every_kind(checkpoint: Path, tmp_path: Path) -> None:
@@ -158,13 +126,6 @@ def test_what_is_no_teacher_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"^--teacher .*: cannot load the encoder \(") as caught:
         load_teacher(str(tmp_path), 20, 20)
     assert "\n" not in str(caught.value)
-
-
-def test_rows_are_needed(model: SentenceTransformer) -> None:
-    loss: Any = DistilledReplyLoss(model, teacher=teacher_of(3))
-    mine = student_of(3)
-    with pytest.raises(ValueError, match="the pair's row in the `label` column"):
-        loss.calculate_loss([[mine[0]], [mine[1]]], IDS[:3])
 
 
 @pytest.mark.parametrize("with_backward", [False, True])

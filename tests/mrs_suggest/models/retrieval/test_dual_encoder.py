@@ -23,6 +23,7 @@ from mrs_suggest.models.retrieval.encode import encode_messages, encode_replies
 from mrs_suggest.models.retrieval.encoder_layers import freeze
 from mrs_suggest.models.retrieval.message_encoder import MessageEncoder
 from mrs_suggest.models.retrieval.routes import build_settings, encoders
+from tests.cases import cases
 
 TEXTS = ["how are you?", "元気ですか", "a b c d", "Спасибо"]
 
@@ -88,27 +89,6 @@ def assert_cut_at(model: SentenceTransformer, message: int, reply: int) -> None:
         assert not torch.allclose(inside[0], inside[1], atol=1e-4)
         beyond = encode(model, [letters(room), letters(room) + " c", letters(room) + " d" * 300])
         torch.testing.assert_close(beyond, beyond[:1].expand(3, -1), rtol=1e-5, atol=1e-5)
-
-
-def test_the_two_encoders_share_no_weights(checkpoint: Path) -> None:
-    model = build_dual_encoder(str(checkpoint))
-    query, document = encoders(model)
-    places = [{p.data_ptr() for p in encoder.parameters()} for encoder in (query, document)]
-    assert not places[0] & places[1]
-    assert torch.equal(encode_messages(model, TEXTS), encode_replies(model, TEXTS))  # one checkpoint
-    before = encode_replies(model, TEXTS)
-    with torch.no_grad():
-        for parameter in query.parameters():
-            parameter.add_(0.5)
-    assert torch.equal(encode_replies(model, TEXTS), before)
-    assert not torch.allclose(encode_messages(model, TEXTS), before)
-
-
-def test_the_score_is_the_plain_dot_product(checkpoint: Path) -> None:
-    model = build_dual_encoder(str(checkpoint), "mean")
-    messages, replies = encode_messages(model, TEXTS), encode_replies(model, TEXTS[::-1])
-    torch.testing.assert_close(model.similarity(messages, replies), messages @ replies.T)
-    assert (messages.norm(dim=1) - 1).abs().min() > 0.1  # not normalised: a cosine would hide the vectors' lengths
 
 
 def test_pooler_output_is_that_of_the_transformers_model(checkpoint: Path) -> None:
@@ -261,17 +241,6 @@ def test_static_vectors_are_means_of_a_table_a_route(checkpoint: Path) -> None:
     assert (lengths - 1).abs().max() < 0.2  # near 1 for any dimension, so that unscaled scores start small
 
 
-def test_static_vectors_come_from_the_seed(checkpoint: Path) -> None:
-    torch.manual_seed(5)
-    first = build_shape(checkpoint, "static", seed=1)
-    torch.manual_seed(6)
-    state = torch.get_rng_state()
-    again, other = build_shape(checkpoint, "static", seed=1), build_shape(checkpoint, "static", seed=2)
-    assert torch.equal(torch.get_rng_state(), state)
-    assert torch.equal(encode_messages(first, TEXTS), encode_messages(again, TEXTS))
-    assert not torch.allclose(encode_messages(first, TEXTS), encode_messages(other, TEXTS), atol=1e-2)
-
-
 @pytest.mark.parametrize("shape", ["two", "one"])
 def test_a_sentence_transformers_model_keeps_its_modules(sentence_model: Path, tmp_path: Path, shape: str) -> None:
     model = build_shape(sentence_model, shape, pooling=None)
@@ -306,14 +275,6 @@ def test_weights_that_a_checkpoint_lacks_are_the_same_each_time(checkpoint: Path
     )
 
 
-def test_a_sentence_transformers_model_with_another_pooling_is_its_transformer(
-    sentence_model: Path, checkpoint: Path
-) -> None:
-    for pooling in ("pooler", "mean"):
-        model, plain = (build_dual_encoder(str(folder), pooling) for folder in (sentence_model, checkpoint))
-        torch.testing.assert_close(encode_replies(model, TEXTS), encode_replies(plain, TEXTS))
-
-
 def test_a_sentence_transformers_model_without_a_transformer_is_refused(tmp_path: Path) -> None:
     words = BoW(vocab=["a", "b"])
     SentenceTransformer(modules=[words], device="cpu").save_pretrained(str(tmp_path), create_model_card=False)
@@ -343,19 +304,7 @@ def test_code_of_a_model_is_never_run(sentence_model: Path, tmp_path: Path) -> N
     assert not (tmp_path / "ran").exists()
 
 
-@pytest.mark.parametrize(
-    ("arguments", "sentence"),
-    [
-        ({"pooling": "last"}, r"--pooling: expected one of pooler, mean, cls, max, found 'last'\.$"),
-        ({"encoders": "three"}, r"^--encoders: expected one of two, one, static, found 'three'\.$"),
-        ({"encoders": "static", "dimension": 0}, r"^--dimension: expected 1 or more, found 0\.$"),
-        (
-            {"encoders": "static", "message_tokens": 0},
-            r"^--message_tokens, --reply_tokens: expected 1 or more, found 0\.$",
-        ),
-        ({"encoders": "one", "reply_tokens": 129}, r"reads 1 to 128 tokens, not 129\.$"),
-    ],
-)
+@pytest.mark.parametrize(("arguments", "sentence"), cases(__file__, "test_impossible_arguments_are_refused"))
 def test_impossible_arguments_are_refused(checkpoint: Path, arguments: dict[str, object], sentence: str) -> None:
     with pytest.raises(InputError, match=sentence):
         build_dual_encoder(str(checkpoint), **arguments)  # type: ignore[arg-type]

@@ -7,16 +7,12 @@ from typing import Any
 
 import pytest
 import torch
-from sentence_transformers.sentence_transformer.modules import StaticEmbedding
-from tokenizers import Tokenizer
-from torch import nn
 
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.models.retrieval.dual_encoder import build_dual_encoder, load_dual_encoder
 from mrs_suggest.models.retrieval.encode import encode_messages
 from mrs_suggest.models.retrieval.encoder_layers import (
     attend_in_bfloat16,
-    keep_layers,
     rate_factors,
     set_dropout,
 )
@@ -60,16 +56,6 @@ def test_the_first_layers_are_kept(checkpoint: Path, tmp_path: Path, kind: str, 
 def test_layers_that_are_not_there_are_refused(checkpoint: Path, layers: int, sentence: str) -> None:
     with pytest.raises(InputError, match=sentence):
         build_dual_encoder(str(checkpoint), layers=layers)
-
-
-def test_encoders_without_known_layers_are_refused(checkpoint: Path) -> None:
-    table = StaticEmbedding(Tokenizer.from_file(str(checkpoint / "tokenizer.json")), embedding_dim=8)
-    with pytest.raises(InputError, match=r"^--layers: static vectors are one table without layers; leave it out\.$"):
-        keep_layers(table, 1)
-    with pytest.raises(InputError, match=r"^--layers: Linear does not keep its layers as BERT and XLM-R do; leave it "):
-        keep_layers(nn.Linear(1, 1), 1)
-    with pytest.raises(InputError, match=r"^--layer_decay: static vectors are one table without layers; leave it out"):
-        rate_factors(build_dual_encoder(str(checkpoint), encoders="static"), 0.5)
 
 
 def test_rates_fall_from_the_top_to_the_embeddings(checkpoint: Path) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import math
 import os
 import sys
 from datetime import timedelta
@@ -17,7 +16,6 @@ from hypothesis import strategies as st
 from sentence_transformers import SentenceTransformer
 from torch import Tensor
 
-from mrs_suggest.common.errors import InputError
 from mrs_suggest.models.retrieval.dual_encoder import build_dual_encoder
 from mrs_suggest.models.retrieval.losses import LOSSES, ReplyLoss, embed_by_length
 from tests import warm_python
@@ -52,16 +50,6 @@ def printed_formula(kind: str, messages: Tensor, replies: Tensor, labels: list[i
     return total / n
 
 
-def test_impossible_losses_are_refused(model: SentenceTransformer) -> None:
-    with pytest.raises(InputError, match=r"--loss: expected one of eq4, symsm, sm, found 'cosine'\."):
-        ReplyLoss(model, "cosine")
-    for temperature in (0.0, -1.0, math.nan, math.inf):
-        with pytest.raises(InputError, match=r"^--temperature: expected a number above 0, found "):
-            ReplyLoss(model, temperature=temperature)
-    with pytest.raises(InputError, match="`label` column"):
-        ReplyLoss(model, mask_duplicates=True).calculate_loss([[torch.eye(3)], [torch.eye(3)]])
-
-
 LETTERS = [" ".join("abcdefgh"[: 1 + place * 5 % 8]) for place in range(70)]  # one to eight pieces, in no order
 
 
@@ -82,17 +70,6 @@ def test_parts_of_similar_length_have_the_vectors_and_gradients_of_the_whole_bat
     assert found[1][1].keys() == found[0][1].keys() != set()
     for name, gradient in found[0][1].items():
         torch.testing.assert_close(found[1][1][name], gradient, rtol=1e-3, atol=1e-3, msg=lambda m, n=name: n + m)
-
-
-@pytest.mark.parametrize(("count", "side"), [(63, "right"), (70, "left")])
-def test_a_small_batch_and_one_padded_on_the_left_stay_whole(checkpoint: Path, count: int, side: str) -> None:
-    model, shapes = build_dual_encoder(str(checkpoint)).eval(), []
-    feature = model.preprocess(LETTERS[:count], task="query")
-    if side == "left":
-        feature = {name: value.flip(1) if isinstance(value, Tensor) else value for name, value in feature.items()}
-    model.register_forward_pre_hook(lambda _, given: shapes.append(given[0]["attention_mask"].shape))
-    embed_by_length(model, feature)
-    assert shapes == [(count, 10)]
 
 
 @given(

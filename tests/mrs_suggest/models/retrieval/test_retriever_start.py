@@ -18,6 +18,7 @@ from mrs_suggest.models.retrieval.dual_encoder import build_dual_encoder, load_d
 from mrs_suggest.models.retrieval.encode import encode_messages, encode_replies
 from mrs_suggest.models.retrieval.routes import build_settings, encoders
 from mrs_suggest.models.starting_points import ENCODER, RETRIEVER, STATIC, start_kind
+from tests.cases import cases
 
 TEXTS = ["how are you?", "元気ですか", "a b c d e f g h i j k l", "Спасибо", "z " * 50]
 SHAPES: dict[str, dict[str, Any]] = {
@@ -88,15 +89,7 @@ def test_arguments_go_before_what_a_retriever_has(checkpoint: Path, tmp_path: Pa
 
 
 @pytest.mark.parametrize(
-    ("shape", "arguments", "sentence"),
-    [
-        ("two", {"encoders": "one"}, r"^--encoders one: .* with two encoders; leave the option out, or pass the "),
-        ("two", {"encoders": "static"}, r"^--encoders static: .* is a trained retriever with its own encoders; "),
-        ("static", {"encoders": "two"}, r"^--encoders two: .* is a trained retriever with static vectors; leave "),
-        ("static", {"dimension": 13}, r"^--dimension 13: .* has vectors of dimension 12; leave it out"),
-        ("one", {"message_tokens": 129}, r"reads 1 to 128 tokens, not 129\.$"),
-        ("one", {"reply_tokens": 0}, r"^--message_tokens, --reply_tokens: expected 1 or more, found 0\.$"),
-    ],
+    ("shape", "arguments", "sentence"), cases(__file__, "test_what_a_retriever_cannot_become_is_refused")
 )
 def test_what_a_retriever_cannot_become_is_refused(
     checkpoint: Path, tmp_path: Path, shape: str, arguments: dict[str, Any], sentence: str
@@ -158,18 +151,6 @@ def test_a_model_of_token_vectors_gives_both_tables(checkpoint: Path, table: Pat
     assert torch.equal(encode_replies(model, short), before)  # the tables are two
     model.save_pretrained(str(tmp_path), create_model_card=False)
     assert_same_vectors(load_dual_encoder(tmp_path), model)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "sentence"),
-    [
-        ({"encoders": "two"}, r"^--encoders two: .* has token vectors and no encoder; leave the option out, or start "),
-        ({"dimension": 9}, r"^--dimension 9: .* has vectors of dimension 8; leave it out\.$"),
-    ],
-)
-def test_what_token_vectors_cannot_become_is_refused(table: Path, arguments: dict[str, Any], sentence: str) -> None:
-    with pytest.raises(InputError, match=sentence):
-        build_dual_encoder(str(table), **arguments)
 
 
 def test_a_baseline_is_a_start_by_its_name() -> None:

@@ -15,7 +15,6 @@ from torch import Tensor
 
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.models.adapters import Lora, add_lora, load_adapter, lora_state, save_adapter
-from mrs_suggest.models.retrieval.dual_encoder import build_dual_encoder
 from mrs_suggest.models.understanding.choice_inputs import ChoiceCoder, Question, choice_scores
 from mrs_suggest.models.understanding.choice_start import ChoiceParts, build_choice_model, load_choice_model
 from mrs_suggest.models.understanding.multiple_choice import POOLINGS
@@ -64,14 +63,6 @@ def test_the_scores_are_those_of_the_reference(parts: ChoiceParts, questions: li
     assert np.abs(found.numpy() - expected).max() < 1e-5
 
 
-def test_a_pair_is_premise_and_prompt_then_the_choice(parts: ChoiceParts) -> None:
-    row = parts.coder.encode(TWO)[0]["input_ids"]
-    text = parts.tokenizer.decode(row[0]).replace(" ", "")
-    assert text == "[CLS]abcd?[SEP]ef[SEP]"
-    single = ChoiceCoder(parts.tokenizer, "single").encode(TWO)[0]["input_ids"]
-    assert parts.tokenizer.decode(single[1]).replace(" ", "") == "[CLS]abcd?g[SEP]"
-
-
 def test_long_texts_are_cut_and_the_choice_stays(parts: ChoiceParts) -> None:
     long = Question("a " * 90, "b ?", ("x y", "z"), 0)
     row = ChoiceCoder(parts.tokenizer, "pair", 16).encode([long])[0]["input_ids"]
@@ -99,12 +90,6 @@ def test_neither_padding_nor_the_order_of_choices_nor_the_label_changes_a_score(
     assert np.abs(found - np.array(expected)[:, order]).max() < 1e-5
 
 
-def test_two_and_three_choices_are_scored_in_one_call(parts: ChoiceParts) -> None:
-    assert [len(row) for row in scores(parts, [TWO[0], THREE[0], TWO[1]])] == [2, 3, 2]
-    with pytest.raises(InputError, match="questions with 2 and 3 choices"):
-        batch(parts, [TWO[0], THREE[0]])
-
-
 # --- saving, and what a model starts from
 
 
@@ -129,27 +114,6 @@ def test_the_saved_model_does_not_tell_where_its_encoder_was(
 ) -> None:
     parts.save(tmp_path / "model")
     assert str(checkpoint) not in (tmp_path / "model" / "config.json").read_text(encoding="utf-8")
-
-
-def test_the_library_has_a_head_of_its_own(checkpoint: Path, tmp_path: Path) -> None:
-    parts = build_choice_model(str(checkpoint), head="library")
-    parts.model.eval()
-    assert type(parts.model).__name__ == "BertForMultipleChoice"
-    parts.save(tmp_path / "model")
-    assert scores(load_choice_model(tmp_path / "model"), THREE) == scores(parts, THREE)
-    with pytest.raises(InputError, match=r"--head paper: does not fit .*, which has library"):
-        build_choice_model(str(tmp_path / "model"), head="paper")
-    with pytest.raises(InputError, match="--pooling mean: does not fit --head library, which has cls"):
-        build_choice_model(str(checkpoint), head="library", pooling="mean")
-
-
-def test_a_retriever_gives_its_encoder_of_messages(checkpoint: Path, tmp_path: Path) -> None:
-    retriever = build_dual_encoder(str(checkpoint), pooling="mean", encoders="two")
-    retriever.save_pretrained(str(tmp_path / "retriever"), create_model_card=False, safe_serialization=True)
-    own = build_choice_model(str(tmp_path / "retriever"), pooling="mean").model.state_dict()
-    plain = build_choice_model(str(checkpoint), pooling="mean").model.state_dict()
-    assert own.keys() == plain.keys()
-    assert all(torch.equal(own[name], plain[name]) for name in own if name.startswith("encoder."))
 
 
 def test_a_frozen_encoder_stays_as_it_is(checkpoint: Path) -> None:

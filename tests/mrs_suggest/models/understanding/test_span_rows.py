@@ -79,19 +79,6 @@ def test_the_best_span_is_that_of_trying_all(scores: list[tuple[int, int]], spec
     assert found == (scores[first][0] + scores[last][1], 3 * first, 3 * last + 2)
 
 
-def test_an_answer_comes_from_the_window_with_the_highest_score() -> None:
-    text = " ".join(f"river{number}" for number in range(40))
-    asked = Asked("where?", text)
-    rows = span_rows(TOKENIZER, [asked], 40, 8)
-    assert len(rows) > 2
-    said = [Said(0.0, 0, np.zeros((2, len(row)))) for row in rows]
-    token = int(np.flatnonzero(rows[1].read[:, 0] >= 0)[5])
-    said[1].scores[:, token] = 5.0
-    begin, end = rows[1].read[token].tolist()
-    assert read_answers(rows, said, [asked]) == [text[begin:end].strip()]
-    assert read_answers(span_rows(TOKENIZER, [Asked("q", "")], 40, 8), said[:1], [Asked("q", "")]) == [""]
-
-
 def test_a_long_question_leaves_room_for_the_text() -> None:
     asked = Asked("who crossed the bridge " * 40, "the river rose in 1907 " * 9, (4, 9))
     rows = span_rows(TOKENIZER, [asked], 32, 128)

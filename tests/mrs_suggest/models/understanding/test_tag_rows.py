@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from typing import Any
 
 import numpy as np
@@ -12,7 +11,7 @@ from hypothesis import strategies as st
 from mrs_suggest.models.generation.padding import IGNORED
 from mrs_suggest.models.retrieval.tiny import train_tokenizer
 from mrs_suggest.models.understanding.tag_rows import read_tags, tag_rows
-from mrs_suggest.models.understanding.text_rows import RowCollator, Said
+from mrs_suggest.models.understanding.text_rows import Said
 
 TOKENIZER = train_tokenizer(["rain falls on the river bank", "the running dogs rained", "12.5 % of it"] * 9, 60)
 WORDS = st.lists(
@@ -62,23 +61,3 @@ def test_what_is_said_of_the_pieces_comes_back_to_the_words(words: list[str], ro
     own = pieces(words)
     expected = [tag if word in own else "O" for word, tag in enumerate(tags)]
     assert read_tags(rows, said, [words], tags, "O") == [expected]
-
-
-def test_a_word_is_read_where_it_has_most_context() -> None:
-    words = [f"{letter}" for letter in "abcdefghijklmnopqrstuvwxyz"]
-    rows = tag_rows(TOKENIZER, [words], [[0] * 26], 18, 8)  # 16 pieces of 26 or more at a time
-    assert len(rows) > 1
-    for row, after in itertools.pairwise(rows):
-        content = len(row) - 2
-        assert row.read[:, 1].max() <= content - 3, "the last pieces of a window are read in the next one"
-        assert after.read[:, 1].min() >= 4, "and its first ones in the one before"
-
-
-def test_a_batch_is_filled_up_on_the_right() -> None:
-    rows = tag_rows(TOKENIZER, [["rain"], ["rain", "falls", "on", "the", "bank"]], [[1], [0, 1, 2, 3, 4]], 32, 8)
-    batch = RowCollator(TOKENIZER, "NER")(rows)
-    assert batch["task"] == "NER"
-    assert batch["labels"].shape == batch["input_ids"].shape == batch["attention_mask"].shape
-    assert batch["attention_mask"].sum(1).tolist() == [len(row) for row in rows]
-    assert (batch["labels"][0, len(rows[0]) :] == IGNORED).all()
-    assert (batch["input_ids"][0, len(rows[0]) :] == TOKENIZER.pad_token_id).all()

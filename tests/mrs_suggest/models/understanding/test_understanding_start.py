@@ -46,22 +46,6 @@ def scores(parts: UnderstandingParts, task: str | None = None) -> list[list[floa
     return [one.scores.tolist() for one in say(parts.model, RowCollator(parts.tokenizer, task), rows, 2, LABEL)]
 
 
-@pytest.mark.parametrize(("task", "head"), HEADS.items())
-def test_each_task_has_transformers_own_class(checkpoint: Path, tmp_path: Path, task: str, head: Head) -> None:
-    parts = build_understanding(str(checkpoint), heads={task: head}, seed=3)
-    again = build_understanding(str(checkpoint), heads={task: head}, seed=3)
-    assert all(torch.equal(value, weights(again)[name]) for name, value in weights(parts).items()), "one seed, one head"
-    other = build_understanding(str(checkpoint), heads={task: head}, seed=4)
-    assert any(not torch.equal(value, weights(other)[name]) for name, value in weights(parts).items())
-    if head.labels:
-        assert [parts.model.config.id2label[number] for number in range(len(head.labels))] == list(head.labels)
-    parts.save(tmp_path / "model")
-    loaded = load_understanding(tmp_path / "model")
-    assert loaded.heads == {task: head}
-    assert all(torch.equal(value, weights(loaded)[name]) for name, value in weights(parts).items())
-    assert (loaded.max_tokens, loaded.model.training) == (128, False)
-
-
 def test_a_head_of_the_same_labels_keeps_its_order(checkpoint: Path, tmp_path: Path) -> None:
     """A checkpoint from elsewhere, whose labels are in another order than the task's."""
     order = {0: "entailment", 1: "neutral", 2: "contradiction"}

@@ -12,6 +12,7 @@ import torch
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.services.scorers.classifier import ClassifierScorer
 from mrs_suggest.services.scorers.opening import open_scorer
+from tests.cases import cases
 from tests.classifiers import write_classifier
 
 TEXTS = [
@@ -87,16 +88,7 @@ def test_the_version_is_that_of_the_files_and_the_label(folder: Path, tmp_path: 
     assert ClassifierScorer(str(changed)).facts.version != facts.version
 
 
-BAD = {
-    "no label": (
-        {"id2label": {"0": "LABEL_0", "1": "LABEL_1"}},
-        r"'LABEL_0', 'LABEL_1': name one with --toxicity-label",
-    ),
-    "not toxic": ({"id2label": {"0": "not_toxic", "1": "nontoxic"}}, "none of its labels is known to mean toxic"),
-    "two": ({"id2label": {"0": "hate", "1": "offensive"}}, "several labels mean toxic"),
-    "regression": ({"problem_type": "regression"}, "'regression', not that of a classifier"),
-    "other head": ({"id2label": {"0": "a", "1": "b", "2": "toxic"}}, "cannot load the model|lacks the weights"),
-}
+BAD = cases(__file__, "BAD")
 
 
 @pytest.mark.parametrize(("changes", "problem"), BAD.values(), ids=BAD)

@@ -10,17 +10,14 @@ from pathlib import Path
 
 import pytest
 import torch
-from hypothesis import given
-from hypothesis import strategies as st
 
-from mrs_suggest.common.batches import by_length
 from mrs_suggest.common.errors import InputError, MissingExtraError
 from mrs_suggest.models.generation.text_coder import Direction
 from mrs_suggest.services.checkpoints import find_translator
 from mrs_suggest.services.translators import seq2seq
 from mrs_suggest.services.translators.opening import open_translator
 from mrs_suggest.services.translators.seq2seq import Search, Seq2SeqTranslator
-from tests.translation_models import WORDS, cipher, marian, sentence, write_m2m100, write_marian
+from tests.translation_models import WORDS, cipher, marian, sentence, write_m2m100
 
 pytest.importorskip("sentencepiece")
 
@@ -71,12 +68,6 @@ def test_the_answer_is_that_of_generate(marian: Path) -> None:
         assert translator.translate([text], "en", "de") == tokenizer.batch_decode(ids, skip_special_tokens=True)
 
 
-@pytest.mark.parametrize("most", [1, 40, 10_000])
-def test_batches_do_not_change_the_answers(marian: Path, most: int) -> None:
-    found = open_translator(str(marian), Search(2, 20, most)).translate(TEXTS, "en", "de")
-    assert found == list(map(cipher, TEXTS))
-
-
 def test_a_translation_that_does_not_end_is_none(marian: Path) -> None:
     found = open_translator(str(marian), Search(2, 3)).translate(["the cat", "the cat sees the dog"], "en", "de")
     assert found == [cipher("the cat"), ""]
@@ -94,16 +85,6 @@ def test_ctranslate2_answers_as_torch_and_converts_once(
     monkeypatch.setattr("mrs_suggest.services.translators.ctranslate2_translator.load_weights", None)
     again = pickle.loads(pickle.dumps(open_translator(str(marian), SEARCH, quantization)))
     assert again.translate(TEXTS[:3], "en", "de") == list(map(cipher, TEXTS[:3]))
-
-
-def test_a_folder_that_was_converted_before_is_used(converted: Path, marian: Path) -> None:
-    translator = pickle.loads(pickle.dumps(open_translator(str(converted), SEARCH)))
-    assert translator.translate([*TEXTS, TOO_LONG], "en", "de") == [*map(cipher, TEXTS), ""]
-    assert translator.facts.kind == "marian"
-    with pytest.raises(InputError, match="does not translate en to fr"):
-        translator.require("en", "fr")
-    with pytest.raises(InputError, match="is converted already"):
-        open_translator(str(converted), SEARCH, "int8")
 
 
 def test_a_converted_folder_without_tokenizer_is_refused(converted: Path, tmp_path: Path) -> None:
@@ -234,27 +215,6 @@ def test_an_encoder_is_no_translator(tmp_path: Path) -> None:
     build_tiny(list(WORDS) * 2, tmp_path / "tiny", seed=1, vocabulary=60)
     with pytest.raises(InputError, match="without language tokens; pass Marian"):
         open_translator(str(tmp_path / "tiny"))
-
-
-@pytest.mark.parametrize("name", ["beams", "max_tokens", "batch_tokens"])
-def test_settings_below_one_are_refused(name: str) -> None:
-    with pytest.raises(InputError, match="expected a whole number from 1"):
-        Search(**{name: 0})
-
-
-@given(lengths=st.lists(st.integers(1, 30), max_size=40), most=st.integers(1, 100))
-def test_batches_hold_each_text_once_and_keep_the_limit(lengths: list[int], most: int) -> None:
-    found = list(by_length(lengths, 100, most))
-    assert sorted(number for batch in found for number in batch) == list(range(len(lengths)))
-    for batch in found:
-        assert len(batch) == 1 or max(lengths[number] for number in batch) * len(batch) <= most
-
-
-def test_a_random_marian_has_a_direction_of_its_own(tmp_path: Path) -> None:
-    folder = write_marian(tmp_path / "eng-swe", "eng", "swe", steps=0)
-    translator = Seq2SeqTranslator(find_translator(str(folder)), SEARCH)
-    translator.require("en", "sv")
-    assert translator._coder("en", "sv").direction == Direction("sv", "sv")
 
 
 def test_a_run_of_this_project_that_translates(tmp_path: Path) -> None:

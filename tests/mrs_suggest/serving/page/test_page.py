@@ -14,8 +14,8 @@ import yaml
 from mrs_suggest.cli.main import run_verb
 from mrs_suggest.common.errors import InputError, MissingExtraError
 from mrs_suggest.serving.page import page
-from mrs_suggest.serving.page.page import PageAnswer, answer_message, source_of, status_text, table_html
-from mrs_suggest.serving.page.page_space import requirements, space_files
+from mrs_suggest.serving.page.page import PageAnswer, answer_message, status_text, table_html
+from mrs_suggest.serving.page.page_space import space_files
 from mrs_suggest.suggest.answering import ServedModel, Suggestion
 from mrs_suggest.suggest.suggester import Suggester
 
@@ -67,13 +67,6 @@ def test_a_model_without_a_detector_asks_for_the_language() -> None:
     answer = answer_message(Suggester(Echo("en", "es")), "hi")
     assert "the model has no languages.safetensors to detect it" in answer.why
     assert answer_message(Suggester(Echo("en", "es")), "hi", "es").why == ""
-
-
-def test_where_a_suggestion_comes_from() -> None:
-    assert source_of(Suggestion("a", 1.0)) == "direct"
-    assert source_of(Suggestion("a", 1.0, {"direct": -0.2, "log_prob": -0.1})) == "direct"
-    assert source_of(Suggestion("a", 1.0, {"direct": 0.3, "log_prob": 0.4})) == "frequency"
-    assert source_of(Suggestion("a", 1.0, {"direct": 0.9}, "generated")) == "generated"
 
 
 def test_texts_of_a_model_are_shown_as_texts() -> None:
@@ -130,14 +123,6 @@ def test_a_space_has_all_that_its_files_import(repository: Path) -> None:
     assert (card["sdk"], card["app_file"], card["models"]) == ("gradio", "app.py", ["org/model"])
     assert "load_models(['org/model@v1'])" in files["app.py"].decode()  # type: ignore[union-attr]
     compile(files["app.py"], "app.py", "exec")  # type: ignore[arg-type]
-
-
-def test_a_space_s_requirements_are_our_own() -> None:
-    lines = requirements()
-    names = {re.split("[<>=]", line)[0] for line in lines}
-    assert {"torch", "transformers", "sentence-transformers", "tokenizers", "safetensors", "numpy", "PyYAML"} <= names
-    assert not names & {"gradio", "pytest", "nltk", "fastapi"}
-    assert all(">=" in line for line in lines)
 
 
 def test_models_of_this_machine_come_along(tmp_path: Path) -> None:

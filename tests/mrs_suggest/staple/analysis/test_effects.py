@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 
 from mrs_suggest.common.errors import InputError
-from mrs_suggest.staple.analysis.effects import INTERCEPT, TEAMS, analyse_effects, mark_of, read_features, read_scores
+from mrs_suggest.staple.analysis.effects import INTERCEPT, TEAMS, analyse_effects, read_features, read_scores
 from mrs_suggest.staple.analysis.mixed_model import fit_mixed
 from tests.command import Result, refused
 
@@ -86,14 +86,6 @@ def test_intervals_hold_the_true_effects_as_often_as_they_say(teams: pd.DataFram
         assert abs(np.mean(estimates) - TRUE[name]) < 3.5 * error, f"{name} is biased"
 
 
-def test_spreads_are_found(teams: pd.DataFrame) -> None:
-    (model,) = analyse_effects(simulated(5, 60, teams), teams, TABLE_6).models.values()
-    assert model.random["prompt"] == pytest.approx(PROMPTS, abs=0.02)
-    assert model.residual == pytest.approx(REST, abs=0.01)
-    assert set(model.random) == {"prompt", "track", "team"}
-    assert {term.degrees_of_freedom for term in model.fixed.values()} == {7}
-
-
 def table(**rows: tuple[float, ...]) -> pd.DataFrame:
     """Features x, y, z of systems, each a team."""
     width = len(next(iter(rows.values())))
@@ -147,21 +139,6 @@ def test_a_feature_that_changes_between_tracks_has_more_degrees_of_freedom() -> 
     by_track = pd.DataFrame(rows, columns=["system", "track", "team", "x", "y"])
     (model,) = analyse_effects(scores, by_track).models.values()
     assert {name: term.degrees_of_freedom for name, term in model.fixed.items()} == {INTERCEPT: 2, "x": 2, "y": 2}
-
-
-@pytest.mark.parametrize(("p", "mark"), [(0.0009, "***"), (0.009, "**"), (0.049, "*"), (0.088, "."), (0.1, "")])
-def test_marks_are_the_paper_s(p: float, mark: str) -> None:
-    assert mark_of(p) == mark
-
-
-def test_the_table_of_teams_counts_as_the_paper_s_text_does(teams: pd.DataFrame) -> None:
-    """Section 4.3: three teams reranked, paraphrased or translated back each; two used a convolutional network."""
-    assert {*teams["system"]} == set(TRACKS)
-    assert teams.drop(columns=["system", "team"]).sum().to_dict() == {
-        "transformer": 9, "cnn": 2, "lrf_weights": 5, "pretrain_finetune": 8, "train_combined": 2,
-        "diverse_beam_search": 3, "beam_reranking": 3, "beam_filtering": 5, "paraphrasing": 3, "ensembling": 5,
-        "backtranslation": 3,
-    }  # fmt: skip
 
 
 FEATURES = "team,x\na,1\nb,0\nc,1\nd,0\n"

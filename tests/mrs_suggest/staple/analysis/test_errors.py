@@ -16,44 +16,22 @@ from mrs_metrics.translations_f1 import read_paper
 from mrs_suggest.staple.analysis.error_kinds import (
     KNOWN,
     NOT_FOUND,
-    OTHER,
     OVER_GENERATED,
     PRONOUN,
     VERB_SUFFIX,
     WORD_ORDER,
     kind_of,
 )
-from mrs_suggest.staple.analysis.error_words import ErrorWords, error_words, made_up_words
+from mrs_suggest.staple.analysis.error_words import error_words, made_up_words
 from mrs_suggest.staple.analysis.errors import ErrorAnalysis, Neighbours, lists_of
 from mrs_suggest.staple.analysis.scored_systems import score
 from mrs_suggest.staple.gold import Gold
+from tests.cases import cases
 
 TRACKS = read_record("staple").languages
 
 # Section 4.5 of the paper, the accepted translations completed where it names none; then ours.
-PAIRS = [
-    ("pt", "não fume, por favor", "por favor, não fume", "word_order"),
-    ("ja", "僕は運動する", "私は運動する", "pronoun"),
-    ("hu", "futunk a kertbe", "mi futunk a kertbe", "pronoun"),
-    ("pt", "gostaria de provar esses sapatos?", "você gostaria de provar esses sapatos?", "pronoun"),
-    ("ko", "그 여자는 예쁘네요", "그 여자는 예뻐요", "verb_suffix"),
-    ("ja", "あなたは被害者ではないよ", "あなたは被害者ではない", "verb_suffix"),
-    ("hu", "tizenhárom lovam van", "tizennyolc lovam van", "number"),
-    ("ja", "彼女は猫を六匹飼っています", "彼女は猫を十六匹飼っています", "number"),
-    ("hu", "elrohanunk a kertbe", "elrohanunk a kerthez", "declension"),
-    ("ja", "彼女は私をハッピーにしてくれる", "彼女は私を幸せにしてくれる", "loanword"),
-    ("ko", "너를 사랑하니", "너는 사랑하니", "declension"),
-    ("ko", "나는 고양이 열여섯 마리가 있다", "나는 고양이 여섯 마리가 있다", "number"),
-    ("pt", "eu gosta disso", "eu gosto disso", "verb_suffix"),
-    ("pt", "na centro da cidade", "no centro da cidade", "declension"),
-    ("pt", "eles viram um show", "eles viram um espetáculo", "loanword"),
-    ("vi", "ông ấy có hai con mèo", "anh ấy có hai con mèo", "pronoun"),
-    ("vi", "tôi ăn cơm nhé", "tôi ăn cơm", "verb_suffix"),
-    ("vi", "tôi có ba con mèo", "tôi có hai con mèo", "number"),
-    ("pt", "você gosta de livros", "vocês gostam de livros", "several"),
-    ("pt", "o gato come carne", "o gato come peixe", "other"),
-    ("pt", "você gosta de nadar", "a mesa quebrou ontem", "over_generated"),
-]
+PAIRS = cases(__file__, "PAIRS")
 
 
 @pytest.mark.parametrize(("language", "predicted", "accepted", "kind"), PAIRS)
@@ -110,23 +88,6 @@ def test_errors_are_counted_and_weighed() -> None:
     assert lost == pytest.approx({PRONOUN: 0.1, WORD_ORDER: (0.1 + 1) / 3, NOT_FOUND: 1 / 3})
     assert errors.recall[NOT_FOUND].examples == [(1.0, "b", "", "não")]
     assert errors.missed == pytest.approx(2.4 / 3) == sum(lost.values()) + errors.unseen
-
-
-def test_what_is_not_looked_at_is_told() -> None:
-    data = gold(a={f"palavra{n}": (20 - n) / 110 for n in range(11)}, b={"sim": 1.0})
-    system = score(data, "mine", {"b": ["sim"]})
-    errors = ErrorAnalysis(data, ErrorWords("pt")).of(system)
-    assert errors.recall[NOT_FOUND].count == 10
-    assert errors.unseen == pytest.approx(10 / 110 / (1 + sum(range(10, 21)) / 110))
-    assert len(errors.recall[NOT_FOUND].examples) == 1, "examples are of different prompts"
-
-
-def test_without_lists_word_order_and_over_generation_are_still_told() -> None:
-    data = Gold("toy", gold(a={"uno dos tres": 1.0}).rows, "es", "test", "paper", staple=False)
-    lists, note = lists_of(data)
-    assert "Word lists for es are missing" in note
-    assert kind_of(["dos", "uno", "tres"], ["uno", "dos", "tres"], lists) == WORD_ORDER
-    assert kind_of(["dos", "tres"], ["uno", "dos", "tres"], lists) == OTHER
 
 
 @pytest.mark.parametrize("language", TRACKS)

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from mrs_suggest.cli.main import main
 from mrs_suggest.common.errors import InputError
-from mrs_suggest.staple.filters.features import LEAST_SHARE, MEANINGS, add_features, consensus, repeated_words
-from mrs_suggest.staple.hypotheses import read_hypotheses, write_hypotheses
+from mrs_suggest.staple.filters.features import LEAST_SHARE, MEANINGS, add_features, consensus
+from mrs_suggest.staple.hypotheses import write_hypotheses
 from mrs_suggest.staple.pooling import pool
 from tests.mrs_suggest.staple.hypotheses_files import ROWS, hypotheses
 
@@ -43,18 +43,6 @@ def test_consensus_is_its_definition(lists: list[list[tuple[str, float]]]) -> No
     np.testing.assert_allclose(found, expected, atol=1e-6)
 
 
-def test_consensus_without_known_shares_counts_all_the_same() -> None:
-    found = consensus(["a b", "a c", "x"], np.array([np.nan, 0.2, 0.1]), np.array([0, 3]))
-    np.testing.assert_allclose(found, consensus(["a b", "a c", "x"], np.ones(3), np.array([0, 3])))
-
-
-@given(st.text(st.sampled_from("ab "), max_size=12))
-def test_repeated_words_is_its_definition(text: str) -> None:
-    words = text.split()
-    repeats = sum(word in words[:place] for place, word in enumerate(words))
-    assert repeated_words(text) == pytest.approx(repeats / len(words) if words else 0)
-
-
 def test_features_of_a_pool() -> None:
     found = add_features(pool([(Path("a"), hypotheses(ROWS))]))
     first, second, third = found.table.to_pylist()
@@ -81,16 +69,6 @@ def test_similarity_by_an_encoder_is_the_cosine() -> None:
         one, two = np.array([len(row["prompt"]), 3.0]), np.array([len(row["text"]), 3.0])
         assert row["prompt_similarity"] == pytest.approx(one @ two / np.linalg.norm(one) / np.linalg.norm(two))
     assert "ORG/encoder" in found.features["prompt_similarity"]
-
-
-def test_a_real_encoder_finds_translations_nearer(tmp_path: Path, shared_models: Path) -> None:
-    rows = [*ROWS[:1], ("prompt_a", "one", 2, "o gato dorme na cozinha", -2.0)]
-    write_hypotheses(hypotheses(rows), tmp_path / "a.parquet")
-    out = tmp_path / "pooled.parquet"
-    arguments = ["staple", "combine", tmp_path / "a.parquet", "--out", out, "--encoder", shared_models / "e5-small"]
-    assert main([str(argument) for argument in arguments]) == 0
-    right, wrong = read_hypotheses(out).table["prompt_similarity"].to_pylist()
-    assert right > wrong + 0.02
 
 
 def test_an_encoder_that_is_none_is_one_sentence(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

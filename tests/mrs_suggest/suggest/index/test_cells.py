@@ -15,7 +15,6 @@ from safetensors.torch import load_file, save_file
 from mrs_metrics.tokenize import get_tokenizer
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.suggest.index import cells
-from mrs_suggest.suggest.index.cells import Cells
 from mrs_suggest.suggest.index.response_index import ResponseIndex, ResponseIndexes
 from mrs_suggest.suggest.ranking.language_ranker import LanguageRanker, RankerSettings
 from mrs_suggest.suggest.ranking.memory import MessageMemory
@@ -83,22 +82,6 @@ def test_an_index_finds_what_a_loop_finds(
         assert len({clusters[number] for number in row}) == len(row)
         if np.diff(np.sort(true[list(first.values())])).min(initial=1) > 10 * tolerance:
             assert row.tolist() == expected
-
-
-@given(st.integers(0, 2**32 - 1), st.sampled_from([THRESHOLD, 200, 1000]), st.sampled_from([1, 3, 80]), kinds)
-@settings(max_examples=30)
-def test_cells_hold_every_row_once(seed: int, n: int, dimension: int, kind: str) -> None:
-    rows = vectors(seed, n, dimension, kind).numpy()
-    made = Cells.of(rows)
-    assert sorted(made.order.tolist()) == list(range(n))
-    assert made.starts[0] == 0
-    assert made.starts[-1] == n
-    query = vectors(seed + 1, 1, dimension)[0].numpy()
-    everything = made.likely(query, n)
-    assert everything.tolist() == list(range(n)), "as many as there are"
-    some = made.likely(query, 5)
-    assert 5 == len(set(some.tolist())) <= n
-    assert some.tolist() == sorted(some.tolist())
 
 
 def test_replies_that_form_groups_are_found() -> None:

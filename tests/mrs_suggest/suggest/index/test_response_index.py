@@ -196,15 +196,3 @@ def test_damaged_files_are_refused_in_a_sentence(tmp_path: Path, damage: str) ->
         ResponseIndex.load(tmp_path / "es")
     assert "\n" not in str(caught.value)
     assert str(tmp_path / "es") in str(caught.value)
-
-
-def test_indexes_of_a_model_are_its_language_folders(tmp_path: Path) -> None:
-    index_of([[1], [2]]).save(tmp_path / "response_index" / "es")
-    index_of([[1]]).save(tmp_path / "response_index" / "en")
-    (tmp_path / "response_index" / ".DS_Store").write_bytes(b"\0")  # what a file manager leaves there
-    indexes = ResponseIndexes(tmp_path)
-    assert list(indexes) == ["en", "es"]
-    assert len(indexes["es"].replies) == 2
-    with pytest.raises(KeyError):
-        indexes["fr"]
-    assert not ResponseIndexes(tmp_path / "elsewhere")

@@ -265,13 +265,6 @@ def test_sets_of_one_s_own_in_several_languages_come_one_after_another(run: Path
     assert set(replies_of(run)) == {"de", "en", "fr"}
 
 
-def test_added_replies_make_no_set_of_one_s_own(run: Path) -> None:
-    changed(run, GERMAN, ADDED, language="de")
-    assert len(replies_of(run)) == 10
-    assert "de" in changed(run, OWN)["dropped"]
-    assert set(replies_of(run)) == {"en"}
-
-
 def test_a_generator_writes_no_replies_to_a_set_of_one_s_own(run: Path) -> None:
     file = run.parent / "own.csv"
     file.write_text(KNOWN, encoding="utf-8")
@@ -290,17 +283,6 @@ def test_other_languages_are_kept_where_that_is_wished(run: Path) -> None:
     after = replies_of(run)
     assert len(after.pop("en")) == 6
     assert after == {code: replies for code, replies in before.items() if code != "en"}
-
-
-def test_a_new_language_alone_leaves_no_ranker(run: Path) -> None:
-    changed(run, 'reply\n"Ja, gerne!"\n"Nein, leider nicht."\n', language="de-AT")
-    suggester = Suggester.from_pretrained(run, verify=True)
-    assert suggester.languages == ["de-AT"]
-    assert isinstance(suggester.model, RetrievalSuggester)
-    assert not suggester.model.rankers
-    assert {one.reply for one in suggester.suggest(["Kommst du heute Abend zum Essen?"], min_score=0)[0]} == {
-        "Ja, gerne!", "Nein, leider nicht.",
-    }  # fmt: skip
 
 
 DESK = """reply,examples

@@ -141,24 +141,6 @@ def test_a_saved_ranker_answers_equally(tmp_path: Path) -> None:
         assert loaded.settings == ranker.settings
 
 
-def test_a_ranker_is_surer_of_what_it_remembers() -> None:
-    """The cosine of the nearest message is one for a remembered message; certainties lie between 0 and 1."""
-    ranker = made(choice="expected")
-    known, strange = (ranker.certainty("x", query) for query in (ranker.memory.vectors[2], vector(3)))
-    assert known[2] == pytest.approx(1, abs=1e-3)
-    assert known[2] > strange[2]
-    for expected, likeliest, nearest in (known, strange):
-        assert 0 < likeliest <= expected <= 1.001
-        assert -1 <= nearest <= 1.001
-
-
-def test_principal_axes_keep_what_tells_messages_apart() -> None:
-    whole, cut = made(("nearest",)), made(("nearest",), dimension=6)
-    query = whole.memory.vectors[2]
-    assert cut.memory.vectors.shape == (6, 6)
-    np.testing.assert_allclose(cut.memory.cosines(query), whole.memory.cosines(query), atol=2e-2)
-
-
 @pytest.mark.parametrize(
     ("damage", "names"),
     [

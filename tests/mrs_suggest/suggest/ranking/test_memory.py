@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mrs_suggest.suggest.ranking.memory import MessageMemory, prototypes
+from mrs_suggest.suggest.ranking.memory import MessageMemory
 
 
 def made(
@@ -60,15 +60,6 @@ def test_equal_messages_are_recognised_when_vectors_are_shortened() -> None:
     texts = [f"message {place}" for place in places]
     memory = MessageMemory.build(texts, vectors[places], np.repeat(np.arange(31), 40), dimension=47)
     assert (len(memory.vectors), len(memory.starts)) == (40, 1)
-
-
-def test_prototypes_stand_for_all_groups() -> None:
-    rng = np.random.default_rng(3)
-    centres = np.eye(5, dtype=np.float32)
-    vectors = np.concatenate([centres[g] + 0.01 * rng.normal(size=(20, 5)) for g in range(5)]).astype(np.float32)
-    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
-    assert sorted(prototypes(vectors, 5) // 20) == [0, 1, 2, 3, 4]  # the first five would all be of one group
-    assert prototypes(vectors, 1000).tolist() == list(range(100))
 
 
 def test_arrays_come_back_and_are_checked() -> None:

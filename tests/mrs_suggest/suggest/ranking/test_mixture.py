@@ -11,10 +11,8 @@ from mrs_suggest.suggest.ranking.mixture import (
     ABSENT,
     Examples,
     Mixture,
-    _sparse,
     best_of_top,
     expected_log_gain,
-    mean_and_deviation,
     standardised,
     tune,
 )
@@ -51,14 +49,6 @@ def test_the_gradient_is_that_of_the_objective(seed: int, weights: list[float]) 
     for part, move in enumerate(np.eye(3) * step):
         difference = expected_log_gain(at + move, some)[0] - expected_log_gain(at - move, some)[0]
         assert slope[part] == pytest.approx(difference / (2 * step), rel=0.02, abs=0.02)
-
-
-def test_of_one_right_candidate_it_is_the_log_likelihood() -> None:
-    parts = np.array([[[2.0], [0.0], [1.0]]], np.float32)
-    gains = np.array([[0.0, 0.0, 1.0]], np.float32)
-    assert expected_log_gain(np.array([1.0]), Examples(parts, gains))[0] == pytest.approx(
-        np.log(np.e / (np.e**2 + 1 + np.e)), abs=1e-3
-    )
 
 
 @given(st.integers(0, 2**32 - 1))
@@ -113,48 +103,3 @@ def test_a_part_that_only_ranks_pools_better_is_kept() -> None:
 
 
 # --- worked by hand
-
-
-def test_two_candidates_stand_one_deviation_from_their_mean() -> None:
-    """1 and 3 have mean 2 and deviation 1; the second part is equal for both. So do 1e-9 and 3e-9: no unit is small."""
-    parts = np.array([[1, 7], [3, 7]], np.float32)
-    assert standardised(parts).tolist() == [[-1, 0], [1, 0]]
-    assert standardised(parts[:, :1] * np.float32(1e-9)) == pytest.approx(np.array([[-1], [1]]), abs=1e-5)
-
-
-def test_over_other_candidates_their_mean_and_deviation_count() -> None:
-    """0 and 4 have mean 2 and deviation 2, so 3 is half a deviation above."""
-    over, asked = np.array([[0], [4]], np.float32), np.array([[3]], np.float32)
-    assert standardised(asked, over).tolist() == [[0.5]]
-
-
-def test_a_deviation_of_a_millionth_is_noise() -> None:
-    """1e6 +- 0.5 has a deviation of 0.5, below a millionth of 1e6; of +- 2.0625 it is 2.0625, to the last bit."""
-    noise, told = (np.array([[1e6 - by], [1e6 + by]], np.float32) for by in (0.5, 2.0625))
-    assert mean_and_deviation(noise)[1].tolist() == [[0]]
-    assert [one.tolist() for one in mean_and_deviation(told)] == [[[1e6]], [[2.0625]]]
-
-
-def test_a_small_expected_gain_counts_with_the_floor() -> None:
-    """Equal chances of gains 0 and 2e-4 expect 1e-4, the floor once more: ln 2e-4. One more unit of the second's score
-    moves the expectation by p (1 - p) 2e-4 = 5e-5, hence the slope 5e-5 / 2e-4 = 1/4."""
-    some = Examples(np.array([[[0.0], [1.0]]], np.float32), np.array([[0.0, 2e-4]], np.float32))
-    value, slope = expected_log_gain(np.zeros(1), some)
-    assert value == pytest.approx(np.log(2e-4), abs=1e-5)
-    assert slope.tolist() == pytest.approx([0.25], abs=1e-5)
-
-
-def test_a_hundredth_of_the_weights_is_kept_and_less_is_not() -> None:
-    assert _sparse(np.array([99.0, 1.0])).tolist() == [0.99, 0.01]
-    assert _sparse(np.array([99.5, 0.5])).tolist() == [1, 0]
-    assert _sparse(np.zeros(4)).tolist() == [0.25] * 4
-
-
-def test_own_examples_count_once_more_for_each_shrinkage() -> None:
-    """100 examples of each of two languages and a shrinkage of 200: a language's own share is 100 / 300 = 1/3, and the
-    other 2/3 are half its own, half the other's. Together 2/3 and 1/3, as if its own were there twice."""
-    en, es = examples(100, 0), examples(100, 1, signal=2)
-    both = (en, en, es)
-    twice = Examples(np.concatenate([one.parts for one in both]), np.concatenate([one.gains for one in both]))
-    found = tune({"en": en, "es": es}, NAMES, shrinkage=200)["en"].weights
-    assert found == pytest.approx(tune({"all": twice}, NAMES)["all"].weights, abs=2e-3)

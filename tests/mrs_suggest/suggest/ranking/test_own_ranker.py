@@ -61,12 +61,6 @@ def test_a_score_is_the_share_of_foreign_messages_whose_best_reply_fits_worse(ra
     assert best(fitting, message) == [REPLIES[0], REPLIES[2]]
 
 
-def test_frequent_replies_lead_among_equals() -> None:
-    index = ResponseIndex.build(encode, ["Yes!", "Well!"], log_probs=[np.log(0.1), np.log(0.9)])
-    ranker = OwnRanker.build(index, [[], []], encode, FOREIGN)
-    assert best(ranker, "parcel") == ["Well!", "Yes!"]
-
-
 def test_it_is_stored_with_its_index(ranker: OwnRanker, tmp_path: Path) -> None:
     ranker.save(tmp_path)
     again = OwnRanker.load(tmp_path, ranker.index)

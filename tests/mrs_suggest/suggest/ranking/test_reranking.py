@@ -13,15 +13,13 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mrs_metrics.rouge import WEIGHTS, f1_by_order, prepare_official
-from mrs_metrics.tokenize import get_tokenizer
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.common.text.text import normalise_reply
 from mrs_suggest.suggest.ranking import second_stage
 from mrs_suggest.suggest.ranking.language_ranker import LanguageRanker
 from mrs_suggest.suggest.ranking.mixture import Mixture, standardised
 from mrs_suggest.suggest.ranking.rankers import Rankers, save_rankers, settings_and_weights
-from mrs_suggest.suggest.ranking.reranking import candidate_similarities, find_candidates, mixed, rerank, rerank_pool
+from mrs_suggest.suggest.ranking.reranking import find_candidates, mixed, rerank, rerank_pool
 from mrs_suggest.suggest.ranking.second_stage import SecondStage
 from tests.mrs_suggest.suggest.ranking.test_language_ranker import REPLIES, made, vector
 
@@ -126,22 +124,6 @@ def test_parts_add_up_and_sources_are_told() -> None:
     assert sum(one.score for one in found) == pytest.approx(1)
 
 
-def test_replies_of_the_memory_are_told_as_such() -> None:
-    ranker = replace(made(choice="top"), own=4)
-    for one in ranker.suggest("are you coming?", vector(), 6):
-        assert one.source == ("set" if REPLIES.index(one.reply) < 4 else "memory")
-    assert {one.source for one in made().suggest("?", vector(), 6)} == {""}
-
-
-def test_similarities_of_written_replies_are_weighted_rouge() -> None:
-    ranker = staged()
-    found = find_candidates(ranker, "are you coming?", vector(), WRITTEN)
-    table, texts = candidate_similarities(ranker, found), found.texts(ranker)
-    read = [prepare_official(text, get_tokenizer("en")) for text in texts]
-    expected = [[np.dot(WEIGHTS, f1_by_order(one, other)) for other in read] for one in read]
-    np.testing.assert_allclose(table, expected, atol=1e-6)
-
-
 def test_without_the_tokenizer_of_a_language_characters_are_compared(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -199,12 +181,6 @@ def test_the_folder_tells_generator_languages_and_weights(tmp_path: Path) -> Non
     assert loaded["nl"].second is None
     again = settings_and_weights(dict(loaded))
     assert again == facts
-
-
-def test_a_ranker_without_a_generator_stores_nothing_of_one(tmp_path: Path) -> None:
-    assert set(settings_and_weights({"en": made()})) == {
-        "names", "vote_temperature", "tfidf_temperature", "choice", "temperature", "width", "weights",
-    }  # fmt: skip
 
 
 def test_a_missing_or_damaged_generator_is_refused(tmp_path: Path) -> None:

@@ -15,17 +15,6 @@ CURVE = ((0.9, 0.1, 0.8), (0.5, 0.4, 0.7), (0.4, 0.6, 0.75), (0.1, 1.0, 0.4))
 TRIGGER = Trigger((2.0, -1.0, 0.5), -0.25, (-1.0, 0.0, 2.0), (0.1, 0.1, 0.9), curve=CURVE)
 
 
-def test_a_probability_is_read_from_the_table() -> None:
-    features = [[0.0, 0.0, 0.5], [0.625, 0.0, 0.0], [5.0, 0.0, 0.0], [-5.0, 0.0, 0.0]]
-    np.testing.assert_allclose(TRIGGER.log_odds(features), [0.0, 1.0, 9.75, -10.25])
-    np.testing.assert_allclose(TRIGGER.probability(features), [0.1, 0.5, 0.9, 0.1])
-
-
-@pytest.mark.parametrize(("precision", "threshold"), [(0.4, 0.1), (0.41, 0.4), (0.75, 0.4), (0.76, 0.9), (0.81, None)])
-def test_a_threshold_is_the_lowest_that_reached_the_precision(precision: float, threshold: float | None) -> None:
-    assert TRIGGER.threshold(precision) == choose_threshold(TRIGGER, precision) == threshold
-
-
 def test_a_precision_that_cannot_be_kept_is_refused() -> None:
     with pytest.raises(ValueError, match="the model has no calibration; train it with --ranker true"):
         choose_threshold(None, 0.5)

@@ -22,7 +22,6 @@ from mrs_suggest.models.generation.generator import Generator, PairCollator
 from mrs_suggest.models.generation.padding import IGNORED
 from mrs_suggest.models.generation.tiny_generator import build_tiny_generator
 from mrs_suggest.suggest.generation_suggester import Writer
-from mrs_suggest.training.generation import training as generation_training
 from mrs_suggest.training.generation.training import (
     METRICS,
     GenerationTrainer,
@@ -89,13 +88,6 @@ def test_a_step_cut_into_batches_has_the_same_loss_and_gradient(seed: int, cuts:
     torch.stack(losses).sum().backward()
     torch.testing.assert_close(torch.stack(losses).sum(), loss)
     torch.testing.assert_close(parts.grad, whole.grad)
-
-
-def test_the_loss_is_summed_in_float32() -> None:
-    logits, labels = batch(1)
-    half = SmoothedLoss(0.2)({"logits": logits.half()}, labels)
-    assert half.dtype == torch.float32
-    assert float(half) == pytest.approx(float(SmoothedLoss(0.2)({"logits": logits}, labels)), rel=1e-2)
 
 
 # --- a run's data and model
@@ -180,51 +172,6 @@ def test_the_evaluation_has_the_figures_of_the_whole_validation_split(
     assert found["eval_weighted_rouge"] == figures["weighted"] > 0
     assert (found["eval_dist1"], found["eval_dist2"]) == (figures["dist1"], figures["dist2"])
     assert trainer.state.log_history[-1].items() >= found.items()
-
-
-@pytest.mark.parametrize("ranks", [2, 3, 40])
-def test_ranks_share_the_examples_however_unevenly(
-    ranks: int, data: RunData, generator: Generator, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Forty ranks have more ranks than examples. Each one's share is noted first, then all are handed to rank 0."""
-    trainer = make_trainer(data, generator, tmp_path)
-    alone = trainer.evaluate()
-    shares: list[list[list[Any]]] = []
-    arguments = type(trainer.args)
-
-    def note(items: list[Any]) -> list[Any]:
-        shares[-1].append(items)
-        if len(shares[-1]) == 3:
-            raise InterruptedError
-        return items
-
-    monkeypatch.setattr(arguments, "world_size", ranks)
-    monkeypatch.setattr(generation_training, "gather_object", note)
-    for rank in range(ranks):
-        shares.append([])
-        monkeypatch.setattr(arguments, "process_index", rank)
-        with pytest.raises(InterruptedError):
-            trainer.evaluate()
-    whole = [[item for share in shares for item in share[kind]] for kind in range(3)]
-    assert len(whole[1]) == len(whole[2]) == sum(len(part.validation) for part in data.validation)
-    answers = iter(whole)
-    monkeypatch.setattr(arguments, "process_index", 0)
-    monkeypatch.setattr(generation_training, "gather_object", lambda _: next(answers))
-    assert trainer.evaluate() == pytest.approx(alone)
-
-
-def test_an_evaluation_leaves_the_model_training(data: RunData, generator: Generator, tmp_path: Path) -> None:
-    """With dropout on during the evaluation, or off after it, nobody would see a thing."""
-    trainer = make_trainer(data, generator, tmp_path)
-    seen: list[bool] = []
-    hook = generator.model.register_forward_pre_hook(lambda module, _: seen.append(module.training))
-    generator.model.train()
-    trainer.evaluate()
-    hook.remove()
-    assert generator.model.training
-    assert seen
-    assert not any(seen)
-    generator.model.eval()
 
 
 def test_perplexities_by_language_and_pooled_over_tokens(data: RunData, generator: Generator) -> None:

@@ -12,19 +12,16 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from mrs_trainers.generation import make_parser
 from torch import nn
 from transformers import MT5Config, MT5ForConditionalGeneration
 
-from mrs_suggest.common.arguments import parse_with_config
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.models.retrieval.tiny import train_tokenizer
 from mrs_suggest.training.generation.denoising_steps import noising_of
 from mrs_suggest.training.generation.model import build_generator
-from mrs_suggest.training.generation.options import GenerationArguments, require_own_options, resolved_search
-from mrs_suggest.training.generation.run import run
+from mrs_suggest.training.generation.options import GenerationArguments, resolved_search
 from mrs_suggest.training.generation.training import copied_weights, interpolate, set_between
-from mrs_suggest.training.generation.watching import Watch, WatchesLanguages, make_watch, watch_record
+from mrs_suggest.training.generation.watching import Watch, WatchesLanguages, make_watch
 from mrs_suggest.training.sampling import MixedSampler, PairSampler
 
 TEXT = {"denoising_text": ["es=es.txt"], "denoising_share": 0.2}
@@ -53,25 +50,6 @@ def test_what_cannot_be_is_refused_in_a_sentence(case: str) -> None:
         resolved_search(GenerationArguments(**options), 3)
     assert str(refused.value).startswith(expected)
     assert str(refused.value).endswith(".")
-
-
-def test_what_is_sound_passes() -> None:
-    resolved_search(GenerationArguments(**TEXT, **LIMIT, interpolate_start=[0.0, 1.0], freeze_decoder_layers=1), 3)
-
-
-def test_a_limit_needs_evaluations(lid_model: Path) -> None:
-    words = ["--watch_languages", "es", "--wrong_language_limit", "0.1", "--language_model", str(lid_model)]
-    words += ["--eval_strategy", "no", "--save_strategy", "no", "--use_cpu", "true"]
-    with pytest.raises(InputError, match="^--wrong_language_limit: needs evaluations, which --eval_strategy no"):
-        run(*parse_with_config(make_parser(), words))
-
-
-@pytest.mark.parametrize("task", ["ntg", "staple"])
-def test_other_tasks_have_only_what_they_can_use(task: str) -> None:
-    require_own_options(GenerationArguments(task=task, freeze_decoder_layers=1, force_language_token=True))
-    for name, value in {**TEXT, **LIMIT, "interpolate_start": [0.5]}.items():
-        with pytest.raises(InputError, match=f"^--{name}: belongs to --task reply; leave it out with --task {task}"):
-            require_own_options(GenerationArguments(task=task, **{name: value}))
 
 
 def test_adapters_do_not_learn_added_tokens(tmp_path: Path) -> None:
@@ -105,13 +83,6 @@ def test_pairs_alone_decide_how_long_an_epoch_is(pairs: int, texts: int, share: 
     assert len(steps) == max(2, int(np.ceil(samplers[0].steps / (1 - share) - 1e-9)))
     assert abs(of_text.sum() - share * len(steps)) <= 1
     assert np.array_equal(steps, mixed.drawn(epoch)), "a resumed epoch is the same"
-
-
-def test_each_epoch_has_another_part_of_a_long_text() -> None:
-    mixed = MixedSampler([PairSampler([8], 4), PairSampler([400], 4)], [8, 400], [0.5, 0.5], epoch_of=0)
-    first, second = ({int(row) for row in mixed.drawn(epoch).ravel() if row >= 8} for epoch in (0, 1))
-    assert len(first) == len(second) == 8
-    assert first != second
 
 
 # --- the limit
@@ -168,26 +139,11 @@ def test_the_first_checkpoint_is_kept_even_above_the_limit(capsys: pytest.Captur
     assert "it is the first checkpoint, and is kept: evaluate more often" in capsys.readouterr().out
 
 
-def test_a_share_that_cannot_be_told_stops_nothing() -> None:
-    trainer = watched(0.0)
-    trainer.log_figures({"loss": 3.0}, "eval")
-    assert not trainer.control.should_training_stop
-    assert Watched().watched_figures() == {}, "nothing is watched unasked"
-
-
 def test_a_language_that_the_model_does_not_know_is_refused(lid_model: Path) -> None:
     """Every reply in it would be in a wrong language."""
     assert make_watch({"pt-BR": ["oi"], "es": ["hola"]}, 0.1, str(lid_model)).limit == 0.1
     with pytest.raises(InputError, match=r"^--watch_languages qaa: .*lid\.bin does not know this language"):
         make_watch({"es": ["hola"], "qaa": ["ba"]}, 0.1, str(lid_model))
-
-
-def test_the_record_has_the_shares_of_all_evaluations() -> None:
-    log = [{"step": 2, "eval_wrong_language": 0.0}, {"step": 3, "loss": 1.0}, {"step": 4, "eval_wrong_language": 0.4}]
-    state: Any = SimpleNamespace(log_history=log)
-    expected = {"limit": 0.1, "languages": ["es"], "shares": {"2": 0.0, "4": 0.4}, "stopped_at": 4}
-    assert watch_record(state, 0.1, ["es"]) == expected
-    assert watch_record(state, 0.5, ["es"])["stopped_at"] is None
 
 
 # --- interpolation

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mrs_suggest.common.errors import InputError
-from mrs_suggest.training.pretraining.mixture import require_sound_mixture, shares_of
+from mrs_suggest.training.pretraining.mixture import require_sound_mixture
 from mrs_suggest.training.pretraining.options import PretrainingArguments
 from mrs_suggest.training.pretraining.training import figures, mixed_figures
 from mrs_suggest.training.sampling import MixedSampler, PairSampler
@@ -46,12 +46,6 @@ def test_what_cannot_share_a_run_is_refused_in_a_sentence() -> None:
         with pytest.raises(InputError) as caught:
             require_sound_mixture(replace(options, **changes))
         assert str(caught.value).startswith(sentence), sentence
-
-
-def test_shares_are_equal_or_in_proportion() -> None:
-    options = PretrainingArguments(objective=["mlm", "tlm"])
-    assert shares_of(options) == [0.5, 0.5]
-    assert shares_of(replace(options, shares=[1.0, 3.0])) == [0.25, 0.75]
 
 
 SAMPLERS = st.lists(st.tuples(st.integers(1, 40), st.integers(1, 9)), min_size=2, max_size=3)

@@ -118,9 +118,6 @@ def test_the_metadata_are_what_the_hub_takes(record: Record) -> None:
         assert again == results
 
 
-TASKS = {"retrieval": "sentence-similarity", "generation": "text2text-generation"}
-
-
 def of_generation(record: Record, row: str = "unicoder") -> Record:
     """The record as that of a generator whose languages are told by the tokens of `row`."""
     found = changed(record, "metrics", language_tokens=row)
@@ -187,32 +184,6 @@ def test_the_licence_in_a_base_models_card(tmp_path: Path) -> None:
     assert base_license(str(tmp_path)) is None
 
 
-SECTIONS = (
-    "Results", "How to use", "Training", "Uses", "Bias, risks and limits", "Environment", "Licence", "Citation",
-    "Contact",
-)  # fmt: skip
-
-
-@pytest.mark.parametrize("family", TASKS)
-def test_every_section_of_the_hubs_template_has_its_place(record: Record, family: str) -> None:
-    card = model_card(record if family == "retrieval" else of_generation(record), "org/m")
-    assert re.findall(r"^## (.*)$", card, re.MULTILINE) == list(SECTIONS)
-    assert front(card)["pipeline_tag"] == TASKS[family]
-    assert "Out of scope:" in card
-    assert "### Recommendations" in card
-    assert "energy and emissions were not measured" in card.replace("\n", " ")
-    assert "https://huggingface.co/org/m/discussions" in card
-    assert "@inproceedings{zhang-etal-2021-dataset" in card
-
-
-def test_what_a_repository_is_called_in_its_card(record: Record) -> None:
-    card = model_card(record, "org/m")
-    assert "\n# m\n" in card
-    assert card.count('"org/m"') == 2
-    assert "PATH" not in card
-    assert model_card(record).count('"PATH"') == 2
-
-
 @pytest.mark.parametrize("base", ["bert-base-multilingual-cased", "org/base"])
 def test_a_base_model_of_the_hub_is_named(record: Record, base: str) -> None:
     card = model_card(changed(record, "arguments", model_name_or_path=base, model_revision="abc123"))
@@ -237,27 +208,6 @@ def test_a_data_set_of_the_hub_is_named_with_its_revision(record: Record) -> Non
     assert "datasets" not in front(model_card(record))
 
 
-def test_limits_are_those_of_the_data(record: Record) -> None:
-    assert "embedded sample" in model_card(record)
-    assert "Reddit" in model_card(changed(record, "data", title="MRS", reader="official"))
-    other = model_card(changed(record, "data", title="Message-reply pairs", reader="pairs"))
-    assert "Reddit" not in other
-    assert "embedded sample" not in other
-    assert "license" not in front(other)
-
-
-@pytest.mark.parametrize("base", ["tiny", "org/base"])
-def test_a_static_retriever_is_called_one(record: Record, base: str) -> None:
-    """It has the tokenizer of its base, and no encoder."""
-    card = model_card(changed(record, "arguments", encoders="static", dimension=64, model_name_or_path=base))
-    assert "BERT" not in card
-    assert "separate encoders" not in card
-    assert "Started from: scratch (two static tables of token vectors, no encoder), with " in card
-    assert ("with the tokenizer of `org/base`." if base != "tiny" else "with its own tokenizer.") in card
-    assert "| `dimension` | 64 |" in card
-    assert "base_model" not in front(card)
-
-
 def test_a_chain_of_base_models(record: Record, tmp_path: Path) -> None:
     """A run from the folder of a run: the card names both bases, and the hub's is the one in its YAML."""
     assert started_from(str(tmp_path)) == []
@@ -274,22 +224,6 @@ def test_a_chain_of_base_models(record: Record, tmp_path: Path) -> None:
     assert "Started from: `./build/stage2` (which started from `./build/stage1`, and that from `org/base@v1`)." in card
     assert front(card)["base_model"] == "org/base"
     assert "base_model" not in front(model_card({**of_base, "started_from": ["tiny"]}))
-
-
-def test_a_static_retriever_from_vectors_is_not_from_scratch(record: Record) -> None:
-    static = changed(record, "arguments", encoders="static", dimension=64, model_name_or_path="org/base")
-    card = model_card(changed(static, "metrics", start="static"))
-    assert "Started from: `org/base`." in card
-    assert front(card)["base_model"] == "org/base"
-
-
-@pytest.mark.parametrize("trainer", ["retrieval", "generation"])
-def test_settings_of_adapters_stand_where_there_are_adapters(record: Record, trainer: str) -> None:
-    record = {**record, "trainer": trainer}
-    for peft, there in (("none", False), ("lora", True)):
-        card = model_card(changed(record, "arguments", peft=peft, lora_rank=8, lora_alpha=16.0))
-        assert f"| `peft` | {peft} |" in card
-        assert ("| `lora_rank` | 8 |" in card, "| `lora_alpha` | 16.0 |" in card) == (there, there)
 
 
 def test_what_a_model_was_trained_and_chosen_on(record: Record) -> None:

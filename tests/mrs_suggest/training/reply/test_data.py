@@ -9,14 +9,13 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
-from datasets import Dataset
 
 from mrs_datasets.prepared.prepare import prepare_mrs
 from mrs_datasets.prepared.prepared import PreparedData, open_prepared
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.common.text.text import normalise_reply
 from mrs_suggest.evaluation.language_data import LanguageData, examples_hash, load_language
-from mrs_suggest.training.reply.data import load_run_data, published_figures, warn_about_small_sources, with_reply_ids
+from mrs_suggest.training.reply.data import load_run_data, published_figures, warn_about_small_sources
 from mrs_suggest.training.reply.options import ReplyArguments
 
 
@@ -161,20 +160,6 @@ def test_the_most_frequent_replies_stand_for_a_missing_response_set(without_resp
     assert [normalise_reply(reply) for reply in part.responses.replies] == part.responses.clusters
     assert set(part.responses.replies) <= set(part.train["reply"]), "each is spelled as somebody wrote it"
     assert part.responses.log_probs == [None, None, None]
-
-
-def test_reply_ids_are_equal_for_equal_forms() -> None:
-    replies = ["Thanks!", "thanks", " THANKS. ", "thank", "?!", "", "ありがとう。", "ありがとう"]
-    pairs = Dataset.from_dict({"message": ["m"] * len(replies), "reply": replies})
-    labelled = with_reply_ids(pairs)
-    assert labelled.column_names == ["message", "reply", "label"]
-    assert labelled.features["label"].dtype == "int64"
-    ids = labelled["label"]
-    assert ids[0] == ids[1] == ids[2]
-    assert ids[6] == ids[7]
-    assert len(set(ids)) == 5
-    # The same on every machine and in every run, unlike `hash()`.
-    assert list(with_reply_ids(pairs.select([1]))["label"]) == [ids[1]]
 
 
 def test_the_papers_rows_stand_beside_a_setting_alone() -> None:

@@ -5,13 +5,11 @@ from __future__ import annotations
 import doctest
 import importlib
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from mrs_suggest.common.errors import InputError
-from mrs_suggest.common.hub.baselines import read_baselines
 from mrs_suggest.common.text.languages import LANGUAGES
 from mrs_suggest.training.reply.options import SETTINGS, Source, TrainingPlan, make_plan
 from mrs_suggest.training.sampling import shares
@@ -32,11 +30,6 @@ EXAMPLES = ("options", "sampling", "estimate", "trackers", "reply.options", "ret
 def test_examples_in_the_docstrings(module: str) -> None:
     found = doctest.testmod(importlib.import_module(f"mrs_suggest.training.{module}"))
     assert not found.failed
-
-
-def test_the_settings_are_those_of_the_list_of_baselines() -> None:
-    assert {baseline.setting for baseline in read_baselines().values()} <= set(SETTINGS)
-    assert all("section 3.2" in setting.source for setting in SETTINGS.values())
 
 
 def test_without_a_setting_every_language_is_trained_and_tested() -> None:
@@ -195,26 +188,6 @@ def test_a_plan_can_be_fulfilled_or_is_refused(
     assert alpha is None or plan.sampling_alpha == alpha
     if setting == "mt" and train is None:
         assert all(source.translated for source in plan.sources)
-
-
-SIZES = st.lists(st.integers(1, 10**12), min_size=1, max_size=10)
-
-
-@given(sizes=SIZES, alpha=st.floats(0, 1))
-def test_shares_are_probabilities_in_the_order_of_the_sizes(sizes: list[int], alpha: float) -> None:
-    found = shares(sizes, alpha)
-    assert found.shape == (len(sizes),)
-    assert found.sum() == pytest.approx(1)
-    assert (found > 0).all()
-    order = np.argsort(sizes, kind="stable")
-    assert (np.diff(found[order]) >= -1e-15).all()
-    assert found == pytest.approx(shares([size * 7 for size in sizes], alpha))  # only proportions count
-
-
-@given(sizes=SIZES)
-def test_alpha_zero_is_equal_and_one_is_proportional(sizes: list[int]) -> None:
-    assert shares(sizes, 0) == pytest.approx(np.full(len(sizes), 1 / len(sizes)))
-    assert shares(sizes, 1) == pytest.approx(np.array(sizes) / sum(sizes))
 
 
 @pytest.mark.parametrize(

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 
-import numpy as np
 import pytest
 from datasets import Dataset
-from hypothesis import given
-from hypothesis import strategies as st
 
-from mrs_suggest.training.sampling import CountedSampler, MixedSampler, PairLoader, PairSampler
-from mrs_suggest.training.staple.draws import DrawnPairs, Pairs, pairs_of, spread
+from mrs_suggest.training.sampling import CountedSampler, PairLoader, PairSampler
+from mrs_suggest.training.staple.draws import DrawnPairs, Pairs, pairs_of
 
 WEIGHTS = {"a": 0.1, "b": 0.6, "c": 0.3, "d": 0.0}
 PROMPTS = Dataset.from_list(
@@ -86,14 +83,6 @@ def test_ranks_and_workers_draw_alike() -> None:
     assert len({tuple(epoch) for epoch in one}) > 1
 
 
-def test_a_short_text_beside_a_long_one_is_drawn_anew_at_each_use() -> None:
-    rows = drawing(pairs_of(PROMPTS.select([0]), "uniform", None, "from_english"))
-    mixed = MixedSampler([PairSampler([1], 1), PairSampler([60], 1)], [1, 60], [0.5, 0.5])
-    own = [rows[number // 61]["reply"] for batch in CountedSampler(mixed, 61) for number in batch if number % 61 == 0]
-    assert len(own) == 60
-    assert len(set(own)) == 4
-
-
 def test_pairs_of_each_draw() -> None:
     def of(draw: str, number: int | None = None, direction: str = "from_english") -> list[str]:
         pairs = pairs_of(PROMPTS, draw, number, direction)
@@ -108,15 +97,3 @@ def test_pairs_of_each_draw() -> None:
         "maybe-g",
     ]  # fmt: skip
     assert of("top", 1, "to_english") == ["b-yes", "e-no", "f-maybe"]
-
-
-@given(
-    st.lists(st.floats(0, 1), min_size=1, max_size=9).filter(lambda weights: sum(weights) > 0.01),
-    st.integers(1, 20), st.floats(0, 0.999),
-)  # fmt: skip
-def test_spread_places_come_by_their_share(weights: list[float], count: int, first: float) -> None:
-    found = np.bincount(spread(np.array(weights), count, first), minlength=len(weights))
-    expected = count * np.array(weights) / sum(weights)
-    assert found.sum() == count
-    assert (np.abs(found - expected) < 1 + 1e-6).all()
-    assert not found[np.array(weights) == 0].any()

@@ -15,6 +15,7 @@ from mrs_suggest.common.errors import InputError
 from mrs_suggest.training.understanding.data import Part, UnderstandingData, load_understanding_data
 from mrs_suggest.training.understanding.options import UnderstandingArguments
 from mrs_suggest.training.understanding.tasks import UNDERSTANDING_TASKS
+from tests.cases import cases
 
 ANSWERS = pa.list_(pa.struct([("text", pa.string()), ("start", pa.int64())]))
 
@@ -141,54 +142,7 @@ def test_a_damaged_example_is_refused(
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize(
-    ("options", "told"),
-    [
-        (
-            {"task": "xnli", "mode": "multilanguage"},
-            "--mode multilanguage: data has training data of XNLI in en (XGLUE has training data in English alone); "
-            "add others with --train LANG=FILE_OR_FOLDER",
-        ),
-        (
-            {"task": "xnli", "pivot": "de"},
-            "--pivot de: data has training data of XNLI in en (XGLUE has training data in English alone); pass --train "
-            "de=FILE_OR_FOLDER.",
-        ),
-        (
-            {"task": "qg"},
-            "--task qg: not an understanding task; expected one of ner, pos, nc, mlqa, xnli, pawsx, qadsm, wpr, qam; "
-            "`mrs train generation` trains that one.",
-        ),
-        ({"task": "song"}, "--task song: not an understanding task; expected one of ner, pos, nc, mlqa, xnli, pawsx, "),
-        (
-            {"tasks": ["xnli"]},
-            "--mode pivot: trains one task; pass it as --task xnli, or --mode multitask for several.",
-        ),
-        ({}, "--mode pivot: trains one task; pass it as --task xnli."),
-        (
-            {"mode": "multitask", "task": "xnli"},
-            "--mode multitask: name its tasks, as in --tasks xnli pawsx, and leave --task out.",
-        ),
-        (
-            {"task": "xnli", "train": ["de=x.parquet"]},
-            "--train de=...: --mode pivot trains on en alone; pass --pivot de, or --mode multilanguage.",
-        ),
-        ({"task": "xnli", "train": ["de"]}, "--train de: expected LANG=FILE, such as de=xnli_de.parquet."),
-        (
-            {"task": "xnli", "train": ["en=a", "en=b"]},
-            "--train en=b: en is named twice; put all of its rows into one file.",
-        ),
-        ({"task": "xnli", "train": ["en=no.parquet"]}, "--train en=no.parquet: no such file or folder."),
-        (
-            {"task": "xnli", "languages": ["sw"]},
-            "--languages sw: data has no test split of XNLI in it; it has de en es fr.",
-        ),
-        (
-            {"mode": "multitask", "tasks": ["xnli", "ner"], "languages": ["fr"]},
-            "--languages: NER is tested in de en es; name one of them.",
-        ),
-    ],
-)
+@pytest.mark.parametrize(("options", "told"), cases(__file__, "test_a_wrong_choice_gets_one_sentence"))
 def test_a_wrong_choice_gets_one_sentence(tasks_folder: Path, options: dict[str, Any], told: str) -> None:
     with pytest.raises(InputError) as caught:
         load(tasks_folder, **options)

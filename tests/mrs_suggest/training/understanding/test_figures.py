@@ -12,7 +12,6 @@ import pytest
 
 from mrs_datasets.readers.xglue_files import predictions_path, references_path
 from mrs_metrics.xglue import aggregate, average_scores
-from mrs_suggest.common.errors import InputError
 from mrs_suggest.evaluation.scores.score_xglue import score_folder
 from mrs_suggest.models.retrieval.tiny import build_tiny
 from mrs_suggest.models.understanding.text_rows import ANSWER, PAGE, TAGS
@@ -107,13 +106,6 @@ def test_hidden_answers_have_predictions_and_no_figures(tasks_folder: Path, tmp_
     assert found == {"tasks": {}, "averages": {}, "hidden": {"XNLI": ["de"]}}
     write_predictions(tmp_path / "x" / "de.prediction", hidden, ["neutral"] * len(part))
     assert (tmp_path / "x" / "de.prediction").read_text(encoding="utf-8") == "neutral\n" * len(part)
-
-
-def test_pages_without_a_rival_cannot_be_scored(tasks_folder: Path) -> None:
-    part = load(tasks_folder, ["wpr"], "de")["WPR"]["de"]
-    alone = Part(part.task, "de", {name: values[:1] for name, values in part.columns.items()})
-    with pytest.raises(InputError, match="^wpr-de: There is nothing to score for WPR"):
-        figures_of({"WPR": {"de": [1.0]}}, {"WPR": {"de": alone}})
 
 
 @pytest.mark.parametrize("task", UNDERSTANDING_TASKS)

@@ -7,19 +7,16 @@ from typing import Any
 
 import pytest
 import torch
-from safetensors.torch import load_file
 from transformers import (
     AutoModel,
     ProphetNetConfig,
     ProphetNetForConditionalGeneration,
 )
 
-from mrs_suggest.common.errors import InputError
 from mrs_suggest.models.generation.architectures.prophetnet import corrected, may_cache, most_tokens
 from mrs_suggest.models.generation.architectures.prophetnet_start import LAYER, build_prophetnet_from_encoder
 from mrs_suggest.models.generation.decoding.beam_search import decode
 from mrs_suggest.models.generation.decoding.settings import Decoding
-from mrs_suggest.models.generation.encoder_decoder import FRESH
 from mrs_suggest.models.generation.generator import Generator, PairCollator
 from tests.mrs_suggest.models.generation.test_encoder_decoder import encoder
 
@@ -94,16 +91,6 @@ def test_every_prophetnet_is_searched(options: dict[str, int], cached: bool) -> 
         assert score == pytest.approx(sum(each) / len(each), abs=1e-3)
 
 
-def test_texts_may_be_as_long_as_said_and_no_longer(ids: tuple[torch.Tensor, torch.Tensor]) -> None:
-    for pad in (0, 1):
-        model = prophetnet(pad)
-        most = most_tokens(model.config)
-        assert most == 22 - pad
-        logits(model, ids[0][:1], torch.full((1, most), 7))
-        with pytest.raises(IndexError):
-            logits(model, ids[0][:1], torch.full((1, most + 1), 7))
-
-
 def test_an_encoder_s_weights_give_the_same_vectors(encoder: Path, tmp_path: Path) -> None:
     build_prophetnet_from_encoder(str(encoder), None, ["en", "es"], tmp_path, 1)
     generator = Generator.build(str(tmp_path), ["en", "es"], 20, 14, Decoding(max_tokens=12))
@@ -130,12 +117,3 @@ def test_an_encoder_s_weights_give_the_same_vectors(encoder: Path, tmp_path: Pat
     generator.save(tmp_path / "saved")
     loaded = Generator.load(tmp_path / "saved")
     assert loaded.suggest(["how are you?"], "es", 2) == generator.suggest(["how are you?"], "es", 2)
-
-
-def test_a_fresh_decoder_may_be_deeper(encoder: Path, tmp_path: Path) -> None:
-    build_prophetnet_from_encoder(str(encoder), None, ["en"], tmp_path, 1, FRESH, 4, streams=3)
-    weights = load_file(tmp_path / "model.safetensors")
-    assert weights["prophetnet.decoder.ngram_embeddings.weight"].shape == (3, 16)
-    assert "prophetnet.decoder.layers.3.self_attn.key_proj.weight" in weights
-    with pytest.raises(InputError, match="--decoder_layers 4: .* has 3 layers to copy"):
-        build_prophetnet_from_encoder(str(encoder), None, ["en"], tmp_path, 1, layers=4)

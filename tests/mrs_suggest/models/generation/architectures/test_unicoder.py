@@ -28,7 +28,6 @@ from mrs_suggest.models.generation.architectures.unicoder import (
     convert_state,
     convert_unicoder,
     read_fairseq,
-    read_language_tags,
     read_tags,
     unicoder_config,
 )
@@ -270,14 +269,6 @@ def test_later_fairseq_writes_cfg_and_an_output_projection(tmp_path: Path) -> No
     assert convert_state(read, arguments)[0].eos_token_id == FIRST
 
 
-def test_without_arguments_the_width_gives_the_heads() -> None:
-    """64 of the width a head, as 768 / 12; what is not a multiple needs the arguments."""
-    with pytest.raises(InputError, match="encoder_attention_heads.*width 16, found None"):
-        convert_state(fairseq_state())
-    config = unicoder_config()
-    assert config.d_model // config.encoder_attention_heads == 64
-
-
 # --- tags and tokenizer
 
 
@@ -315,18 +306,6 @@ def test_the_tokenizer_has_the_tags_at_their_ids(write: Write, tmp_path: Path, x
     assert tokenizer.decode(reply, skip_special_tokens=True) == "a b c"
     tokenizer.save_pretrained(tmp_path / "again")
     assert AutoTokenizer.from_pretrained(tmp_path / "again")("a [en]")["input_ids"] == tokenizer("a [en]")["input_ids"]
-
-
-def test_a_file_names_the_languages_in_another_order(write: Write, tmp_path: Path, xlmr: Path) -> None:
-    from transformers import AutoTokenizer
-
-    names = tmp_path / "tags.txt"
-    names.write_text("[es]\nzh_yue\nen\n", encoding="utf-8")
-    tags = read_language_tags(names)
-    assert tags == ("es", "zh_yue", "en")
-    out = convert_unicoder(write(), tmp_path / "out", str(xlmr), language_tags=tags)
-    found = AutoTokenizer.from_pretrained(out).convert_tokens_to_ids(["[es]", "[zh_yue]", "[en]"])
-    assert found == [FIRST + 1, FIRST + 2, FIRST + 3]
 
 
 def test_generation_needs_a_language_and_ends_at_the_end_tag(write: Write, tmp_path: Path) -> None:
@@ -472,27 +451,6 @@ def test_tokenizers_that_do_not_fit(tmp_path: Path, write: Write, xlmr: Path) ->
     shutil.copytree(xlmr, broken)
     (broken / "tokenizer.json").write_text('{"version": ')
     refused(tmp_path, path, "--tokenizer", "cannot load", tokenizer=str(broken))
-
-
-@pytest.mark.parametrize(
-    ("content", "words"),
-    [
-        ("", "found an empty file"),
-        ("en\n\nde\n", "line 2"),
-        ("en\nde\nen\n", "line 3: 'en' is repeated"),
-        ("en\nfr de\n", "line 2: 'fr de' is not a tag"),
-    ],
-)
-def test_language_files_that_make_no_sense(tmp_path: Path, content: str, words: str) -> None:
-    path = tmp_path / "tags.txt"
-    path.write_text(content, encoding="utf-8")
-    with pytest.raises(InputError, match=words):
-        read_language_tags(path)
-    path.write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(InputError, match="UTF-8"):
-        read_language_tags(path)
-    with pytest.raises(InputError, match="cannot read the file"):
-        read_language_tags(tmp_path)
 
 
 def test_what_stands_there_is_kept_unless_overwritten(tmp_path: Path, write: Write) -> None:

@@ -10,9 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
-from mrs_suggest.common.errors import InputError
 from mrs_suggest.common.text.text import normalise_reply
-from mrs_suggest.models.generation.decoding.allowed import Allowed
 from mrs_suggest.models.generation.decoding.sampling import Sampling
 from mrs_suggest.models.generation.decoding.settings import Decoding
 from mrs_suggest.models.generation.generator import Generator
@@ -60,19 +58,6 @@ def test_a_set_smaller_than_the_beams_is_found_whole(folder: Path) -> None:
     found = writer(folder, {"en": TEXTS}, Decoding(beams=8, max_tokens=60)).suggest(["Hi!"], "en", 8)[0]
     assert sorted(text for text, _ in found) == sorted(TEXTS)
     assert [score for _, score in found] == sorted((score for _, score in found), reverse=True)
-
-
-def test_longer_replies_are_left_out(folder: Path) -> None:
-    short = writer(folder, {"en": ["No", TEXTS[3]], "es": TEXTS}, Decoding(max_tokens=3))
-    assert [text for text, _ in short.suggest(["Hi!"], "en", 3)[0]] == ["No"]
-    with pytest.raises(InputError, match="^--max_tokens 3: no reply of de is that short; raise it"):
-        short.suggest(["Hi!"], "de", 3)
-
-
-def test_of_two_texts_with_the_same_tokens_the_first_is_suggested() -> None:
-    found = Allowed.of(["Yes.", "yes.", "No."], [[4, 5], [4, 5], [6, 5]], most=2, end=1)
-    assert found.texts == {(4, 5): "Yes.", (6, 5): "No."}
-    assert found.following == {(): [4, 6], (4,): [5], (4, 5): [1], (6,): [5], (6, 5): [1]}
 
 
 def test_blocked_words_stay_blocked(folder: Path) -> None:

@@ -29,6 +29,7 @@ from mrs_suggest.common.errors import InputError
 from mrs_suggest.models.generation.decoding.beam_search import Hypothesis, blocked_token_ids, decode, suggestions
 from mrs_suggest.models.generation.decoding.settings import Decoding
 from mrs_suggest.models.retrieval.tiny import train_tokenizer
+from tests.cases import cases
 
 PAD, END, VOCABULARY = 1, 2, 50
 PLAIN = Decoding(beams=4, max_tokens=6)
@@ -126,16 +127,6 @@ def test_neither_batch_nor_order_matters(family: str, how: Decoding) -> None:
     order = random.Random(2).sample(range(11), 11)
     shuffled = decode(model, [sources[i] for i in order], [prompts[i] for i in order], how, n)
     assert same(shuffled, [alone[i] for i in order])
-
-
-@pytest.mark.parametrize("seed", range(4))
-def test_company_does_not_change_what_later_groups_avoid(seed: int) -> None:
-    """A message that is done early waits for the others; what its beams do meanwhile is no choice."""
-    how = Decoding(beams=6, groups=3, diversity_penalty=2.0, max_tokens=12)
-    model, sources, prompts = build("bart", 12, seed), texts(16, seed, vocabulary=12), tagged(16)
-    model.get_output_embeddings().bias.data[0] = 3.0  # the first token is a common one, so that mistakes with it show
-    alone = decode(model, sources, prompts, dataclasses.replace(how, batch_size=1), 6)
-    assert same(decode(model, sources, prompts, how, 6), alone)
 
 
 @pytest.mark.parametrize("length_penalty", [0.0, 1.0, 2.0])
@@ -249,19 +240,6 @@ def test_where_the_rules_leave_less_less_comes_back(beams: int) -> None:
     assert decode(SMALL, [], [], PLAIN) == []
 
 
-def test_a_start_token_that_ends_replies_is_no_repetition() -> None:
-    found = decode(BART, texts(3), [[END]] * 3, Decoding(beams=3, no_repeat_ngram=1, max_tokens=4))
-    assert all(len(hypotheses) == 3 for hypotheses in found)
-
-
-def test_several_end_tokens() -> None:
-    model = build("bart")
-    model.generation_config.eos_token_id = [END, 7, 9]
-    found = decode(model, texts(6), tagged(6), PLAIN, 4)
-    assert all(len(hypotheses) == 4 for hypotheses in found)
-    assert not any({END, 7, 9} & set(h.tokens) for hypotheses in found for h in hypotheses)
-
-
 @pytest.mark.parametrize("how", [PLAIN, DIVERSE, GREEDY_GROUPS])
 def test_a_checkpoints_generation_config_does_not_leak_in(how: Decoding, capfd: pytest.CaptureFixture[str]) -> None:
     model, sources, prompts = build("bart"), texts(5), tagged(5)
@@ -280,25 +258,7 @@ def test_a_checkpoints_generation_config_does_not_leak_in(how: Decoding, capfd: 
     assert model.generation_config is own
 
 
-@pytest.mark.parametrize(
-    ("values", "words"),
-    [
-        ({"beams": 0}, ["--beams", "from 1", "0"]),
-        ({"beams": 2.5}, ["--beams", "whole number", "2.5"]),
-        ({"beams": 5, "groups": 2}, ["--groups 2", "divide", "--beams", "5"]),
-        ({"groups": 0}, ["--groups", "0"]),
-        ({"diversity_penalty": -0.5, "groups": 5}, ["--diversity_penalty", "-0.5"]),
-        ({"diversity_penalty": math.inf, "groups": 5}, ["--diversity_penalty", "inf"]),
-        ({"diversity_penalty": 0.5}, ["--diversity_penalty 0.5", "--groups"]),
-        ({"no_repeat_ngram": -1}, ["--no_repeat_ngram", "-1"]),
-        ({"min_tokens": 9, "max_tokens": 8}, ["--min_tokens 9", "--max_tokens", "8"]),
-        ({"max_tokens": 0}, ["--max_tokens", "0"]),
-        ({"length_penalty": math.nan}, ["--length_penalty", "nan"]),
-        ({"batch_size": 0}, ["--batch_size", "0"]),
-        ({"blocked": ("damn", " ")}, ["--blocked", "none empty"]),
-        ({"blocked": "damn"}, ["--blocked", "list"]),
-    ],
-)
+@pytest.mark.parametrize(("values", "words"), cases(__file__, "test_impossible_settings_get_a_sentence"))
 def test_impossible_settings_get_a_sentence(values: dict[str, Any], words: list[str]) -> None:
     with pytest.raises(InputError) as error:
         Decoding(**values)
@@ -319,12 +279,6 @@ def test_what_the_model_cannot_do_gets_a_sentence() -> None:
     endless.generation_config.eos_token_id = endless.config.eos_token_id = None
     with pytest.raises(InputError, match="eos_token_id"):
         decode(endless, texts(1), tagged(1), PLAIN)
-
-
-@pytest.mark.parametrize("prompts", [[[2]], [[2], [2, 3]], [[], []]])
-def test_prompts_that_do_not_fit_are_refused(prompts: list[list[int]]) -> None:
-    with pytest.raises(ValueError, match="prompts"):
-        decode(BART, texts(2), prompts, PLAIN)
 
 
 def byte_level() -> PreTrainedTokenizerFast:

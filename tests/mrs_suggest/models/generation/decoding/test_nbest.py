@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from types import SimpleNamespace
-
 import numpy as np
 import pytest
 from torch.nn import functional
 
 from mrs_suggest.common.errors import InputError
-from mrs_suggest.models.generation.decoding.monte_carlo import has_dropout, n_agreed, thinned
-from mrs_suggest.models.generation.decoding.nbest import Written, fitting_batch, merged, n_best, n_drawn
+from mrs_suggest.models.generation.decoding.monte_carlo import n_agreed, thinned
+from mrs_suggest.models.generation.decoding.nbest import Written, merged, n_best, n_drawn
 from mrs_suggest.models.generation.decoding.sampling import Sampling
 from mrs_suggest.models.generation.decoding.settings import Decoding
 from mrs_suggest.models.generation.generator import Generator
@@ -47,15 +44,6 @@ def test_more_texts_than_are_suggested_with_their_log_probabilities(generator: G
         n_best(generator, PROMPTS, "pt", 61, WIDE)
 
 
-def test_penalties_between_groups_are_not_in_the_log_probabilities(generator: Generator) -> None:
-    groups = Decoding(beams=12, groups=4, diversity_penalty=3.0, max_tokens=4)
-    rows = n_best(generator, PROMPTS, "pt", 12, groups)
-    require_forced(generator, rows)
-    assert all(len({text.text for text in row}) == len(row) for row in rows)
-    plain = n_best(generator, PROMPTS, "pt", 12, Decoding(beams=12, max_tokens=4))
-    assert rows != plain
-
-
 def test_drawn_texts_come_once_and_the_best_first(generator: Generator) -> None:
     rows = n_drawn(generator, PROMPTS, "pt", 10, Decoding(max_tokens=4), Sampling(40), list(range(len(PROMPTS))))
     require_forced(generator, rows)
@@ -68,15 +56,6 @@ def test_drawn_texts_come_once_and_the_best_first(generator: Generator) -> None:
 def test_the_most_probable_way_to_write_a_text_counts() -> None:
     rows = [Written("a", -2.0, 3), Written("b", -1.0, 2), Written("a", -1.5, 4), Written("\u200b", -0.1, 1)]
     assert merged(rows) == [Written("a", -1.5, 4), Written("b", -1.0, 2)]
-
-
-@pytest.mark.parametrize(
-    ("vocabulary", "beams", "batch"), [(250_000, 200, 1), (20_000, 50, 32), (20_000, 200, 16), (50, 5, 32)]
-)
-def test_batches_shrink_with_beams_and_vocabulary(vocabulary: int, beams: int, batch: int) -> None:
-    assert fitting_batch(SimpleNamespace(vocab_size=vocabulary, decoder_layers=2, d_model=128), beams, 30) == batch
-    deep = SimpleNamespace(vocab_size=20_000, num_decoder_layers=12, d_model=1024)
-    assert fitting_batch(deep, 50, 60) == 1  # the states, not the scores
 
 
 def test_a_thinned_model_is_one_model(generator: Generator) -> None:
@@ -123,8 +102,3 @@ def test_passes_are_pooled_with_their_agreement(generator: Generator) -> None:
     assert len(set(shares)) > 1
     np.testing.assert_allclose([f.mean for row in rows for f in row], np.mean(scores, 0), atol=1e-4)
     np.testing.assert_allclose([f.deviation for row in rows for f in row], np.std(scores, 0), atol=1e-4)
-
-
-def test_models_without_dropout_are_known(generator: Generator, tmp_path: Path) -> None:
-    assert has_dropout(generator.model.config)
-    assert not has_dropout(Generator.load(make_run(tmp_path / "dry", 1, dropout=0.0)).model.config)
