@@ -9,16 +9,18 @@ from __future__ import annotations
 import json
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from statistics import NormalDist
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from mrs_metrics.corpus import Corpus, jackknife_interval
 from mrs_metrics.interval import Interval
 from mrs_metrics.power import ratio_error
-from mrs_metrics.significance import bootstrap_interval, percentile_interval, resampled_sums, unit_sums
+from mrs_metrics.significance import bootstrap_interval, unit_sums
 from mrs_suggest.common.errors import InputError
 
 LEAST_SESSIONS = 30  # of each model that is compared; ours: with fewer, a normal interval of a share is too narrow
@@ -114,19 +116,21 @@ def calibration_error(
     probabilities: Sequence[float], outcomes: Sequence[int], units: Sequence[str] | None = None
 ) -> tuple[float, Interval]:
     """The mean distance of a probability from the share of its tenth of the scale (expected calibration error: Naeini,
-    Cooper and Hauskrecht 2015, "Obtaining Well Calibrated Probabilities Using Bayesian Binning"), with its percentile
-    bootstrap interval by unit. Chance adds to a distance, so the error of few answers is too high rather than too low.
+    Cooper and Hauskrecht 2015, "Obtaining Well Calibrated Probabilities Using Bayesian Binning"), with its jackknife
+    interval by unit. Chance adds to a distance, so the error of few answers is too high rather than too low.
 
     >>> round(calibration_error([0.95, 0.95, 0.15, 0.15], [1, 1, 0, 1])[0], 3)
     0.2
     """
     column = np.asarray(probabilities, np.float64)
-    table = np.zeros((len(column), BINS + 1))
-    table[:, BINS] = 1  # counts the answers
-    table[np.arange(len(column)), np.minimum((column * BINS).astype(int), BINS - 1)] = column - np.asarray(outcomes)
-    sums = np.concatenate([table.sum(0, keepdims=True), resampled_sums(table, units=units)])
-    error, *resampled = np.abs(sums[:, :BINS]).sum(1) / sums[:, BINS]
-    return float(error), percentile_interval(resampled)
+    bins = np.minimum((column * BINS).astype(int), BINS - 1)
+
+    def figure(rows: Sequence[tuple[int, float]]) -> Callable[[NDArray[np.float64]], float]:
+        places, gaps = np.array(rows, np.float64).T
+        return lambda counts: float(np.abs(np.bincount(places.astype(int), counts * gaps)).sum() / counts.sum())
+
+    errors = Corpus(list(zip(bins.tolist(), (column - np.asarray(outcomes)).tolist(), strict=True)), figure)
+    return errors.value, jackknife_interval(errors, units)
 
 
 def compare(clicks: Sequence[Click], a: str, b: str, sequential: bool = False) -> dict[str, Any]:

@@ -105,6 +105,8 @@ def test_the_copy_button_copies_commands_only(address: str, browser: Browser) ->
         const code = document.querySelector(".highlight code:has(.gp)"), shown = code.innerText;
         code.setAttribute("data-md-copying", "");  // as the theme's button does
         return [shown, code.innerText.trimEnd()];""")
-    assert shown.startswith("$ mrs suggest") and '"reason": "hardship"' in shown
+    assert shown.startswith("$ mrs suggest")
+    assert '"reason": "hardship"' in shown
     lines = [line for line in copied.split("\n") if line]
-    assert len(lines) == 2 and all(line.startswith("mrs suggest") for line in lines)
+    assert len(lines) == 2
+    assert all(line.startswith("mrs suggest") for line in lines)
