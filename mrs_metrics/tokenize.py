@@ -120,7 +120,9 @@ def get_tokenizer(language: str, sentences: str = "no", punkt: str | os.PathLike
 def found_tokenizer(language: str, sentences: str = AUTO, punkt: str | os.PathLike[str] | None = None) -> Tokenizer:
     """Return the tokenizer as `get_tokenizer` does, by default with sentences where Punkt's parameters are found."""
     auto = "punkt" if sentences == AUTO and (punkt is not None or find_parameters()) else "no"
-    return get_tokenizer(language, auto if sentences == AUTO else sentences, punkt)
+    return get_tokenizer(
+        language, auto if sentences == AUTO else sentences, None if punkt is None else os.fspath(punkt)
+    )
 
 
 def rules_name(rules: str, tokenizer: Tokenizer) -> str:

@@ -108,8 +108,10 @@ def _figures(clicks: Sequence[Click]) -> dict[str, Any]:
         interval = bootstrap_interval(values, units=units, shares=name != "saved")
         found[name] = {"mean": float(np.mean(values)), "interval": interval.ends}
     known = [(click.used, click.accepted, click.unit) for click in clicks if click.used is not None]
-    mean, interval = calibration_error(*zip(*known, strict=True)) if known else (None, None)
-    return {**found, "calibration_error": {"mean": mean, "interval": interval and interval.ends} if known else None}
+    if not known:
+        return {**found, "calibration_error": None}
+    error, interval = calibration_error(*zip(*known, strict=True))
+    return {**found, "calibration_error": {"mean": error, "interval": interval.ends}}
 
 
 def calibration_error(

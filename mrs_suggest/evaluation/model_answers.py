@@ -42,8 +42,8 @@ def answer_predictions(
         predictions.write_predictions(out[code], lines)
     facts = {"milliseconds": round(milliseconds([*results.values()]), 3), **suggester.model.usage()}
     if suggester.guard:
-        rows = [row for result in results.values() for row in result.suggestions]
-        facts["silent"] = round(sum(not row for row in rows) / max(len(rows), 1), 4)
+        answers = [answer for result in results.values() for answer in result.suggestions]
+        facts["silent"] = round(sum(not answer for answer in answers) / max(len(answers), 1), 4)
     return results, facts | ({"service": service} if (service := suggester.model.service) else {})
 
 

@@ -133,7 +133,7 @@ class ServedSuggester:
         """The tags of the replies of a language that have some."""
         if language not in self._tagged:
             known = language in self._suggester.tags
-            self._tagged[language] = self._suggester.model.tags_of(language) if known else {}
+            self._tagged[language] = self._suggester.model.tags_of(language) if language and known else {}
         return self._tagged[language]
 
     def _error(self, question: Question, code: str, sentence: str) -> Item:

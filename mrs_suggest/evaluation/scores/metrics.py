@@ -302,7 +302,10 @@ def score_semantic(
     if replies:
         table = np.stack([of[reply] for reply in replies])
         covered = [float((table @ own).max() >= near) for own in wanted]
-        figures["coverage"], intervals["coverage"] = np.mean(covered), bootstrap_interval(covered, units=texts.units)
+        figures["coverage"], intervals["coverage"] = (
+            float(np.mean(covered)),
+            bootstrap_interval(covered, units=texts.units),
+        )
     line = signature(
         "semantic", encoder=f"{Path(encoder).name}-{digest}", nbest=max(map(len, texts.suggestions)), lang=language,
         near=near if replies else None, responses=len(replies) or None,

@@ -286,9 +286,9 @@ def ranker_options(options: RetrievalArguments) -> RankerOptions:
     """
     given = dict[str, float | None]()
     for part in options.ranker_parts:
-        name, _, weight = part.partition("=")
+        name, _, number = part.partition("=")
         require_one_of("ranker_parts", name, tuple(PARTS))
-        given[name] = parse_weight(part, weight) if weight else None
+        given[name] = parse_weight(part, number) if number else None
     require_one_of("choice", options.choice, CHOICES)
     require_least(options, "memory_prototypes", 1)
     require_least(options, "memory_messages", 1)
