@@ -7,7 +7,6 @@ from numpy.typing import ArrayLike, NDArray
 
 CHOICES = ("expected", "top")
 WIDTH = 40  # candidates that a generator scores, too; ours: beyond, the sample had less than 1 % of the probability
-EQUAL = 1e-9  # gains that differ less are equal: the digits below depend on the other messages of a batch
 
 
 def softmax(scores: ArrayLike, temperature: float) -> NDArray[np.float64]:
@@ -50,6 +49,6 @@ def choose_expected(probabilities: ArrayLike, similarity: ArrayLike, k: int) -> 
     for _ in range(min(k, len(weights))):
         gains = np.maximum(table - best, 0) @ weights
         gains[chosen] = -np.inf
-        chosen.append(int((gains >= gains.max() - EQUAL).argmax()))
+        chosen.append(int(gains.argmax()))
         best = np.maximum(best, table[chosen[-1]])
     return chosen
