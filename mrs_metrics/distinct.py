@@ -110,7 +110,7 @@ def distinct_corpus(
 
 def _distinct_figure(examples: Sequence[Sequence[Sequence[str]]], n: int, denominator: str) -> Figure:
     numbers: dict[tuple[str, ...], int] = {}
-    places, grams = [], []
+    places, grams = list[int](), list[int]()
     counts = [distinct_counts(texts, n) for texts in examples]
     sizes = np.array([one.tokens if denominator == "tokens" else one.ngrams for one in counts])
     for place, texts in enumerate(examples):

@@ -67,7 +67,8 @@ def draw_bars(grid: TableSpec, fields: Fields, human: Mapping[str, Share], path:
             axis = axes[0, -1]
             for place, (name, (share, ends)) in enumerate(human.items()):
                 colour = COLOURS[rows.index(name) % len(COLOURS)] if name in rows else "#9aa3ab"
-                axis.bar(place, share, color=colour, yerr=ends and [[share - ends[0]], [ends[1] - share]], capsize=4)
+                errors = [[share - ends[0]], [ends[1] - share]] if ends else None
+                axis.bar(place, share, color=colour, yerr=errors, capsize=4)
             axis.set(title="Human preference", ylim=(0, 1))
             axis.title.set_fontsize(10)
             axis.set_xticks(range(len(human)), list(human), fontsize=9)
