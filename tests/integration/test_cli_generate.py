@@ -181,11 +181,12 @@ def test_the_scripted_teacher_s_product_is_learned(mrs_here: Run, tmp_path: Path
 
 
 def test_a_model_in_a_folder_is_a_teacher(
-    mrs_here: Run, task: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    mrs_here: Run, task: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """An untrained one, which writes no intents; what it was asked and wrote is kept."""
     monkeypatch.setattr("mrs_suggest.cli.data.generate.TOKENS", 12)
     folder = make_causal_model(tmp_path / "speaker", ["Lunch is at noon.", "See you there!", "No, sorry."])
+    capsys.readouterr()  # of writing the model
     sentence = refused(mrs_here("data", "generate", "--task", task, "--teacher", folder, "--out", tmp_path / "out"))
     (line,) = (tmp_path / "out" / ANSWERS).read_text(encoding="utf-8").splitlines()
     kept = json.loads(line)
