@@ -109,7 +109,7 @@ def agree(folder: str, name: str, scores: str, *readers: str) -> None:
             ours, theirs = np.array(some).T
             return lambda weights: call(ours[weights > 0], theirs[weights > 0])
 
-        corpus = Corpus(pairs, figure)
+        corpus = Corpus(pairs, figure, least=-1.0)
         record |= {key: corpus.value, f"{key}_interval": jackknife_interval(corpus).ends}
     print(json.dumps(record, indent=2))
 

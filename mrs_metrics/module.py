@@ -20,7 +20,7 @@ Hassan", booktitle = "Proceedings of ACL-IJCNLP 2021", year = "2021"}
 """
 
 INTERVAL = """With `interval=True`, results also have `interval` and `interval_method`: both ends and how they were
-    computed, or None and the reason. It resamples `units`: for each example what it is of, such as its message.
+    computed, or None and the reason. It keeps `units` whole: for each example what it belongs to, such as its message.
 """
 
 

@@ -15,10 +15,10 @@ Source: Zhang et al. 2021, "A Dataset and Baselines for Multilingual Reply Sugge
 5. F1 = 2PR / (P + R + 1e-8), 0 where a set is empty.
 6. The suggestion with the highest weighted score counts; the first of several.
 
-Step 1 differs from the script in two things. Its tokenizer splits the text into sentences by NLTK's English Punkt
-model, whose parameters do not come with this package: with them (`get_tokenizer(language, "punkt", FOLDER)` as the
-tokenizer) the scores equal the script's, without them only for texts of one sentence, and the signature then says
-`rules:mrs`, not `rules:official`. And the script takes a character and its decomposed form for two.
+The script's tokenizer splits the text into sentences by NLTK's English Punkt model, whose parameters do not come with
+this package: with them (`get_tokenizer(language, "punkt", FOLDER)` as the tokenizer) the scores equal the script's.
+Without them they do for texts of one sentence in composed characters (NFC, which these rules compose first), and the
+signature says `rules:mrs`, not `rules:official`.
 
 Where the official script would fail, or compare two empty texts, the rule is ours: a text without a token counts as
 empty in the sense of step 2, in every language, and so does an example without suggestions.
@@ -264,7 +264,7 @@ class _Text(NamedTuple):
 
 
 def _read_official(tokenizer: Tokenizer, text: str) -> _Text:
-    text = _lower(text)
+    text = text.lower() if rules_name("official", tokenizer) == "official" else _lower(text)
     if single_spaced := tokenizer.split is not None:
         tokens = tokenizer(text)
         spaced = " ".join(tokens)

@@ -114,7 +114,7 @@ def _inference(root: Path) -> str:
         law = LAWS[one["law"]] + " in units" * (one["of"] == "units")
         what = f"covered {one['interval']:.1%}" if "interval" in one else f"rejected {one['test']:.1%}"
         told.append(f"{law}, n = {one['n']}: {what}")
-    rest = f"No method here reaches the others: {'; '.join(told)}." if told else ""
+    rest = f"The others: {'; '.join(told)}." if told else ""
     return INFERENCE.format(checks=checks, fine=checks - len(told), rest=rest)
 
 

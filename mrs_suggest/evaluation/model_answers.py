@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import SimpleNamespace
@@ -15,8 +16,11 @@ from mrs_suggest.evaluation.language_data import EVALUATION_SEED
 from mrs_suggest.evaluation.results import EvaluationConfig, SystemResult, evaluate_system, milliseconds, summary
 from mrs_suggest.evaluation.runs.figures import Run
 from mrs_suggest.evaluation.runs.grouping import has_predictions
+from mrs_suggest.models.saved.record import RECORD
 from mrs_suggest.suggest.answering import MODEL
 from mrs_suggest.suggest.suggester import Suggester
+
+TEST_ARGUMENTS = ("data", "data_revision", "max_test_examples")  # of the run whose messages are answered
 
 
 def answer_predictions(
@@ -63,12 +67,14 @@ def answering_run(name: str, runs: Sequence[Run], folder: Path, label: str, **op
     parts = {POOLED: [*results.values()], **{code: [result] for code, result in results.items()}}
     figures = {scope: summary(part, EVALUATION_SEED) for scope, part in parts.items()}
     signatures = {code: result.signatures for code, result in results.items()}
+    tested_on = tested[0][0].record.get("arguments", {})
     record = {
         "trainer": "language_model",
-        "arguments": {"model": label},
+        "arguments": {"model": label, **{key: tested_on.get(key) for key in TEST_ARGUMENTS}},
         "data": tested[0][0].record.get("data", {}),
         "metrics": {"systems": {MODEL: figures}, "signatures": signatures},
         "milliseconds": {MODEL: facts["milliseconds"]},
         "answered": facts,
     }
+    (folder / RECORD).write_text(json.dumps(record), encoding="utf-8")  # intervals by another unit read it
     return Run(label, folder, record)

@@ -65,7 +65,7 @@ def _test_column(run: Path, language: str, unit: str, n: int) -> list[Hashable]:
             f"--unit {unit}: {run} answered {n} rows of {language}, and the test split of {data.name} has {len(test)} "
             f"with the columns {' '.join(test.column_names)}; name one of these, and use the data of the run."
         )
-    return list(test[unit][:])
+    return [own or message for own, message in zip(test[unit][:], test["message"][:], strict=True)]
 
 
 def paired_interval(

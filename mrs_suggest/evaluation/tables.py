@@ -9,6 +9,7 @@ from typing import Any
 from mrs_suggest.common.report.tables import Entry, Grid, print_grid
 from mrs_suggest.common.text.text import interval_text
 from mrs_suggest.evaluation.comparison import POOLED, grouped_signatures
+from mrs_suggest.evaluation.runs.figures import without_version
 from mrs_suggest.suggest.answering import MODEL
 from mrs_suggest.suggest.baselines import BASELINES
 
@@ -79,7 +80,7 @@ def print_comparison(records: Mapping[str, Record]) -> None:
 def _signatures(record: Record, metric: str) -> list[str]:
     """How a run computed a metric, by language; empty if it did not."""
     texts = record["metrics"]["signatures"].values()
-    return [of[metric].rpartition("|version:")[0] or of[metric] for of in texts if metric in of]
+    return [without_version(of[metric]) for of in texts if metric in of]
 
 
 def same_tests(records: Mapping[str, Record]) -> bool:

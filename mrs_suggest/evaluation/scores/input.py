@@ -70,4 +70,4 @@ def read_numbers(
             values = []
         if len(values) != (count or max(2, len(words))):
             raise InputError(f"{path}, line {number}: expected {what}, separated by tabs, found {line[:60]!r}.")
-        yield number, fields[:texts], values, own
+        yield number, fields[:texts], values, own or str(number)

@@ -293,6 +293,8 @@ def score_semantic(
 
     texts = read_texts(path, language, nbest, unit)
     replies = [] if responses is None else [line for _, line in read_lines(responses)]
+    if responses is not None and not replies:
+        raise InputError(f"{responses}: expected replies, one on each line; the file is empty.")
     every = list(dict.fromkeys(text for some in (texts.references, replies, *texts.suggestions) for text in some))
     encode, digest = load_encoder(encoder)
     of = dict(zip(every, (vectors := encode(every)) / np.linalg.norm(vectors, axis=1, keepdims=True), strict=True))
@@ -306,9 +308,10 @@ def score_semantic(
             float(np.mean(covered)),
             bootstrap_interval(covered, units=texts.units),
         )
+    listed = hashlib.sha256("\n".join(replies).encode()).hexdigest()[:8]
     line = signature(
         "semantic", encoder=f"{Path(encoder).name}-{digest}", nbest=max(map(len, texts.suggestions)), lang=language,
-        near=near if replies else None, responses=len(replies) or None,
+        near=near if replies else None, responses=f"{len(replies)}-{listed}" if replies else None,
     )  # fmt: skip
     found = SimpleNamespace(signature=line, kept=range(len(values)), skipped=None)
     return _mean(texts, found, figures, values, intervals=intervals)
