@@ -1,5 +1,6 @@
 """The compiled part of the package; everything else is in setup.cfg."""
 
+import os
 import sysconfig
 
 from setuptools import Extension, setup
@@ -16,8 +17,8 @@ setup(
             define_macros=[("Py_LIMITED_API", "0x030B0000")] if STABLE else [],
             py_limited_api=STABLE,
             # -g0: without the paths of the machine, so that builds are reproducible.
-            extra_compile_args=["-std=c11", "-O3", "-g0", "-fvisibility=hidden"],
-            libraries=["m"],
+            extra_compile_args=["-std=c11", "-O3", "-g0", "-fvisibility=hidden"] if os.name == "posix" else [],
+            libraries=["m"] if os.name == "posix" else [],
             optional=True,  # without a C compiler, the package fasttext is used
         )
     ],

@@ -32,7 +32,9 @@ def make_parser() -> argparse.ArgumentParser:
         "openai:FILE.yaml answers the test messages of the first folder",
     )
     parser.add_argument("--over", metavar="RUN", help="the run that leads are measured against (default: the first)")
-    parser.add_argument("--unit", default="message", metavar="COLUMN", help="of the data, resampled for leads")
+    parser.add_argument(
+        "--unit", default="message", metavar="COLUMN", help="column of the data whose examples are resampled together"
+    )
     parser.add_argument("--metrics", nargs="+", default=[], metavar="KEY", help="figures to show, such as weighted mrr")
     rows = parser.add_mutually_exclusive_group()
     rows.add_argument(
@@ -43,7 +45,9 @@ def make_parser() -> argparse.ArgumentParser:
     rows.add_argument("--by-run", action="store_true", help="one row per run, even if runs differ only in their seed")
     add_fallback(parser)
     parser.add_argument("--guard", choices=("off", "both"), default="off", help="both: also rows with the guard on")
-    parser.add_argument("--judge", metavar="MODEL", help="openai:... that compares the suggestions to each message")
+    parser.add_argument(
+        "--judge", metavar="MODEL", help="language model (openai:...) that compares the systems' suggestions"
+    )
     parser.add_argument("--format", choices=FORMATS, default=FORMATS[0], help="output format (default table)")
     parser.add_argument(
         "--out",

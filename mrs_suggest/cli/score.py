@@ -139,7 +139,9 @@ def make_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--holm", action="store_true", help="correct the p-values for several comparisons (Holm 1979)")
     parser.add_argument("--power", type=float, metavar="D", help="print how many messages detect a difference of D")
-    parser.add_argument("--power-sd", type=float, metavar="SD", help="deviation of a paper's scores, without a FILE")
+    parser.add_argument(
+        "--power-sd", type=float, metavar="SD", help="standard deviation of a paper's scores; leave FILE out"
+    )
     parser.add_argument(
         "--save-scores", type=Path, metavar="OUT.json", help="write the per-example scores of the system"
     )
@@ -206,8 +208,8 @@ def _run(options: argparse.Namespace) -> None:
 
 def _power_of_paper(options: argparse.Namespace, files: Sequence[Path]) -> None:
     """Print how many messages detect a difference between two systems with scores of that deviation."""
-    if files or options.model or not (options.power_sd > 0 and options.power and options.power > 0):
-        raise InputError("--power-sd: expected a deviation above 0 with --power D, and no file.")
+    if files or options.model or not all(1e-9 < (number or 0) < 1e9 for number in (options.power_sd, options.power)):
+        raise InputError("--power-sd: expected a deviation above 0 with a difference --power D above 0, and no file.")
     needed, method = units_needed(math.sqrt(2) * options.power_sd, options.power), f"{METHOD}, independent systems"
     told = f"n = {needed:,} detects a difference of {options.power:g} ({method})"
     print(visible_json({"units_needed": needed, "power_method": method}, indent=2) if options.form == "json" else told)

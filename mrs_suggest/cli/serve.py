@@ -68,7 +68,7 @@ def make_parser() -> argparse.ArgumentParser:
         parser.add_argument(f"--{name.replace('_', '-')}", type=kind, default=default, help=help_text)
     parser.add_argument(
         "--api-keys", type=Path, metavar="FILE",
-        help="keys of callers, one per line, and the requests a minute of a key after it; MRS_API_KEYS adds to them",
+        help="keys of callers, one per line, each perhaps followed by its requests a minute; MRS_API_KEYS adds to them",
     )  # fmt: skip
     parser.add_argument(
         "--admin-keys", type=Path, metavar="FILE", help="keys that may reload the model; MRS_ADMIN_KEYS adds to them"

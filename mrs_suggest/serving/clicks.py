@@ -165,6 +165,8 @@ def _has_tables(file: sqlite3.Connection, path: Path) -> bool:
     """Whether the file has the tables; InputError if it is a database of something else."""
     (version,) = file.execute("PRAGMA user_version").fetchone()
     tables = file.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
+    if 0 < version < FORMAT:
+        raise InputError(f"{path}: written by an earlier version of the package; pass a new file.")
     if version not in (0, FORMAT) or bool(tables) != (version == FORMAT):
         raise InputError(f"{path}: not a file of `mrs serve --feedback`; pass another one.")
     return bool(version)
@@ -205,8 +207,11 @@ def _as_sentence(url: str) -> Iterator[None]:
     try:
         yield
     except psycopg.Error as error:
+        told = first_line(error)
+        if "percent-encoded" in told:  # with a part of the password
+            told = "a % in it is not followed by two hexadecimal digits"
         raise InputError(
-            f"{_shown(url)}: {first_line(error)}; expected postgresql://USER@HOST/DATABASE of a running server, and "
+            f"{_shown(url)}: {told}; expected postgresql://USER@HOST/DATABASE of a running server, and "
             "the password in PGPASSWORD or ~/.pgpass."
         ) from None
 

@@ -76,7 +76,9 @@ class ServedSuggester:
         suggester = Suggester.from_pretrained(settings.named[name], None, settings.verify, *more)
         for language in suggester.languages[: 1 if suggester.model.service else None]:
             suggester.suggest(["?"], language, 1)
-        version = version_of(suggester.folder) if suggester.folder else _hash(suggester.model.service.encode())
+        version = version_of(suggester.folder) if suggester.folder else ""
+        if service := suggester.model.service:  # also that of a fallback
+            version = _hash(f"{version}{service}".encode())
         served = cls(suggester, settings, name, version)
         gc.collect()
         return served

@@ -177,7 +177,8 @@ class Supervisor(Multiprocess):
                 elif not self._closed:
                     counts[ready] = 1 - ended
                     self._listener.listen(BACKLOG)
-        while self._give(counts):
+        until = time.monotonic() + (self.config.timeout_graceful_shutdown or ANSWERS_WITHIN)
+        while time.monotonic() < until and self._give(counts):
             pass
         with suppress(OSError):  # it does not listen
             self._listener.shutdown(socket.SHUT_RDWR)

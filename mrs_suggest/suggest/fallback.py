@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
@@ -55,7 +56,8 @@ class WithFallback:
         self, first: ServedModel, second: ServedModel | None, threshold: float, service: str, counts: Counter[str]
     ) -> None:
         self.first, self.second, self.threshold, self.service, self._counts = first, second, threshold, service, counts
-        self._last: list[tuple[Conversation, list[Suggestion]]] = []  # passed on; the guard asks for more of them
+        # Language, number of suggestions, and those of what was passed on, if the guard asks for more of them.
+        self._last: tuple[str, int, list[tuple[Conversation, list[Suggestion]]]] = "", 0, []
 
     @classmethod
     def load(cls, first: ServedModel, name: str, share: float = SHARE) -> WithFallback:
@@ -74,11 +76,15 @@ class WithFallback:
         return cls(first, second, threshold, service, Counter())
 
     def __getattr__(self, name: str) -> Any:
+        if name == "first":  # not set yet, as in a copy
+            raise AttributeError(name)
         return getattr(self.first, name)
 
     def suggest(self, messages: Sequence[Any], language: str, k: int = SUGGESTIONS) -> list[list[Suggestion]]:
         asked, unsure = read_conversations(messages), list[int]()
-        if asked and (known := [row for one in asked for last, row in self._last if one is last]):
+        *same, last = self._last
+        known = [row for one in asked for other, row in last if one is other] if same == [language, k] else []
+        if asked and len(known) == len(asked):
             return known
         answers = self.first.suggest(read_texts(self.first, asked), language, k)
         if self.second and language in self.second.languages and self.first.min_score(language) is None:
@@ -86,10 +92,14 @@ class WithFallback:
             unsure = [n for n, chance in enumerate(chances) if chance < self.threshold and asked[n].message.strip()]
         self._counts.update(asked=len(asked), passed=len(unsure))
         if self.second and unsure:
-            rows = self.second.suggest(read_texts(self.second, [asked[n] for n in unsure]), language, k)
+            try:
+                rows = self.second.suggest(read_texts(self.second, [asked[n] for n in unsure]), language, k)
+            except InputError as error:  # such as a server that is down: the first model's answers stay
+                logging.getLogger(__name__).warning("the fallback did not answer: %s", error)
+                rows = [[] for _ in unsure]
             for number, row in zip(unsure, rows, strict=True):
                 answers[number] = [replace(one, source=FALLBACK) for one in row] or answers[number]
-        self._last = [(asked[number], answers[number]) for number in unsure]
+        self._last = language, k, [(asked[number], answers[number]) for number in unsure]
         return answers
 
     def usage(self) -> dict[str, float]:

@@ -313,6 +313,8 @@ class Suggester:
         from mrs_suggest.suggest.own_replies.file import read_response_file
         from mrs_suggest.suggest.own_replies.sets import BUILT, ResponseSets  # which take a suggester's parts
 
+        if isinstance(self.model, WithFallback):  # own replies have no calibration by which messages are passed on
+            raise InputError("set_replies: the model has a fallback; load it without one, and set the replies then.")
         sets = ResponseSets(self._saved())
         code = sets.language(language)
         place = TemporaryDirectory(prefix="mrs-replies-")

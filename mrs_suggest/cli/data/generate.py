@@ -88,9 +88,10 @@ def _local(folder: Path) -> Callable[[Question], str]:
         if templated := bool(tokenizer.chat_template):
             turns = [{"role": "user", "content": text}]  # some templates refuse a system turn
             text = tokenizer.apply_chat_template(turns, tokenize=False, add_generation_prompt=True)
-        read = tokenizer(text, return_tensors="pt", add_special_tokens=not templated)
+        read = tokenizer(text, return_tensors="pt", return_token_type_ids=False, add_special_tokens=not templated)
         length = read["input_ids"].shape[1]
-        written = model.generate(**read, max_new_tokens=TOKENS, do_sample=False)
+        most = getattr(model.config, "max_position_embeddings", None) or length + TOKENS
+        written = model.generate(**read, max_new_tokens=max(1, min(TOKENS, most - length)), do_sample=False)
         return str(tokenizer.decode(written[0, length:], skip_special_tokens=True))
 
     return ask

@@ -9,7 +9,7 @@
 enum { HIERARCHICAL = 1, NEGATIVE_SAMPLING, SOFTMAX, ONE_VS_ALL }; /* losses, by fastText's numbers */
 
 static const char END[] = "</s>"; /* the word at the end of each line */
-static const char NO_MEMORY[] = "out of memory";
+extern const char NO_MEMORY[];
 
 typedef struct {
     uint32_t hash;

@@ -5,6 +5,7 @@
 
 enum { SUPERVISED = 3, CENTROIDS = 256 };
 
+const char NO_MEMORY[] = "out of memory";
 static const char SHORT[] = "it ends too early", SIZES[] = "its sizes do not match";
 static const int64_t MOST_COUNT = 1000000000000000; /* fastText's infinity */
 
@@ -47,6 +48,7 @@ static const char *read_matrix(Reader *reader, int quantised, int32_t dim, int64
     REQUIRE(!quantised || take(reader, &has_norms, 1), SHORT);
     REQUIRE(take(reader, rows, 8) && take(reader, &columns, 8), SHORT);
     REQUIRE(*rows >= 0 && *rows <= INT32_MAX && columns == dim, SIZES);
+    REQUIRE((uint64_t)*rows * (uint64_t)dim < PTRDIFF_MAX / sizeof **matrix, SIZES);
     if (!quantised) {
         REQUIRE(values = skip(reader, *rows, 4 * (int64_t)dim), SHORT);
         REQUIRE(*matrix = malloc((size_t)(*rows * dim + 1) * sizeof **matrix), NO_MEMORY);
@@ -90,7 +92,7 @@ static const char *read_dictionary(Reader *reader, Model *model, int64_t **count
     model->mask = (uint32_t)(slots - 1);
     model->starts = calloc((size_t)size + 1, sizeof *model->starts);
     model->slots = malloc(slots * sizeof *model->slots);
-    model->names = malloc((size_t)(reader->end - reader->at));
+    model->names = malloc((size_t)(reader->end - reader->at) + 2); /* an unfinished name is put between < and > */
     *counts = malloc((size_t)model->labels * sizeof **counts);
     REQUIRE(model->starts && model->slots && model->names && *counts, NO_MEMORY);
     memset(model->slots, -1, slots * sizeof *model->slots);
@@ -180,7 +182,7 @@ static const char *read_parts(Reader *reader, Model *model, int64_t **counts)
         return NULL; /* vectors of words: no labels */
     model->dim = head[2], model->word_ngrams = head[7], model->loss = head[8], model->bucket = head[10];
     model->minn = head[11], model->maxn = head[1] == 11 ? 0 : head[12], model->end = -1;
-    REQUIRE(model->dim > 0 && model->minn >= 0 && model->maxn >= 0 && model->word_ngrams >= 0, SIZES);
+    REQUIRE(model->dim > 0 && model->minn >= 0 && model->maxn >= 0 && model->maxn <= 100 && model->word_ngrams >= 0, SIZES);
     REQUIRE(model->loss >= HIERARCHICAL && model->loss <= ONE_VS_ALL, "its loss is unknown");
     REQUIRE(!(problem = read_dictionary(reader, model, counts, &pruned)), problem);
     if (pruned == 0)

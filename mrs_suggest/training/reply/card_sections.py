@@ -179,9 +179,9 @@ def clicks(record: Record) -> Iterator[str]:
         for name, one in [("weights", found), ("probability that a suggestion is used", found.get("trigger", {}))]:
             if "gain" in one:
                 low, high = one["interval"]
+                told = f"{one['answers']:,} answers" if "answers" in one else f"{one['clicks']:,} clicks"
                 yield (
-                    f"`mrs feedback tune` then fitted the {name} to {found['clicks']:,} clicks of "
-                    f"{found['sessions']:,} sessions, which raised the log-probability of held-out answers by "
+                    f"`mrs feedback tune` then fitted the {name} to {told}, which raised the log-probability of held-out answers by "
                     f"{one['gain']:.4f} [{low:.4f}, {high:.4f}]; the figures above were measured before that."
                 )
 
