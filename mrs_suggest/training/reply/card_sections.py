@@ -182,7 +182,8 @@ def clicks(record: Record) -> Iterator[str]:
                 told = f"{one['answers']:,} answers" if "answers" in one else f"{one['clicks']:,} clicks"
                 yield (
                     f"`mrs feedback tune` then fitted the {name} to {told}, which raised the log-probability of "
-                    f"held-out answers by {one['gain']:.4f} [{low:.4f}, {high:.4f}]; the figures above were measured before that."
+                    f"held-out answers by {one['gain']:.4f} [{low:.4f}, {high:.4f}]; the figures above were measured "
+                    "before that."
                 )
 
 
