@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 Result = tuple[int, str, str]  # exit code, standard output, standard error
 
 
@@ -20,3 +22,8 @@ def shown(result: Result) -> str:
     code, out, err = result
     assert code == 0, err
     return out
+
+
+def released(text: str) -> str:
+    """A text with signatures as a release writes them: without the commit of the clone."""
+    return re.sub(r"\+g[0-9a-f]+", "", text)

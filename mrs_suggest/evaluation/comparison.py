@@ -10,6 +10,7 @@ from tqdm import tqdm
 
 from mrs_metrics.significance import EXACT, STUDENTISED
 from mrs_metrics.tokenize import get_tokenizer
+from mrs_suggest.evaluation.baselines import MAX_TFIDF_PAIRS, MostFrequentReplies, RandomReplies, TfidfReplies
 from mrs_suggest.evaluation.language_data import LanguageData, sample_rows
 from mrs_suggest.evaluation.results import (
     EvaluationConfig,
@@ -20,7 +21,6 @@ from mrs_suggest.evaluation.results import (
     summary,
 )
 from mrs_suggest.suggest.answering import MODEL, System
-from mrs_suggest.suggest.baselines import MAX_TFIDF_PAIRS, MostFrequentReplies, RandomReplies, TfidfReplies
 
 POOLED = "pooled"
 BASELINE_EXAMPLES = 1_000  # per language, for the baselines on validation

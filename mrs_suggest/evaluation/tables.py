@@ -8,10 +8,10 @@ from typing import Any
 
 from mrs_suggest.common.report.tables import Entry, Grid, print_grid
 from mrs_suggest.common.text.text import interval_text
+from mrs_suggest.evaluation.baselines import BASELINES
 from mrs_suggest.evaluation.comparison import POOLED, grouped_signatures
 from mrs_suggest.evaluation.runs.figures import without_version
 from mrs_suggest.suggest.answering import MODEL
-from mrs_suggest.suggest.baselines import BASELINES
 
 GUARD_OFF = "Measured with the guard off: every message is answered."
 Record = Mapping[str, Any]  # a run's `run.json`

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from mrs_metrics.significance import paired_bootstrap_interval
 from mrs_suggest.common.text.text import interval_text
+from mrs_suggest.evaluation.baselines import BASELINES
 from mrs_suggest.evaluation.choice.analysis import average
 from mrs_suggest.evaluation.choice.answers import Views, read_run_answers
 from mrs_suggest.evaluation.comparison import POOLED
@@ -22,7 +23,6 @@ from mrs_suggest.models.starting_points import MULTIPLE_CHOICE
 from mrs_suggest.reproduce.cells import Setup, States, all_cells, run_of
 from mrs_suggest.reproduce.table import FULL, Place, TableSpec
 from mrs_suggest.suggest.answering import MODEL
-from mrs_suggest.suggest.baselines import BASELINES
 
 Scores = NDArray[np.float64]
 WEIGHTED, ACCURACY = "weighted", "accuracy"  # the figures that are means over examples

@@ -232,8 +232,7 @@ class Suggester:
 
         A conversation may stand for a message: `[{"from": "them", "text": "Lunch at noon?"}, ...]`, oldest turn first,
         with `"from": "me"` for the user's own. Of its last ten turns, the last ones of the others are answered as one
-        message, replies that the user already sent are left out, and the guard reads all turns of the others
-        (`mrs_suggest.suggest.conversation`).
+        message, replies that the user already sent are left out, and the guard reads all turns of the others.
 
         Greetings, thanks, emojis and other short messages get only those replies of the set that fit them
         (`mrs_suggest.suggest.short_messages`); with `guard=False`, the model ranks all of its replies for them, too.

@@ -17,6 +17,7 @@ import pytest
 from nbclient import NotebookClient
 
 from tests import warm_python
+from tests.command import released
 
 pytestmark = pytest.mark.integration
 
@@ -61,5 +62,5 @@ def shown(notebook: Any) -> Iterator[tuple[int, str, bool]]:
     for place, cell in enumerate(notebook.cells):
         outputs = [output for output in cell.get("outputs", []) if output.get("name") != "stderr"]
         if outputs:
-            text = "".join(output.get("text", "") for output in outputs)
+            text = released("".join(output.get("text", "") for output in outputs))
             yield place, text, any("image/png" in output.get("data", {}) for output in outputs)

@@ -131,10 +131,14 @@ class _FastText:
         with contextlib.redirect_stderr(io.StringIO()):  # fasttext 0.9.2 prints a notice at every load
             self._model = fasttext.load_model(str(path))
         self._numbers = {label: number for number, label in enumerate(self.labels())}
-        self._nothing = self._best([""])[0]
 
     def labels(self) -> list[str]:
         return list(self._model.get_labels())
+
+    @cached_property
+    def _nothing(self) -> tuple[int, float]:
+        """The answer to an empty line."""
+        return self._best([""])[0]
 
     def predict(self, lines: bytes) -> tuple[list[int], list[float]]:
         # Spaces in place of what it refuses, and of what it would stop at.

@@ -28,8 +28,8 @@ _SUGGESTION = re.compile(r"(?:suggestion|prediction|hypothesis|candidate|output|
 
 @dataclass(frozen=True)
 class Prediction:
-    """One example: `suggestions` holds 1 to `SUGGESTIONS` texts, best first; any text may be empty. Intervals resample
-    by `unit`: the message, or the text of another column."""
+    """One example: `suggestions` holds 1 to `SUGGESTIONS` texts, best first; any text may be empty. Intervals keep
+    examples of one `unit` together: the text of another column, or if empty the message."""
 
     message: str
     reference: str
@@ -79,7 +79,7 @@ def read_predictions(path: Path, nbest: int = SUGGESTIONS, unit: str = MESSAGE) 
         if number == 1 and _is_header(fields):
             print(f"note: {visible(path.name)}: line 1 has the names of columns and is left out.", file=sys.stderr)
             continue
-        predictions.append(Prediction(fields[0], fields[1], tuple(fields[2:]), own or fields[0]))
+        predictions.append(Prediction(fields[0], fields[1], tuple(fields[2:]), own))
     if not predictions:
         raise InputError(f"{path}: the file is empty; expected one example per line.")
     return predictions

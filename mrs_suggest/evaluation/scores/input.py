@@ -41,7 +41,7 @@ def read_texts(path: Path, language: str, nbest: int, unit: str) -> Texts:
     if nbest < 1:
         raise InputError(f"--nbest {nbest}: expected 1 or more.")
     rows = read_predictions(path, nbest, unit)
-    columns = ((row.suggestions, row.reference, row.message, row.unit) for row in rows)
+    columns = ((row.suggestions, row.reference, row.message, row.unit or row.message) for row in rows)
     return Texts(*map(list, zip(*columns, strict=True)))
 
 

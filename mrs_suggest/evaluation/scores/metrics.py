@@ -304,10 +304,8 @@ def score_semantic(
     if replies:
         table = np.stack([of[reply] for reply in replies])
         covered = [float((table @ own).max() >= near) for own in wanted]
-        figures["coverage"], intervals["coverage"] = (
-            float(np.mean(covered)),
-            bootstrap_interval(covered, units=texts.units),
-        )
+        figures["coverage"] = float(np.mean(covered))
+        intervals["coverage"] = bootstrap_interval(covered, units=texts.units)
     listed = hashlib.sha256("\n".join(replies).encode()).hexdigest()[:8]
     line = signature(
         "semantic", encoder=f"{Path(encoder).name}-{digest}", nbest=max(map(len, texts.suggestions)), lang=language,

@@ -65,7 +65,7 @@ def test_a_request_is_a_trace_from_the_queue_to_the_ranking(tmp_path: Path) -> N
     parents = {name: one.parent_span_id for name, one in own.items()}
     assert parents["queue"] == parents["answer"] == own["suggest"].span_id
     assert parents["guard"] == parents["rank"] == own["answer"].span_id
-    assert parents["encode"] == own["guard"].span_id, "the ranking uses the guard's vectors"
+    assert parents["encode"] == own["answer"].span_id, "the guard and the ranking use the same vectors"
     for inner, outer in (("queue", "suggest"), ("answer", "suggest"), ("guard", "answer"), ("rank", "answer")):
         assert own[outer].start_time_unix_nano <= own[inner].start_time_unix_nano
         assert own[inner].start_time_unix_nano <= own[inner].end_time_unix_nano <= own[outer].end_time_unix_nano

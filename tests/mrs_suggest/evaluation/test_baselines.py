@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from mrs_suggest.common.text.text import normalise_reply
+from mrs_suggest.evaluation.baselines import TIE_NOISE, MostFrequentReplies, RandomReplies, TfidfReplies
 from mrs_suggest.suggest.answering import reply_texts
-from mrs_suggest.suggest.baselines import TIE_NOISE, MostFrequentReplies, RandomReplies, TfidfReplies
 
 NEAR = 10 * TIE_NOISE
 
