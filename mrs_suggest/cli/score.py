@@ -209,7 +209,7 @@ def _run(options: argparse.Namespace) -> None:
 def _power_of_paper(options: argparse.Namespace, files: Sequence[Path]) -> None:
     """Print how many messages detect a difference between two systems with scores of that deviation."""
     if files or options.model or not all(1e-9 < (number or 0) < 1e9 for number in (options.power_sd, options.power)):
-        raise InputError("--power-sd: expected a deviation above 0 with a difference --power D above 0, and no file.")
+        raise InputError("--power-sd: expected a deviation above 0 with --power D, and no file.")
     needed, method = units_needed(math.sqrt(2) * options.power_sd, options.power), f"{METHOD}, independent systems"
     told = f"n = {needed:,} detects a difference of {options.power:g} ({method})"
     print(visible_json({"units_needed": needed, "power_method": method}, indent=2) if options.form == "json" else told)

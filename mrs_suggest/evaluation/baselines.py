@@ -56,7 +56,7 @@ class MostFrequentReplies:
 
     def score_pools(self, messages: Sequence[str], candidates: Sequence[str], pools: np.ndarray) -> np.ndarray:
         counts = np.array([self._counts[normalise_reply(reply)] for reply in candidates], dtype=np.float64)
-        return counts[pools] + _tie_noise(self._seed, pools)
+        return np.asarray(counts[pools] + _tie_noise(self._seed, pools))
 
 
 class TfidfReplies:
@@ -97,7 +97,7 @@ class TfidfReplies:
             [similarity[askers[candidate]].max() if askers[candidate] else 0.0 for candidate in pool]
             for similarity, pool in zip(self._similarities(messages), pools, strict=True)
         ]
-        return np.array(rows) + _tie_noise(self._seed, pools)
+        return np.asarray(np.array(rows) + _tie_noise(self._seed, pools))
 
     def _similarities(self, messages: Sequence[str]) -> Iterator[np.ndarray]:
         for begin in range(0, len(messages), CHUNK):

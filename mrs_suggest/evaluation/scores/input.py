@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from mrs_metrics.tokenize import Tokenizer, found_tokenizer
 from mrs_suggest.common.errors import InputError
@@ -71,3 +73,10 @@ def read_numbers(
         if len(values) != (count or max(2, len(words))):
             raise InputError(f"{path}, line {number}: expected {what}, separated by tabs, found {line[:60]!r}.")
         yield number, fields[:texts], values, own or str(number)
+
+
+def with_gaps(kept: Any, values: Any, n: int) -> list[float]:
+    """The scores of the kept examples at the places of all n; nan where an example was skipped."""
+    column = np.full(n, np.nan)
+    column[kept] = values
+    return list(map(float, column))

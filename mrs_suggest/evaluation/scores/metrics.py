@@ -30,7 +30,7 @@ from mrs_metrics import (
     similarity,
     translations_f1,
     xglue,
-)
+)  # fmt: skip
 from mrs_metrics.corpus import Corpus, jackknife_interval, ratio_figure
 from mrs_metrics.interval import Interval
 from mrs_metrics.signature import signature, with_unit
@@ -38,10 +38,11 @@ from mrs_metrics.significance import bootstrap_interval
 from mrs_metrics.tokenize import AUTO, rules_name
 from mrs_metrics.xglue_tasks import TASKS
 from mrs_suggest.common.errors import InputError
+from mrs_suggest.common.io.files import file_sha256
 from mrs_suggest.common.io.lines import read_lines
 from mrs_suggest.common.io.packaged import read_packaged
 from mrs_suggest.common.text.predictions import MESSAGE, SUGGESTIONS
-from mrs_suggest.evaluation.scores.input import EXAMPLE, Texts, read_numbers, read_texts, tokenizer_of
+from mrs_suggest.evaluation.scores.input import EXAMPLE, Texts, read_numbers, read_texts, tokenizer_of, with_gaps
 
 Figure = float | None  # a count is an int; None where there is nothing to compute it from
 
@@ -173,13 +174,6 @@ NEAR = 0.9  # cosine of two replies that could stand for each other, by intfloat
 # --- Metrics --------------------------------------------------------------------------------------------------------
 
 
-def _with_gaps(kept: Any, values: Any, n: int) -> list[float]:
-    """The scores of the kept examples at the places of all n; nan where an example was skipped."""
-    column = np.full(n, np.nan)
-    column[kept] = values
-    return list(map(float, column))
-
-
 def _rows(kept: Any, corpus: Corpus, n: int) -> Corpus:
     """A figure of the kept examples with rows at the places of all n; None where an example was skipped."""
     rows = dict(zip(kept, corpus.rows, strict=True))
@@ -196,7 +190,7 @@ def _mean(texts: Texts, scores: Any, figures: Mapping[str, float], values: Any, 
     """Of a metric whose main figure is the mean of the values of the kept examples."""
     return _scored(
         figures, scores.signature, bootstrap_interval(values, units=texts.units_of(scores.kept)),
-        skipped=scores.skipped, values=_with_gaps(scores.kept, values, len(texts.units)), examples=texts.examples,
+        skipped=scores.skipped, values=with_gaps(scores.kept, values, len(texts.units)), examples=texts.examples,
         units=texts.units, **more,
     )  # fmt: skip
 
@@ -244,8 +238,8 @@ def score_dist_n(
             figures[f"dist{n}_sampled"] = float(sampled.mean())
     if vocabulary is not None:
         figures["ead"] = distinct.expectation_adjusted_distinct(tokens, vocabulary)
-    empty = sum(text.empty for some in prepared for text in some)
-    figures |= {"tokens": distinct.distinct_counts(tokens, 1).tokens, "empty": empty}
+    figures["tokens"] = distinct.distinct_counts(tokens, 1).tokens
+    figures["empty"] = sum(text.empty for some in prepared for text in some)
     signature = distinct.distinct_signature(
         max(map(len, examples)), tokenizer, language, level=level, vocabulary=vocabulary,
         sampling=None if sample_size is None else (sample_size, distinct.SAMPLES, seed),
@@ -272,7 +266,7 @@ def score_judge(path: Path, language: str, judge: str, nbest: int = SUGGESTIONS,
     figures = {"judged": float(np.mean(values)), "good": float(np.mean([score == 1 for score in values]))}
     return Scored(
         len(kept), figures, {"signature": signature}, interval, skipped={"without_grade": len(found) - len(kept)},
-        values=_with_gaps(kept, values, len(found)), examples=texts.examples, units=texts.units,
+        values=with_gaps(kept, values, len(found)), examples=texts.examples, units=texts.units,
     )  # fmt: skip
 
 
@@ -306,13 +300,12 @@ def score_semantic(
         covered = [float((table @ own).max() >= near) for own in wanted]
         figures["coverage"] = float(np.mean(covered))
         intervals["coverage"] = bootstrap_interval(covered, units=texts.units)
-    listed = hashlib.sha256("\n".join(replies).encode()).hexdigest()[:8]
     line = signature(
         "semantic", encoder=f"{Path(encoder).name}-{digest}", nbest=max(map(len, texts.suggestions)), lang=language,
-        near=near if replies else None, responses=f"{len(replies)}-{listed}" if replies else None,
+        near=near if replies else None, responses=responses and f"{len(replies)}-{file_sha256(responses)[:8]}",
     )  # fmt: skip
-    found = SimpleNamespace(signature=line, kept=range(len(values)), skipped=None)
-    return _mean(texts, found, figures, values, intervals=intervals)
+    every_one = SimpleNamespace(signature=line, kept=range(len(values)), skipped=None)
+    return _mean(texts, every_one, figures, values, intervals=intervals)
 
 
 def score_simulated_clicks(
@@ -391,7 +384,7 @@ def score_response_ranking(
         figures, scores.signature, bootstrap_interval(scores.reciprocal_ranks, units=kept), skipped=scores.skipped,
         intervals={"macro_mrr": jackknife_interval(macro, kept)}
         | {name: Interval((end / int(name[2:]) for end in one), one.method) for name, one in shares.items()},
-        values=_with_gaps(scores.kept, scores.reciprocal_ranks, len(rows)), examples=replies, units=units,
+        values=with_gaps(scores.kept, scores.reciprocal_ranks, len(rows)), examples=replies, units=units,
         corpora={"macro_mrr": _rows(scores.kept, macro, len(rows))} | {
             name: _rows(scores.kept, Corpus([(float(one), int(name[2:])) for one in hit], ratio_figure), len(rows))
             for name, hit in hits.items()

@@ -158,9 +158,10 @@ def test_a_damaged_model_ends_the_server_with_a_sentence(tmp_path: Path, workers
     assert told[0].startswith("mrs serve: m: no trained model (no modules.json")
 
 
-def test_a_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch, mrs_here: Run) -> None:
-    monkeypatch.setitem(sys.modules, "uvicorn", None)
-    monkeypatch.delitem(sys.modules, "mrs_suggest.serving.server", raising=False)
-    said = refused(mrs_here("serve"))
+def test_a_missing_extra_is_named() -> None:
+    without = "import sys; sys.modules['uvicorn'] = None; from mrs_suggest.cli.main import main as run; "
+    without += "sys.exit(run(['serve']))"
+    done = subprocess.run([sys.executable, "-c", without], capture_output=True, text=True, timeout=240)
+    said = refused((done.returncode, done.stdout, done.stderr))
     assert "needs the package 'uvicorn'" in said
     assert "pip install '.[serve]'" in said
