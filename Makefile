@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 BASE := $(VENV)/.base
 TRAIN := $(VENV)/.train
 STAMP := $(VENV)/.installed
-INSTALL := $(BIN)/python -m pip install --quiet --constraint constraints.txt
+INSTALL := PYTHONWARNINGS=ignore $(BIN)/python -m pip install --quiet --constraint constraints.txt
 DEMO := build/demo
 BUILT := build/demo-build
 PRODUCT := build/demo-product
