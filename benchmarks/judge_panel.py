@@ -33,10 +33,10 @@ from numpy.typing import NDArray
 from mrs_metrics.agreement import fleiss_kappa
 from mrs_metrics.corpus import Corpus, Figure, jackknife_interval
 from mrs_suggest import Suggester
+from mrs_suggest.evaluation.scores.judge import GRADES as VALUES
 
 MESSAGES, COUNTS = "messages.tsv", "counts.json"
 GRADES = ("good", "rightly", "ok", "bad", "silent")  # from the best to the worst
-VALUES = {"good": 1.0, "ok": 0.5, "bad": 0.0}  # as for the judge
 SEED, SHOWN = 42, " | "
 Agreement = Callable[[NDArray[np.float64], NDArray[np.float64]], float]
 

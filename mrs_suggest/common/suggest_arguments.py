@@ -11,6 +11,7 @@ from mrs_suggest.common.errors import ArgumentError
 
 Answer = TypeVar("Answer")
 Message = TypeVar("Message")
+MOST_SUGGESTIONS = 20  # that a request to `mrs serve` may ask for
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 

@@ -24,6 +24,7 @@ from starlette.responses import FileResponse
 
 from mrs_suggest.common import __version__
 from mrs_suggest.common.errors import MrsError
+from mrs_suggest.common.suggest_arguments import MOST_SUGGESTIONS
 from mrs_suggest.serving.batcher import Batcher, QueueFullError
 from mrs_suggest.serving.clicks import ClickError, ClickStore
 from mrs_suggest.serving.gate import MAX_FIELDS, MAX_HEAD, Gate, GoneError, Refusal, error_json
@@ -42,7 +43,7 @@ from mrs_suggest.serving.schema import (
     request_schema,
 )
 from mrs_suggest.serving.served import Item, Question, ServedModels, Traced
-from mrs_suggest.serving.settings import ADMIN_KEYS, API_KEYS, MOST_SUGGESTIONS, Keys, Settings
+from mrs_suggest.serving.settings import ADMIN_KEYS, API_KEYS, Keys, Settings
 from mrs_suggest.suggest.conversation import read_conversations
 
 # Keys in the schema; `Gate` checks them. Either header is accepted.

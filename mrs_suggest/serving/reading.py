@@ -7,9 +7,10 @@ from typing import TypeVar
 
 from pydantic import BaseModel, ValidationError
 
+from mrs_suggest.common.suggest_arguments import MOST_SUGGESTIONS
 from mrs_suggest.serving.gate import Refusal
 from mrs_suggest.serving.schema import SuggestRequest
-from mrs_suggest.serving.settings import MOST_SUGGESTIONS, Settings
+from mrs_suggest.serving.settings import Settings
 
 MOST_ACCEPTED = 500  # characters of Accept-Language that are read
 Asked = TypeVar("Asked", bound=BaseModel)

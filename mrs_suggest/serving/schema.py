@@ -7,8 +7,8 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictInt, StrictStr, model_validator
 from pydantic_core import PydanticCustomError
 
+from mrs_suggest.common.suggest_arguments import MOST_SUGGESTIONS
 from mrs_suggest.common.text.predictions import SUGGESTIONS
-from mrs_suggest.serving.settings import MOST_SUGGESTIONS
 
 # Codes of an item; the other messages of the request are answered.
 EMPTY, TOO_LONG, UNCLEAR, UNKNOWN, MISSING = (

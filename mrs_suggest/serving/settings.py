@@ -16,7 +16,6 @@ from mrs_suggest.common.errors import InputError
 
 API_KEYS, ADMIN_KEYS = "MRS_API_KEYS", "MRS_ADMIN_KEYS"  # environment variables
 SHORTEST_KEY = 16  # characters; ours: 64 bits if they are hexadecimal
-MOST_SUGGESTIONS = 20  # that a request may ask for
 SHADOW = "shadow"
 LEAST_BODY = 1 << 20  # bytes that any request may have
 

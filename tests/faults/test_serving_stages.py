@@ -27,7 +27,7 @@ pytest.importorskip("fastapi")
 
 from mrs_suggest.suggest.suggester import Suggester
 from tests.faults.test_serving_load import MESSAGES, SECONDS, Load, memory
-from tests.mrs_suggest.serving.server_process import ServerProcess
+from tests.mrs_suggest.serving.server_process import ServerProcess, Threads
 
 pytestmark = pytest.mark.faults
 MANY = 60  # messages of a request, so that it takes a while
@@ -220,22 +220,12 @@ def busy_cores() -> Iterator[None]:
             process.wait()
 
 
-class Hostile:
+class Hostile(Threads):
     """Clients that leave, flood the head, or never read, until it ends; `closed` counts floods that were cut off."""
 
     def __init__(self, server: ServerProcess) -> None:
-        self._server, self._over, self.closed = server, threading.Event(), 0
-        self._threads = [threading.Thread(target=one) for one in (self._leave, self._flood, self._never_read)]
-
-    def __enter__(self) -> Hostile:
-        for thread in self._threads:
-            thread.start()
-        return self
-
-    def __exit__(self, *details: object) -> None:
-        self._over.set()
-        for thread in self._threads:
-            thread.join()
+        self._server, self.closed = server, 0
+        super().__init__([self._leave, self._flood, self._never_read])
 
     def _leave(self) -> None:
         while not self._over.is_set():

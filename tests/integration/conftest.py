@@ -1,15 +1,19 @@
-"""Short runs of the retrieval trainer in this process."""
+"""Short runs of the retrieval trainer and of `mrs score` in this process."""
 
 from __future__ import annotations
 
 import importlib
+import json
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 
 from mrs_datasets.prepared.prepared import PreparedData
+from tests import command
+from tests.command import Result
 
 OPTIONS = [
     "--max_steps", 2, "--eval_steps", 1, "--save_steps", 1, "--logging_steps", 1, "--per_device_train_batch_size", 8,
@@ -68,3 +72,15 @@ def refusal(
 def refused(refusal: Callable[..., str], prepared: PreparedData) -> Callable[..., str]:
     """`refusal` of the retrieval trainer."""
     return lambda *options: refusal("retrieval", ["--data", prepared.folder, *OPTIONS, *options])
+
+
+@pytest.fixture
+def shown(mrs_here: Callable[..., Result]) -> Callable[..., str]:
+    """A function that runs `mrs score`, and returns what it prints."""
+    return lambda *arguments: command.shown(mrs_here("score", *arguments))
+
+
+@pytest.fixture
+def score(shown: Callable[..., str]) -> Callable[..., Any]:
+    """The same with `--json`."""
+    return lambda *arguments: json.loads(shown(*arguments, "--json"))

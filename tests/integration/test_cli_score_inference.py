@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Callable
 from pathlib import Path
@@ -18,18 +17,6 @@ pytestmark = pytest.mark.integration
 
 Ask = Callable[..., Any]
 WORDS = ["yes", "no", "we", "are", "going", "home", "at", "eight", "or", "nine", "and", "then", "to", "town", "all"]
-
-
-@pytest.fixture
-def shown(mrs_here: Callable[..., Result]) -> Callable[..., str]:
-    """A function that runs `mrs score`, and returns what it prints."""
-    return lambda *arguments: command.shown(mrs_here("score", *arguments))
-
-
-@pytest.fixture
-def score(shown: Callable[..., str]) -> Callable[..., Any]:
-    """The same with `--json`."""
-    return lambda *arguments: json.loads(shown(*arguments, "--json"))
 
 
 @pytest.fixture

@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 
-from tests import command
 from tests.command import Result, refused
 
 pytestmark = pytest.mark.integration
@@ -34,18 +33,6 @@ def systems(tmp_path: Path) -> list[str]:
     good[0] = ("Hm", "Maybe")
     files = {"good.tsv": good, "same.tsv": [texts[::-1] for texts in good], "bad_1.tsv": [("Hm", "What")] * 24}
     return [str(predictions(tmp_path / name, texts)) for name, texts in files.items()]
-
-
-@pytest.fixture
-def shown(mrs_here: Callable[..., Result]) -> Callable[..., str]:
-    """A function that runs `mrs score`, and returns what it prints."""
-    return lambda *arguments: command.shown(mrs_here("score", *arguments))
-
-
-@pytest.fixture
-def score(shown: Callable[..., str]) -> Callable[..., Any]:
-    """The same with `--json`."""
-    return lambda *arguments: json.loads(shown(*arguments, "--json"))
 
 
 @pytest.fixture

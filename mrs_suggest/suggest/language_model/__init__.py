@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 from mrs_suggest.common.hub.baselines import SHIPPED, resolve_model
-from mrs_suggest.common.suggest_arguments import require_count
+from mrs_suggest.common.suggest_arguments import MOST_SUGGESTIONS, require_count
 from mrs_suggest.common.text.languages import language_name
 from mrs_suggest.common.text.predictions import SUGGESTIONS
 from mrs_suggest.common.text.text import is_blank, normalise_reply
@@ -21,8 +21,6 @@ from mrs_suggest.suggest.language_model.chat import LONGEST, Chat, Endpoint, rea
 from mrs_suggest.suggest.remembering import remembering
 from mrs_suggest.suggest.retrieval_suggester import weights_encoder
 from mrs_suggest.suggest.short_messages import fitting_languages
-
-MOST_SUGGESTIONS = 20  # as many as a request to `mrs serve` may ask for
 
 
 class LanguageModelSuggester(ServedModel):

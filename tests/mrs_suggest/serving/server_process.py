@@ -11,11 +11,29 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 from urllib.parse import urlsplit
 
 STARTS_WITHIN = 300.0  # seconds, on a busy machine
+
+
+class Threads:
+    """Functions in threads of their own, each until `_over` is set at the end of the `with` block."""
+
+    def __init__(self, functions: Sequence[Callable[[], None]]) -> None:
+        self._over, self._threads = threading.Event(), [threading.Thread(target=one) for one in functions]
+
+    def __enter__(self) -> Self:
+        for thread in self._threads:
+            thread.start()
+        return self
+
+    def __exit__(self, *details: object) -> None:
+        self._over.set()
+        for thread in self._threads:
+            thread.join()
 
 
 class ServerProcess:

@@ -23,7 +23,7 @@ pytest.importorskip("fastapi")
 
 from mrs_suggest.serving.client import Client
 from mrs_suggest.serving.supervisor import Supervisor
-from tests.mrs_suggest.serving.server_process import STARTS_WITHIN, ServerProcess
+from tests.mrs_suggest.serving.server_process import STARTS_WITHIN, ServerProcess, Threads
 
 ADMIN = "an-admin-key-of-a-test"
 HEAD = b"POST /v1/suggest HTTP/1.1\r\nhost: a\r\n"
@@ -38,13 +38,13 @@ def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
         yield process
 
 
-class Traffic:
+class Traffic(Threads):
     """Requests without a pause, each on a connection of its own thread; counts what comes back."""
 
     def __init__(self, url: str, threads: int = 2) -> None:
         self.seen: Counter[str] = Counter()
-        self._url, self._over = url, threading.Event()
-        self._threads = [threading.Thread(target=self._ask) for _ in range(threads)]
+        self._url = url
+        super().__init__([self._ask] * threads)
 
     def _ask(self) -> None:
         with httpx.Client(base_url=self._url, timeout=30) as http:
@@ -54,16 +54,6 @@ class Traffic:
                     self.seen[str(response.status_code)] += 1
                 except httpx.HTTPError as error:
                     self.seen[type(error).__name__] += 1
-
-    def __enter__(self) -> Traffic:
-        for thread in self._threads:
-            thread.start()
-        return self
-
-    def __exit__(self, *details: object) -> None:
-        self._over.set()
-        for thread in self._threads:
-            thread.join()
 
 
 def loads(page: str) -> float:
