@@ -52,8 +52,8 @@ def serve(settings: Settings, log_level: str = "info") -> int:
             log(logging.WARNING, "more threads than cores: lower --workers or --threads", threads=wanted, cores=cores)
         host, port = listener.getsockname()[:2]
         shown = f"[{host}]" if ":" in host else host
-        if settings.workers == 1:  # until uvicorn installs its handler, and when it raises the signal again at the end
-            signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+        # Until uvicorn or the supervisor installs its handler, and when uvicorn raises the signal again at the end.
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
         log(logging.INFO, "listening", url=f"http://{shown}:{port}", workers=settings.workers)
         if not keys and settings.host not in LOOPBACK:
             log(logging.WARNING, "no API keys: anyone who can reach the port may use the server (--api-keys)")
