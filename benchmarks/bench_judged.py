@@ -4,7 +4,8 @@ Workload: the 200 messages of the second panel round and `panel/round_2/judged.t
 replies to each: those that several encoders and mixtures rank highest. A message counts as answered well if one of the
 three suggestions is `good`; a reply that nobody graded counts as bad, and the share of these is stated. The rivals are
 the same model with other weights of its ranker's parts. These judgements may choose weights, so they do not tell how
-good the chosen ones are: a later panel round does.
+good the chosen ones are: a later panel round does. Diversity: the share of messages with a question mark whose three
+suggestions answer in at least two ways (yes, no, a question back, ...; the tags of mrs-everyday).
 
 Run: python benchmarks/bench_judged.py [MODEL]  (another retriever; its figures are printed, and not written)
 """
@@ -43,7 +44,7 @@ def judged() -> dict[int, dict[str, str]]:
 
 def measure(model: RetrievalSuggester, rankers: Mapping[str, LanguageRanker]) -> dict[str, Any]:
     """Messages with a good suggestion, and the share of suggestions that nobody graded."""
-    grades, good, ungraded = judged(), 0, 0
+    grades, good, ungraded, ways = judged(), 0, 0, []
     panel = rows(ROUND / MESSAGES)
     for number, row in enumerate(panel, start=1):
         vector = model.message_vectors([row["message"]])[0]
@@ -51,8 +52,19 @@ def measure(model: RetrievalSuggester, rankers: Mapping[str, LanguageRanker]) ->
         given = [grades[number].get(normalise_reply(one.reply)) for one in three]
         good += "good" in given
         ungraded += given.count(None)
+        ranker = rankers[row["language"]]
+        if ranker.kinds is not None and {"?", "？"} & set(row["message"]):
+            ways.append(len({int(ranker.kinds[ranker.index.replies.index(one.reply)]) for one in three} - {-1}))
     low, high = wilson_interval(good, len(panel))
-    return {"good": good, "low": low, "high": high, "messages": len(panel), "ungraded": ungraded / (3 * len(panel))}
+    return {
+        "good": good,
+        "low": low,
+        "high": high,
+        "messages": len(panel),
+        "ungraded": ungraded / (3 * len(panel)),
+        "questions": len(ways),
+        "several ways": sum(number > 1 for number in ways) / max(len(ways), 1),
+    }
 
 
 def main() -> None:
@@ -68,7 +80,8 @@ def main() -> None:
     for weighted, one in systems.items():
         print(
             f"{weighted:<24} good {one['good']} of {one['messages']} [{one['low']:.3f}, {one['high']:.3f}], "
-            f"{one['ungraded']:.1%} of the suggestions not graded"
+            f"{one['ungraded']:.1%} of the suggestions not graded; "
+            f"{one['several ways']:.0%} of {one['questions']} questions answered in several ways"
         )
     if len(sys.argv) == 1:
         write_result(__file__, __doc__, {"systems": systems}, ("numpy",))
