@@ -159,7 +159,7 @@ def test_the_rate_of_the_retriever_decays_as_in_the_official_script() -> None:
 FILES = [(folder, path.stem) for folder in SOUND for path in sorted((CONFIGS / folder).glob("*.yaml"))]
 
 
-@pytest.mark.parametrize(("folder", "name"), [file for file in FILES if file != ("multiple_choice", "sweep")])
+@pytest.mark.parametrize(("folder", "name"), [file for file in FILES if not file[1].startswith("sweep")])
 def test_every_configuration_is_accepted_by_its_family(folder: str, name: str) -> None:
     """That their values are the papers', `tests/papers` checks."""
     read(folder, name)
