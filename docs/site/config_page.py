@@ -26,7 +26,7 @@ The keys that these files set are options of their trainers; [Training options](
 ABOUT = {
     "accelerate": "Processes and devices, for `accelerate launch --config_file FILE`; the keys are those of "
     "`accelerate config`.",
-    "official": "What the official scripts set otherwise than the papers' text. Pass such a file after one of the papers' "
+    "official": "What the official scripts set otherwise than the papers' text. Pass such a file after one of a paper "
     "(`--config FILE --config FILE`); the last one wins.",
     "reproduce": "Experiments, for `mrs reproduce NAME`; the format is described in `mrs_suggest/reproduce/table.py`.",
 }
