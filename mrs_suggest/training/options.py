@@ -35,7 +35,7 @@ WITHOUT_EFFECT = {
 ADAPTERS = ("none", "lora")
 # The settings of the library's trainers that are options; all others are set by `trainer:` in YAML, or by `--set`.
 SHOWN = (
-    "output_dir", "per_device_train_batch_size", "per_device_eval_batch_size", "gradient_accumulation_steps",
+    "output_dir", "global_batch_size", "per_device_train_batch_size", "per_device_eval_batch_size",
     "num_train_epochs", "max_steps", "learning_rate", "lr_scheduler_type", "warmup_steps", "weight_decay",
     "label_smoothing_factor", "seed", "bf16", "fp16", "use_cpu", "logging_steps", "eval_strategy", "eval_steps",
     "save_strategy", "save_steps", "save_total_limit", "load_best_model_at_end", "metric_for_best_model", "report_to",
