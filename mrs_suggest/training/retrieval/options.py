@@ -199,7 +199,7 @@ class RetrievalTrainingArguments(TrainerDefaults, SentenceTransformerTrainingArg
     """The trainer's own arguments with other defaults, chosen for `tiny` on the sample's validation split."""
 
     output_dir: str | None = option("build/retriever", "the folder of the run")
-    per_device_train_batch_size: int = option(64, "pairs per step and device (paper: 256)")
+    per_device_train_batch_size: int = option(64, "pairs per step and device (paper: 256 on all devices)")
     num_train_epochs: float = option(0.0, f"passes over the pairs (paper: 20 en, 50 others); 0: train {STEPS:,} steps")
     learning_rate: float = option(1e-3, "peak learning rate (paper: 1e-6)")
     warmup_steps: float = option(0.05, "steps, or a share of them if below 1 (paper: .01)")
