@@ -303,7 +303,7 @@ def rank_groups(
         alpha: above 0 and below 1.
         samples, seed, units: as for `permutation_test`.
         higher_is_better: false for a loss.
-        correct: apply Holm's correction to the p-values of all neighbours; the paper does not.
+        correct: apply Holm's correction to the p-values of all neighbours; section 3 does not.
 
     Returns:
         name -> rank from 1, best system first, equal means in the order given; ranks have no gaps.

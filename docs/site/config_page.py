@@ -26,6 +26,8 @@ The keys that these files set are options of their trainers; [Training options](
 ABOUT = {
     "accelerate": "Processes and devices, for `accelerate launch --config_file FILE`; the keys are those of "
     "`accelerate config`.",
+    "official": "What the official scripts set otherwise than the papers' text. Pass such a file after one of a paper "
+    "(`--config FILE --config FILE`); the last one wins.",
     "reproduce": "Experiments, for `mrs reproduce NAME`; the format is described in `mrs_suggest/reproduce/table.py`.",
 }
 
@@ -43,7 +45,20 @@ def config_page(root: Path) -> str:
             name = path.relative_to(folder)
             head = f'<a id="{anchor(str(name))}"></a>\n\n??? quote "{name}: {_title(text)}"'
             parts.append(f"{head}\n\n    ```text\n{body}\n    ```\n\n")
+            if group == "official":
+                parts.append(_differences(folder, path))
     return "".join(parts)
+
+
+def _differences(folder: Path, path: Path) -> str:
+    """Next to each value of an official file, that of the paper's file which its comment names before it."""
+    text = path.read_text(encoding="utf-8")
+    base = re.findall(r"--config trainers/configs/(\S+)", text)[0]
+    papers = yaml.safe_load((folder / base).read_text(encoding="utf-8"))
+    rows = [f"| key | [{base}](#{anchor(base)}) | {path.name} |\n|---|---|---|\n"]
+    for key, value in yaml.safe_load(text).items():
+        rows.append(f"| `{key}` | {papers.get(key, 'default')} | {value} |\n")
+    return "".join([*rows, "\n"])
 
 
 def anchor(name: str) -> str:

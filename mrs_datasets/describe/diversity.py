@@ -68,9 +68,9 @@ def geography_index(languages: Sequence[Language]) -> float:
 def typology_index(vectors: Iterable[Vector]) -> float:
     """Mean over binary features of the entropy in bits of a feature's values in the sample, in [0, 1] (section 2).
 
-    The typology of Table 2 is not reproduced: the paper names neither the features, nor the base of the logarithm, nor
-    its treatment of missing values. Here a feature's entropy is over the languages with a value for it, 0 if there is
-    only one, and a feature without any value does not count.
+    Table 2's 103 features are the syntactic ones of URIEL, and its figures are close to nats (bits times ln 2), but not
+    reproduced: section 2 has no rule for missing values. Here a feature's entropy is over the languages with a value,
+    0 if there is only one, and a feature without any value does not count.
 
     Args:
         vectors: one per language: feature -> 0, 1, or None (also nan, or left out) if unknown; see `language_vectors`.

@@ -49,12 +49,15 @@ def main(argv: Sequence[str]) -> int:
 
 
 def _with_shipped_config(arguments: list[str]) -> list[str]:
-    """The words; a `--config trainers/configs/...` that is not in this folder is the file of the package."""
-    config, rest = _without("--config", arguments)
-    if config is None or Path(config).exists() or Path(config).parts[:2] != ("trainers", "configs"):
-        return arguments
-    shipped = Path(mrs_trainers.__path__[0], *Path(config).parts[1:])
-    return ["--config", str(shipped), *rest] if shipped.is_file() else arguments
+    """The words; a file `trainers/configs/...` that is not in this folder is that of the package."""
+    words = []
+    for word in arguments:
+        option, equals, value = word.rpartition("=")
+        place = Path(value)
+        shipped = Path(mrs_trainers.__path__[0], *place.parts[1:])
+        ours = place.parts[:2] == ("trainers", "configs") and not place.exists() and shipped.is_file()
+        words.append(f"{option}{equals}{shipped}" if ours else word)
+    return words
 
 
 def _without(option: str, arguments: Sequence[str]) -> tuple[str | None, list[str]]:

@@ -7,6 +7,7 @@ import dataclasses
 import sys
 from collections.abc import Mapping, Sequence
 from enum import Enum
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, get_args, get_type_hints
 
@@ -60,7 +61,7 @@ def make_dataclass_parser(
             action.metavar = _METAVARS.get(action.type, "BOOL") if isinstance(action.type, type) else "BOOL"
             if action.default not in (None, False, []):
                 action.help = f"{action.help} [%(default)s]"
-    parser.add_argument("--config", metavar="FILE", help="YAML file with options; the command line wins")
+    parser.add_argument("--config", metavar="FILE", help="YAML file with options (or several); the command line wins")
     parser.add_argument(
         f"--{SET}",
         action="append",
@@ -73,17 +74,19 @@ def make_dataclass_parser(
 
 
 def parse_with_config(parser: HfArgumentParser, argv: Sequence[str] | None) -> tuple[Any, ...]:
-    """Parse into the parser's dataclasses: defaults, then the YAML of `--config`, then the command line.
+    """Parse into the parser's dataclasses: defaults, then the YAML of each `--config`, then the command line.
 
     Raises:
         InputError: an unknown key or option, a value of the wrong type, or a file that is not a YAML mapping.
     """
     arguments = list(sys.argv[1:] if argv is None else argv)
-    config = _value_of("--config", arguments)
+    words = [part for word in arguments for part in (word.split("=", 1) if word.startswith("--config=") else [word])]
+    configs = [after for word, after in pairwise(words) if word == "--config"]
     try:
         arguments = _with_settings(parser, arguments)
-        if config:
-            arguments = [*_read_config(parser, Path(config)), *arguments]
+        if configs:
+            values = {key: value for config in configs for key, value in _read_config(Path(config)).items()}
+            arguments = [*_words(parser, values, f"--config {' '.join(configs)}: "), *arguments]
         *objects, _, rest = parser.parse_args_into_dataclasses(
             arguments, return_remaining_strings=True, look_for_args_file=False
         )
@@ -143,17 +146,8 @@ def words_of(values: Mapping[str, Any]) -> list[str]:
     return words
 
 
-def _value_of(option: str, arguments: Sequence[str]) -> str | None:
-    for number, argument in enumerate(arguments):
-        if argument == option and number + 1 < len(arguments):
-            return arguments[number + 1]
-        if argument.startswith(f"{option}="):
-            return argument.partition("=")[2]
-    return None
-
-
-def _read_config(parser: HfArgumentParser, path: Path) -> list[str]:
-    """The options of a YAML file as command-line words, so that both have the same checks."""
+def _read_config(path: Path) -> dict[str, Any]:
+    """The options of a YAML file."""
     try:
         values = yaml.safe_load(path.read_text(encoding="utf-8"))
     except OSError as error:
@@ -166,7 +160,7 @@ def _read_config(parser: HfArgumentParser, path: Path) -> list[str]:
         ) from None
     if not isinstance(values, dict):
         raise InputError(f"--config {path}: expected a mapping of options to values, found {type(values).__name__}.")
-    return _words(parser, values, f"--config {path}: ")
+    return values
 
 
 def _words(parser: HfArgumentParser, values: dict[str, Any], source: str) -> list[str]:

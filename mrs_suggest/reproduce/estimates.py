@@ -13,7 +13,7 @@ from mrs_suggest.models.saved.record import Record
 from mrs_suggest.reproduce.cells import Cell, Setup, read_state
 
 # Runs that agree in these options, and in the trainer, take the same time for a step.
-SAME = ("model_name_or_path", "per_device_train_batch_size", "gradient_accumulation_steps", "mini_batch_size")
+SAME = ("model_name_or_path", "global_batch_size", "per_device_train_batch_size", "mini_batch_size")
 
 
 @dataclass(frozen=True)

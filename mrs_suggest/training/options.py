@@ -35,7 +35,7 @@ WITHOUT_EFFECT = {
 ADAPTERS = ("none", "lora")
 # The settings of the library's trainers that are options; all others are set by `trainer:` in YAML, or by `--set`.
 SHOWN = (
-    "output_dir", "per_device_train_batch_size", "per_device_eval_batch_size", "gradient_accumulation_steps",
+    "output_dir", "global_batch_size", "per_device_train_batch_size", "per_device_eval_batch_size",
     "num_train_epochs", "max_steps", "learning_rate", "lr_scheduler_type", "warmup_steps", "weight_decay",
     "label_smoothing_factor", "seed", "bf16", "fp16", "use_cpu", "logging_steps", "eval_strategy", "eval_steps",
     "save_strategy", "save_steps", "save_total_limit", "load_best_model_at_end", "metric_for_best_model", "report_to",
@@ -93,6 +93,8 @@ class Bfloat16Anywhere:
 
     bf16: bool
     use_cpu: bool
+    per_device_train_batch_size: int
+    gradient_accumulation_steps: int
 
     def __post_init__(self) -> None:
         import torch  # here, since a model's card names options without it
@@ -106,11 +108,30 @@ class Bfloat16Anywhere:
 class TrainerDefaults(Bfloat16Anywhere):
     """Defaults shared by all trainers that differ from the library's; listed before its arguments."""
 
+    global_batch_size: int | None = option(None, "examples per step of all processes together: each takes its share")
     eval_strategy: str = option("steps", "no, steps or epoch; must equal save_strategy")
     save_strategy: str = option("steps", "no, steps or epoch")
     save_total_limit: int | None = option(2, "checkpoints kept: the best and the last")
     load_best_model_at_end: bool = option(True, "keep the best checkpoint")
     report_to: Names = option(["none"], "none, tensorboard, wandb, trackio, mlflow: one or several")
+
+    def __post_init__(self) -> None:
+        from accelerate.utils import get_int_from_env
+
+        most, total = self.per_device_train_batch_size, self.global_batch_size
+        if most > 0 and total is not None:
+            processes = get_int_from_env(["WORLD_SIZE", "PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "MV2_COMM_WORLD_SIZE"], 1)
+            share, rest = divmod(total, processes)
+            size = min(most, share)
+            if share < 1 or rest or share % size:
+                raise InputError(
+                    f"--global_batch_size {total:,}: {processes:,} processes with batches of at most {most:,} "
+                    "(--per_device_train_batch_size) cannot share it equally; change one of the three numbers."
+                )
+            if self.gradient_accumulation_steps not in (1, share // size):
+                raise InputError("--gradient_accumulation_steps: follows from --global_batch_size; leave one out.")
+            self.per_device_train_batch_size, self.gradient_accumulation_steps = size, share // size
+        super().__post_init__()
 
 
 def added_options(kind: type) -> tuple[str, ...]:

@@ -149,6 +149,7 @@ def run(command: list[str]) -> None:
     every = 1 if "--save_steps" in own else STEPS  # where the page is about checkpoints, there are two
     short = ["--max_steps", STEPS, "--eval_strategy", "steps", "--save_strategy", "steps", "--fp16", "false"]
     short += ["--eval_steps", every, "--save_steps", every, "--use_cpu", "true"]
+    short += ["--global_batch_size", "4"] if "--config" in own else []
     words = [str(word) for word in (*SMALL, *SMALL_FAMILY[family], *own, *short)]
     ranks = command[0] == "torchrun" or any("ranks" in word for word in command if word.endswith(".yaml"))
     if not ranks:

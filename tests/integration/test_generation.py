@@ -291,7 +291,7 @@ def test_resumed_equals_uninterrupted(train: Callable[..., Path], base: Path, wo
 def test_two_ranks_equal_one_and_one_writes(train: Callable[..., Path], workplace: Path) -> None:
     """Five validation examples a language on two ranks: one has three of them, the other two."""
     whole = train("plain", *PLAIN)
-    half = ["--per_device_train_batch_size", 4, "--use_cpu", "true", "--output_dir", "ranks"]
+    half = ["--global_batch_size", 8, "--use_cpu", "true", "--output_dir", "ranks"]
     printed = in_forks(workplace, [*OPTIONS, *PLAIN, *half], ranks=2)
     assert printed.count("wrote ranks") == 1
     assert printed.count("Test split, 2 languages pooled") == 1

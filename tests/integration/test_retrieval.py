@@ -267,8 +267,8 @@ def weights(folder: Path, step: int = STEPS) -> dict[str, torch.Tensor]:
 
 
 def test_two_ranks_train_as_one_and_one_writes(trained: tuple[Path, str], workplace: Path) -> None:
-    """Two ranks with half the batch each: the same rows in each step, and each other's replies as negatives."""
-    half = ["--per_device_train_batch_size", 8, "--use_cpu", "true", "--output_dir", "ranks"]
+    """Two ranks share the global batch: the same rows in each step, and each other's replies as negatives."""
+    half = ["--global_batch_size", 16, "--use_cpu", "true", "--output_dir", "ranks"]
     options = list(map(str, ["--data", "data", *OPTIONS, *half]))
     codes, printed = forked_runs("mrs_trainers.retrieval", [(options, 0, 2)], workplace, 240)
     assert codes == ["0 0"], "\n".join(printed)[-5000:]

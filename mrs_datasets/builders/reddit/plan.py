@@ -64,12 +64,12 @@ class Settings:
         min_reply_count, max_responses: of the response sets (section 2.1: twenty times; 30,000 to 50,000).
         responses_from: where those replies are counted: `all` splits (section 2.1: "in the dataset"), or `training`, so
             that no test reply gets into the response set.
-        drop_bots: leave out bots' comments (the paper does not mention this).
+        drop_bots: leave out bots' comments (ours; section 2 has no such step).
         clean: turn Markdown into text, leave out quotes and HTML tags, repair mojibake, drop duplicates (ours). Links,
-            users' names, e-mail and IP addresses and telephone numbers are masked in every profile, which the paper
+            users' names, e-mail and IP addresses and telephone numbers are masked in every profile, which section 2
             does not mention.
         split_by: `example` (section 2: 80/10/10 at random), or `thread`, so that no thread is in two splits.
-        min_characters, max_characters: of both sides; None: no bound (the paper names none).
+        min_characters, max_characters: of both sides; None: no bound (as section 2).
         buckets: parts of the join; changes memory and files, not results.
         keep_rejects: texts to store for inspection, per reason.
         context: turns before each message to keep in a column, see `pairs.with_context`; 0: no such column.

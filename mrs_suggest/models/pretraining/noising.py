@@ -25,8 +25,8 @@ SHUFFLE_WIDTH = 3.0  # XGLUE, section 4.1 (1)
 DROP_SHARE = 0.1  # XGLUE, section 4.1 (2)
 MASK_SHARE = 0.1  # XGLUE, section 4.1 (3)
 SPAN_LENGTH = 3.0  # XGLUE, section 4.1 (4); mBART (Liu et al. 2020, section 2.2) has 3.5
-# XGLUE names no share for its spans. BART, which it follows with the same span length, masks 30 % of the tokens (Lewis
-# et al. 2020, section 5.1); mBART masks 35 % of the words (Liu et al. 2020, section 2.2).
+# XGLUE 4.1 and microsoft/Unicoder (generation/) have none for their spans. BART, with the same span length, masks 30 %
+# of the tokens (Lewis et al. 2020, section 5.1); mBART masks 35 % of the words (Liu et al. 2020, section 2.2).
 SPAN_SHARE = 0.3
 MAX_TOKENS = 512  # XGLUE, section 6.1: "512 max input length"
 

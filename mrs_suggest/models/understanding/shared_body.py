@@ -1,7 +1,7 @@
 """One encoder with a head for each of several tasks (XGLUE, Liang et al. 2020, section 6.3.3: multi-task fine-tuning).
 
 The heads are those of XLM-R in transformers: a dense layer, tanh and a linear one on the first token for a label, a
-linear one on each token for tags, and two scores of each token for an answer. The paper does not describe its own.
+linear one on each token for tags, and two scores of each token for an answer; so are those of microsoft/Unicoder.
 
 After `import mrs_suggest.models.understanding.shared_body`, `AutoModel.from_pretrained` loads such a folder.
 """

@@ -26,7 +26,7 @@ from mrs_suggest.common.text.text import finite_json
 from mrs_suggest.staple.analysis.mixed_model import fit_mixed
 from mrs_suggest.staple.analysis.scored_systems import MEANS
 
-# The features of the task's teams, Table 5. For Table 4, the paper does not say which team used which corpus. The cell
+# The features of the task's teams, Table 5. Table 4 and section 4.1 do not give each team's corpora. The cell
 # of nagoudi and backtranslation cannot be read in our copy; section 4.3 counts three such teams, so it is ticked.
 TEAMS = "staple-teams"
 MARKER = "effects.json"

@@ -38,8 +38,8 @@ def advice(options: SearchArguments, training: TrainingArguments, trains: bool) 
     batch = training.per_device_train_batch_size
     if batch > 1:
         return (
-            f"lower --per_device_train_batch_size (now {batch:,}) and raise --gradient_accumulation_steps (now "
-            f"{training.gradient_accumulation_steps:,}) by as much, which leaves the step as it is"
+            f"lower --per_device_train_batch_size (now {batch:,}) and pass --global_batch_size "
+            f"{batch * training.world_size * training.gradient_accumulation_steps:,}, which leaves the step as it is"
         )
     return "lower --message_tokens and --reply_tokens, or pass --activation_checkpointing true or --peft lora"
 

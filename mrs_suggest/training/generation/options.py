@@ -126,7 +126,7 @@ class GenerationTrainingArguments(TrainerDefaults, Seq2SeqTrainingArguments):
     """The trainer's own arguments with other defaults, chosen for `tiny` on the sample's validation split."""
 
     output_dir: str | None = option("build/generator", "the folder of the run")
-    per_device_train_batch_size: int = option(64, "pairs per batch and device (paper: 1024)")
+    per_device_train_batch_size: int = option(64, "pairs per batch and device (paper: 1024 on all devices)")
     num_train_epochs: float = option(0.0, f"passes over the pairs (paper: 4 en, 1 mt); 0: train {STEPS:,} steps")
     learning_rate: float = option(3e-3, "peak learning rate (paper: 1e-5)")
     warmup_steps: float = option(0.2, "steps, or a share of them if below 1 (paper: .2)")

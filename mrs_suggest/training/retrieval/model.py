@@ -71,6 +71,16 @@ class RetrievalTrainer(OurTrainer, SentenceTransformerTrainer):
             kwargs["optimizer_dict"] = split_groups(kwargs["optimizer_dict"], self.rate_factors, args.learning_rate)
         return kind, kwargs
 
+    def create_scheduler(self, num_training_steps: int, optimizer: Any = None) -> Any:
+        """The library's schedule, times `rate_decay` per 5,000 steps after the warm-up (official train.sh)."""
+        scheduler: Any = super().create_scheduler(num_training_steps, optimizer)
+        args: Any = self.args
+        if args.rate_decay < 1:
+            warmup, (own, *_) = args.get_warmup_steps(num_training_steps), scheduler.lr_lambdas
+            decayed = lambda step: own(step) * args.rate_decay ** (max(0, step - warmup) / 5000)  # noqa: E731
+            scheduler.lr_lambdas = [decayed] * len(scheduler.lr_lambdas)
+        return scheduler
+
 
 class ReplyEvaluator(SentenceEvaluator):
     """Weighted ROUGE of the top three, MRR and P@1 in 1-of-100 pools, and the geometric mean of the first two, on

@@ -199,20 +199,29 @@ class RetrievalTrainingArguments(TrainerDefaults, SentenceTransformerTrainingArg
     """The trainer's own arguments with other defaults, chosen for `tiny` on the sample's validation split."""
 
     output_dir: str | None = option("build/retriever", "the folder of the run")
-    per_device_train_batch_size: int = option(64, "pairs per step and device (paper: 256)")
+    per_device_train_batch_size: int = option(64, "pairs per step and device (paper: 256 on all devices)")
     num_train_epochs: float = option(0.0, f"passes over the pairs (paper: 20 en, 50 others); 0: train {STEPS:,} steps")
     learning_rate: float = option(1e-3, "peak learning rate (paper: 1e-6)")
     warmup_steps: float = option(0.05, "steps, or a share of them if below 1 (paper: .01)")
     lr_scheduler_type: str = option("linear", "schedule after the warm-up")
+    rate_decay: float = option(1.0, "factor on the rate per 5,000 steps after the warm-up (official script: .999)")
     logging_steps: float = option(50, "steps between two points of the loss curve")
     eval_steps: float | None = option(0.1, "steps, or a share of the run if below 1")
     save_steps: float = option(0.1, "steps, or a share of the run if below 1")
     metric_for_best_model: str | None = option(BEST_METRIC, "the validation metric that picks the checkpoint")
 
 
-def sound_retrieval(options: RetrievalArguments, training: TrainingArguments) -> RetrievalArguments:
+def sound_retrieval(options: RetrievalArguments, training: RetrievalTrainingArguments) -> RetrievalArguments:
     """The options, once they go together with the library's and with the run's folder; else an InputError."""
     options = sound_reply(options, training, METRICS, WITHOUT_EFFECT)
+    decays = 0 < training.rate_decay < 1 and training.lr_scheduler_type == "constant_with_warmup"
+    if training.rate_decay != 1 and not decays:
+        raise InputError("--rate_decay: expected more than 0 and less than 1, with constant_with_warmup as schedule.")
+    if training.global_batch_size and training.gradient_accumulation_steps > 1:
+        raise InputError(
+            "--per_device_train_batch_size: too small for --global_batch_size, since all pairs of a step are compared; "
+            "raise it, and pass --mini_batch_size to save memory."
+        )
     if options.generator is not None:
         require_outside(options.generator, Path(training.output_dir or "."))
     return options

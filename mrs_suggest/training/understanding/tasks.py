@@ -1,7 +1,7 @@
 """The nine understanding tasks of XGLUE: which columns a model reads and what it predicts, one row each.
 
-Kinds, languages, labels and the scored figure are those of `mrs_metrics.xglue_tasks`. Which texts form a pair is ours
-where a task has three: the paper does not say.
+Kinds, languages, labels and the scored figure are those of `mrs_metrics.xglue_tasks`, and the pairs of texts those of
+microsoft/Unicoder (understanding/src/transformers/data/processors/xglue.py).
 """
 
 from __future__ import annotations

@@ -53,6 +53,19 @@ def parse(tmp_path: Path) -> Parse:
     return run
 
 
+def test_of_several_configs_the_last_wins(parse: Parse, tmp_path: Path) -> None:
+    second, third = tmp_path / "second.yaml", tmp_path / "third.yaml"
+    second.write_text("steps: 6\nrate: 0.5\nlimit: null\n")
+    third.write_text("steps: 7\n")
+    words = ["--config", str(second), f"--config={third}", "--name", "last"]
+    options = parse("steps: 5\nloss: sm\nlimit: 3\n", *words)
+    assert (options.steps, options.rate, options.loss, options.limit) == (7, 0.5, "sm", None)
+    assert parse("limit: null\n", "--config", str(third), "--steps", "9").steps == 9
+    third.write_text("stepz: 7\n")
+    with pytest.raises(InputError, match=r"config\.yaml .*third\.yaml: unknown key 'stepz'"):
+        parse("steps: 5\n", "--config", str(third))
+
+
 def test_without_a_config_the_defaults_and_the_command_line_count() -> None:
     parser = make_dataclass_parser([Options], "prog", "what it does")
     (options,) = parse_with_config(parser, ["--steps", "7", "--language", "es", "ja", "--flag", "true"])

@@ -53,7 +53,7 @@ def test_other_errors_pass(error: Exception) -> None:
 
 
 def training(batch: int) -> Any:
-    return SimpleNamespace(per_device_train_batch_size=batch, gradient_accumulation_steps=2)
+    return SimpleNamespace(per_device_train_batch_size=batch, gradient_accumulation_steps=2, world_size=1)
 
 
 def test_what_helps_a_retriever() -> None:

@@ -11,13 +11,18 @@ from mrs_suggest.cli.train import _with_shipped_config
 NAME = "trainers/configs/retrieval/quickstart.yaml"
 
 
-@pytest.mark.parametrize("words", [["--data", "x", "--config", NAME], ["--data", "x", f"--config={NAME}"]])
+@pytest.mark.parametrize(
+    "words", [["--data", "x", "--config", NAME], ["--data", "x", "--config", "y", f"--config={NAME}"]]
+)
 def test_the_file_of_the_package_stands_for_one_that_is_not_here(
     words: list[str], tmp_path: Path, repository: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    option, shipped, *rest = _with_shipped_config(words)
-    assert (option, rest) == ("--config", ["--data", "x"])
+    *rest, last = words
+    *left, word = _with_shipped_config(words)
+    assert left == rest, "in their order, and nothing else is changed"
+    option, _, shipped = word.rpartition("=")
+    assert option == last.rpartition("=")[0]
     assert Path(shipped).read_bytes() == (repository / NAME).read_bytes()
 
 
