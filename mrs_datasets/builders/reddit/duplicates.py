@@ -16,7 +16,7 @@ language once more, and 40 bytes per pair.
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -67,9 +67,12 @@ Keys = Numbers | Signatures  # (n,) of pairs, or (n, 2, rows) of a band
 
 
 def find_duplicates(
-    build: Build, pairs: Sequence[Location], outcomes: Outcomes, engine: Engine
+    build: Build, pairs: Mapping[Location, Mapping[str, int]], outcomes: Outcomes, engine: Engine
 ) -> dict[str, tuple[Location, int]]:
     """Search the duplicates of every language that may be kept, and move them in `outcomes`.
+
+    Args:
+        pairs: what `make_pairs` returned.
 
     Returns:
         language -> the file of its pairs' codes, and how many there are.
@@ -79,10 +82,10 @@ def find_duplicates(
         language: (folder / f"{language}.npy", outcomes[language, KEPT])
         for language in languages_with(outcomes, build.settings.min_examples)
     }
-    shards = [
-        Shard(language, number, target, partial(duplicates_shard, pairs, language, target))
-        for language, (target, number) in codes.items()
-    ]
+    shards = []
+    for language, (target, number) in codes.items():
+        files = [path for path, kept in pairs.items() if language in kept]
+        shards.append(Shard(language, number, target, partial(duplicates_shard, files, language, target)))
     counts = run_stage(build.work, STAGE, shards, engine, " pairs", scale=True)
     kept = sum(number for (_, outcome), number in outcomes.items() if outcome == KEPT)
     build.funnel.add(STAGE, kept, summed(counts))

@@ -65,8 +65,11 @@ _LAST_SECOND = 253_402_300_799  # of the year 9999
 _NOT_WORDS = rf"[\r\n]|{MASK_PATTERN}"
 
 
-def make_pairs(build: Build, months: Sequence[Location], engine: Engine) -> tuple[list[Location], Outcomes]:
-    """Make the pairs of every bucket; return their files, and how many pairs of each language have which outcome."""
+def make_pairs(
+    build: Build, months: Sequence[Location], engine: Engine
+) -> tuple[dict[Location, dict[str, int]], Outcomes]:
+    """Make the pairs of every bucket; return the pairs by language in the file of each bucket, and how many pairs of
+    each language have which outcome in all."""
     folder, funnel, clean = build.work.stage(STAGE), build.funnel, build.settings.clean
     targets = [folder / f"bucket-{number:05d}.arrow" for number in range(build.plan.buckets)]
     shards = []
@@ -76,9 +79,12 @@ def make_pairs(build: Build, months: Sequence[Location], engine: Engine) -> tupl
     counts = run_stage(build.work, STAGE, shards, engine, " buckets")
     funnel.add("join", sum(c["comments"] for c in counts), summed(c["dropped"] for c in counts))
     outcomes: Outcomes = Counter()
-    for found in counts:
+    buckets: dict[Location, dict[str, int]] = {target: {} for target in targets}
+    for kept, found in zip(buckets.values(), counts, strict=True):
         for language, outcome, pairs in found["outcomes"]:
             outcomes[language, outcome] += pairs
+            if outcome == KEPT:
+                kept[language] = pairs
     dropped: Counter[str] = Counter()
     for (_, outcome), pairs in sorted(outcomes.items()):
         if outcome != KEPT:
@@ -90,7 +96,7 @@ def make_pairs(build: Build, months: Sequence[Location], engine: Engine) -> tupl
         build.say(f"warning: {warning}")
     funnel.repairs = dict(sorted(summed(c["repairs"] for c in counts).items()))
     funnel.add("language and cleaning" if clean else "language", outcomes.total(), dropped)
-    return targets, outcomes
+    return buckets, outcomes
 
 
 def pair_shard(
