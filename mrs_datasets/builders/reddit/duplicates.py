@@ -23,6 +23,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from mrs_datasets.builders.pipeline.stages import (
     Advance,
@@ -97,14 +98,24 @@ def find_duplicates(
 
 
 def keyed_pairs(pairs: pa.Table) -> tuple[pa.Table, Signatures]:
-    """The pairs with the column `KEY`, and their signatures (bands, n, 2, rows)."""
-    keys, signed = [np.empty(0, np.uint64)], [sign_pairs([], [])]
-    for batch in pairs.select(["message", "reply"]).to_batches(max_chunksize=BATCH_TEXTS):
-        messages, replies = ([normalise_reply(text) for text in column.to_pylist()] for column in batch.columns)
-        joined = pa.array(map("\0".join, zip(messages, replies, strict=True)), pa.large_string())
-        keys.append(stable_hashes(joined))
-        signed.append(sign_pairs(messages, replies))
-    return pairs.append_column(KEY, pa.array(np.concatenate(keys))), np.concatenate(signed, axis=1)
+    """The pairs with the column `KEY`, and their signatures (bands, n, 2, rows).
+
+    Each text is processed once: most messages have several replies, and many are replies themselves.
+    """
+    chunks = [chunk.cast(pa.large_string()) for side in ("message", "reply") for chunk in pairs[side].chunks]
+    texts = pa.chunked_array(chunks, pa.large_string()).combine_chunks().dictionary_encode()
+    sides = texts.indices.to_numpy().reshape(2, -1)
+    forms, signed = [pa.array([], pa.large_string())], [signatures([])]
+    for start in range(0, len(texts.dictionary), BATCH_TEXTS):
+        batch = [normalise_reply(text) for text in texts.dictionary[start : start + BATCH_TEXTS].to_pylist()]
+        forms.append(pa.array(batch, pa.large_string()))
+        signed.append(signatures(batch))
+    form, signature = pa.concat_arrays(forms), np.concatenate(signed)
+    joined = pc.binary_join_element_wise(*(form.take(pa.array(side)) for side in sides), pa.scalar("\0", form.type))
+    of_pairs = np.empty((BANDS, pairs.num_rows, 2, ROWS), np.uint16)
+    for number, side in enumerate(sides):
+        of_pairs[:, :, number] = signature[side].swapaxes(0, 1)
+    return pairs.append_column(KEY, pa.array(stable_hashes(joined))), of_pairs
 
 
 def signature_file(pairs: Location) -> Location:
@@ -212,12 +223,6 @@ def _minima(texts: Sequence[str], minima: Signatures) -> None:
         minima[:, function] = (np.minimum.reduceat(hashed, segments)[::2] >> np.uint64(16)).astype(np.uint16)
 
 
-def sign_pairs(messages: Sequence[str], replies: Sequence[str]) -> Signatures:
-    """The signatures of pairs, band by band: (n,), (n,) texts -> (bands, n, 2, rows)."""
-    sides = np.stack([signatures(messages), signatures(replies)], axis=2)
-    return np.ascontiguousarray(sides.swapaxes(0, 1))
-
-
 def near_duplicates(
     signed: Signatures,
     arrival: tuple[Numbers, Numbers],
@@ -231,7 +236,7 @@ def near_duplicates(
     linearly with the number of pairs; a duplicate missed in one band is found in another.
 
     Args:
-        signed: (bands, n, 2, rows), what `sign_pairs` returns.
+        signed: (bands, n, 2, rows), what `keyed_pairs` returns.
         arrival: (n,) each, by which pairs are ordered: by the first, then by the second.
         among: (n,) which pairs to consider; None: all.
         each_band: called when a band is done.

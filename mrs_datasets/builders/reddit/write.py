@@ -319,7 +319,7 @@ def counted_runs(replies: Iterable[pa.ChunkedArray | pa.Array], parts: int) -> I
 
 
 def _in_order_of_parts(counted: pa.Table, parts: int) -> Iterator[pa.RecordBatch]:
-    of = stable_hashes(counted["reply"].combine_chunks().cast(pa.large_binary())) % np.uint64(parts)
+    of = stable_hashes(counted["reply"].combine_chunks()) % np.uint64(parts)
     order = np.argsort(of, kind="stable")
     ordered = counted.take(pa.array(order)).cast(COUNTED).combine_chunks()
     for start, end in pairwise(np.searchsorted(of[order], np.arange(parts + 1, dtype=np.uint64)).tolist()):

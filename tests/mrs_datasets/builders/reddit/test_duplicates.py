@@ -21,17 +21,19 @@ from mrs_datasets.builders.reddit.duplicates import (
     EXACT,
     EXACT_CODE,
     KEPT_CODE,
+    KEY,
     NEAR,
     NEAR_CODE,
     ROWS,
     duplicates_shard,
     keyed_pairs,
     near_duplicates,
-    sign_pairs,
     signature_file,
     signatures,
 )
+from mrs_datasets.builders.reddit.partition import stable_hashes
 from mrs_suggest.common.errors import InputError
+from mrs_suggest.common.text.text import normalise_reply
 
 LONG = "I have been looking for a good recipe for lentil soup since last winter, does anybody here know one?"
 SIDES = st.sampled_from(["yes", "Yes!", "no", LONG, LONG + " Thanks", LONG.lower()])
@@ -83,6 +85,16 @@ def test_the_first_by_order_stays_whichever_bucket_it_is_in(tmp_path: Path) -> N
     assert sorted(path.name for path in tmp_path.iterdir()) == [
         "1.arrow", "1.signatures.npy", "2.arrow", "2.signatures.npy", "en.npy", "sv.npy",
     ]  # fmt: skip
+
+
+def test_every_side_has_its_own_signature_and_repeated_texts_have_the_same() -> None:
+    pairs, signed = keyed_pairs(table(("en", LONG, "Yes!", 1), ("en", "yes", LONG, 2), ("sv", LONG, "yes", 3)))
+    forms = signatures([normalise_reply(text) for text in (LONG, "yes")])
+    for number, sides in enumerate([(0, 1), (1, 0), (0, 1)]):
+        assert all((signed[:, number, side] == forms[text]).all() for side, text in enumerate(sides))
+    keys = pairs[KEY].to_pylist()
+    assert keys[0] == keys[2] == stable_hashes(pa.array([f"{normalise_reply(LONG)}\0yes"]))[0] != keys[1]
+    assert keyed_pairs(table())[1].shape == (16, 0, 2, 3)
 
 
 @settings(max_examples=30, deadline=None)
@@ -145,7 +157,7 @@ def edited(draw: random.Random, text: str, edits: int) -> str:
 def near(pairs: list[tuple[str, str]], order: list[int] | None = None, **options: Any) -> np.ndarray:
     """Which pairs have a near one before them; by default they arrive in the order of the list."""
     numbers = np.array(range(len(pairs)) if order is None else order, np.uint64)
-    signed = sign_pairs([message for message, _ in pairs], [reply for _, reply in pairs])
+    signed = np.stack([signatures(list(side)) for side in zip(*pairs, strict=True)], axis=2).swapaxes(0, 1)
     return near_duplicates(signed, (numbers, np.zeros_like(numbers)), **options)
 
 
