@@ -85,8 +85,8 @@ def find_duplicates(
     }
     shards = []
     for language, (target, number) in codes.items():
-        files = [path for path, kept in pairs.items() if language in kept]
-        shards.append(Shard(language, number, target, partial(duplicates_shard, files, language, target)))
+        buckets = [(path, kept[language]) for path, kept in pairs.items() if language in kept]
+        shards.append(Shard(language, number, target, partial(duplicates_shard, buckets, language, target)))
     counts = run_stage(build.work, STAGE, shards, engine, " pairs", scale=True)
     kept = sum(number for (_, outcome), number in outcomes.items() if outcome == KEPT)
     build.funnel.add(STAGE, kept, summed(counts))
@@ -123,8 +123,10 @@ def signature_file(pairs: Location) -> Location:
     return pairs.with_suffix(".signatures.npy")
 
 
-def duplicates_shard(buckets: Sequence[Location], language: str, target: Location, advance: Advance) -> dict[str, int]:
-    """Write the codes of a language's pairs, bucket after bucket, to `target` (.npy); return the counts."""
+def duplicates_shard(
+    buckets: Sequence[tuple[Location, int]], language: str, target: Location, advance: Advance
+) -> dict[str, int]:
+    """Write the codes of a language's pairs, by bucket (file, pairs), to `target` (.npy); return the counts."""
     with local_file(target, "gathered") as gathered:
         numbers, signed = _gather(buckets, language, gathered)
         arrival = numbers["order"], numbers["thread"]
@@ -140,14 +142,11 @@ def duplicates_shard(buckets: Sequence[Location], language: str, target: Locatio
     return {EXACT: int((codes == EXACT_CODE).sum()), NEAR: int((codes == NEAR_CODE).sum())}
 
 
-def _gather(buckets: Sequence[Location], language: str, path: Path) -> tuple[dict[str, Numbers], Signatures]:
+def _gather(
+    buckets: Sequence[tuple[Location, int]], language: str, path: Path
+) -> tuple[dict[str, Numbers], Signatures]:
     """The numbers (n,) and signatures (bands, n, 2, rows) of a language, from all buckets, in one file, mapped."""
-    sizes = []
-    for bucket in buckets:
-        found, start = read_pairs(bucket, language, ["language"])
-        if found.num_rows:
-            sizes.append((bucket, start, found.num_rows))
-    pairs = sum(rows for _, _, rows in sizes)
+    pairs = sum(rows for _, rows in buckets)
     shape = (BANDS, pairs, 2, ROWS)
     if not pairs:
         return {name: np.empty(0, np.uint64) for name in _NUMBERS}, np.empty(shape, np.uint16)
@@ -159,8 +158,8 @@ def _gather(buckets: Sequence[Location], language: str, path: Path) -> tuple[dic
             file.seek(before * pairs + done * (piece.nbytes // len(piece)))
             file.write(np.ascontiguousarray(piece).tobytes())
 
-        for bucket, start, rows in sizes:
-            table, _ = read_pairs(bucket, language, _NUMBERS)
+        for bucket, rows in buckets:
+            table, start = read_pairs(bucket, language, _NUMBERS)
             for place, name in enumerate(_NUMBERS):
                 write(8 * place, table[name].to_numpy())
             signed = _read_signatures(signature_file(bucket), start + rows, shape)

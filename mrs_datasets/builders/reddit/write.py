@@ -97,7 +97,10 @@ def write_data_set(
     }
     written = _run(build, engine, " pairs", jobs)
     found = {language: [written[name] for name in of] for language, of in parts.items()}
-    rows = {language: summed(part["rows"] for part in of) for language, of in found.items()}
+    rows = {
+        language: summed({split: entry["rows"] for split, entry in part["splits"].items()} for part in of)
+        for language, of in found.items()
+    }
     lacking = {language: lack for language in chosen if (lack := _lacking_split(rows[language], settings))}
     names = {language: list(of) for language, of in parts.items() if language not in lacking}
     responses = _write_response_sets(build, engine, names, rows)
@@ -131,20 +134,16 @@ def write_data_set(
 
 def _run(build: Build, engine: Engine, unit: str, jobs: Jobs) -> dict[str, ShardCounts]:
     """Do jobs, each of which writes the file or folder of its name; return their counts."""
-    places = {name: build.work.scratch / STAGE / name for name in jobs}
-    shards = [Shard(name, size, places[name], partial(work, places[name])) for name, (size, work) in jobs.items()]
+    folder = build.work.scratch / STAGE
+    shards = [Shard(name, size, folder / name, partial(work, folder / name)) for name, (size, work) in jobs.items()]
     return dict(zip(jobs, run_stage(build.work, STAGE, shards, engine, unit, scale=True), strict=True))
 
 
 def _write_response_sets(
     build: Build, engine: Engine, names: Mapping[str, Sequence[str]], rows: Mapping[str, Counter[str]]
 ) -> dict[str, ShardCounts]:
-    """Write the response sets of languages from the counts of their parts; return their entries in the report.
-
-    Args:
-        names: language -> its parts.
-        rows: language -> rows by split.
-    """
+    """Write the response sets of languages, by the names of their parts and their rows by split; return their entries
+    in the report."""
     folder, settings = build.work.scratch / STAGE, build.settings
     jobs: Jobs = {
         f"{name}.replies": (1, partial(count_part, [folder / part / REPLIES for part in of], number, settings))
@@ -207,11 +206,7 @@ def _lacking_split(rows: Counter[str], settings: Settings) -> str:
 
 
 def in_parts(pairs: Mapping[Location, Mapping[str, int]], language: str) -> list[Part]:
-    """The buckets of a language in parts of about `PART_PAIRS` pairs, whatever the number of workers.
-
-    Returns:
-        For each part, the file of each of its buckets, the number of the language's pairs before it, and in it.
-    """
+    """The buckets of a language in parts of about `PART_PAIRS` pairs, whatever the number of workers."""
     total = sum(kept.get(language, 0) for kept in pairs.values())
     parts: dict[int, Part] = {}
     before = 0
@@ -237,7 +232,7 @@ def write_part(
         parts: of the language; the counts are in as many parts.
 
     Returns:
-        `rows` by split; `splits`: the files; `leakage`: how many threads, messages (comments that are answered) and
+        `splits`: rows and files of each; `leakage`: how many threads, messages (comments that are answered) and
         comments (on either side) there are, and how many of each are in several splits.
     """
     leakage: Counter[str] = Counter()
@@ -263,11 +258,7 @@ def write_part(
 
         write_batches(folder / REPLIES, COUNTED, counted_runs(replies(), parts))
         splits = {split: writer.finish() for split, writer in zip(SPLITS, writers, strict=True) if writer.rows}
-    return {
-        "rows": {split: entry["rows"] for split, entry in splits.items()},
-        "splits": splits,
-        "leakage": dict(leakage),
-    }
+    return {"splits": splits, "leakage": dict(leakage)}
 
 
 def split_numbers(keys: npt.NDArray[np.uint64]) -> npt.NDArray[np.int8]:

@@ -62,8 +62,10 @@ def write_bucket(path: Path, *rows: tuple[str, str, str, int]) -> Path:
 def codes_of(paths: list[Path], language: str) -> dict[int, int]:
     """`order` -> code."""
     target = paths[0].parent / f"{language}.npy"
-    counts = duplicates_shard(paths, language, target, lambda _: None)
-    orders = np.concatenate([read_pairs(path, language, ["order"])[0]["order"].to_numpy() for path in paths])
+    tables = [read_pairs(path, language, ["order"])[0] for path in paths]
+    buckets = [(path, found.num_rows) for path, found in zip(paths, tables, strict=True) if found.num_rows]
+    counts = duplicates_shard(buckets, language, target, lambda _: None)
+    orders = np.concatenate([found["order"].to_numpy() for found in tables])
     codes = read_codes(target, len(orders))
     assert counts == {EXACT: (codes == EXACT_CODE).sum(), NEAR: (codes == NEAR_CODE).sum()}
     return dict(zip(orders.tolist(), codes.tolist(), strict=True))
@@ -123,7 +125,7 @@ def test_a_damaged_file_of_signatures_is_named(tmp_path: Path, harm: Callable[[P
     path = write_bucket(tmp_path / "1.arrow", ("en", "a", "b", 1), ("en", "c", "d", 2))
     harm(signature_file(path))
     with pytest.raises(InputError, match=r"1\.signatures\.npy: is damaged \(.*--resume"):
-        duplicates_shard([path], "en", tmp_path / "en.npy", lambda _: None)
+        duplicates_shard([(path, 2)], "en", tmp_path / "en.npy", lambda _: None)
     assert not list(tmp_path.glob(".*"))
     write_array(tmp_path / "en.npy", np.zeros(3, np.uint8))
     with pytest.raises(InputError, match="3 entries for 4 rows"):
