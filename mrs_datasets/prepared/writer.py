@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
@@ -116,22 +116,15 @@ def _shard_name(config: str, split: str, number: int, shards: int) -> str:
     return f"data/{config}/{split}-{number:05d}-of-{shards:05d}.parquet"
 
 
-def join_files(
-    target: Path, config: str, split: str, parts: Iterable[tuple[Path, Mapping[str, Any] | None]]
-) -> SplitEntry:
-    """A split from the files that several `SplitWriter`s wrote, each into its own folder; as `take_over` takes them.
-
-    Args:
-        parts: folder and entry of each; None: it has no rows.
-    """
-    entries = [(folder, entry) for folder, entry in parts if entry]
-    shards = [(folder / file["path"], file) for folder, entry in entries for file in entry["files"]]
+def join_files(target: Path, config: str, split: str, parts: Sequence[tuple[Path, Mapping[str, Any]]]) -> SplitEntry:
+    """A split from the files of several `SplitWriter`s (folder and entry of each), taken as `take_over` takes them."""
+    shards = [(folder / file["path"], file) for folder, entry in parts for file in entry["files"]]
     files: list[FileEntry] = []
     for number, (path, file) in enumerate(shards):
         name = _shard_name(config, split, number, len(shards))
         _take(path, target / name)
         files.append({"path": name, "bytes": file["bytes"], "sha256": file["sha256"]})
-    rows, octets = (sum(entry[key] for _, entry in entries) for key in ("rows", "bytes"))
+    rows, octets = (sum(entry[key] for _, entry in parts) for key in ("rows", "bytes"))
     return {"rows": rows, "bytes": octets, "files": files}
 
 

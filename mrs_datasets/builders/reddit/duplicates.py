@@ -16,7 +16,7 @@ language once more, and 40 bytes per pair.
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -39,7 +39,7 @@ from mrs_datasets.builders.pipeline.stages import (
 from mrs_datasets.builders.pipeline.work_folder import writing
 from mrs_datasets.builders.reddit.columns import BATCH_TEXTS
 from mrs_datasets.builders.reddit.partition import mix, stable_hashes
-from mrs_datasets.builders.reddit.plan import KEPT, Build, Outcomes, languages_with
+from mrs_datasets.builders.reddit.plan import KEPT, BucketPairs, Build, Outcomes, languages_with
 from mrs_suggest.common.io.storage import Location, local_file
 from mrs_suggest.common.text.text import normalise_reply
 
@@ -68,12 +68,9 @@ Keys = Numbers | Signatures  # (n,) of pairs, or (n, 2, rows) of a band
 
 
 def find_duplicates(
-    build: Build, pairs: Mapping[Location, Mapping[str, int]], outcomes: Outcomes, engine: Engine
+    build: Build, pairs: BucketPairs, outcomes: Outcomes, engine: Engine
 ) -> dict[str, tuple[Location, int]]:
     """Search the duplicates of every language that may be kept, and move them in `outcomes`.
-
-    Args:
-        pairs: what `make_pairs` returned.
 
     Returns:
         language -> the file of its pairs' codes, and how many there are.
@@ -98,10 +95,8 @@ def find_duplicates(
 
 
 def keyed_pairs(pairs: pa.Table) -> tuple[pa.Table, Signatures]:
-    """The pairs with the column `KEY`, and their signatures (bands, n, 2, rows).
-
-    Each text is processed once: most messages have several replies, and many are replies themselves.
-    """
+    """The pairs with the column `KEY`, and their signatures (bands, n, 2, rows)."""
+    # Each text once: many messages have several replies, and many are replies themselves.
     chunks = [chunk.cast(pa.large_string()) for side in ("message", "reply") for chunk in pairs[side].chunks]
     texts = pa.chunked_array(chunks, pa.large_string()).combine_chunks().dictionary_encode()
     sides = texts.indices.to_numpy().reshape(2, -1)

@@ -39,7 +39,7 @@ from mrs_datasets.builders.pipeline.stages import (
 from mrs_datasets.builders.pipeline.work_folder import RESUME, remove_leftovers, writing
 from mrs_datasets.builders.reddit.duplicates import KEPT_CODE
 from mrs_datasets.builders.reddit.partition import mix, stable_hashes
-from mrs_datasets.builders.reddit.plan import KEPT, PAGE, Build, Outcomes, Settings, languages_with
+from mrs_datasets.builders.reddit.plan import KEPT, PAGE, BucketPairs, Build, Outcomes, Settings, languages_with
 from mrs_datasets.prepared.funnel import funnel_page
 from mrs_datasets.prepared.report import REPORT, Configs, Report
 from mrs_datasets.prepared.responses import response_table
@@ -67,7 +67,7 @@ Jobs: TypeAlias = dict[str, tuple[int, Callable[[Path, Advance], ShardCounts]]] 
 
 def write_data_set(
     build: Build,
-    pairs: Mapping[Location, Mapping[str, int]],
+    pairs: BucketPairs,
     outcomes: Outcomes,
     codes: Mapping[str, tuple[Location, int]],
     engine: Engine,
@@ -77,7 +77,6 @@ def write_data_set(
     """Write the data set and its report, whole or not at all; return the report.
 
     Args:
-        pairs: what `make_pairs` returned.
         codes: what `find_duplicates` returned; empty: all pairs stay.
     """
     build.work.stage(STAGE)
@@ -120,8 +119,7 @@ def write_data_set(
         layout: Configs = {}  # of links, so that a resumed build finds the files of its work where they are
         for language in kept:
             of_split = {
-                split: [(folder / name, written[name]["splits"].get(split)) for name in names[language]]
-                for split in SPLITS
+                split: [(folder / name, written[name]["splits"][split]) for name in names[language]] for split in SPLITS
             }
             layout[language] = {split: join_files(target, language, split, files) for split, files in of_split.items()}
             config, files = responses_config(language), [(folder / language, responses[language])]
@@ -205,7 +203,7 @@ def _lacking_split(rows: Counter[str], settings: Settings) -> str:
 # --- One part of a language -----------------------------------------------------------------------------------------
 
 
-def in_parts(pairs: Mapping[Location, Mapping[str, int]], language: str) -> list[Part]:
+def in_parts(pairs: BucketPairs, language: str) -> list[Part]:
     """The buckets of a language in parts of about `PART_PAIRS` pairs, whatever the number of workers."""
     total = sum(kept.get(language, 0) for kept in pairs.values())
     parts: dict[int, Part] = {}
@@ -257,7 +255,7 @@ def write_part(
                 advance(rows)
 
         write_batches(folder / REPLIES, COUNTED, counted_runs(replies(), parts))
-        splits = {split: writer.finish() for split, writer in zip(SPLITS, writers, strict=True) if writer.rows}
+        splits = {split: writer.finish() for split, writer in zip(SPLITS, writers, strict=True)}
     return {"splits": splits, "leakage": dict(leakage)}
 
 
