@@ -11,7 +11,7 @@ writing      the stage `write` of `paper` with one and with two workers, at two 
              the large languages have several; the bytes must be the same. Model: T(W) = own + W', own the CPU-seconds
              of the process that started the others, per comment (the slope between both sizes, so that starting does
              not count), W' those of the workers over W, rounded up to whole rounds of parts; efficiency = one worker's
-             CPU-seconds / (W T(W)).
+             CPU-seconds, at most those of the two, / (W T(W)).
 extrapolated 2018 and 2010-2019, from the line through the smallest and the largest size: CPU-hours, disk, shuffle.
              Spark's figures follow from the local ones and from how many times as much it takes (`--spark-cost`).
 
@@ -174,7 +174,8 @@ def efficiency(sizes: list[dict[str, Any]], workers: int, parts: float = 1e9) ->
         for at, who in (("1", "own"), ("2", "own"), ("2", "workers"))
     )
     rounds = math.ceil(parts / workers) * workers / parts
-    return one / (workers * (max(own, 0) + rounds * shared / workers))
+    own = max(own, 0)
+    return min(one, own + shared) / (workers * (own + rounds * shared / workers))
 
 
 @contextmanager

@@ -41,14 +41,13 @@ def normalise_reply(text: str) -> str:
     >>> normalise_reply("?!"), normalise_reply("C’est ça.")
     ('?!', 'cestça')
     """
-    if text.isascii():  # most replies, and several times faster
+    if text.isascii():  # most replies; bytes are several times faster
         return text.lower().encode().translate(None, _ASCII_DROPPED).decode() or "".join(text.lower().split())
     if not unicodedata.is_normalized("NFKC", text):  # one by one first: faster if that is enough, as for "？"
         text = unicodedata.normalize("NFKC", text.translate(_COMPOSED))
     folded = unicodedata.normalize("NFKC", text.casefold())
     while True:  # dropping characters can bring others together that compose: repeat until nothing changes
-        octets = folded.encode("utf-8", "surrogatepass").translate(None, _ASCII_DROPPED)  # a fifth of str's time
-        kept = octets.decode("utf-8", "surrogatepass")
+        kept = folded.encode("utf-8", "surrogatepass").translate(None, _ASCII_DROPPED).decode("utf-8", "surrogatepass")
         kept = (kept if kept.isalnum() else kept.translate(_DROPPED)) or "".join(folded.split())
         again = unicodedata.normalize("NFKC", kept.casefold())
         if again in (kept, folded):
