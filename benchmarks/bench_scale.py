@@ -7,18 +7,25 @@ and the bytes of its files; beside them the highest size of the whole folder, lo
 
 check        for each stage and profile, a + b C through the two smaller sizes; predicted against measured at the
              largest. Memory of the stage `months` is at most the window and what stands beside it.
+writing      the stage `write` of `paper` with one and with two workers, at two sizes, in parts of 20,000 pairs, so that
+             the large languages have several; the bytes must be the same. Model: T(W) = own + W', own the CPU-seconds
+             of the process that started the others, per comment (the slope between both sizes, so that starting does
+             not count), W' those of the workers over W, rounded up to whole rounds of parts; efficiency = one worker's
+             CPU-seconds, at most those of the two, / (W T(W)).
 extrapolated 2018 and 2010-2019, from the line through the smallest and the largest size: CPU-hours, disk, shuffle.
              Spark's figures follow from the local ones and from how many times as much it takes (`--spark-cost`).
 
 The tables of docs/scale.md are written from the JSON, also without a new measurement (`--docs`); a test compares them.
 
-Run: python benchmarks/bench_scale.py [--comments N N N] [--profiles P ...] [--folder DIR] [--spark-cost X] | --docs
+Run: python benchmarks/bench_scale.py [--comments N N N] [--profiles P ...] [--folder DIR] [--spark-cost X] [--docs]
+     python benchmarks/bench_scale.py --writing
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import math
 import multiprocessing
 import os
 import re
@@ -26,6 +33,7 @@ import resource
 import tempfile
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager, suppress
@@ -49,6 +57,8 @@ MEMORY = 8e9  # of a build here
 LEAST_BUCKETS = 64
 SPARK_COST = (89.4 - 41.7) / (65.4 - 25.8)  # CPU-seconds of local[2] over the local engine's, bench_spark, 1.4 to 4 M
 WORKERS = 16
+WRITING = [125_000, 500_000]  # comments
+PARTS_OF = 20_000  # pairs, for that measurement
 
 
 def fresh(job: Callable[..., dict[str, Any]], *values: Any) -> dict[str, Any]:
@@ -116,6 +126,58 @@ def build(folder: Path, profile: str) -> dict[str, Any]:
     }
 
 
+def write_twice(folder: Path) -> dict[str, Any]:
+    """CPU-seconds of writing with one and with two workers."""
+    from mrs_datasets.builders.pipeline.stages import Workers
+    from mrs_datasets.builders.pipeline.work_folder import WorkFolder, work_place
+    from mrs_datasets.builders.reddit import months, pairs, write
+    from mrs_datasets.builders.reddit.plan import Build, Funnel, find_dumps, make_build_plan, make_settings
+
+    model = Path(os.environ.get("MRS_LANGUAGE_MODEL", folder / "small.bin"))
+    plan = make_build_plan(find_dumps([f"{folder}/dumps/RC_*"]), folder / "mrs", 1, int(MEMORY), 8 * BUCKETS)
+    settings = replace(make_settings("paper", min_examples=500, min_reply_count=1), buckets=plan.buckets)
+    work = WorkFolder(work_place(folder / "mrs"), {}, resume=False, overwrite=False)
+    running = Build(plan, settings, model, work, Funnel({"profile": "paper", "departures": {}}), lambda _: None)
+    with Workers(1) as engine:
+        buckets, outcomes = pairs.make_pairs(running, months.read_months(running, engine), engine)
+    write.PART_PAIRS = PARTS_OF
+    found: dict[str, Any] = {"pairs": outcomes.total()}
+    for workers in (1, 2):
+        work.forget(write.STAGE)
+        running.funnel = Funnel({"profile": "paper", "departures": {}})
+        before, children = cpu_seconds(), cpu_seconds(resource.RUSAGE_CHILDREN)
+        with Workers(workers) as engine:
+            write.write_data_set(running, buckets, Counter(outcomes), {}, engine, folder / f"{workers}", False)
+        own, of_workers = cpu_seconds() - before, cpu_seconds(resource.RUSAGE_CHILDREN) - children
+        found[f"{workers}"] = {"own": round(own, 3), "workers": round(of_workers, 3)}
+    one, two = (
+        {path.relative_to(folder / at): path.read_bytes() for path in (folder / at).rglob("*.parquet")} for at in "12"
+    )
+    assert one == two, "two workers write other bytes than one"
+    return {**found, "files": len(one)}
+
+
+def measured_writing(folder: Path | None) -> list[dict[str, Any]]:
+    """Writing at both sizes."""
+    sizes = []
+    for comments in WRITING:
+        with tempfile.TemporaryDirectory(dir=folder) as name:
+            sizes.append({**fresh(prepare, Path(name), comments), **fresh(write_twice, Path(name))})
+            print(f"writing, {comments:,}: {sizes[-1]}", flush=True)
+    return sizes
+
+
+def efficiency(sizes: list[dict[str, Any]], workers: int, parts: float = 1e9) -> float:
+    """Of writing so many parts with so many workers."""
+    one, own, shared = (
+        line(sizes[0], sizes[1], lambda size, at=at, who=who: size[at][who])[1]
+        for at, who in (("1", "own"), ("2", "own"), ("2", "workers"))
+    )
+    rounds = math.ceil(parts / workers) * workers / parts
+    own = max(own, 0)
+    return min(one, own + shared) / (workers * (own + rounds * shared / workers))
+
+
 @contextmanager
 def watched(folder: Path) -> Iterator[list[int]]:
     """The sizes of a folder, in a list that grows while the block runs."""
@@ -145,9 +207,9 @@ def size_of(folder: Path) -> int:
     return total
 
 
-def cpu_seconds() -> float:
-    """User and system time of this process."""
-    usage = resource.getrusage(resource.RUSAGE_SELF)
+def cpu_seconds(who: int = resource.RUSAGE_SELF) -> float:
+    """User and system time of this process, or of its children that have ended."""
+    usage = resource.getrusage(who)
     return usage.ru_utime + usage.ru_stime
 
 
@@ -198,8 +260,12 @@ def check(sizes: list[dict[str, Any]], profiles: list[str]) -> dict[str, Any]:
     return record
 
 
-def extrapolate(sizes: list[dict[str, Any]], profiles: list[str], spark_cost: float) -> dict[str, Any]:
+def extrapolate(
+    sizes: list[dict[str, Any]], writing: list[dict[str, Any]], profiles: list[str], spark_cost: float
+) -> dict[str, Any]:
     """What a year and a decade cost."""
+    from mrs_datasets.builders.reddit.write import PART_PAIRS
+
     record: dict[str, Any] = {}
     for profile in profiles:
         values = quantities(profile, sizes)
@@ -207,25 +273,31 @@ def extrapolate(sizes: list[dict[str, Any]], profiles: list[str], spark_cost: fl
         pairs = sizes[2][profile]["pairs"] / sizes[2]["lines"]
         spans = {}
         for span, (comments, months) in SPANS.items():
-            shared = comments * (slopes["months, CPU-s"] + slopes["pairs, CPU-s"]) / 3600
-            alone = comments * (slopes["all, CPU-s"]) / 3600 - shared
+            hours = {stage: comments * slopes[f"{stage}, CPU-s"] / 3600 for stage in sizes[0][profile]["stages"]}
+            total, alone = sum(hours.values()), hours.get("duplicates", 0.0)
+            written = efficiency(writing, WORKERS, comments * pairs / PART_PAIRS)
+            wall = (
+                hours["months"] / min(WORKERS, months) + (hours["pairs"] + hours["write"] / written) / WORKERS + alone
+            )
             buckets = LEAST_BUCKETS
             bucket_bytes = max(slopes["pairs, memory in MB"], 0) * 1e6 * BUCKETS  # of a bucket, a comment in it
             while comments / buckets * bucket_bytes > READER:
                 buckets *= 2
             spans[span] = {
                 "comments": comments,
-                "CPU-hours, months and pairs": round(shared, 1),
-                "CPU-hours, the rest (one process)": round(alone, 1),
-                "CPU-hours": round(shared + alone, 1),
-                f"hours with {WORKERS} workers": round(shared / min(WORKERS, months) + alone, 1),
+                "CPU-hours, months, pairs and writing": round(total - alone, 1),
+                "CPU-hours, duplicates (at worst one process)": round(alone, 1),
+                "CPU-hours": round(total, 1),
+                f"hours with {WORKERS} workers": round(wall, 1),
+                f"efficiency of {WORKERS} workers": f"{total / WORKERS / wall:.0%}",
+                f"efficiency of writing with {WORKERS} workers": f"{written:.0%}",
                 "dumps, TB": round(comments * COMPRESSED / 1e12, 2),
                 "disk in addition to the dumps, GB": round(comments * slopes["disk, MB"] / 1e3),
                 "largest shuffle, GB": round(comments * slopes["partition, MB"] / 1e3),
                 f"memory with {WORKERS} workers, GB": round(WORKERS * READER / 1e9),
                 "buckets that keep a join within the memory of a reader": buckets,
                 "one more microsecond per pair, CPU-hours": round(comments * pairs / 3.6e9, 2),
-                "Spark, CPU-hours": round((shared + alone) * spark_cost, 1),
+                "Spark, CPU-hours": round(total * spark_cost, 1),
             }
         record[profile] = spans
     return record
@@ -239,7 +311,7 @@ def tables(record: dict[str, Any]) -> dict[str, str]:
     profiles = list(record["check"])
     spans = [(profile, span) for profile in profiles for span in SPANS]
     rows = [name for name in record["extrapolated"][profiles[0]]["2018"] if name != "comments"]
-    local = [[name, *(f"{record['extrapolated'][p][span][name]:,}" for p, span in spans)] for name in rows]
+    local = [[name, *(shown(record["extrapolated"][p][span][name]) for p, span in spans)] for name in rows]
     measured = [
         [
             f"{size['lines']:,}", profile, f"{facts['kept']:,}", f"{facts['pairs']:,}",
@@ -262,6 +334,10 @@ def tables(record: dict[str, Any]) -> dict[str, str]:
     }
 
 
+def shown(value: float | str) -> str:
+    return value if isinstance(value, str) else f"{value:,}"
+
+
 def table(header: list[str], rows: list[list[str]]) -> str:
     return "\n".join(f"| {' | '.join(row)} |" for row in [header, ["---"] * len(header), *rows])
 
@@ -279,16 +355,21 @@ def page_with(text: str, record: dict[str, Any]) -> str:
 def again(spark_cost: float) -> None:
     """Calculate from the sizes of the JSON again, and write it and the page."""
     record = json.loads(RESULT.read_text(encoding="utf-8"))
-    record |= calculated(record["sizes"], list(record["check"]), spark_cost)
+    record |= calculated(record["sizes"], record["writing"], list(record["check"]), spark_cost)
     RESULT.write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
     PAGE.write_text(page_with(PAGE.read_text(encoding="utf-8"), record), encoding="utf-8")
 
 
-def calculated(sizes: list[dict[str, Any]], profiles: list[str], spark_cost: float) -> dict[str, Any]:
+def calculated(
+    sizes: list[dict[str, Any]], writing: list[dict[str, Any]], profiles: list[str], spark_cost: float
+) -> dict[str, Any]:
     """All that follows from the sizes."""
     return {
         "check": check(sizes, profiles),
-        "extrapolated": extrapolate(sizes, profiles, spark_cost),
+        "extrapolated": extrapolate(sizes, writing, profiles, spark_cost),
+        "efficiency of writing": {
+            f"{workers} workers": round(efficiency(writing, workers), 3) for workers in (2, 4, 8, WORKERS, 2 * WORKERS)
+        },
         "spark cost": round(spark_cost, 2),
     }
 
@@ -303,8 +384,14 @@ def main() -> None:
     parser.add_argument("--folder", type=Path, help="where the files go for the time (default: the system's)")
     parser.add_argument("--spark-cost", type=float, default=SPARK_COST, help="CPU time over the local engine's")
     parser.add_argument("--docs", action="store_true", help="no builds: the tables again, from the JSON")
+    parser.add_argument("--writing", action="store_true", help="measure writing alone, then the tables")
     options = parser.parse_args()
-    if options.docs:
+    if options.writing:
+        os.environ.setdefault("TQDM_DISABLE", "1")
+        record = json.loads(RESULT.read_text(encoding="utf-8"))
+        record["writing"] = measured_writing(options.folder)
+        RESULT.write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
+    if options.docs or options.writing:
         again(options.spark_cost)
         return
     os.environ.setdefault("TQDM_DISABLE", "1")
@@ -318,9 +405,11 @@ def main() -> None:
                 found[profile] = fresh(build, Path(name), profile)
                 print(f"{comments:,} {profile}: {found[profile]}", flush=True)
         sizes.append(found)
+    writing = measured_writing(options.folder)
     figures = {
         "sizes": sizes,
-        **calculated(sizes, options.profiles, options.spark_cost),
+        "writing": writing,
+        **calculated(sizes, writing, options.profiles, options.spark_cost),
         "language model": os.environ.get("MRS_LANGUAGE_MODEL", "the generator's, not lid.176").rpartition("/")[2],
         "minutes": round((time.perf_counter() - start) / 60, 1),
         "machine": {"cores": os.cpu_count(), "load_at_the_end": round(os.getloadavg()[0], 1)},

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
@@ -21,7 +22,7 @@ from mrs_suggest.common.io.files import atomic_folder
 from mrs_suggest.common.io.lines import read_lines
 from mrs_suggest.common.text.text import is_blank
 
-COUNT_BYTES = 1 << 28  # of memory for counting; the rest goes to files next to the output
+PART_ROWS = 2_000_000  # of the replies that are counted together; the rest is in a file next to the output
 
 
 def add_responses(
@@ -100,7 +101,8 @@ def _response_set(
     data: PreparedData, code: str, file: Path | None, folder: Path, min_reply_count: int, max_responses: int
 ) -> tuple[pa.Table, str]:
     """The response set of a language, and a note for the report."""
-    from mrs_datasets.builders.reddit.write import ReplyCounts
+    from mrs_datasets.builders.pipeline.stages import write_batches
+    from mrs_datasets.builders.reddit.write import COUNTED, best_replies, counted_runs, frequent_replies
 
     note = f"{code}: the response set comes from the file {file.name}, by `mrs data responses`" if file else ""
     if file and file.name.removesuffix(".gz").removesuffix(".xz") == RESPONSE_FILE:
@@ -114,23 +116,33 @@ def _response_set(
         table = response_table(_ranked(frequent, max_responses), sum(counted.values()), len(counted))
         return table, f"{note}, with its counts."
     seen = dict.fromkeys(given, 0)
-    with ReplyCounts(COUNT_BYTES, folder) as counts:
-        for replies in _training_replies(data, code):
-            counts.add(replies)
-            for reply in replies.to_pylist() if seen else ():
+    pairs, parts = 0, 1 + data.report()["configs"][code][SPLITS[0]]["rows"] // PART_ROWS
+
+    def replies() -> Iterator[pa.Array]:
+        nonlocal pairs
+        for batch in _training_replies(data, code):
+            pairs += len(batch)
+            yield batch
+            for reply in batch.to_pylist() if seen else ():
                 if reply in seen:
                     seen[reply] += 1
-        most_frequent = counts.frequent(min_reply_count, max_responses)
-        if file:
-            unseen = sum(not count for count in seen.values())
-            table = response_table(_ranked(seen, max_responses), counts.pairs, counts.distinct + unseen)
-            return table, f"{note}, counted in the training replies."
-        if not most_frequent:
-            raise InputError(
-                f"{data.name}: no training reply of {code} occurs {min_reply_count} times; lower --min-reply-count "
-                f"(the paper uses {PAPER_MIN_REPLY_COUNT}, in millions of pairs), or pass a set with --file."
-            )
-        table = response_table(most_frequent, counts.pairs, counts.distinct)
+
+    with tempfile.TemporaryDirectory(dir=folder) as place:
+        runs = Path(place) / "replies.arrow"
+        write_batches(runs, COUNTED, counted_runs(replies(), parts))
+        found = [frequent_replies([runs], part, parts, min_reply_count, max_responses) for part in range(parts)]
+    distinct = sum(number for _, number in found)
+    if file:
+        unseen = sum(not count for count in seen.values())
+        table = response_table(_ranked(seen, max_responses), pairs, distinct + unseen)
+        return table, f"{note}, counted in the training replies."
+    best = best_replies([frequent for frequent, _ in found], max_responses)
+    if not best:
+        raise InputError(
+            f"{data.name}: no training reply of {code} occurs {min_reply_count} times; lower --min-reply-count "
+            f"(the paper uses {PAPER_MIN_REPLY_COUNT}, in millions of pairs), or pass a set with --file."
+        )
+    table = response_table(best, pairs, distinct)
     return table, (
         f"{code}: the response set was counted from the training replies by `mrs data responses` (at least "
         f"{min_reply_count} times, at most {max_responses:,} replies)."

@@ -23,7 +23,7 @@ def count_responses(counts: Counter[str], min_reply_count: int = 1, max_response
         counts: reply -> how often it was given in the training split.
         min_reply_count: rarer replies are left out. The paper uses 20, for Reddit; the default 1 keeps every reply,
             since the folders that this function serves are small. Where the counts do not fit into memory, see
-            `mrs_datasets.builders.reddit.write.ReplyCounts`.
+            `mrs_datasets.builders.reddit.write.counted_runs`.
         max_responses: the most frequent ones are kept; ties in the order of the text.
 
     Returns:

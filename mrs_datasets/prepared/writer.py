@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -66,16 +67,17 @@ class FileWriter:
         self._held, self._held_rows = [held.slice(rows)], held.num_rows - rows
 
 
-class _SplitWriter:
-    """The shards of one config and split; a new shard starts every `SHARD_ROWS` rows."""
+class SplitWriter:
+    """Writes the shards of one config and split; a new shard starts every `SHARD_ROWS` rows."""
 
     def __init__(self, folder: Path, config: str, split: str, schema: pa.Schema) -> None:
         self.rows = self.text_bytes = 0
-        self._root, self._folder, self._split, self._schema = folder, folder / "data" / config, split, schema
+        self._root, self._config, self._split, self._schema = folder, config, split, schema
+        self._folder = folder / "data" / config
         self._shards: list[Path] = []
         self._open: FileWriter | None = None
 
-    def __enter__(self) -> _SplitWriter:
+    def __enter__(self) -> SplitWriter:
         return self
 
     def __exit__(self, *error: object) -> None:
@@ -104,10 +106,26 @@ class _SplitWriter:
             self._open = None
         files: list[FileEntry] = []
         for number, shard in enumerate(self._shards):
-            path = shard.rename(self._folder / f"{self._split}-{number:05d}-of-{len(self._shards):05d}.parquet")
-            name = path.relative_to(self._root).as_posix()
+            name = _shard_name(self._config, self._split, number, len(self._shards))
+            path = shard.rename(self._root / name)
             files.append({"path": name, "bytes": path.stat().st_size, "sha256": file_sha256(path)})
         return {"rows": self.rows, "bytes": self.text_bytes, "files": files}
+
+
+def _shard_name(config: str, split: str, number: int, shards: int) -> str:
+    return f"data/{config}/{split}-{number:05d}-of-{shards:05d}.parquet"
+
+
+def join_files(target: Path, config: str, split: str, parts: Sequence[tuple[Path, Mapping[str, Any]]]) -> SplitEntry:
+    """A split from the files of several `SplitWriter`s (folder and entry of each), taken as `take_over` takes them."""
+    shards = [(folder / file["path"], file) for folder, entry in parts for file in entry["files"]]
+    files: list[FileEntry] = []
+    for number, (path, file) in enumerate(shards):
+        name = _shard_name(config, split, number, len(shards))
+        _take(path, target / name)
+        files.append({"path": name, "bytes": file["bytes"], "sha256": file["sha256"]})
+    rows, octets = (sum(entry[key] for _, entry in parts) for key in ("rows", "bytes"))
+    return {"rows": rows, "bytes": octets, "files": files}
 
 
 def write_prepared(folder: Path, chunks: Chunks, report: Report, record: DatasetRecord, source: str) -> PreparedReport:
@@ -119,13 +137,13 @@ def write_prepared(folder: Path, chunks: Chunks, report: Report, record: Dataset
     Raises:
         InputError: a config lacks one of its splits, or the source is empty.
     """
-    writers: dict[tuple[str, str], _SplitWriter] = {}
+    writers: dict[tuple[str, str], SplitWriter] = {}
     with ExitStack() as opened:
         for config, split, table in chunks:
             key = (config, split)
             if key not in writers:
                 record = record.covering([config])
-                writers[key] = opened.enter_context(_SplitWriter(folder, config, split, record.schema(config)))
+                writers[key] = opened.enter_context(SplitWriter(folder, config, split, record.schema(config)))
             writers[key].write(table)
         written = {config for config, _ in writers}
         layout: Configs = {config: {} for config, _, _ in record.configs() if config in written}
@@ -189,7 +207,7 @@ def rewrite(
     new: PreparedReport = json.loads(json.dumps(report))
     record = record.covering([*new["configs"], *(config for config, _ in changed)])
     for (config, split), tables in changed.items():
-        with _SplitWriter(target, config, split, record.schema(config)) as writer:
+        with SplitWriter(target, config, split, record.schema(config)) as writer:
             for table in tables():
                 writer.write(table)
             new["configs"].setdefault(config, {})[split] = writer.finish()
@@ -213,9 +231,12 @@ def take_over(source: Path, target: Path, without: Iterable[str]) -> None:
 
     for path in sorted(source.rglob("*")):
         if path.is_file() and not is_left_out(path):
-            there = target / path.relative_to(source)
-            there.parent.mkdir(parents=True, exist_ok=True)
-            try:
-                os.link(path, there)
-            except OSError:
-                shutil.copy2(path, there)
+            _take(path, target / path.relative_to(source))
+
+
+def _take(path: Path, there: Path) -> None:
+    there.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        os.link(path, there)
+    except OSError:
+        shutil.copy2(path, there)

@@ -270,11 +270,11 @@ def write_batches(path: Location, schema: pa.Schema, batches: Iterable[pa.Record
                 write_checked(writer, batch)
 
 
-def read_batches(path: Location, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-    """Yield these columns of all batches in their order, one batch in memory at a time."""
+def read_batches(path: Location, columns: Sequence[str], which: slice = slice(None)) -> Iterator[pa.RecordBatch]:
+    """Yield these columns of all batches, or of some, in their order, one batch in memory at a time."""
     with _reading(path), open_arrow(path) as source:
         reader = _reader_of(source, columns)
-        for number in range(reader.num_record_batches):
+        for number in range(reader.num_record_batches)[which]:
             yield read_checked(reader, number).select(list(columns))
 
 

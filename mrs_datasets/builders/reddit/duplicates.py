@@ -23,6 +23,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from mrs_datasets.builders.pipeline.stages import (
     Advance,
@@ -38,7 +39,7 @@ from mrs_datasets.builders.pipeline.stages import (
 from mrs_datasets.builders.pipeline.work_folder import writing
 from mrs_datasets.builders.reddit.columns import BATCH_TEXTS
 from mrs_datasets.builders.reddit.partition import mix, stable_hashes
-from mrs_datasets.builders.reddit.plan import KEPT, Build, Outcomes, languages_with
+from mrs_datasets.builders.reddit.plan import KEPT, BucketPairs, Build, Outcomes, languages_with
 from mrs_suggest.common.io.storage import Location, local_file
 from mrs_suggest.common.text.text import normalise_reply
 
@@ -67,7 +68,7 @@ Keys = Numbers | Signatures  # (n,) of pairs, or (n, 2, rows) of a band
 
 
 def find_duplicates(
-    build: Build, pairs: Sequence[Location], outcomes: Outcomes, engine: Engine
+    build: Build, pairs: BucketPairs, outcomes: Outcomes, engine: Engine
 ) -> dict[str, tuple[Location, int]]:
     """Search the duplicates of every language that may be kept, and move them in `outcomes`.
 
@@ -79,10 +80,10 @@ def find_duplicates(
         language: (folder / f"{language}.npy", outcomes[language, KEPT])
         for language in languages_with(outcomes, build.settings.min_examples)
     }
-    shards = [
-        Shard(language, number, target, partial(duplicates_shard, pairs, language, target))
-        for language, (target, number) in codes.items()
-    ]
+    shards = []
+    for language, (target, number) in codes.items():
+        buckets = [(path, kept[language]) for path, kept in pairs.items() if language in kept]
+        shards.append(Shard(language, number, target, partial(duplicates_shard, buckets, language, target)))
     counts = run_stage(build.work, STAGE, shards, engine, " pairs", scale=True)
     kept = sum(number for (_, outcome), number in outcomes.items() if outcome == KEPT)
     build.funnel.add(STAGE, kept, summed(counts))
@@ -95,13 +96,21 @@ def find_duplicates(
 
 def keyed_pairs(pairs: pa.Table) -> tuple[pa.Table, Signatures]:
     """The pairs with the column `KEY`, and their signatures (bands, n, 2, rows)."""
-    keys, signed = [np.empty(0, np.uint64)], [sign_pairs([], [])]
-    for batch in pairs.select(["message", "reply"]).to_batches(max_chunksize=BATCH_TEXTS):
-        messages, replies = ([normalise_reply(text) for text in column.to_pylist()] for column in batch.columns)
-        joined = pa.array(map("\0".join, zip(messages, replies, strict=True)), pa.large_string())
-        keys.append(stable_hashes(joined))
-        signed.append(sign_pairs(messages, replies))
-    return pairs.append_column(KEY, pa.array(np.concatenate(keys))), np.concatenate(signed, axis=1)
+    # Each text once: many messages have several replies, and many are replies themselves.
+    chunks = [chunk.cast(pa.large_string()) for side in ("message", "reply") for chunk in pairs[side].chunks]
+    texts = pa.chunked_array(chunks, pa.large_string()).combine_chunks().dictionary_encode()
+    sides = texts.indices.to_numpy().reshape(2, -1)
+    forms, signed = [pa.array([], pa.large_string())], [signatures([])]
+    for start in range(0, len(texts.dictionary), BATCH_TEXTS):
+        batch = [normalise_reply(text) for text in texts.dictionary[start : start + BATCH_TEXTS].to_pylist()]
+        forms.append(pa.array(batch, pa.large_string()))
+        signed.append(signatures(batch))
+    form, signature = pa.concat_arrays(forms), np.concatenate(signed)
+    joined = pc.binary_join_element_wise(*(form.take(pa.array(side)) for side in sides), pa.scalar("\0", form.type))
+    of_pairs = np.empty((BANDS, pairs.num_rows, 2, ROWS), np.uint16)
+    for number, side in enumerate(sides):
+        of_pairs[:, :, number] = signature[side].swapaxes(0, 1)
+    return pairs.append_column(KEY, pa.array(stable_hashes(joined))), of_pairs
 
 
 def signature_file(pairs: Location) -> Location:
@@ -109,8 +118,10 @@ def signature_file(pairs: Location) -> Location:
     return pairs.with_suffix(".signatures.npy")
 
 
-def duplicates_shard(buckets: Sequence[Location], language: str, target: Location, advance: Advance) -> dict[str, int]:
-    """Write the codes of a language's pairs, bucket after bucket, to `target` (.npy); return the counts."""
+def duplicates_shard(
+    buckets: Sequence[tuple[Location, int]], language: str, target: Location, advance: Advance
+) -> dict[str, int]:
+    """Write the codes of a language's pairs, by bucket (file, pairs), to `target` (.npy); return the counts."""
     with local_file(target, "gathered") as gathered:
         numbers, signed = _gather(buckets, language, gathered)
         arrival = numbers["order"], numbers["thread"]
@@ -126,14 +137,11 @@ def duplicates_shard(buckets: Sequence[Location], language: str, target: Locatio
     return {EXACT: int((codes == EXACT_CODE).sum()), NEAR: int((codes == NEAR_CODE).sum())}
 
 
-def _gather(buckets: Sequence[Location], language: str, path: Path) -> tuple[dict[str, Numbers], Signatures]:
+def _gather(
+    buckets: Sequence[tuple[Location, int]], language: str, path: Path
+) -> tuple[dict[str, Numbers], Signatures]:
     """The numbers (n,) and signatures (bands, n, 2, rows) of a language, from all buckets, in one file, mapped."""
-    sizes = []
-    for bucket in buckets:
-        found, start = read_pairs(bucket, language, ["language"])
-        if found.num_rows:
-            sizes.append((bucket, start, found.num_rows))
-    pairs = sum(rows for _, _, rows in sizes)
+    pairs = sum(rows for _, rows in buckets)
     shape = (BANDS, pairs, 2, ROWS)
     if not pairs:
         return {name: np.empty(0, np.uint64) for name in _NUMBERS}, np.empty(shape, np.uint16)
@@ -145,8 +153,8 @@ def _gather(buckets: Sequence[Location], language: str, path: Path) -> tuple[dic
             file.seek(before * pairs + done * (piece.nbytes // len(piece)))
             file.write(np.ascontiguousarray(piece).tobytes())
 
-        for bucket, start, rows in sizes:
-            table, _ = read_pairs(bucket, language, _NUMBERS)
+        for bucket, rows in buckets:
+            table, start = read_pairs(bucket, language, _NUMBERS)
             for place, name in enumerate(_NUMBERS):
                 write(8 * place, table[name].to_numpy())
             signed = _read_signatures(signature_file(bucket), start + rows, shape)
@@ -209,12 +217,6 @@ def _minima(texts: Sequence[str], minima: Signatures) -> None:
         minima[:, function] = (np.minimum.reduceat(hashed, segments)[::2] >> np.uint64(16)).astype(np.uint16)
 
 
-def sign_pairs(messages: Sequence[str], replies: Sequence[str]) -> Signatures:
-    """The signatures of pairs, band by band: (n,), (n,) texts -> (bands, n, 2, rows)."""
-    sides = np.stack([signatures(messages), signatures(replies)], axis=2)
-    return np.ascontiguousarray(sides.swapaxes(0, 1))
-
-
 def near_duplicates(
     signed: Signatures,
     arrival: tuple[Numbers, Numbers],
@@ -228,7 +230,7 @@ def near_duplicates(
     linearly with the number of pairs; a duplicate missed in one band is found in another.
 
     Args:
-        signed: (bands, n, 2, rows), what `sign_pairs` returns.
+        signed: (bands, n, 2, rows), what `keyed_pairs` returns.
         arrival: (n,) each, by which pairs are ordered: by the first, then by the second.
         among: (n,) which pairs to consider; None: all.
         each_band: called when a band is done.

@@ -31,7 +31,7 @@ from mrs_datasets.builders.reddit.clean import clean_pairs
 from mrs_datasets.builders.reddit.columns import BATCH_TEXTS, change_in_turn, found_rows, with_rows
 from mrs_datasets.builders.reddit.duplicates import keyed_pairs, signature_file
 from mrs_datasets.builders.reddit.partition import mix, read_bucket, stable_hashes
-from mrs_datasets.builders.reddit.plan import KEPT, LOW_SCORE, UNKNOWN_LANGUAGE, Build, Outcomes, Settings
+from mrs_datasets.builders.reddit.plan import KEPT, LOW_SCORE, UNKNOWN_LANGUAGE, BucketPairs, Build, Outcomes, Settings
 from mrs_datasets.builders.reddit.read import COMMENT_PREFIX, POST_PREFIX
 from mrs_datasets.catalogue import CONTEXT
 from mrs_suggest.common.errors import extra_needed
@@ -65,8 +65,8 @@ _LAST_SECOND = 253_402_300_799  # of the year 9999
 _NOT_WORDS = rf"[\r\n]|{MASK_PATTERN}"
 
 
-def make_pairs(build: Build, months: Sequence[Location], engine: Engine) -> tuple[list[Location], Outcomes]:
-    """Make the pairs of every bucket; return their files, and how many pairs of each language have which outcome."""
+def make_pairs(build: Build, months: Sequence[Location], engine: Engine) -> tuple[BucketPairs, Outcomes]:
+    """Make the pairs of every bucket; return the kept ones, and how many of each language have which outcome in all."""
     folder, funnel, clean = build.work.stage(STAGE), build.funnel, build.settings.clean
     targets = [folder / f"bucket-{number:05d}.arrow" for number in range(build.plan.buckets)]
     shards = []
@@ -76,9 +76,12 @@ def make_pairs(build: Build, months: Sequence[Location], engine: Engine) -> tupl
     counts = run_stage(build.work, STAGE, shards, engine, " buckets")
     funnel.add("join", sum(c["comments"] for c in counts), summed(c["dropped"] for c in counts))
     outcomes: Outcomes = Counter()
-    for found in counts:
+    buckets: BucketPairs = {target: {} for target in targets}
+    for of_bucket, found in zip(buckets.values(), counts, strict=True):
         for language, outcome, pairs in found["outcomes"]:
             outcomes[language, outcome] += pairs
+            if outcome == KEPT:
+                of_bucket[language] = pairs
     dropped: Counter[str] = Counter()
     for (_, outcome), pairs in sorted(outcomes.items()):
         if outcome != KEPT:
@@ -90,7 +93,7 @@ def make_pairs(build: Build, months: Sequence[Location], engine: Engine) -> tupl
         build.say(f"warning: {warning}")
     funnel.repairs = dict(sorted(summed(c["repairs"] for c in counts).items()))
     funnel.add("language and cleaning" if clean else "language", outcomes.total(), dropped)
-    return targets, outcomes
+    return buckets, outcomes
 
 
 def pair_shard(

@@ -49,7 +49,7 @@ def stable_hashes(values: pa.Array) -> NDArray[np.uint64]:
     >>> stable_hashes(pa.array(["abc"])).tolist()
     [4952883123889572249]
     """
-    return np.fromiter(map(xxh64_intdigest, values.cast(pa.binary()).to_pylist()), np.uint64, count=len(values))
+    return np.fromiter(map(xxh64_intdigest, values.cast(pa.large_binary()).to_pylist()), np.uint64, count=len(values))
 
 
 def mix(keys: NDArray[np.uint64]) -> NDArray[np.uint64]:

@@ -350,8 +350,10 @@ def _settle(row: _Loose, counts: ReadCounts) -> bool:
 
 def _as_batch(rows: list[Comment], find_bots: bool = True) -> pa.RecordBatch:
     bots = is_bot(pa.array([row.author for row in rows], pa.string())) if find_bots else pa.repeat(False, len(rows))
+    ids = pa.array([row.id for row in rows], pa.string())
+    prefixed = pc.starts_with(ids, COMMENT_PREFIX)
     columns = [
-        [row.id.removeprefix(COMMENT_PREFIX) for row in rows],
+        pc.if_else(prefixed, pc.utf8_slice_codeunits(ids, 3), ids) if prefixed.true_count else ids,
         [row.parent_id for row in rows],
         [row.link_id for row in rows],
         [row.body for row in rows],

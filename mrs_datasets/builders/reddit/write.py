@@ -1,39 +1,50 @@
-"""Stages 7 and 8, language by language: splits, leakage, response set, Parquet files; then the report of all.
+"""Stages 7 and 8: splits, leakage, response sets, Parquet files; then the report of all.
 
 Splits are 80/10/10 by a stable hash (Zhang et al. 2021, section 2). The hash split of a folder of pairs
 (`mrs_datasets.readers.pairs.pairs.split_of`) uses the message's text. Here it uses the keys that the join made from the
 ids: a thread has many messages, and an example is more than its message.
 
-Replies are counted exactly in bounded memory (section 2.1): in memory until the budget is used up, and then appended
-to a temporary file, in parts by the hash of the text. All counts of a reply are in one part, so that counts and totals
-are exact, and only one part is in memory at a time.
+A language is written in parts of about as many pairs each, by all workers: each part has its own Parquet files, which
+do not depend on the workers, and counts of its replies, in batches by the hash of the text. Replies are counted exactly
+(section 2.1): as many shards as there are parts each sum the counts of one hash, and another one ranks what is left.
 """
 
 from __future__ import annotations
 
-import io
-import tempfile
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
-from typing import IO, Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from mrs_datasets.builders.pipeline.stages import Advance, Engine, Shard, ShardCounts, read_codes, read_pairs, run_stage
+from mrs_datasets.builders.pipeline.stages import (
+    Advance,
+    Engine,
+    Shard,
+    ShardCounts,
+    read_batches,
+    read_codes,
+    read_pairs,
+    run_stage,
+    summed,
+    write_batches,
+)
 from mrs_datasets.builders.pipeline.work_folder import RESUME, remove_leftovers, writing
 from mrs_datasets.builders.reddit.duplicates import KEPT_CODE
-from mrs_datasets.builders.reddit.partition import mix
-from mrs_datasets.builders.reddit.plan import KEPT, PAGE, Build, Outcomes, Settings, languages_with
+from mrs_datasets.builders.reddit.partition import mix, stable_hashes
+from mrs_datasets.builders.reddit.plan import KEPT, PAGE, BucketPairs, Build, Outcomes, Settings, languages_with
 from mrs_datasets.prepared.funnel import funnel_page
 from mrs_datasets.prepared.report import REPORT, Configs, Report
 from mrs_datasets.prepared.responses import response_table
 from mrs_datasets.prepared.schema import MRS, SPLITS, responses_config
-from mrs_datasets.prepared.writer import finish_prepared, take_over, write_prepared
+from mrs_datasets.prepared.writer import SplitWriter, finish_prepared, join_files
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.common.io.files import atomic_folder, atomic_write
 from mrs_suggest.common.io.storage import Location, atomic_target
@@ -42,17 +53,21 @@ from mrs_suggest.common.text.languages import LANGUAGES
 STAGE = "write"
 RARE = "language with too few pairs"
 LACKING = "language without a split or a response set"
-COUNT_BYTES = 512 << 20  # for counting the replies of a language; the rest goes to disk
-COUNT_PARTS = 256  # of the temporary file; with this budget, about .5 MB are appended to each at a time
+REPLIES = "replies.arrow"  # in the folder of a part
+PART_PAIRS = 2_000_000  # of a part: its training file has about 200 MB
+RUN_BYTES = 128 << 20  # of counts in memory; summing and sorting them take as much again, twice
 KEYS = {"thread": "thread", "example": "order"}  # how to split -> the column of 64-bit keys that decides
-_COUNTED = pa.schema([("reply", pa.large_string()), ("count", pa.int64())])
+COUNTED = pa.schema([("reply", pa.string()), ("count", pa.int64())])
 _TABLE_BYTES = 1024  # overhead of a table in memory
 _TENTHS = (0, 0, 0, 0, 0, 0, 0, 0, 1, 2)  # of the pairs: positions in SPLITS
+
+Part: TypeAlias = list[tuple[Location, int, int]]  # of each bucket: the file, pairs of the language before it, in it
+Jobs: TypeAlias = dict[str, tuple[int, Callable[[Path, Advance], ShardCounts]]]  # name -> size, work
 
 
 def write_data_set(
     build: Build,
-    pairs: Sequence[Location],
+    pairs: BucketPairs,
     outcomes: Outcomes,
     codes: Mapping[str, tuple[Location, int]],
     engine: Engine,
@@ -65,29 +80,82 @@ def write_data_set(
         codes: what `find_duplicates` returned; empty: all pairs stay.
     """
     build.work.stage(STAGE)
-    folder, shards = build.work.scratch / STAGE, []
-    for language in _chosen_languages(build, outcomes):
-        work = partial(write_language, pairs, codes.get(language), language, build.settings, folder / language)
-        shards.append(Shard(language, outcomes[language, KEPT], folder / language, work))
-    found = run_stage(build.work, STAGE, shards, engine, " pairs", scale=True)
-    counts = {shard.name: counted for shard, counted in zip(shards, found, strict=True)}
-    written = _leave_out_lacking(build, counts)
+    folder, settings = build.work.scratch / STAGE, build.settings
+    chosen = _chosen_languages(build, outcomes)
+    parts = {
+        language: {f"{language}.{number:05d}": part for number, part in enumerate(in_parts(pairs, language))}
+        for language in chosen
+    }
+    jobs: Jobs = {
+        name: (
+            sum(rows for *_, rows in part),
+            partial(write_part, part, codes.get(language), language, settings, len(of)),
+        )
+        for language, of in parts.items()
+        for name, part in of.items()
+    }
+    written = _run(build, engine, " pairs", jobs)
+    found = {language: [written[name] for name in of] for language, of in parts.items()}
+    rows = {
+        language: summed({split: entry["rows"] for split, entry in part["splits"].items()} for part in of)
+        for language, of in found.items()
+    }
+    lacking = {language: lack for language in chosen if (lack := _lacking_split(rows[language], settings))}
+    names = {language: list(of) for language, of in parts.items() if language not in lacking}
+    responses = _write_response_sets(build, engine, names, rows)
+    where = "in training" if settings.responses_from == "training" else "in all splits together"
+    few = f"no reply occurs {settings.min_reply_count} times {where}; lower --min-reply-count"
+    lacking |= {language: few for language, entry in responses.items() if not entry["rows"]}
+    kept = _leave_out(build, chosen, lacking)
+    build.funnel.leakage = {language: dict(summed(part["leakage"] for part in found[language])) for language in kept}
     if versions := engine.about():
         build.funnel.about["engine"] = versions
-    report = Report("reddit", build.settings.as_dict(), notes=build.funnel.warnings)
+    report = Report("reddit", settings.as_dict(), notes=build.funnel.warnings)
     report.extra["pipeline"] = build.funnel.as_dict
-    names = [name for language in written for name in (language, responses_config(language))]
-    record = MRS.with_context(build.settings.context).covering(names)
+    record = MRS.with_context(settings.context)
+    record = record.covering([name for language in kept for name in (language, responses_config(language))])
     remove_leftovers(out, "partial")  # the replaced data set stays until the new one is there
     with atomic_target(out, overwrite, REPORT, RESUME) as target, writing(out):
-        layout: Configs = {}
-        for language in written:
-            take_over(folder / language, target, ())  # not moved: a resumed build finds finished languages here
-            layout |= counts[language]["configs"]
+        layout: Configs = {}  # of links, so that a resumed build finds the files of its work where they are
+        for language in kept:
+            of_split = {
+                split: [(folder / name, written[name]["splits"][split]) for name in names[language]] for split in SPLITS
+            }
+            layout[language] = {split: join_files(target, language, split, files) for split, files in of_split.items()}
+            config, files = responses_config(language), [(folder / language, responses[language])]
+            layout[config] = {"train": join_files(target, config, "train", files)}
         ordered = {config: layout[config] for config, _, _ in record.configs() if config in layout}
         result = dict(finish_prepared(target, ordered, report, record))
         atomic_write(target / PAGE, funnel_page(result))
     return result
+
+
+def _run(build: Build, engine: Engine, unit: str, jobs: Jobs) -> dict[str, ShardCounts]:
+    """Do jobs, each of which writes the file or folder of its name; return their counts."""
+    folder = build.work.scratch / STAGE
+    shards = [Shard(name, size, folder / name, partial(work, folder / name)) for name, (size, work) in jobs.items()]
+    return dict(zip(jobs, run_stage(build.work, STAGE, shards, engine, unit, scale=True), strict=True))
+
+
+def _write_response_sets(
+    build: Build, engine: Engine, names: Mapping[str, Sequence[str]], rows: Mapping[str, Counter[str]]
+) -> dict[str, ShardCounts]:
+    """Write the response sets of languages, by the names of their parts and their rows by split; return their entries
+    in the report."""
+    folder, settings = build.work.scratch / STAGE, build.settings
+    jobs: Jobs = {
+        f"{name}.replies": (1, partial(count_part, [folder / part / REPLIES for part in of], number, settings))
+        for of in names.values()
+        for number, name in enumerate(of)
+    }
+    counted = _run(build, engine, " parts", jobs)
+    sets: Jobs = {}
+    for language, of in names.items():
+        pairs = rows[language][SPLITS[0]] if settings.responses_from == "training" else rows[language].total()
+        distinct = sum(counted[f"{name}.replies"]["distinct"] for name in of)
+        files = [folder / f"{name}.replies" for name in of]
+        sets[language] = (1, partial(write_responses, files, language, settings.max_responses, pairs, distinct))
+    return _run(build, engine, " languages", sets)
 
 
 def _chosen_languages(build: Build, outcomes: Outcomes) -> list[str]:
@@ -110,108 +178,85 @@ def _chosen_languages(build: Build, outcomes: Outcomes) -> list[str]:
     return chosen
 
 
-def _leave_out_lacking(build: Build, counts: Mapping[str, ShardCounts]) -> list[str]:
+def _leave_out(build: Build, languages: Sequence[str], lacking: Mapping[str, str]) -> list[str]:
     """The languages that have all splits and a response set; the others are left out with a warning."""
-    funnel = build.funnel
-    lacking = {language: found["lack"] for language, found in counts.items() if found["lack"]}
-    for language, lack in lacking.items():
-        funnel.leave_out(language, LACKING)
-        funnel.warnings.append(f"{language} was left out: {lack}.")
-        build.say(f"warning: {funnel.warnings[-1]}")
-    written = [language for language in counts if language not in lacking]
+    for language in (language for language in languages if language in lacking):
+        build.funnel.leave_out(language, LACKING)
+        build.funnel.warnings.append(f"{language} was left out: {lacking[language]}.")
+        build.say(f"warning: {build.funnel.warnings[-1]}")
+    written = [language for language in languages if language not in lacking]
     if not written:
-        raise InputError(": ".join(next(iter(lacking.items()))) + ".")
-    funnel.leakage = {language: counts[language]["leakage"] for language in written}
+        raise InputError(f"{languages[0]}: {lacking[languages[0]]}.")
     return written
 
 
-# --- One language ---------------------------------------------------------------------------------------------------
-
-
-def write_language(
-    files: Sequence[Location],
-    codes: tuple[Location, int] | None,
-    language: str,
-    settings: Settings,
-    target: Path,
-    advance: Advance,
-) -> ShardCounts:
-    """Write the splits and the response set of a language, as a prepared folder that has no other language.
-
-    Returns:
-        `lack`: why it was not written, with a remedy, or empty; `leakage`: how many threads, messages (comments that
-        are answered) and comments (on either side) there are, and how many of each are in several splits; `configs`:
-        the files.
-    """
-    rows: Counter[str] = Counter()
-    leakage: Counter[str] = Counter()
-    pairs = partial(_kept_pairs, files, language, codes)
-    configs: Configs = {}
-    record = MRS.with_context(settings.context).covering([language])
-    columns = record.kind_of(language).columns
-    with writing(target), atomic_folder(target, overwrite=True) as folder:
-        with ReplyCounts(COUNT_BYTES, folder) as replies:
-            for table in pairs(("reply", "thread", "order", "parent")):
-                table = assign_splits(table, settings.split_by)
-                for entry in pc.value_counts(table["split"]).to_pylist():
-                    rows[entry["values"]] += entry["counts"]
-                count_leakage(table, leakage)
-                if settings.responses_from == "training":
-                    table = table.filter(pc.equal(table["split"], SPLITS[0]))
-                replies.add(table["reply"])
-            frequent = replies.frequent(settings.min_reply_count, settings.max_responses)
-            responses = response_table(frequent, replies.pairs, replies.distinct)
-        lack = _lack(rows, responses, settings)
-
-        def chunks() -> Iterator[tuple[str, str, pa.Table]]:
-            for table in pairs((*columns, KEYS[settings.split_by])):
-                split = assign_splits(table, settings.split_by)
-                for name in SPLITS:
-                    part = split.filter(pc.equal(split["split"], name))
-                    if part.num_rows:
-                        yield language, name, part.select(columns).cast(record.schema(language))
-                advance(table.num_rows)
-            yield responses_config(language), "train", responses
-
-        if not lack:
-            configs = write_prepared(folder, chunks(), Report("reddit"), record, "the dumps")["configs"]
-    return {"lack": lack, "leakage": dict(leakage), "configs": configs}
-
-
-def _lack(rows: Counter[str], responses: pa.Table, settings: Settings) -> str:
+def _lacking_split(rows: Counter[str], settings: Settings) -> str:
     if missing := [split for split in SPLITS if not rows[split]]:
         other = ", or --split-by example" if settings.split_by == "thread" else ""
         return (
             f"none of its {rows.total():,} pairs falls into {' or '.join(missing)}; raise --min-examples, "
             f"pass more months{other}"
         )
-    if not responses.num_rows:
-        where = "in training" if settings.responses_from == "training" else "in all splits together"
-        return f"no reply occurs {settings.min_reply_count} times {where}; lower --min-reply-count"
     return ""
 
 
-def _kept_pairs(
-    files: Sequence[Location], language: str, codes: tuple[Location, int] | None, columns: Sequence[str]
-) -> Iterator[pa.Table]:
-    """The kept pairs of a language, bucket by bucket: all pairs of a thread are in one bucket."""
-    staying = None if codes is None else pa.array(read_codes(*codes) == KEPT_CODE)
-    done = 0
-    for path in files:
-        table, _ = read_pairs(path, language, columns)
-        done += table.num_rows
-        yield table if staying is None else table.filter(staying[done - table.num_rows : done])
+# --- One part of a language -----------------------------------------------------------------------------------------
 
 
-def assign_splits(pairs: pa.Table, by: str) -> pa.Table:
-    """Append the column `split` to pairs with the column `thread` or `order`.
+def in_parts(pairs: BucketPairs, language: str) -> list[Part]:
+    """The buckets of a language in parts of about `PART_PAIRS` pairs, whatever the number of workers."""
+    total = sum(kept.get(language, 0) for kept in pairs.values())
+    parts: dict[int, Part] = {}
+    before = 0
+    for path, kept in pairs.items():
+        if rows := kept.get(language, 0):
+            parts.setdefault(before * -(-total // PART_PAIRS) // total, []).append((path, before, rows))
+            before += rows
+    return list(parts.values())
 
-    By "thread", all pairs of a thread are in one split, so that no test message was seen as a training reply; by
-    "example", every pair is split independently, as in the paper.
+
+def write_part(
+    part: Part,
+    codes: tuple[Location, int] | None,
+    language: str,
+    settings: Settings,
+    parts: int,
+    target: Path,
+    advance: Advance,
+) -> ShardCounts:
+    """Write the pairs of a part into the folder `target`, and counts of its replies.
+
+    Args:
+        parts: of the language; the counts are in as many parts.
+
+    Returns:
+        `splits`: rows and files of each; `leakage`: how many threads, messages (comments that are answered) and
+        comments (on either side) there are, and how many of each are in several splits.
     """
-    numbers = split_numbers(pairs[KEYS[by]].to_numpy())
-    column = pa.DictionaryArray.from_arrays(pa.array(numbers), pa.array(SPLITS, pa.string()))
-    return pairs.append_column("split", column.cast(pa.string()))
+    leakage: Counter[str] = Counter()
+    record = MRS.with_context(settings.context).covering([language])
+    columns, schema = record.kind_of(language).columns, record.schema(language)
+    with writing(target), atomic_folder(target, overwrite=True) as folder, ExitStack() as opened:
+        writers = [opened.enter_context(SplitWriter(folder, language, split, schema)) for split in SPLITS]
+
+        def replies() -> Iterator[pa.ChunkedArray]:
+            for path, before, rows in part:
+                table, _ = read_pairs(path, language, (*columns, "thread", "order", "parent"))
+                if codes is not None:
+                    table = table.filter(pa.array(read_codes(*codes)[before : before + rows] == KEPT_CODE))
+                numbers = split_numbers(table[KEYS[settings.split_by]].to_numpy())
+                count_leakage(table, numbers, leakage)
+                for number, writer in enumerate(writers):
+                    of_split = table.filter(pa.array(numbers == number))
+                    if of_split.num_rows:
+                        writer.write(of_split.select(columns).cast(schema))
+                        if number == 0 or settings.responses_from == "all":
+                            yield of_split["reply"]
+                advance(rows)
+
+        write_batches(folder / REPLIES, COUNTED, counted_runs(replies(), parts))
+        splits = {split: writer.finish() for split, writer in zip(SPLITS, writers, strict=True)}
+    return {"splits": splits, "leakage": dict(leakage)}
 
 
 def split_numbers(keys: npt.NDArray[np.uint64]) -> npt.NDArray[np.int8]:
@@ -223,10 +268,9 @@ def split_numbers(keys: npt.NDArray[np.uint64]) -> npt.NDArray[np.int8]:
     return np.asarray(np.array(_TENTHS, dtype=np.int8)[mix(keys) % np.uint64(10)])
 
 
-def count_leakage(pairs: pa.Table, leakage: Counter[str]) -> None:
-    """Add the leakage in a bucket with the columns `thread`, `order`, `parent` and `split`."""
+def count_leakage(pairs: pa.Table, splits: npt.NDArray[np.int8], leakage: Counter[str]) -> None:
+    """Add the leakage in a bucket with the columns `thread`, `order` and `parent`, and (n,) positions in `SPLITS`."""
     thread, order, parent = (pairs[name].to_numpy() for name in ("thread", "order", "parent"))
-    splits = pc.index_in(pairs["split"], pa.array(SPLITS)).to_numpy().astype(np.uint8)
     own = mix(thread)  # equal ids of different threads differ
     for name, keys, of in (
         ("threads", thread, splits),
@@ -243,119 +287,82 @@ def count_leakage(pairs: pa.Table, leakage: Counter[str]) -> None:
 # --- Counts of replies ----------------------------------------------------------------------------------------------
 
 
-class ReplyCounts:
-    """How often every reply of a language was given, like `collections.Counter` but in bounded memory.
+def counted_runs(replies: Iterable[pa.ChunkedArray | pa.Array], parts: int) -> Iterator[pa.RecordBatch]:
+    """Counts of replies, without nulls, in bounded memory, with the schema `COUNTED`: runs of `parts` batches each.
 
-    Args:
-        budget_bytes: approximate memory, without Arrow's buffers and the batch that is added.
-        folder: for the temporary file, which has no name and is removed at the end of the block.
-
-    Attributes:
-        pairs: how many replies were added.
-        distinct: how many different replies there are, after `frequent`.
-
-    >>> with tempfile.TemporaryDirectory() as folder, ReplyCounts(1 << 20, Path(folder)) as counts:
-    ...     counts.add(pa.array(["yes", "no", "yes", "maybe", "no", "yes"]))
-    ...     counts.frequent(min_count=2, most=10), counts.pairs, counts.distinct
-    ([('yes', 3), ('no', 2)], 6, 3)
+    A reply is in the batch of the same number in every run, so that parts can be summed one by one, or by several
+    workers (`frequent_replies`).
     """
-
-    def __init__(self, budget_bytes: int, folder: Path) -> None:
-        self.pairs = self.distinct = 0
-        self._folder = folder
-        self._limit = max(1, budget_bytes // 4)  # of the counts: grouping and splitting need as much again, twice
-        self._held: list[pa.Table] = []
-        self._held_bytes = 0
-        self._file: IO[bytes] | None = None
-        self._pieces: list[list[tuple[int, int]]] = [[] for _ in range(COUNT_PARTS)]  # place and bytes in the file
-
-    def __enter__(self) -> ReplyCounts:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        if self._file is not None:
-            self._file.close()
-
-    def add(self, replies: pa.Array | pa.ChunkedArray) -> None:
-        """Count a batch of replies, none of which is null."""
-        rows = max(1, len(replies) * self._limit // (2 * max(1, replies.nbytes)))
-        for start in range(0, len(replies), rows):
-            part = replies[start : start + rows].cast(pa.large_string())
-            self._hold(_summed(pa.table([part, pa.repeat(pa.scalar(1, pa.int64()), len(part))], _COUNTED)))
-        self.pairs += len(replies)
-
-    def frequent(self, min_count: int, most: int) -> list[tuple[str, int]]:
-        """The `most` most frequent replies that were given at least `min_count` times, with their counts.
-
-        Returns:
-            Most frequent first, ties in the order of the text.
-        """
-        best: pa.Table = _COUNTED.empty_table()
-        self.distinct = 0
-        for part in self._parts():
-            self.distinct += part.num_rows
-            enough = part.filter(pc.greater_equal(part["count"], min_count))
-            best = pa.concat_tables([best, enough])
-            if best.num_rows > most:
-                best = _ranked(best)[:most].combine_chunks()
-        best = _ranked(best)
-        return list(zip(best["reply"].to_pylist(), best["count"].to_pylist(), strict=True))
-
-    def _hold(self, counted: pa.Table) -> None:
-        self._held.append(counted)
-        self._held_bytes += counted.nbytes + _TABLE_BYTES
-        if self._held_bytes <= self._limit:
-            return
-        summed = _summed(pa.concat_tables(self._held))
-        self._held, self._held_bytes = [summed], summed.nbytes + _TABLE_BYTES
-        if 2 * self._held_bytes > self._limit:  # else many replies repeat, and the memory suffices for as much again
-            self._append(summed)
-            self._held, self._held_bytes = [], 0
-
-    def _append(self, counted: pa.Table) -> None:
-        """Append counts to the file, part by part."""
-        of = np.fromiter(map(hash, counted["reply"].to_pylist()), np.int64, counted.num_rows) % COUNT_PARTS
-        order = np.argsort(of, kind="stable")
-        ordered = counted.take(pa.array(order)).combine_chunks()
-        bounds = np.searchsorted(of[order], np.arange(COUNT_PARTS + 1))
-        options = pa.ipc.IpcWriteOptions(compression="zstd", use_threads=False)
-        with writing(self._folder):
-            if self._file is None:
-                self._file = tempfile.TemporaryFile(dir=self._folder)  # noqa: SIM115 (`__exit__` closes it)
-            for part, (start, end) in enumerate(zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True)):
-                if start == end:
-                    continue
-                sink = io.BytesIO()
-                with pa.ipc.new_stream(sink, _COUNTED, options=options) as out:
-                    out.write_table(ordered.slice(start, end - start))
-                place = self._file.seek(0, io.SEEK_END)
-                self._pieces[part].append((place, self._file.write(sink.getbuffer())))
-
-    def _parts(self) -> Iterator[pa.Table]:
-        """All replies with their counts, each reply once."""
-        if self._file is None:
-            if self._held:
-                yield _summed(pa.concat_tables(self._held))
-            return
-        if self._held:
-            self._append(_summed(pa.concat_tables(self._held)))
-            self._held, self._held_bytes = [], 0
-        for pieces in self._pieces:
-            tables = []
-            for place, size in pieces:
-                self._file.seek(place)
-                tables.append(pa.ipc.open_stream(self._file.read(size)).read_all())
-            if tables:
-                yield _summed(pa.concat_tables(tables))
+    held: list[pa.Table] = []
+    for batch in replies:
+        rows = max(1, len(batch) * RUN_BYTES // (2 * max(1, batch.nbytes)))
+        for start in range(0, len(batch), rows):
+            part = batch[start : start + rows].cast(pa.large_string())
+            held.append(_summed([pa.table([part, pa.repeat(pa.scalar(1, pa.int64()), len(part))], COUNTED.names)]))
+            if sum(table.nbytes + _TABLE_BYTES for table in held) > RUN_BYTES:
+                held = [_summed(held)]
+                if 2 * held[0].nbytes > RUN_BYTES:  # else many replies repeat, and there is room for as much again
+                    yield from _in_order_of_parts(held.pop(), parts)
+    if held:
+        yield from _in_order_of_parts(_summed(held), parts)
 
 
-def _ranked(counted: pa.Table) -> pa.Table:
-    return counted.sort_by([("count", "descending"), ("reply", "ascending")])
+def _in_order_of_parts(counted: pa.Table, parts: int) -> Iterator[pa.RecordBatch]:
+    of = stable_hashes(counted["reply"].combine_chunks()) % np.uint64(parts)
+    order = np.argsort(of, kind="stable")
+    ordered = counted.take(pa.array(order)).cast(COUNTED).combine_chunks()
+    for start, end in pairwise(np.searchsorted(of[order], np.arange(parts + 1, dtype=np.uint64)).tolist()):
+        yield pa.RecordBatch.from_arrays([ordered[name].chunk(0)[start:end] for name in COUNTED.names], schema=COUNTED)
 
 
-def _summed(counted: pa.Table) -> pa.Table:
-    """One row per reply, in no particular order."""
+def frequent_replies(files: Sequence[Path], part: int, parts: int, least: int, most: int) -> tuple[pa.Table, int]:
+    """The `most` most frequent replies of a part of `counted_runs` that were given at least `least` times, with the
+    schema `COUNTED`; and how many different replies the part has."""
+    which = slice(part, None, parts)
+    counted = _summed([pa.Table.from_batches(read_batches(file, COUNTED.names, which), COUNTED) for file in files])
+    return _ranked(counted.filter(pc.greater_equal(counted["count"], least)), most).cast(COUNTED), counted.num_rows
+
+
+def best_replies(parts: Sequence[pa.Table], most: int) -> list[tuple[str, int]]:
+    """The `most` most frequent replies of all parts with their counts, ties in the order of the text."""
+    best = _ranked(pa.concat_tables(parts), most)
+    return list(zip(best["reply"].to_pylist(), best["count"].to_pylist(), strict=True))
+
+
+def count_part(files: Sequence[Path], part: int, settings: Settings, target: Path, advance: Advance) -> ShardCounts:
+    """Write the most frequent replies of a part of a language, from the counts of all its parts, to `target`."""
+    best, distinct = frequent_replies(files, part, len(files), settings.min_reply_count, settings.max_responses)
+    write_batches(target, COUNTED, best.to_batches())
+    advance(1)
+    return {"distinct": distinct}
+
+
+def write_responses(
+    files: Sequence[Path], language: str, most: int, pairs: int, distinct: int, target: Path, advance: Advance
+) -> ShardCounts:
+    """Write the response set of a language from the files of `count_part` into the folder `target`; return its entry in
+    the report. `pairs` and `distinct`: see `response_table`."""
+    tables = [pa.Table.from_batches(read_batches(file, COUNTED.names), COUNTED) for file in files]
+    config = responses_config(language)
+    with (
+        writing(target),
+        atomic_folder(target, overwrite=True) as folder,
+        SplitWriter(folder, config, "train", MRS.schema(config)) as writer,
+    ):
+        writer.write(response_table(best_replies(tables, most), pairs, distinct))
+        entry = writer.finish()
+    advance(1)
+    return dict(entry)
+
+
+def _ranked(counted: pa.Table, most: int) -> pa.Table:
+    return counted.sort_by([("count", "descending"), ("reply", "ascending")])[:most]
+
+
+def _summed(tables: Sequence[pa.Table]) -> pa.Table:
+    """One row per reply, in no particular order; replies as `large_string`."""
     # A quarter of the time of Arrow's `group_by`. The sums are exact, since they stay below 2^53.
-    replies = counted["reply"].combine_chunks().dictionary_encode()
+    counted = pa.concat_tables(tables)
+    replies = counted["reply"].cast(pa.large_string()).combine_chunks().dictionary_encode()
     sums = np.bincount(replies.indices.to_numpy(), counted["count"].to_numpy(), len(replies.dictionary))
-    return pa.table([replies.dictionary, pa.array(sums.astype(np.int64))], _COUNTED)
+    return pa.table([replies.dictionary, pa.array(sums.astype(np.int64))], COUNTED.names)

@@ -394,3 +394,31 @@ class Backwards:
             counts = shard.work(lambda _: None)
             bar.update(shard.size)
             yield shard, counts
+
+
+@pytest.mark.parametrize("profile", ["paper", "clean"])
+def test_a_language_in_parts_is_the_same_for_every_engine_and_after_a_crash(
+    tmp_path: Path, model: Path, monkeypatch: pytest.MonkeyPatch, profile: str
+) -> None:
+    plan = plan_of(tmp_path, filled(tmp_path / "RC_2018-01", 200), buckets=7)
+    settings = make_settings(profile, **{**FEW, "min_reply_count": 2}, split_by="example")
+    whole = make(tmp_path, model, plan, settings)
+    pairs, replies = read_pairs(tmp_path / "out"), open_prepared(str(tmp_path / "out")).load("en-responses", "train")
+    assert [len(split["files"]) for split in whole["configs"]["en"].values()] == [1, 1, 1]
+    monkeypatch.setattr(write_stage, "PART_PAIRS", 60)
+    parts = make(tmp_path, model, plan, settings, overwrite=True)
+    assert len(parts["configs"]["en"]["train"]["files"]) == 4
+    assert read_pairs(tmp_path / "out") == pairs
+    assert open_prepared(str(tmp_path / "out")).load("en-responses", "train").to_list() == replies.to_list()
+    assert [finding for finding in check(open_prepared(str(tmp_path / "out"))) if finding.level == "error"] == []
+    expected = parquet_bytes(tmp_path / "out")
+    assert make(tmp_path, model, plan, settings, overwrite=True, engine=Backwards())["configs"] == parts["configs"]
+    assert parquet_bytes(tmp_path / "out") == expected
+    shutil.rmtree(tmp_path / "out")
+    with monkeypatch.context() as patch:
+        patch.setattr(write_stage, "frequent_replies", lambda *_: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            make(tmp_path, model, plan, settings)
+    shutil.rmtree(work_place(tmp_path / "out") / "write" / "en.00001")  # lost with the disk's cache
+    assert make(tmp_path, model, plan, settings, resume=True)["configs"] == parts["configs"]
+    assert parquet_bytes(tmp_path / "out") == expected

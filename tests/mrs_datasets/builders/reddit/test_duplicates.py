@@ -21,17 +21,19 @@ from mrs_datasets.builders.reddit.duplicates import (
     EXACT,
     EXACT_CODE,
     KEPT_CODE,
+    KEY,
     NEAR,
     NEAR_CODE,
     ROWS,
     duplicates_shard,
     keyed_pairs,
     near_duplicates,
-    sign_pairs,
     signature_file,
     signatures,
 )
+from mrs_datasets.builders.reddit.partition import stable_hashes
 from mrs_suggest.common.errors import InputError
+from mrs_suggest.common.text.text import normalise_reply
 
 LONG = "I have been looking for a good recipe for lentil soup since last winter, does anybody here know one?"
 SIDES = st.sampled_from(["yes", "Yes!", "no", LONG, LONG + " Thanks", LONG.lower()])
@@ -60,8 +62,10 @@ def write_bucket(path: Path, *rows: tuple[str, str, str, int]) -> Path:
 def codes_of(paths: list[Path], language: str) -> dict[int, int]:
     """`order` -> code."""
     target = paths[0].parent / f"{language}.npy"
-    counts = duplicates_shard(paths, language, target, lambda _: None)
-    orders = np.concatenate([read_pairs(path, language, ["order"])[0]["order"].to_numpy() for path in paths])
+    tables = [read_pairs(path, language, ["order"])[0] for path in paths]
+    buckets = [(path, found.num_rows) for path, found in zip(paths, tables, strict=True) if found.num_rows]
+    counts = duplicates_shard(buckets, language, target, lambda _: None)
+    orders = np.concatenate([found["order"].to_numpy() for found in tables])
     codes = read_codes(target, len(orders))
     assert counts == {EXACT: (codes == EXACT_CODE).sum(), NEAR: (codes == NEAR_CODE).sum()}
     return dict(zip(orders.tolist(), codes.tolist(), strict=True))
@@ -83,6 +87,16 @@ def test_the_first_by_order_stays_whichever_bucket_it_is_in(tmp_path: Path) -> N
     assert sorted(path.name for path in tmp_path.iterdir()) == [
         "1.arrow", "1.signatures.npy", "2.arrow", "2.signatures.npy", "en.npy", "sv.npy",
     ]  # fmt: skip
+
+
+def test_every_side_has_its_own_signature_and_repeated_texts_have_the_same() -> None:
+    pairs, signed = keyed_pairs(table(("en", LONG, "Yes!", 1), ("en", "yes", LONG, 2), ("sv", LONG, "yes", 3)))
+    forms = signatures([normalise_reply(text) for text in (LONG, "yes")])
+    for number, sides in enumerate([(0, 1), (1, 0), (0, 1)]):
+        assert all((signed[:, number, side] == forms[text]).all() for side, text in enumerate(sides))
+    keys = pairs[KEY].to_pylist()
+    assert keys[0] == keys[2] == stable_hashes(pa.array([f"{normalise_reply(LONG)}\0yes"]))[0] != keys[1]
+    assert keyed_pairs(table())[1].shape == (16, 0, 2, 3)
 
 
 @settings(max_examples=30, deadline=None)
@@ -111,7 +125,7 @@ def test_a_damaged_file_of_signatures_is_named(tmp_path: Path, harm: Callable[[P
     path = write_bucket(tmp_path / "1.arrow", ("en", "a", "b", 1), ("en", "c", "d", 2))
     harm(signature_file(path))
     with pytest.raises(InputError, match=r"1\.signatures\.npy: is damaged \(.*--resume"):
-        duplicates_shard([path], "en", tmp_path / "en.npy", lambda _: None)
+        duplicates_shard([(path, 2)], "en", tmp_path / "en.npy", lambda _: None)
     assert not list(tmp_path.glob(".*"))
     write_array(tmp_path / "en.npy", np.zeros(3, np.uint8))
     with pytest.raises(InputError, match="3 entries for 4 rows"):
@@ -145,7 +159,7 @@ def edited(draw: random.Random, text: str, edits: int) -> str:
 def near(pairs: list[tuple[str, str]], order: list[int] | None = None, **options: Any) -> np.ndarray:
     """Which pairs have a near one before them; by default they arrive in the order of the list."""
     numbers = np.array(range(len(pairs)) if order is None else order, np.uint64)
-    signed = sign_pairs([message for message, _ in pairs], [reply for _, reply in pairs])
+    signed = np.stack([signatures(list(side)) for side in zip(*pairs, strict=True)], axis=2).swapaxes(0, 1)
     return near_duplicates(signed, (numbers, np.zeros_like(numbers)), **options)
 
 

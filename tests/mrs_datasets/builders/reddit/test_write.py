@@ -1,4 +1,4 @@
-"""The split by thread or by example: stable, 80/10/10, no thread on two sides; and the counts of replies."""
+"""The split by hash: stable, 80/10/10; the parts of a language; and the counts of replies."""
 
 from __future__ import annotations
 
@@ -12,36 +12,25 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from mrs_datasets.builders.pipeline.stages import write_batches
 from mrs_datasets.builders.reddit import write as module
 from mrs_datasets.builders.reddit.partition import mix
-from mrs_datasets.builders.reddit.write import ReplyCounts, assign_splits, split_numbers
+from mrs_datasets.builders.reddit.write import (
+    COUNTED,
+    best_replies,
+    counted_runs,
+    frequent_replies,
+    in_parts,
+    split_numbers,
+)
 from mrs_datasets.prepared.responses import count_responses, response_table
-from mrs_suggest.common.errors import InputError
-
-KEYS = st.integers(0, 2**64 - 1)
-
-
-def table(threads: list[int], orders: list[int]) -> pa.Table:
-    columns = {"thread": pa.array(threads, pa.uint64()), "order": pa.array(orders, pa.uint64())}
-    return pa.table({"message": [f"m{row}" for row in range(len(threads))], **columns})
+from mrs_suggest.common.io.storage import Location
 
 
 def test_the_split_of_a_key_never_changes() -> None:
     keys = np.array([0, 1, 2, 42, 2**63, 2**64 - 1, 3012418862406195498], dtype=np.uint64)
     assert split_numbers(keys).tolist() == [0, 0, 0, 0, 0, 0, 2]
     assert mix(np.array([0], dtype=np.uint64)).tolist() == [0xE220A8397B1DCDAF]  # the first number of SplitMix64
-
-
-@given(st.lists(st.tuples(st.integers(0, 5) | KEYS, KEYS), max_size=30))
-def test_no_thread_crosses_and_the_rows_stay(keys: list[tuple[int, int]]) -> None:
-    threads, orders = [thread for thread, _ in keys], [order for _, order in keys]
-    pairs = table(threads, orders)
-    split = assign_splits(pairs, "thread")
-    assert split.drop_columns(["split"]).equals(pairs)
-    assert len({*zip(threads, split["split"].to_pylist(), strict=True)}) == len(set(threads))
-    assert assign_splits(table(orders, threads), "example")["split"].to_pylist() == split["split"].to_pylist()
-    alone = [assign_splits(pairs.slice(row, 1), "thread")["split"][0].as_py() for row in range(len(keys))]
-    assert alone == split["split"].to_pylist()
 
 
 @given(st.integers(0, 2**63), st.sampled_from([1, 10, 64, 1 << 40]))
@@ -56,7 +45,6 @@ def test_the_shares_are_80_10_10_in_every_bucket_of_a_partition(start: int, step
 
 # The same few replies again and again, others once; characters beyond 16 bits sort differently in UTF-16.
 REPLIES = st.text("ab 日\U0001f600\ufffd", max_size=3) | st.sampled_from(["yes", "no"]) | st.text(max_size=40)
-BUDGET = 1 << 16
 
 
 @pytest.fixture(scope="module")
@@ -64,55 +52,55 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("counts")
 
 
-def texts(replies: list[str]) -> pa.Array:
-    return pa.array(replies, pa.string())
+def counted(folder: Path, of_part: list[list[pa.Array]], least: int, most: int) -> tuple[list[tuple[str, int]], int]:
+    """The most frequent replies of all parts, and the number of different ones, as the stage counts them."""
+    parts = len(of_part)
+    files = [folder / f"{number}.arrow" for number in range(parts)]
+    for file, replies in zip(files, of_part, strict=True):
+        write_batches(file, COUNTED, counted_runs(replies, parts))
+    found = [frequent_replies(files, part, parts, least, most) for part in range(parts)]
+    return best_replies([table for table, _ in found], most), sum(distinct for _, distinct in found)
 
 
-def ordered(naive: Counter[str]) -> list[tuple[str, int]]:
-    return sorted(naive.items(), key=lambda item: (-item[1], item[0]))
-
-
-@settings(max_examples=60)
+@settings(max_examples=60, deadline=None)
 @given(
-    st.lists(st.lists(REPLIES, max_size=12), max_size=12), st.integers(1, 4000), st.integers(0, 8), st.integers(1, 3)
-)
+    st.lists(st.lists(st.lists(REPLIES, max_size=12), max_size=5), min_size=1, max_size=4), st.integers(1, 4000),
+    st.integers(0, 8), st.integers(1, 3),
+)  # fmt: skip
 def test_the_counts_are_those_of_a_counter(
-    folder: Path, batches: list[list[str]], budget: int, most: int, min_count: int
+    folder: Path, parts: list[list[list[str]]], budget: int, most: int, least: int
 ) -> None:
-    naive: Counter[str] = Counter()
-    with pytest.MonkeyPatch.context() as patch, ReplyCounts(budget, folder) as counts:
-        patch.setattr(module, "COUNT_PARTS", 3)
+    naive = Counter(reply for part in parts for batch in part for reply in batch)
+    arrays = [[pa.array(batch, pa.string()) for batch in part] for part in parts]
+    ordered = sorted(naive.items(), key=lambda item: (-item[1], item[0]))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "RUN_BYTES", budget)
         patch.setattr(module, "_TABLE_BYTES", 0)
-        for number, batch in enumerate(batches):
-            counts.add(pa.chunked_array([texts(batch)] * 2))
-            naive.update(batch * 2)
-            if number % 5 == 0:  # it can be asked in between
-                assert counts.frequent(1, 10**6) == ordered(naive)
-        frequent = [item for item in ordered(naive) if item[1] >= min_count]
-        assert counts.frequent(min_count, most) == frequent[:most]
-        assert (counts.pairs, counts.distinct) == (naive.total(), len(naive))
-    assert list(folder.iterdir()) == []
+        found, distinct = counted(folder, arrays, least, most)
+    assert found == [item for item in ordered if item[1] >= least][:most]
+    assert distinct == len(naive)
 
 
-def test_more_replies_than_the_budget_has_room_for(tmp_path: Path) -> None:
+def test_more_replies_than_the_memory_has_room_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     draw = random.Random(0)
     replies = [f"reply {int(draw.paretovariate(0.4)) % 100_000}" for _ in range(60_000)]
+    monkeypatch.setattr(module, "RUN_BYTES", 1 << 16)
+    runs = list(counted_runs([pa.array(replies[:30_000]), pa.array(replies[30_000:])], 3))
+    assert len(runs) >= 3 * 3  # several runs of three parts
+    assert max(batch.nbytes for batch in runs) < 1 << 16
+    batches = [pa.array(replies[start : start + 1000]) for start in range(0, len(replies), 1000)]
+    frequent, distinct = counted(tmp_path, [batches[::2], batches[1::2]], 2, 100)
     naive = Counter(replies)
-    with ReplyCounts(BUDGET, tmp_path) as counts:
-        for start in range(0, len(replies), 1000):
-            counts.add(texts(replies[start : start + 1000]))
-        assert sum(map(len, counts._pieces)) > 2 * module.COUNT_PARTS
-        assert counts._held_bytes <= BUDGET
-        table = response_table(counts.frequent(2, 100), counts.pairs, counts.distinct)
-    assert table.equals(count_responses(naive, 2, 100))
-    assert list(tmp_path.iterdir()) == []
+    assert response_table(frequent, len(replies), distinct).equals(count_responses(naive, 2, 100))
 
 
-def test_a_full_disk_is_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def full(*_: object, **__: object) -> None:
-        raise OSError(28, "No space left on device")
-
-    with ReplyCounts(BUDGET, tmp_path) as counts:
-        monkeypatch.setattr(pa.ipc, "new_stream", full)
-        with pytest.raises(InputError, match=r"cannot be written \(No space left on device\)"):
-            counts.add(texts([f"reply number {number}" for number in range(5000)]))
+def test_parts_have_whole_buckets_and_about_as_many_pairs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "PART_PAIRS", 100)
+    pairs: dict[Location, dict[str, int]] = {Path(f"{number}"): {"en": 30, "sv": number} for number in range(11)}
+    parts = in_parts(pairs, "en")
+    assert [sum(rows for *_, rows in part) for part in parts] == [90, 90, 90, 60]
+    assert [bucket for part in parts for bucket in part] == [(path, 30 * n, 30) for n, path in enumerate(pairs)]
+    assert in_parts(pairs, "sv") == [[(path, sum(range(n)), n) for n, path in enumerate(pairs) if n]]
+    assert in_parts({Path("a"): {"en": 1000}, Path("b"): {"en": 1}}, "en") == [
+        [(Path("a"), 0, 1000)], [(Path("b"), 1000, 1)],
+    ]  # fmt: skip
