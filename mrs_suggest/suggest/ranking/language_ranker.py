@@ -167,18 +167,22 @@ class LanguageRanker:
             found |= dict(zip(LEXICAL, self._by_messages(cosines, settings.tfidf_temperature), strict=True))
         if "log_prob" in names:
             found["log_prob"] = self.index.log_probs
-        zeros = np.zeros(len(self.index.replies), np.float32)
-        return np.stack([found.get(name, zeros) if name in names else zeros for name in settings.names], -1)
+        columns = np.zeros((len(settings.names), len(self.index.replies)), np.float32)  # each together in memory
+        for column, name in zip(columns, settings.names, strict=True):
+            if name in names and name in found:
+                column[:] = found[name]
+        return columns.T
 
     def _by_messages(self, cosines: Array, temperature: float) -> tuple[Array, Array]:
         """(N,) nearest and votes; a reply without messages has a share of the nearest one's."""
-        of_groups = self.memory.nearest(cosines), self.memory.votes(cosines, temperature)
+        top = self.memory.nearest(cosines)
+        of_groups = top, self.memory.votes(cosines, temperature, top)
         nearest, votes = (_shared(values[self._groups], self.share, values.min()) for values in of_groups)
         return nearest, votes
 
     def mixed(self, raw: Array) -> tuple[Array, Array]:
         """(N, p) standardised parts and (N,) mixed scores, from (N, p) parts of `weighed`."""
-        parts = standardised(raw)
+        parts = np.ascontiguousarray(standardised(raw))
         return parts, np.asarray(parts @ self.weights)
 
     def certainty(self, message: str, vector: Array, k: int = SUGGESTIONS) -> tuple[float, float, float]:
@@ -209,7 +213,7 @@ class LanguageRanker:
         if self.kinds is None:
             return table
         kinds = self.kinds[rows]
-        return np.maximum(table, SAME_KIND * ((kinds[:, None] == kinds) & (kinds >= 0)))
+        return np.maximum(table, SAME_KIND, out=table, where=(kinds[:, None] == kinds) & (kinds >= 0))
 
     def pick(
         self, scores: Array, similarities: Callable[[], NDArray[np.float64]], k: int
