@@ -182,7 +182,8 @@ class LanguageRanker:
 
     def mixed(self, raw: Array) -> tuple[Array, Array]:
         """(N, p) standardised parts and (N,) mixed scores, from (N, p) parts of `weighed`."""
-        parts = np.ascontiguousarray(standardised(raw))
+        parts, used = np.zeros(raw.shape, np.float32), np.flatnonzero(self.weights)
+        parts[:, used] = standardised(raw.T[used].T)
         return parts, np.asarray(parts @ self.weights)
 
     def certainty(self, message: str, vector: Array, k: int = SUGGESTIONS) -> tuple[float, float, float]:
@@ -213,7 +214,7 @@ class LanguageRanker:
         if self.kinds is None:
             return table
         kinds = self.kinds[rows]
-        return np.maximum(table, SAME_KIND, out=table, where=(kinds[:, None] == kinds) & (kinds >= 0))
+        return np.maximum(table, SAME_KIND * ((kinds[:, None] == kinds) & (kinds >= 0)))
 
     def pick(
         self, scores: Array, similarities: Callable[[], NDArray[np.float64]], k: int
