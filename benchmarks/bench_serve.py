@@ -4,8 +4,8 @@ Workload: the retriever that ships in the package, English messages of its data,
 over loopback; more different messages, in turns, than those whose vectors a server remembers; server and bare call with
 one thread of arithmetic. Overhead: the median of requests one at a time, less that of `Suggester.suggest` in this
 process, in turns. Throughput: 32 connections without a pause, against one; the client runs on the same machine.
-Processor time: that of the server's process a request. Half of saturation: requests at random moments (Poisson), half as
-many a second as 32 connections get through; times count from the moment at which a request was due. Threads: one worker
+Processor time: that of the server a request. Half of saturation: requests at random moments (Poisson), half as many a
+second as 32 connections get through; times count from the moment at which a request was due. Threads: one worker
 on 16 connections, with the default threads, one, and one per core; alone, and next to a busy process per core. The
 rival: FastAPI around `Suggester` (`wrapper_server.py`), one process like ours, on 32 connections, in turns; alone, and
 next to a busy process per core.
@@ -76,6 +76,8 @@ def server(workers: int, threads: int | None = 1) -> Iterator[Server]:
         "0",
         "--workers",
         str(workers),
+        "--answer-seconds",
+        "60",
         *([] if threads is None else ["--threads", str(threads)]),
     ]
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)

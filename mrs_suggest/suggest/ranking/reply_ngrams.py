@@ -66,18 +66,14 @@ class ReplyNgrams:
         kept, ranks = several[columns], np.concatenate([[0], several.cumsum()])
         has = np.zeros((count, ranks[-1]), np.float32)
         has[np.repeat(np.arange(len(places)) % count, sizes)[kept], ranks[columns[kept]]] = 1
-        cuts = ranks[np.minimum(ends[count - 1 :: count], len(several))]
+        by_order = np.split(has, ranks[np.minimum(ends[count - 1 : -1 : count], len(several))], axis=1)
         total = np.zeros((count, count))
-        for own, size, weight in zip(np.split(has, cuts[:-1], axis=1), np.split(sizes, MAX_ORDER), WEIGHTS, strict=True):
+        for own, size, weight in zip(by_order, np.split(sizes, MAX_ORDER), WEIGHTS, strict=True):
             overlap = own @ own.T
             np.fill_diagonal(overlap, size)
             share = overlap / np.maximum(size, 1)  # of the n-grams of the column's reply
             other = share.T.copy()
-            both = share + other + EPSILON
-            share *= weight * 2
-            share *= other
-            share /= both
-            total += share
+            total += weight * 2 * share * other / (share + other + EPSILON)
         return total
 
     @cached_property
