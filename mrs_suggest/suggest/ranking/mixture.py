@@ -76,7 +76,7 @@ def mean_and_deviation(parts: NDArray[np.float32]) -> tuple[NDArray[np.float32],
 
 def _mean(parts: NDArray[np.float32]) -> NDArray[np.float32]:
     """(..., 1, p) means over the candidates, added up in their order: equal digits for each layout in memory."""
-    return np.add.accumulate(parts, axis=-2)[..., -1:, :] / np.float32(parts.shape[-2])
+    return np.asarray(np.add.accumulate(parts, axis=-2)[..., -1:, :] / np.float32(parts.shape[-2]), np.float32)
 
 
 def best_of_top(scores: NDArray[np.float32], gains: NDArray[np.float32], k: int = SUGGESTIONS) -> NDArray[np.float32]:
