@@ -53,7 +53,7 @@ sys.stdin.read()
 def texts_of(split: str) -> tuple[list[str], list[str]]:
     """The different messages and replies of all languages."""
     source = open_prepared("mrs-everyday")
-    rows = concatenate_datasets([source.load(language, split) for language in source.languages])
+    rows = concatenate_datasets([source.load(language, split) for language in source.languages()])
     return list(dict.fromkeys(rows["message"])), list(dict.fromkeys(rows["reply"]))
 
 

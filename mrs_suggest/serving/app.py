@@ -64,13 +64,7 @@ class Worker:
         self.settings, self.served, self.metrics = settings, served, Metrics()
         self.clicks = ClickStore(settings.feedback) if settings.feedback else None
         self.traces = Traces.configured()
-        self.batcher = Batcher(
-            self._answer,
-            settings.max_batch,
-            BATCH_SECONDS,
-            settings.max_waiting,
-            self._observe,
-        )
+        self.batcher = Batcher(self._answer, settings.max_batch, BATCH_SECONDS, settings.max_waiting, self._observe)
         self.stopping = False
         self.ahead = False  # has loaded the new model before the supervisor notifies all workers
         self._reloading = asyncio.Lock()

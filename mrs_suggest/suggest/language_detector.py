@@ -81,7 +81,7 @@ class LanguageDetector:
 
     def rank(self, message: str) -> list[tuple[str, float]]:
         """The languages with their probabilities, most probable first; all equal if no n-gram is known."""
-        found = [self._ngrams[ngram] for ngram in sorted(set(_ngrams(message))) if ngram in self._ngrams]
+        found = [self._ngrams[ngram] for ngram in sorted(self._ngrams.keys() & set(_ngrams(message)))]
         # N-grams that share characters are not independent, so their sum is overconfident. Divided by the root of their
         # number it is calibrated: on the pieces of `SURE`, .91 on average, of which 90 % are right.
         scores = self._weights[found].sum(axis=0) / max(1.0, len(found)) ** 0.5

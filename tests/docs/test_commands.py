@@ -23,6 +23,7 @@ LAUNCHERS = ("accelerate", "torchrun")
 MADE = "docs/first_contribution.md"  # its test runs its commands once it has added what they name
 OTHER_PROGRAMS = {
     "curl",
+    "npx",
     "pip",
     "sudo",
     "export",

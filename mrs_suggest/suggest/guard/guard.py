@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Sequence
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 
 from mrs_suggest.common.errors import InputError
@@ -103,7 +103,8 @@ class Guard:
 
     def fits(self, reply: str, message: str, language: str) -> bool:
         """Whether a reply may be suggested to a message."""
-        return unfit(reply, message, self.data.get(language)) is None
+        lists = self.data.get(language)
+        return _fits_any(reply, lists) or unfit(reply, message, lists) is None
 
     @cached_property
     def space(self) -> GuardSpace | None:
@@ -138,6 +139,12 @@ class Guard:
         vectors = self._model.message_vectors(texts)
         assert vectors is not None, "a model with a space has vectors"
         return vectors
+
+
+@lru_cache(maxsize=4096)
+def _fits_any(reply: str, lists: WordLists | None) -> bool:
+    """Whether a reply has nothing that the message must have, too: most replies of a set."""
+    return unfit(reply, "", lists) is None
 
 
 def unfit(reply: str, message: str, lists: WordLists | None) -> str | None:

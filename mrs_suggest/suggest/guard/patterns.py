@@ -16,6 +16,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
 from itertools import pairwise, permutations
 
 _WORD = re.compile(r"\w+")
@@ -26,6 +27,7 @@ _STRETCHED = re.compile(r"([^\W\d_])\1{2,}")
 _DISGUISED = re.compile(r"(?<=[^\W\d_])[!|1*$@0345]+(?=[^\W\d_])")
 _MEANT = str.maketrans("!|1*$@0345", "iiiisaoeas")
 _SPACED_OUT = re.compile(r"(?<!\w)[^\W\d_](?:[ ._*-][^\W\d_]){3,}(?!\w)")
+_MOST_START = 16  # characters by which the words that may begin a phrase are found; ours
 MOST_SIDES = 3  # of a `&`: each order of them is a separate expression
 _QUOTES = str.maketrans({"’": "'", "‘": "'", "ʼ": "'", "´": "'", "`": "'"})
 _INVISIBLE = re.compile("[\u00ad\u200b-\u200f\u2060\ufeff]")
@@ -100,12 +102,10 @@ class Phrases:
             for start in _expanded(sides[0][0]):
                 self._index(start, number)
 
-        self._prefix_lengths = sorted(set(map(len, self._prefixes)))
-
     def _index(self, start: str, number: int) -> None:
         found = _WORD.match(start)
         whole = found is not None and self._spaced and start[found.end() :][:1] != "*"
-        key = found[0] if found else ""
+        key = (found[0] if whole else found[0][:_MOST_START]) if found else ""
         numbers = (self._words if whole else self._prefixes).setdefault(key, [])
         if number not in numbers[-1:]:
             numbers.append(number)
@@ -133,8 +133,7 @@ class Phrases:
         if not self._spaced:
             found = [numbers for prefix, numbers in self._prefixes.items() if prefix in text]
         else:
-            words = set(_WORD.findall(text))
-            starts = {word[:end] for end in self._prefix_lengths for word in words if end <= len(word)}
+            words, starts = _words_and_starts(text)
             found = [self._words[word] for word in words & self._words.keys()]
             found += [self._prefixes[start] for start in starts & self._prefixes.keys()]
         return map(self._regex, sorted({number for numbers in found for number in numbers}))
@@ -144,6 +143,13 @@ class Phrases:
             sides = [_phrase(parts, self._spaced) for parts in self._parts[number]]
             self._compiled[number] = re.compile("|".join(_NEAR.join(order) for order in permutations(sides)))
         return self._compiled[number]
+
+
+@lru_cache(maxsize=8)
+def _words_and_starts(text: str) -> tuple[set[str], set[str]]:
+    """The words of a text and all their beginnings: every list of phrases looks for both."""
+    words = set(_WORD.findall(text))
+    return words, {word[:end] for word in words for end in range(min(len(word), _MOST_START) + 1)}
 
 
 def _sides(parts: list[str]) -> list[list[str]]:

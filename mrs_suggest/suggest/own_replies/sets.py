@@ -276,13 +276,7 @@ class ResponseSets:
         return ResponseIndex.build(encode, replies.texts, replies.clusters, known, alpha)
 
     def _save_ranker(
-        self,
-        index: ResponseIndex,
-        own: int | None,
-        language: str,
-        folder: Path,
-        dropped: Sequence[str],
-        approved: bool,
+        self, index: ResponseIndex, own: int | None, language: str, folder: Path, dropped: Sequence[str], approved: bool
     ) -> None:
         """Write the ranker of the language, if it has one, and the settings, if they change.
 

@@ -167,18 +167,23 @@ class LanguageRanker:
             found |= dict(zip(LEXICAL, self._by_messages(cosines, settings.tfidf_temperature), strict=True))
         if "log_prob" in names:
             found["log_prob"] = self.index.log_probs
-        zeros = np.zeros(len(self.index.replies), np.float32)
-        return np.stack([found.get(name, zeros) if name in names else zeros for name in settings.names], -1)
+        columns = np.zeros((len(settings.names), len(self.index.replies)), np.float32)  # each together in memory
+        for column, name in zip(columns, settings.names, strict=True):
+            if name in names and name in found:
+                column[:] = found[name]
+        return columns.T
 
     def _by_messages(self, cosines: Array, temperature: float) -> tuple[Array, Array]:
         """(N,) nearest and votes; a reply without messages has a share of the nearest one's."""
-        of_groups = self.memory.nearest(cosines), self.memory.votes(cosines, temperature)
+        top = self.memory.nearest(cosines)
+        of_groups = top, self.memory.votes(cosines, temperature, top)
         nearest, votes = (_shared(values[self._groups], self.share, values.min()) for values in of_groups)
         return nearest, votes
 
     def mixed(self, raw: Array) -> tuple[Array, Array]:
         """(N, p) standardised parts and (N,) mixed scores, from (N, p) parts of `weighed`."""
-        parts = standardised(raw)
+        parts, used = np.zeros(raw.shape, np.float32), np.flatnonzero(self.weights)
+        parts[:, used] = standardised(raw.T[used].T)
         return parts, np.asarray(parts @ self.weights)
 
     def certainty(self, message: str, vector: Array, k: int = SUGGESTIONS) -> tuple[float, float, float]:

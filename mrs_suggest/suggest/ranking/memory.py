@@ -92,10 +92,10 @@ class MessageMemory:
         """(G,) the largest cosine of each group."""
         return np.asarray(np.maximum.reduceat(cosines, self.starts))
 
-    def votes(self, cosines: Array, temperature: float) -> Array:
+    def votes(self, cosines: Array, temperature: float, top: Array | None = None) -> Array:
         """(G,) `temperature * ln(sum of exp(cosine / temperature))` of each group: many near messages count more than
-        one; as the temperature approaches 0, only the nearest counts."""
-        top = self.nearest(cosines)
+        one; as the temperature approaches 0, only the nearest counts. `top` is `nearest`, if it is known."""
+        top = self.nearest(cosines) if top is None else top
         sizes = np.diff(self.starts, append=len(cosines))
         below = cosines - np.repeat(top, sizes)  # so that the nearest one's is exp(0)
         sums = np.add.reduceat(np.exp(below / np.float32(temperature)), self.starts)

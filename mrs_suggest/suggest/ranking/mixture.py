@@ -56,15 +56,27 @@ def standardised(parts: NDArray[np.float32], over: NDArray[np.float32] | None = 
     """
     mean, deviation = mean_and_deviation(parts if over is None else over)
     flat = deviation == 0
-    return np.where(flat, 0, (parts - mean) / np.where(flat, 1, deviation)).astype(np.float32)
+    found = parts - mean
+    found /= np.where(flat, np.float32(1), deviation)
+    np.copyto(found, 0, where=flat)
+    return np.asarray(found, np.float32)
 
 
 def mean_and_deviation(parts: NDArray[np.float32]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
     """(..., 1, p) of (..., c, p) parts over the candidates; a negligible deviation becomes 0."""
-    mean = parts.mean(-2, keepdims=True)
-    deviation = (parts - mean).std(-2, keepdims=True)
-    flat = deviation <= 1e-6 * np.maximum(np.abs(parts).max(-2, keepdims=True), 1e-30)
+    mean = _mean(parts)
+    centred = parts - mean
+    centred -= _mean(centred)
+    centred *= centred
+    deviation = np.sqrt(_mean(centred))
+    largest = np.maximum(parts.max(-2, keepdims=True), -parts.min(-2, keepdims=True))
+    flat = deviation <= 1e-6 * np.maximum(largest, 1e-30)
     return mean, np.where(flat, 0, deviation).astype(np.float32)
+
+
+def _mean(parts: NDArray[np.float32]) -> NDArray[np.float32]:
+    """(..., 1, p) means over the candidates, added up in their order: equal digits for each layout in memory."""
+    return np.asarray(np.add.accumulate(parts, axis=-2)[..., -1:, :] / np.float32(parts.shape[-2]), np.float32)
 
 
 def best_of_top(scores: NDArray[np.float32], gains: NDArray[np.float32], k: int = SUGGESTIONS) -> NDArray[np.float32]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -53,18 +54,31 @@ class ReplyNgrams:
 
     def similarities(self, replies: Sequence[int] | NDArray[np.int64]) -> NDArray[np.float64]:
         """(n, n) weighted ROUGE between n replies, 0 to 1; symmetric."""
-        total = np.zeros((len(replies), len(replies)))
-        for order, weight in enumerate(WEIGHTS):
-            places = np.asarray(replies, np.int64) * MAX_ORDER + order
-            sizes = self.starts[places + 1] - self.starts[places]
-            entries = np.concatenate([self.numbers[self.starts[p] : self.starts[p + 1]] for p in places])
-            grams, columns = np.unique(entries, return_inverse=True)
-            has = np.zeros((len(replies), len(grams)), np.float32)
-            has[np.repeat(np.arange(len(replies)), sizes), columns] = 1
-            overlap = (has @ has.T).astype(np.float64)
-            share = overlap / np.maximum(sizes, 1)  # of the n-grams of the column's reply
-            total += weight * 2 * share * share.T / (share + share.T + EPSILON)
+        count = len(replies)
+        places = (np.asarray(replies, np.int64) * MAX_ORDER + np.arange(MAX_ORDER)[:, None]).reshape(-1)
+        sizes = self.starts[places + 1] - self.starts[places]
+        ends = sizes.cumsum()
+        entries = self.numbers[np.repeat(self.starts[places] - ends + sizes, sizes) + np.arange(ends[-1])]
+        columns = np.empty(self._different, np.int64)
+        columns[entries] = np.arange(len(entries))  # of equal n-grams, the last place
+        columns = columns[entries]
+        several = np.bincount(columns, minlength=1) > 1  # only an n-gram of several replies is an overlap
+        kept, ranks = several[columns], np.concatenate([[0], several.cumsum()])
+        has = np.zeros((count, ranks[-1]), np.float32)
+        has[np.repeat(np.arange(len(places)) % count, sizes)[kept], ranks[columns[kept]]] = 1
+        by_order = np.split(has, ranks[np.minimum(ends[count - 1 : -1 : count], len(several))], axis=1)
+        total = np.zeros((count, count))
+        for own, size, weight in zip(by_order, np.split(sizes, MAX_ORDER), WEIGHTS, strict=True):
+            overlap = own @ own.T
+            np.fill_diagonal(overlap, size)
+            share = overlap / np.maximum(size, 1)  # of the n-grams of the column's reply
+            other = share.T.copy()
+            total += weight * 2 * share * other / (share + other + EPSILON)
         return total
+
+    @cached_property
+    def _different(self) -> int:
+        return int(self.numbers.max(initial=0)) + 1
 
     def arrays(self) -> dict[str, np.ndarray]:
         """The arrays for `from_arrays`."""

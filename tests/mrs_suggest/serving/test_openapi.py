@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from mrs_suggest.serving.settings import Settings
-from tests.mrs_suggest.serving.test_app import SETTINGS, asked
+from tests.mrs_suggest.serving.test_app import KEY, SETTINGS, asked
 
 SMALL = replace(SETTINGS, max_messages=4, max_waiting=9, max_characters=30)
 
@@ -49,3 +50,14 @@ def test_limits_are_those_that_are_enforced(settings: Settings) -> None:
     for least, make in ((messages["minItems"], cases[0][2]), (int(fields["k"]["minimum"]), cases[2][2])):
         assert outcome(make(least), settings) == "answered"
         assert outcome(make(least - 1), settings) == "invalid_request"
+
+
+def test_keys_are_in_the_schema_of_a_server_that_has_some(tmp_path: Path) -> None:
+    (tmp_path / "keys").write_text(KEY)
+    found = schema(replace(SETTINGS, api_keys=tmp_path / "keys"))
+    kinds = {name: one.get("scheme", one.get("name")) for name, one in found["components"]["securitySchemes"].items()}
+    either = [{name: []} for name in kinds]
+    assert set(kinds.values()) == {"bearer", "X-API-Key"}
+    assert found["paths"]["/v1/suggest"]["post"]["security"] == either
+    assert found["paths"]["/v1/models"]["get"]["security"] == either
+    assert "security" not in schema()["paths"]["/v1/suggest"]["post"]

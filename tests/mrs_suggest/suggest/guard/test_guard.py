@@ -270,3 +270,9 @@ def test_the_embedded_model_is_silent_where_it_used_to_hurt(shipped: Suggester) 
     assert [(answer.reason, len(answer)) for answer in answers] == [("self_harm", 0), ("hardship", 0), (None, 3)]
     hurt = Suggester.from_pretrained("everyday-retriever", guard=False).suggest(["kill yourself"], "en")
     assert (hurt[0].reason, len(hurt[0])) == (None, 3)
+
+
+def test_whether_a_reply_fits_depends_on_each_message() -> None:
+    suggester = Suggester(Fixed(["Yes, at 20:30."]))
+    for message, replies in [("When?", []), ("At 20:30?", ["Yes, at 20:30."]), ("When?", [])]:
+        assert suggester.suggest(message, "en").replies == replies

@@ -35,6 +35,14 @@ def test_a_constant_added_to_a_part_and_its_unit_change_nothing(seed: int, shift
     np.testing.assert_allclose(standardised(moved), standardised(parts), atol=1e-2 * max(1, abs(shift) / unit / 10))
 
 
+def test_the_layout_in_memory_changes_no_digit() -> None:
+    parts = np.random.default_rng(0).normal(2, 3, size=(3000, 3)).astype(np.float32)
+    found = standardised(parts)
+    np.testing.assert_array_equal(standardised(np.asfortranarray(parts)), found)
+    np.testing.assert_array_equal(standardised(np.asfortranarray(parts[:, :1])), found[:, :1])
+    np.testing.assert_allclose([found.mean(0), found.std(0)], [[0] * 3, [1] * 3], atol=1e-4)
+
+
 def test_weights_go_to_the_part_that_tells() -> None:
     found = tune({"en": examples(200, 0), "es": examples(50, 1)}, NAMES)
     for mixture in found.values():
