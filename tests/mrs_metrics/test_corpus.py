@@ -41,6 +41,20 @@ def test_many_units_are_left_out_in_groups() -> None:
     assert width == pytest.approx(2 * 1.96 * values.std() / 3_000**0.5, rel=0.1)
 
 
+@pytest.mark.parametrize("named", [True, False], ids=["units", "rows"])
+def test_the_groups_of_many_units_do_not_depend_on_the_order_of_rows(named: bool) -> None:
+    random = np.random.default_rng(2)
+    values, other = random.random((2, 900))
+    units = [f"message {number // 2}" for number in range(900)] if named else None
+    orders = [np.arange(900), random.permutation(900), np.arange(900)[::-1]]
+    found = [
+        jackknife_interval(_mean(values[order]), units and [units[place] for place in order], _mean(other[order]))
+        for order in orders
+    ]
+    assert found[1] == pytest.approx(found[0], abs=1e-12)
+    assert found[2] == pytest.approx(found[0], abs=1e-12)
+
+
 def test_without_an_interval_the_method_gives_the_reason() -> None:
     assert jackknife_interval(_mean(VALUES[0]), ["a"] * 60).method == "no interval: there is a single unit"
     assert jackknife_interval(_mean(np.ones(9))).ends is None
