@@ -71,7 +71,7 @@ def main() -> None:
             f"{one['ungraded']:.1%} of the suggestions not graded"
         )
     if len(sys.argv) == 1:
-        write_result(__file__, __doc__, {"systems": systems}, ("numpy",))
+        write_result(__file__, __doc__, {"systems": systems}, ("numpy",), resolve_model(name))
 
 
 if __name__ == "__main__":

@@ -2,15 +2,14 @@
 
 1. *Jackknife* intervals: Student's t, with the standard error from the figures without one unit each, which is not too
    small on average (Efron and Stein 1981, "The Jackknife Estimate of Variance"). A bootstrap would not do for Dist-n:
-   its resamples repeat examples, and so have fewer distinct n-grams. More than `GROUPS` units form as many groups, by
-   a hash of their names (or their rows, without units), so that the order of the examples does not matter.
+   its resamples repeat examples, and so have fewer distinct n-grams. More than `GROUPS` units form as many groups, drawn
+   from the sorted units (or rows, without units), so that the order of the examples does not matter.
 2. *Permutation* tests swap whole units between two systems and compute both figures again (Riezler and Maxwell 2005,
    "On Some Pitfalls in Automatic Evaluation and Significance Testing for MT").
 """
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
@@ -67,11 +66,11 @@ def jackknife_interval(corpus: Corpus, units: Units = None, other: Corpus | None
     """
     places = unit_numbers(units, len(corpus.rows))
     if (k := int(places.max(initial=-1)) + 1) > GROUPS:
-        named = dict.fromkeys(units) if units is not None else zip(*(one.rows for one in (corpus, other) if one))
-        digests = [hashlib.sha256(repr(name).encode()).digest() for name in named]
-        ranks = np.empty(k, dtype=np.int64)
-        ranks[sorted(range(k), key=digests.__getitem__)] = np.arange(k)
-        places, k = ranks[places] % GROUPS, GROUPS
+        rows = zip(corpus.rows, (other or corpus).rows, strict=True)
+        names = list(map(repr, rows if units is None else dict.fromkeys(units)))
+        groups = np.empty(k, dtype=np.int64)
+        groups[sorted(range(k), key=names.__getitem__)] = np.random.default_rng(SEED).permutation(k) % GROUPS
+        places, k = groups[places], GROUPS
     if k < 2:
         return Interval(method="no interval: there is a single unit")
     figures = [one.figure(one.rows) for one in (corpus, other) if one]
