@@ -2,8 +2,8 @@
 
 1. *Jackknife* intervals: Student's t, with the standard error from the figures without one unit each, which is not too
    small on average (Efron and Stein 1981, "The Jackknife Estimate of Variance"). A bootstrap would not do for Dist-n:
-   its resamples repeat examples, and so have fewer distinct n-grams. More than `GROUPS` units form as many groups, drawn
-   from the sorted units (or rows, without units), so that the order of the examples does not matter.
+   its resamples repeat examples, and so have fewer distinct n-grams. More than `GROUPS` units form as many groups,
+   drawn from the sorted units (or rows, without units), so that the order of the examples does not matter.
 2. *Permutation* tests swap whole units between two systems and compute both figures again (Riezler and Maxwell 2005,
    "On Some Pitfalls in Automatic Evaluation and Significance Testing for MT").
 """
