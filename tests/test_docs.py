@@ -8,6 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from mrs_suggest.cli.reproduce import TABLES
+from mrs_suggest.reproduce.page import unit_note
+from mrs_suggest.reproduce.report import printed_tables
+from mrs_suggest.reproduce.results import ROW
+from mrs_suggest.reproduce.table import read_table
+
 
 @pytest.mark.parametrize(
     ("shown", "made"),
@@ -77,3 +83,24 @@ def test_a_doctored_digit_is_found_in_the_page_and_in_the_record(
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(json.dumps(record), encoding="utf-8")
         assert quoted(one[0], tmp_path) != one[0]
+
+
+RECORDS = sorted((Path(__file__).parents[1] / "docs" / "results").glob("*.json"))
+
+
+@pytest.mark.parametrize("path", RECORDS, ids=lambda path: path.stem)
+def test_the_tables_of_a_record_follow_from_its_figures(path: Path) -> None:
+    """A doctored digit in either is found; and what was computed by row is not called significant."""
+    record = json.loads(path.read_text(encoding="utf-8"))
+    table = read_table(TABLES, record["table"])
+    assert record["printed"] == printed_tables(record, table)
+    figure = next(one for one in record["figures"] if one["values"])
+    seed, value = next(iter(figure["values"].items()))
+    figure["values"][seed] = value + 0.1
+    assert record["printed"] != printed_tables(record, table)
+    assert record["unit"] in (ROW, "message")
+    if record["unit"] == ROW:
+        shown = str(record["printed"])
+        assert not re.search("[ᵃ-ᶻ]", shown), "letters of groups"
+        assert "no difference here is called significant" in unit_note(ROW)
+        assert "**holds**" not in shown
