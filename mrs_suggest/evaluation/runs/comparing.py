@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations
 from math import isclose
@@ -11,7 +11,9 @@ from typing import Any
 import numpy as np
 from tqdm import tqdm
 
+from mrs_metrics.corpus import unpaired_test
 from mrs_metrics.interval import Interval
+from mrs_metrics.significance import holm
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.common.text.predictions import MESSAGE
 from mrs_suggest.evaluation.pairing import paired_interval, scored_run
@@ -99,6 +101,24 @@ class Lead:
 
 
 @dataclass(frozen=True)
+class Gap:
+    """How much higher a row's weighted ROUGE is in one language than in another, whose messages are others.
+
+    Attributes:
+        interval: 95 %, of these seeds, whose scores are averaged example by example.
+        p: of the unpaired test; `p_holm`: corrected over the languages of the row.
+    """
+
+    row: str
+    scope: Scope
+    over: str
+    difference: float
+    interval: Interval
+    p: float
+    p_holm: float
+
+
+@dataclass(frozen=True)
 class RunsTable:
     """A comparison.
 
@@ -111,6 +131,7 @@ class RunsTable:
         unit: what the intervals of leads resample.
         wins: how often a judge prefers a `row` to the one that leads are taken over, of `n` messages; ties are half.
         judge: its usage, and its signatures.
+        gaps: differences of languages, where a language was requested.
     """
 
     task: Task
@@ -126,6 +147,7 @@ class RunsTable:
     unit: str
     wins: tuple[dict[str, Any], ...] = ()
     judge: tuple[str, ...] = ()
+    gaps: tuple[Gap, ...] = ()
 
     @property
     def parts(self) -> list[str]:
@@ -378,3 +400,35 @@ def _lead(row: Row, over: Row, scope: Scope, unit: str) -> Lead:
     pairs = {seed: paired_interval([mine[seed]], [theirs[seed]], [scope[1]], unit) for seed in both}
     by_seed = {seed: one[0] if one else Interval() for seed, one in pairs.items()}
     return Lead(row.name, over.name, scope, own - other, paired[0], by_seed, paired[1])
+
+
+def with_gaps(table: RunsTable, code: str) -> RunsTable:
+    """The comparison with the gap of every language to one of them, for the rows whose suggestions are there.
+
+    Raises:
+        InputError: no row has suggestions in that language and in another one.
+    """
+    wanted = {(row.name, scope) for row in table.rows for scope in table.scopes if row.tested(scope)}
+    usable, warnings = _usable(table.rows, wanted) if table.task.name == REPLY else (set[tuple[str, Scope]](), [])
+    gaps: list[Gap] = []
+    for row in table.rows:
+        scopes = [scope for scope in table.scopes if (row.name, scope) in usable]
+        scored = {scope: _averaged(row, scope, table.unit) for scope in scopes}
+        found = []
+        for scope in (one for one in scopes if one[1] != code and (one[0], code) in scored):
+            (own, units), (other, other_units) = scored[scope], scored[scope[0], code]
+            interval, p = unpaired_test(own, other, units, other_units)
+            found.append(Gap(row.name, scope, code, float(own.mean() - other.mean()), interval, p, p))
+        corrected = holm([gap.p for gap in found])
+        gaps += [replace(gap, p_holm=p) for gap, p in zip(found, corrected, strict=True)]
+    if not gaps:
+        raise InputError(
+            f"--gaps {code}: no run has suggestions in {code} and in another language; name the folder of one."
+        )
+    return replace(table, gaps=tuple(gaps), warnings=tuple(dict.fromkeys((*table.warnings, *warnings))))
+
+
+def _averaged(row: Row, scope: Scope, unit: str) -> tuple[np.ndarray, list[Hashable]]:
+    """The scores of a row's examples in a language, averaged over its runs, and their units."""
+    runs = [scored_run(run.folder, scope[1], unit) for run in row.tested(scope) if run.folder]
+    return np.mean([run.weighted for run in runs], axis=0), runs[0].units

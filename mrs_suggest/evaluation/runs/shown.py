@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from mrs_metrics.power import METHOD
+from mrs_metrics.significance import ALPHA, STUDENTISED
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.common.io.files import atomic_write, writing
 from mrs_suggest.common.report.drawing import drawing
@@ -74,6 +75,15 @@ def as_json(table: RunsTable) -> str:
                 "detectable_difference": lead.detectable,
             }
             for lead in table.leads
+        ],
+        "gaps": [
+            {
+                **{key: value for key, value in asdict(gap).items() if key != "scope"},
+                "part": gap.scope[0],
+                "language": gap.scope[1],
+                "interval": gap.interval.ends,
+            }
+            for gap in table.gaps
         ],
         "wins": table.wins,
         "judge": table.judge,
@@ -145,7 +155,8 @@ def _grids(table: RunsTable) -> list[Grid]:
         else:
             metrics = [metric for metric in table.metrics if table.languages(part, metric)]
             found += [_languages_grid(table, part, metric) for metric in metrics]
-    return [*found, _leads_grid(table)] if table.leads else found
+    found += [_leads_grid(table)] if table.leads else []
+    return [*found, _gaps_grid(table)] if table.gaps else found
 
 
 def _notes(table: RunsTable) -> list[str]:
@@ -165,6 +176,11 @@ def _notes(table: RunsTable) -> list[str]:
             least.setdefault(in_words(lead.scope), set()).add(short_number(lead.detectable, 4) or "unknown")
         ranges = (f"{code} {' to '.join(sorted({min(some), max(some)}))}" for code, some in least.items())
         notes.append(f"Smallest detectable lead ({METHOD}): {', '.join(ranges)}.")
+    if table.gaps:
+        notes.append(
+            f"Gaps: of the means over the test examples of two languages, with a 95 % interval by {table.unit} "
+            f"({STUDENTISED}) and p after Holm's correction over the languages of a row; *: p < {ALPHA:g}."
+        )
     notes += [f"({mark}): {text}." for mark, text in table.footnotes.items()]
     for run in (run for row in table.rows for run in row.runs if "answered" in run.record):
         notes.append(f"{run.name}: {', '.join(f'{key} {value}' for key, value in run.record['answered'].items())}.")
@@ -226,6 +242,16 @@ def _leads_grid(table: RunsTable) -> Grid:
     ]
     header = ["", *map(in_words, scopes)]
     return Grid(header, rows, title=f"Lead in weighted ROUGE over {table.over.label}")
+
+
+def _gaps_grid(table: RunsTable) -> Grid:
+    labels = {row.name: row.label for row in table.rows}
+    rows = []
+    for gap in table.gaps:
+        ends = interval_text(gap.interval, partial(short_number, digits=4, sign=True))
+        cell = f"{short_number(gap.difference, 4, sign=True)}{'*' * (gap.p_holm < ALPHA)} {ends}"
+        rows.append([labels[gap.row], in_words(gap.scope), cell, short_number(gap.p_holm, 4)])
+    return Grid(["", "language", "gap", "p (Holm)"], rows, title=f"Gap in weighted ROUGE to {table.gaps[0].over}")
 
 
 def _cell(found: Field | None, metric: Metric, best: bool, interval: bool = False) -> Entry:
