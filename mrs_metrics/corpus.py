@@ -21,15 +21,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from mrs_metrics.interval import Interval
-from mrs_metrics.significance import (
-    SEED,
-    STUDENTISED,
-    Units,
-    ratio_resamples,
-    t_quantiles,
-    unit_numbers,
-    unit_sums,
-)
+from mrs_metrics.significance import SEED, STUDENTISED, Units, ratio_resamples, t_quantiles, unit_numbers, unit_sums
 
 GROUPS = 200
 SAMPLES = 10_000  # of a test: the standard error of p is .002 at .05
@@ -141,14 +133,7 @@ def unpaired_test(
     """Return the 95 % interval of mean(a) - mean(b) on different examples, and the two-sided p-value.
 
     With t the difference over its standard error, and t* that of a resample around the difference, p = (1 + #(|t*| >=
-    |t|)) / (1 + samples); 1 if neither side varies.
-
-    Args:
-        a, b: (n,) and (m,) scores.
-        units, other_units: (n,) and (m,) what each score is of, such as its message; units are drawn.
-
-    Raises:
-        ValueError: scores are not lists of finite numbers, or units are more or fewer.
+    |t|)) / (1 + samples); 1 if neither side varies. `units` of a and `other_units` of b: as for `jackknife_interval`.
 
     >>> unpaired_test([0.0, 1.0, 0.0, 1.0], [1.0, 0.0, 1.0, 0.0])[1]
     1.0

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -64,16 +64,6 @@ def check_claims(results: Results) -> Iterator[ClaimResult]:
     for table, grid in results.setup.table.grids().items():
         for claim in grid.claims:
             yield _check(results, table, grid, claim)
-
-
-def by_row(claim: ClaimResult) -> ClaimResult:
-    """The claim with verdicts that say that they rest on rows."""
-
-    def told(one: Verdict) -> Verdict:
-        return replace(one, verdict=f"{one.verdict} (by row)")
-
-    columns = {name: told(one) for name, one in claim.columns.items()}
-    return replace(claim, pooled=claim.pooled and told(claim.pooled), columns=columns)
 
 
 def judge(spec: ClaimSpec, metric: str, pair: Paired) -> Verdict:

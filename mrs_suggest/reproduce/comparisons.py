@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import combinations, product
 from string import ascii_lowercase
 from typing import Any
@@ -37,59 +37,49 @@ class Comparisons:
     best: set[Field] = field(default_factory=set)
     letters: dict[Field, str] = field(default_factory=dict)
     p: list[Mapping[str, Any]] = field(default_factory=list)
-    untested: list[str] = field(default_factory=list)
 
 
 def compare(results: Results, figures: Sequence[Figure]) -> Comparisons:
     """Compare the rows that the tables want compared."""
-    p, untested = list[Mapping[str, Any]](), list[str]()
-    grids = results.setup.table.grids()
-    for table, column, metric, order in _compared(grids, figures):
+    p, grids = list[Mapping[str, Any]](), results.setup.table.grids()
+    for table, column, metric, own in _compared(grids, figures):
         if metric in (WEIGHTED, ACCURACY):
-            try:
-                found = _tested(results, grids[table], column, metric, order)
-            except UnpairedError as error:
-                untested.append(str(error))
-                continue
+            found = _tested(results, grids[table], column, metric, list(own))
             p += [{"table": table, "column": column, "metric": metric, **one} for one in found]
-    return replace(grouped(grids, figures, p), untested=untested)
+    return grouped(grids, figures, p)
 
 
-def grouped(grids: Mapping[str, TableSpec], figures: Sequence[Figure], p: Sequence[Mapping[str, Any]]) -> Comparisons:
-    """The best of each column, and letters by the p-values of its pairs of rows, which are those of `Comparisons`."""
-    found = Comparisons(p=list(p))
-    by_column: dict[object, dict[frozenset[str], float]] = {}
-    for one in p:
-        pair = frozenset(one["rows"])
-        by_column.setdefault((one["table"], one["column"], one["metric"]), {})[pair] = one["p"]
-    means = {(one.table, one.row, one.column, one.metric): one.mean for one in figures}
-    for table, column, metric, order in _compared(grids, figures):
-        fields: dict[str, Field] = {row: (table, row, column, metric) for row in order}
-        found.best |= {one for one in fields.values() if means[one] == means[fields[order[0]]]}
-        known = by_column.get((table, column, metric), {})
-        if all(frozenset(pair) in known for pair in combinations(order, 2)):
-            alike = {pair for pair, value in known.items() if value >= ALPHA}
-            found.letters |= {fields[row]: letters for row, letters in letter_groups(order, alike).items()}
+def grouped(grids: Mapping[str, TableSpec], figures: Sequence[Figure], p: list[Mapping[str, Any]]) -> Comparisons:
+    """The best of each column, and letters by p-values, which are those of `Comparisons`."""
+    found = Comparisons(p=p)
+    known = {(one["table"], one["column"], one["metric"], frozenset(one["rows"])): one["p"] for one in p}
+    for table, column, metric, own in _compared(grids, figures):
+        found.best |= {(table, row, column, metric) for row, mean in own.items() if mean == next(iter(own.values()))}
+        pairs = {pair: known.get((table, column, metric, pair)) for pair in map(frozenset, combinations(own, 2))}
+        if None not in pairs.values():
+            alike = {pair for pair, value in pairs.items() if value >= ALPHA}
+            for row, letters in letter_groups(list(own), alike).items():
+                found.letters[table, row, column, metric] = letters
     return found
 
 
 def _compared(
     grids: Mapping[str, TableSpec], figures: Sequence[Figure]
-) -> Iterator[tuple[str, str | None, str, list[str]]]:
-    """Table, column, metric and rows, best first, of each set of two rows or more with a figure."""
+) -> Iterator[tuple[str, str | None, str, dict[str, float]]]:
+    """Table, column, metric and means by row, best first, of each set of two rows or more with a figure."""
     means = {(one.table, one.row, one.column, one.metric): one.mean for one in figures}
     for table, grid in grids.items():
         for rows, metric, column in product(grid.compared, grid.metrics, grid.columns or (None,)):
             own = {row: mean for row in rows if (mean := means[table, row, column, metric]) is not None}
-            sign = 1 if metric in LOWER_IS_BETTER else -1
             if len(own) > 1:
-                yield table, column, metric, sorted(own, key=lambda row: sign * own[row])
+                sign = 1 if metric in LOWER_IS_BETTER else -1
+                yield table, column, metric, dict(sorted(own.items(), key=lambda one: sign * one[1]))
 
 
 def _tested(
     results: Results, grid: TableSpec, column: str | None, metric: str, order: Sequence[str]
 ) -> list[dict[str, object]]:
-    """Each pair of rows with its corrected p-value; UnpairedError if a pair cannot be tested."""
+    """Each pair of rows with its corrected p-value; none if a pair cannot be tested."""
     pairs, p_values = list(combinations(order, 2)), []
     for one, other in pairs:
         try:
@@ -99,7 +89,7 @@ def _tested(
             )
         except UnpairedError as error:
             if str(error) != NO_EXPERIMENT:  # one run in both rows does not differ from itself
-                raise
+                return []
             p_values.append(1.0)
     return [{"rows": list(pair), "p": p} for pair, p in zip(pairs, holm(p_values), strict=True)]
 

@@ -47,12 +47,11 @@ def head_blocks(results: Results) -> Iterator[Block]:
 
 def unit_note(unit: str) -> str:
     """What intervals and tests resample, in a sentence."""
-    if unit != ROW:
-        return f"Intervals and tests are by {unit}: all rows of a {unit} count as one observation."
-    return (
-        "Intervals and tests are by row, as an earlier version computed them: rows that share a message count as "
-        "independent, so the intervals may be too narrow, and no difference here is called significant."
+    by_row = (
+        ", as an earlier version computed them: rows that share a message count as independent, so intervals may be "
+        "too narrow, and no difference here is called significant"
     )
+    return f"Intervals and tests are by {unit}{by_row * (unit == ROW)}."
 
 
 def table_blocks(

@@ -15,7 +15,7 @@ from mrs_suggest.common.report.pages import Block, Grid, Picture, as_html, as_ma
 from mrs_suggest.common.text.text import finite_json
 from mrs_suggest.models.saved.record import Record
 from mrs_suggest.reproduce.cells import Setup
-from mrs_suggest.reproduce.claims import ClaimResult, by_row, check_claims
+from mrs_suggest.reproduce.claims import ClaimResult, check_claims
 from mrs_suggest.reproduce.comparisons import Comparisons, compare, grouped
 from mrs_suggest.reproduce.page import (
     claim_blocks,
@@ -151,10 +151,10 @@ def printed_tables(record: Record, table: Table) -> dict[str, dict[str, str]]:
     grids = {name: grid for name, grid in table.grids().items() if name in record["titles"]}
     figures = TypeAdapter(list[Figure]).validate_python(record["figures"])
     leads = [lead for lead in TypeAdapter(list[Lead]).validate_python(record["leads"]) if lead.intervals]
-    claims, tests = TypeAdapter(list[ClaimResult]).validate_python(record["claims"]), record["comparisons"]
-    if record["unit"] == ROW:
-        claims, tests = [by_row(claim) for claim in claims], []
-    compared = grouped(grids, figures, tests)
+    by_row = record["unit"] == ROW
+    told = json.dumps(record["claims"]).replace('"verdict": "', '"verdict": "by row: ' if by_row else '"verdict": "')
+    claims = TypeAdapter(list[ClaimResult]).validate_json(told)
+    compared = grouped(grids, figures, [] if by_row else record["comparisons"])
     found = {}
     for name, grid in grids.items():
         own = [one for one in figures if one.table == name]
@@ -162,8 +162,8 @@ def printed_tables(record: Record, table: Table) -> dict[str, dict[str, str]]:
         for column in dict.fromkeys(lead.column for lead in leads if lead.table == name):
             some = [lead for lead in leads if (lead.table, lead.column) == (name, column)]
             parts[f"leads-{column}" if column else "leads"] = leads_grid(some)
-        if told := [claim for claim in claims if claim.table == name]:
-            parts["claims"] = claims_grid(told)
+        if some_claims := [claim for claim in claims if claim.table == name]:
+            parts["claims"] = claims_grid(some_claims)
         found[name] = {part: as_markdown([one]) for part, one in parts.items()}
     return found
 

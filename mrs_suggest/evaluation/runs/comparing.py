@@ -81,7 +81,7 @@ class Field:
 
 @dataclass(frozen=True)
 class Lead:
-    """How much higher one row's weighted ROUGE is than another's.
+    """How much higher one row's weighted ROUGE is than another's, or in one language than in another (`over`).
 
     Attributes:
         difference: of the means over the seeds.
@@ -89,6 +89,7 @@ class Lead:
             is for these seeds.
         by_seed: seed -> the interval of the two runs with that seed; empty where both rows have one run alone.
         detectable: the smallest difference that these examples show with 80 % power; None where no score differs.
+        p, p_holm: of two languages: of the unpaired test, and corrected over the languages of the row.
     """
 
     row: str
@@ -98,24 +99,8 @@ class Lead:
     interval: Interval
     by_seed: dict[str, Interval] = field(default_factory=dict)
     detectable: float | None = None
-
-
-@dataclass(frozen=True)
-class Gap:
-    """How much higher a row's weighted ROUGE is in one language than in another, whose messages are others.
-
-    Attributes:
-        interval: 95 %, of these seeds, whose scores are averaged example by example.
-        p: of the unpaired test; `p_holm`: corrected over the languages of the row.
-    """
-
-    row: str
-    scope: Scope
-    over: str
-    difference: float
-    interval: Interval
-    p: float
-    p_holm: float
+    p: float = 1.0
+    p_holm: float | None = None
 
 
 @dataclass(frozen=True)
@@ -147,7 +132,7 @@ class RunsTable:
     unit: str
     wins: tuple[dict[str, Any], ...] = ()
     judge: tuple[str, ...] = ()
-    gaps: tuple[Gap, ...] = ()
+    gaps: tuple[Lead, ...] = ()
 
     @property
     def parts(self) -> list[str]:
@@ -410,15 +395,14 @@ def with_gaps(table: RunsTable, code: str) -> RunsTable:
     """
     wanted = {(row.name, scope) for row in table.rows for scope in table.scopes if row.tested(scope)}
     usable, warnings = _usable(table.rows, wanted) if table.task.name == REPLY else (set[tuple[str, Scope]](), [])
-    gaps: list[Gap] = []
+    gaps: list[Lead] = []
     for row in table.rows:
-        scopes = [scope for scope in table.scopes if (row.name, scope) in usable]
-        scored = {scope: _averaged(row, scope, table.unit) for scope in scopes}
+        scored = {scope: _averaged(row, scope, table.unit) for scope in table.scopes if (row.name, scope) in usable}
         found = []
-        for scope in (one for one in scopes if one[1] != code and (one[0], code) in scored):
-            (own, units), (other, other_units) = scored[scope], scored[scope[0], code]
-            interval, p = unpaired_test(own, other, units, other_units)
-            found.append(Gap(row.name, scope, code, float(own.mean() - other.mean()), interval, p, p))
+        for scope, (own, units) in scored.items():
+            if scope[1] != code and (other := scored.get((scope[0], code))):
+                interval, p = unpaired_test(own, other[0], units, other[1])
+                found.append(Lead(row.name, code, scope, float(own.mean() - other[0].mean()), interval, p=p))
         corrected = holm([gap.p for gap in found])
         gaps += [replace(gap, p_holm=p) for gap, p in zip(found, corrected, strict=True)]
     if not gaps:
