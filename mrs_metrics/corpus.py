@@ -1,5 +1,4 @@
-"""Intervals and tests of figures that are not means over examples: corpus BLEU, Dist-n, macro-MRR; and of two means on
-different examples.
+"""Intervals and tests of corpus BLEU, Dist-n and macro-MRR, no means over examples; of means on different examples.
 
 1. *Jackknife* intervals: Student's t, with the standard error from the figures without one unit each, which is not too
    small on average (Efron and Stein 1981, "The Jackknife Estimate of Variance"). A bootstrap would not do for Dist-n:

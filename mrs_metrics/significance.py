@@ -18,9 +18,8 @@ all of their rows (the cluster bootstrap: Davison and Hinkley 1997, "Bootstrap M
 units. Shares have an exact interval only if all units have the same size and the rows of each are alike, or if all
 rows are alike; then its n is the effective number of units (Kish 1965, "Survey Sampling"), rounded down.
 
-Chosen by simulation (`benchmarks/bench_intervals.py`): of 50 log-normal scores, a percentile interval contains the mean
-88 times of 100, the first kind 94 times. Scores from 0 to 1 that are all 0 have the exact interval, too, since their
-mean is at most the share of scores above 0. Other equal scores, or a single one, give no interval: no resample differs.
+Chosen by simulation (`benchmarks/bench_intervals.py`). Scores from 0 to 1 that are all 0 have the exact interval, too,
+since their mean is at most the share of scores above 0. Other equal scores, or a single one, give no interval.
 
 Tests: Noreen 1989, "Computer-Intensive Methods for Testing Hypotheses" (approximate randomisation), with Riezler and
 Maxwell 2005, "On Some Pitfalls in Automatic Evaluation and Significance Testing for MT"; Mayhew et al. 2020 (STAPLE),

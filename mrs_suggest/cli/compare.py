@@ -35,9 +35,7 @@ def make_parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--unit", default="message", metavar="COLUMN", help="column of the data whose examples are resampled together"
     )
-    parser.add_argument(
-        "--gaps", metavar="LANG", help="also test how far each language of a run is from this one, such as en"
-    )
+    parser.add_argument("--gaps", metavar="LANG", help="also test how far each language of a run is from this one")
     parser.add_argument("--metrics", nargs="+", default=[], metavar="KEY", help="figures to show, such as weighted mrr")
     rows = parser.add_mutually_exclusive_group()
     rows.add_argument(

@@ -72,8 +72,8 @@ def _compared(
         for rows, metric, column in product(grid.compared, grid.metrics, grid.columns or (None,)):
             own = {row: mean for row in rows if (mean := means[table, row, column, metric]) is not None}
             if len(own) > 1:
-                sign = 1 if metric in LOWER_IS_BETTER else -1
-                yield table, column, metric, dict(sorted(own.items(), key=lambda one: sign * one[1]))
+                order = sorted(own, key=lambda row: own[row], reverse=metric not in LOWER_IS_BETTER)
+                yield table, column, metric, {row: own[row] for row in order}
 
 
 def _tested(

@@ -157,8 +157,7 @@ def printed_tables(record: Record, table: Table) -> dict[str, dict[str, str]]:
     compared = grouped(grids, figures, [] if by_row else record["comparisons"])
     found = {}
     for name, grid in grids.items():
-        own = [one for one in figures if one.table == name]
-        parts = _by_metric(grid, own, compared)
+        parts = _by_metric(grid, [one for one in figures if one.table == name], compared)
         for column in dict.fromkeys(lead.column for lead in leads if lead.table == name):
             some = [lead for lead in leads if (lead.table, lead.column) == (name, column)]
             parts[f"leads-{column}" if column else "leads"] = leads_grid(some)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,6 +31,7 @@ WEIGHTED, ACCURACY = "weighted", "accuracy"  # the figures that are means over e
 Interval = list[float]
 NO_EXPERIMENT = "not an experiment"  # a field that is empty in the table's file
 ONLY_OWN = f"the runs store only suggestions of their {MODEL!r}"
+short = partial(short_number, digits=4)  # .0476, as the papers print it
 ROW = "row"  # the unit of inference of records that an earlier version wrote
 LOWER_IS_BETTER = frozenset({"perplexity", "self_rouge", "wrong_language"})  # keys of run.json
 
@@ -336,12 +338,3 @@ class Results:
         if name not in self._read:
             self._read[name] = read_run_answers(run_of(name, self.setup), self.records[name])
         return self._read[name]
-
-
-def short(value: float) -> str:
-    """`.0476`, as the papers print it.
-
-    >>> short(0.0476), short(30.0916)
-    ('.0476', '30.0916')
-    """
-    return short_number(value, 4)

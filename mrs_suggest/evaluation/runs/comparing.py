@@ -388,11 +388,7 @@ def _lead(row: Row, over: Row, scope: Scope, unit: str) -> Lead:
 
 
 def with_gaps(table: RunsTable, code: str) -> RunsTable:
-    """The comparison with the gap of every language to one of them, for the rows whose suggestions are there.
-
-    Raises:
-        InputError: no row has suggestions in that language and in another one.
-    """
+    """The comparison with the gap of every language to one of them; InputError if no row has suggestions in both."""
     wanted = {(row.name, scope) for row in table.rows for scope in table.scopes if row.tested(scope)}
     usable, warnings = _usable(table.rows, wanted) if table.task.name == REPLY else (set[tuple[str, Scope]](), [])
     gaps: list[Lead] = []
@@ -407,7 +403,7 @@ def with_gaps(table: RunsTable, code: str) -> RunsTable:
         gaps += [replace(gap, p_holm=p) for gap, p in zip(found, corrected, strict=True)]
     if not gaps:
         raise InputError(
-            f"--gaps {code}: no run has suggestions in {code} and in another language; name the folder of one."
+            f"--gaps {code}: no run has suggestions in {code} and another language; pass the folder of one."
         )
     return replace(table, gaps=tuple(gaps), warnings=tuple(dict.fromkeys((*table.warnings, *warnings))))
 

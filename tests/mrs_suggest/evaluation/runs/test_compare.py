@@ -293,7 +293,7 @@ def test_other_rules_are_refused_and_other_vocabularies_left_out(
         (["--over", "elsewhere"], "--over elsewhere: not one of the runs"),
         (["--out", "table.xlsx"], "expected a file that ends in .md, .tex"),
         (["--out", "nowhere/table.md"], "does not exist"),
-        (["--gaps", "en"], "--gaps en: no run has suggestions in en and in another language; name the folder"),
+        (["--gaps", "en"], "--gaps en: no run has suggestions in en and another language; pass the folder"),
     ],
 )
 def test_what_cannot_be_shown_is_refused(
