@@ -150,7 +150,7 @@ release-check: $(STAMP)  ## may the last commit be released? dist/ gets what wou
 	$(BIN)/python .ci/release_check.py $(RELEASE)
 
 results: $(STAMP)  ## the tables of results in README and docs, from the JSON files of `mrs reproduce`
-	$(BIN)/python docs/site/quotes.py README.md $(wildcard docs/*.md)
+	$(BIN)/python docs/site/quotes.py README.md $(wildcard docs/*.md docs/*/*.md)
 
 docs: $(STAMP)  ## the documentation site, in build/site; any warning is an error
 	$(OFFLINE) $(BIN)/python docs/site/assemble.py build/site-pages

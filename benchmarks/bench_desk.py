@@ -115,7 +115,7 @@ def main() -> None:
     model = resolve_model(options.model)
     figures = {language: measure(model, language, options.part) for language in LANGUAGES}
     if options.part == HELD_OUT and options.model == "everyday-retriever":
-        write_result(__file__, __doc__, figures, ("numpy",))
+        write_result(__file__, __doc__, figures, ("numpy",), model)
 
 
 if __name__ == "__main__":

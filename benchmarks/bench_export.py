@@ -86,7 +86,7 @@ def main() -> None:
         **figures,
         "threads": os.environ.get("OMP_NUM_THREADS", "all"),
     }
-    write_result(__file__, __doc__, result, ("numpy", "onnx", "onnxruntime"))
+    write_result(__file__, __doc__, result, ("numpy", "onnx", "onnxruntime"), folder)
 
 
 if __name__ == "__main__":

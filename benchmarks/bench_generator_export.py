@@ -110,7 +110,7 @@ def measure(folder: Path) -> None:
         **figures,
         "threads": torch.get_num_threads(),
     }
-    write_result(__file__, __doc__, result, ("torch", "transformers", "ctranslate2"))
+    write_result(__file__, __doc__, result, ("torch", "transformers", "ctranslate2"), folder)
 
 
 if __name__ == "__main__":

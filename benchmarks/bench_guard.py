@@ -79,7 +79,7 @@ def main() -> None:
         found = figures["corpora"].setdefault(corpus, {})[language] = of_corpus(guard, language, path)
         print(f"{corpus} {language}: silent at {found['share']:.1%}, lists alone {found['lists alone']:.1%}")
     if len(sys.argv) == 1:
-        write_result(__file__, __doc__, figures, ("numpy",))
+        write_result(__file__, __doc__, figures, ("numpy",), resolve_model(name))
 
 
 if __name__ == "__main__":

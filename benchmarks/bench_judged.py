@@ -84,7 +84,7 @@ def main() -> None:
             f"{one['several ways']:.0%} of {one['questions']} questions answered in several ways"
         )
     if len(sys.argv) == 1:
-        write_result(__file__, __doc__, {"systems": systems}, ("numpy",))
+        write_result(__file__, __doc__, {"systems": systems}, ("numpy",), resolve_model(name))
 
 
 if __name__ == "__main__":

@@ -280,7 +280,7 @@ def main() -> None:
         "requests a second by threads": by_threads(texts, options.seconds),
         "FastAPI around Suggester": against_the_wrapper(texts, options.seconds),
     }
-    write_result(__file__, __doc__, result, ("numpy", "fastapi", "uvicorn", "httptools"))
+    write_result(__file__, __doc__, result, ("numpy", "fastapi", "uvicorn", "httptools"), suggester.folder)
 
 
 if __name__ == "__main__":

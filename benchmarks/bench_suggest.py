@@ -112,7 +112,8 @@ def measure(folder: Path) -> dict[str, Any]:
 
 
 def main(runs: list[str]) -> None:
-    result = measure(read_baselines()["everyday-retriever"].folder)
+    shipped = read_baselines()["everyday-retriever"].folder
+    result = measure(shipped)
     for run in runs:
         folder = Path(run).resolve()
         record = json.loads((folder / "run.json").read_text(encoding="utf-8"))
@@ -121,7 +122,7 @@ def main(runs: list[str]) -> None:
         print(f"{title}:")
         result[title] = measure(folder)
     result["threads"] = torch.get_num_threads()
-    write_result(__file__, __doc__, result, ("torch", "sentence-transformers", "transformers"))
+    write_result(__file__, __doc__, result, ("torch", "sentence-transformers", "transformers"), shipped)
 
 
 if __name__ == "__main__":

@@ -41,8 +41,8 @@ def probabilities(suggester: Suggester, language: str, pairs: list[tuple[str, st
 
 
 def main() -> None:
-    suggester = Suggester.from_pretrained(resolve_model(sys.argv[1] if len(sys.argv) > 1 else "everyday-retriever"))
-    suggester = Suggester(suggester.model, guard=False)
+    folder = resolve_model(sys.argv[1] if len(sys.argv) > 1 else "everyday-retriever")
+    suggester = Suggester.from_pretrained(folder, guard=False)
     trigger = suggester.model.trigger
     assert trigger is not None, "the model was not calibrated"
     figures: dict[str, Any] = {"corpora": {}}
@@ -63,7 +63,7 @@ def main() -> None:
             of[str(precision)] = {"answered": len(answered), "used": sum(answered), "low": low, "high": high}
             print(corpus, language, precision, of[str(precision)], flush=True)
     if len(sys.argv) == 1:
-        write_result(__file__, __doc__, figures, ("numpy",))
+        write_result(__file__, __doc__, figures, ("numpy",), folder)
 
 
 if __name__ == "__main__":

@@ -1,10 +1,12 @@
-"""Intervals and tests of figures that are not means over examples: corpus BLEU, Dist-n, macro-MRR.
+"""Intervals and tests of corpus BLEU, Dist-n and macro-MRR, no means over examples; of means on different examples.
 
 1. *Jackknife* intervals: Student's t, with the standard error from the figures without one unit each, which is not too
    small on average (Efron and Stein 1981, "The Jackknife Estimate of Variance"). A bootstrap would not do for Dist-n:
-   its resamples repeat examples, and so have fewer distinct n-grams. More than `GROUPS` units form as many groups.
+   its resamples repeat examples, and so have fewer distinct n-grams. More than `GROUPS` units form as many groups,
+   drawn from the sorted units (or rows, without units), so that the order of the examples does not matter.
 2. *Permutation* tests swap whole units between two systems and compute both figures again (Riezler and Maxwell 2005,
    "On Some Pitfalls in Automatic Evaluation and Significance Testing for MT").
+3. The *unpaired* test resamples both sides (studentised bootstrap: Davison and Hinkley 1997, section 4.4).
 """
 
 from __future__ import annotations
@@ -15,10 +17,10 @@ from statistics import NormalDist
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from mrs_metrics.interval import Interval
-from mrs_metrics.significance import SEED, Units, unit_numbers
+from mrs_metrics.significance import SEED, STUDENTISED, Units, ratio_resamples, t_quantiles, unit_numbers, unit_sums
 
 GROUPS = 200
 SAMPLES = 10_000  # of a test: the standard error of p is .002 at .05
@@ -65,7 +67,11 @@ def jackknife_interval(corpus: Corpus, units: Units = None, other: Corpus | None
     """
     places = unit_numbers(units, len(corpus.rows))
     if (k := int(places.max(initial=-1)) + 1) > GROUPS:
-        places, k = (np.random.default_rng(SEED).permutation(k) % GROUPS)[places], GROUPS
+        rows = zip(corpus.rows, (other or corpus).rows, strict=True)
+        names = list(map(repr, rows if units is None else dict.fromkeys(units)))
+        groups = np.empty(k, dtype=np.int64)
+        groups[sorted(range(k), key=names.__getitem__)] = np.random.default_rng(SEED).permutation(k) % GROUPS
+        places, k = groups[places], GROUPS
     if k < 2:
         return Interval(method="no interval: there is a single unit")
     figures = [one.figure(one.rows) for one in (corpus, other) if one]
@@ -118,3 +124,26 @@ def swap_test(a: Corpus, b: Corpus, units: Units = None, samples: int = SAMPLES,
         return sum(difference(number >> np.arange(m) & 1) >= least for number in range(1 << m)) / (1 << m)
     generator = np.random.default_rng(seed)
     return (1 + sum(difference(generator.integers(2, size=m)) >= least for _ in range(samples))) / (1 + samples)
+
+
+def unpaired_test(
+    a: ArrayLike, b: ArrayLike, units: Units = None, other_units: Units = None, samples: int = SAMPLES, seed: int = SEED
+) -> tuple[Interval, float]:
+    """Return the 95 % interval of mean(a) - mean(b) on different examples, and the two-sided p-value.
+
+    With t the difference over its standard error, and t* that of a resample around the difference, p = (1 + #(|t*| >=
+    |t|)) / (1 + samples); 1 if neither side varies. `units` of a and `other_units` of b: as for `jackknife_interval`.
+
+    >>> unpaired_test([0.0, 1.0, 0.0, 1.0], [1.0, 0.0, 1.0, 0.0])[1]
+    1.0
+    """
+    (sizes, sums), (other_sizes, other_sums) = unit_sums(a, units), unit_sums(b, other_units)
+    one, error, shift, errors = ratio_resamples(sums, sizes, samples, seed)
+    two, other_error, other_shift, other_errors = ratio_resamples(other_sums, other_sizes, samples, seed + 1)
+    difference, both = one - two, float(np.hypot(error, other_error))
+    if not both > _ROUNDING:
+        return Interval(method="no interval: the scores of each side are equal"), 1.0
+    t = (shift - other_shift) / np.hypot(errors, other_errors)
+    most, least = t_quantiles(t, 0.95)
+    p = (1 + int((np.abs(t) >= abs(difference) / both).sum())) / (1 + samples)
+    return Interval((difference - both * most, difference - both * least), STUDENTISED), p

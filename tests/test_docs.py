@@ -8,6 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from mrs_suggest.cli.reproduce import TABLES
+from mrs_suggest.reproduce.page import unit_note
+from mrs_suggest.reproduce.report import printed_tables
+from mrs_suggest.reproduce.results import ROW
+from mrs_suggest.reproduce.table import read_table
+
 
 @pytest.mark.parametrize(
     ("shown", "made"),
@@ -40,10 +46,61 @@ def test_the_page_on_scale_has_the_figures_of_its_json(repository: Path, monkeyp
     assert bench_scale.page_with(page, record) == page, "run python benchmarks/bench_scale.py --docs"
 
 
-def test_tables_of_results_are_those_of_their_files(repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+PAGES = ("README.md", "docs/*.md", "docs/*/*.md")
+
+
+def test_figures_and_tables_are_those_of_their_records(repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(repository / "docs" / "site")
     from quotes import quoted
 
-    for page in (repository / "README.md", *(repository / "docs").glob("*.md")):
+    for page in (path for pattern in PAGES for path in repository.glob(pattern)):
         text = page.read_text(encoding="utf-8")
         assert quoted(text, repository, page.name) == text, "run make results"
+
+
+def test_a_doctored_digit_is_found_in_the_page_and_in_the_record(
+    repository: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Of each figure that a page quotes."""
+    monkeypatch.syspath_prepend(repository / "docs" / "site")
+    from quotes import FIGURE, quoted
+
+    texts = [page.read_text(encoding="utf-8") for pattern in PAGES for page in repository.glob(pattern)]
+    found = [one for text in texts for one in FIGURE.finditer(re.sub("^```.*?^```$", "", text, flags=re.S | re.M))]
+    assert len(found) >= 5
+    for one in found:
+        shown = one[0].removeprefix(one[1]).removesuffix(one[5])
+        digit = re.search(r"[1-9]", shown)
+        assert digit, f"{one[1]} quotes no figure"
+        doctored = shown[: digit.start()] + str(int(digit[0]) % 9 + 1) + shown[digit.end() :]
+        assert quoted(one[1] + doctored + one[5], repository) == one[0]
+        record = json.loads((repository / one[2]).read_text(encoding="utf-8"))
+        place, keys = record, one[3].split("/")
+        for key in keys[:-1]:
+            place = place[int(key) if isinstance(place, list) else key]
+        place[keys[-1]] *= 1.5
+        path = tmp_path / one[2]
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps(record), encoding="utf-8")
+        assert quoted(one[0], tmp_path) != one[0]
+
+
+RECORDS = sorted((Path(__file__).parents[1] / "docs" / "results").glob("*.json"))
+
+
+@pytest.mark.parametrize("path", RECORDS, ids=lambda path: path.stem)
+def test_the_tables_of_a_record_follow_from_its_figures(path: Path) -> None:
+    """A doctored digit in either is found; and what was computed by row is not called significant."""
+    record = json.loads(path.read_text(encoding="utf-8"))
+    table = read_table(TABLES, record["table"])
+    assert record["printed"] == printed_tables(record, table)
+    figure = next(one for one in record["figures"] if one["values"])
+    seed, value = next(iter(figure["values"].items()))
+    figure["values"][seed] = value + 0.1
+    assert record["printed"] != printed_tables(record, table)
+    assert record["unit"] in (ROW, "message")
+    if record["unit"] == ROW:
+        shown = str(record["printed"])
+        assert not re.search("[ᵃ-ᶻ]", shown), "letters of groups"
+        assert "no difference here is called significant" in unit_note(ROW)
+        assert "**holds**" not in shown

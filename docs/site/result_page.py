@@ -12,6 +12,8 @@ import yaml
 from cli_pages import cell
 from quotes import END, quoted
 
+from mrs_suggest.reproduce.page import unit_note
+
 HEAD = """# Results
 
 ## Tables of the papers
@@ -174,7 +176,8 @@ def _blocks(root: Path, path: Path) -> Iterator[str]:
     used = {run["data"]["id"] for run in record["runs"].values()}
     data = [f"`{name}`: {one['about']}." for name, one in about.get("data", {}).items() if name in used]
     yield f"### {record['title']}, scale {record['scale']} {{: #{record['table']} }}\n\n"
-    yield " ".join([about["about"], *data, f"The base model is `{record['base_model']}`."]) + "\n\n"
+    base = f"The base model is `{record['base_model']}`."
+    yield " ".join([about["about"], *data, base, unit_note(record["unit"])]) + "\n\n"
     for table, parts in record["printed"].items():
         titles = record["titles"][table]
         for part in parts:

@@ -35,6 +35,7 @@ def make_parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--unit", default="message", metavar="COLUMN", help="column of the data whose examples are resampled together"
     )
+    parser.add_argument("--gaps", metavar="LANG", help="also test how far each language of a run is from this one")
     parser.add_argument("--metrics", nargs="+", default=[], metavar="KEY", help="figures to show, such as weighted mrr")
     rows = parser.add_mutually_exclusive_group()
     rows.add_argument(
@@ -79,13 +80,15 @@ def _run(options: argparse.Namespace) -> None:
 
 def _show(options: argparse.Namespace, runs: dict[str, Run], over: str | None) -> None:
     from mrs_suggest.evaluation.choice.tables import print_choice_comparison
-    from mrs_suggest.evaluation.runs.comparing import compare_runs
+    from mrs_suggest.evaluation.runs.comparing import compare_runs, with_gaps
     from mrs_suggest.evaluation.runs.figures import CHOICES, REPLY, shared_task
     from mrs_suggest.evaluation.runs.grouping import BY_LANGUAGES, BY_RUN, BY_SEED
     from mrs_suggest.evaluation.runs.shown import as_json, as_latex, as_markdown, print_runs, write_runs
     from mrs_suggest.evaluation.tables import print_comparison, same_tests
 
-    plain = not (options.metrics or options.by_run or options.join_languages or over or options.unit != "message")
+    plain = not (
+        options.metrics or options.by_run or options.join_languages or over or options.unit != "message" or options.gaps
+    )
     task = shared_task(list(runs.values()))
     if task.name == CHOICES and plain and options.format == FORMATS[0] and not options.out:
         print_choice_comparison({name: run.record for name, run in runs.items()})
@@ -93,6 +96,7 @@ def _show(options: argparse.Namespace, runs: dict[str, Run], over: str | None) -
     grouping = BY_RUN if options.by_run else BY_LANGUAGES if options.join_languages else BY_SEED
     first = runs[over].name if over else None
     table = compare_runs(list(runs.values()), options.metrics, first, grouping, options.unit)
+    table = with_gaps(table, options.gaps) if options.gaps else table
     if options.judge is not None:
         from mrs_suggest.evaluation.runs.judging import judged
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import combinations
+from itertools import combinations, product
 from string import ascii_lowercase
+from typing import Any
 
 from mrs_metrics.significance import ALPHA, holm, permutation_test
 from mrs_suggest.reproduce.results import (
@@ -35,33 +36,50 @@ class Comparisons:
 
     best: set[Field] = field(default_factory=set)
     letters: dict[Field, str] = field(default_factory=dict)
-    p: list[dict[str, object]] = field(default_factory=list)
-    untested: list[str] = field(default_factory=list)
+    p: list[Mapping[str, Any]] = field(default_factory=list)
 
 
 def compare(results: Results, figures: Sequence[Figure]) -> Comparisons:
     """Compare the rows that the tables want compared."""
-    found = Comparisons()
-    by_field = {(one.table, one.row, one.column, one.metric): one for one in figures}
-    for table, grid in results.setup.table.grids().items():
-        for rows in grid.compared:
-            for metric in grid.metrics:
-                for column in grid.columns or (None,):
-                    own = {row: by_field[table, row, column, metric] for row in rows}
-                    own = {row: figure for row, figure in own.items() if figure.mean is not None}
-                    if len(own) > 1:
-                        _compare_rows(results, grid, own, found)
+    p, grids = list[Mapping[str, Any]](), results.setup.table.grids()
+    for table, column, metric, own in _compared(grids, figures):
+        if metric in (WEIGHTED, ACCURACY):
+            found = _tested(results, grids[table], column, metric, list(own))
+            p += [{"table": table, "column": column, "metric": metric, **one} for one in found]
+    return grouped(grids, figures, p)
+
+
+def grouped(grids: Mapping[str, TableSpec], figures: Sequence[Figure], p: list[Mapping[str, Any]]) -> Comparisons:
+    """The best of each column, and letters by p-values, which are those of `Comparisons`."""
+    found = Comparisons(p=p)
+    known = {(one["table"], one["column"], one["metric"], frozenset(one["rows"])): one["p"] for one in p}
+    for table, column, metric, own in _compared(grids, figures):
+        found.best |= {(table, row, column, metric) for row, mean in own.items() if mean == next(iter(own.values()))}
+        pairs = {pair: known.get((table, column, metric, pair)) for pair in map(frozenset, combinations(own, 2))}
+        if None not in pairs.values():
+            alike = {pair for pair, value in pairs.items() if value >= ALPHA}
+            for row, letters in letter_groups(list(own), alike).items():
+                found.letters[table, row, column, metric] = letters
     return found
 
 
-def _compare_rows(results: Results, grid: TableSpec, own: Mapping[str, Figure], found: Comparisons) -> None:
-    first = next(iter(own.values()))
-    table, column, metric = first.table, first.column, first.metric
-    sign = 1 if metric in LOWER_IS_BETTER else -1
-    order = sorted(own, key=lambda row: sign * (own[row].mean or 0))
-    found.best |= {(table, row, column, metric) for row in own if own[row].mean == own[order[0]].mean}
-    if metric not in (WEIGHTED, ACCURACY):
-        return
+def _compared(
+    grids: Mapping[str, TableSpec], figures: Sequence[Figure]
+) -> Iterator[tuple[str, str | None, str, dict[str, float]]]:
+    """Table, column, metric and means by row, best first, of each set of two rows or more with a figure."""
+    means = {(one.table, one.row, one.column, one.metric): one.mean for one in figures}
+    for table, grid in grids.items():
+        for rows, metric, column in product(grid.compared, grid.metrics, grid.columns or (None,)):
+            own = {row: mean for row in rows if (mean := means[table, row, column, metric]) is not None}
+            if len(own) > 1:
+                order = sorted(own, key=lambda row: own[row], reverse=metric not in LOWER_IS_BETTER)
+                yield table, column, metric, {row: own[row] for row in order}
+
+
+def _tested(
+    results: Results, grid: TableSpec, column: str | None, metric: str, order: Sequence[str]
+) -> list[dict[str, object]]:
+    """Each pair of rows with its corrected p-value; none if a pair cannot be tested."""
     pairs, p_values = list(combinations(order, 2)), []
     for one, other in pairs:
         try:
@@ -71,15 +89,9 @@ def _compare_rows(results: Results, grid: TableSpec, own: Mapping[str, Figure], 
             )
         except UnpairedError as error:
             if str(error) != NO_EXPERIMENT:  # one run in both rows does not differ from itself
-                found.untested.append(str(error))
-                return
+                return []
             p_values.append(1.0)
-    corrected = dict(zip(pairs, holm(p_values), strict=True))
-    for pair, p in corrected.items():
-        found.p.append({"table": table, "column": column, "metric": metric, "rows": list(pair), "p": p})
-    alike = {frozenset(pair) for pair, p in corrected.items() if p >= ALPHA}
-    for row, letters in letter_groups(order, alike).items():
-        found.letters[table, row, column, metric] = letters
+    return [{"rows": list(pair), "p": p} for pair, p in zip(pairs, holm(p_values), strict=True)]
 
 
 def letter_groups(order: Sequence[str], alike: set[frozenset[str]]) -> dict[str, str]:

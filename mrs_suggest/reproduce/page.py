@@ -16,7 +16,7 @@ from mrs_suggest.reproduce.cells import all_cells, place_of, read_state, run_of
 from mrs_suggest.reproduce.claims import ClaimResult, Verdict
 from mrs_suggest.reproduce.comparisons import Comparisons
 from mrs_suggest.reproduce.preference import Preference
-from mrs_suggest.reproduce.results import NO_EXPERIMENT, Figure, Lead, Results, short
+from mrs_suggest.reproduce.results import NO_EXPERIMENT, ROW, Figure, Lead, Results, short
 from mrs_suggest.reproduce.table import CLOSE, TableSpec
 from mrs_suggest.training.record import without_place
 
@@ -39,9 +39,16 @@ def head_blocks(results: Results) -> Iterator[Block]:
     data = sorted({f"`{of['id']}` ({of['title']})" for of in of_runs})
     if data:
         yield Paragraph(f"Data: {', '.join(data)}.")
+    yield Paragraph(unit_note(results.unit))
     if setup.model and not setup.tiny:
         replaced = table.at(setup.scale).base_model or table.base_model
         yield Paragraph(f"`{setup.model.resolve().name}` stands for {replaced} in all of it.")
+
+
+def unit_note(unit: str) -> str:
+    """What intervals and tests resample, in a sentence."""
+    by_row = ", of an earlier version: intervals may be too narrow, and no difference here is called significant"
+    return f"Intervals and tests are by {unit}{by_row * (unit == ROW)}."
 
 
 def table_blocks(

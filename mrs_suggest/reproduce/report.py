@@ -8,13 +8,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
+from pydantic import TypeAdapter
+
 from mrs_suggest.common.io.files import atomic_write
 from mrs_suggest.common.report.pages import Block, Grid, Picture, as_html, as_markdown
 from mrs_suggest.common.text.text import finite_json
 from mrs_suggest.models.saved.record import Record
 from mrs_suggest.reproduce.cells import Setup
 from mrs_suggest.reproduce.claims import ClaimResult, check_claims
-from mrs_suggest.reproduce.comparisons import Comparisons, compare
+from mrs_suggest.reproduce.comparisons import Comparisons, compare, grouped
 from mrs_suggest.reproduce.page import (
     claim_blocks,
     claims_grid,
@@ -28,8 +30,8 @@ from mrs_suggest.reproduce.page import (
 )
 from mrs_suggest.reproduce.pictures import draw_bars, draw_curves_of_rows, draw_table
 from mrs_suggest.reproduce.preference import Preference, preference
-from mrs_suggest.reproduce.results import Figure, Lead, Results
-from mrs_suggest.reproduce.table import TableSpec
+from mrs_suggest.reproduce.results import ROW, Figure, Lead, Results
+from mrs_suggest.reproduce.table import Table, TableSpec
 
 
 @dataclass(frozen=True)
@@ -118,12 +120,13 @@ def _record(report: Report) -> Record:
         name: {key: record.get(key) for key in ("seed", "commit", "versions", "hardware", "data", "seconds")}
         for name, record in results.records.items()
     }
-    return {
+    record = {
         "table": results.setup.table.name,
         "title": results.setup.table.title,
         "base_model": results.setup.table.at(results.setup.scale).base_model or results.setup.table.base_model,
         "titles": {name: {"": grid.title, **grid.metrics} for name, grid in results.setup.table.grids().items()},
         "scale": results.setup.scale,
+        "unit": results.unit,
         "figures": [
             {**asdict(figure), "mean": figure.mean, "deviation": figure.deviation, "n": len(figure.values)}
             for figure in report.figures
@@ -132,36 +135,47 @@ def _record(report: Report) -> Record:
         "comparisons": report.compared.p,
         "claims": [asdict(claim) for claim in report.claims],
         "people": {name: one and asdict(one) for name, one in report.people.items()},
-        "printed": {name: _printed(report, name, grid) for name, grid in results.setup.table.grids().items()},
         "runs": runs,
         "not_run": dict(results.problems),
     }
+    return record | {"printed": printed_tables(record, results.setup.table)}
 
 
-def _printed(report: Report, name: str, grid: TableSpec) -> dict[str, str]:
-    """The tables as Markdown, for pages that quote them: by metric (`all`: one table has all), the leads of each
-    column, and the claims.
+def printed_tables(record: Record, table: Table) -> dict[str, dict[str, str]]:
+    """The tables of a record as Markdown, for pages that quote them: by metric (`all`: one table has all), the leads of
+    each column, and the claims.
 
-    Columns without a run are left out, and rows with neither a run nor a printed figure, if any run has finished.
+    Columns without a run are left out, and rows with neither a run nor a printed figure, if any run has finished. If
+    the unit of inference is the row, rows have no letters, and verdicts on claims say so.
     """
-    run = [figure for figure in report.of(name) if figure.mean is not None]
+    grids = {name: grid for name, grid in table.grids().items() if name in record["titles"]}
+    figures = TypeAdapter(list[Figure]).validate_python(record["figures"])
+    leads = [lead for lead in TypeAdapter(list[Lead]).validate_python(record["leads"]) if lead.intervals]
+    by_row = record["unit"] == ROW
+    told = json.dumps(record["claims"]).replace('"verdict": "', '"verdict": "by row: ' if by_row else '"verdict": "')
+    claims = TypeAdapter(list[ClaimResult]).validate_json(told)
+    compared = grouped(grids, figures, [] if by_row else record["comparisons"])
+    found = {}
+    for name, grid in grids.items():
+        parts = _by_metric(grid, [one for one in figures if one.table == name], compared)
+        for column in dict.fromkeys(lead.column for lead in leads if lead.table == name):
+            some = [lead for lead in leads if (lead.table, lead.column) == (name, column)]
+            parts[f"leads-{column}" if column else "leads"] = leads_grid(some)
+        if some_claims := [claim for claim in claims if claim.table == name]:
+            parts["claims"] = claims_grid(some_claims)
+        found[name] = {part: as_markdown([one]) for part, one in parts.items()}
+    return found
+
+
+def _by_metric(grid: TableSpec, figures: Sequence[Figure], compared: Comparisons) -> dict[str, Grid]:
+    run = [figure for figure in figures if figure.mean is not None]
     if run:
         columns = {figure.column for figure in run}
-        rows = {figure.row for figure in report.of(name) if figure.mean is not None or figure.paper is not None}
+        rows = {figure.row for figure in figures if figure.mean is not None or figure.paper is not None}
         grid = replace(
             grid,
             columns={column: place for column, place in grid.columns.items() if column in columns},
             rows={row: place for row, place in grid.rows.items() if row in rows},
         )
-    made: Sequence[tuple[str, Grid]] = list(grids_of(grid, report.of(name), report.compared))
-    found = {key: as_markdown([made[number][1]]) for number, key in enumerate(grid.metrics)} if grid.columns else {}
-    claims = [claim for claim in report.claims if claim.table == name]
-    leads: dict[str, list[Lead]] = {}
-    for lead in report.leads:
-        if lead.table == name and lead.intervals:
-            leads.setdefault(f"leads-{lead.column}" if lead.column else "leads", []).append(lead)
-    return {
-        **(found or {"all": as_markdown([made[0][1]])}),
-        **{key: as_markdown([leads_grid(some)]) for key, some in leads.items()},
-        **({"claims": as_markdown([claims_grid(claims)])} if claims else {}),
-    }
+    made = [one for _, one in grids_of(grid, figures, compared)]
+    return dict(zip(grid.metrics, made, strict=True)) if grid.columns else {"all": made[0]}

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mrs_metrics.significance import paired_bootstrap_interval
+from mrs_suggest.common.text.predictions import MESSAGE
 from mrs_suggest.common.text.text import interval_text
 from mrs_suggest.evaluation.baselines import BASELINES
 from mrs_suggest.evaluation.choice.analysis import average
@@ -29,6 +31,8 @@ WEIGHTED, ACCURACY = "weighted", "accuracy"  # the figures that are means over e
 Interval = list[float]
 NO_EXPERIMENT = "not an experiment"  # a field that is empty in the table's file
 ONLY_OWN = f"the runs store only suggestions of their {MODEL!r}"
+short = partial(short_number, digits=4)  # .0476, as the papers print it
+ROW = "row"  # the unit of inference of records that an earlier version wrote
 LOWER_IS_BETTER = frozenset({"perplexity", "self_rouge", "wrong_language"})  # keys of run.json
 
 
@@ -133,6 +137,11 @@ class Results:
         found = {name: read_record(run_of(name, setup)) for name in cells if states.finished(name)}
         why = {name: problems.get(name) or states.told(name) for name in cells if name not in found}
         return cls(setup, why, found)
+
+    @property
+    def unit(self) -> str:
+        """What intervals resample, and tests swap, as a whole."""
+        return "question" if self.setup.table.trainer == MULTIPLE_CHOICE else MESSAGE
 
     def fields(self) -> Iterator[Figure]:
         """Every field of the tables and figures, by metric, row and column."""
@@ -329,12 +338,3 @@ class Results:
         if name not in self._read:
             self._read[name] = read_run_answers(run_of(name, self.setup), self.records[name])
         return self._read[name]
-
-
-def short(value: float) -> str:
-    """`.0476`, as the papers print it.
-
-    >>> short(0.0476), short(30.0916)
-    ('.0476', '30.0916')
-    """
-    return short_number(value, 4)

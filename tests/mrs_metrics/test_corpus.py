@@ -7,7 +7,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from mrs_metrics.corpus import Corpus, jackknife_interval, ratio_figure, swap_test
+from mrs_metrics.corpus import Corpus, jackknife_interval, ratio_figure, swap_test, unpaired_test
 from mrs_metrics.distinct import distinct_corpus, distinct_n
 from mrs_metrics.ranking import aggregate, macro_corpus, score_rankings
 from mrs_metrics.significance import permutation_test
@@ -39,6 +39,20 @@ def test_many_units_are_left_out_in_groups() -> None:
     values = np.random.default_rng(1).random(3_000)
     width = np.ptp(jackknife_interval(_mean(values)))
     assert width == pytest.approx(2 * 1.96 * values.std() / 3_000**0.5, rel=0.1)
+
+
+@pytest.mark.parametrize("named", [True, False], ids=["units", "rows"])
+def test_the_groups_of_many_units_do_not_depend_on_the_order_of_rows(named: bool) -> None:
+    random = np.random.default_rng(2)
+    values, other = random.random((2, 900))
+    units = [f"message {number // 2}" for number in range(900)] if named else None
+    orders = [np.arange(900), random.permutation(900), np.arange(900)[::-1]]
+    found = [
+        jackknife_interval(_mean(values[order]), units and [units[place] for place in order], _mean(other[order]))
+        for order in orders
+    ]
+    assert found[1] == pytest.approx(found[0], abs=1e-12)
+    assert found[2] == pytest.approx(found[0], abs=1e-12)
 
 
 def test_without_an_interval_the_method_gives_the_reason() -> None:
@@ -82,3 +96,28 @@ def test_the_figures_are_those_of_the_metrics() -> None:
     assert scores.replies is not None
     macro = macro_corpus(scores.replies.tolist(), scores.reciprocal_ranks.tolist())
     assert macro.value == pytest.approx(aggregate(scores)["macro_mrr"])
+
+
+def test_the_unpaired_test_is_welchs_for_many_normal_scores() -> None:
+    stats = pytest.importorskip("scipy.stats")
+    random = np.random.default_rng(3)
+    for shift in (0.0, 0.1, 0.25):
+        a, b = random.normal(shift, 1, 300), random.normal(0, 2, 500)
+        welch = stats.ttest_ind(a, b, equal_var=False)
+        (low, high), p = unpaired_test(a, b)
+        assert p == pytest.approx(welch.pvalue, abs=0.02)
+        assert (low, high) == pytest.approx(welch.confidence_interval(), abs=0.03)
+    assert unpaired_test(np.ones(9), np.zeros(9)) == (pytest.approx((np.nan, np.nan), nan_ok=True), 1.0)
+
+
+def test_the_unpaired_test_draws_units_and_rejects_as_often_as_it_should() -> None:
+    """Eight rows of a message are one observation: by row, half of the samples without a difference would differ."""
+    random = np.random.default_rng(4)
+    units = np.repeat(np.arange(40), 8).tolist()
+    rejected = {"unit": 0, "row": 0}
+    for _ in range(200):
+        a, b = (np.repeat(random.exponential(1, 40), 8) + random.normal(0, 0.1, 320) for _ in range(2))
+        rejected["unit"] += unpaired_test(a, b, units, units, samples=199)[1] < 0.05
+        rejected["row"] += unpaired_test(a, b, samples=199)[1] < 0.05
+    assert rejected["unit"] <= 20
+    assert rejected["row"] > 60

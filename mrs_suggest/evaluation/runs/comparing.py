@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations
 from math import isclose
@@ -11,7 +11,9 @@ from typing import Any
 import numpy as np
 from tqdm import tqdm
 
+from mrs_metrics.corpus import unpaired_test
 from mrs_metrics.interval import Interval
+from mrs_metrics.significance import holm
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.common.text.predictions import MESSAGE
 from mrs_suggest.evaluation.pairing import paired_interval, scored_run
@@ -79,7 +81,7 @@ class Field:
 
 @dataclass(frozen=True)
 class Lead:
-    """How much higher one row's weighted ROUGE is than another's.
+    """How much higher one row's weighted ROUGE is than another's, or in one language than in another (`over`).
 
     Attributes:
         difference: of the means over the seeds.
@@ -87,6 +89,7 @@ class Lead:
             is for these seeds.
         by_seed: seed -> the interval of the two runs with that seed; empty where both rows have one run alone.
         detectable: the smallest difference that these examples show with 80 % power; None where no score differs.
+        p, p_holm: of two languages: of the unpaired test, and corrected over the languages of the row.
     """
 
     row: str
@@ -96,6 +99,8 @@ class Lead:
     interval: Interval
     by_seed: dict[str, Interval] = field(default_factory=dict)
     detectable: float | None = None
+    p: float = 1.0
+    p_holm: float | None = None
 
 
 @dataclass(frozen=True)
@@ -111,6 +116,7 @@ class RunsTable:
         unit: what the intervals of leads resample.
         wins: how often a judge prefers a `row` to the one that leads are taken over, of `n` messages; ties are half.
         judge: its usage, and its signatures.
+        gaps: differences of languages, where a language was requested.
     """
 
     task: Task
@@ -126,6 +132,7 @@ class RunsTable:
     unit: str
     wins: tuple[dict[str, Any], ...] = ()
     judge: tuple[str, ...] = ()
+    gaps: tuple[Lead, ...] = ()
 
     @property
     def parts(self) -> list[str]:
@@ -378,3 +385,30 @@ def _lead(row: Row, over: Row, scope: Scope, unit: str) -> Lead:
     pairs = {seed: paired_interval([mine[seed]], [theirs[seed]], [scope[1]], unit) for seed in both}
     by_seed = {seed: one[0] if one else Interval() for seed, one in pairs.items()}
     return Lead(row.name, over.name, scope, own - other, paired[0], by_seed, paired[1])
+
+
+def with_gaps(table: RunsTable, code: str) -> RunsTable:
+    """The comparison with the gap of every language to one of them; InputError if no row has suggestions in both."""
+    wanted = {(row.name, scope) for row in table.rows for scope in table.scopes if row.tested(scope)}
+    usable, warnings = _usable(table.rows, wanted) if table.task.name == REPLY else (set[tuple[str, Scope]](), [])
+    gaps: list[Lead] = []
+    for row in table.rows:
+        scored = {scope: _averaged(row, scope, table.unit) for scope in table.scopes if (row.name, scope) in usable}
+        found = []
+        for scope, (own, units) in scored.items():
+            if scope[1] != code and (other := scored.get((scope[0], code))):
+                interval, p = unpaired_test(own, other[0], units, other[1])
+                found.append(Lead(row.name, code, scope, float(own.mean() - other[0].mean()), interval, p=p))
+        corrected = holm([gap.p for gap in found])
+        gaps += [replace(gap, p_holm=p) for gap, p in zip(found, corrected, strict=True)]
+    if not gaps:
+        raise InputError(
+            f"--gaps {code}: no run has suggestions in {code} and another language; pass the folder of one."
+        )
+    return replace(table, gaps=tuple(gaps), warnings=tuple(dict.fromkeys((*table.warnings, *warnings))))
+
+
+def _averaged(row: Row, scope: Scope, unit: str) -> tuple[np.ndarray, list[Hashable]]:
+    """The scores of a row's examples in a language, averaged over its runs, and their units."""
+    runs = [scored_run(run.folder, scope[1], unit) for run in row.tested(scope) if run.folder]
+    return np.mean([run.weighted for run in runs], axis=0), runs[0].units

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from mrs_metrics.power import METHOD
+from mrs_metrics.significance import ALPHA, STUDENTISED
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.common.io.files import atomic_write, writing
 from mrs_suggest.common.report.drawing import drawing
@@ -61,20 +62,8 @@ def as_json(table: RunsTable) -> str:
             }
             for metric in table.metrics
         ],
-        "leads": [
-            {
-                "row": lead.row,
-                "over": lead.over,
-                "part": lead.scope[0],
-                "language": lead.scope[1],
-                "metric": "weighted",
-                "difference": lead.difference,
-                "interval": lead.interval.ends,
-                "by_seed": {seed: interval.ends for seed, interval in lead.by_seed.items()},
-                "detectable_difference": lead.detectable,
-            }
-            for lead in table.leads
-        ],
+        "leads": [_lead(lead) for lead in table.leads],
+        "gaps": [{**_lead(gap), "p": gap.p, "p_holm": gap.p_holm} for gap in table.gaps],
         "wins": table.wins,
         "judge": table.judge,
         "signatures": [
@@ -106,6 +95,20 @@ def write_runs(table: RunsTable, path: Path) -> None:
         return
     with writing(path, "choose another file"):
         atomic_write(path, TEXTS[path.suffix](table))
+
+
+def _lead(lead: Lead) -> dict[str, Any]:
+    return {
+        "row": lead.row,
+        "over": lead.over,
+        "part": lead.scope[0],
+        "language": lead.scope[1],
+        "metric": "weighted",
+        "difference": lead.difference,
+        "interval": lead.interval.ends,
+        "by_seed": {seed: interval.ends for seed, interval in lead.by_seed.items()},
+        "detectable_difference": lead.detectable,
+    }
 
 
 def _row(table: RunsTable, row: Row) -> dict[str, Any]:
@@ -145,7 +148,10 @@ def _grids(table: RunsTable) -> list[Grid]:
         else:
             metrics = [metric for metric in table.metrics if table.languages(part, metric)]
             found += [_languages_grid(table, part, metric) for metric in metrics]
-    return [*found, _leads_grid(table)] if table.leads else found
+    for what, leads, over in (("Lead", table.leads, table.over.label), ("Gap", table.gaps, "")):
+        if leads:
+            found.append(_leads_grid(table, leads, f"{what} in weighted ROUGE over {over or leads[0].over}"))
+    return found
 
 
 def _notes(table: RunsTable) -> list[str]:
@@ -165,6 +171,11 @@ def _notes(table: RunsTable) -> list[str]:
             least.setdefault(in_words(lead.scope), set()).add(short_number(lead.detectable, 4) or "unknown")
         ranges = (f"{code} {' to '.join(sorted({min(some), max(some)}))}" for code, some in least.items())
         notes.append(f"Smallest detectable lead ({METHOD}): {', '.join(ranges)}.")
+    if table.gaps:
+        notes.append(
+            f"Gaps: difference of the means over the examples of two languages, with its 95 % interval by {table.unit} "
+            f"({STUDENTISED}); *: p < {ALPHA:g} in an unpaired test, after Holm's correction over the languages."
+        )
     notes += [f"({mark}): {text}." for mark, text in table.footnotes.items()]
     for run in (run for row in table.rows for run in row.runs if "answered" in run.record):
         notes.append(f"{run.name}: {', '.join(f'{key} {value}' for key, value in run.record['answered'].items())}.")
@@ -216,16 +227,16 @@ def _languages_grid(table: RunsTable, part: str, metric: Metric) -> Grid:
     return Grid(header, rows, title=f"{part}: {metric.title}" if part else metric.title)
 
 
-def _leads_grid(table: RunsTable) -> Grid:
-    found = {(lead.row, lead.scope): lead for lead in table.leads}
-    scopes = [scope for scope in table.scopes if any(lead.scope == scope for lead in table.leads)]
+def _leads_grid(table: RunsTable, leads: Sequence[Lead], title: str) -> Grid:
+    found = {(lead.row, lead.scope): lead for lead in leads}
+    scopes = [scope for scope in table.scopes if any(lead.scope == scope for lead in leads)]
     rows = [
         [row.label, *(_lead_cell(found.get((row.name, scope))) for scope in scopes)]
         for row in table.rows
         if any((row.name, scope) in found for scope in scopes)
     ]
     header = ["", *map(in_words, scopes)]
-    return Grid(header, rows, title=f"Lead in weighted ROUGE over {table.over.label}")
+    return Grid(header, rows, title=title)
 
 
 def _cell(found: Field | None, metric: Metric, best: bool, interval: bool = False) -> Entry:
@@ -244,8 +255,9 @@ def _lead_cell(lead: Lead | None) -> str:
     if lead is None:
         return ""
     low, high = lead.interval
+    differs = low > 0 or high < 0 if lead.p_holm is None else lead.p_holm < ALPHA
     ends = interval_text(lead.interval, partial(short_number, digits=4, sign=True))
-    return f"{short_number(lead.difference, 4, sign=True)}{'*' if low > 0 or high < 0 else ''} {ends}"
+    return f"{short_number(lead.difference, 4, sign=True)}{'*' * differs} {ends}"
 
 
 def _in_pipes(text: str) -> str:

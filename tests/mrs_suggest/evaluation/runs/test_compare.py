@@ -6,16 +6,18 @@ import json
 import re
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+from mrs_metrics.corpus import unpaired_test
 from mrs_metrics.power import detectable_difference
-from mrs_metrics.significance import paired_bootstrap_interval
+from mrs_metrics.significance import holm, paired_bootstrap_interval
 from mrs_suggest.cli.main import main
-from mrs_suggest.common.text.predictions import predictions_name
+from mrs_suggest.common.text.predictions import predictions_name, read_predictions, write_predictions
 from mrs_suggest.evaluation.language_data import EVALUATION_SEED
 from mrs_suggest.evaluation.pairing import paired_interval, scored_run
 from tests import warm_python
@@ -164,6 +166,34 @@ def test_leads_are_paired_over_examples_and_averaged_over_seeds(make_run: MakeRu
     assert next(one for one in turned["leads"] if one["language"] == "en")["difference"] == -lead["difference"]
 
 
+def test_gaps_of_languages_are_tested_by_message_and_corrected(
+    make_run: MakeRun, compared: Compare, told: Callable[..., tuple[int, str, str]]
+) -> None:
+    run = make_run("many", "en es fr")
+    path = run / predictions_name("es")  # it knows no Spanish answer
+    rows = [replace(row, suggestions=("no", "nope")) for row in read_predictions(path)]
+    write_predictions(path, rows)
+    record = record_of(run)
+    spanish = record["metrics"]["systems"]["Model"]["es"]
+    spanish["weighted"] = float(scored_run(run, "es").weighted.mean())
+    (run / "run.json").write_text(json.dumps(record))
+    spanish_gap, french_gap = compared(run, "--gaps", "en")["gaps"]
+    english, spanish, french = (scored_run(run, code) for code in ("en", "es", "fr"))
+    assert (spanish_gap["language"], spanish_gap["over"], french_gap["language"]) == ("es", "en", "fr")
+    assert spanish_gap["difference"] == pytest.approx(spanish.weighted.mean() - english.weighted.mean())
+    for gap, one in ((spanish_gap, spanish), (french_gap, french)):
+        interval, p = unpaired_test(one.weighted, english.weighted, one.units, english.units)
+        assert (gap["interval"], gap["p"]) == (interval.ends, p)
+    assert [spanish_gap["p_holm"], french_gap["p_holm"]] == holm([spanish_gap["p"], french_gap["p"]])
+    assert spanish_gap["p_holm"] < 0.05 < french_gap["p_holm"]
+    printed = told(run, "--gaps", "en")[1]
+    assert "Gap in weighted ROUGE over en" in printed
+    assert re.search(r"many +│ -\.\d{4}\* \[-\.\d{4}, -\.\d{4}\] +│ [-+]\.\d{4} \[", printed)
+    assert "by message (studentised bootstrap); *: p < 0.05 in an unpaired test, after Holm's" in " ".join(
+        printed.split()
+    )
+
+
 def test_other_rows_of_a_language_are_told_and_not_compared(
     make_run: MakeRun, compared: Compare, told: Callable[..., tuple[int, str, str]]
 ) -> None:
@@ -263,6 +293,7 @@ def test_other_rules_are_refused_and_other_vocabularies_left_out(
         (["--over", "elsewhere"], "--over elsewhere: not one of the runs"),
         (["--out", "table.xlsx"], "expected a file that ends in .md, .tex"),
         (["--out", "nowhere/table.md"], "does not exist"),
+        (["--gaps", "en"], "--gaps en: no run has suggestions in en and another language; pass the folder"),
     ],
 )
 def test_what_cannot_be_shown_is_refused(
