@@ -1,4 +1,4 @@
-"""Duplicates over all buckets of a language, from numbers alone; near duplicates against the Jaccard index itself."""
+"""Duplicates over all buckets of a language, from numbers alone; near duplicates and what only looks like one."""
 
 from __future__ import annotations
 
@@ -31,7 +31,10 @@ from mrs_datasets.builders.reddit.duplicates import (
     signature_file,
     signatures,
 )
+from mrs_datasets.readers.sample import exchanges_of
 from mrs_suggest.common.errors import InputError
+from mrs_suggest.common.text.text import normalise_reply
+from tests.cases import cases
 
 LONG = "I have been looking for a good recipe for lentil soup since last winter, does anybody here know one?"
 SIDES = st.sampled_from(["yes", "Yes!", "no", LONG, LONG + " Thanks", LONG.lower()])
@@ -138,15 +141,17 @@ def random_text(draw: random.Random, length: int) -> str:
 def edited(draw: random.Random, text: str, edits: int) -> str:
     letters = list(text)
     for place in draw.sample(range(len(text)), edits):
-        letters[place] = "Z"
+        letters[place] = "z"
     return "".join(letters)
 
 
-def near(pairs: list[tuple[str, str]], order: list[int] | None = None, **options: Any) -> np.ndarray:
-    """Which pairs have a near one before them; by default they arrive in the order of the list."""
-    numbers = np.array(range(len(pairs)) if order is None else order, np.uint64)
-    signed = sign_pairs([message for message, _ in pairs], [reply for _, reply in pairs])
-    return near_duplicates(signed, (numbers, np.zeros_like(numbers)), **options)
+def near(pairs: list[tuple[str, str]], language: str = "en", **options: Any) -> np.ndarray:
+    """Which pairs have a near one before them, in the order of the list."""
+    numbers = np.arange(len(pairs), dtype=np.uint64)
+    sides = ([normalise_reply(text) for text in side] for side in zip(*pairs, strict=True))
+    arrival = numbers, np.zeros_like(numbers)
+    among = np.ones(len(pairs), bool)
+    return near_duplicates(sign_pairs(*sides), arrival, among, pairs.__getitem__, language, **options)
 
 
 @given(TEXTS)
@@ -189,13 +194,50 @@ def test_near_pairs_are_found_and_others_are_not() -> None:
     far = [(edited(draw, message, 30), edited(draw, reply, 30)) for message, reply in originals[600:]]
     found = near(originals + alike + other_reply + far)
     assert not found[:900].any()
-    assert found[900:1200].mean() > 0.97  # a few that are .93 alike are estimated to be below .8
+    assert found[900:1200].mean() > 0.97  # but for errors that divide a word, or make one of another word
     assert not found[1200:].any()
+
+
+def with_error(draw: random.Random, text: str) -> str:
+    """The text with one typing error: a letter changed, left out, inserted, or two exchanged."""
+    while True:
+        place, letter = draw.randrange(len(text)), draw.choice("abcdefghijklmnopqrstuvwxyz")
+        start, end = text[:place], text[place:]
+        wrong = draw.choice(
+            [start + letter + end[1:], start + end[1:], start + letter + end, start + end[1::-1] + end[2:]]
+        )
+        if normalise_reply(wrong) not in ("", normalise_reply(text)):
+            return wrong
+
+
+def test_chat_with_a_typing_error_on_each_side_is_found() -> None:
+    shares = {}
+    for language in ("en", "de", "es", "fr", "it", "nl", "pt", "ru", "sv"):
+        draw = random.Random(5)
+        chat = {pair: None for one in exchanges_of(language) for pair in zip(one.messages, one.replies, strict=False)}
+        wrong = [(with_error(draw, message), with_error(draw, reply)) for message, reply in draw.sample([*chat], 150)]
+        found = near([*chat, *wrong], language)
+        assert not found[: len(chat)].any()
+        shares[language] = found[len(chat) :].mean()
+    assert statistics.mean(shares.values()) > 0.9, shares
+    assert min(shares.values()) > 0.85, shares
+
+
+@pytest.mark.parametrize(("language", "one", "other"), cases(__file__, "test_another_meaning_is_no_typing_error"))
+def test_another_meaning_is_no_typing_error(language: str, one: str, other: str) -> None:
+    for pairs in ([("And then?", one), ("And then?", other)], [(one, "I see."), (other, "I see.")]):
+        assert not near(pairs, language).any()
+        assert not near(pairs[::-1], language).any()
+
+
+def test_pairs_that_share_a_half_with_many_others_are_found() -> None:
+    pairs = [(f"{LONG[:50]} {number}", "Sounds good to me") for number in range(12)]
+    assert near([*pairs, (pairs[3][0], "Sounds good to mee")]).tolist() == [False] * 12 + [True]
 
 
 def test_replies_to_one_message_stay_and_short_texts_are_alike_only_if_equal() -> None:
     message = random_text(random.Random(3), 300)
     replies = ["yes", "yep", "no", "no!", "", "thank you", "thanks you"]
-    assert not near([(message, reply) for reply in replies]).any()
+    assert not near([(message, reply) for reply in dict.fromkeys(replies) if reply != "no!"]).any()
     short = [("no", "yes"), ("on", "yes"), ("no", "yes")]
     assert near(short).tolist() == [False, False, True]
