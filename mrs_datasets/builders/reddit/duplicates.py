@@ -38,7 +38,6 @@ from mrs_datasets.builders.pipeline.stages import (
 )
 from mrs_datasets.builders.pipeline.work_folder import writing
 from mrs_datasets.builders.reddit.alike import LEAST, SHINGLE, alike, count_words
-from mrs_datasets.builders.reddit.columns import BATCH_TEXTS
 from mrs_datasets.builders.reddit.partition import mix, stable_hashes
 from mrs_datasets.builders.reddit.plan import KEPT, Build, Outcomes, languages_with
 from mrs_suggest.common.io.storage import Location, local_file
@@ -59,7 +58,7 @@ BACK = 16  # pairs with the same halves that are compared with each pair
 COLUMNS = BANDS + 16 + 2  # of the keys: bands; halves; and which letters of each side occur an odd number of times
 VOCABULARY = 1 << 16  # pairs whose words are counted; a word of two of their texts is not a typing error
 
-BATCH_SHINGLES = 1 << 18  # hashed together: 2 MB a temporary array, which stays in the processor's cache
+BATCH_PAIRS = 1 << 10  # hashed together: the temporary arrays stay in the processor's cache
 SCAN_PAIRS = 1 << 22  # read together: .2 GB
 PART_PAIRS = 1 << 24  # sorted together: .8 GB
 _ENTRY = np.dtype([("row", np.int64), ("key", np.uint64)])
@@ -99,7 +98,7 @@ def find_duplicates(
 def keyed_pairs(pairs: pa.Table) -> tuple[pa.Table, Keys]:
     """The pairs with the column `KEY`, and the keys (COLUMNS, n) that near pairs share."""
     keys, signed = [np.empty(0, np.uint64)], [sign_pairs([], [])]
-    for batch in pairs.select(["message", "reply"]).to_batches(max_chunksize=BATCH_TEXTS):
+    for batch in pairs.select(["message", "reply"]).to_batches(max_chunksize=BATCH_PAIRS):
         messages, replies = ([normalise_reply(text) for text in column.to_pylist()] for column in batch.columns)
         joined = pa.array(map("\0".join, zip(messages, replies, strict=True)), pa.large_string())
         keys.append(stable_hashes(joined))
@@ -153,11 +152,13 @@ def _gather(buckets: Sequence[Location], language: str, path: Path) -> tuple[dic
             joined = pc.binary_join_element_wise(*sides, pa.scalar(b"\0", pa.large_binary()))
             ends = end + np.cumsum(pc.binary_length(joined).to_numpy(), dtype=np.uint64)
             write(texts_at + int(end), np.frombuffer(b"".join(joined.to_pylist()), np.uint8))
-            for place, column in enumerate((*(table[name].to_numpy() for name in _NUMBERS), ends)):
-                write(8 * (place * pairs + done), column)
-            signed = _read_keys(signature_file(bucket), start + rows)
-            for place in range(COLUMNS):
-                write(8 * len(names) * pairs + 4 * (place * pairs + done), signed[place, start : start + rows])
+            keys = read_array(signature_file(bucket))
+            if keys.dtype != np.uint32 or keys.shape[:-1] != (COLUMNS,) or keys.shape[1] < start + rows:
+                raise damaged(signature_file(bucket), f"it holds {keys.dtype} {keys.shape}, not {start + rows:,} keys")
+            at = 0
+            for column in (*(table[name].to_numpy() for name in _NUMBERS), ends, *keys[:, start : start + rows]):
+                write(at * pairs + column.itemsize * done, column)
+                at += column.itemsize
             done, end = done + rows, ends[-1]
     numbers = dict(zip(names, np.memmap(path, np.uint64, "r", shape=(len(names), pairs)), strict=True))
     signatures = np.memmap(path, np.uint32, "r", offset=8 * len(names) * pairs, shape=(COLUMNS, pairs))
@@ -167,13 +168,6 @@ def _gather(buckets: Sequence[Location], language: str, path: Path) -> tuple[dic
         return content[int(ends[row - 1]) if row else 0 : int(ends[row])].tobytes().decode().split("\0")
 
     return numbers, signatures, texts
-
-
-def _read_keys(path: Location, least: int) -> Keys:
-    keys = read_array(path)
-    if keys.dtype != np.uint32 or keys.shape[:-1] != (COLUMNS,) or keys.shape[1] < least:
-        raise damaged(path, f"it holds {keys.dtype} {keys.shape}, not keys of {least:,} pairs")
-    return np.asarray(keys, np.uint32)
 
 
 # --- Signatures and near duplicates -----------------------------------------------------------------------------------
@@ -186,17 +180,8 @@ def signatures(texts: Sequence[str]) -> Signatures:
     before. The result of a text does not depend on the others.
     """
     minima = np.empty((len(texts), BANDS * ROWS), dtype=np.uint16)
-    start = characters = 0
-    for end, text in enumerate(texts, start=1):
-        characters += len(text) + SHINGLE
-        if characters >= BATCH_SHINGLES or end == len(texts):
-            _minima(texts[start:end], minima[start:end])
-            start, characters = end, 0
-    return minima.reshape(len(texts), BANDS, ROWS)
-
-
-def _minima(texts: Sequence[str], minima: Signatures) -> None:
-    """Fill `minima` (n, functions)."""
+    if not texts:
+        return minima.reshape(0, BANDS, ROWS)
     padded = [text.ljust(SHINGLE, "\0") for text in texts]
     codes = np.frombuffer("".join(padded).encode("utf-32-le"), dtype=np.uint32).astype(np.uint64)
     lengths = np.fromiter(map(len, padded), dtype=np.int64, count=len(padded))
@@ -216,6 +201,7 @@ def _minima(texts: Sequence[str], minima: Signatures) -> None:
         np.multiply(shingles, factor, out=hashed)
         # The high bits of a minimum are zeros: the middle ones distinguish two minima.
         minima[:, function] = (np.minimum.reduceat(hashed, segments)[::2] >> np.uint64(16)).astype(np.uint16)
+    return minima.reshape(len(texts), BANDS, ROWS)
 
 
 def sign_pairs(messages: Sequence[str], replies: Sequence[str]) -> Keys:

@@ -135,7 +135,7 @@ def test_masks_and_duplicates_across_buckets(tmp_path: Path, model: Path) -> Non
     month.add("en see https://reddit.com/r/x/comments/abc", "thanks /u/somebody and me@some.example")
     long = "en I have been looking for a recipe for lentil soup since last winter, does anybody here know one"
     for number in range(20):
-        month.add(f"{long} {number}?", "Ask my mother, she has one that everybody likes.")
+        month.add(f"{long}{' please' * (number % 2)}?", "Ask my mother, she has one that everybody likes.")
     for profile, again in (("paper", 40), ("clean", 1)):
         settings = make_settings(profile, **FEW, split_by="example")
         report = make(tmp_path, model, plan_of(tmp_path, month), settings, overwrite=True)

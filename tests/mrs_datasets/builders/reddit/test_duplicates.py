@@ -15,7 +15,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mrs_datasets.builders.pipeline.stages import read_codes, read_pairs, write_array, write_batches
-from mrs_datasets.builders.reddit import duplicates as module
 from mrs_datasets.builders.reddit.duplicates import (
     BANDS,
     EXACT,
@@ -158,9 +157,6 @@ def near(pairs: list[tuple[str, str]], language: str = "en", **options: Any) -> 
 def test_equal_sets_have_equal_signatures_whatever_the_other_texts(texts: list[str]) -> None:
     together = signatures(texts)
     assert together.shape == (len(texts), BANDS, ROWS)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(module, "BATCH_SHINGLES", 20)
-        assert (signatures(texts) == together).all()
     for place, text in enumerate(texts):
         assert (signatures([text])[0] == together[place]).all()
         for other in range(place):
