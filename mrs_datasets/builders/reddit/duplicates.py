@@ -15,7 +15,6 @@ the keys and texts of the language once more, and 40 bytes per pair.
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
@@ -61,7 +60,6 @@ VOCABULARY = 1 << 16  # pairs whose words are counted; a word of two of their te
 BATCH_PAIRS = 1 << 10  # hashed together: the temporary arrays stay in the processor's cache
 SCAN_PAIRS = 1 << 22  # read together: .2 GB
 PART_PAIRS = 1 << 24  # sorted together: .8 GB
-_ENTRY = np.dtype([("row", np.int64), ("key", np.uint64)])
 Signatures = npt.NDArray[np.uint16]
 Numbers = npt.NDArray[np.uint64]
 Keys = npt.NDArray[np.uint32]
@@ -118,10 +116,10 @@ def duplicates_shard(buckets: Sequence[Location], language: str, target: Locatio
         arrival = numbers["order"], numbers["thread"]
         codes = np.full(signed.shape[1], KEPT_CODE, dtype=np.uint8)
         with writing(target):
-            for rows, opens in repeated(numbers[KEY], arrival, folder=gathered.parent):
+            for rows, opens in repeated(numbers[KEY], arrival):
                 codes[rows[~opens]] = EXACT_CODE
             share, among = len(codes) // (COLUMNS - 1), codes == KEPT_CODE
-            near = near_duplicates(signed, arrival, among, texts, language, lambda: advance(share), gathered.parent)
+            near = near_duplicates(signed, arrival, among, texts, language, lambda: advance(share))
             codes[near] = NEAR_CODE
         del numbers, signed, arrival, texts
     write_array(target, codes)
@@ -244,7 +242,6 @@ def near_duplicates(
     texts: Texts,
     language: str,
     each_column: Callable[[], object] = lambda: None,
-    folder: Path | None = None,
 ) -> npt.NDArray[np.bool_]:
     """Which pairs are near duplicates of an earlier one.
 
@@ -257,7 +254,6 @@ def near_duplicates(
         among: (n,) which pairs to consider.
         texts: the message and the reply of a row.
         each_column: called when a column is done.
-        folder: see `repeated`.
 
     Returns:
         (n,), true for a pair that is `alike`, on both sides, an earlier one, whether that one stays or not.
@@ -269,7 +265,7 @@ def near_duplicates(
     counts = count_words((text for row in first.tolist() for text in texts(row)), language)
     marks = np.ascontiguousarray(signed[-2:])
     for column, keys in enumerate(signed[:-2]):
-        for rows, opens in repeated(keys, arrival, among, folder):
+        for rows, opens in repeated(keys, arrival, among):
             places = np.arange(len(rows))
             firsts = np.maximum.accumulate(np.where(opens, places, 0))
             for back in range(2 if column < BANDS else BACK + 1):
@@ -290,24 +286,19 @@ def near_duplicates(
 
 
 def repeated(
-    values: Numbers | Keys,
-    arrival: tuple[Numbers, Numbers],
-    among: npt.NDArray[np.bool_] | None = None,
-    folder: Path | None = None,
+    values: Numbers | Keys, arrival: tuple[Numbers, Numbers], among: npt.NDArray[np.bool_] | None = None
 ) -> Iterator[tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]]:
     """The pairs that share their value with others, value by value and in the pairs' order, in parts.
 
-    A part has all pairs of some of the values: at most about `PART_PAIRS` are in memory at a time, at 50 bytes each.
-
-    Args:
-        values: (n,) keys.
-        among: (n,) which pairs to consider; None: all.
-        folder: for the temporary file of keys if there is more than one part; None: the system's temporary folder.
+    A part has all pairs of some of the values (n,): at most about `PART_PAIRS` are in memory at a time, at 50 bytes
+    each. `among` (n,) are the pairs to consider; None: all.
 
     Yields:
         (m,) positions of pairs, and (m,), true for the first pair of each value.
     """
-    for rows, keys in _parts(values, among, folder):
+    parts = -(-len(values) // PART_PAIRS)
+    for part in range(parts):
+        rows, keys = _part(values, among, part, parts)
         if not len(rows):
             continue
         sorting = np.argsort(keys, kind="stable")
@@ -319,52 +310,16 @@ def repeated(
         yield rows, np.insert(keys[1:] != keys[:-1], 0, True)[: len(rows)]
 
 
-def _parts(
-    values: Numbers | Keys, among: npt.NDArray[np.bool_] | None, folder: Path | None
-) -> Iterator[tuple[npt.NDArray[np.int64], Numbers]]:
-    """Positions of pairs and their keys, with all pairs of a key in one part.
-
-    The values are read once: later parts' keys are kept in an unnamed file, 16 bytes per pair, which has a piece of
-    each part from every scan.
-    """
-    parts = -(-len(values) // PART_PAIRS)
-    if parts <= 1:
-        scans = list(_scans(values, among))
-        if scans:
-            yield np.concatenate([rows for rows, _ in scans]), np.concatenate([keys for _, keys in scans])
-        return
-    with tempfile.TemporaryFile(dir=folder) as file:
-        ends = []  # of the parts' pieces of each scan, in entries of the file
-        start = 0
-        for rows, keys in _scans(values, among):
-            of_pair = keys % np.uint64(parts)
-            sorting = np.argsort(of_pair, kind="stable")
-            entries = np.empty(len(rows), _ENTRY)
-            entries["row"], entries["key"] = rows[sorting], keys[sorting]
-            file.write(entries.tobytes())
-            counts = np.bincount(of_pair.astype(np.int64), minlength=parts)
-            ends.append(np.append(start, start + np.cumsum(counts)))
-            start += len(rows)
-        for part in range(parts):
-            pieces = []
-            for bounds in ends:
-                file.seek(int(bounds[part]) * _ENTRY.itemsize)
-                octets = file.read(int(bounds[part + 1] - bounds[part]) * _ENTRY.itemsize)
-                pieces.append(np.frombuffer(octets, _ENTRY))
-            held = np.concatenate(pieces)
-            del pieces
-            yield np.ascontiguousarray(held["row"]), np.ascontiguousarray(held["key"])
-
-
-def _scans(
-    values: Numbers | Keys, among: npt.NDArray[np.bool_] | None
-) -> Iterator[tuple[npt.NDArray[np.int64], Numbers]]:
-    """Positions and keys of the pairs to consider, `SCAN_PAIRS` at a time."""
+def _part(
+    values: Numbers | Keys, among: npt.NDArray[np.bool_] | None, part: int, parts: int
+) -> tuple[npt.NDArray[np.int64], Numbers]:
+    """Positions and keys of the pairs in a part; the values are read once for each, `SCAN_PAIRS` at a time."""
+    rows, keys = [], []
     for start in range(0, len(values), SCAN_PAIRS):
-        end = min(start + SCAN_PAIRS, len(values))
-        keys = mix(np.asarray(values[start:end], np.uint64))
-        if among is None:
-            yield np.arange(start, end), keys
-        else:
-            wanted = np.flatnonzero(among[start:end])
-            yield wanted + start, keys[wanted]
+        scanned = mix(np.asarray(values[start : start + SCAN_PAIRS], np.uint64))
+        wanted = scanned % np.uint64(parts) == part
+        if among is not None:
+            wanted &= among[start : start + SCAN_PAIRS]
+        rows.append(np.flatnonzero(wanted) + start)
+        keys.append(scanned[wanted])
+    return np.concatenate(rows), np.concatenate(keys)
