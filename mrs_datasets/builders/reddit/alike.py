@@ -49,9 +49,8 @@ def alike(one: str, other: str, counts: Counter[str], language: str) -> bool:
         words, negated = (*gone, *come), not _NEGATIONS.isdisjoint((*gone, *come))
         if tag == "equal":
             continue
-        if language != NAMELESS and any((*names[start:end], *more[begin:stop])):
-            return False
-        if not all(word.replace("'", "").isalpha() for word in words):
+        named = language != NAMELESS and any((*names[start:end], *more[begin:stop]))
+        if named or not all(word.replace("'", "").isalpha() for word in words):
             return False
         if tag != "replace" and (negated or not long):
             return False

@@ -28,6 +28,7 @@ from mrs_datasets.builders.pipeline.stages import (
     Advance,
     Engine,
     Shard,
+    ShardCounts,
     damaged,
     read_array,
     read_pairs,
@@ -44,6 +45,7 @@ from mrs_suggest.common.text.text import normalise_reply
 
 STAGE = "duplicates"
 EXACT, NEAR = "exact duplicate", "near duplicate"
+SAMPLES = "samples"
 KEPT_CODE, EXACT_CODE, NEAR_CODE = range(3)
 END = "end"  # of a pair's texts, in bytes
 KEY = "key"  # the column that is equal for pairs that are equal up to case and punctuation
@@ -79,14 +81,16 @@ def find_duplicates(
         language: (folder / f"{language}.npy", outcomes[language, KEPT])
         for language in languages_with(outcomes, build.settings.min_examples)
     }
+    keep = build.settings.keep_rejects
     shards = [
-        Shard(language, number, target, partial(duplicates_shard, pairs, language, target))
+        Shard(language, number, target, partial(duplicates_shard, pairs, language, target, keep))
         for language, (target, number) in codes.items()
     ]
     counts = run_stage(build.work, STAGE, shards, engine, " pairs", scale=True)
     kept = sum(number for (_, outcome), number in outcomes.items() if outcome == KEPT)
-    build.funnel.add(STAGE, kept, summed(counts))
+    build.funnel.add(STAGE, kept, summed({reason: found[reason] for reason in (EXACT, NEAR)} for found in counts))
     for language, found in zip(codes, counts, strict=True):
+        build.funnel.rejects |= {f"{NEAR}, {language}": found[SAMPLES]} if found[SAMPLES] else {}
         for reason in (EXACT, NEAR):
             outcomes[language, reason] += found[reason]
             outcomes[language, KEPT] -= found[reason]
@@ -105,12 +109,14 @@ def keyed_pairs(pairs: pa.Table) -> tuple[pa.Table, Keys]:
 
 
 def signature_file(pairs: Location) -> Location:
-    """The file of the keys of a bucket's pairs."""
+    """The file of a bucket's keys."""
     return pairs.with_suffix(".signatures.npy")
 
 
-def duplicates_shard(buckets: Sequence[Location], language: str, target: Location, advance: Advance) -> dict[str, int]:
-    """Write the codes of a language's pairs, bucket after bucket, to `target` (.npy); return the counts."""
+def duplicates_shard(
+    buckets: Sequence[Location], language: str, target: Location, samples: int, advance: Advance
+) -> ShardCounts:
+    """Write the codes of a language's pairs, bucket after bucket, to `target` (.npy); return counts and samples."""
     with local_file(target, "gathered") as gathered:
         numbers, signed, texts = _gather(buckets, language, gathered)
         arrival = numbers["order"], numbers["thread"]
@@ -119,11 +125,12 @@ def duplicates_shard(buckets: Sequence[Location], language: str, target: Locatio
             for rows, opens in repeated(numbers[KEY], arrival):
                 codes[rows[~opens]] = EXACT_CODE
             share, among = len(codes) // (COLUMNS - 1), codes == KEPT_CODE
-            near = near_duplicates(signed, arrival, among, texts, language, lambda: advance(share))
+            near, shown = near_duplicates(signed, arrival, among, texts, language, samples, lambda: advance(share))
             codes[near] = NEAR_CODE
+            groups = [" ≈ ".join(" → ".join(texts(row)) for row in rows) for rows in shown]
         del numbers, signed, arrival, texts
     write_array(target, codes)
-    return {EXACT: int((codes == EXACT_CODE).sum()), NEAR: int((codes == NEAR_CODE).sum())}
+    return {EXACT: int((codes == EXACT_CODE).sum()), NEAR: int((codes == NEAR_CODE).sum()), SAMPLES: groups}
 
 
 def _gather(buckets: Sequence[Location], language: str, path: Path) -> tuple[dict[str, Numbers], Keys, Texts]:
@@ -172,11 +179,7 @@ def _gather(buckets: Sequence[Location], language: str, path: Path) -> tuple[dic
 
 
 def signatures(texts: Sequence[str]) -> Signatures:
-    """MinHash signatures: (n,) texts -> (n, bands, rows) minima, 16 bits of each.
-
-    The share of equal numbers estimates the Jaccard index of two texts' sets of shingles. Normalise the texts
-    before. The result of a text does not depend on the others.
-    """
+    """MinHash signatures: (n,) normalised texts -> (n, bands, rows) minima, 16 bits of each."""
     minima = np.empty((len(texts), BANDS * ROWS), dtype=np.uint16)
     if not texts:
         return minima.reshape(0, BANDS, ROWS)
@@ -241,23 +244,19 @@ def near_duplicates(
     among: npt.NDArray[np.bool_],
     texts: Texts,
     language: str,
+    samples: int = 0,
     each_column: Callable[[], object] = lambda: None,
-) -> npt.NDArray[np.bool_]:
+) -> tuple[npt.NDArray[np.bool_], list[tuple[int, int]]]:
     """Which pairs are near duplicates of an earlier one.
 
-    Where many share a key, a pair is compared with the first of them and those just before it, so that time grows
-    linearly with the number of pairs.
-
-    Args:
-        signed: (COLUMNS, n), what `sign_pairs` returns.
-        arrival: (n,) each, by which pairs are ordered: by the first, then by the second.
-        among: (n,) which pairs to consider.
-        texts: the message and the reply of a row.
-        each_column: called when a column is done.
+    Where many share a key (`signed`, (COLUMNS, n) of `sign_pairs`), a pair is compared with the first of them and those
+    just before it, so that time grows linearly. The pairs `among` (n,) are ordered by the two numbers of `arrival`.
 
     Returns:
-        (n,), true for a pair that is `alike`, on both sides, an earlier one, whether that one stays or not.
+        (n,), true for a pair that is `alike`, on both sides, an earlier one, whether that one stays or not; and at
+        most `samples` of them, each after the earlier one.
     """
+    shown: list[tuple[int, int]] = []
     found = np.zeros(signed.shape[1], dtype=bool)
     first = np.flatnonzero(among)
     if len(first) > VOCABULARY:
@@ -280,9 +279,11 @@ def near_duplicates(
                     later, earlier = later[close], earlier[close]
                 for row, other in zip(later.tolist(), earlier.tolist(), strict=True):
                     sides = zip(texts(row), texts(other), strict=True)
-                    found[row] = all(alike(*both, counts, language) for both in sides)
+                    if all(alike(*both, counts, language) for both in sides):
+                        found[row] = True
+                        shown += [(other, row)] * (len(shown) < samples)
         each_column()
-    return found
+    return found, shown
 
 
 def repeated(
@@ -296,8 +297,7 @@ def repeated(
     Yields:
         (m,) positions of pairs, and (m,), true for the first pair of each value.
     """
-    parts = -(-len(values) // PART_PAIRS)
-    for part in range(parts):
+    for part in range(parts := -(-len(values) // PART_PAIRS)):
         rows, keys = _part(values, among, part, parts)
         if not len(rows):
             continue

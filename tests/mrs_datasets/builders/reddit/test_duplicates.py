@@ -24,6 +24,7 @@ from mrs_datasets.builders.reddit.duplicates import (
     NEAR,
     NEAR_CODE,
     ROWS,
+    SAMPLES,
     duplicates_shard,
     keyed_pairs,
     near_duplicates,
@@ -63,10 +64,11 @@ def write_bucket(path: Path, *rows: tuple[str, str, str, int]) -> Path:
 def codes_of(paths: list[Path], language: str) -> dict[int, int]:
     """`order` -> code."""
     target = paths[0].parent / f"{language}.npy"
-    counts = duplicates_shard(paths, language, target, lambda _: None)
+    counts = duplicates_shard(paths, language, target, 1, lambda _: None)
     orders = np.concatenate([read_pairs(path, language, ["order"])[0]["order"].to_numpy() for path in paths])
     codes = read_codes(target, len(orders))
-    assert counts == {EXACT: (codes == EXACT_CODE).sum(), NEAR: (codes == NEAR_CODE).sum()}
+    assert (counts[EXACT], counts[NEAR]) == ((codes == EXACT_CODE).sum(), (codes == NEAR_CODE).sum())
+    assert len(counts[SAMPLES]) == min(counts[NEAR], 1)
     return dict(zip(orders.tolist(), codes.tolist(), strict=True))
 
 
@@ -118,7 +120,7 @@ def test_a_damaged_file_of_signatures_is_named(tmp_path: Path, harm: Callable[[P
     path = write_bucket(tmp_path / "1.arrow", ("en", "a", "b", 1), ("en", "c", "d", 2))
     harm(signature_file(path))
     with pytest.raises(InputError, match=r"1\.signatures\.npy: is damaged \(.*--resume"):
-        duplicates_shard([path], "en", tmp_path / "en.npy", lambda _: None)
+        duplicates_shard([path], "en", tmp_path / "en.npy", 0, lambda _: None)
     assert not list(tmp_path.glob(".*"))
     write_array(tmp_path / "en.npy", np.zeros(3, np.uint8))
     with pytest.raises(InputError, match="3 entries for 4 rows"):
@@ -155,7 +157,7 @@ def near(pairs: list[tuple[str, str]], language: str = "en", **options: Any) -> 
     sides = ([normalise_reply(text) for text in side] for side in zip(*pairs, strict=True))
     arrival = numbers, np.zeros_like(numbers)
     among = np.ones(len(pairs), bool)
-    return near_duplicates(sign_pairs(*sides), arrival, among, pairs.__getitem__, language, **options)
+    return near_duplicates(sign_pairs(*sides), arrival, among, pairs.__getitem__, language, **options)[0]
 
 
 @given(TEXTS)
