@@ -13,11 +13,13 @@ MONTHS = ("2018-01", "2018-02")
 SMALL = ("--min-examples", 300, "--min-reply-count", 2)  # for months of a few thousand comments
 
 
-def write_months(folder: Path, comments: int, seed: int = 1, months: tuple[str, ...] = MONTHS) -> Path:
+def write_months(
+    folder: Path, comments: int, seed: int = 1, months: tuple[str, ...] = MONTHS, long_thread: int = 0
+) -> Path:
     """Synthetic months with a small window, which takes little memory."""
     from mrs_datasets.synthetic.dumps import write_dumps
 
-    write_dumps(folder, months, comments, seed, window_log=22)
+    write_dumps(folder, months, comments, seed, window_log=22, long_thread=long_thread)
     return folder
 
 

@@ -80,8 +80,7 @@ def _batches(path: Location, advance: Advance = lambda _: None, digest: Any = No
 def duplicates_shard(cleaned: Sequence[Location], target: Location, lines: int, advance: Advance) -> dict[str, int]:
     """Write which lines of a language's files, one after the other, repeat an earlier one: (lines,) bytes, 1 if so.
 
-    Memory: 1 byte per line, and what `duplicates.PART_PAIRS` take. Temporary disk space: 16 bytes per line, and
-    16 more if there is more than one part.
+    Memory: 1 byte per line, and what `duplicates.PART_PAIRS` take. Temporary disk space: 16 bytes per line.
     """
     codes = np.zeros(lines, dtype=np.uint8)
     with local_file(target, "keys") as path:
@@ -97,7 +96,7 @@ def duplicates_shard(cleaned: Sequence[Location], target: Location, lines: int, 
                         done += batch.num_rows
             mapped = np.memmap(path, np.uint64, "r", shape=(lines, 2))
             with writing(target):
-                for rows, opens in repeated(mapped[:, 0], (mapped[:, 1], mapped[:, 1]), folder=path.parent):
+                for rows, opens in repeated(mapped[:, 0], (mapped[:, 1], mapped[:, 1])):
                     codes[rows[~opens]] = 1
             del mapped
     write_array(target, codes)

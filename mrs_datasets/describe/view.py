@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from importlib import resources
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +19,9 @@ TRAIN = "train"
 
 
 def write_view(data: PreparedData, out: Path, rows: int, seed: int) -> None:
-    """Write the page, an HTML file without scripts that loads nothing, with `rows` random rows of each config."""
-    atomic_write(out, as_html(list(view_blocks(data, rows, seed)), out.parent, contents=True))
+    """Write the page, an HTML file that loads nothing, with `rows` random rows of each config and a search in them."""
+    script = resources.files("mrs_datasets.describe").joinpath("search.js").read_text(encoding="utf-8")
+    atomic_write(out, as_html(list(view_blocks(data, rows, seed)), out.parent, contents=True, script=script))
 
 
 def view_blocks(data: PreparedData, rows: int, seed: int) -> Iterator[Block]:

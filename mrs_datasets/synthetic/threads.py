@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import calendar
+import json
 from bisect import bisect
 from collections import Counter
 from collections.abc import Iterator
@@ -15,11 +17,15 @@ from mrs_datasets.builders.reddit import months as rules
 from mrs_datasets.builders.reddit import read
 from mrs_datasets.builders.reddit.read import COMMENT_PREFIX, POST_PREFIX
 from mrs_datasets.synthetic.speech import SHARES, WORDS, Speech, speeches
+from mrs_suggest.common.io.packaged import read_packaged
 
 CHUNK = 4096  # comments drawn at a time
 RECENT = 1 << 13  # comments of a language that may still be answered
 TAIL_WORDS = 26  # on average
-RAW_FROM = 2020  # from this year on non-ASCII characters are unescaped
+RAW_FROM = 2020  # from this year on non-ASCII characters are unescaped, and lines have fields that make 2 to 4 KB
+NEWER_FROM = calendar.timegm((RAW_FROM, 1, 1, 0, 0, 0))
+_FIELDS = read_packaged("mrs_datasets.synthetic", "newer_fields.yaml")
+NEWER, AWARD = (json.dumps(_FIELDS[part], separators=(",", ":")) for part in ("comment", "award"))
 TEXT_TIMES_UNTIL, FLOAT_TIMES_FROM = 2012, 2023  # created_utc; whole numbers between
 
 # Not allowed in a data set: names and ids in any profile; names in bodies if these are cleaned.
@@ -132,18 +138,22 @@ class _Written(NamedTuple):
 class Threads:
     """Threads that continue from month to month.
 
+    Args:
+        long_thread: the first comments, which are all in one thread.
+
     Attributes:
         totals: of the lines since it was last reset.
     """
 
-    def __init__(self, rng: np.random.Generator) -> None:
+    def __init__(self, rng: np.random.Generator, long_thread: int = 0) -> None:
+        self._long = long_thread
         self.totals = Totals()
         self._outcomes: Counter[tuple[str, bool, str, str, bool, int]] = Counter()
         self._rng = rng
         self._recent: list[list[_Written]] = [[] for _ in SHARES]  # by language; rings once they are full
         self._spoken = [0] * len(SHARES)  # comments so far, by language
         self._written = 0
-        self._posts = 0
+        self._posts = int(long_thread > 0)
         self._last: tuple[str, _Written] | None = None
 
     def month(self, year: int, start: int, seconds: int, lines: int) -> Iterator[list[str]]:
@@ -227,18 +237,21 @@ class Threads:
 
     def _place(self, draw: _Draw, speech: int) -> tuple[_Written | None, int, str, str]:
         """The comment that this one answers, its post, its `parent_id`, and why it gives no pair."""
+        if self._written == self._long:  # nobody answers the long thread from now on
+            self._recent, self._spoken = [[] for _ in SHARES], [0] * len(SHARES)
         recent = self._recent[speech]
         back = int(draw.recency**3 * len(recent))  # most answers come soon
         source = recent[(self._spoken[speech] - 1 - back) % RECENT] if recent else None
+        long = self._written < self._long
         if source is None or draw.where < NEW_POST:
-            self._posts += 1
+            self._posts += not long
             return None, self._posts, _post_id(self._posts), POST
         if draw.where < NEW_POST + TOP_LEVEL:
             return None, source.link, _post_id(source.link), POST
         parent = f"{COMMENT_PREFIX}zzc{source.number:06x}"
         if draw.stray < ORPHAN:
             return source, source.link, f"{COMMENT_PREFIX}zzcx{source.number:x}", PARENT_MISSING
-        if draw.stray < ORPHAN + OTHER_LINK:
+        if draw.stray < ORPHAN + OTHER_LINK and not long:
             self._posts += 1
             return source, self._posts, parent, OTHER_POST if source.read else PARENT_MISSING
         return source, source.link, parent, "" if source.read else PARENT_MISSING
@@ -327,7 +340,7 @@ def _with_special(special: str, body: str, phrase: str, toxic: str, source: _Wri
 def _render(
     written: _Written, parent: str, author: str, body: str, time: str, second: int, score: str, draw: _Draw, fault: str
 ) -> str:
-    """The line, with the fields of 2018 in their order; `fault` is its fault, if any."""
+    """The line, with the fields of its year in their order; `fault` is its fault, if any."""
     if fault == read.BLANK:
         return ""
     number = int(draw.who**2 * AUTHORS)
@@ -352,6 +365,10 @@ def _render(
         f'"gildings":{{"gid_1":0,"gid_2":0,"gid_3":0}},"id":"{comment}","is_submitter":false,"link_id":"{post}",'
         f'"no_follow":true,"parent_id":"{parent}","permalink":"/r/{sub}/comments/{post[3:]}/_/{comment}/",'
         f'"retrieved_on":{second + 1_300_000 + number % 997},"score":{score},"send_replies":true,"stickied":false,'
-        f'"subreddit":"{sub}","subreddit_id":"t5_zzs{in_sub:x}","subreddit_type":"public"{later}}}'
+        f'"subreddit":"{sub}","subreddit_id":"t5_zzs{in_sub:x}","subreddit_type":"public"{later}'
     )
+    if second >= NEWER_FROM:
+        line += f',"body_html":"<p>{body}</p>","name":"{COMMENT_PREFIX}{comment}"'
+        line += f',"all_awardings":[{",".join([AWARD] * (number % 3))}],{NEWER[1:-1]}'
+    line += "}"
     return line[: 1 + int(draw.value * (len(line) - 2))] if fault == read.BROKEN else line

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from mrs_suggest.cli.main import main
-from tests.dumps import leftovers, read_report
+from tests.dumps import leftovers, read_report, write_months
 from tests.spark_months import BUCKETS, SETTINGS, assert_equal, require_spark, write_dirty_months
 
 pytestmark = pytest.mark.integration
@@ -68,6 +68,14 @@ def test_both_engines_build_the_same(
     assert len(pipeline["warnings"]) >= 2  # the month that ends early, and the altered frame
     if profile == "clean":
         assert {"exact duplicate", "near duplicate"} <= dropped
+
+
+def test_a_newer_month_with_a_long_thread_on_both_engines(session, lid_model: Path, tmp_path: Path) -> None:
+    months = write_months(tmp_path / "months", COMMENTS, months=("2023-03",), long_thread=1000)
+    options = ("--profile", "clean", "--english-months", "all", "--min-examples", 50, "--split-by", "example")
+    assert run(months, lid_model, tmp_path / "spark", *options) == 0
+    assert run(months, lid_model, tmp_path / "local", *options, "--engine", "local", "--workers", 1) == 0
+    assert_equal(tmp_path / "spark", tmp_path / "local")
 
 
 def test_a_broken_month_is_the_same_sentence_and_resumed(

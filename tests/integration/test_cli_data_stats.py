@@ -77,7 +77,7 @@ def test_a_page_of_a_data_set(copa: Path, mrs_here: Run, tmp_path: Path) -> None
     text = page.read_text(encoding="utf-8")
     assert "3 random rows of 4 in validation." in text
     assert text.count("<td>bb") == 3
-    assert "<script" not in text
+    assert text.count("<script") == 1
     again = tmp_path / "again.html"
     mrs_here("data", "view", copa, "--out", again, "--rows", 3)
     assert again.read_bytes() == page.read_bytes()
@@ -92,6 +92,6 @@ def test_texts_of_a_page_stay_texts(mrs_here: Run, tmp_path: Path) -> None:
     shown(mrs_here("data", "prepare", "mrs", "--source", tmp_path, "--min-reply-count", 1, "--out", tmp_path / "out"))
     shown(mrs_here("data", "view", tmp_path / "out", "--out", tmp_path / "view.html"))
     text = (tmp_path / "view.html").read_text(encoding="utf-8")
-    assert "<script" not in text
+    assert "<script>alert" not in text
     assert "&lt;script&gt;alert(" in text
     assert "it&#x27;s &lt;b&gt;bold&lt;/b&gt;" in text

@@ -21,9 +21,12 @@ def make_parser(parser: argparse.ArgumentParser) -> None:
         required=True,
         nargs="+",
         metavar="YYYY-MM",
-        help="one dump each; created_utc is a string until 2012 and a float from 2023",
+        help="one dump each, in the form of its year: about 1 KB per line until 2019, then 2 to 4 KB",
     )
-    parser.add_argument("--comments", required=True, type=int, metavar="N", help="lines per month, about 1 KB each")
+    parser.add_argument("--comments", required=True, type=int, metavar="N", help="lines per month")
+    parser.add_argument(
+        "--long-thread", type=int, default=0, metavar="N", help="put the first N comments in one thread"
+    )
     parser.add_argument("--seed", type=int, default=0, help="the same seed writes the same lines (default 0)")
     parser.add_argument(
         "--window", type=int, default=31, metavar="LOG", help="log2 of the zstd window (default 31, as published)"
@@ -47,7 +50,7 @@ def run(options: argparse.Namespace) -> None:
     with tqdm(total=total, unit=" lines", unit_scale=True, desc="synth", disable=not sys.stderr.isatty()) as bar:
         manifest = write_dumps(
             options.out, options.months, options.comments, options.seed, window_log=options.window,
-            overwrite=options.overwrite, progress=bar.update,
+            long_thread=options.long_thread, overwrite=options.overwrite, progress=bar.update,
         )  # fmt: skip
     for name, facts in manifest["files"].items():
         print(f"{name}  {facts['lines']:,} lines, {facts['bytes']:,} bytes, {facts['compressed']:,} packed")

@@ -1,7 +1,8 @@
 """A report as blocks, written as Markdown and as one HTML file with its pictures in it.
 
-The HTML has no scripts and loads nothing: its content security policy forbids both. It follows the reader's choice of a
-light or a dark page, and tables that are wider than the screen scroll by themselves, their first column staying.
+The HTML loads nothing: its content security policy forbids that, and all scripts but the one that is passed. It follows
+the reader's choice of a light or a dark page, and tables that are wider than the screen scroll by themselves, their
+first column staying.
 """
 
 from __future__ import annotations
@@ -63,12 +64,13 @@ def as_markdown(blocks: Sequence[Block]) -> str:
     return "\n\n".join(_markdown(block) for block in blocks) + "\n"
 
 
-def as_html(blocks: Sequence[Block], folder: Path, language: str = "", contents: bool = False) -> str:
-    """The blocks as a page without scripts or links to elsewhere.
+def as_html(blocks: Sequence[Block], folder: Path, language: str = "", contents: bool = False, script: str = "") -> str:
+    """The blocks as a page without links to elsewhere.
 
     Args:
         language: of the texts in tables of texts, for the browser's fonts and line breaks.
         contents: list the headings of level 2 below the title.
+        script: the page's only one, at its end.
     """
     title = next((block.text for block in blocks if isinstance(block, Heading)), "Report")
     parts = [_html(block, folder, language, number) for number, block in enumerate(blocks)]
@@ -79,21 +81,23 @@ def as_html(blocks: Sequence[Block], folder: Path, language: str = "", contents:
             if isinstance(block, Heading) and block.level == 2
         )
         parts.insert(1, f"<nav>{' '.join(links)}</nav>")
-    style = (
-        resources.files("mrs_suggest.common.report")
-        .joinpath("pages.css")
-        .read_text(encoding="utf-8")
-        .replace("\r\n", "\n")
+    style = resources.files("mrs_suggest.common.report").joinpath("pages.css").read_text(encoding="utf-8")
+    style, script = (text.replace("\r\n", "\n") for text in (style, script))
+    allowed = f"; script-src {_digest(script)}" if script else ""
+    policy = (
+        f"default-src 'none'; img-src data:; style-src {_digest(style)}; base-uri 'none'; form-action 'none'{allowed}"
     )
-    digest = base64.b64encode(hashlib.sha256(style.encode("utf-8")).digest()).decode()
-    policy = f"default-src 'none'; img-src data:; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
     head = (
         f'<meta charset="utf-8"><meta http-equiv="Content-Security-Policy" content="{escape(policy)}">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         f"<title>{_safe(title)}</title><style>{style}</style>"
     )
-    body = "\n".join(parts)
+    body = "\n".join([*parts, *([f"<script>{script}</script>"] if script else [])])
     return f'<!doctype html>\n<html lang="en"><head>{head}</head>\n<body>\n{body}\n</body></html>\n'
+
+
+def _digest(text: str) -> str:
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode('utf-8')).digest()).decode()}'"
 
 
 def _markdown(block: Block) -> str:

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import argparse
 import json
+import statistics
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import pytest
+import zstandard
 
+from mrs_datasets.builders.reddit.read import ReadCounts, read_comments
 from mrs_datasets.synthetic.dumps import write_dumps
 from mrs_suggest.cli.data import synth as data_synth
 from mrs_suggest.common.errors import InputError
@@ -23,6 +27,26 @@ def test_the_same_seed_gives_the_same_bytes_and_another_one_others(tmp_path: Pat
     assert files[0] == files[1]
     assert files[0][0] != files[2][0]
     assert files[0][0] != files[0][1]
+
+
+def test_a_long_thread_and_lines_of_their_year(tmp_path: Path) -> None:
+    write_dumps(tmp_path / "out", ["2019-12", "2020-01"], 1500, window_log=20, long_thread=1000)
+    threads: Counter[str] = Counter()
+    lengths = []
+    for path in sorted((tmp_path / "out").glob("RC_*")):
+        counts = ReadCounts()
+        for batch in read_comments(path, counts):
+            threads.update(batch["link_id"].to_pylist())
+        lines = zstandard.ZstdDecompressor().stream_reader(path.read_bytes()).read().splitlines()
+        lengths.append(statistics.median(map(len, lines)))
+        newest = json.loads(lines[-1])
+        assert (
+            counts.comments == json.loads((tmp_path / "out/manifest.json").read_text())["files"][path.name]["comments"]
+        )
+    assert 990 <= threads.most_common(1)[0][1] <= 1000
+    assert threads.most_common(2)[1][1] < 500
+    assert lengths[0] < 1200 < 2000 < lengths[1] < 4000
+    assert {"body_html", "all_awardings", "treatment_tags"} <= newest.keys()
 
 
 @pytest.mark.parametrize(("change", "option"), cases(__file__, "test_options_that_cannot_be_are_one_sentence"))

@@ -135,7 +135,7 @@ def test_masks_and_duplicates_across_buckets(tmp_path: Path, model: Path) -> Non
     month.add("en see https://reddit.com/r/x/comments/abc", "thanks /u/somebody and me@some.example")
     long = "en I have been looking for a recipe for lentil soup since last winter, does anybody here know one"
     for number in range(20):
-        month.add(f"{long} {number}?", "Ask my mother, she has one that everybody likes.")
+        month.add(f"{long}{' please' * (number % 2)}?", "Ask my mother, she has one that everybody likes.")
     for profile, again in (("paper", 40), ("clean", 1)):
         settings = make_settings(profile, **FEW, split_by="example")
         report = make(tmp_path, model, plan_of(tmp_path, month), settings, overwrite=True)
@@ -161,11 +161,17 @@ def test_what_stays_does_not_depend_on_the_buckets(tmp_path: Path, model: Path) 
     found = []
     for buckets in (1, 2, 7):
         plan = plan_of(tmp_path, month, buckets=buckets)
-        settings = make_settings("clean", **{**FEW, "buckets": buckets, "min_examples": 3})
+        settings = make_settings("clean", **{**FEW, "buckets": buckets, "min_examples": 3, "keep_rejects": 2})
         report = make(tmp_path, model, plan, settings, overwrite=True)
-        found.append((read_pairs(tmp_path / "out"), report["pipeline"]["stages"], report["pipeline"]["languages"]))
+        groups = report["pipeline"]["rejects"]["near duplicate, en"]
+        found.append(
+            (read_pairs(tmp_path / "out"), report["pipeline"]["stages"], report["pipeline"]["languages"], groups)
+        )
     assert found[0] == found[1] == found[2]
     assert {"exact duplicate", "near duplicate"} <= found[0][2]["en"].keys()
+    assert len(groups) == 2
+    for group in groups:  # both pairs, the earlier one first
+        assert len({side.split(" → ")[0] for side in group.split(" ≈ ")}) == 1
     # Languages are chosen after duplicates are dropped.
     assert found[0][2]["sv"] == {"exact duplicate": 59, "language with too few pairs": 1}
 

@@ -1,4 +1,4 @@
-"""Duplicates over all buckets of a language, from numbers alone; near duplicates against the Jaccard index itself."""
+"""Duplicates over all buckets of a language, from numbers alone; near duplicates and what only looks like one."""
 
 from __future__ import annotations
 
@@ -25,15 +25,19 @@ from mrs_datasets.builders.reddit.duplicates import (
     NEAR,
     NEAR_CODE,
     ROWS,
+    SAMPLES,
     duplicates_shard,
     keyed_pairs,
     near_duplicates,
+    sign_pairs,
     signature_file,
     signatures,
 )
 from mrs_datasets.builders.reddit.partition import stable_hashes
+from mrs_datasets.readers.sample import exchanges_of
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.common.text.text import normalise_reply
+from tests.cases import cases
 
 LONG = "I have been looking for a good recipe for lentil soup since last winter, does anybody here know one?"
 SIDES = st.sampled_from(["yes", "Yes!", "no", LONG, LONG + " Thanks", LONG.lower()])
@@ -64,10 +68,11 @@ def codes_of(paths: list[Path], language: str) -> dict[int, int]:
     target = paths[0].parent / f"{language}.npy"
     tables = [read_pairs(path, language, ["order"])[0] for path in paths]
     buckets = [(path, found.num_rows) for path, found in zip(paths, tables, strict=True) if found.num_rows]
-    counts = duplicates_shard(buckets, language, target, lambda _: None)
+    counts = duplicates_shard(buckets, language, target, 1, lambda _: None)
     orders = np.concatenate([found["order"].to_numpy() for found in tables])
     codes = read_codes(target, len(orders))
-    assert counts == {EXACT: (codes == EXACT_CODE).sum(), NEAR: (codes == NEAR_CODE).sum()}
+    assert (counts[EXACT], counts[NEAR]) == ((codes == EXACT_CODE).sum(), (codes == NEAR_CODE).sum())
+    assert len(counts[SAMPLES]) == min(counts[NEAR], 1)
     return dict(zip(orders.tolist(), codes.tolist(), strict=True))
 
 
@@ -89,14 +94,13 @@ def test_the_first_by_order_stays_whichever_bucket_it_is_in(tmp_path: Path) -> N
     ]  # fmt: skip
 
 
-def test_every_side_has_its_own_signature_and_repeated_texts_have_the_same() -> None:
+def test_pairs_have_the_keys_of_their_normalised_sides() -> None:
     pairs, signed = keyed_pairs(table(("en", LONG, "Yes!", 1), ("en", "yes", LONG, 2), ("sv", LONG, "yes", 3)))
-    forms = signatures([normalise_reply(text) for text in (LONG, "yes")])
-    for number, sides in enumerate([(0, 1), (1, 0), (0, 1)]):
-        assert all((signed[:, number, side] == forms[text]).all() for side, text in enumerate(sides))
+    long = normalise_reply(LONG)
+    assert (signed == sign_pairs([long, "yes", long], ["yes", long, "yes"])).all()
     keys = pairs[KEY].to_pylist()
     assert keys[0] == keys[2] == stable_hashes(pa.array([f"{normalise_reply(LONG)}\0yes"]))[0] != keys[1]
-    assert keyed_pairs(table())[1].shape == (16, 0, 2, 3)
+    assert keyed_pairs(table())[1].shape == (len(signed), 0)
 
 
 @settings(max_examples=30, deadline=None)
@@ -109,7 +113,11 @@ def test_the_buckets_do_not_matter(
     whole = [write_bucket(folder / "whole.arrow", *numbered)]
     split = [write_bucket(folder / f"{n}.arrow", *numbered[n::buckets]) for n in range(buckets)]
     for language in {row[0] for row in rows}:
-        assert codes_of(whole, language) == codes_of(split, language)
+        found = codes_of(whole, language)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(module, "PART_PAIRS", 4)  # several parts, several reads
+            patch.setattr(module, "SCAN_PAIRS", 3)
+            assert codes_of(split, language) == found
 
 
 def cut(path: Path) -> None:
@@ -125,7 +133,7 @@ def test_a_damaged_file_of_signatures_is_named(tmp_path: Path, harm: Callable[[P
     path = write_bucket(tmp_path / "1.arrow", ("en", "a", "b", 1), ("en", "c", "d", 2))
     harm(signature_file(path))
     with pytest.raises(InputError, match=r"1\.signatures\.npy: is damaged \(.*--resume"):
-        duplicates_shard([(path, 2)], "en", tmp_path / "en.npy", lambda _: None)
+        duplicates_shard([(path, 2)], "en", tmp_path / "en.npy", 0, lambda _: None)
     assert not list(tmp_path.glob(".*"))
     write_array(tmp_path / "en.npy", np.zeros(3, np.uint8))
     with pytest.raises(InputError, match="3 entries for 4 rows"):
@@ -152,24 +160,23 @@ def random_text(draw: random.Random, length: int) -> str:
 def edited(draw: random.Random, text: str, edits: int) -> str:
     letters = list(text)
     for place in draw.sample(range(len(text)), edits):
-        letters[place] = "Z"
+        letters[place] = "z"
     return "".join(letters)
 
 
-def near(pairs: list[tuple[str, str]], order: list[int] | None = None, **options: Any) -> np.ndarray:
-    """Which pairs have a near one before them; by default they arrive in the order of the list."""
-    numbers = np.array(range(len(pairs)) if order is None else order, np.uint64)
-    signed = np.stack([signatures(list(side)) for side in zip(*pairs, strict=True)], axis=2).swapaxes(0, 1)
-    return near_duplicates(signed, (numbers, np.zeros_like(numbers)), **options)
+def near(pairs: list[tuple[str, str]], language: str = "en", **options: Any) -> np.ndarray:
+    """Which pairs have a near one before them, in the order of the list."""
+    numbers = np.arange(len(pairs), dtype=np.uint64)
+    sides = ([normalise_reply(text) for text in side] for side in zip(*pairs, strict=True))
+    arrival = numbers, np.zeros_like(numbers)
+    among = np.ones(len(pairs), bool)
+    return near_duplicates(sign_pairs(*sides), arrival, among, pairs.__getitem__, language, **options)[0]
 
 
 @given(TEXTS)
 def test_equal_sets_have_equal_signatures_whatever_the_other_texts(texts: list[str]) -> None:
     together = signatures(texts)
     assert together.shape == (len(texts), BANDS, ROWS)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(module, "BATCH_SHINGLES", 20)
-        assert (signatures(texts) == together).all()
     for place, text in enumerate(texts):
         assert (signatures([text])[0] == together[place]).all()
         for other in range(place):
@@ -203,13 +210,50 @@ def test_near_pairs_are_found_and_others_are_not() -> None:
     far = [(edited(draw, message, 30), edited(draw, reply, 30)) for message, reply in originals[600:]]
     found = near(originals + alike + other_reply + far)
     assert not found[:900].any()
-    assert found[900:1200].mean() > 0.97  # a few that are .93 alike are estimated to be below .8
+    assert found[900:1200].mean() > 0.97  # but for errors that divide a word, or make one of another word
     assert not found[1200:].any()
+
+
+def with_error(draw: random.Random, text: str) -> str:
+    """The text with one typing error: a letter changed, left out, inserted, or two exchanged."""
+    while True:
+        place, letter = draw.randrange(len(text)), draw.choice("abcdefghijklmnopqrstuvwxyz")
+        start, end = text[:place], text[place:]
+        wrong = draw.choice(
+            [start + letter + end[1:], start + end[1:], start + letter + end, start + end[1::-1] + end[2:]]
+        )
+        if normalise_reply(wrong) not in ("", normalise_reply(text)):
+            return wrong
+
+
+def test_chat_with_a_typing_error_on_each_side_is_found() -> None:
+    shares = {}
+    for language in ("en", "de", "es", "fr", "it", "nl", "pt", "ru", "sv"):
+        draw = random.Random(5)
+        chat = {pair: None for one in exchanges_of(language) for pair in zip(one.messages, one.replies, strict=False)}
+        wrong = [(with_error(draw, message), with_error(draw, reply)) for message, reply in draw.sample([*chat], 150)]
+        found = near([*chat, *wrong], language)
+        assert not found[: len(chat)].any()
+        shares[language] = found[len(chat) :].mean()
+    assert statistics.mean(shares.values()) > 0.9, shares
+    assert min(shares.values()) > 0.85, shares
+
+
+@pytest.mark.parametrize(("language", "one", "other"), cases(__file__, "test_another_meaning_is_no_typing_error"))
+def test_another_meaning_is_no_typing_error(language: str, one: str, other: str) -> None:
+    for pairs in ([("And then?", one), ("And then?", other)], [(one, "I see."), (other, "I see.")]):
+        assert not near(pairs, language).any()
+        assert not near(pairs[::-1], language).any()
+
+
+def test_pairs_that_share_a_half_with_many_others_are_found() -> None:
+    pairs = [(f"{LONG[:50]} {number}", "Sounds good to me") for number in range(12)]
+    assert near([*pairs, (pairs[3][0], "Sounds good to mee")]).tolist() == [False] * 12 + [True]
 
 
 def test_replies_to_one_message_stay_and_short_texts_are_alike_only_if_equal() -> None:
     message = random_text(random.Random(3), 300)
     replies = ["yes", "yep", "no", "no!", "", "thank you", "thanks you"]
-    assert not near([(message, reply) for reply in replies]).any()
+    assert not near([(message, reply) for reply in dict.fromkeys(replies) if reply != "no!"]).any()
     short = [("no", "yes"), ("on", "yes"), ("no", "yes")]
     assert near(short).tolist() == [False, False, True]

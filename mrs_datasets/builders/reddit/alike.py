@@ -1,0 +1,95 @@
+"""Whether two texts mean the same: they differ in a typing error, or, if they are long, in few words."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections import Counter
+from collections.abc import Iterable
+from difflib import SequenceMatcher
+from os.path import commonprefix
+
+from mrs_datasets.readers.sample import PACKAGE
+from mrs_suggest.common.io.packaged import read_packaged
+from mrs_suggest.common.text.text import Table, normalise_reply
+
+THRESHOLD = 0.8  # the Jaccard index of the shingles of long texts that are alike
+SHINGLE = 5  # characters; a shorter text has one shingle, itself
+OFTEN, RATIO = 5, 100  # a rare word is in fewer texts, or in less than a hundredth as many as the word in its place
+LEAST = 6  # letters of a text that may have a typing error
+NAMELESS = "de"  # where nouns are capitalised as names are
+_SIGNS = Table(lambda c: "'" if c in "'’" else None if c != " " and unicodedata.category(c)[0] in "PZC" else c)
+_VOWELS = frozenset("aeiouаеиоуыюя")
+_NEGATIONS = frozenset(read_packaged("mrs_datasets.builders.reddit", "negations.yaml"))
+
+
+def count_words(texts: Iterable[str], language: str) -> Counter[str]:
+    """How many of the different texts, and of those of `mrs-everyday` in the language, have each word."""
+    own = PACKAGE / "everyday" / f"{language}.txt"
+    lines = own.read_text(encoding="utf-8").splitlines() if own.is_file() else []
+    return Counter(word for text in {*texts, *lines} for word in {*_words(text)[0]})
+
+
+def alike(one: str, other: str, counts: Counter[str], language: str) -> bool:
+    """Whether texts are equal up to case and punctuation, have one typing error, or are long and nearly equal.
+
+    A typing error is a letter too many, too few or wrong, or two that are exchanged, if it makes a word rare: `counts`
+    has how many texts have a word. No other word may be replaced. Texts whose `jaccard` index is at least `THRESHOLD`
+    may also have several such errors and added words. Texts with different numbers, symbols, negations or capitalised
+    words (those may be names) are not alike.
+    """
+    letters, others = normalise_reply(one), normalise_reply(other)
+    if letters == others:
+        return True
+    long = jaccard(letters, others) >= THRESHOLD
+    if not long and not one_error(letters, others):
+        return False
+    (before, names), (after, more) = _words(one), _words(other)
+    for tag, start, end, begin, stop in SequenceMatcher(None, before, after, autojunk=False).get_opcodes():
+        gone, come = before[start:end], after[begin:stop]
+        words, negated = (*gone, *come), not _NEGATIONS.isdisjoint((*gone, *come))
+        if tag == "equal":
+            continue
+        named = language != NAMELESS and any((*names[start:end], *more[begin:stop]))
+        if named or not all(word.replace("'", "").isalpha() for word in words):
+            return False
+        if tag != "replace" and (negated or not long):
+            return False
+        few, many = sorted(min((counts[word] for word in side), default=0) for side in (gone, come))
+        rare = few < OFTEN or (few * RATIO < many and not negated)
+        if tag == "replace" and not (rare and one_error("".join(gone), "".join(come))):
+            return False
+    return True
+
+
+def one_error(one: str, other: str) -> bool:
+    """Whether words are equal, or become so by one letter: inserted, left out, changed, or exchanged with the next.
+
+    Another vowel at the end is another form of the word.
+    """
+    for _ in range(2):  # what begins alike, then what ends alike
+        start = len(commonprefix((one, other)))  # noqa: RUF071
+        one, other = one[start:][::-1], other[start:][::-1]
+    if len(one) > 1 or len(other) > 1:
+        return len(one) == 2 and one == other[::-1] and one.lower() != one.upper()
+    letters = one + other
+    if not all(letter.lower() != letter.upper() for letter in letters):
+        return not letters.strip("'")
+    return bool(start) or len(letters) < 2 or not _VOWELS.issuperset(letters)
+
+
+def jaccard(one: str, other: str) -> float:
+    """The Jaccard index of the shingles of two texts."""
+    a, b = ({text[at : at + SHINGLE] for at in range(max(1, len(text) - SHINGLE + 1))} for text in (one, other))
+    return len(a & b) / len(a | b)
+
+
+def _words(text: str) -> tuple[list[str], list[bool]]:
+    """The words of a text without case and punctuation, and which of them are capitalised inside a sentence."""
+    parts = unicodedata.normalize("NFKC", text).split()
+    words, capitalised, inside = [], [], False
+    for part, kept in zip(parts, " ".join(parts).casefold().translate(_SIGNS).split(" "), strict=False):
+        if word := kept.strip("'"):
+            words.append(word)
+            capitalised.append(inside and part[0].isupper() and word.partition("'")[0] != "i")
+        inside = part[-1] not in ".!?:"
+    return words, capitalised
