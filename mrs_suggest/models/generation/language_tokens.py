@@ -68,6 +68,7 @@ ROWS = {
         # decoder starts with `<2en>`, a token as in Johnson et al. 2017.
         LanguageTokens("encoder", lambda code: f"<2{code}>", (BEGIN,), (END,), (LANGUAGE,), (END,)),
         # mT5 (Xue et al. 2021) and ByT5 (Xue et al. 2022): no language token; the decoder starts with padding.
+        # xProphetNet (Qi et al. 2021): neither; the decoder starts with `[SEP]`, its end token.
         LanguageTokens("plain", None, (), (END,), (START,), (END,)),
         # A checkpoint of the row `plain` with an added token for each language (`with_forced_token`), which the
         # decoder reads first, as mBART's (Liu et al. 2020, section 2.2).
@@ -77,7 +78,8 @@ ROWS = {
     )
 }
 ENCODER_TYPES = ("bert", "camembert", "roberta", "xlm-roberta")  # of which a generator can be made
-PLAIN_TYPES = ("t5", "mt5", "umt5", "byt5", "bart")  # have no token of a language unless the vocabulary shows one
+# Have no token of a language unless the vocabulary shows one.
+PLAIN_TYPES = ("t5", "mt5", "umt5", "byt5", "bart", "prophetnet")
 
 
 def untold(row: LanguageTokens) -> LanguageTokens:
@@ -142,7 +144,7 @@ def row_of(config: PretrainedConfig, tokenizer: PreTrainedTokenizerBase) -> Lang
         return ROWS["plain"]
     raise InputError(
         f"--model_name_or_path: a checkpoint of type {config.model_type!r} without a known language token; "
-        "use mBART-50, M2M100, NLLB, mT5, ByT5, a converted Unicoder-xDAE, or an encoder such as BERT or XLM-R."
+        "use mBART-50, M2M100, NLLB, mT5, ByT5, xProphetNet, a converted Unicoder-xDAE, or an encoder such as BERT."
     )
 
 
