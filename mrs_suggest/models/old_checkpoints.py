@@ -1,8 +1,4 @@
-"""Folders of transformers whose weights are pytorch_model.bin, as folders with safetensors.
-
-Such are Unicoder for understanding tasks (microsoft/Unicoder: XLM-R in transformers 2), xProphetNet (transformers 4)
-and Multilingual-MiniLM.
-"""
+"""Folders of transformers with pytorch_model.bin, such as Unicoder's encoder (XLM-R) and xProphetNet, converted."""
 
 from __future__ import annotations
 
@@ -16,14 +12,10 @@ from torch import Tensor
 
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.common.hub.hub import download, is_repo_id, split_revision
-from mrs_suggest.common.io.files import atomic_folder
-from mrs_suggest.models.generation.architectures.fairseq import read_pickle, require_tensors
-from mrs_suggest.models.generation.architectures.xprophetnet import (
-    OLD_TYPE,
-    VOCABULARY_FILE,
-    as_prophetnet,
-    make_tokenizer,
-)
+from mrs_suggest.models.checkpoint_loading import from_pretrained
+from mrs_suggest.models.generation.architectures import xprophetnet
+from mrs_suggest.models.generation.architectures.fairseq import conversion, read_pickle, require_tensors
+from mrs_suggest.models.generation.architectures.prophetnet import most_tokens
 
 WEIGHTS = "pytorch_model*.bin"  # one, or shards
 KEPT = ("*.json", "*.txt", "*.model", "README.md")  # tokenizer, settings, card
@@ -31,28 +23,21 @@ KEPT = ("*.json", "*.txt", "*.model", "README.md")  # tokenizer, settings, card
 
 def convert_transformers(name: str, out: Path, overwrite: bool = False) -> Path:
     """Write a checkpoint with safetensors, a type that transformers 5 has, and its tokenizer, and return the folder.
-
     No code in the files is run. Weights keep their precision; tied ones are written once.
 
     Args:
-        name: a folder, or `ORG/NAME[@REVISION]` on the hub.
-
-    Raises:
-        InputError: there is no such checkpoint, or no pytorch_model.bin in it; a file is damaged, or names Python
-            objects other than tensors; or `out` exists, or holds the folder.
+        name: a folder, or `ORG/NAME[@REVISION]` on the hub; an InputError refuses one without usable weights.
     """
     folder = Path(name)
     if not folder.is_dir():
         if not is_repo_id(name):
             raise InputError(f"{name}: no such folder; pass one, or ORG/NAME@REVISION.")
-        folder = download(*split_revision(name), (WEIGHTS, VOCABULARY_FILE, *KEPT))
-    elif folder.resolve().is_relative_to(out.resolve()):
-        raise InputError(f"--out {out}: {folder} is there and would be replaced with it; choose another folder.")
+        folder = download(*split_revision(name), (WEIGHTS, xprophetnet.VOCABULARY_FILE, *KEPT))
     files = sorted(folder.glob(WEIGHTS))
     if not files:
         raise InputError(f"{name}: expected pytorch_model.bin there; a folder with safetensors needs no conversion.")
     config = _config(folder / "config.json")
-    with atomic_folder(out, overwrite, marker="config.json") as made:
+    with conversion(out, overwrite, folder) as made:
         weights: dict[str, Tensor] = {}
         for file in files:
             content = read_pickle(file, "the dictionary of weights")
@@ -61,11 +46,10 @@ def convert_transformers(name: str, out: Path, overwrite: bool = False) -> Path:
         for path in {path for pattern in KEPT for path in folder.glob(pattern)}:
             if not path.name.endswith(".bin.index.json"):
                 shutil.copyfile(path, made / path.name)
-        if config["model_type"] == OLD_TYPE:
-            config = as_prophetnet(config)
-            make_tokenizer(folder / VOCABULARY_FILE, config.get("max_position_embeddings", 512) - 2).save_pretrained(
-                made
-            )
+        if config["model_type"] == xprophetnet.OLD_TYPE:
+            config = xprophetnet.as_prophetnet(config)
+            reads = most_tokens(from_pretrained("AutoConfig", folder))
+            xprophetnet.make_tokenizer(folder / xprophetnet.VOCABULARY_FILE, reads).save_pretrained(made)
         (made / "config.json").write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")
     return out
 

@@ -68,7 +68,6 @@ ROWS = {
         # decoder starts with `<2en>`, a token as in Johnson et al. 2017.
         LanguageTokens("encoder", lambda code: f"<2{code}>", (BEGIN,), (END,), (LANGUAGE,), (END,)),
         # mT5 (Xue et al. 2021) and ByT5 (Xue et al. 2022): no language token; the decoder starts with padding.
-        # xProphetNet (Qi et al. 2021): neither; the decoder starts with `[SEP]`, its end token.
         LanguageTokens("plain", None, (), (END,), (START,), (END,)),
         # A checkpoint of the row `plain` with an added token for each language (`with_forced_token`), which the
         # decoder reads first, as mBART's (Liu et al. 2020, section 2.2).

@@ -5,7 +5,8 @@ from __future__ import annotations
 import argparse
 import re
 import warnings
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -13,19 +14,24 @@ import torch
 from torch import Tensor
 
 from mrs_suggest.common.errors import InputError
+from mrs_suggest.common.io.files import atomic_folder
+
+
+@contextmanager
+def conversion(out: Path, overwrite: bool, *given: Path) -> Iterator[Path]:
+    """As `atomic_folder` for a model; an InputError if it would replace one of the inputs."""
+    for path in given:
+        if path.exists() and path.resolve().is_relative_to(out.resolve()):
+            raise InputError(f"--out {out}: {path} is there and would be replaced with it; choose another folder.")
+    with atomic_folder(out, overwrite, marker="config.json") as folder:
+        yield folder
 
 
 def read_pickle(path: Path, save: str, *allowed: type) -> Any:
-    """The content of a file of `torch.save`: tensors, plain values and objects of the allowed types.
+    """The content of a file of `torch.save`: tensors, plain values and objects of the allowed types; nothing is run.
 
-    Nothing in the file is run. A file of the current format is mapped, so that optimizer states cost no memory; one
-    from before PyTorch 1.6 is read whole.
-
-    Args:
-        save: what to save alone if the file holds other objects, for the error.
-
-    Raises:
-        InputError: cut short or damaged, or it names other Python objects.
+    A file of the current format is mapped, so that optimizer states cost no memory; one from before PyTorch 1.6 is read
+    whole. An InputError refuses a damaged file, and one with other objects, with `save`, what to save alone instead.
     """
     with path.open("rb") as file:
         zipped = file.read(4) == b"PK\x03\x04"
@@ -56,12 +62,7 @@ def require_tensors(weights: object, path: Path, what: str) -> dict[str, Tensor]
 
 def read_fairseq(path: Path, model: str) -> tuple[dict[str, Tensor], dict[str, Any]]:
     """The weights of a fairseq checkpoint, and the arguments it was trained with, if it holds them; besides tensors and
-    plain values, only `argparse.Namespace` is read.
-
-    Raises:
-        InputError: no such file, not a fairseq checkpoint, or see `read_pickle`.
-    """
-    path = Path(path)
+    plain values, only `argparse.Namespace` is read. An InputError refuses other files, see `read_pickle`."""
     if not path.is_file():
         raise InputError(f"{path}: no such file; pass the checkpoint.pt of {model}.")
     content = read_pickle(path, "c['model'] and c['args']", argparse.Namespace)
@@ -87,8 +88,7 @@ def matrix(weights: Mapping[str, Tensor], key: str, name: str, model: str) -> tu
         raise InputError(f"{name}: the weight {key} is missing; pass a checkpoint of {model}.")
     if weights[key].dim() != 2 or 0 in weights[key].shape:
         raise InputError(f"{name}: {key} has shape {tuple(weights[key].shape)}, expected a matrix.")
-    rows, columns = weights[key].shape
-    return rows, columns
+    return weights[key].size(0), weights[key].size(1)
 
 
 def heads_of(arguments: Mapping[str, Any], side: str, width: int, usual: int, name: str) -> int:
@@ -106,16 +106,10 @@ def fitted(
     weights: Mapping[str, Tensor], shapes: Mapping[str, tuple[int, ...]], tied: Collection[str], table: str, name: str,
     model: str,
 ) -> dict[str, Tensor]:  # fmt: skip
-    """The weights of a checkpoint in float32, whatever their precision was: transformers would train a 16-bit
-    checkpoint in 16 bits.
+    """The weights in float32, whatever their precision was: transformers would train a 16-bit checkpoint in 16 bits.
 
-    Args:
-        shapes: of all weights that the model needs.
-        tied: other names of the weight `table`, which the result has once.
-
-    Raises:
-        InputError: a weight is missing or unexpected, has another shape, differs from the one it is tied to, or has
-            values that are not finite.
+    An InputError refuses missing, unexpected and infinite ones, other `shapes`, and names in `tied` of another weight
+    than `table`, which the result has once.
     """
     if missing := [key for key in shapes if key not in weights and key not in tied]:
         raise InputError(f"{name}: the weight {missing[0]} is missing; pass a checkpoint of {model}.")

@@ -25,10 +25,9 @@ from transformers import BartConfig, BartForConditionalGeneration, GenerationCon
 
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.common.hub.hub import split_revision
-from mrs_suggest.common.io.files import atomic_folder
 from mrs_suggest.common.io.lines import read_lines
 from mrs_suggest.models.checkpoint_loading import from_pretrained
-from mrs_suggest.models.generation.architectures.fairseq import fitted, heads_of, matrix, read_fairseq
+from mrs_suggest.models.generation.architectures.fairseq import conversion, fitted, heads_of, matrix, read_fairseq
 
 XLMR_VOCABULARY = 250_002  # <s> <pad> </s> <unk>, the pieces, <mask>
 # In the order of their ids: `langs` of generation_rs/train.sh (microsoft/MRS: "pretraining languages; do not change").
@@ -53,15 +52,7 @@ TIED = ("decoder.embed_tokens.weight", "decoder.output_projection.weight")  # th
 
 @dataclass(frozen=True)
 class Tags:
-    """The tokens after XLM-R's vocabulary, in the order of their ids: the end tag, the languages, the unused.
-
-    Example:
-        >>> tags = Tags()
-        >>> tags.first_id(VOCABULARY), len(tags.tokens())
-        (250002, 301)
-        >>> tags.first_id(VOCABULARY) + tags.tokens().index("[en]")
-        250026
-    """
+    """The tokens after XLM-R's vocabulary, in the order of their ids: the end tag, the languages, the unused."""
 
     languages: tuple[str, ...] = LANGUAGE_TAGS
     end: str = END
@@ -137,15 +128,9 @@ def convert_state(
     """fairseq's weights under transformers' names, with the configuration that their shapes give.
 
     Args:
-        state: fairseq's names without `model.`; keys that end with `.version` are ignored.
+        state: fairseq's names without `model.`; keys that end with `.version` are ignored. See also `fitted`.
         arguments: of the training, for the facts that shapes do not show: the heads (by default, one for 64 of the
             width), dropout, activation, whether embeddings are scaled, the end tag.
-
-    Returns:
-        The configuration, and float32 weights. Tied weights occur once, as `model.shared.weight`.
-
-    Raises:
-        InputError: see `fitted`, or the arguments describe another architecture.
     """
     arguments = arguments or {}
     weights = {key: tensor for key, tensor in state.items() if not key.endswith(".version")}
@@ -180,8 +165,7 @@ def _config(weights: Mapping[str, Tensor], arguments: Mapping[str, Any], name: s
         layers = {key.split(".")[2] for key in weights if key.startswith(f"{side}.layers.")}
         setattr(config, f"{side}_layers", len(layers))
         setattr(config, f"{side}_ffn_dim", matrix(weights, f"{side}.layers.0.fc1.weight", name, MODEL)[0])
-        heads = heads_of(arguments, side, width, HEAD_WIDTH, name)
-        setattr(config, f"{side}_attention_heads", heads)
+        setattr(config, f"{side}_attention_heads", heads_of(arguments, side, width, HEAD_WIDTH, name))
     if tags := read_tags(arguments, vocab_size):
         config.eos_token_id = config.forced_eos_token_id = _first_id(tags, vocab_size, name)
     return config
@@ -251,23 +235,16 @@ def convert_unicoder(
 
     Args:
         tokenizer: the folder or hub id of XLM-R's; None: only the model is written.
-        overwrite: replace a folder that holds a model.
         language_tags: the languages in the order of their ids; by default those of the checkpoint's arguments, then
             the official ones (`LANGUAGE_TAGS`).
 
     Returns:
-        `out`, complete; after an error it is unchanged.
-
-    Raises:
-        InputError: see `read_fairseq`, `convert_state` and `make_tokenizer`; or `out` exists, or holds an input.
+        `out`, complete; after an error (see `read_fairseq`, `convert_state` and `make_tokenizer`) it is unchanged.
     """
     checkpoint, out = Path(checkpoint), Path(out)
-    for given in (checkpoint, *([Path(tokenizer)] if tokenizer else [])):
-        if given.exists() and given.resolve().is_relative_to(out.resolve()):
-            raise InputError(f"--out {out}: {given} is there and would be replaced with it; choose another folder.")
     if language_tags and not tokenizer:
         raise InputError("--language-tags: the tags are written into a tokenizer; pass --tokenizer too.")
-    with atomic_folder(out, overwrite, marker="config.json") as folder:
+    with conversion(out, overwrite, checkpoint, *([Path(tokenizer)] if tokenizer else [])) as folder:
         state, arguments = read_fairseq(checkpoint, MODEL)
         config, weights = convert_state(state, arguments, str(checkpoint))
         if tokenizer:

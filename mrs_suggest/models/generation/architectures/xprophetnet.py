@@ -15,22 +15,17 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from safetensors.torch import save_file
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
 from torch import Tensor
-from transformers import (
-    AutoConfig,
-    GenerationConfig,
-    PreTrainedTokenizerFast,
-    ProphetNetConfig,
-    ProphetNetForConditionalGeneration,
-)
+from transformers import AutoConfig, PreTrainedTokenizerFast, ProphetNetConfig
+from transformers import ProphetNetForConditionalGeneration as ProphetNet
 
 from mrs_suggest.common.errors import InputError
-from mrs_suggest.common.io.files import atomic_folder
 from mrs_suggest.models.checkpoint_loading import from_pretrained, loading
-from mrs_suggest.models.generation.architectures.fairseq import fitted, heads_of, matrix, read_fairseq
+from mrs_suggest.models.generation.architectures.fairseq import conversion, fitted, heads_of, matrix, read_fairseq
 from mrs_suggest.models.generation.architectures.prophetnet import TYPE, most_tokens
 from mrs_suggest.models.starting_points import checkpoint_file
 
@@ -40,7 +35,6 @@ MODEL = "xProphetNet"
 PAD, CLS, SEP, UNK = range(4)
 SPECIAL = ("[PAD]", "[CLS]", "[SEP]", "[UNK]", "[MASK]", *(f"[unused{number}]" for number in range(10)))
 HEAD_WIDTH = 64  # 1024 / 16
-BEAMS, TOKENS = 10, 200  # official inference_ntg.sh; fairseq's default for the length
 TABLE = "prophetnet.word_embeddings.weight"
 TIED = ("prophetnet.encoder.word_embeddings.weight", "prophetnet.decoder.word_embeddings.weight", "lm_head.weight")
 # fairseq's names -> transformers', in this order.
@@ -50,6 +44,7 @@ NAMES = {
     "embed_positions": "position_embeddings", "ngram_input_embed": "ngram_embeddings",
     "relative_linear": "relative_pos_embeddings", "fc1": "feed_forward.intermediate", "fc2": "feed_forward.output",
     "q_proj": "query_proj", "k_proj": "key_proj", "v_proj": "value_proj",
+    "prophetnet.encoder.word_embeddings": "prophetnet.word_embeddings",
 }  # fmt: skip
 
 
@@ -72,22 +67,15 @@ def as_prophetnet(config: Mapping[str, Any]) -> dict[str, Any]:
 def convert_state(
     state: Mapping[str, Tensor], arguments: Mapping[str, Any], name: str = "the checkpoint"
 ) -> tuple[ProphetNetConfig, dict[str, Tensor]]:
-    """fairseq's weights in float32 under transformers' names, with the configuration that their shapes give.
-
-    Args:
-        arguments: of the training, for the heads (by default, one for 64 of the width), dropout and activation.
-
-    Raises:
-        InputError: see `fitted`, or the arguments describe another architecture.
-    """
+    """fairseq's weights in float32 under transformers' names, with the configuration that their shapes give, and the
+    arguments of the training: heads (by default, one for 64 of the width), dropout, activation. See also `fitted`."""
     weights = _renamed(state)
-    config = _config(weights, arguments, name)
-    positions = config.max_position_embeddings
+    with loading("a model with its arguments", name, ""), torch.device("meta"):  # without memory for the weights
+        config = _config(weights, arguments, name)
+        model = ProphetNet(config)
     for side in ("encoder", "decoder"):  # the encoder's table lacks the last row, which no text reaches
         key = f"prophetnet.{side}.position_embeddings.weight"
-        weights[key] = torch.cat([weights[key], weights[key][-1:]])[:positions]
-    with torch.device("meta"):  # without memory for the weights
-        model = ProphetNetForConditionalGeneration(config)
+        weights[key] = torch.cat([weights[key], weights[key][-1:]])[: config.max_position_embeddings]
     shapes = {key: tuple(tensor.shape) for key, tensor in model.state_dict().items()}
     return config, fitted(weights, shapes, TIED, TABLE, name, MODEL)
 
@@ -95,19 +83,15 @@ def convert_state(
 def _renamed(state: Mapping[str, Tensor]) -> dict[str, Tensor]:
     weights: dict[str, Tensor] = {}
     for key, tensor in state.items():
-        if key.endswith(".version"):
-            continue
         new = f"prophetnet.{key}"
         for old, name in NAMES.items():
             new = new.replace(old, name)
         before, packed, kind = new.partition("in_proj_")  # query, key and value in one
-        if packed:
-            for part, one in zip(("query", "key", "value"), tensor.chunk(3), strict=True):
+        if packed and tensor.dim():
+            for part, one in zip(("query", "key", "value"), tensor.tensor_split(3), strict=True):
                 weights[f"{before}{part}_proj.{kind}"] = one
-        else:
+        elif not key.endswith(".version"):
             weights[new] = tensor
-    if TIED[0] in weights:
-        weights[TABLE] = weights[TIED[0]]
     return weights
 
 
@@ -116,8 +100,6 @@ def _config(weights: Mapping[str, Tensor], arguments: Mapping[str, Any], name: s
         return matrix(weights, f"prophetnet.{key}.weight", name, MODEL)[0]
 
     vocab_size, width = matrix(weights, TABLE, name, MODEL)
-    if arguments.get("activation_fn", "gelu") not in ("gelu", "relu"):
-        raise InputError(f"{name}: activation_fn is {arguments['activation_fn']!r}, expected gelu or relu.")
     heads = {side: heads_of(arguments, side, width, HEAD_WIDTH, name) for side in ("encoder", "decoder")}
     layers = {side: [key.split(".")[3] for key in weights if f".{side}.layers." in key] for side in heads}
     dropout = {key: arguments.get(key, 0.1) for key in ("dropout", "attention_dropout", "activation_dropout")}
@@ -138,12 +120,7 @@ def _config(weights: Mapping[str, Tensor], arguments: Mapping[str, Any], name: s
 
 
 def load_tokenizer(config: Any, name: str, revision: str | None = None, **given: str) -> Any:
-    """The tokenizer of a seq2seq checkpoint; that of an old xProphetNet is made of its sentencepiece model.
-
-    Args:
-        config: of the model.
-        given: further arguments of `from_pretrained`.
-    """
+    """The tokenizer of a seq2seq checkpoint; that of an old xProphetNet is made of its sentencepiece model."""
     path = checkpoint_file(name, VOCABULARY_FILE, revision) if config.model_type == TYPE else None
     return (
         make_tokenizer(path, most_tokens(config)) if path else from_pretrained("AutoTokenizer", name, revision, **given)
@@ -151,20 +128,17 @@ def load_tokenizer(config: Any, name: str, revision: str | None = None, **given:
 
 
 def make_tokenizer(path: Path, positions: int | None = None) -> PreTrainedTokenizerFast:
-    """The tokenizer of a sentencepiece model: `x [SEP]` around the pieces, after the special tokens.
-
-    Raises:
-        InputError: the file is missing, damaged or not a Unigram model of XLM-R's kind.
-    """
-    wrong = f"{path}: expected the sentencepiece model of {MODEL}, with the pieces <unk> <s> </s> first"
-    if not path.is_file():
-        raise InputError(f"{wrong}; no such file.")
+    """The tokenizer of a sentencepiece model: `x [SEP]` around the pieces, after the special tokens; an InputError if
+    the file is missing, damaged or not a Unigram model with XLM-R's first pieces."""
     try:
         pieces, charsmap = _sentencepiece(path.read_bytes())
-    except (IndexError, ValueError, KeyError, TypeError, AttributeError) as error:
-        raise InputError(f"{wrong}; the file is damaged or of another kind ({type(error).__name__}).") from None
-    if [piece for piece, _ in pieces[:3]] != ["<unk>", "<s>", "</s>"]:
-        raise InputError(f"{wrong}, found {' '.join(piece for piece, _ in pieces[:3])}.")
+        if [piece for piece, _ in pieces[:3]] != ["<unk>", "<s>", "</s>"]:
+            raise ValueError("other pieces")
+    except (OSError, LookupError, ValueError, TypeError, AttributeError) as error:
+        raise InputError(
+            f"{path}: expected the sentencepiece model of {MODEL}, whose pieces begin <unk> <s> </s> ({error}); fetch "
+            "the file again."
+        ) from None
     vocabulary = [*((token, 0.0) for token in SPECIAL), *pieces[3:]]
     with loading("its pieces", path, ""):
         backend = Tokenizer(models.Unigram(vocabulary, UNK, byte_fallback=False))
@@ -188,7 +162,7 @@ def _sentencepiece(data: bytes) -> tuple[list[tuple[str, float]], bytes]:
     for number, value in _fields(data):
         if number == 1:
             piece = dict(_fields(value))
-            pieces.append((piece[1].decode(), float(torch.frombuffer(bytearray(piece[2]), dtype=torch.float32))))
+            pieces.append((piece[1].decode(), float(np.frombuffer(piece[2], "<f4")[0])))
         elif number == 2 and dict(_fields(value)).get(3, 1) != 1:
             raise ValueError("not Unigram")
         elif number == 3:
@@ -199,43 +173,31 @@ def _sentencepiece(data: bytes) -> tuple[list[tuple[str, float]], bytes]:
 def _fields(data: bytes) -> Iterator[tuple[int, Any]]:
     """(number, value) of each field of a protobuf message: a whole number, or the bytes of any other kind."""
     at = 0
-
-    def whole() -> int:
-        nonlocal at
-        value = shift = 0
-        while True:
-            at += 1
-            value |= (data[at - 1] & 127) << shift
-            if data[at - 1] < 128:
-                return value
-            shift += 7
-
     while at < len(data):
-        number, kind = divmod(whole(), 8)
-        if kind == 0:
-            yield number, whole()
-            continue
-        length = whole() if kind == 2 else {1: 8, 5: 4}[kind]
-        if at + length > len(data):
-            raise ValueError("cut short")
-        yield number, data[at : at + length]
-        at += length
+        key, at = _whole(data, at)
+        if key & 7 == 0:
+            value, at = _whole(data, at)
+            yield key >> 3, value
+        else:
+            length, at = _whole(data, at) if key & 7 == 2 else ({1: 8, 5: 4}[key & 7], at)
+            yield key >> 3, data[at : at + length]
+            at += length
+
+
+def _whole(data: bytes, at: int) -> tuple[int, int]:
+    """A whole number in a protobuf message, and where the next one begins."""
+    value = shift = 0
+    while data[at] > 127:
+        value, shift, at = value | (data[at] & 127) << shift, shift + 7, at + 1
+    return value | data[at] << shift, at + 1
 
 
 def convert_xprophetnet(checkpoint: Path, out: Path, tokenizer: Path, overwrite: bool = False) -> Path:
-    """Write a fairseq checkpoint and its sentencepiece model as a transformers folder, and return it.
-
-    Raises:
-        InputError: see `read_fairseq`, `convert_state` and `make_tokenizer`; the two do not belong together; or `out`
-            exists, or holds an input. `out` is then unchanged.
-    """
-    for given in (checkpoint, tokenizer):
-        if given.resolve().is_relative_to(out.resolve()):
-            raise InputError(f"--out {out}: {given} is there and would be replaced with it; choose another folder.")
-    with atomic_folder(out, overwrite, marker="config.json") as folder:
+    """Write a fairseq checkpoint and its sentencepiece model as a transformers folder, and return it; after an error
+    (see `read_fairseq`, `convert_state` and `make_tokenizer`), it is unchanged."""
+    with conversion(out, overwrite, checkpoint, tokenizer) as folder:
         config, weights = convert_state(*read_fairseq(checkpoint, MODEL), str(checkpoint))
-        positions = most_tokens(config) or 0
-        made = make_tokenizer(tokenizer, positions)
+        made = make_tokenizer(tokenizer, most_tokens(config))
         if len(made) != config.vocab_size:
             raise InputError(
                 f"{tokenizer}: gives {len(made)} tokens, but {checkpoint} has {config.vocab_size}; pass its own "
@@ -244,10 +206,6 @@ def convert_xprophetnet(checkpoint: Path, out: Path, tokenizer: Path, overwrite:
         made.save_pretrained(folder)
         config.dtype = torch.float32
         config.save_pretrained(folder)
-        GenerationConfig(
-            decoder_start_token_id=SEP, pad_token_id=PAD, eos_token_id=SEP, num_beams=BEAMS,
-            max_new_tokens=min(TOKENS, positions - 1),
-        ).save_pretrained(folder)  # fmt: skip
         save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
     return out
 
