@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 import argparse
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+from safetensors.torch import load_file
+
+from tests.mrs_suggest.models.generation.architectures.test_xprophetnet import (
+    ARGUMENTS,
+    fairseq_state,
+    old_folder,
+    train_pieces,
+)
 
 pytestmark = pytest.mark.integration
 
@@ -86,16 +95,8 @@ def test_through_the_installed_command(mrs: Callable[..., Any], tmp_path: Path) 
 
 def test_xprophetnet_s_layouts_become_models_that_write(mrs_here: Command, tmp_path: Path) -> None:
     """The same weights, as fairseq and as transformers 4 saved them; then the command with a missing file."""
-    from safetensors.torch import load_file
-
     from mrs_suggest.models.generation.decoding.settings import Decoding
     from mrs_suggest.models.generation.generator import Generator
-    from tests.mrs_suggest.models.generation.architectures.test_xprophetnet import (
-        ARGUMENTS,
-        fairseq_state,
-        old_folder,
-        train_pieces,
-    )
 
     pieces, fixed, converted = train_pieces(tmp_path), tmp_path / "fixed", tmp_path / "converted"
     content = {"args": argparse.Namespace(**ARGUMENTS), "model": fairseq_state()}
@@ -120,3 +121,23 @@ def test_xprophetnet_s_layouts_become_models_that_write(mrs_here: Command, tmp_p
     code, _, errors = mrs_here("convert", "transformers", tmp_path / "missing", "--out", tmp_path / "out")
     assert (code, errors.count("\n")) == (2, 1)
     assert "no such folder" in errors
+
+
+def test_a_published_layout_is_decoded_and_scored_without_training(mrs: Callable[..., Any], tmp_path: Path) -> None:
+    """What XGLUE's page says of a checkpoint that was fine-tuned on news titles."""
+    from mrs_datasets.prepared.prepare import prepare
+
+    prepare("synthetic-xglue", ["synthetic"], tmp_path / "data")
+    old_folder(tmp_path / "old", train_pieces(tmp_path))
+    words = (
+        "train generation --task ntg --data data --model_name_or_path old --max_steps 0 --beams 2 --message_tokens 20 "
+        "--reply_tokens 12 --max_tokens 8 --max_test_examples 3 --max_validation_examples 3 --use_cpu true "
+        "--disable_tqdm true --output_dir run"
+    )
+    done = mrs(*words.split(), cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    facts = json.loads((tmp_path / "run" / "run.json").read_text(encoding="utf-8"))
+    assert set(facts["metrics"]["test"]) >= {"en", "de", "es", "fr"}, sorted(facts["metrics"])
+    assert any((tmp_path / "run" / "predictions" / "NTG").iterdir())
+    original, saved = (load_file(tmp_path / name / "model.safetensors") for name in ("old", "run"))
+    assert all(torch.equal(saved[key], original[key]) for key in original), "nothing was trained"
