@@ -17,7 +17,7 @@ from mrs_suggest.models.old_checkpoints import convert_transformers
 from mrs_suggest.models.understanding.understanding_start import LABEL, Head, build_understanding
 
 # config.json of transformers 2: without model_type until 2.6.
-CONFIG = {
+CONFIG: dict[str, Any] = {
     "architectures": ["XLMRobertaForMaskedLM"], "attention_probs_dropout_prob": 0.1, "bos_token_id": 0,
     "eos_token_id": 2, "finetuning_task": None, "hidden_act": "gelu", "hidden_dropout_prob": 0.1, "hidden_size": 16,
     "initializer_range": 0.02, "intermediate_size": 24, "is_decoder": False, "layer_norm_eps": 1e-05,
