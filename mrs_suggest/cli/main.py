@@ -30,7 +30,7 @@ GROUPS = {
     "research": {
         "staple": "decode, filter, combine and analyse many translations of a prompt (STAPLE)",
         "annotate": "human evaluation: write blinded annotation files and summarize the annotations",
-        "convert": "convert a fairseq or Unicoder checkpoint to the transformers format",
+        "convert": "convert a fairseq checkpoint, or pytorch_model.bin, to safetensors",
         "metrics": "list the metric modules, publish them as Spaces",
     },
     "setup": {

@@ -51,7 +51,7 @@ def from_pretrained(
         import torch
 
         given = {"use_safetensors": True, "dtype": torch.float32, **given}
-        advice = advice or "weights must be safetensors, and code in a checkpoint is never run"
+        advice = advice or "weights must be safetensors (see `mrs convert`), and code in a checkpoint is never run"
         transformers.utils.logging.disable_progress_bar()
     if revision:
         given["revision"] = revision

@@ -362,8 +362,10 @@ def _negative_log_likelihoods(logits: Tensor, labels: Tensor) -> np.ndarray:
 
 def _load_adapted(folder: Path) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
     """The base of an adapter with the adapter merged into it."""
+    from mrs_suggest.models.generation.architectures.xprophetnet import load_tokenizer
+
     model = corrected(cast("PreTrainedModel", load_adapter(folder)))
-    return model, from_pretrained("AutoTokenizer", *base_of(folder))
+    return model, load_tokenizer(model.config, *base_of(folder))
 
 
 def load_seq2seq(
@@ -371,10 +373,11 @@ def load_seq2seq(
 ) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
     """A checkpoint in float32, by default a sequence-to-sequence one, and its tokenizer."""
     import mrs_suggest.models.generation.architectures.convolutional  # noqa: F401  (registers its type)
+    from mrs_suggest.models.generation.architectures.xprophetnet import load_tokenizer  # registers a type, too
 
     given = {"option": "", "advice": again(Path(name))} if saved else {}
     model = from_pretrained(kind, name, revision, **given)
-    tokenizer = from_pretrained("AutoTokenizer", name, revision, **given)
+    tokenizer = load_tokenizer(model.config, name, revision, **given)
     if tokenizer.eos_token_id is None:
         raise InputError(f"{OPTION} {name}: its tokenizer defines no EOS token, so no reply would end.")
     return corrected(model), tokenizer

@@ -77,7 +77,8 @@ ROWS = {
     )
 }
 ENCODER_TYPES = ("bert", "camembert", "roberta", "xlm-roberta")  # of which a generator can be made
-PLAIN_TYPES = ("t5", "mt5", "umt5", "byt5", "bart")  # have no token of a language unless the vocabulary shows one
+# Have no token of a language unless the vocabulary shows one.
+PLAIN_TYPES = ("t5", "mt5", "umt5", "byt5", "bart", "prophetnet")
 
 
 def untold(row: LanguageTokens) -> LanguageTokens:
@@ -142,7 +143,7 @@ def row_of(config: PretrainedConfig, tokenizer: PreTrainedTokenizerBase) -> Lang
         return ROWS["plain"]
     raise InputError(
         f"--model_name_or_path: a checkpoint of type {config.model_type!r} without a known language token; "
-        "use mBART-50, M2M100, NLLB, mT5, ByT5, a converted Unicoder-xDAE, or an encoder such as BERT or XLM-R."
+        "use mBART-50, M2M100, NLLB, mT5, ByT5, xProphetNet, a converted Unicoder-xDAE, or an encoder such as BERT."
     )
 
 

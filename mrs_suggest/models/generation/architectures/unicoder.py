@@ -11,9 +11,7 @@ as tokenizers do: fairseq counts positions from the first token, BART from the l
 
 from __future__ import annotations
 
-import argparse
 import re
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -27,9 +25,9 @@ from transformers import BartConfig, BartForConditionalGeneration, GenerationCon
 
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.common.hub.hub import split_revision
-from mrs_suggest.common.io.files import atomic_folder
 from mrs_suggest.common.io.lines import read_lines
 from mrs_suggest.models.checkpoint_loading import from_pretrained
+from mrs_suggest.models.generation.architectures.fairseq import conversion, fitted, heads_of, matrix, read_fairseq
 
 XLMR_VOCABULARY = 250_002  # <s> <pad> </s> <unk>, the pieces, <mask>
 # In the order of their ids: `langs` of generation_rs/train.sh (microsoft/MRS: "pretraining languages; do not change").
@@ -47,21 +45,14 @@ HEAD_WIDTH = 64  # 768 / 12
 BEAMS = 5  # official test.sh; fairseq's own default for the length is 200
 REPLY_TOKENS = 200
 BOS, PAD, SEP, UNK = range(4)  # fairseq's dictionary begins <s> <pad> </s> <unk>, and so does XLM-R's
+MODEL = "Unicoder-xDAE"
 TABLE = "encoder.embed_tokens.weight"
 TIED = ("decoder.embed_tokens.weight", "decoder.output_projection.weight")  # the latter since fairseq 0.10
 
 
 @dataclass(frozen=True)
 class Tags:
-    """The tokens after XLM-R's vocabulary, in the order of their ids: the end tag, the languages, the unused.
-
-    Example:
-        >>> tags = Tags()
-        >>> tags.first_id(VOCABULARY), len(tags.tokens())
-        (250002, 301)
-        >>> tags.first_id(VOCABULARY) + tags.tokens().index("[en]")
-        250026
-    """
+    """The tokens after XLM-R's vocabulary, in the order of their ids: the end tag, the languages, the unused."""
 
     languages: tuple[str, ...] = LANGUAGE_TAGS
     end: str = END
@@ -103,53 +94,6 @@ def unicoder_config(
     return config
 
 
-def read_fairseq(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
-    """The weights of a fairseq checkpoint, and the arguments it was trained with, if it holds them.
-
-    Nothing in the file is run: besides tensors and plain values, only `argparse.Namespace` is read. A file of the
-    current format is mapped, so that optimizer states cost no memory; one from before PyTorch 1.6 is read whole.
-
-    Raises:
-        InputError: no such file, not a fairseq checkpoint, cut short or damaged, or it names other Python objects.
-    """
-    path = Path(path)
-    if not path.is_file():
-        raise InputError(f"{path}: no such file; pass the checkpoint.pt of Unicoder-xDAE.")
-    with path.open("rb") as file:
-        zipped = file.read(4) == b"PK\x03\x04"
-    try:
-        with torch.serialization.safe_globals([argparse.Namespace]), warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # deprecated storage classes of old files
-            content = torch.load(path, map_location="cpu", weights_only=True, mmap=zipped)
-    except Exception as error:  # a damaged file fails in many ways inside the reader, and nothing else runs here
-        if named := re.search(r"GLOBAL ([\w.]+)", str(error)):
-            raise InputError(
-                f"{path}: the file names the Python object {named[1]}, which could run code while it is loaded, so it "
-                "is not read; if you trust its source, save c['model'] and c['args'] alone by torch.save, convert that."
-            ) from None
-        raise InputError(
-            f"{path}: not a PyTorch checkpoint, or cut short or damaged ({type(error).__name__}); fetch the file again."
-        ) from None
-    weights = content.get("model") if isinstance(content, dict) else None
-    if not isinstance(weights, Mapping) or not weights:
-        raise InputError(f'{path}: not a fairseq checkpoint: expected a dictionary with the weights under "model".')
-    for key, value in weights.items():
-        if not isinstance(key, str) or not isinstance(value, Tensor):
-            raise InputError(f'{path}: not a fairseq checkpoint: under "model", {key!r} is not a tensor.')
-    return dict(weights), _arguments(content)
-
-
-def _arguments(content: Mapping[str, Any]) -> dict[str, Any]:
-    """`args` of fairseq up to 0.9, and task and model in the `cfg` of later ones."""
-    config = content.get("cfg")
-    later = [config.get("task"), config.get("model")] if isinstance(config, Mapping) else []
-    found: dict[str, Any] = {}
-    for part in (content.get("args"), *later):
-        if isinstance(part, (argparse.Namespace, Mapping)):
-            found.update(part if isinstance(part, Mapping) else vars(part))
-    return found
-
-
 def read_tags(arguments: Mapping[str, Any], vocab_size: int) -> Tags | None:
     """The tags that a checkpoint's arguments name; else the official ones, if its vocabulary has the official size, or
     None. `langs` gives the languages in the order of their ids; by default they are the official ones."""
@@ -184,17 +128,9 @@ def convert_state(
     """fairseq's weights under transformers' names, with the configuration that their shapes give.
 
     Args:
-        state: fairseq's names without `model.`; keys that end with `.version` are ignored.
+        state: fairseq's names without `model.`; keys that end with `.version` are ignored. See also `fitted`.
         arguments: of the training, for the facts that shapes do not show: the heads (by default, one for 64 of the
             width), dropout, activation, whether embeddings are scaled, the end tag.
-
-    Returns:
-        The configuration, and float32 weights whatever their precision was: transformers would train a 16-bit
-        checkpoint in 16 bits. Tied weights occur once, as `model.shared.weight`.
-
-    Raises:
-        InputError: a key is missing or unexpected, a shape does not fit, the output is not tied to the embedding, a
-            value is not finite, or the arguments describe another architecture.
     """
     arguments = arguments or {}
     weights = {key: tensor for key, tensor in state.items() if not key.endswith(".version")}
@@ -202,40 +138,16 @@ def convert_state(
     with torch.device("meta"):  # without memory for the weights
         model = BartForConditionalGeneration(config).model
     shapes = {key: tuple(tensor.shape) for key, tensor in model.state_dict().items() if key != "shared.weight"}
-    if missing := [key for key in shapes if key not in weights]:
-        raise InputError(f"{name}: the weight {missing[0]} is missing; pass a checkpoint of Unicoder-xDAE.")
-    shapes.update(dict.fromkeys(TIED, shapes[TABLE]))
-    converted = {}
-    for key, tensor in weights.items():
-        if key not in shapes:
-            raise InputError(
-                f"{name}: the weight {key} is not one of Unicoder-xDAE's; pass a checkpoint of that model."
-            )
-        if tuple(tensor.shape) != shapes[key]:
-            raise InputError(f"{name}: {key} has shape {tuple(tensor.shape)}, the others require {shapes[key]}.")
-        if not bool(torch.isfinite(tensor).all()):
-            raise InputError(f"{name}: {key} has values that are not finite; fetch the file again, or an earlier one.")
-        if key in TIED and not torch.equal(tensor.float(), weights[TABLE].float()):
-            raise InputError(f"{name}: {key} differs from {TABLE}, which Unicoder shares; it is another model.")
-        if key not in TIED:
-            new = "model.shared.weight" if key == TABLE else f"model.{key}"
-            converted[new] = tensor.detach().to(torch.float32).contiguous()
+    found = fitted(weights, shapes, TIED, TABLE, name, MODEL)
+    converted = {"model.shared.weight" if key == TABLE else f"model.{key}": found[key] for key in found}
     converted["final_logits_bias"] = torch.zeros(1, config.vocab_size)  # BART's own; fairseq's graph lacks it
     return config, converted
 
 
 def _config(weights: Mapping[str, Tensor], arguments: Mapping[str, Any], name: str) -> BartConfig:
     """The configuration, from shapes and arguments."""
-
-    def shape(key: str) -> torch.Size:
-        if key not in weights:
-            raise InputError(f"{name}: the weight {key} is missing; pass a checkpoint of Unicoder-xDAE.")
-        if weights[key].dim() != 2 or 0 in weights[key].shape:
-            raise InputError(f"{name}: {key} has shape {tuple(weights[key].shape)}, expected a matrix.")
-        return weights[key].shape
-
-    vocab_size, width = shape(TABLE)
-    rows = shape("encoder.embed_positions.weight")[0]
+    vocab_size, width = matrix(weights, TABLE, name, MODEL)
+    rows = matrix(weights, "encoder.embed_positions.weight", name, MODEL)[0]
     if vocab_size <= UNK or rows <= PAD + 1:
         raise InputError(f"{name}: {vocab_size} tokens and {rows} positions leave no room for words.")
     if arguments.get("encoder_normalize_before") or arguments.get("decoder_normalize_before"):
@@ -252,14 +164,8 @@ def _config(weights: Mapping[str, Tensor], arguments: Mapping[str, Any], name: s
     for side in ("encoder", "decoder"):
         layers = {key.split(".")[2] for key in weights if key.startswith(f"{side}.layers.")}
         setattr(config, f"{side}_layers", len(layers))
-        setattr(config, f"{side}_ffn_dim", shape(f"{side}.layers.0.fc1.weight")[0])
-        heads = arguments.get(f"{side}_attention_heads", width // HEAD_WIDTH if width % HEAD_WIDTH == 0 else None)
-        if not isinstance(heads, int) or heads < 1 or width % heads:
-            raise InputError(
-                f"{name}: expected in its arguments encoder_attention_heads and decoder_attention_heads, divisors of "
-                f"the width {width}, found {heads!r}."
-            )
-        setattr(config, f"{side}_attention_heads", heads)
+        setattr(config, f"{side}_ffn_dim", matrix(weights, f"{side}.layers.0.fc1.weight", name, MODEL)[0])
+        setattr(config, f"{side}_attention_heads", heads_of(arguments, side, width, HEAD_WIDTH, name))
     if tags := read_tags(arguments, vocab_size):
         config.eos_token_id = config.forced_eos_token_id = _first_id(tags, vocab_size, name)
     return config
@@ -329,24 +235,17 @@ def convert_unicoder(
 
     Args:
         tokenizer: the folder or hub id of XLM-R's; None: only the model is written.
-        overwrite: replace a folder that holds a model.
         language_tags: the languages in the order of their ids; by default those of the checkpoint's arguments, then
             the official ones (`LANGUAGE_TAGS`).
 
     Returns:
-        `out`, complete; after an error it is unchanged.
-
-    Raises:
-        InputError: see `read_fairseq`, `convert_state` and `make_tokenizer`; or `out` exists, or holds an input.
+        `out`, complete; after an error (see `read_fairseq`, `convert_state` and `make_tokenizer`) it is unchanged.
     """
     checkpoint, out = Path(checkpoint), Path(out)
-    for given in (checkpoint, *([Path(tokenizer)] if tokenizer else [])):
-        if given.exists() and given.resolve().is_relative_to(out.resolve()):
-            raise InputError(f"--out {out}: {given} is there and would be replaced with it; choose another folder.")
     if language_tags and not tokenizer:
         raise InputError("--language-tags: the tags are written into a tokenizer; pass --tokenizer too.")
-    with atomic_folder(out, overwrite, marker="config.json") as folder:
-        state, arguments = read_fairseq(checkpoint)
+    with conversion(out, overwrite, checkpoint, *([Path(tokenizer)] if tokenizer else [])) as folder:
+        state, arguments = read_fairseq(checkpoint, MODEL)
         config, weights = convert_state(state, arguments, str(checkpoint))
         if tokenizer:
             tags = read_tags(arguments, config.vocab_size) or Tags()

@@ -21,13 +21,13 @@ from torch import Tensor
 
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.common.text.languages import MRS_CODES
+from mrs_suggest.models.generation.architectures.fairseq import read_fairseq
 from mrs_suggest.models.generation.architectures.unicoder import (
     LANGUAGE_TAGS,
     VOCABULARY,
     Tags,
     convert_state,
     convert_unicoder,
-    read_fairseq,
     read_tags,
     unicoder_config,
 )
@@ -264,7 +264,7 @@ def test_later_fairseq_writes_cfg_and_an_output_projection(tmp_path: Path) -> No
         "model": {key: value for key, value in ARGUMENTS.items() if key not in keys},
     }
     torch.save({"cfg": cfg, "args": None, "model": state}, tmp_path / "checkpoint.pt")
-    read, arguments = read_fairseq(tmp_path / "checkpoint.pt")
+    read, arguments = read_fairseq(tmp_path / "checkpoint.pt", "Unicoder-xDAE")
     assert arguments == ARGUMENTS
     assert convert_state(read, arguments)[0].eos_token_id == FIRST
 
