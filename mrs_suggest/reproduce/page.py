@@ -195,7 +195,7 @@ def _notes(grid: TableSpec, figures: Sequence[Figure], compared: Comparisons) ->
     if many:
         seeds = f"{many[0]} to {many[-1]}" if len(many) > 1 else f"{many[0]}"
         yield f"Mean ± standard deviation over {seeds} seeds."
-    if 1 in counts:
+    if 1 in counts and any(one.intervals for one in figures):
         yield "In brackets: the 95 % interval of a single seed."
     own = {(one.table, one.row, one.column, one.metric) for one in figures}
     if own & compared.best:
@@ -267,7 +267,7 @@ def _run_row(results: Results, name: str, record: Record) -> list[str | Entry]:
         f"{record['seconds']:,.0f}" if "seconds" in record else "",
         f"{record['steps']:,}" if "steps" in record else "",
         told,
-        Entry("picture", link=(run / CURVES).as_posix()),
+        Entry("picture", link=(run / CURVES).as_posix()) if "steps" in record else "",
         Entry(without_places(command, setup.output), code=True),
     ]
 

@@ -78,11 +78,12 @@ class Figure:
 
     def shown(self, value: float) -> str:
         """A figure in the unit of the table."""
-        return f"{100 * value:.1f}" if self.percent else short(value)
+        counts = value >= 2 and value == int(value)
+        return f"{100 * value:.1f}" if self.percent else f"{value:,.0f}" if counts else short(value)
 
     def printed(self) -> str:
         """The paper's figure."""
-        return "" if self.paper is None else f"{self.paper:.1f}" if self.percent else short(self.paper)
+        return "" if self.paper is None else f"{self.paper:.1f}" if self.percent else self.shown(self.paper)
 
 
 @dataclass(frozen=True)
@@ -211,7 +212,8 @@ class Results:
             raise UnpairedError(f"{name}: {self.problems[name]}")
         metrics = self.records[name]["metrics"]
         scopes = {**metrics.get("systems", {}), **metrics.get("tasks", {})}.get(place.system)
-        wanted = place.scope.split()
+        instead = self.setup.table.at(self.setup.scale).scopes
+        wanted = [instead.get(scope, scope) for scope in place.scope.split()]
         lacking = [scope for scope in wanted if scope not in (scopes or {})]
         if self.setup.scale != FULL and scopes and lacking:  # its data may have fewer languages
             wanted = [scope for scope in wanted if scope in scopes]

@@ -9,7 +9,8 @@ import pytest
 
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.reproduce.cells import Setup, States, all_cells, chosen_cells, read_config
-from mrs_suggest.reproduce.table import read_table, table_names
+from mrs_suggest.reproduce.measure import MEASURES
+from mrs_suggest.reproduce.table import at_scale, read_table, table_names
 from tests.mrs_suggest.reproduce.checked_tables import parse_table
 from tests.mrs_suggest.reproduce.conftest import TABLE, Ready
 
@@ -56,6 +57,12 @@ def test_the_command_of_a_cell(ready: Ready, tmp_path: Path) -> None:
 TABLES = Path(__file__).resolve().parents[3] / "trainers" / "configs" / "reproduce"
 
 
+def test_a_cell_waits_for_the_run_that_stands_for_others_at_a_scale() -> None:
+    """Generated data have two languages: the tracks share their runs."""
+    table = at_scale(read_table(TABLES, "staple"), "tiny")
+    assert all_cells(table)["effects/42"].needs() == ["report-pt/42", "report-ja/42"]
+
+
 @pytest.mark.parametrize("name", table_names(TABLES))
 def test_the_projects_tables_have_no_mistake(name: str) -> None:
     text = (TABLES / f"{name}.yaml").read_text(encoding="utf-8")
@@ -68,12 +75,13 @@ def test_the_commands_of_the_projects_tables_are_understood(name: str, tmp_path:
     from mrs_suggest.models.retrieval.tiny import POSITIONS
 
     table = read_table(TABLES, name)
-    trainers = {cell.trainer or table.trainer for cell in table.cells.values()}
+    assert {cell.trainer for cell in table.cells.values() if not cell.config} <= set(MEASURES)
+    trainers = {cell.trainer or table.trainer for cell in table.cells.values() if cell.config}
     parsers = {trainer: import_module(f"mrs_trainers.{trainer}").make_parser() for trainer in trainers}
     for scale in table.scale_names():
         setup, cells = Setup(table, tmp_path, TABLES.parent, scale), all_cells(table)
         states = States(setup, cells)
-        for cell in (cell for name, cell in cells.items() if not states.without_command(name)):
+        for cell in (one for name, one in cells.items() if one.spec.config and not states.without_command(name)):
             parser = parsers[cell.spec.trainer or table.trainer]
             known = {action.dest for action in parser._actions}
             options = {**read_config(setup.configs / cell.spec.config), **cell.options(setup)}
