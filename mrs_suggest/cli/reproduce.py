@@ -86,7 +86,7 @@ def _run(options: argparse.Namespace) -> int:
     if options.jobs < 1:
         raise InputError(f"--jobs {options.jobs}: expected a whole number from 1.")
     if options.table == ALL:
-        list_tables(options.scale, _named(options.data, "data", "NAME"))
+        list_tables(options.scale)
         return 0
     table = read_table(TABLES, options.table)
     table = at_scale(table, options.scale)
@@ -139,7 +139,7 @@ def _named(words: Sequence[str], option: str, what: str) -> dict[str, Path]:
     return found
 
 
-def list_tables(scale: str, sources: Mapping[str, Path]) -> None:
+def list_tables(scale: str) -> None:
     """Print what every table and figure needs."""
     from mrs_suggest.reproduce.overview import Overview
     from mrs_suggest.reproduce.table import read_table, table_names
@@ -148,11 +148,7 @@ def list_tables(scale: str, sources: Mapping[str, Path]) -> None:
     scales = list(dict.fromkeys(one for table in tables.values() for one in table.scale_names()))
     if scale not in scales:
         raise InputError(f"--scale {scale}: no table has such a scale; expected one of {', '.join(scales)}.")
-    known = list(dict.fromkeys(name for table in tables.values() for name in table.data))
-    for name in sources:
-        if name not in known:
-            raise InputError(f"--data {name}=...: expected one of {', '.join(known)}.")
-    for line in Overview(scale, CONFIGS, sources).lines(tables):
+    for line in Overview(scale, CONFIGS).lines(tables):
         print(visible(line))
 
 
@@ -177,7 +173,7 @@ def list_cells(setup: Setup, cells: Mapping[str, Cell], jobs: int) -> None:
             told.append("time unknown" if left[-1] is None else f"about {told_duration(left[-1])}")
         print("  ".join([told[0], ", ".join(told[1:])]).rstrip())
         if not states.without_command(name):
-            print(f"  {visible(shlex.join([cell.program, *cell.command(setup, state == INTERRUPTED)]))}")
+            print(f"  {visible(shlex.join(cell.command(setup, state == INTERRUPTED)))}")
     at_once = f", {jobs} at once" if jobs > 1 else ""
     time = f" (time{at_once}: {told_total(left, jobs)})" if left else ""
     empty = len(cells) - finished - len(left)

@@ -63,11 +63,6 @@ class Cell:
         """`coffee/42`"""
         return f"{self.id}/{self.seed}"
 
-    @property
-    def program(self) -> str:
-        """What runs it: `mrs`, or `python` for a cell that trains nothing."""
-        return "mrs" if self.spec.config else "python"
-
     def needs(self) -> list[str]:
         """Names of the cells that must be finished first."""
         return list(dict.fromkeys(self._named(reference) for _, reference in references(self.spec.options)))
@@ -107,11 +102,11 @@ class Cell:
         return setup.configs / self.spec.config if full else place_of(self.name, setup) / f"{setup.scale}.yaml"
 
     def command(self, setup: Setup, resume: bool = False) -> list[str]:
-        """The arguments of `program`."""
+        """The command line; it starts with `mrs`, or with `python` for a cell that trains nothing."""
         trainer = self.spec.trainer or setup.table.trainer
         if not self.spec.config:
-            return ["-m", MEASURE, trainer, *words_of(self.options(setup))]
-        words = ["train", trainer, "--config", str(self.config_path(setup)), *words_of(self.options(setup))]
+            return ["python", "-m", MEASURE, trainer, *words_of(self.options(setup))]
+        words = ["mrs", "train", trainer, "--config", str(self.config_path(setup)), *words_of(self.options(setup))]
         return [*words, "--overwrite", "true", *(["--resume_from_checkpoint", LAST[0]] if resume else [])]
 
 
@@ -264,10 +259,6 @@ class States:
         if self._lacking_data(name):
             return (run_of(name, self._setup) / RECORD).is_file()
         return self.state(name) == DONE
-
-    def told(self, name: str) -> str:
-        """Why the cell has no valid run."""
-        return self.unavailable(name) or self.state(name)
 
     def _lacking_data(self, name: str) -> list[str]:
         names = self._cells[name].spec.data_names(self._setup.scale)

@@ -1,8 +1,7 @@
-"""Cells without a training run: `python -m mrs_suggest.reproduce.measure NAME --output_dir RUN ...` writes a `run.json`.
+"""Cells without a training run: `python -m mrs_suggest.reproduce.measure NAME --output_dir RUN` writes a `run.json`.
 
-A cell's `trainer` is the name: `sizes`, of prepared data (Table 1 of MRS, Tables 2 and 7 of STAPLE); `report`, of systems
-for STAPLE that start from runs, each with the rule of `RULES` (Table 3); `effects`, of what these systems have in
-common (Table 6).
+A cell's `trainer` is the name: `sizes` of prepared data (Table 1 of MRS, Tables 2 and 7 of STAPLE); a `report` on
+systems for STAPLE that start from runs, each with the rule of `RULES` (Table 3); `effects` of their features (Table 6).
 """
 
 from __future__ import annotations
@@ -11,6 +10,7 @@ import json
 import sys
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -42,7 +42,7 @@ def main(words: Sequence[str]) -> int:
 
 
 def sizes(folder: Path, options: dict[str, str]) -> Systems:
-    """Split -> language -> its sizes; of MRS also `all` splits, of STAPLE also the `oracle` on a split."""
+    """Of MRS the sizes of `all` splits; of STAPLE those of each split, and the `oracle` on it."""
     from mrs_datasets.describe.paper_tables import oracle_curves, split_statistics, staple_split_statistics
     from mrs_datasets.prepared.prepared import open_prepared
 
@@ -50,66 +50,53 @@ def sizes(folder: Path, options: dict[str, str]) -> Systems:
     if data.data_set() == "mrs":
         for row in split_statistics(data):
             own = {"examples": row.examples, "tokens": row.tokens}
-            found.setdefault(row.split, {})[row.language] = own
             for scope, responses in ((row.language, row.responses), ("pooled", None)):
                 whole = found.setdefault("all", {}).setdefault(scope, {**dict.fromkeys(own, 0), "responses": responses})
                 whole |= {key: whole[key] + value for key, value in own.items()}
         return found
     rows = list(staple_split_statistics(data))
     for one, oracle in zip(rows, oracle_curves(data, rows, "paper"), strict=True):
-        figures = {key: getattr(one, key) for key in ("prompts", "translations", "ratio")}
-        found.setdefault(one.split, {})[one.config] = figures
+        found.setdefault(one.split, {})[one.config] = asdict(one)
         found.setdefault(f"oracle {one.split}", {})[one.config] = {str(k): value for k, value in oracle.items()}
     return found
 
 
 def report(folder: Path, options: dict[str, str]) -> Systems:
-    """The systems of a track, and the automatic translation: figures and ranks on test.
-
-    Args:
-        options: system -> the run that it starts from.
-    """
+    """The figures and ranks of a track's systems on test; `options` names the run that each starts from."""
     data, language, nbest = (options.pop(key) for key in ("data", "language", "nbest"))
     trained = list(dict.fromkeys(run for system, run in options.items() if system in RULES))
     files = []
     for system, run in options.items():
-        rule, pooled = RULES.get(system, ""), {}
+        rule, place = RULES.get(system, ""), folder / system
         runs = [f"m{n}={one}" for n, one in enumerate(trained)] if rule == "votes" else [run]
+        most = ["--nbest", nbest if rule else 10]
         for split in ("validation", "test") if rule else ("test",):
-            written, pooled[split] = (folder / f"{system}.{split}.{kind}.parquet" for kind in ("nbest", "pooled"))
-            _mrs("decode", *runs, "--data", data, "--language", language, "--split", split, "--nbest",
-                 nbest if rule else 10, "--out", written)  # fmt: skip
-            _mrs("combine", written, "--out", pooled[split])
-        kept, chosen = folder / f"{system}.kept.parquet", ["--top", 10]
+            written = f"{place}.{split}.parquet"
+            _mrs("decode", *runs, "--data", data, "--language", language, "--split", split, *most, "--out", written)
+            _mrs("combine", written, "--out", f"{place}.{split}.pooled.parquet")
         if rule:
-            chosen = ["--with", folder / f"{system}.filter"]
-            _mrs("tune", pooled["validation"], "--data", data, "--rule", rule, "--out", chosen[1])
-        _mrs("filter", pooled["test"], *chosen, "--out", kept)
-        files.append(f"{system}={kept}")
+            pooled = f"{place}.validation.pooled.parquet"
+            _mrs("tune", pooled, "--data", data, "--rule", rule, "--out", f"{place}.filter")
+        chosen = ["--with", f"{place}.filter"] if rule else ["--top", 10]
+        _mrs("filter", f"{place}.test.pooled.parquet", *chosen, "--out", f"{place}.kept.parquet")
+        files.append(f"{system}={place}.kept.parquet")
     _mrs("report", "--data", data, "--language", language, "--systems", *files, "--out", folder / "report")
     content = json.loads((folder / "report" / "report.json").read_text(encoding="utf-8"))
     return {one["system"]: {language: one} for one in content["systems"]}
 
 
 def effects(folder: Path, options: dict[str, str]) -> Systems:
-    """Term -> kind of score -> estimate.
-
-    Args:
-        options: track -> the run of `report`.
-    """
+    """Term -> kind of score -> estimate, from the reports of the tracks."""
     import pandas as pd
 
-    from mrs_suggest.staple.analysis.effects import analyse_effects, read_scores, write_effects
+    from mrs_suggest.staple.analysis.effects import analyse_effects, read_scores
     from mrs_suggest.staple.analysis.scored_systems import REFERENCE
 
     scores = read_scores([Path(run) / "report" / "report.json" for run in options.values()])
     systems = sorted({*scores["system"]} - {REFERENCE})
-    features = [dict(zip(TERMS, FEATURES.get(name, (1, 1, 1)), strict=True)) for name in systems]
-    table = pd.DataFrame([{"system": name, "team": name, **of} for name, of in zip(systems, features, strict=True)])
-    analysed = analyse_effects(scores, table)
-    write_effects(analysed, folder / "effects", overwrite=True)
+    table = pd.DataFrame([FEATURES.get(name, (1, 1, 1)) for name in systems], columns=TERMS)
     found = Systems()
-    for kind, model in analysed.models.items():
+    for kind, model in analyse_effects(scores, table.assign(system=systems, team=systems)).models.items():
         for term, one in model.fixed.items():
             found.setdefault(term, {})[kind] = {"estimate": one.estimate, "interval": one.interval}
         for factor, deviation in model.random.items():

@@ -9,7 +9,6 @@ from pathlib import Path
 
 from mrs_suggest.reproduce.cells import DONE, Setup, States, all_cells
 from mrs_suggest.reproduce.estimates import Estimates, steps_of, told_total
-from mrs_suggest.reproduce.runner import prepare_data
 from mrs_suggest.reproduce.table import Table, at_scale, only_tables
 
 
@@ -18,14 +17,12 @@ class Overview:
     """The lines of the tables at a scale.
 
     Attributes:
-        sources: data set -> folder, of any of the tables.
         missing: data set or checkpoint that cells lack -> its description.
         empty: why rows have no cell -> their tables.
     """
 
     scale: str
     configs: Path
-    sources: Mapping[str, Path]
     missing: dict[str, str] = field(default_factory=dict)
     empty: dict[str, list[str]] = field(default_factory=dict)
 
@@ -42,23 +39,20 @@ class Overview:
         yield from (f"rows that no cell fills in {', '.join(of)}: {why}" for why, of in self.empty.items())
 
     def _of_file(self, table: Table) -> Iterator[str]:
-        setup = Setup(table, Path("build") / "reproduce" / table.name / self.scale, self.configs, self.scale)
-        used = dict.fromkeys(data for cell in table.cells.values() for data in cell.data_names(self.scale))
-        own = {name: folder for name, folder in self.sources.items() if name in table.data}
-        setup = prepare_data(setup, own, list(used), True, lambda _: None)
+        output = Path("build") / "reproduce" / table.name / self.scale
+        made = {name: output / "data" / name for name, data in table.data.items() if data.generated(self.scale)}
+        setup = Setup(table, output, self.configs, self.scale, data=made)
         states, estimates = States(setup, all_cells(table)), Estimates(setup.output)
         for title, grid in table.grids().items():
-            printed = title in table.tables
-            part = only_tables(table, [title]) if printed else only_tables(table, [], [title.removeprefix("figure ")])
-            yield f"  {'table ' * printed}{title}: {self._needs(part, setup, states, estimates)}"
+            named = ([title], []) if title in table.tables else ([], [title.removeprefix("figure ")])
+            needs = self._needs(only_tables(table, *named), setup, states, estimates)
+            yield f"  {'table ' * len(named[0])}{title}: {needs}"
             for why in dict.fromkeys(str(row["empty"]) for row in grid.rows.values() if row.get("empty")):
                 self.empty.setdefault(why, []).append(f"{table.name} {title}")
 
     def _needs(self, part: Table, setup: Setup, states: States, estimates: Estimates) -> str:
         """How many cells are in which state; those that need a GPU may lack data, too."""
-        here: list[float | None] = []
-        gpu: list[float | None] = []
-        others: Counter[str] = Counter()
+        here, gpu, others = list[float | None](), list[float | None](), Counter[str]()
         cells = all_cells(part)
         for name, cell in cells.items():
             lacking = states.lacking(name)
@@ -67,12 +61,11 @@ class Overview:
             if not lacking and not reason and states.state(name) == DONE:
                 others["finished"] += 1
                 continue
-            others.update(f"lack {one}" for one in lacking)
-            others.update([reason] if reason else [])
+            others.update([reason] if reason else [f"lack {one}" for one in lacking])
             seconds = estimates.seconds(states.identity(name), steps_of(cell, setup))
             if part.at(self.scale).gpu and cell.spec.config:
                 gpu.append(seconds)
-            elif not lacking and not reason:
+            elif not (lacking or reason):
                 here.append(seconds)
         times = [f" ({told_total(some)})" if any(some) else "" for some in (here, gpu)]
         parts = [f"{len(here)} can run here{times[0]}", *([f"{len(gpu)} need a GPU{times[1]}"] if gpu else [])]

@@ -104,15 +104,11 @@ def claim_blocks(claims: Sequence[ClaimResult], figures: Sequence[Figure]) -> It
         note=True,
     )
     yield claims_grid(claims)
-    missing: dict[str, list[str]] = {}
     told = {figure.missing for figure in figures}
-    for claim in claims:
-        for column, why in claim.missing.items():
-            if why in told:
-                continue
-            missing.setdefault(f"left out of the claims: {why}", []).append(column)
+    missing = [(column, why) for claim in claims for column, why in claim.missing.items() if why not in told]
     if missing:
-        yield Bullets([f"{', '.join(dict.fromkeys(columns))}: {why}" for why, columns in missing.items()])
+        columns = {why: ", ".join(dict.fromkeys(one for one, other in missing if other == why)) for _, why in missing}
+        yield Bullets([f"{some}: left out of the claims: {why}" for why, some in columns.items()])
 
 
 def claims_grid(claims: Sequence[ClaimResult]) -> Grid:

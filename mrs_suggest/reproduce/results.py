@@ -78,7 +78,7 @@ class Figure:
 
     def shown(self, value: float) -> str:
         """A figure in the unit of the table."""
-        counts = value >= 2 and value == int(value)
+        counts = value == int(value) and (value >= 2 or self.place.metric == "rank")
         return f"{100 * value:.1f}" if self.percent else f"{value:,.0f}" if counts else short(value)
 
     def printed(self) -> str:
@@ -132,7 +132,11 @@ class Results:
         cells = all_cells(setup.table)
         states = States(setup, cells)
         found = {name: read_record(run_of(name, setup)) for name in cells if states.finished(name)}
-        why = {name: problems.get(name) or states.told(name) for name in cells if name not in found}
+        why = {
+            name: problems.get(name) or states.unavailable(name) or states.state(name)
+            for name in cells
+            if name not in found
+        }
         return cls(setup, why, found)
 
     def fields(self) -> Iterator[Figure]:
@@ -272,6 +276,8 @@ class Results:
         if not found:
             raise UnpairedError(why or NO_EXPERIMENT)
         first, second = (np.stack([scores[side] for scores in found.values()]) for side in (0, 1))
+        if first.shape[1] < 2:
+            raise UnpairedError("one test example is too few for a test")
         return Paired(tuple(found), first, second, units)
 
     def _pair(

@@ -42,14 +42,14 @@ def test_the_command_of_a_cell(ready: Ready, tmp_path: Path) -> None:
     setup, cells = ready(config="keep_pieces: 9\n")
     out, config = tmp_path / "out" / "cells", tmp_path / "configs" / "a.yaml"
     assert " ".join(cells["teacher/43"].command(setup)) == (
-        f"train retrieval --config {config} --seed 43 --output_dir {out}/teacher-43/run --overwrite true"
+        f"mrs train retrieval --config {config} --seed 43 --output_dir {out}/teacher-43/run --overwrite true"
     )
     assert " ".join(cells["student/42"].command(setup, resume=True)) == (
-        f"train retrieval --config {config} --model_name_or_path {out}/teacher-42/run --languages en fr --ranker true "
-        f"--seed 42 --output_dir {out}/student-42/run --overwrite true --resume_from_checkpoint last"
+        f"mrs train retrieval --config {config} --model_name_or_path {out}/teacher-42/run --languages en fr "
+        f"--ranker true --seed 42 --output_dir {out}/student-42/run --overwrite true --resume_from_checkpoint last"
     )
     setup, cells = ready(config="keep_pieces: 9\n", scale="tiny")
-    assert cells["teacher/42"].command(setup)[4:8] == ["--max_steps", "4", "--model_name_or_path", "tiny"]
+    assert cells["teacher/42"].command(setup)[5:9] == ["--max_steps", "4", "--model_name_or_path", "tiny"]
     assert "keep_pieces" not in cells["teacher/42"].config(setup)
     assert "--perturbed 1" in " ".join(cells["student/42"].command(setup))
 
@@ -86,7 +86,7 @@ def test_the_commands_of_the_projects_tables_are_understood(name: str, tmp_path:
             known = {action.dest for action in parser._actions}
             options = {**read_config(setup.configs / cell.spec.config), **cell.options(setup)}
             assert set(options) <= known, cell.name
-            _, rest = parser.parse_known_args(cell.command(setup)[4:])
+            _, rest = parser.parse_known_args(cell.command(setup)[5:])
             assert rest == [], cell.name
             options = {**cell.config(setup), **cell.options(setup)}
             most = POSITIONS if setup.tiny else 512  # tokens that a tiny encoder reads, and the published ones
