@@ -18,7 +18,7 @@ from mrs_suggest.common.hub.provenance import commit, hardware, versions
 from mrs_suggest.common.io.files import atomic_write
 from mrs_suggest.common.text.text import finite_json
 from mrs_suggest.models.saved.allowlist import RECORD
-from mrs_suggest.models.saved.record import Record, as_json
+from mrs_suggest.models.saved.record import Record
 
 # How systems of STAPLE choose from their n best (sections 3.2 and 4.3); the others give ten.
 RULES = {"jbrem": "threshold", "rakchada": "classifier", "sweagraw": "soft-f1", "nickeilf": "votes"}
@@ -37,7 +37,7 @@ def main(words: Sequence[str]) -> int:
         "trainer": name, "seed": seed, "commit": commit(), "versions": versions(), "hardware": hardware(),
         "seconds": round(time.time() - started, 1), "metrics": {"systems": systems},
     }  # fmt: skip
-    atomic_write(folder / RECORD, as_json(finite_json(record)))
+    atomic_write(folder / RECORD, json.dumps(finite_json(record), indent=2, ensure_ascii=False) + "\n")
     return 0
 
 

@@ -276,8 +276,8 @@ class Results:
         if not found:
             raise UnpairedError(why or NO_EXPERIMENT)
         first, second = (np.stack([scores[side] for scores in found.values()]) for side in (0, 1))
-        if first.shape[1] < 2:
-            raise UnpairedError("one test example is too few for a test")
+        if len(set(units)) < 2:
+            raise UnpairedError("one test message is too few for a test")
         return Paired(tuple(found), first, second, units)
 
     def _pair(

@@ -73,13 +73,13 @@ def write(path: Path, text: str) -> None:
 
 
 def write_mrs(folder: Path, draw: random.Random) -> None:
-    """240 pairs of each language of the embedded sample; `mt-LANG` has the same ones."""
+    """Up to 240 messages of each language of the embedded sample; `mt-LANG` has the same ones."""
     from mrs_datasets.prepared.prepared import open_prepared
 
     sample = open_prepared("sample")
     for code in sample.languages():
-        rows = list(sample.load(code, "train"))[:240]
-        text = "".join(f"{row['message']}\t{row['reply']}\n" for row in rows)
+        pairs = [(row["message"], row["reply"]) for split in ("train", "test") for row in sample.load(code, split)]
+        text = "".join(f"{message}\t{reply}\n" for message, reply in list(dict(pairs).items())[:240])
         for name in (code, *([f"mt-{code}"] if code != "en" else [])):
             write(folder / f"{name}.tsv", text)
 
