@@ -7,6 +7,7 @@ systems for STAPLE that start from runs, each with the rule of `RULES` (Table 3)
 from __future__ import annotations
 
 import json
+import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -87,28 +88,26 @@ def report(folder: Path, options: dict[str, str]) -> Systems:
 
 def effects(folder: Path, options: dict[str, str]) -> Systems:
     """Term -> kind of score -> estimate, from the reports of the tracks."""
-    import pandas as pd
-
-    from mrs_suggest.staple.analysis.effects import analyse_effects, read_scores
-    from mrs_suggest.staple.analysis.scored_systems import REFERENCE
-
-    scores = read_scores([Path(run) / "report" / "report.json" for run in options.values()])
-    systems = sorted({*scores["system"]} - {REFERENCE})
-    table = pd.DataFrame([FEATURES.get(name, (1, 1, 1)) for name in systems], columns=TERMS)
+    reports = dict.fromkeys(Path(run) / "report" / "report.json" for run in options.values())
+    scored = [json.loads(path.read_text(encoding="utf-8"))["scores"]["systems"] for path in reports]
+    systems = dict.fromkeys(name for one in scored for name in one if name != "reference")
+    rows = [("system", *TERMS), *((name, *FEATURES.get(name, (1, 1, 1))) for name in systems)]
+    atomic_write(folder / "features.csv", "".join(",".join(map(str, row)) + "\n" for row in rows))
+    _mrs("effects", *reports, "--features", folder / "features.csv", "--out", folder / "effects")
     found = Systems()
-    for kind, model in analyse_effects(scores, table.assign(system=systems, team=systems)).models.items():
-        for term, one in model.fixed.items():
-            found.setdefault(term, {})[kind] = {"estimate": one.estimate, "interval": one.interval}
-        for factor, deviation in model.random.items():
+    content = json.loads((folder / "effects" / "effects.json").read_text(encoding="utf-8"))
+    for kind, model in content["models"].items():
+        for term, one in model["fixed"].items():
+            found.setdefault(term, {})[kind] = {key: one[key] for key in ("estimate", "interval")}
+        for factor, deviation in model["random"].items():
             found.setdefault(f"{factor.capitalize()} ID", {})[kind] = {"estimate": deviation}
     return found
 
 
 def _mrs(*words: Any) -> None:
     """Run `mrs staple`; SystemExit if it fails."""
-    from mrs_suggest.cli.main import main as mrs
-
-    if code := mrs(["staple", *map(str, words), "--overwrite"]):
+    command = [sys.executable, "-m", "mrs_suggest.cli.main", "staple", *map(str, words), "--overwrite"]
+    if code := subprocess.run(command, check=False).returncode:
         raise SystemExit(code)
 
 

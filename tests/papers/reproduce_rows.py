@@ -73,15 +73,17 @@ def write(path: Path, text: str) -> None:
 
 
 def write_mrs(folder: Path, draw: random.Random) -> None:
-    """Up to 240 messages of each language of the embedded sample; `mt-LANG` has the same ones."""
+    """Up to 240 messages of each language of the embedded sample; `mt-LANG` has other replies to them."""
     from mrs_datasets.prepared.prepared import open_prepared
 
     sample = open_prepared("sample")
     for code in sample.languages():
         pairs = [(row["message"], row["reply"]) for split in ("train", "test") for row in sample.load(code, split)]
-        text = "".join(f"{message}\t{reply}\n" for message, reply in list(dict(pairs).items())[:240])
-        for name in (code, *([f"mt-{code}"] if code != "en" else [])):
-            write(folder / f"{name}.tsv", text)
+        messages, replies = zip(*list(dict(pairs).items())[:240], strict=True)
+        for name, own in ((code, replies), (f"mt-{code}", replies[9:] + replies[:9])):
+            if name != "mt-en":
+                text = "".join(f"{one}\t{other}\n" for one, other in zip(messages, own, strict=True))
+                write(folder / f"{name}.tsv", text)
 
 
 def write_xcopa(folder: Path, draw: random.Random) -> None:
@@ -152,9 +154,8 @@ def told(row: Row, record: dict[str, Any]) -> tuple[str, bool]:
         return f"not run: {row.place.empty}", True
     if found is None:
         return f"no figure: {figures[0]['missing'] if figures else 'the command failed, see above'}", False
-    mean, paper = (
-        f"{value:,.0f}" if value >= 1000 else f"{value:.4g}" for value in (found["mean"], found["paper"] or 0)
-    )
+    values = found["mean"] * (100 if found["percent"] else 1), found["paper"] or 0
+    mean, paper = (f"{value:,.0f}" if value >= 1000 else f"{value:.4g}" for value in values)
     printed = f"paper {paper}" if found["paper"] is not None else "not printed in the paper"
     return f"{found['metric']} {mean}, {printed} ({row.place.cell}, {row.column or 'all'})", True
 

@@ -86,7 +86,9 @@ def test_effects_are_those_of_the_features(tmp_path: Path) -> None:
             gain = sum(one * has for one, has in zip(gains, features, strict=True))
             of[system] = [min(1, base + gain + draw.gauss(0, 0.01)) for base in easy]
         of["reference"] = easy
-        scores = {name: dict.fromkeys(("precision", "weighted_recall", "weighted_f1"), each) for name, each in of.items()}
+        scores = {
+            name: dict.fromkeys(("precision", "weighted_recall", "weighted_f1"), each) for name, each in of.items()
+        }
         content = {"scores": {"track": track, "prompts": [f"{track}{n}" for n in range(80)], "systems": scores}}
         (tmp_path / track / "report").mkdir(parents=True)
         (tmp_path / track / "report" / "report.json").write_text(json.dumps(content))
