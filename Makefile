@@ -26,7 +26,7 @@ PARALLEL := --numprocesses 2 --dist loadfile --max-worker-restart 0
 ONE_DEVICE := --num_processes 1 --num_machines 1 --mixed_precision no --dynamo_backend no \
 	--num_cpu_threads_per_process $(shell $(PYTHON) -c 'import os; print(os.cpu_count())')
 
-.PHONY: demo demo-first demo-build demo-product demo-xcopa demo-forgetting demo-staple page results test test-faults load test-properties test-floors test-harnesses quality release-check docs docs-serve bench bench-desk sample baseline baseline-large clean
+.PHONY: demo demo-first demo-build demo-product demo-xcopa demo-forgetting demo-staple page results test test-reproduce test-faults load test-properties test-floors test-harnesses quality release-check docs docs-serve bench bench-desk sample baseline baseline-large clean
 
 $(BASE): setup.cfg setup.py pyproject.toml constraints.txt $(wildcard mrs_suggest/common/text/_lid*.[ch])
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -118,6 +118,9 @@ page: $(STAMP)  ## the chat page of `mrs demo`, with the model that ships in the
 
 test: $(STAMP)  ## unit and integration tests
 	$(OFFLINE) OMP_NUM_THREADS=1 $(BIN)/pytest -m "not faults and not harness" $(PARALLEL)
+
+test-reproduce: $(STAMP)  ## one tiny cell of every row of the papers' tables (ROWS='mrs/3/*': only these); continues after a stop
+	$(OFFLINE) OMP_NUM_THREADS=1 $(BIN)/python -m tests.papers.reproduce_rows $(ROWS)
 
 test-faults: $(STAMP)  ## kills, floods and broken inputs at scale
 	$(OFFLINE) $(BIN)/pytest -m faults

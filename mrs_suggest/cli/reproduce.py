@@ -6,7 +6,6 @@ import argparse
 import re
 import shlex
 import sys
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -141,32 +140,16 @@ def _named(words: Sequence[str], option: str, what: str) -> dict[str, Path]:
 
 
 def list_tables(scale: str) -> None:
-    """Print how many cells of each table and figure can run without more data, and what the others need."""
-    from mrs_suggest.reproduce.cells import EMBEDDED, Setup, States, all_cells
-    from mrs_suggest.reproduce.table import at_scale, only_tables, read_table, table_names
+    """Print what every table and figure needs."""
+    from mrs_suggest.reproduce.overview import Overview
+    from mrs_suggest.reproduce.table import read_table, table_names
 
     tables = {name: read_table(TABLES, name) for name in table_names(TABLES)}
     scales = list(dict.fromkeys(one for table in tables.values() for one in table.scale_names()))
     if scale not in scales:
         raise InputError(f"--scale {scale}: no table has such a scale; expected one of {', '.join(scales)}.")
-    for name, whole in tables.items():
-        if scale not in whole.scale_names():
-            print(f"{name}: no scale {scale} (it has {' '.join(whole.scale_names())})\n")
-            continue
-        whole = at_scale(whole, scale)
-        print(f"{name}: {visible(whole.title)}")
-        for kind, titles in (("table", whole.tables), ("figure", whole.figures)):
-            for title in titles:
-                table = only_tables(whole, [title]) if kind == "table" else only_tables(whole, [], [title])
-                made = {one: Path(one) for one in table.data if one == EMBEDDED or table.data[one].generated(scale)}
-                setup = Setup(table, Path("build") / "reproduce" / name / scale, CONFIGS, scale, None, data=made)
-                cells = all_cells(table)
-                states = States(setup, cells)
-                reasons = Counter(re.sub(r"^needs [^:]+: ", "", states.unavailable(cell)) for cell in cells)
-                print(f"  {kind} {title}: {reasons.pop('', 0)} of {len(cells)} cells can run")
-                for reason, count in reasons.items():
-                    print(visible(f"    {count} not: {reason}"))
-        print()
+    for line in Overview(scale, CONFIGS).lines(tables):
+        print(visible(line))
 
 
 def list_cells(setup: Setup, cells: Mapping[str, Cell], jobs: int) -> None:
@@ -190,7 +173,7 @@ def list_cells(setup: Setup, cells: Mapping[str, Cell], jobs: int) -> None:
             told.append("time unknown" if left[-1] is None else f"about {told_duration(left[-1])}")
         print("  ".join([told[0], ", ".join(told[1:])]).rstrip())
         if not states.without_command(name):
-            print(f"  {visible(shlex.join(['mrs', *cell.command(setup, state == INTERRUPTED)]))}")
+            print(f"  {visible(shlex.join(cell.command(setup, state == INTERRUPTED)))}")
     at_once = f", {jobs} at once" if jobs > 1 else ""
     time = f" (time{at_once}: {told_total(left, jobs)})" if left else ""
     empty = len(cells) - finished - len(left)

@@ -23,6 +23,7 @@ from mrs_suggest.training.record import LAST, whole_checkpoints
 
 DONE, INTERRUPTED, FAILED, CHANGED, MISSING = "finished", "interrupted", "failed before", "changed", "missing"
 STATE = "cell.json"
+MEASURE = "mrs_suggest.reproduce.measure"
 
 
 @dataclass(frozen=True)
@@ -71,7 +72,7 @@ class Cell:
 
     def options(self, setup: Setup) -> dict[str, Any]:
         """The options that stand on the command line, over those of the configuration."""
-        changed = {**setup.table.at(setup.scale).options, **self.spec.chosen(setup.scale)}
+        changed = {**self._of_scale(setup), **self.spec.chosen(setup.scale)}
         options = {key: value for key, value in changed.items() if value is not None}
         chosen = {**self.config(setup), **self.spec.options, **options}
         for key, reference in references(self.spec.options):
@@ -88,9 +89,12 @@ class Cell:
 
     def config(self, setup: Setup) -> dict[str, Any]:
         """The options of the configuration; a scale may take some out that its models cannot have."""
-        config = read_config(setup.configs / self.spec.config)
-        changed = {**setup.table.at(setup.scale).options, **self.spec.scales.get(setup.scale, {})}
+        config = read_config(setup.configs / self.spec.config) if self.spec.config else {}
+        changed = {**self._of_scale(setup), **self.spec.scales.get(setup.scale, {})}
         return {key: value for key, value in config.items() if changed.get(key, value) is not None}
+
+    def _of_scale(self, setup: Setup) -> dict[str, Any]:
+        return setup.table.at(setup.scale).options if self.spec.config else {}
 
     def config_path(self, setup: Setup) -> Path:
         """The configuration that the command names; that of another scale is written before it starts."""
@@ -98,9 +102,11 @@ class Cell:
         return setup.configs / self.spec.config if full else place_of(self.name, setup) / f"{setup.scale}.yaml"
 
     def command(self, setup: Setup, resume: bool = False) -> list[str]:
-        """The arguments of `mrs`."""
+        """The command line; it starts with `mrs`, or with `python` for a cell that trains nothing."""
         trainer = self.spec.trainer or setup.table.trainer
-        words = ["train", trainer, "--config", str(self.config_path(setup)), *words_of(self.options(setup))]
+        if not self.spec.config:
+            return ["python", "-m", MEASURE, trainer, *words_of(self.options(setup))]
+        words = ["mrs", "train", trainer, "--config", str(self.config_path(setup)), *words_of(self.options(setup))]
         return [*words, "--overwrite", "true", *(["--resume_from_checkpoint", LAST[0]] if resume else [])]
 
 
@@ -202,7 +208,7 @@ class States:
     def without_command(self, name: str) -> str:
         """Why no command runs the cell at this scale, whatever the data; empty if one does."""
         spec, setup = self._cells[name].spec, self._setup
-        if not (setup.configs / spec.config).is_file():
+        if spec.config and not (setup.configs / spec.config).is_file():
             return f"the configuration {spec.config} does not exist yet"
         trainers = setup.table.at(setup.scale).trainers
         if trainers and (spec.trainer or setup.table.trainer) not in trainers:
@@ -214,11 +220,8 @@ class States:
         if reason := self.without_command(name):
             return reason
         cell = self._cells[name]
-        for data in cell.spec.data_names(self._setup.scale):
-            if data != EMBEDDED and self._setup.data.get(data) is None:
-                source = self._setup.table.data[data]
-                held = f", with {' '.join(source.files)}" if source.files else ""
-                return f"no data: pass --data {data}=FOLDER{held} ({source.about})"
+        for what, about in self._lacks(name).items():
+            return f"no {'data' if what in self._setup.table.data else what}: {about}"
         data = cell.spec.data
         folder = self._setup.data.get(data)
         needed = cell.spec.needs_configs if folder and folder.is_dir() else []  # else it is still to be prepared
@@ -229,6 +232,23 @@ class States:
             return f"the data {data} have no {' '.join(lacking)}{more}"
         return next((f"needs {one}: {why}" for one in cell.needs() if (why := self.unavailable(one))), "")
 
+    def lacking(self, name: str) -> dict[str, str]:
+        """The data sets and checkpoints that a cell, or one that it needs, lacks; each with where it comes from."""
+        found = self._lacks(name)
+        for other in self._cells[name].needs():
+            found |= self.lacking(other)
+        return found
+
+    def _lacks(self, name: str) -> dict[str, str]:
+        cell, setup, found = self._cells[name], self._setup, {}
+        for data in self._lacking_data(name):
+            source = setup.table.data[data]
+            held = f", with {' '.join(source.files)}" if source.files else ""
+            found[data] = f"pass --data {data}=FOLDER{held} ({source.about})"
+        model = str({**cell.config(setup), **cell.options(setup)}.get("model_name_or_path"))
+        about = setup.table.checkpoints.get(model)
+        return {**found, model: about} if about and not Path(model).is_dir() else found
+
     def commit(self, name: str) -> str:
         """The commit of a run; `unknown` where it was made outside a checkout."""
         record: Record = json.loads((run_of(name, self._setup) / RECORD).read_text(encoding="utf-8"))
@@ -236,17 +256,13 @@ class States:
 
     def finished(self, name: str) -> bool:
         """Whether the cell's run is kept; without its data, a run is accepted as it is."""
-        if self._lacks_data(name):
+        if self._lacking_data(name):
             return (run_of(name, self._setup) / RECORD).is_file()
         return self.state(name) == DONE
 
-    def told(self, name: str) -> str:
-        """Why the cell has no valid run."""
-        return self.unavailable(name) or self.state(name)
-
-    def _lacks_data(self, name: str) -> bool:
+    def _lacking_data(self, name: str) -> list[str]:
         names = self._cells[name].spec.data_names(self._setup.scale)
-        return any(data != EMBEDDED and self._data.get(data) is None for data in names)
+        return [data for data in names if data != EMBEDDED and self._setup.data.get(data) is None]
 
     def state(self, name: str) -> str:
         """One of `DONE`, `INTERRUPTED`, `FAILED`, `CHANGED` (with what differs) and `MISSING`."""

@@ -111,15 +111,11 @@ def claim_blocks(claims: Sequence[ClaimResult], figures: Sequence[Figure]) -> It
         note=True,
     )
     yield claims_grid(claims)
-    missing: dict[str, list[str]] = {}
     told = {figure.missing for figure in figures}
-    for claim in claims:
-        for column, why in claim.missing.items():
-            if why in told:
-                continue
-            missing.setdefault(f"left out of the claims: {why}", []).append(column)
+    missing = [(column, why) for claim in claims for column, why in claim.missing.items() if why not in told]
     if missing:
-        yield Bullets([f"{', '.join(dict.fromkeys(columns))}: {why}" for why, columns in missing.items()])
+        columns = {why: ", ".join(dict.fromkeys(one for one, other in missing if other == why)) for _, why in missing}
+        yield Bullets([f"{some}: left out of the claims: {why}" for why, some in columns.items()])
 
 
 def claims_grid(claims: Sequence[ClaimResult]) -> Grid:
@@ -202,7 +198,7 @@ def _notes(grid: TableSpec, figures: Sequence[Figure], compared: Comparisons) ->
     if many:
         seeds = f"{many[0]} to {many[-1]}" if len(many) > 1 else f"{many[0]}"
         yield f"Mean ± standard deviation over {seeds} seeds."
-    if 1 in counts:
+    if 1 in counts and any(one.intervals for one in figures):
         yield "In brackets: the 95 % interval of a single seed."
     own = {(one.table, one.row, one.column, one.metric) for one in figures}
     if own & compared.best:
@@ -274,7 +270,7 @@ def _run_row(results: Results, name: str, record: Record) -> list[str | Entry]:
         f"{record['seconds']:,.0f}" if "seconds" in record else "",
         f"{record['steps']:,}" if "steps" in record else "",
         told,
-        Entry("picture", link=(run / CURVES).as_posix()),
+        Entry("picture", link=(run / CURVES).as_posix()) if "steps" in record else "",
         Entry(without_places(command, setup.output), code=True),
     ]
 

@@ -82,11 +82,12 @@ class Figure:
 
     def shown(self, value: float) -> str:
         """A figure in the unit of the table."""
-        return f"{100 * value:.1f}" if self.percent else short(value)
+        counts = value == int(value) and (value >= 2 or self.place.metric == "rank")
+        return f"{100 * value:.1f}" if self.percent else f"{value:,.0f}" if counts else short(value)
 
     def printed(self) -> str:
         """The paper's figure."""
-        return "" if self.paper is None else f"{self.paper:.1f}" if self.percent else short(self.paper)
+        return "" if self.paper is None else f"{self.paper:.1f}" if self.percent else self.shown(self.paper)
 
 
 @dataclass(frozen=True)
@@ -135,7 +136,11 @@ class Results:
         cells = all_cells(setup.table)
         states = States(setup, cells)
         found = {name: read_record(run_of(name, setup)) for name in cells if states.finished(name)}
-        why = {name: problems.get(name) or states.told(name) for name in cells if name not in found}
+        why = {
+            name: problems.get(name) or states.unavailable(name) or states.state(name)
+            for name in cells
+            if name not in found
+        }
         return cls(setup, why, found)
 
     @property
@@ -220,7 +225,8 @@ class Results:
             raise UnpairedError(f"{name}: {self.problems[name]}")
         metrics = self.records[name]["metrics"]
         scopes = {**metrics.get("systems", {}), **metrics.get("tasks", {})}.get(place.system)
-        wanted = place.scope.split()
+        instead = self.setup.table.at(self.setup.scale).scopes
+        wanted = [instead.get(scope, scope) for scope in place.scope.split()]
         lacking = [scope for scope in wanted if scope not in (scopes or {})]
         if self.setup.scale != FULL and scopes and lacking:  # its data may have fewer languages
             wanted = [scope for scope in wanted if scope in scopes]
@@ -279,6 +285,8 @@ class Results:
         if not found:
             raise UnpairedError(why or NO_EXPERIMENT)
         first, second = (np.stack([scores[side] for scores in found.values()]) for side in (0, 1))
+        if len(set(units)) < 2:
+            raise UnpairedError("one test message is too few for a test")
         return Paired(tuple(found), first, second, units)
 
     def _pair(

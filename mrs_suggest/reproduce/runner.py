@@ -188,12 +188,13 @@ class _Runs:
         place.mkdir(parents=True, exist_ok=True)
         if not resume and run.exists():
             _put_aside(run)
-        if setup.scale != FULL:
+        if setup.scale != FULL and cell.spec.config:
             atomic_write(cell.config_path(setup), yaml.safe_dump(cell.config(setup), allow_unicode=True))
         command = cell.command(setup, resume)
-        note = {"cell": name, "command": shlex.join(["mrs", *command]), "identity": self._states.identity(name)}
+        note = {"cell": name, "command": shlex.join(command), "identity": self._states.identity(name)}
         _note(place, note)
-        process = start([*_mrs(), *command], place / LOG, resume, environment(self._jobs), [self._lock])
+        program = {"mrs": _mrs(), "python": [sys.executable]}[command[0]]
+        process = start([*program, *command[1:]], place / LOG, resume, environment(self._jobs), [self._lock])
         self._running[name] = _Running(cell, self._heads[name], {**note, "resumed": resume}, process)
 
     def _look(self) -> None:

@@ -6,6 +6,7 @@ A table is a YAML file:
     trainer                           of the cells that name none
     base_model                        a hub id; `--model FOLDER` stands for it, and `--scale tiny` for a tiny one
     other_models                      more hub ids that `--scale tiny` replaces
+    checkpoints: FOLDER: TEXT         models that must be there before, and where they come from
     data: NAME: about, files, command a prepared data set: its source files and the `mrs` command that prepares them, or
                                       generates them, where it has no `{source}`;
                                       `tiny`: the command that generates a small one for `--scale tiny`
@@ -16,6 +17,7 @@ A table is a YAML file:
                    seeds              of all cells
                    main               the printed tables of a run without `--table` (default: all)
                    trainers           whose cells can run at that scale (default: all)
+                   scopes             LANGUAGE: OTHER, the one that stands for it in the data of that scale
     cells: ID: config, options, seeds, data, needs_configs, scales, trainer
     tables: ID: title, metrics, rows, columns, leads, percent, compared, claims
     figures: ID: the same, with `human`   charts of bars, each with a table of its figures
@@ -82,12 +84,12 @@ class CellSpec:
     """One training run per seed.
 
     Attributes:
-        config: of the trainer, below the folder of configurations.
+        config: of the trainer, below the folder of configurations; empty for a trainer of `measure.MEASURES`.
         needs_configs: configs that the data must have, such as `mt-fr`; without them the cell stays empty.
         scales: scale -> what it changes in this cell, its own options included, beyond the table's `scales`.
     """
 
-    config: str
+    config: str = ""
     options: dict[str, Any] = field(default_factory=dict)
     seeds: list[int] = field(default_factory=lambda: [42])
     data: str = EMBEDDED
@@ -106,7 +108,7 @@ class CellSpec:
 
 @dataclass(frozen=True, config=STRICT)
 class ScaleSpec:
-    """The changes of a scale; at `full`, only `main`."""
+    """The changes of a scale; at `full`, only `main` and `gpu`, which says that its training runs need a GPU."""
 
     options: dict[str, Any] = field(default_factory=dict)
     base_model: str = ""
@@ -114,6 +116,8 @@ class ScaleSpec:
     seeds: list[int] = field(default_factory=list)
     main: list[str] = field(default_factory=list)
     trainers: list[str] = field(default_factory=list)
+    scopes: dict[str, str] = field(default_factory=dict)
+    gpu: bool = False
 
 
 @plain_dataclass(frozen=True)
@@ -229,6 +233,7 @@ class Table:
     tables: dict[str, TableSpec] = field(default_factory=dict)
     scales: dict[str, ScaleSpec] = field(default_factory=dict)
     other_models: list[str] = field(default_factory=list)
+    checkpoints: dict[str, str] = field(default_factory=dict)
     figures: dict[str, TableSpec] = field(default_factory=dict)
 
     def grids(self) -> dict[str, TableSpec]:
@@ -278,7 +283,11 @@ def at_scale(table: Table, scale: str) -> Table:
     tables, figures = (
         {name: replace(grid, same=same) for name, grid in grids.items()} for grids in (table.tables, table.figures)
     )
-    cells = {name: replace(cell, seeds=seeds or cell.seeds) for name, cell in table.cells.items() if name not in same}
+    cells = {}
+    for name, cell in table.cells.items():
+        if name not in same:
+            others = {key: REFERENCE + same.get(one, one) for key, one in references(cell.options)}
+            cells[name] = replace(cell, seeds=seeds or cell.seeds, options={**cell.options, **others})
     return replace(table, cells=cells, tables=tables, figures=figures)
 
 

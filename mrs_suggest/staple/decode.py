@@ -221,13 +221,8 @@ def decode(
             )
     written = written_language(runs, language)
     members = {run.name: _member_facts(run, search) for run in runs}
-    identity = {
-        "language": language,
-        "data": dict(prompts.data),
-        "prompts": len(prompts.texts),
-        "search": search.facts(),
-        "members": members,
-    }
+    read = {"language": language, "data": dict(prompts.data), "prompts": len(prompts.texts)}
+    identity = {**read, "search": search.facts(), "members": members}
     schema = schema_of(search.features)
     loaded: dict[int, Translate] = {}
 
@@ -265,11 +260,8 @@ def _member_facts(run: Run, search: Search) -> dict[str, Any]:
 
 def _in_order(table: pa.Table, ids: Sequence[str], members: Sequence[str]) -> pa.Table:
     """The rows prompt by prompt, member by member, by rank."""
-    places = [{name: number for number, name in enumerate(names)} for names in (members, ids)]
-    keys = [
-        [place[name] for name in table[column].to_pylist()]
-        for place, column in zip(places, ("member", "id"), strict=True)
-    ]
+    columns = {"member": {name: n for n, name in enumerate(members)}, "id": {name: n for n, name in enumerate(ids)}}
+    keys = [[place[name] for name in table[column].to_pylist()] for column, place in columns.items()]
     return table.take(np.lexsort((table["rank"].to_numpy(), *keys))).combine_chunks()
 
 

@@ -12,14 +12,12 @@ from pathlib import Path
 from typing import Any
 
 from mrs_datasets.prepared.prepared import PreparedData, open_prepared
-from mrs_datasets.readers.staple.staple import TABLE_2
 from mrs_datasets.readers.staple.staple_files import read_gold
 from mrs_metrics.translations_f1 import merge_equal, read_texts, weighted_f1_signature
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.common.io.files import file_sha256
 from mrs_suggest.common.metric_errors import metric_errors
 
-STAPLE = "staple"  # the data set that the paper's figures are of
 _TRACK = re.compile(r"(?:^|[._])en_(hu|ja|ko|pt|vi)[._]")  # in the name of the task's files
 Rows = Sequence[Mapping[str, Any]]
 
@@ -34,7 +32,6 @@ class Gold:
         language: the target language; "" if unknown.
         split: train, validation or test; "" if unknown.
         rules: `paper` or `official`, by which texts are compared.
-        staple: whether the rows are of the task, not generated.
         seed: of generated data; None of others.
     """
 
@@ -43,7 +40,6 @@ class Gold:
     language: str
     split: str
     rules: str
-    staple: bool
     source: Mapping[str, Any] = field(default_factory=dict)
     seed: int | None = None
 
@@ -84,13 +80,6 @@ class Gold:
         """How many accepted translations there are."""
         return sum(len(row["translations"]) for row in self.rows)
 
-    def complete_split(self) -> str:
-        """Which split of the task these rows are, going by the sizes of Table 2; "" if none."""
-        if not self.staple:
-            return ""
-        sizes = TABLE_2.get(self.language, {})
-        return next((split for split, size in sizes.items() if size == (len(self.rows), self.translations)), "")
-
 
 def read_lists(lists: Sequence[Sequence[str]], rules: str, accepted: bool = False) -> list[list[str]]:
     """Lists of texts as the rules read them; reading all together is many times faster than list by list."""
@@ -126,16 +115,9 @@ def read_gold_split(data: str, split: str, language: str | None, rules: str = "p
     config = language or _only_config(prepared, configs, split)
     seed = prepared.report().get("settings", {}).get("seed")
     rows = prepared.load(config, split).to_list()
-    gold = Gold(
-        name=f"{prepared.title()}, {config}, {split}",
-        rows=rows,
-        language=config,
-        split=split,
-        rules=rules,
-        staple=kind == STAPLE,
-        source={**prepared.identity([config]), "split": split},
-        seed=seed if isinstance(seed, int) else None,
-    )
+    source = {**prepared.identity([config]), "split": split}
+    name, seed = f"{prepared.title()}, {config}, {split}", seed if isinstance(seed, int) else None
+    gold = Gold(name, rows, config, split, rules, source, seed)
     return _sound(gold, f"{data}: the {split} split of {config}")
 
 
@@ -146,18 +128,13 @@ def read_gold_file(path: Path, language: str | None, rules: str = "paper") -> Go
         language: None: the one in the file's name, as the task names its files.
     """
     track = _TRACK.search(path.name)
-    rows = [
-        {
-            "id": block.id,
-            "prompt": block.prompt,
-            "reference": None,
-            "translations": [{"text": text, "weight": weight} for text, weight in zip(texts, weights, strict=True)],
-        }
-        for block, texts, weights in read_gold(path)
-    ]
+    rows = []
+    for block, texts, weights in read_gold(path):
+        accepted = [{"text": text, "weight": weight} for text, weight in zip(texts, weights, strict=True)]
+        rows.append({"id": block.id, "prompt": block.prompt, "reference": None, "translations": accepted})
     known = language or (track[1] if track else "")
     source = {"id": path.name, "sha256": file_sha256(path)}
-    gold = Gold(path.name, rows, known, "", rules, staple=known in TABLE_2, source=source)
+    gold = Gold(path.name, rows, known, "", rules, source)
     return _sound(gold, str(path))
 
 

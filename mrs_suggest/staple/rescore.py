@@ -52,13 +52,8 @@ def rescore(
     if not language:
         raise InputError(f"--with {run.given}: knows {' '.join(known)}, and the hypotheses are in {found.language}.")
     texts_of = {key: rows["text"].to_pylist() for key, rows in found.by_prompt() if len(rows)}
-    identity = {
-        "steps": list(found.steps),
-        "rows": [len(found.table), _hash_of(found)],
-        "run": run.facts,
-        "name": name,
-        "reverse": reverse,
-    }
+    by = {"run": run.facts, "name": name, "reverse": reverse}
+    identity = {"steps": list(found.steps), "rows": [len(found.table), _hash_of(found)], **by}
     loaded: list[Generator] = []
 
     def make(part: Part) -> pa.Table:
@@ -78,9 +73,8 @@ def rescore(
         return pa.Table.from_arrays(columns, schema=SCHEMA)
 
     with parts_of(out, identity, overwrite) as folder:
-        table = run_parts(
-            folder, make_parts(1, {key: len(found.prompts[key]) for key in texts_of}), SCHEMA, make, "rescore"
-        )
+        parts = make_parts(1, {key: len(found.prompts[key]) for key in texts_of})
+        table = run_parts(folder, parts, SCHEMA, make, "rescore")
         what = "prompt given the translation" if reverse else "translation given the prompt"
         step = signature("staple_rescore", run=run.name, content_hash=run.facts["content_hash"], reverse=reverse)
         column = pa.array(_in_order(found, table), pa.float64())

@@ -42,12 +42,14 @@ def test_a_student_and_its_teacher_in_one_command(mrs: Mrs, tmp_path: Path) -> N
 
 def test_what_each_table_needs_is_listed(mrs: Mrs, tmp_path: Path) -> None:
     full = mrs("reproduce", "all", cwd=tmp_path).stdout
-    assert "  table 3: 0 of 21 cells can run\n    21 not: no data: pass --data mrs=FOLDER (MRS as" in full
-    assert all(
-        f"\n{name}: " in f"\n{full}" for name in ("families", "forgetting", "mrs", "retrieval", "xcopa", "xglue")
-    )
+    assert "  table 3: 21 cells: 0 can run here, 21 need a GPU, 21 lack mrs\n" in full
+    assert ", 21 lack mrs, 21 lack build/unicoder\n" in full
+    assert full.count("pass --data mrs=FOLDER (MRS is") == 1, "each reason once"
+    assert "rows that no cell fills in xcopa 5, xcopa 8: USE has no checkpoint" in full
+    tables = ("families", "forgetting", "mrs", "retrieval", "staple", "xcopa", "xglue")
+    assert all(f"\n{name}: " in f"\n{full}" for name in tables)
     tiny = mrs("reproduce", "all", "--scale", "tiny", cwd=tmp_path).stdout
-    assert "  table 3: 21 of 21 cells can run\n" in tiny, "its data are generated"
+    assert "  table 3: 21 cells: 21 can run here\n" in tiny, "its data are generated"
     done = mrs("reproduce", "all", "--scale", "huge", cwd=tmp_path)
     refusal = refused((done.returncode, done.stdout, done.stderr))
     assert "--scale huge: no table has such a scale; expected one of full, tiny, " in refusal

@@ -58,6 +58,7 @@ def test_the_last_weights_are_kept(trainer: str, tmp_path: Path, monkeypatch: py
     assert importlib.import_module(f"mrs_trainers.{trainer}").main([str(word) for word in words]) == 0
     found = record(tmp_path / "run")
     assert (found["steps"], found["best_step"], found["best_metric"]) == (2, None, None)
+    assert any((tmp_path / "run").rglob("*.safetensors")), "the weights"
     assert any(name.endswith(".safetensors") for name in found["files"])
     assert "the last weights were kept" in (tmp_path / "run" / "README.md").read_text(encoding="utf-8")
     assert not list((tmp_path / "run").glob("checkpoint-*"))

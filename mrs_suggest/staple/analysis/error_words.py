@@ -196,24 +196,17 @@ def error_words(language: str) -> ErrorWords | None:
 
 def made_up_words(language: str, seed: int) -> ErrorWords | None:
     """The lists of a language of `synthetic-staple`, which its grammar knows; None for any other language."""
-    from mrs_datasets.synthetic.grammar.paraphrases import (
-        DECLENSION,
-        LOANWORD,
-        NUMBER,
-        PRONOUN,
-        VERB_SUFFIX,
-        made_up_languages,
-    )
+    from mrs_datasets.synthetic.grammar import paraphrases as grammar
 
-    known = made_up_languages(seed)
+    known = grammar.made_up_languages(seed)
     if language not in known:
         return None
     found = {phenomenon: frozenset(words) for phenomenon, words in known[language].vocabulary.items()}
-    cases, suffixes = (
-        tuple(sorted(found[name], key=lambda one: (-len(one), one))) for name in (DECLENSION, VERB_SUFFIX)
-    )
+    endings = (found[grammar.DECLENSION], found[grammar.VERB_SUFFIX])
+    cases, suffixes = (tuple(sorted(some, key=lambda one: (-len(one), one))) for some in endings)
     nouns = Class(cases, frozenset(cases))  # qaa has endings, qab particles
-    return ErrorWords(language, found[PRONOUN], found[NUMBER], Class(suffixes), nouns, found[LOANWORD])
+    pronouns, numbers, loans = (found[name] for name in (grammar.PRONOUN, grammar.NUMBER, grammar.LOANWORD))
+    return ErrorWords(language, pronouns, numbers, Class(suffixes), nouns, loans)
 
 
 def letters(word: str) -> str:

@@ -83,19 +83,13 @@ class Errors:
 
     def as_json(self) -> dict[str, Any]:
         """The errors for programs."""
-        sides = {"precision": self.precision, "recall": self.recall}
-        found: dict[str, Any] = {
-            side: {
-                name: {
-                    "count": kind.count,
-                    **({"weight_lost": kind.lost} if side == "recall" else {}),
-                    "examples": [example._asdict() for example in kind.examples],
-                }
-                for name, kind in kinds.items()
-            }
-            for side, kinds in sides.items()
-        }
-        return {**found, "weight_missed": self.missed, "weight_not_looked_at": self.unseen}
+        found: dict[str, Any] = {"weight_missed": self.missed, "weight_not_looked_at": self.unseen}
+        for side, kinds in (("precision", self.precision), ("recall", self.recall)):
+            for name, kind in kinds.items():
+                lost = {"weight_lost": kind.lost} if side == "recall" else {}
+                examples = [example._asdict() for example in kind.examples]
+                found.setdefault(side, {})[name] = {"count": kind.count, **lost, "examples": examples}
+        return found
 
 
 class Neighbours:

@@ -18,7 +18,6 @@ from mrs_suggest.common.io.files import atomic_folder, atomic_write
 from mrs_suggest.common.report.drawing import drawing
 from mrs_suggest.common.report.pages import Block, Grid, Heading, Paragraph, Picture, as_html, as_markdown
 from mrs_suggest.common.text.text import finite_json, interval_text, visible
-from mrs_suggest.evaluation.paper_results import paper_table
 from mrs_suggest.evaluation.scores.systems import ALPHA, SAMPLES
 from mrs_suggest.staple.analysis.errors import PICTURE, ErrorAnalysis, Errors, draw_errors, error_blocks, lists_of
 from mrs_suggest.staple.analysis.scored_systems import MEANS, REFERENCE, System, as_json
@@ -79,10 +78,8 @@ def report_json(report: Report) -> dict[str, Any]:
         "data": {**gold.source, "name": gold.name, "language": gold.language},
         "prompts": len(gold.rows),
         "accepted": gold.translations,
-        "complete_split": gold.complete_split(),
         "systems": [as_json(system) for system in report.systems],
         "oracle": {str(k): value for k, value in report.oracle.items()},
-        "paper": {"table_3": paper_table("staple", "table_3", gold.language)} if gold.staple else {},
         "errors": {name: errors.as_json() for name, errors in report.errors.items()},
         "scores": {
             "track": gold.language,
@@ -147,7 +144,7 @@ def _blocks(report: Report) -> list[Block]:
         ),
     ]
     errors = error_blocks(gold, report.errors, report.words_note)
-    return [*blocks, *_oracle_blocks(report), *_paper_blocks(report), *errors]
+    return [*blocks, *_oracle_blocks(report), *errors]
 
 
 def _oracle_blocks(report: Report) -> list[Block]:
@@ -165,26 +162,6 @@ def _oracle_blocks(report: Report) -> list[Block]:
         Grid(header, rows),
         Paragraph(f"The smallest k here that is better than a system: {'; '.join(worth)}."),
         Picture(ORACLE, "Weighted F1 of the oracle over k, and of the systems"),
-    ]
-
-
-def _paper_blocks(report: Report) -> list[Block]:
-    """Table 3 of the track, for data of the task only."""
-    gold = report.gold
-    table = paper_table("staple", "table_3", gold.language) if gold.staple else {}
-    if not table:
-        return []
-    whole = gold.complete_split()
-    if whole == "test":
-        note = "The figures above are of the same prompts; the paper's scorer reads texts by `--rules official`."
-    else:
-        found = f"the {whole} split" if whole else f"{len(gold.rows):,} prompts that are not a whole split of the task"
-        note = f"The figures above are of {found}, so the two do not compare."
-    rows = [[name, str(rank), f"{f1:.3f}"] for name, (rank, f1) in table.items()]
-    return [
-        Heading("The systems of the task"),
-        Paragraph(f"Table 3 of the paper, {gold.language}: weighted F1 on the 500 prompts of the test split. {note}"),
-        Grid(["system", "rank", "weighted F1"], rows),
     ]
 
 

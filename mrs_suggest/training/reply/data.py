@@ -56,7 +56,7 @@ class RunData:
     """The pairs that a run trains on, by config (`es` or `mt-es`), and the languages it is evaluated on.
 
     Attributes:
-        origin: the id of the data, and their revision or content hash.
+        origin: the id of the data, their revision or content hash, and the sizes of splits that a limit cut.
         denoising: text that is trained on in addition to the pairs, without replies.
         watched: language -> validation messages that are answered while the model trains.
     """
@@ -133,7 +133,14 @@ def load_run_data(source: PreparedData, options: ReplyArguments, seed: int, need
     codes = dict.fromkeys([*plan.validation, *plan.test])
     parts = {code: load_language(source, code, limits, seed, need_responses) for code in codes}
     validation, test = ([parts[code] for code in codes] for codes in (plan.validation, plan.test))
-    return RunData(plan, sources, validation, test, source.identity(plan.test, sources))
+    data = RunData(plan, sources, validation, test, source.identity(plan.test, sources))
+    cut = {
+        f"{config}/{split}": there
+        for config, rows in data.rows().items()
+        for split, used in rows.items()
+        if used == limits.get(split) and (there := len(source.load(config, split))) > used
+    }
+    return replace(data, origin={**data.origin, "rows_before_limits": cut}) if cut else data
 
 
 def load_reply_data(options: ReplyArguments, training: TrainingArguments, need_responses: bool) -> RunData:
@@ -151,6 +158,9 @@ def load_reply_data(options: ReplyArguments, training: TrainingArguments, need_r
     if training.process_index == 0:
         step = training.train_batch_size * training.world_size * training.gradient_accumulation_steps
         warn_about_small_sources(data, options.batches, step)
+        if cut := data.origin.get("rows_before_limits"):
+            told = ", ".join(f"{place} with {there:,} rows" for place, there in cut.items())
+            print(f"note: the --max_..._examples limits take a sample of {told}.", file=sys.stderr)
     return data
 
 

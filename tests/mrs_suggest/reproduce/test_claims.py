@@ -126,6 +126,15 @@ def test_what_cannot_be_compared_is_told(done: Setup) -> None:
     assert ("main", "good", "fr", "weighted") not in report.compared.letters
 
 
+def test_one_test_message_allows_no_test(done: Setup) -> None:
+    for path in done.output.glob("cells/*/run/predictions.*.tsv"):
+        path.write_text("".join(line + "\n" for line in path.read_text().splitlines()[:1]))
+    report = make_report(done, {})
+    assert report.claims[0].pooled is None
+    assert set(report.claims[0].missing.values()) == {"one test message is too few for a test"}
+    assert report.compared.letters == {}
+
+
 @pytest.mark.parametrize(
     ("says", "shift", "verdict"),
     [

@@ -9,7 +9,8 @@ import pytest
 
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.reproduce.cells import Setup, States, all_cells, chosen_cells, read_config
-from mrs_suggest.reproduce.table import read_table, table_names
+from mrs_suggest.reproduce.measure import MEASURES
+from mrs_suggest.reproduce.table import at_scale, read_table, table_names
 from tests.mrs_suggest.reproduce.checked_tables import parse_table
 from tests.mrs_suggest.reproduce.conftest import TABLE, Ready
 
@@ -41,19 +42,25 @@ def test_the_command_of_a_cell(ready: Ready, tmp_path: Path) -> None:
     setup, cells = ready(config="keep_pieces: 9\n")
     out, config = tmp_path / "out" / "cells", tmp_path / "configs" / "a.yaml"
     assert " ".join(cells["teacher/43"].command(setup)) == (
-        f"train retrieval --config {config} --seed 43 --output_dir {out}/teacher-43/run --overwrite true"
+        f"mrs train retrieval --config {config} --seed 43 --output_dir {out}/teacher-43/run --overwrite true"
     )
     assert " ".join(cells["student/42"].command(setup, resume=True)) == (
-        f"train retrieval --config {config} --model_name_or_path {out}/teacher-42/run --languages en fr --ranker true "
-        f"--seed 42 --output_dir {out}/student-42/run --overwrite true --resume_from_checkpoint last"
+        f"mrs train retrieval --config {config} --model_name_or_path {out}/teacher-42/run --languages en fr "
+        f"--ranker true --seed 42 --output_dir {out}/student-42/run --overwrite true --resume_from_checkpoint last"
     )
     setup, cells = ready(config="keep_pieces: 9\n", scale="tiny")
-    assert cells["teacher/42"].command(setup)[4:8] == ["--max_steps", "4", "--model_name_or_path", "tiny"]
+    assert cells["teacher/42"].command(setup)[5:9] == ["--max_steps", "4", "--model_name_or_path", "tiny"]
     assert "keep_pieces" not in cells["teacher/42"].config(setup)
     assert "--perturbed 1" in " ".join(cells["student/42"].command(setup))
 
 
 TABLES = Path(__file__).resolve().parents[3] / "trainers" / "configs" / "reproduce"
+
+
+def test_a_cell_waits_for_the_run_that_stands_for_others_at_a_scale() -> None:
+    """Generated data have two languages: the tracks share their runs."""
+    table = at_scale(read_table(TABLES, "staple"), "tiny")
+    assert all_cells(table)["effects/42"].needs() == ["report-pt/42", "report-ja/42"]
 
 
 @pytest.mark.parametrize("name", table_names(TABLES))
@@ -68,17 +75,18 @@ def test_the_commands_of_the_projects_tables_are_understood(name: str, tmp_path:
     from mrs_suggest.models.retrieval.tiny import POSITIONS
 
     table = read_table(TABLES, name)
-    trainers = {cell.trainer or table.trainer for cell in table.cells.values()}
+    assert {cell.trainer for cell in table.cells.values() if not cell.config} <= set(MEASURES)
+    trainers = {cell.trainer or table.trainer for cell in table.cells.values() if cell.config}
     parsers = {trainer: import_module(f"mrs_trainers.{trainer}").make_parser() for trainer in trainers}
     for scale in table.scale_names():
         setup, cells = Setup(table, tmp_path, TABLES.parent, scale), all_cells(table)
         states = States(setup, cells)
-        for cell in (cell for name, cell in cells.items() if not states.without_command(name)):
+        for cell in (one for name, one in cells.items() if one.spec.config and not states.without_command(name)):
             parser = parsers[cell.spec.trainer or table.trainer]
             known = {action.dest for action in parser._actions}
             options = {**read_config(setup.configs / cell.spec.config), **cell.options(setup)}
             assert set(options) <= known, cell.name
-            _, rest = parser.parse_known_args(cell.command(setup)[4:])
+            _, rest = parser.parse_known_args(cell.command(setup)[5:])
             assert rest == [], cell.name
             options = {**cell.config(setup), **cell.options(setup)}
             most = POSITIONS if setup.tiny else 512  # tokens that a tiny encoder reads, and the published ones

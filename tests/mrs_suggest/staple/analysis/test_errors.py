@@ -69,7 +69,7 @@ def gold(**accepted: dict[str, float]) -> Gold:
          "translations": [{"text": text, "weight": weight} for text, weight in texts.items()]}
         for key, texts in accepted.items()
     ]  # fmt: skip
-    return Gold("toy", rows, "pt", "test", "paper", staple=False)
+    return Gold("toy", rows, "pt", "test", "paper")
 
 
 def test_errors_are_counted_and_weighed() -> None:

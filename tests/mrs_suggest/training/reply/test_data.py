@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import shutil
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
+from transformers import TrainingArguments
 
 from mrs_datasets.prepared.prepare import prepare_mrs
 from mrs_datasets.prepared.prepared import PreparedData, open_prepared
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.common.text.text import normalise_reply
 from mrs_suggest.evaluation.language_data import LanguageData, examples_hash, load_language
-from mrs_suggest.training.reply.data import load_run_data, published_figures, warn_about_small_sources
+from mrs_suggest.training.reply.data import load_reply_data, load_run_data, published_figures, warn_about_small_sources
 from mrs_suggest.training.reply.options import ReplyArguments
 
 
@@ -81,6 +83,24 @@ def test_translated_pairs_train_and_real_ones_test(prepared: PreparedData) -> No
     assert all(row["reply"].startswith("ja") for row in part.test)
     del (sizes := sizes_of(own))["train"]
     assert data.rows() == {"mt-ja": {"train": 30}, "ja": {**sizes, "responses": 7}}
+
+
+def test_a_limit_that_cuts_a_split_is_told(
+    prepared: PreparedData, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    sizes = sizes_of(load_language(prepared, "ja", {}, 0))
+    options = ReplyArguments(
+        data=str(prepared.folder), languages=["ja"], max_test_examples=2, max_validation_examples=sizes["validation"]
+    )
+    training = TrainingArguments(str(tmp_path), per_device_train_batch_size=1, use_cpu=True)
+    facts = load_reply_data(options, training, True).facts()["data"]
+    assert facts["rows"]["ja"]["test"] == 2
+    assert facts["rows_before_limits"] == {"ja/test": sizes["test"]}, "the validation split is whole"
+    told = capsys.readouterr().err
+    assert f"note: the --max_..._examples limits take a sample of ja/test with {sizes['test']} rows.\n" in told
+    whole = load_reply_data(replace(options, max_test_examples=None), training, True)
+    assert "rows_before_limits" not in whole.facts()["data"]
+    assert capsys.readouterr().err == ""
 
 
 def test_english_alone_trains_and_validates_zero_shot(prepared: PreparedData) -> None:
