@@ -7,8 +7,6 @@
    "On Some Pitfalls in Automatic Evaluation and Significance Testing for MT").
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from statistics import NormalDist

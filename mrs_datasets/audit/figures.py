@@ -1,7 +1,5 @@
 """The results of an audit: shares with intervals, agreement, and the pairs on which annotators differ."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from itertools import combinations
 from typing import Any

@@ -1,7 +1,5 @@
 """Reads the completed sheets of an audit, and checks every row."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass

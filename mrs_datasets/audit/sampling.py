@@ -1,7 +1,5 @@
 """Draws the pairs of an audit from a prepared data set: stratified by language and split, seeded, none twice."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass

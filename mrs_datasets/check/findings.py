@@ -2,8 +2,6 @@
 texts are in their config's language: by their script, and by fastText if a model is given.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Draws a prepared data set: examples per config and split, lengths of the texts, and STAPLE's oracle curve."""
 
-from __future__ import annotations
-
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """The page of a prepared data set: rows by language and split, what was dropped and why, and random rows to read."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any

@@ -5,8 +5,6 @@ rejects, drops by reason and pairs that a reader must find. Authors, ids and add
 that a test can check that none is left. A line has about 1 KB, and zstd compresses to an eighth, as in real months.
 """
 
-from __future__ import annotations
-
 import calendar
 import json
 import re

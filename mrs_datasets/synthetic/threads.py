@@ -1,7 +1,5 @@
 """Synthetic threads, comment by comment, as the lines of a dump; and the results that a reader must get."""
 
-from __future__ import annotations
-
 from bisect import bisect
 from collections import Counter
 from collections.abc import Iterator

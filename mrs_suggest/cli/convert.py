@@ -1,7 +1,5 @@
 """`mrs convert`: convert a fairseq or Unicoder checkpoint to the transformers format."""
 
-from __future__ import annotations
-
 import argparse
 import math
 from pathlib import Path

@@ -1,8 +1,6 @@
 """Run something right after a library's module is imported, without importing it: for registrations that cost nothing
 until the library is used."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable, Sequence
 from importlib.machinery import ModuleSpec

@@ -5,8 +5,6 @@ XCOPA's questions is the paper's (`mrs_datasets.tasks.xcopa_views.PROMPTS`). Tha
 `openai:...` needs a chat template and JSON, and harnesses also score base models, with examples before a prompt.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any, NamedTuple

@@ -12,8 +12,6 @@ A place is what `mrs_datasets.prepared.prepared.open_prepared` takes: a folder o
 `question_corrected`.
 """
 
-from __future__ import annotations
-
 import logging
 import os
 from pathlib import Path

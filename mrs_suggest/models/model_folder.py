@@ -5,8 +5,6 @@ sensible size, all numbers must be finite, and the sizes that a configuration na
 a library would otherwise wait for a pipe, fill the memory, or answer with scores that are not numbers.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re

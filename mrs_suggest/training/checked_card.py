@@ -1,7 +1,5 @@
 """The card of a finished run, after checking its prediction files against its record."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from mrs_suggest.common.errors import InputError

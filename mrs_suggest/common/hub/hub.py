@@ -3,8 +3,6 @@
 The token comes from where the hub's own client finds it (`hf auth login`, `HF_TOKEN`) and is never printed.
 """
 
-from __future__ import annotations
-
 import contextlib
 import errno
 import hashlib

@@ -1,7 +1,5 @@
 """JSON posted to a service over HTTP: one address, retries, and a key that stays secret."""
 
-from __future__ import annotations
-
 import http.client
 import json
 import math

@@ -1,7 +1,5 @@
 """Pictures by matplotlib, without a display; a file appears whole or not at all."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path

@@ -4,8 +4,6 @@ The HTML has no scripts and loads nothing: its content security policy forbids b
 light or a dark page, and tables that are wider than the screen scroll by themselves, their first column staying.
 """
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import re

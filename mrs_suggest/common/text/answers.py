@@ -12,8 +12,6 @@ The prompt asks for one on each line, so:
    the better of two. An answer without any becomes one empty text, which scores 0.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
 

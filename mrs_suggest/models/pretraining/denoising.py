@@ -4,8 +4,6 @@ The loss of a text X is -sum_t log p(x_t | x_<t, c(X)), c(X) being the noised te
 the text are predicted too, so that a generator that starts from the model can end its own.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby

@@ -9,8 +9,6 @@ tokens of all spans one after the other, and at each step predicts the next n = 
 transformers' ProphetNet has the mean of its streams instead of their sum, and lets the second one predict y_1, too.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any

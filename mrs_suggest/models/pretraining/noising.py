@@ -7,8 +7,6 @@ The unit is the token. The paper says words for `drop` and `mask`; XLM-R's vocab
 in scripts without spaces, such as Japanese, pieces do not show where a word starts.
 """
 
-from __future__ import annotations
-
 import hashlib
 import math
 from collections.abc import Callable, Sequence

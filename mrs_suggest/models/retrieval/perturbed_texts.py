@@ -5,8 +5,6 @@ how it reads words. (On the sample, 40 perturbed copies of each message took a s
 ROUGE of its memory to .64 on validation.)
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

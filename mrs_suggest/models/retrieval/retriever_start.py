@@ -4,8 +4,6 @@ An encoder of transformers or sentence-transformers gives both routes; so does a
 vectors; the tokenizer of any encoder gives untrained token vectors; a trained retriever keeps its own routes.
 """
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Mapping
 from functools import cached_property

@@ -1,7 +1,5 @@
 """The card of a trained model of any task, from its `run.json` and nothing else; a task may add sections."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from typing import Any
 

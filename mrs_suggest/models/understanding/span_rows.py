@@ -4,8 +4,6 @@ A text that is longer than a row is read in windows that overlap. Tokens keep th
 is always a piece of the text itself, with the characters that the tokenizer changes or drops.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any

@@ -5,8 +5,6 @@ them, that with the most context around its first piece, so that no word is cut 
 no piece, such as a control character, is in no row: whoever calls gives it a tag.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -4,8 +4,6 @@ Four kinds of tasks share them: a `label` of a text or pair, the relevance of a 
 (`tag_rows.py`), and an `answer` in a text (`span_rows.py`).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any

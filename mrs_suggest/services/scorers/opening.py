@@ -1,7 +1,5 @@
 """Scorers by name."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from mrs_suggest.common.errors import InputError

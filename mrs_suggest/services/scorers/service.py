@@ -10,8 +10,6 @@ A service with this project's protocol answers one kind of request, at one addre
 429 and 503 may have `Retry-After`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

@@ -7,8 +7,6 @@ between the tracks of a team: as there are pairs of team and track beyond teams,
 distribution, as in statsmodels, takes eleven teams for infinitely many.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from importlib import resources

@@ -1,7 +1,5 @@
 """`mrs staple report`: systems side by side, with the analyses of the paper (Mayhew et al. 2020, sections 3 and 4)."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

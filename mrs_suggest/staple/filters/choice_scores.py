@@ -4,8 +4,6 @@ The scores are those of `mrs_metrics.translations_f1` by the paper's rules (Mayh
 rounding; the mean over prompts is the macro weighted F1.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

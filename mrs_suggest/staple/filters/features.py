@@ -5,8 +5,6 @@ decoding (Kumar and Byrne 2004); its similarity is the F1 of character n-grams, 
 of 2- and 3-grams so that all pairs of a list are one product of matrices.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """The questions of a run: from prepared folders of XCOPA, SIQA or data of their columns to what a model reads."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence

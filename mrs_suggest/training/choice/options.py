@@ -1,7 +1,5 @@
 """The options of the multiple-choice task."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import ClassVar
 

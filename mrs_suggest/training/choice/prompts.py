@@ -1,7 +1,5 @@
 """The text of an example's question: the paper's prompts, or their translations."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from mrs_datasets.tasks.xcopa_views import PROMPTS as ENGLISH

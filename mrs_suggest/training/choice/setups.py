@@ -3,8 +3,6 @@
 A setup with SIQA and COPA has two stages, each a run: SI-ZS is the first, and SI+CO-ZS or SI+CO-TLV starts from it.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass

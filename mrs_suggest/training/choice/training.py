@@ -1,7 +1,5 @@
 """Training and validation of a multiple-choice model: loss, evaluation on all ranks, checkpoints by language."""
 
-from __future__ import annotations
-
 import copy
 import shutil
 from collections.abc import Mapping, Sequence

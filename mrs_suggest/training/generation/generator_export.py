@@ -1,7 +1,5 @@
 """`mrs models export RUN --ctranslate2`: the generator for CTranslate2, kept only if its replies stay as good."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Training and validation of a generator: encoded pairs, the smoothed loss, and an evaluation that all ranks share."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from abc import abstractmethod

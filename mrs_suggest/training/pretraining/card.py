@@ -1,7 +1,5 @@
 """The card of a pretrained encoder or sequence-to-sequence model, from its `run.json` and nothing else."""
 
-from __future__ import annotations
-
 from mrs_datasets.texts.text_sources import languages_of
 from mrs_suggest.common.report.cards import markdown_table
 from mrs_suggest.models.saved.card import SHOWN as SHARED

@@ -1,7 +1,5 @@
 """Several objectives in one run: which model they share, how often a step is of each, and their batches."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any

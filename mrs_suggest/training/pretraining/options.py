@@ -1,7 +1,5 @@
 """The options of pretraining: text, rows, objective, and what trains."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass, replace
 from typing import ClassVar

@@ -1,7 +1,5 @@
 """Denoising of a seq2seq model (xDAE; XGLUE, Liang et al. 2020, section 4.1)."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Future n-gram prediction of a ProphetNet (xFNP; XGLUE, Liang et al. 2020, section 4.2)."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any

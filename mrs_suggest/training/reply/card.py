@@ -1,7 +1,5 @@
 """The card of a reply model: what it is, its figures next to those of baselines and paper, and how to use it."""
 
-from __future__ import annotations
-
 import json
 import re
 from string import Template

@@ -1,7 +1,5 @@
 """Sections of a reply model's card: when it is silent, how replies are ranked, wrong languages and remedies."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 
 from mrs_suggest.common.report.cards import markdown_table

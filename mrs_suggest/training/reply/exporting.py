@@ -1,8 +1,6 @@
 """Shared by exports of encoders and generators: which runs can have one, what both forms of a model are asked,
 whether they answer alike, speeds, and how an export gets into the run."""
 
-from __future__ import annotations
-
 import shutil
 import statistics
 import tempfile

@@ -1,7 +1,5 @@
 """The guard of a run: fitted to its encoder's vectors of sensitive messages, and measured on a sheet of hard ones."""
 
-from __future__ import annotations
-
 import csv
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass

@@ -1,7 +1,5 @@
 """`mrs models export RUN --onnx`: the message encoder for ONNX Runtime, kept only if the answers stay the same."""
 
-from __future__ import annotations
-
 from functools import partial
 from pathlib import Path
 

@@ -4,8 +4,6 @@ Figures need messages that a model does not know; a product does not. Weights, t
 the run, and so do its figures.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

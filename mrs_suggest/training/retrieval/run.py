@@ -1,7 +1,5 @@
 """A run of the paper's dual encoder: data, training, what is derived from the encoder, and its test (section 4.1)."""
 
-from __future__ import annotations
-
 import logging
 
 from mrs_suggest.evaluation.tables import print_results

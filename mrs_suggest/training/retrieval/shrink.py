@@ -7,8 +7,6 @@ Curves, exports and unpublished files are left out. Both ways of loading compute
 many test messages the suggestions stay the same.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import shutil

@@ -1,8 +1,6 @@
 """Fits on validation how likely it is that a ranker's suggestions are used; see
 `mrs_suggest.suggest.ranking.trigger`."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import replace
 

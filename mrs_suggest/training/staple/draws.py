@@ -4,8 +4,6 @@ What an epoch is follows from the draw. `weighted`, `uniform`: every prompt once
 anew at each use. `top`, `copies`, `all`: every pair of prompt and translation once (the heaviest of `copies` so often).
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any

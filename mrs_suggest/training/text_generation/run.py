@@ -1,7 +1,5 @@
 """A run of a generation task of XGLUE: a source text in, one text out (Liang et al. 2020, sections 2.2.3 and 6)."""
 
-from __future__ import annotations
-
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.models.saved.record import Record
 from mrs_suggest.models.starting_points import FROM_SCRATCH

@@ -1,7 +1,5 @@
 """Validation of a generation task while it trains, and its figures on test."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Mapping, Sequence
 from functools import partial

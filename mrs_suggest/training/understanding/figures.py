@@ -1,7 +1,5 @@
 """Examples to rows of token ids, a model's outputs to predictions, and these to figures and files of a submission."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path

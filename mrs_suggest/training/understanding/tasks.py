@@ -4,8 +4,6 @@ Kinds, languages, labels and the scored figure are those of `mrs_metrics.xglue_t
 where a task has three: the paper does not say.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from mrs_metrics.xglue_tasks import TASKS, Task
