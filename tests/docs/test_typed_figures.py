@@ -3,8 +3,6 @@
 Typed ones were wrong whenever a model or a machine changed. What is no measurement is listed here.
 """
 
-from __future__ import annotations
-
 import re
 
 import pytest

@@ -1,7 +1,5 @@
 """Adapters on the hub: base, merged model and adapters are three repositories, and the last two answer alike."""
 
-from __future__ import annotations
-
 import json
 import re
 import sys

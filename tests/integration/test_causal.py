@@ -1,7 +1,5 @@
 """The trainer of language models through its real commands: from a checkpoint to a suggester, in full and with LoRA."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """`mrs convert`: from a fairseq checkpoint to a folder that transformers loads, or to one sentence and no folder."""
 
-from __future__ import annotations
-
 import argparse
 from collections.abc import Callable
 from pathlib import Path

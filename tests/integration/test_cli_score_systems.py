@@ -1,7 +1,5 @@
 """`mrs score` for several systems, other metrics, other forms, and `--compare`."""
 
-from __future__ import annotations
-
 import json
 import math
 import statistics

@@ -1,7 +1,5 @@
 """A generator that starts from an encoder, through its real commands: train, push, suggest from the hub."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Each option against forgetting acts in a run of the generation trainer: English trains, Spanish is asked for."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from collections.abc import Callable

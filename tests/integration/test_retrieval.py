@@ -1,7 +1,5 @@
 """The retrieval trainer through its real commands, on a small prepared folder in two languages."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

@@ -1,7 +1,5 @@
 """Runs of the retrieval trainer with a ranker, and what is made of them."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """From data to sheets and back: texts survive, faults are named, figures are those of the answers."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

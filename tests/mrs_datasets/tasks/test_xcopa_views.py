@@ -1,7 +1,5 @@
 """XCOPA's views: what is hidden stays hidden, pairs keep their order, translations stand beside their own original."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

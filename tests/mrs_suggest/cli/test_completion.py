@@ -1,7 +1,5 @@
 """`mrs completion`: the answers of the shells themselves, from the printed scripts."""
 
-from __future__ import annotations
-
 import importlib
 import os
 import pty

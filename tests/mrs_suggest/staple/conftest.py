@@ -1,7 +1,5 @@
 """A small generator and prepared data of the task that the tests of this package share."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from pathlib import Path
 

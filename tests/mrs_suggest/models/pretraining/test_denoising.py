@@ -1,7 +1,5 @@
 """Rows are framed as a generator's messages and replies, and the loss equals a float64 reference."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Nine tokens in every 64, in one piece; and the loss, stream by stream, against a float64 reference."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

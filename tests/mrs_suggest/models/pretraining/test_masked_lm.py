@@ -1,7 +1,5 @@
 """The head at the predicted positions alone, the loss against a float64 reference, and fresh heads."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The corruption of masked language modelling: shares, 80/10/10, special tokens, whole words, and the seed."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch

@@ -1,7 +1,5 @@
 """The four noises keep their promises, and the collator's batches are what a denoising model needs."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Callable, Iterator

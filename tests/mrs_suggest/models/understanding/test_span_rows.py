@@ -1,7 +1,5 @@
 """Questions about texts as rows: windows lose no character of an answer, and spans are decoded exactly."""
 
-from __future__ import annotations
-
 import numpy as np
 from hypothesis import assume, given
 from hypothesis import strategies as st

@@ -1,7 +1,5 @@
 """Words and tags as rows: each word once, at its first piece, whatever the length of the sentence."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

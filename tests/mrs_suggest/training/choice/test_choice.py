@@ -1,7 +1,5 @@
 """Questions from rows, the setups, figures, and the best checkpoint of each language."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from types import SimpleNamespace

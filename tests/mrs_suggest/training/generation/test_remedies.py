@@ -1,7 +1,5 @@
 """The options against forgetting: what is refused, steps of two kinds, limits, interpolation."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import SimpleNamespace

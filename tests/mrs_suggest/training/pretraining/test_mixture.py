@@ -1,7 +1,5 @@
 """Several objectives in a run: what is refused, whose steps and batches there are, and what chooses the checkpoint."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

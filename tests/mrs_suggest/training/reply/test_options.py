@@ -1,7 +1,5 @@
 """The options that all trainers share: what is refused, before anything is replaced or trained."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any

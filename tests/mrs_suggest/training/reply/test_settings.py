@@ -1,7 +1,5 @@
 """Which data train, validate and test a model: the paper's four settings, free choices, and what is refused."""
 
-from __future__ import annotations
-
 import doctest
 import importlib
 

@@ -1,7 +1,5 @@
 """The small copy of a run, made from the embedded baseline with its weights at full precision again."""
 
-from __future__ import annotations
-
 import json
 import re
 import shutil

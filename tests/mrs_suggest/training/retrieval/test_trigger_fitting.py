@@ -1,7 +1,5 @@
 """Fitting a trigger: probabilities that hold on other examples, and none where there is too little to fit."""
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 
