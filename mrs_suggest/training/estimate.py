@@ -3,24 +3,19 @@
 Nothing is left behind: the trial has a temporary folder, and `--output_dir` is not looked at.
 """
 
-from __future__ import annotations
-
 import math
 import resource
 import sys
 import time
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import torch
-from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
+from torch import Tensor, nn
+from transformers import Trainer, TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 
 from mrs_suggest.common.report.console import make_console
 from mrs_suggest.models.saved.record import Record
-
-if TYPE_CHECKING:
-    from torch import Tensor, nn
-    from transformers import Trainer
 
 WARM_UP, TIMED = 5, 20  # steps: the first ones are slower
 LONG = 60.0  # seconds of a validation after which it is not measured a second time

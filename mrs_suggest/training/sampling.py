@@ -1,19 +1,15 @@
 """Which examples form a batch: languages by share, lengths sorted in windows, the same for any number of ranks."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
 from torch.utils.data import ConcatDataset, DataLoader, Dataset, Sampler
+from transformers import TrainingArguments
 
 from mrs_suggest.common.errors import InputError
-
-if TYPE_CHECKING:
-    from transformers import TrainingArguments
 
 Key = TypeVar("Key")
 BATCHES = ("language", "mixed")  # one language per batch, as in the official code, or all languages in each

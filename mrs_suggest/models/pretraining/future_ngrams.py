@@ -22,7 +22,7 @@ from torch import Tensor
 from mrs_suggest.models.generation.language_tokens import TokenFrame
 from mrs_suggest.models.generation.padding import IGNORED, seq2seq_batch
 from mrs_suggest.models.pretraining.denoising import next_token_losses
-from mrs_suggest.models.pretraining.masking import Vocabulary, corrupt
+from mrs_suggest.models.pretraining.masked_lm import Vocabulary, corrupt
 from mrs_suggest.models.pretraining.noising import DrawsByEpoch, seeded_by
 
 STREAMS = 2  # XGLUE, section 4.2: n = 2

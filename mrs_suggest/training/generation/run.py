@@ -1,9 +1,8 @@
 """A run of a generator of replies: data, training, remedies, test (Zhang et al. 2021, section 4.2)."""
 
-from __future__ import annotations
-
 from dataclasses import replace
-from typing import TYPE_CHECKING
+
+from transformers import TrainingArguments
 
 from mrs_datasets.prepared.prepared import open_prepared
 from mrs_suggest.common.errors import InputError
@@ -39,9 +38,6 @@ from mrs_suggest.training.reply.data import CURVES, RunData, compare_replies, lo
 from mrs_suggest.training.reply.options import sound_reply
 from mrs_suggest.training.run import Run
 from mrs_suggest.training.sampling import PairSampler, make_sampler
-
-if TYPE_CHECKING:
-    from transformers import TrainingArguments
 
 RESUME_KEYS = ("decoder", "decoder_layers", "keep_pieces", *REMEDIES)
 

@@ -20,7 +20,7 @@ from mrs_suggest.models.pretraining.future_ngrams import (
     choose_spans,
     future_ngram_loss,
 )
-from mrs_suggest.models.pretraining.masking import vocabulary_of
+from mrs_suggest.models.pretraining.masked_lm import vocabulary_of
 
 TEXTS = ["the water boils", "a man drank the cold water", "she closed the door and the window and the gate"]
 
