@@ -21,9 +21,8 @@ from torch import Tensor
 
 from mrs_suggest.models.generation.language_tokens import TokenFrame
 from mrs_suggest.models.generation.padding import IGNORED, seq2seq_batch
-from mrs_suggest.models.pretraining.denoising import next_token_losses
 from mrs_suggest.models.pretraining.masked_lm import Vocabulary, corrupt
-from mrs_suggest.models.pretraining.noising import DrawsByEpoch, seeded_by
+from mrs_suggest.models.pretraining.noising import DrawsByEpoch, next_token_losses, seeded_by
 
 STREAMS = 2  # XGLUE, section 4.2: n = 2
 BLOCK, SPAN = 64, 9  # XGLUE, section 6.1: nine tokens in every 64

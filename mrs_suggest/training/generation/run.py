@@ -14,7 +14,6 @@ from mrs_suggest.models.saved.record import Record
 from mrs_suggest.suggest.answering import MODEL
 from mrs_suggest.suggest.generation_suggester import Writer
 from mrs_suggest.training.generation import FAMILY as GENERATION
-from mrs_suggest.training.generation.denoising_steps import read_denoising_text
 from mrs_suggest.training.generation.model import advice, build_generator, make_pair_trainer
 from mrs_suggest.training.generation.options import (
     REMEDIES,
@@ -25,6 +24,7 @@ from mrs_suggest.training.generation.options import (
     require_own_options,
     resolved_search,
 )
+from mrs_suggest.training.generation.remedies import make_watch, read_denoising_text, watch_record, watched_messages
 from mrs_suggest.training.generation.training import (
     METRICS,
     GenerationTrainer,
@@ -33,7 +33,6 @@ from mrs_suggest.training.generation.training import (
     encode_sources,
     interpolate,
 )
-from mrs_suggest.training.generation.watching import make_watch, watch_record, watched_messages
 from mrs_suggest.training.reply.data import CURVES, RunData, compare_replies, load_reply_data, reply_identity
 from mrs_suggest.training.reply.options import sound_reply
 from mrs_suggest.training.run import Run

@@ -26,10 +26,17 @@ from mrs_suggest.models.generation.language_tokens import LanguageTokens, TokenF
 from mrs_suggest.models.generation.padding import IGNORED
 from mrs_suggest.models.generation.text_coder import TextCoder
 from mrs_suggest.models.generation.tiny_generator import build_tiny_generator
-from mrs_suggest.models.pretraining.denoising import NoisingCollator, next_token_loss, next_token_losses
 from mrs_suggest.models.pretraining.future_ngrams import BLOCK, SPAN, SpanMaskingCollator, future_ngram_loss
 from mrs_suggest.models.pretraining.masked_lm import Vocabulary, vocabulary_of
-from mrs_suggest.models.pretraining.noising import MAX_TOKENS, SPAN_LENGTH, SPAN_SHARE, parse_noises
+from mrs_suggest.models.pretraining.noising import (
+    MAX_TOKENS,
+    SPAN_LENGTH,
+    SPAN_SHARE,
+    NoisingCollator,
+    next_token_loss,
+    next_token_losses,
+    parse_noises,
+)
 from mrs_suggest.models.saved.record import Record
 from mrs_suggest.models.starting_points import GENERATION, TINY, require_start
 from mrs_suggest.training.pretraining.objective import Objective, Pretrained

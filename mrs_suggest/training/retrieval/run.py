@@ -25,14 +25,7 @@ RESUME_KEYS = (
 
 
 def run(options: RetrievalArguments, training: RetrievalTrainingArguments) -> Record | None:
-    """Train a retriever, derive its indexes, ranker, language detector and guard, and compare it on test.
-
-    Returns:
-        The record; None where nothing is written: of an estimate, and in a process that is not the first.
-
-    Raises:
-        InputError: the options, the data or the folder cannot be used; the run diverged; the memory ran out.
-    """
+    """Train a retriever, derive its indexes, ranker, language detector and guard, and compare it on test."""
     # The two encoders cut messages and replies at different lengths, about which the library warns.
     logging.getLogger("sentence_transformers.base.modules.router").setLevel(logging.ERROR)
     options = resolved(sound_retrieval(options, training))

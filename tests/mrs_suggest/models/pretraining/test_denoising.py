@@ -11,7 +11,7 @@ from mrs_suggest.models.generation.generator import Generator, PairCollator
 from mrs_suggest.models.generation.language_tokens import ROWS, TokenFrame
 from mrs_suggest.models.generation.padding import IGNORED
 from mrs_suggest.models.generation.tiny_generator import build_tiny_generator
-from mrs_suggest.models.pretraining.denoising import NoisingCollator, next_token_loss, next_token_losses
+from mrs_suggest.models.pretraining.noising import NoisingCollator, next_token_loss, next_token_losses
 
 TEXTS = ["the water boils", "a man drank the cold water", "she closed the door"]
 LANGUAGES = ("en", "es")
