@@ -403,18 +403,10 @@ def check_suggestions(
 BAD_RUNS: dict[str, Any] = cases(__file__, "BAD_RUNS")
 
 
-@pytest.mark.usefixtures("one_process")
 @pytest.mark.parametrize("case", BAD_RUNS)
 def test_the_trainer_refuses_in_one_sentence(
-    case: str, workplace: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    case: str, workplace: Path, tmp_path: Path, refusal: Callable[..., str]
 ) -> None:
-    from mrs_trainers.generation import main
-
-    monkeypatch.chdir(workplace)
     options, expected = BAD_RUNS[case]
-    shared = [str(part) for part in ("--data", "data", *OPTIONS, "--output_dir", f"refused-{case}")]
-    assert main([*shared, *options]) == 2
-    sentences = [line for line in capsys.readouterr().err.splitlines() if line.startswith("generation: ")]
-    assert len(sentences) == 1
-    assert expected in sentences[0]
-    assert not list(workplace.glob(f"refused-{case}/*"))
+    assert expected in refusal("generation", ["--data", "data", *OPTIONS, *options], workplace)
+    assert not list(tmp_path.glob("refused/*"))

@@ -466,18 +466,9 @@ BAD_RUNS: dict[str, Any] = cases(__file__, "BAD_RUNS")
 
 
 @pytest.mark.parametrize("case", BAD_RUNS)
-def test_the_trainer_refuses_in_one_sentence(
-    case: str, workplace: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    from mrs_trainers.retrieval import main
-
-    monkeypatch.chdir(workplace)
+def test_the_trainer_refuses_in_one_sentence(case: str, workplace: Path, refusal: Callable[..., str]) -> None:
     options, expected = BAD_RUNS[case]
-    assert main(["--data", "data", "--output_dir", f"refused-{case}", "--max_steps", "1", *options]) == 2
-    sentences = [line for line in capsys.readouterr().err.splitlines() if line.startswith("retrieval: ")]
-    assert len(sentences) == 1
-    assert expected in sentences[0]
-    assert not list(workplace.glob(f"refused-{case}/run.json"))
+    assert expected in refusal("retrieval", ["--data", "data", "--max_steps", 1, *options], workplace)
 
 
 FAMILIES = ("retrieval", "generation")
