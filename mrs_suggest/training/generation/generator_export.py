@@ -73,7 +73,7 @@ def export_generator(
         language, (messages, _) = next(iter(pairs.items()))
         systems = {"torch": torch_generator, CTRANSLATE2: exported}
         one = {name: partial(_answer_one, system, language) for name, system in systems.items()}
-        facts["milliseconds"] = speeds("one message", one, list(dict.fromkeys(messages)))
+        facts["milliseconds"] = speeds(one, list(dict.fromkeys(messages)))
         with writing(run):
             keep_export(run, record, place / CTRANSLATE2, facts, GENERATION)
     return facts

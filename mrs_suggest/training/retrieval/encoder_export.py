@@ -77,7 +77,7 @@ def export_encoder(
             )
         encoders: dict[str, Encode] = {"weights": reference, "onnx": exported.encode}
         one = {name: partial(_encode_one, encode) for name, encode in encoders.items()}
-        facts["milliseconds"] = speeds("one message", one, texts)
+        facts["milliseconds"] = speeds(one, texts)
         with writing(run):
             keep_export(run, record, place / ONNX, facts, RETRIEVAL)
     return facts

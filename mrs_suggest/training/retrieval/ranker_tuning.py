@@ -238,17 +238,16 @@ def _chosen_gain(
 
 
 def add_trigger(
-    rankers: Mapping[str, LanguageRanker], asked: Mapping[str, Asked], seed: int = 0, used: float = USED
+    rankers: Mapping[str, LanguageRanker], asked: Mapping[str, Asked], seed: int = 0
 ) -> dict[str, LanguageRanker]:
     """The rankers with one trigger for all languages; without one where validation has too few examples.
 
     Args:
         rankers: tuned, with their generator.
         asked: language -> its validation messages.
-        used: weighted ROUGE of the best of three against the real reply from which it counts as used.
     """
-    features, hits = _outcomes(rankers, asked, used)
-    trigger = fit_trigger(features, hits, seed, used)
+    features, hits = _outcomes(rankers, asked, USED)
+    trigger = fit_trigger(features, hits, seed)
     return {
         language: replace(one, settings=replace(one.settings, trigger=trigger)) for language, one in rankers.items()
     }
@@ -277,14 +276,13 @@ def _outcomes(
     return as_features(features), hits
 
 
-def fit_trigger(features: NDArray[np.float64], used: ArrayLike, seed: int = 0, level: float = USED) -> Trigger | None:
+def fit_trigger(features: NDArray[np.float64], used: ArrayLike, seed: int = 0) -> Trigger | None:
     """A logistic model, and an isotonic table of what it says of examples that it was not fitted on.
 
     Args:
         features: (n, 3), see `mrs_suggest.suggest.ranking.trigger.FEATURES`.
-        used: (n,) whether one of the suggestions was.
+        used: (n,) whether one of the suggestions was, by `USED`.
         seed: of the folds by which examples are left out.
-        level: weighted ROUGE that `used` stands for.
 
     Returns:
         None where there are too few examples, or too few of either outcome.
@@ -310,7 +308,7 @@ def fit_trigger(features: NDArray[np.float64], used: ArrayLike, seed: int = 0, l
         float(whole.intercept_[0] - weights @ centre),
         tuple(map(float, table.X_thresholds_)),
         tuple(map(float, table.y_thresholds_)),
-        level,
+        USED,
         tuple(risk_coverage(table.predict(left_out), hits)),
     )
 
