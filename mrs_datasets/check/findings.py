@@ -95,7 +95,6 @@ def languages_found(
 
     Args:
         names: the columns in `language`; the texts of a row are identified together.
-        known: languages that `identify` can recognise; nothing is checked if `language` is not among them.
     """
     plain = language.partition("-")[0]
     if plain not in known:

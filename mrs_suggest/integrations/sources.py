@@ -31,7 +31,6 @@ def source(data_set: str, place: str | None = None) -> PreparedData:
     """The prepared data of a task.
 
     Args:
-        data_set: `mrs`, `xcopa` or `staple`.
         place: where they are; None takes the environment variable's.
 
     Raises:

@@ -58,9 +58,6 @@ PROBES = ("?", *(one * 64 + end for one in ("a", "A", "1", " ", "-", "é", "中"
 def open_model_folder(folder: Path, verify: bool = False) -> None:
     """Check a model's folder before any of its files are used.
 
-    Args:
-        verify: as for `require_undamaged`.
-
     Raises:
         InputError: a file is missing, differs from the one that was written, is a pipe or a device, is too large, or
             has numbers that a model cannot have.

@@ -15,10 +15,6 @@ from mrs_suggest.suggest.answering import MODEL
 def checked_card(folder: Path, repo_id: str | None, adapter: bool = False) -> str:
     """Render the card of a run.
 
-    Args:
-        repo_id: the repository that the card is for, see `model_card`.
-        adapter: whether it is the card of the adapters only.
-
     Raises:
         InputError: the record cannot be read or lacks a key, or a prediction file gives other figures.
     """

@@ -27,9 +27,7 @@ def estimate(trainer: Trainer, model: nn.Module, facts: Record, start: float, te
 
     Args:
         trainer: of the run, which has taken no step; its arguments are changed to those of the trial.
-        facts: of the run's data, as in its record.
         start: seconds until the trainer was made.
-        tests: whether the run ends with a test.
     """
     training = trainer.args
     steps, validations, saves = _plan(trainer, training)

@@ -89,10 +89,6 @@ def download(
     Each downloaded file is compared with the hash that the hub gives: SHA-256 for a large file, git's hash for a small
     one. A file that differs is removed from the cache.
 
-    Args:
-        force: download again, even if the files are cached.
-        verify: also compare files that were cached before.
-
     Raises:
         InputError: no such repository or revision, no hub and nothing in the cache, no space on the disk, or a
             downloaded file differs from the hub's.

@@ -50,7 +50,6 @@ class Poster:
         key_header: the header of the key, and the text before the key.
         per_second: most requests in a second, repeated ones included; None: no limit.
         option: of the command line, named in errors.
-        sleep, clock: seconds; for tests.
 
     Raises:
         InputError: the address or the key is invalid.

@@ -14,9 +14,6 @@ DPI = 120  # ours: readable on a page, some 50 kB
 def drawing(path: Path, rows: int = 1, columns: int = 1, **options: Any) -> Iterator[tuple[Any, Any]]:
     """A figure and its axes as `pyplot.subplots` gives them; when the block ends, they are the file at `path`.
 
-    Args:
-        path: its ending names the format.
-
     Raises:
         InputError: the file cannot be written, or its format is not supported.
     """

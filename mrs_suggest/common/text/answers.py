@@ -23,9 +23,6 @@ _QUOTES = {'"': '"', "'": "'", "“": "”", "„": "“", "«": "»", "»": "«
 def read_answer(text: str, most: int | None = None) -> list[str]:
     """The replies or translations in a generated text, in its order.
 
-    Args:
-        most: how many count; None takes all.
-
     Returns:
         Different texts without line ends or tabs, at most `most` of them; none if there is nothing to read.
 

@@ -35,9 +35,6 @@ def choose_spans(special: NDArray[np.bool_], rng: Generator, block: int = BLOCK,
     fewer tokens than a block, has a span in proportion, `length * span / block` rounded up or down at random so that
     the share holds on the average; but a text of one block has one token at least.
 
-    Args:
-        special: (n) whether a token is special.
-
     Example:
         >>> choose_spans(np.zeros(10, dtype=bool), np.random.default_rng(0), block=5, span=2).astype(int).tolist()
         [0, 0, 0, 1, 1, 0, 0, 1, 1, 0]
@@ -88,9 +85,6 @@ def future_labels(labels: Tensor, stream: int) -> Tensor:
     """The labels that a stream predicts: stream 0 all, stream 1 not the first of a row, stream i not the first i.
 
     In the library's ProphetNet, stream i predicts at each step the same token as stream 0, and sees i tokens less.
-
-    Args:
-        labels: (batch, length), -100 where ignored.
     """
     number = (labels != IGNORED).cumsum(1)
     return labels.masked_fill(number <= stream, IGNORED)
@@ -104,7 +98,6 @@ def future_ngram_loss(outputs: Any, labels: Tensor, num_items_in_batch: Tensor |
     Args:
         outputs: `logits` (batch, length, vocabulary) of the first stream, and `logits_ngram` (batch, streams - 1,
             length, vocabulary) of the others, if there are any.
-        labels: (batch, length), -100 where ignored.
     """
     later = outputs.get("logits_ngram")
     streams = [outputs["logits"], *(() if later is None else later.unbind(1))]

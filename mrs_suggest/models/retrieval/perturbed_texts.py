@@ -21,9 +21,6 @@ def perturbed(texts: Sequence[str], language: str, copies: int, seed: int) -> li
 
     Of languages without spaces between words, characters in place of words.
 
-    Args:
-        seed: equal seeds give equal versions.
-
     Returns:
         Those of the first text, then those of the second, and so on; none is blank.
     """

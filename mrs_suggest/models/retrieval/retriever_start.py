@@ -54,7 +54,6 @@ class Start:
 
     Args:
         name, revision: a folder, a baseline, or a hub id and its revision.
-        encoders: as for `build_dual_encoder`.
     """
 
     def __init__(self, name: str, revision: str | None, encoders: str | None) -> None:

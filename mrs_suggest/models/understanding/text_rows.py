@@ -135,9 +135,6 @@ def logits_of(outputs: Any, mask: Tensor) -> Tensor:
 def understanding_loss(logits: Tensor, labels: Tensor, num_items_in_batch: Tensor | int | None = None) -> Tensor:
     """Cross-entropy in nats, the mean over the labelled items (texts, words, or firsts and lasts of answers) of the
     step, of all ranks and accumulated batches, so that the gradient does not depend on how a step is cut into batches.
-
-    Args:
-        num_items_in_batch: labelled items of the step.
     """
     total = functional.cross_entropy(logits.flatten(0, -2), labels.flatten(), ignore_index=IGNORED, reduction="sum")
     count = (labels != IGNORED).sum() if num_items_in_batch is None else num_items_in_batch

@@ -45,10 +45,6 @@ class Poster(posting.Poster):
 class HttpScorer:
     """A service with this project's protocol.
 
-    Args:
-        poster: sends requests to its address.
-        batch_size: texts in a request.
-
     Raises:
         InputError: it cannot be reached, refuses, or does not follow the protocol.
     """

@@ -184,9 +184,6 @@ def _numbers(table: pd.DataFrame, names: Sequence[str], path: Path) -> pd.DataFr
 def analyse_effects(scores: pd.DataFrame, table: pd.DataFrame, names: Sequence[str] | None = None) -> Effects:
     """Fit the models.
 
-    Args:
-        names: of the features; None: all of the table.
-
     Raises:
         InputError: an unknown feature, a system without scores, or features that cannot be distinguished.
     """

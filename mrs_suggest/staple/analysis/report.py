@@ -216,11 +216,7 @@ def draw_precision_recall(systems: Sequence[System], path: Path) -> None:
 
 
 def draw_oracle(curve: Mapping[int, float], systems: Sequence[System], path: Path) -> None:
-    """Draw weighted F1 of the oracle that gives the k heaviest translations, and that of each system as a line.
-
-    Args:
-        curve: k -> weighted F1.
-    """
+    """Draw weighted F1 of the oracle that gives the k heaviest translations, and that of each system as a line."""
     with drawing(path, figsize=(8.6, 4.6)) as (figure, axis):
         axis.plot(list(curve), list(curve.values()), color="black", marker="o", markersize=4, label="oracle")
         for number, (system, (_, colour, _)) in enumerate(zip(systems, _looks(), strict=False)):

@@ -35,9 +35,6 @@ LEAST_SHARE = 1e-9  # added to each translation's probability in the consensus, 
 def add_features(pooled: Hypotheses, encode: Encode | None = None, encoder: str = "") -> Hypotheses:
     """Pooled hypotheses with the features of `MEANINGS`, and with an encoder the similarity to the prompt.
 
-    Args:
-        encode: n texts -> (n, dimension) vectors.
-
     Raises:
         InputError: a feature that the members brought has the name of one of these.
     """

@@ -49,11 +49,6 @@ def choice_loss(outputs: Any, labels: Tensor, num_items_in_batch: Tensor | int |
 
     The sum is divided by the questions of all ranks and accumulated batches, so that the gradient does not depend on
     how a step is cut into batches.
-
-    Args:
-        outputs: with logits (questions, choices).
-        labels: (questions).
-        num_items_in_batch: questions of the step.
     """
     total = functional.cross_entropy(outputs["logits"].float(), labels, reduction="sum")
     return total / (len(labels) if num_items_in_batch is None else num_items_in_batch)

@@ -82,9 +82,6 @@ def require_stage(setup: Setup | None, name: str, revision: str | None) -> None:
 def prompts_for(language: str, kind: str) -> Mapping[str, str]:
     """`cause` and `effect` -> the prompt.
 
-    Args:
-        kind: one of `PROMPTS`.
-
     >>> prompts_for("it", "translated")["cause"]
     'Qual è stata la causa?'
     """

@@ -19,12 +19,7 @@ TEXTS = card_texts("pretraining")
 
 
 def pretraining_card(record: Record, repo_id: str | None = None, adapter: bool = False) -> str:
-    """README.md of a pretrained encoder.
-
-    Args:
-        repo_id: where the model will be found; None before it is published.
-        adapter: whether it is the card of the run's adapters only.
-    """
+    """README.md of a pretrained encoder."""
     data, metrics = record["data"], record["metrics"]
     seq2seq = metrics.get("architecture") == "seq2seq"
     kind = "sequence-to-sequence model" if seq2seq else "encoder"

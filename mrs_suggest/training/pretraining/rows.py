@@ -17,9 +17,6 @@ BATCH = 10_000  # sentences tokenized at a time
 class TokenRows(Dataset[dict[str, Any]]):
     """Rows of ids, in one array.
 
-    Args:
-        rows: each the ids of a row with its special tokens.
-
     Attributes:
         shared: what each row has in addition to its ids, such as its language.
     """

@@ -98,11 +98,7 @@ def _removed(run: Path, record: Record, family: Family) -> Record:
 
 
 def agreement(before: Answerer, after: Answerer, messages: Messages) -> tuple[int, int]:
-    """For how many messages both give the same suggestions in the same order, and how many there are.
-
-    Args:
-        messages: by language.
-    """
+    """For how many messages both give the same suggestions in the same order, and how many there are."""
     same = total = 0
     for language, texts in messages.items():
         answers = (reply_texts(system.suggest(texts, language, SUGGESTIONS)) for system in (before, after))

@@ -160,9 +160,6 @@ def measure(guard: Guard, sheet: Sequence[SheetRow], half: str, languages: Itera
 def update_guard(run: Path, lists: Path | None, sheet: Path | None, half: str = HELD_OUT) -> dict[str, GuardFigures]:
     """Rewrite `guard/` of a run, and, with a sheet, the figures to its record and card.
 
-    Args:
-        lists: a folder with custom word lists or example messages.
-
     Raises:
         InputError: `run` holds no finished run, or the folder or the sheet is damaged.
     """

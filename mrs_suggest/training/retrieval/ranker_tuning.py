@@ -240,12 +240,7 @@ def _chosen_gain(
 def add_trigger(
     rankers: Mapping[str, LanguageRanker], asked: Mapping[str, Asked], seed: int = 0
 ) -> dict[str, LanguageRanker]:
-    """The rankers with one trigger for all languages; without one where validation has too few examples.
-
-    Args:
-        rankers: tuned, with their generator.
-        asked: language -> its validation messages.
-    """
+    """The rankers with one trigger for all languages; without one where validation has too few examples."""
     features, hits = _outcomes(rankers, asked, USED)
     trigger = fit_trigger(features, hits, seed)
     return {
@@ -282,7 +277,6 @@ def fit_trigger(features: NDArray[np.float64], used: ArrayLike, seed: int = 0) -
     Args:
         features: (n, 3), see `mrs_suggest.suggest.ranking.trigger.FEATURES`.
         used: (n,) whether one of the suggestions was, by `USED`.
-        seed: of the folds by which examples are left out.
 
     Returns:
         None where there are too few examples, or too few of either outcome.
