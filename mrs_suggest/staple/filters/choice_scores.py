@@ -96,7 +96,7 @@ def best_threshold(lists: Lists, gold: Labels, score: Floats) -> tuple[float, fl
 
 
 def best_count(lists: Lists, gold: Labels, order: Ints) -> tuple[int, float]:
-    """How many of the first rows to choose per prompt for the highest macro weighted F1, the fewest among equally good."""
+    """How many of the first rows to choose per prompt for the highest macro weighted F1; the fewest of equally good."""
     sizes = np.diff(lists.starts)
     longest = int(sizes.max(initial=0))
     if not longest:
