@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mrs_datasets.describe.describe import SplitDescription, length_quantiles
 from mrs_datasets.prepared.funnel import stages_grid
@@ -110,7 +109,8 @@ def _draw_lengths(axis: Any, rows: list[SplitDescription], configs: list[str]) -
     boxes = []
     for config in configs:
         counts = [counts for row in rows if row.config == config for counts in row.lengths.values()]
-        low, left, middle, right, high = length_quantiles(_sum(counts)) or [0] * 5
+        totals = np.array([sum(column) for column in zip_longest(*counts, fillvalue=0)], np.int64)
+        low, left, middle, right, high = length_quantiles(totals) or [0] * 5
         boxes.append({"whislo": low, "q1": left, "med": middle, "q3": right, "whishi": high, "fliers": []})
     axis.bxp(boxes, positions=range(len(configs)), orientation="horizontal", widths=0.6, showfliers=False)
     axis.set(title="Lengths of texts (5, 25, 50, 75, 95 %)", xlabel="characters")
@@ -132,7 +132,3 @@ def _label(axis: Any, configs: list[str]) -> None:
     rows = max(len(configs), 4)  # so that a single bar does not fill the page
     axis.set_ylim((len(configs) + rows) / 2 - 0.5, (len(configs) - rows) / 2 - 0.5)  # the first on top
     axis.grid(axis="x", alpha=0.3)
-
-
-def _sum(counts: list[NDArray[np.int64]]) -> NDArray[np.int64]:
-    return np.array([sum(column) for column in zip_longest(*counts, fillvalue=0)], np.int64)
