@@ -3,8 +3,6 @@
 Tests, benchmarks, documentation and examples do not count.
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Iterable
 from pathlib import Path

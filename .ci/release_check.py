@@ -3,8 +3,6 @@
 The first problem ends the run with exit code 1. docs/release.md explains the checks and the steps of a release.
 """
 
-from __future__ import annotations
-
 import argparse
 import io
 import json

@@ -23,9 +23,9 @@ from mrs_datasets.prepared.prepared import open_prepared
 from mrs_suggest.models.generation.architectures.prophetnet_start import build_tiny_prophetnet
 from mrs_suggest.models.generation.generator import load_seq2seq
 from mrs_suggest.models.generation.language_tokens import TokenFrame, row_of
-from mrs_suggest.models.pretraining.denoising import next_token_losses
 from mrs_suggest.models.pretraining.future_ngrams import SpanMaskingCollator, future_ngram_loss
-from mrs_suggest.models.pretraining.masking import vocabulary_of
+from mrs_suggest.models.pretraining.masked_lm import vocabulary_of
+from mrs_suggest.models.pretraining.noising import next_token_losses
 from mrs_suggest.training.pretraining.rows import encode
 
 ROWS, TOKENS, BATCHES = 16, 64, 8

@@ -4,8 +4,6 @@ Each topic is a flat file that works alone (`tokenize`, `rouge`, `distinct`, `ra
 has the `evaluate` modules. Bad arguments raise ValueError with one full sentence.
 """
 
-from __future__ import annotations
-
 import sys
 from typing import Any
 

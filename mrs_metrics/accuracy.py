@@ -5,8 +5,6 @@ Sources: Wilson 1927, "Probable Inference, the Law of Succession, and Statistica
 its level says); Ponti et al. 2020 (XCOPA), section 4.2, for the average over languages, each with the same weight.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from statistics import NormalDist
 from typing import NamedTuple

@@ -4,8 +4,6 @@ Cohen 1960, "A Coefficient of Agreement for Nominal Scales" (two annotators), an
 Agreement among Many Raters", by statsmodels; Krippendorff 2011, "Computing Krippendorff's Alpha-Reliability".
 """
 
-from __future__ import annotations
-
 from importlib import import_module
 from types import ModuleType
 

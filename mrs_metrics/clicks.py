@@ -15,8 +15,6 @@ McCoy 2008, "Evaluating Word Prediction: Framing Keystroke Savings"), with edits
 edits was chosen here.
 """
 
-from __future__ import annotations
-
 import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -9,8 +9,6 @@
 3. The *unpaired* test resamples both sides (studentised bootstrap: Davison and Hinkley 1997, section 4.4).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from statistics import NormalDist

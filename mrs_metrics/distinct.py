@@ -14,8 +14,6 @@ Dist-n falls as the text grows. So compare systems on the same examples only, or
   number of samples here.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Sequence, Sized
 from dataclasses import dataclass

@@ -15,8 +15,6 @@ ours.
 Pass the identifier's own codes: `nb` for Norwegian would make all suggestions wrong if the identifier says `no`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path

@@ -5,8 +5,6 @@ A module's docstring is the description that `evaluate` shows, its class's docst
 of these classes comes before `evaluate.Metric` among the bases of a module.
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any

@@ -4,8 +4,6 @@ Needs gradio 6, which Spaces have (here: `pip install '.[spaces]'`). A page impo
 `evaluate` module in its folder.
 """
 
-from __future__ import annotations
-
 import inspect
 import json
 import os

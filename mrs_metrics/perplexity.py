@@ -15,8 +15,6 @@ after the message and the tokens before it. All tokens have equal weight: a long
 - Models with different tokenizers cut replies into different numbers of tokens: their perplexities are not comparable.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass

@@ -4,8 +4,6 @@ A test at a two-sided level of .05 finds a difference 80 times of 100 if it has 
 examples; sd is that of the paired difference (Cohen 1988, "Statistical Power Analysis for the Behavioral Sciences").
 """
 
-from __future__ import annotations
-
 import math
 from statistics import NormalDist
 

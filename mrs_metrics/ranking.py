@@ -15,8 +15,6 @@ Macro-MRR is the mean over distinct replies of the mean reciprocal rank of each:
 Ties are broken pessimistically: the real reply comes last among equal scores, so that equal scores gain nothing.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 

@@ -37,8 +37,6 @@ counts; of several, that of the first suggestion, then of the first reference. R
 out. The ceiling is that of the best of them. The signature then has `nrefs` and `multi:best`.
 """
 
-from __future__ import annotations
-
 import math
 import unicodedata
 from collections.abc import Callable, Iterable, Sequence

@@ -6,8 +6,6 @@ of the mean is the sum of both (a crossed design: every run answers every exampl
 one run counts in both, so the interval is rather too wide than too narrow.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import ArrayLike
 

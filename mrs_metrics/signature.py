@@ -4,8 +4,6 @@ A signature is one line to be printed with the figures, `key:value` fields joine
 Clarity in Reporting BLEU Scores" (sacreBLEU).
 """
 
-from __future__ import annotations
-
 import shutil
 import subprocess
 from collections.abc import Collection, Iterable, Mapping, Sequence, Sized

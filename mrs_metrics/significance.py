@@ -26,8 +26,6 @@ Maxwell 2005, "On Some Pitfalls in Automatic Evaluation and Significance Testing
 section 3 and Table 3 (100,000 samples, ranks of adjacent systems at p < .05); Holm 1979 (correction for several tests).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import Any

@@ -18,8 +18,6 @@ A system that gives everyone the same three different replies has a low Self-ROU
 ("Model-based simulation for optimising smart reply") report a Self-ROUGE; the normalisation was chosen here.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache

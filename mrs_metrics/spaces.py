@@ -8,8 +8,6 @@ The topics are copied under another name (`tokenize` -> `topic_tokenize`): the p
 comes first on the search path, so that a `tokenize.py` would shadow the standard library's.
 """
 
-from __future__ import annotations
-
 import ast
 import hashlib
 import importlib

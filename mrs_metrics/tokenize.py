@@ -16,8 +16,6 @@ Source: Zhang et al. 2021, "A Dataset and Baselines for Multilingual Reply Sugge
 evaluation script.
 """
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence

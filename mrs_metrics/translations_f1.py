@@ -20,8 +20,6 @@ predictions scores 0, and its translations count as missed in the micro averages
 Predictions for prompts that are not in the data are never scored; they are listed in `extra`.
 """
 
-from __future__ import annotations
-
 import math
 import re
 import sys

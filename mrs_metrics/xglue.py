@@ -20,8 +20,6 @@ that. A predicted label or tag that the task does not have is wrong, and counted
 error, since the test files of the first release have no labels.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

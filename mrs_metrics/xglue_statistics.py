@@ -38,8 +38,6 @@ count. Pages with equal predictions share the mean of their gains, which equals 
 if predictions are labels, most pages are tied. A query whose pages are all irrelevant scores 0.
 """
 
-from __future__ import annotations
-
 import math
 import operator
 import re

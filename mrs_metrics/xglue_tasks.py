@@ -9,8 +9,6 @@ that was published. They differ for POS alone: token accuracy and chunk precisio
 `mrs_metrics.xglue_statistics`).
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 RULES = ("paper", "official")

@@ -8,8 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from mrs_suggest.common import __version__
-from mrs_suggest.common.lazy import lazy_names
-from mrs_suggest.common.on_import import after_import
+from mrs_suggest.common.lazy import after_import, lazy_names
 
 if TYPE_CHECKING:
     from mrs_suggest.models.generation.decoding.settings import Decoding

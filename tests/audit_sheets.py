@@ -1,7 +1,5 @@
 """What tests of the audit share: data in memory, and annotators who fill in sheets."""
 
-from __future__ import annotations
-
 import csv
 import io
 from collections.abc import Callable, Sequence

@@ -1,7 +1,5 @@
 """BERT's forward pass in numpy and float64, and the loss of masked language modelling."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

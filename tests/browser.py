@@ -1,7 +1,5 @@
 """Pages in Debian's Chromium: a server in a process of its own, a WebDriver client, and nobody else to call."""
 
-from __future__ import annotations
-
 import base64
 import json
 import os

@@ -1,7 +1,5 @@
 """Cases that are data: the YAML file beside a test file, with a table for each test or constant."""
 
-from __future__ import annotations
-
 from functools import cache
 from pathlib import Path
 from typing import Any

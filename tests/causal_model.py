@@ -1,7 +1,5 @@
 """A tiny causal language model, untrained, with a tokenizer of its own: it writes the words of known texts."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """An OpenAI-compatible server on 127.0.0.1, which answers as a test wants, and fails in every way that servers fail."""
 
-from __future__ import annotations
-
 import json
 import threading
 import time

@@ -1,7 +1,5 @@
 """Tiny text classifiers, as transformers saves them: for tests of what scores with one."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """What tests of the command share."""
 
-from __future__ import annotations
-
 import re
 
 Result = tuple[int, str, str]  # exit code, standard output, standard error

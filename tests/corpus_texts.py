@@ -1,7 +1,5 @@
 """Made-up texts in three languages with every kind of dirt, and what must become of each line."""
 
-from __future__ import annotations
-
 import gzip
 import lzma
 import random

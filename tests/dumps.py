@@ -1,7 +1,5 @@
 """What the tests of a build from dumps share: a small language model, small months, and what is in a data set."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from pathlib import Path

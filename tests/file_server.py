@@ -1,7 +1,5 @@
 """Files of a folder on 127.0.0.1 by HTTP, in parts where a client asks for them."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress

@@ -1,7 +1,5 @@
 """Training runs of one trainer in forked processes, since importing the libraries takes longer than training."""
 
-from __future__ import annotations
-
 import importlib
 import json
 import os

@@ -5,8 +5,6 @@
 COMMANDS is a JSON list of lists of words; what is printed is JSON: exit code, output and errors of each.
 """
 
-from __future__ import annotations
-
 import contextlib
 import io
 import json

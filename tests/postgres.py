@@ -1,7 +1,5 @@
 """A PostgreSQL server of the tests' own, in a folder and on a free port of this machine."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import socket

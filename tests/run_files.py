@@ -1,7 +1,5 @@
 """What tests read in the folder of a run: its record, and what a checkpoint has logged."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

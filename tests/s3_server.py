@@ -1,7 +1,5 @@
 """S3 on 127.0.0.1 (moto), and the environment that leads `s3fs` there."""
 
-from __future__ import annotations
-
 import http.client
 import logging
 import threading

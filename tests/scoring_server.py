@@ -1,7 +1,5 @@
 """A scorer of texts on 127.0.0.1 by HTTP, which counts what it is asked, and fails where a test wants it to."""
 
-from __future__ import annotations
-
 import json
 import threading
 import zlib

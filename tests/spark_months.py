@@ -1,7 +1,5 @@
 """What the tests of a build on Spark share: months with every kind of dirt, and what two data sets have in common."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

@@ -1,7 +1,5 @@
 """A small source in the files of STAPLE: translations whose pronoun can be dropped, with two words for each verb."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Sequence
 from itertools import product

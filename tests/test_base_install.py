@@ -1,7 +1,5 @@
 """What is installed without extras answers messages; every other command names the extra that it lacks."""
 
-from __future__ import annotations
-
 import json
 import re
 import shutil

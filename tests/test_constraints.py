@@ -1,7 +1,5 @@
 """The versions that the tests run with are those that setup.cfg promises: the newest, and the lowest."""
 
-from __future__ import annotations
-
 import configparser
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Limits of size that keep the code readable: a file or function that grows beyond them is split."""
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Iterator
 from pathlib import Path

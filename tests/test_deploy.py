@@ -1,7 +1,5 @@
 """The container and the Slurm recipe: their files are linted, and say what the server says."""
 
-from __future__ import annotations
-
 import json
 import re
 import shutil

@@ -1,7 +1,5 @@
 """What the documentation shows is what the project makes."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

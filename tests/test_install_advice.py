@@ -4,8 +4,6 @@ The name is not ours on the package index: whoever registers it could run code o
 advice. That is why this test reads the repository's text: advice may stand in any message, page, card or template.
 """
 
-from __future__ import annotations
-
 import re
 import subprocess
 from pathlib import Path

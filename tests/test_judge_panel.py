@@ -1,7 +1,5 @@
 """Agreement of a judge with the readers of the panel, against scikit-learn and scipy."""
 
-from __future__ import annotations
-
 import importlib
 import json
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What each package offers: `from mrs_suggest import Suggester`, read from its module only when asked for."""
 
-from __future__ import annotations
-
 import importlib
 import subprocess
 import sys

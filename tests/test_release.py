@@ -1,7 +1,5 @@
 """`make release-check` reports what it promises, and the release workflow publishes what was checked."""
 
-from __future__ import annotations
-
 import importlib.util
 import json
 import re

@@ -1,7 +1,5 @@
 """Tiny translation models: a Marian that learned a cipher word for word, and an untrained M2M100."""
 
-from __future__ import annotations
-
 import importlib
 import json
 import random

@@ -1,7 +1,5 @@
 """A retriever that was never trained, for tests of what answers do with it."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 

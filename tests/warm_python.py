@@ -6,8 +6,6 @@ that read the environment while they are imported have a parent for each such en
 link, which leads to the folder that the command names.
 """
 
-from __future__ import annotations
-
 import contextlib
 import functools
 import gc

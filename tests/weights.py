@@ -1,7 +1,5 @@
 """Comparing the weights of two runs that should be one."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from torch import Tensor

@@ -1,7 +1,5 @@
 """An untrained generator whose tokens are words, so that each text has one way to be written."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import torch

@@ -6,8 +6,6 @@
 With `--constrained true`, it only suggests replies of the data's response sets.
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Sequence
 from functools import partial

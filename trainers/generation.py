@@ -10,8 +10,6 @@ whose task is to write all translations of a prompt that learners would (Mayhew 
 The defaults train a small model from scratch in minutes on two CPU cores; the paper's settings are in the YAML files.
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Sequence
 from functools import partial

@@ -7,8 +7,6 @@ DIR is a folder that `mrs data prepare xcopa` wrote from XCOPA and COPA. The def
 are in the YAML files.
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Sequence
 from functools import partial

@@ -13,8 +13,6 @@ The result is an encoder with its tokenizer and language-model head, or a seq2se
 start from it by its name.
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Sequence
 from functools import partial

@@ -8,8 +8,6 @@ Without any option, `configs/retrieval/quickstart.yaml` is taken. The defaults t
 minutes on two CPU cores; the paper's settings are in the YAML files.
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Sequence
 from functools import partial

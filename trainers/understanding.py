@@ -8,8 +8,6 @@ DIR is a folder that `mrs data prepare xglue` wrote. The defaults are the paper'
 files have those of each task.
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Sequence
 from functools import partial

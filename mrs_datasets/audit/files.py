@@ -10,8 +10,6 @@ name of the file does not matter: browsers change it. Cells are made safe for sp
 (`mrs_suggest.common.io.sheets`).
 """
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import json

@@ -5,8 +5,6 @@ none was found toxic. `wide` asks more, and takes as many pairs of each language
 sample of the whole data set is nearly all English.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any, Literal
 

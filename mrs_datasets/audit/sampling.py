@@ -1,7 +1,5 @@
 """Draws the pairs of an audit from a prepared data set: stratified by language and split, seeded, none twice."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -97,9 +95,6 @@ def draw_sample(
 
     The random numbers of a split depend only on the seed and its name: other languages do not change its sample, and a
     larger sample extends a smaller one. A pair of texts that repeats in a language is drawn once.
-
-    Args:
-        examples: in all, or per language (`Kind.per_language`).
     """
     tables = {(code, split): data.load(code, split) for code in languages for split in data.splits(code)}
     sizes = {part: len(rows) for part, rows in tables.items()}

@@ -1,7 +1,5 @@
 """Checks of a prepared folder: errors, and warnings about unusual rows (`mrs data check`)."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial

@@ -2,8 +2,6 @@
 texts are in their config's language: by their script, and by fastText if a model is given.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -97,7 +95,6 @@ def languages_found(
 
     Args:
         names: the columns in `language`; the texts of a row are identified together.
-        known: languages that `identify` can recognise; nothing is checked if `language` is not among them.
     """
     plain = language.partition("-")[0]
     if plain not in known:

@@ -1,7 +1,5 @@
 """A corpus for pretraining: its stages in order, resumable at every file (Wenzek et al. 2020, "CCNet", section 3)."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

@@ -1,7 +1,5 @@
 """Stage 1, clean: a line of text normalised, and the rules by which it stays; the key by which two lines are equal."""
 
-from __future__ import annotations
-
 import hashlib
 import re
 import unicodedata

@@ -1,7 +1,5 @@
 """Settings of a corpus for pretraining, and its sources."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from functools import lru_cache

@@ -1,7 +1,5 @@
 """The work of one shard of a corpus: a file of texts, or a language's duplicates or model."""
 
-from __future__ import annotations
-
 import hashlib
 from collections import Counter
 from collections.abc import Iterator, Sequence

@@ -1,7 +1,5 @@
 """The last stage of a corpus: each language's thirds by perplexity, the files of the lines that stay, and the card."""
 
-from __future__ import annotations
-
 import gzip
 import io
 from collections import Counter

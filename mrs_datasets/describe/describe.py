@@ -1,7 +1,5 @@
 """Statistics of any prepared data set: rows, lengths of its texts, balance of its labels."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 

@@ -4,8 +4,6 @@ InputError: a sample without a language or with one twice, an unknown language o
 or a line of the table that is invalid.
 """
 
-from __future__ import annotations
-
 import csv
 import math
 from collections import Counter

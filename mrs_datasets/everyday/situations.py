@@ -14,8 +14,6 @@ weights are chosen on situations that a model does not know, too, and half are `
 split as those of a user's own pairs. The base install reads them.
 """
 
-from __future__ import annotations
-
 import hashlib
 import re
 from collections import Counter

@@ -5,8 +5,6 @@ FOLDER/review.jsonl    what a person decided about a text (`mrs data review`); t
 FOLDER/data, ...       the prepared folder, made from these two
 """
 
-from __future__ import annotations
-
 import json
 import re
 import shutil

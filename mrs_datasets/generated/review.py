@@ -1,7 +1,5 @@
 """The review of a generated folder by a person: the page of audits on this machine, which sends each decision back."""
 
-from __future__ import annotations
-
 import json
 import secrets
 from collections.abc import Callable, Sequence

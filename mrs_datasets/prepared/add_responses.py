@@ -1,7 +1,5 @@
 """Add response sets to a prepared folder: counted from its training replies, or read from a file."""
 
-from __future__ import annotations
-
 import tempfile
 from collections.abc import Iterator, Sequence
 from functools import partial

@@ -1,8 +1,6 @@
 """The card of a prepared folder, from the catalogue's record and the report: YAML for `datasets` and the hub, and a
 page for people."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from itertools import pairwise
 

@@ -1,7 +1,5 @@
 """How a data set was built, as blocks of a page: `README.md` has them in Markdown, `report.html` in HTML."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any

@@ -5,8 +5,6 @@ A bare name never resolves on the hub; `datasets` then looks for `CACHE/NAME/CON
 builder with that name and hash creates.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator
 from pathlib import Path

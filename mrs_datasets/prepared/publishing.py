@@ -1,7 +1,5 @@
 """Publishing a prepared folder: the card, the report, and exactly the files that the report lists."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterable
 from pathlib import Path

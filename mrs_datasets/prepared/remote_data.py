@@ -1,7 +1,5 @@
 """Prepared folders at URLs: copied once into a local cache, and checked by the hashes of their report."""
 
-from __future__ import annotations
-
 import errno
 import hashlib
 import sys

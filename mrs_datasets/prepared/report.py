@@ -1,7 +1,5 @@
 """`report.json` of a prepared folder: rows read, kept and dropped, with reasons, and the files that were written."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field

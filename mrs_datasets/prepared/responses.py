@@ -1,7 +1,5 @@
 """Response sets: the replies that a retriever may suggest (Zhang et al. 2021, section 2.1)."""
 
-from __future__ import annotations
-
 import heapq
 import math
 from collections import Counter

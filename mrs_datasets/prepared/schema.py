@@ -5,8 +5,6 @@
 - `mt-LANG`: message, reply; split train
 """
 
-from __future__ import annotations
-
 from mrs_datasets.catalogue import read_record
 
 MRS = read_record("mrs")

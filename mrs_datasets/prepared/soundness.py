@@ -4,8 +4,6 @@ Opening a folder compares the schemas of its Parquet files; texts are checked wh
 check` lists all such faults instead of stopping at the first.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from pathlib import Path
 

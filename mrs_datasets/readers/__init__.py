@@ -3,8 +3,6 @@
 InputError: a source is missing, incomplete or damaged; the sentence names the file, and the line if there is one.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import pyarrow as pa

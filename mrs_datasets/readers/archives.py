@@ -4,8 +4,6 @@ Everything that an archive's headers say is checked before the first byte is wri
 compressed tar. Sources of the formats: POSIX.1-2017, `pax`; PKWARE APPNOTE 6.3.10.
 """
 
-from __future__ import annotations
-
 import bz2
 import copy
 import gzip

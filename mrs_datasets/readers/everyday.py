@@ -1,7 +1,5 @@
 """Reads `mrs-everyday`, whose texts are described in `mrs_datasets/everyday/situations.py`."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from pathlib import Path

@@ -8,8 +8,6 @@ One enclosing folder is accepted; files may be plain, gzip or xz. Folders of lan
 out, with a note.
 """
 
-from __future__ import annotations
-
 import math
 import sys
 from pathlib import Path

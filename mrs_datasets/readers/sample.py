@@ -15,8 +15,6 @@ An exchange has 2 to 4 different replies (so that every message of the sample ha
 one exchange only; a reply may be in any number of exchanges.
 """
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from typing import NamedTuple

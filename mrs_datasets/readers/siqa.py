@@ -5,8 +5,6 @@
 One enclosing folder is accepted. The archive has no labels for the test split: a `test.jsonl` is left out and noted.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Functions that the readers of published data sets share: the files of a source, JSON lines, and their columns."""
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping

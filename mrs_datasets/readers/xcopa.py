@@ -11,8 +11,6 @@ effects. Published files, against `REFERENCES`, by `idx` (wrong rows of 100 vali
 English repeat the question of their original. No example has more than four wrong languages.
 """
 
-from __future__ import annotations
-
 import xml.etree.ElementTree as ElementTree
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping

@@ -4,8 +4,6 @@
 that the publisher hides (in the first release, those of all test splits) are null.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from itertools import zip_longest
 from pathlib import Path

@@ -28,8 +28,6 @@ column, `query`, and XNLI the layout of the XNLI corpus.
 InputError: an unknown task, a file that cannot be read, or a line that is not in the task's format.
 """
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Iterator

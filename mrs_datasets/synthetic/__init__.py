@@ -1,7 +1,5 @@
 """Synthetic data: generated data sets and Reddit dumps, and the phrase books of the embedded sample."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

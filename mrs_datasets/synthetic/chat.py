@@ -8,8 +8,6 @@ pairs are not translations of each other either. `mt-LANG` has the English train
 English order, without endings, some words wrong or left in English. `text-LANG` is text for pretraining.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Iterator
 from functools import partial

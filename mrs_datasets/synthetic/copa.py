@@ -12,8 +12,6 @@ training; qab has the same questions in different words and in another order (ti
 only translations transfer: `translation-qab` is qab word for word in qaa.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from random import Random
 from typing import NamedTuple

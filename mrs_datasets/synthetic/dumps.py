@@ -5,8 +5,6 @@ rejects, drops by reason and pairs that a reader must find. Authors, ids and add
 that a test can check that none is left. A line has about 1 KB, from 2020 on 2 to 4 KB; zstd compresses to an eighth.
 """
 
-from __future__ import annotations
-
 import calendar
 import json
 import re

@@ -4,8 +4,6 @@ Each is a module with a function `tables(seed)`; columns and configs are those o
 seeds give equal rows.
 """
 
-from __future__ import annotations
-
 from importlib import import_module
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Small fastText models that identify the languages of generated texts, which lid.176 may not know."""
 
-from __future__ import annotations
-
 import importlib.util
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Texts of a synthetic dump: phrases of the sample's phrase books, and tails of their words in random order."""
 
-from __future__ import annotations
-
 import json
 import re
 from dataclasses import dataclass

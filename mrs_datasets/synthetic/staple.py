@@ -11,8 +11,6 @@ training. `parallel-LANG` stands for general text such as Tatoeba's: other sente
 of each, as one learner gave it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from random import Random
 from typing import Any, NamedTuple

@@ -1,7 +1,5 @@
 """Synthetic threads, comment by comment, as the lines of a dump; and the results that a reader must get."""
 
-from __future__ import annotations
-
 import calendar
 import json
 from bisect import bisect

@@ -21,8 +21,6 @@ Words alone therefore teach a model more than the majority class, comparing the 
 knowledge of the four languages decides how well it transfers.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from functools import cache
 from random import Random

@@ -1,7 +1,5 @@
 """Views of XCOPA's tables: adversarial variants, sentence pairs, and translate-test joined with its original."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

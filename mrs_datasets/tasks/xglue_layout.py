@@ -1,7 +1,5 @@
 """Writes prepared tasks of XGLUE as the archive's files, which the official scorer and `mrs score` accept as gold."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path

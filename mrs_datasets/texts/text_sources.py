@@ -1,7 +1,5 @@
 """Sources of text to train on: files, folders, Parquet, prepared data sets and the hub; sentences or pairs."""
 
-from __future__ import annotations
-
 import lzma
 import zlib
 from collections.abc import Iterator, Sequence

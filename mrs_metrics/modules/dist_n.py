@@ -3,8 +3,6 @@ cased, tokenized and cut as in MRS's weighted ROUGE; n-grams do not cross from o
 correct for the length of the text: expectation-adjusted distinct, and samples of equal size.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sized
 from types import SimpleNamespace
 

@@ -2,8 +2,6 @@
 the rules of the official evaluation script of MRS (its scores where Punkt is installed) or by those of its paper.
 """
 
-from __future__ import annotations
-
 import evaluate
 
 from mrs_metrics.rouge import aggregate, score_examples

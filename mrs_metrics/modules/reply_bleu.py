@@ -2,8 +2,6 @@
 sentence BLEU of the same.
 """
 
-from __future__ import annotations
-
 import evaluate
 
 from mrs_metrics.bleu import aggregate, bleu_corpus, score_suggestions

@@ -2,8 +2,6 @@
 losses that were computed before; no model is needed.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import datasets

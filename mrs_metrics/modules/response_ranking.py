@@ -2,8 +2,6 @@
 or in seeded random pools of them. Ties count against the system.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import datasets

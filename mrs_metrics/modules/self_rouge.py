@@ -2,8 +2,6 @@
 then over the messages. Low is diverse.
 """
 
-from __future__ import annotations
-
 import evaluate
 
 from mrs_metrics.similarity import aggregate, score_similarity

@@ -2,8 +2,6 @@
 suggestions and edit it, and the share of typing that this saves.
 """
 
-from __future__ import annotations
-
 import evaluate
 
 from mrs_metrics.clicks import EDITS, aggregate, score_clicks

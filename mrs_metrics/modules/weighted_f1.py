@@ -2,8 +2,6 @@
 of the accepted ones that are predicted. The main figure is its mean over the prompts, `weighted_macro_f1`.
 """
 
-from __future__ import annotations
-
 import datasets
 import evaluate
 

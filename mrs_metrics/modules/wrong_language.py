@@ -1,7 +1,5 @@
 """Share of suggested replies that are not in the language of their message, among those whose language is known."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import evaluate

@@ -2,8 +2,6 @@
 (POS), accuracy (NC, XNLI, PAWS-X, QADSM, QAM), F1 and exact match of answers (MLQA), nDCG (WPR), BLEU-4 (QG, NTG).
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import datasets

@@ -1,7 +1,5 @@
 """`mrs annotate`: human evaluation: write blinded annotation files and summarize the annotations."""
 
-from __future__ import annotations
-
 import argparse
 from pathlib import Path
 from typing import Any

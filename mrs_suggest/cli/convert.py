@@ -1,7 +1,5 @@
 """`mrs convert`: convert a fairseq checkpoint, or one with pytorch_model.bin, to the format of transformers 5."""
 
-from __future__ import annotations
-
 import argparse
 import math
 from pathlib import Path

@@ -1,7 +1,5 @@
 """`mrs demo`: a chat page that shows suggestions as a user sees them; `mrs demo publish` makes a Space of it."""
 
-from __future__ import annotations
-
 import argparse
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """`mrs feedback`: how often people choose the suggestions of `mrs serve --feedback PLACE`."""
 
-from __future__ import annotations
-
 import argparse
 from pathlib import Path
 from typing import Any

@@ -5,8 +5,6 @@ load_dataset("mrs", "es")    load_dataset("xcopa", "qu")    evaluate.load("mrs_r
 A data set replaces an earlier install of the same one, and leaves the others where they are.
 """
 
-from __future__ import annotations
-
 import argparse
 
 from mrs_suggest.common.command_parser import CommandParser

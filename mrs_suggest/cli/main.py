@@ -1,7 +1,5 @@
 """The `mrs` command. An error that the user can fix gives one sentence on stderr and exit code 2."""
 
-from __future__ import annotations
-
 import argparse
 import importlib
 import os

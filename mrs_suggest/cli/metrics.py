@@ -1,7 +1,5 @@
 """`mrs metrics`: list the metric modules, publish them as Spaces of the Hugging Face hub."""
 
-from __future__ import annotations
-
 import argparse
 from collections.abc import Sequence
 

@@ -1,7 +1,5 @@
 """`mrs score`: figures of one or several systems, with interval and signature; `--compare` tests their difference."""
 
-from __future__ import annotations
-
 import argparse
 import inspect
 import math

@@ -1,7 +1,5 @@
 """`mrs serve`: suggestions over HTTP."""
 
-from __future__ import annotations
-
 import argparse
 from collections.abc import Callable
 from dataclasses import MISSING, fields

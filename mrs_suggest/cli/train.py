@@ -5,8 +5,6 @@ few steps and prints estimated memory and time. `--sweep FILE` trains with the v
 `random`, `halving` or `tpe`, `options: NAME: [VALUES]`) and prints the best on validation.
 """
 
-from __future__ import annotations
-
 import argparse
 import importlib
 import subprocess

@@ -1,7 +1,5 @@
 """The parser of every command."""
 
-from __future__ import annotations
-
 import argparse
 from functools import partialmethod
 

@@ -1,7 +1,5 @@
 """A training process ends with the command that launched it, however that command ends."""
 
-from __future__ import annotations
-
 import os
 import platform
 import signal

@@ -1,7 +1,5 @@
 """The metrics do not use the project's errors: they raise ValueError, and ImportError for a missing extra."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 

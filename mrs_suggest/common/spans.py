@@ -1,7 +1,5 @@
 """Names for the steps of an answer, so that a server can trace them; without a tracer, they cost nothing."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any

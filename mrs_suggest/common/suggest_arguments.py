@@ -1,7 +1,5 @@
 """Checks of the arguments of `suggest`, before a model sees them."""
 
-from __future__ import annotations
-
 import operator
 import re
 from collections.abc import Callable, Iterable, Mapping

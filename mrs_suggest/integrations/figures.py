@@ -4,8 +4,6 @@ Harnesses shuffle examples or spread them over processes. A sum of fractions dep
 so every record has its place in the data, and the figures are computed in that order.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from functools import lru_cache
 from typing import TypedDict

@@ -5,8 +5,6 @@ XCOPA's questions is the paper's (`mrs_datasets.tasks.xcopa_views.PROMPTS`). Tha
 `openai:...` needs a chat template and JSON, and harnesses also score base models, with examples before a prompt.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any, NamedTuple
@@ -74,7 +72,7 @@ def shown_translations(row: Row) -> str:
     return one_a_line(oracle_top_k([{"id": "", "translations": row["translations"]}], SHOWN_TRANSLATIONS)[""])
 
 
-def messages_with_replies(rows: Iterable[Row], replies: int = SUGGESTIONS) -> Iterator[tuple[str, list[str]]]:
+def messages_with_replies(rows: Iterable[Row]) -> Iterator[tuple[str, list[str]]]:
     """The messages of a training split that have several different replies, with the first ones.
 
     Args:
@@ -84,9 +82,9 @@ def messages_with_replies(rows: Iterable[Row], replies: int = SUGGESTIONS) -> It
     for row in islice(rows, SCANNED_ROWS):
         answers = found.setdefault(row["message"], {})
         key = row["reply"].casefold()
-        if len(answers) < replies and key not in answers:
+        if len(answers) < SUGGESTIONS and key not in answers:
             answers[key] = row["reply"]
-            if len(answers) == replies:
+            if len(answers) == SUGGESTIONS:
                 yield row["message"], list(answers.values())
 
 
@@ -94,7 +92,6 @@ def choice_question(row: Row, view: str, question: str = QUESTION) -> Question:
     """A row of XCOPA as a question.
 
     Args:
-        row: with XCOPA's columns.
         view: `full`, `nop` (without premise) or `noq` (without question).
         question: the column that says whether a cause or an effect is asked for, `question` or `question_corrected`.
 

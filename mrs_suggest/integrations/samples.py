@@ -7,8 +7,6 @@ SAMPLES is the file of one task of MRS: `samples_mrs_es_*.jsonl` (lm_eval, `--lo
 `details_mrs:es|0_*.parquet` (lighteval, `--save-details`).
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 from collections.abc import Sequence

@@ -12,8 +12,6 @@ A place is what `mrs_datasets.prepared.prepared.open_prepared` takes: a folder o
 `question_corrected`.
 """
 
-from __future__ import annotations
-
 import logging
 import os
 from pathlib import Path
@@ -33,7 +31,6 @@ def source(data_set: str, place: str | None = None) -> PreparedData:
     """The prepared data of a task.
 
     Args:
-        data_set: `mrs`, `xcopa` or `staple`.
         place: where they are; None takes the environment variable's.
 
     Raises:

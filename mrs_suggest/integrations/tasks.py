@@ -3,8 +3,6 @@
 MRS has two kinds of task (three replies in one answer, or three sampled answers), XCOPA three (its views), STAPLE one.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial

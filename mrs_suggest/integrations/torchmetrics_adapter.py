@@ -6,8 +6,6 @@ of a whole test set are not sums over batches: Dist-n counts n-grams of all text
 order.) Arguments that the module does not know are torchmetrics' own, such as `process_group`.
 """
 
-from __future__ import annotations
-
 import inspect
 import json
 from collections.abc import Mapping, Sequence

@@ -200,7 +200,6 @@ def save_adapter(model: nn.Module, folder: Path, base: str, base_revision: str |
     subfolder="document")` the second. The folder appears whole; an older one with an `adapter.json` is replaced.
 
     Args:
-        model: with adapters, not merged.
         base, base_revision: the name the base is loaded by, which is published.
         seed: that the model was built with: it draws the weights that the base lacks, often those of a pooler.
     """

@@ -4,8 +4,6 @@
 processes that answer from the same file share it.
 """
 
-from __future__ import annotations
-
 import json
 import mmap
 from collections.abc import Iterator, Mapping

@@ -3,8 +3,6 @@
 A copy is made by `mrs models export` after its answers were compared with torch's; whoever loads the folder gets it.
 """
 
-from __future__ import annotations
-
 import json
 import sys
 from functools import cache

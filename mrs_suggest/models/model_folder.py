@@ -5,8 +5,6 @@ sensible size, all numbers must be finite, and the sizes that a configuration na
 a library would otherwise wait for a pipe, fill the memory, or answer with scores that are not numbers.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re
@@ -59,9 +57,6 @@ PROBES = ("?", *(one * 64 + end for one in ("a", "A", "1", " ", "-", "é", "中"
 
 def open_model_folder(folder: Path, verify: bool = False) -> None:
     """Check a model's folder before any of its files are used.
-
-    Args:
-        verify: as for `require_undamaged`.
 
     Raises:
         InputError: a file is missing, differs from the one that was written, is a pipe or a device, is too large, or

@@ -3,8 +3,6 @@
 Otherwise the libraries report that the tokenizer of such a folder has no backend, or silently load a part of the model.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Checkpoints that scorers and translators load: their files, their version and their licence."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path

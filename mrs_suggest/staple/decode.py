@@ -2,8 +2,6 @@
 
 The prompts are a split of prepared data, or the lines of a text."""
 
-from __future__ import annotations
-
 import hashlib
 import tempfile
 from collections.abc import Callable, Mapping, Sequence

@@ -1,7 +1,5 @@
 """The gold data of systems: the prompts of a split with their accepted translations."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence

@@ -5,8 +5,6 @@ hold facts about the whole: the prompts, those without any translation too, the 
 exported as a prediction file of the task, and as pairs to train on.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """The runs that translate: their names, folders and facts."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """Work on many prompts in parts that outlive a kill: each is a file next to the output until that is written."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -6,8 +6,6 @@ agreement and scores become features. Consensus voting over members is nickeilf'
 section 4.3; Li et al. 2020); the mean of the members' probabilities is the usual ensemble.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The log-probability of hypotheses under another run, as a feature: of the translation, or of the prompt given it."""
 
-from __future__ import annotations
-
 import hashlib
 from dataclasses import replace
 from pathlib import Path

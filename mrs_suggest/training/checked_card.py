@@ -1,7 +1,5 @@
 """The card of a finished run, after checking its prediction files against its record."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from mrs_suggest.common.errors import InputError
@@ -16,10 +14,6 @@ from mrs_suggest.suggest.answering import MODEL
 
 def checked_card(folder: Path, repo_id: str | None, adapter: bool = False) -> str:
     """Render the card of a run.
-
-    Args:
-        repo_id: the repository that the card is for, see `model_card`.
-        adapter: whether it is the card of the adapters only.
 
     Raises:
         InputError: the record cannot be read or lacks a key, or a prediction file gives other figures.

@@ -3,24 +3,19 @@
 Nothing is left behind: the trial has a temporary folder, and `--output_dir` is not looked at.
 """
 
-from __future__ import annotations
-
 import math
 import resource
 import sys
 import time
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import torch
-from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
+from torch import Tensor, nn
+from transformers import Trainer, TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 
 from mrs_suggest.common.report.console import make_console
 from mrs_suggest.models.saved.record import Record
-
-if TYPE_CHECKING:
-    from torch import Tensor, nn
-    from transformers import Trainer
 
 WARM_UP, TIMED = 5, 20  # steps: the first ones are slower
 LONG = 60.0  # seconds of a validation after which it is not measured a second time
@@ -32,9 +27,7 @@ def estimate(trainer: Trainer, model: nn.Module, facts: Record, start: float, te
 
     Args:
         trainer: of the run, which has taken no step; its arguments are changed to those of the trial.
-        facts: of the run's data, as in its record.
         start: seconds until the trainer was made.
-        tests: whether the run ends with a test.
     """
     training = trainer.args
     steps, validations, saves = _plan(trainer, training)

@@ -136,7 +136,7 @@ class TrainerDefaults(Bfloat16Anywhere):
 
 def added_options(kind: type) -> tuple[str, ...]:
     """The options that a class adds to those of its bases."""
-    return tuple(name for name, hint in kind.__annotations__.items() if not str(hint).startswith("ClassVar"))
+    return tuple(field.name for field in fields(kind) if field.name in kind.__annotations__)
 
 
 LORA_OPTIONS = added_options(LoraArguments)

@@ -6,8 +6,6 @@ written: of an estimate, and in a process that is not the first. It raises Input
 folder cannot be used, the run diverged, or the memory ran out.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import sys
@@ -17,10 +15,11 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar
+from typing import Any, Protocol, Self, TypeVar
 
 import torch
-from transformers import PreTrainedModel, TrainerCallback, TrainerState
+from torch import Tensor, nn
+from transformers import PreTrainedModel, Trainer, TrainerCallback, TrainerState, TrainingArguments
 from transformers.trainer import TRAINER_STATE_NAME
 from transformers.utils.logging import disable_progress_bar
 
@@ -54,10 +53,6 @@ from mrs_suggest.training.record import (
 from mrs_suggest.training.sweep import trial_of_sweep
 from mrs_suggest.training.trackers import Trackers, inside
 from mrs_suggest.training.trainer import Patience, explain_out_of_memory, loss_bar, require_finite_weights
-
-if TYPE_CHECKING:
-    from torch import Tensor, nn
-    from transformers import Trainer, TrainingArguments
 
 # Arguments of the library that must match when a run is resumed.
 SCHEDULE = (

@@ -1,19 +1,15 @@
 """Which examples form a batch: languages by share, lengths sorted in windows, the same for any number of ranks."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
 from torch.utils.data import ConcatDataset, DataLoader, Dataset, Sampler
+from transformers import TrainingArguments
 
 from mrs_suggest.common.errors import InputError
-
-if TYPE_CHECKING:
-    from transformers import TrainingArguments
 
 Key = TypeVar("Key")
 BATCHES = ("language", "mixed")  # one language per batch, as in the official code, or all languages in each
@@ -64,10 +60,6 @@ class StepSampler(Sampler[list[int]], ABC):
     rank with 16, and one with 8 and two accumulation steps use the same ones. Each rank takes its slice, so that all
     have the same number of batches.
 
-    Args:
-        batch_size: rows per batch of this rank.
-        accumulation: batches per step and rank.
-
     Attributes:
         steps: of an epoch.
         told: called with each epoch that is set, such as a collator's `set_epoch`. The library's trainer always sets
@@ -111,8 +103,6 @@ class PairSampler(StepSampler):
     All ranks work on the same language, where a step has one.
 
     Args:
-        batch_size, world_size, rank, accumulation: see `StepSampler`.
-        alpha: see above.
         mixed: draw each batch from all sources together; else a step has one source.
         lengths: (rows), or (rows, 2) for message and reply, of any unit; with it, rows are sorted by length in windows
             of `window` steps before they are cut into batches, which saves padding. The order of the batches stays
@@ -334,11 +324,7 @@ class BatchOptions(Protocol):
 def make_sampler(
     sizes: Sequence[int], options: BatchOptions, training: TrainingArguments, alpha: float, lengths: np.ndarray | None
 ) -> PairSampler:
-    """The sampler of a run.
-
-    Args:
-        sizes, lengths: rows of each source, and the length of each row.
-    """
+    """The sampler of a run."""
     mixed, window = options.batches == "mixed", options.length_window
     return sampler_of_run(sizes, training, alpha=alpha, mixed=mixed, lengths=lengths, window=window)
 

@@ -196,9 +196,6 @@ def read_sweep(path: Path) -> Sweep:
 def run_sweep(trainer: str, sweep: Sweep, arguments: Sequence[str], output: Path) -> Record:
     """Run what is not finished of a sweep, and write and return the result.
 
-    Args:
-        arguments: the options that all runs share, without `--output_dir`.
-
     Raises:
         InputError: a run failed, or the folder holds another sweep.
     """

@@ -200,11 +200,7 @@ def final_figures(record: Record) -> dict[str, float]:
 
 @contextmanager
 def inside(folder: Path, names: Sequence[str], project: str) -> Iterator[None]:
-    """Within it, the trackers write below that folder: their environment variables say so, where none says otherwise.
-
-    Args:
-        project: of `--project`, for those that have projects or experiments.
-    """
+    """Within it, the trackers write below that folder: environment variables say so, where none says otherwise."""
     place = (folder / FOLDER).absolute()
     values = {
         "tensorboard": {"TENSORBOARD_LOGGING_DIR": str(place / "tensorboard")},

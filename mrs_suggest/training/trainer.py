@@ -138,11 +138,7 @@ class OurTrainer(Base):
     # --- validation by ourselves, in place of the library's loop
 
     def answered(self, rows: Sequence[Row], answer: Callable[[Sequence[Row]], Sequence[Answer]]) -> list[Answer]:
-        """The answers to all rows, on every rank: each takes its share, however uneven, and they are gathered.
-
-        Args:
-            answer: rows -> an answer to each.
-        """
+        """The answers to all rows, on every rank: each takes its share, however uneven, and they are gathered."""
         world, rank = self.args.world_size, self.args.process_index
         mine = answer(rows[rank::world])
         if world == 1:

@@ -1,7 +1,5 @@
 """Every command of the documentation is one that the project has, and ran in a test or says why not."""
 
-from __future__ import annotations
-
 import argparse
 import re
 import shlex

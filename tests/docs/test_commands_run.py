@@ -4,8 +4,6 @@ Each page has a folder of its own, in which its commands run one after the other
 The folder has what the pages name as the reader's own: prediction files, pairs, replies, a trained model.
 """
 
-from __future__ import annotations
-
 import importlib
 import json
 import os

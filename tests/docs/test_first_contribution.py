@@ -1,7 +1,5 @@
 """docs/first_contribution.md is carried out: in a copy of the checkout, by the page's own blocks."""
 
-from __future__ import annotations
-
 import re
 import shlex
 import shutil

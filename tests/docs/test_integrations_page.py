@@ -1,7 +1,5 @@
 """The Python of docs/integrations.md runs as it stands there, on the shipped retriever and the sample."""
 
-from __future__ import annotations
-
 import re
 import shutil
 from pathlib import Path

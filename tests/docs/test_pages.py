@@ -1,7 +1,5 @@
 """The Markdown files of the project: links lead somewhere, and snippets are Python."""
 
-from __future__ import annotations
-
 import doctest
 import re
 import unicodedata

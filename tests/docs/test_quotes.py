@@ -1,7 +1,5 @@
 """Tables of results in the project's pages."""
 
-from __future__ import annotations
-
 import json
 import sys
 from pathlib import Path

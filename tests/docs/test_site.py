@@ -1,7 +1,5 @@
 """The documentation site: built without a warning, and looked at in Chromium as on a phone and on a desktop."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -4,8 +4,6 @@ The commands run as they stand there, in a folder that has small stand-ins under
 options around theirs that make them short. Those of one process run in this one, which saves imports.
 """
 
-from __future__ import annotations
-
 import argparse
 import importlib
 import json

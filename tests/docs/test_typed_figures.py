@@ -4,8 +4,6 @@ Typed ones were wrong whenever a model or a machine changed. `REFERENCE` recogni
 signatures; other numbers that are no measurements are listed with their page.
 """
 
-from __future__ import annotations
-
 import re
 
 import pytest

@@ -1,7 +1,5 @@
 """Processes that are killed, and what they leave."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

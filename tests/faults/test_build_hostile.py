@@ -1,7 +1,5 @@
 """`mrs data build` on a full disk, from broken months, with a wrong model, and resumed with other settings."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 import shutil

@@ -1,7 +1,5 @@
 """`mrs data build` that is killed, loses a worker, or is interrupted: the resumed build ends with the same files."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import random

@@ -1,7 +1,5 @@
 """A build on Spark that loses an executor, or a Python process of one, during the join: it ends with the same data."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import shutil

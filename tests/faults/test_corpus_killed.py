@@ -1,7 +1,5 @@
 """`mrs data corpus` that is killed again and again: it goes on, and ends with the bytes of an uninterrupted one."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

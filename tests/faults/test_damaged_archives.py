@@ -1,7 +1,5 @@
 """`mrs.tgz` cut off or with a flipped bit, at many places: refused in a sentence, or read without any difference."""
 
-from __future__ import annotations
-
 import gzip
 import io
 import lzma

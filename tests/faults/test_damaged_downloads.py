@@ -1,7 +1,5 @@
 """Models that arrive or lie damaged: one sentence each, and a command that mends it."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Much input, and odd input, through the real commands."""
 
-from __future__ import annotations
-
 import json
 import os
 import random

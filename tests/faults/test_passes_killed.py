@@ -1,7 +1,5 @@
 """A build through both passes with tiny checkpoints, killed at five places: the same bytes, no text asked for twice."""
 
-from __future__ import annotations
-
 import json
 import random
 import signal

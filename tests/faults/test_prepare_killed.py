@@ -1,7 +1,5 @@
 """`mrs data prepare` of a large folder that is interrupted or killed: whole output or none."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

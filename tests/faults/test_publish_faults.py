@@ -5,8 +5,6 @@ is as it was. The publishes run one after the other in one process, through the 
 tries is cut short there, and nothing else is changed.
 """
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

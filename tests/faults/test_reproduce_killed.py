@@ -1,7 +1,5 @@
 """`mrs reproduce` is ended by a signal, then killed: nothing runs on, and the same command finishes the table."""
 
-from __future__ import annotations
-
 import json
 import signal
 import sys

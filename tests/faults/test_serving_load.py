@@ -4,8 +4,6 @@ Requests come without a pause on sixteen connections, while a worker is killed a
 is an error but 429, every answer is what the model says in this process, and memory stays where it was.
 """
 
-from __future__ import annotations
-
 import asyncio
 import itertools
 import os

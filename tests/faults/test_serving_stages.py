@@ -3,8 +3,6 @@
 What the server has taken gets its answer, or its client sees an error; SIGTERM resets no connection.
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
 import os

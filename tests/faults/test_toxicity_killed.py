@@ -1,7 +1,5 @@
 """`mrs data build` with the toxicity stage, killed and resumed: the same files, and no text is scored twice."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

@@ -1,7 +1,5 @@
 """`mrs train` is ended: the training ends with it, in whatever process it runs."""
 
-from __future__ import annotations
-
 import signal
 import time
 from collections.abc import Callable

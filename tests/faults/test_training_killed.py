@@ -1,7 +1,5 @@
 """A training run that is killed half-way, and what can be made of it."""
 
-from __future__ import annotations
-
 import json
 import os
 import random

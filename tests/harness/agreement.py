@@ -1,7 +1,5 @@
 """What the project itself computes from what a harness logged."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Small data sets with test splits of known texts, and a model; each harness reads all of it from the environment."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """The tasks through `lighteval`: its figures are ours to the last digit."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The fault switch and the request log of the loopback hub."""
 
-from __future__ import annotations
-
 import re
 import threading
 from dataclasses import dataclass, field

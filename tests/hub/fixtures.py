@@ -1,7 +1,5 @@
 """The fixture `hub`, for every test: `pytest_plugins = ["tests.hub.fixtures"]` in tests/conftest.py."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """What the loopback hub keeps: repositories with commits, branches, tags; contents lie in a temporary folder."""
 
-from __future__ import annotations
-
 import hashlib
 import re
 import shutil

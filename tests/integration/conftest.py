@@ -1,7 +1,5 @@
 """Short runs of the retrieval trainer and of `mrs score` in this process."""
 
-from __future__ import annotations
-
 import importlib
 import json
 from collections.abc import Callable, Iterator, Sequence

@@ -1,7 +1,5 @@
 """Adapters on the hub: base, merged model and adapters are three repositories, and the last two answer alike."""
 
-from __future__ import annotations
-
 import json
 import re
 import sys
@@ -50,12 +48,16 @@ CLIENTS = {"retrieval": "sentence-transformers", "generation": "transformers", "
 @pytest.fixture
 def walk(hub: LoopbackHub, tmp_path: Path) -> Walk:
     """A walk through an empty hub from a folder with prepared `data/`."""
-    (tmp_path / "source").mkdir()
+    prepare_pairs(tmp_path)
+    return Walk(hub, tmp_path)
+
+
+def prepare_pairs(folder: Path) -> None:
+    (folder / "source").mkdir()
     for code, pairs in PAIRS.items():
         lines = [f"{message}\t{reply}\n" for message, reply in pairs * 2]
-        (tmp_path / "source" / f"{code}.tsv").write_text("".join(lines), encoding="utf-8")
-    prepare_mrs(str(tmp_path / "source"), tmp_path / "data")
-    return Walk(hub, tmp_path)
+        (folder / "source" / f"{code}.tsv").write_text("".join(lines), encoding="utf-8")
+    prepare_mrs(str(folder / "source"), folder / "data")
 
 
 def build_base(name: str, folder: Path, seed: int) -> Path:

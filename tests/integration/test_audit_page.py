@@ -1,7 +1,5 @@
 """The page of an audit in a browser: what is clicked and typed is what `mrs data audit read` reads."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json

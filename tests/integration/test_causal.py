@@ -1,7 +1,5 @@
 """The trainer of language models through its real commands: from a checkpoint to a suggester, in full and with LoRA."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -15,6 +13,7 @@ from mrs_datasets.prepared.prepare import prepare_mrs
 from mrs_suggest import Suggester
 from mrs_suggest.common.text.predictions import read_predictions
 from mrs_suggest.models.retrieval.tiny import build_tiny
+from tests.cases import cases
 from tests.causal_model import make_causal_model
 from tests.forked_runs import forked_runs
 from tests.run_files import curve, record
@@ -152,17 +151,7 @@ def test_an_export_says_why_there_is_none(folders: dict[str, Path], mrs_here: Ca
     assert (code, "build/nothing: no run.json, so not a finished run" in err) == (2, True)
 
 
-REFUSED: dict[str, tuple[list[object], str]] = {
-    "a prompt without the message": (["--prompt", "Hi!"], "--prompt: expected a text with {message} once and text"),
-    "too few samples": (["--samples", 2], "--samples: expected 3 or more, found 2."),
-    "no temperature": (["--samples", 3, "--temperature", 0], "--temperature 0: expected a number from 0.01"),
-    "too few beams": (["--beams", 2], "--beams 2: 3 replies are suggested; pass at least as many."),
-    "too short replies": (["--constrained", "true", "--max_tokens", 1], "--max_tokens 1: no reply of "),
-    "too long messages": (["--message_tokens", 2000], "--message_tokens 2000: a prompt of "),
-    "an encoder": (["--model_name_or_path", "encoder"], "--model_name_or_path encoder: is a bert; a language model"),
-    "untrained adapters": (["--model_name_or_path", "tiny", "--peft", "lora"], "--peft lora adapts a trained model"),
-    "another's model": (["--model_name_or_path", "convolutional"], "--model_name_or_path convolutional: only for"),
-}
+REFUSED: dict[str, tuple[list[object], str]] = cases(__file__, "REFUSED")
 
 
 @pytest.mark.parametrize("what", REFUSED)

@@ -1,7 +1,5 @@
 """`mrs annotate`: from two prediction files to annotation files, and from annotations to figures."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json

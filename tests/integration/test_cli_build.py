@@ -1,7 +1,5 @@
 """`mrs data build` in its own process: synthetic months in, the data set out, every comment accounted for."""
 
-from __future__ import annotations
-
 import json
 import re
 import subprocess

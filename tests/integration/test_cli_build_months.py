@@ -1,7 +1,5 @@
 """Months as processes of their own, then the rest of the build; and the Slurm recipe, with a stand-in for `sbatch`."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """`mrs data build` with URLs, in its own process and with workers: the data set is the one of local folders."""
 
-from __future__ import annotations
-
 import json
 import signal
 import subprocess

@@ -1,7 +1,5 @@
 """`mrs data build --engine spark`: the data set of the local engine, byte for byte, and its sentences."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Iterator
 from pathlib import Path

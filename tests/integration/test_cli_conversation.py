@@ -1,7 +1,5 @@
 """`mrs suggest --conversation`."""
 
-from __future__ import annotations
-
 import io
 import json
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """`mrs convert`: from a published layout to a folder that transformers loads, or to one sentence and no folder."""
 
-from __future__ import annotations
-
 import argparse
 import json
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """`mrs data corpus` through the command line: synthetic texts with every kind of dirt, every line accounted for."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """`mrs data corpus` from and to S3: the same bytes as with local folders, also where sending broke off."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """`mrs data prepare` and `mrs data stats`: the folder, the figures, and one sentence for bad input."""
 
-from __future__ import annotations
-
 import json
 import tarfile
 from collections.abc import Callable

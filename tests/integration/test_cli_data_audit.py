@@ -1,7 +1,5 @@
 """`mrs data audit`: from a prepared folder to sheets, and from sheets to figures."""
 
-from __future__ import annotations
-
 import json
 import re
 import sys

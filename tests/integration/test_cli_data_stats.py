@@ -1,7 +1,5 @@
 """`mrs data stats` beyond the papers' tables, its drawing, `mrs data diversity` and `mrs data list`."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """`mrs feedback` on what a real server kept."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

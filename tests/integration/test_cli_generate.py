@@ -1,7 +1,5 @@
 """`mrs data generate` and `mrs data review`: from a task file to a checked data set, with a teacher over HTTP."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

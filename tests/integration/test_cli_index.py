@@ -1,7 +1,5 @@
 """`mrs models index` and the tags of `mrs suggest`, on the model that ships."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from collections.abc import Callable

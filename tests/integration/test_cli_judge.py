@@ -1,7 +1,5 @@
 """A language model behind a server as a judge of suggestions."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """A language model behind a server in the commands that take a model, and in tables next to other systems."""
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """`mrs reproduce`, with the real trainer and tiny models."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """`mrs score`: the unit of inference, tests of figures that are not means, effect sizes, and power from a paper."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """`mrs score -`, and `--sentences punkt` on the command line."""
 
-from __future__ import annotations
-
 import io
 import json
 import sys

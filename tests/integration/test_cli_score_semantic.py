@@ -1,7 +1,5 @@
 """`mrs score --metric semantic`, with a tiny encoder and with a real one."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """`mrs score` and `mrs suggest`: in the process, and through the installed command where the process matters."""
 
-from __future__ import annotations
-
 import io
 import json
 import os

@@ -1,7 +1,5 @@
 """`mrs score` for several systems, other metrics, other forms, and `--compare`."""
 
-from __future__ import annotations
-
 import json
 import math
 import statistics
@@ -11,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from tests.cases import cases
 from tests.command import Result, refused
 
 pytestmark = pytest.mark.integration
@@ -179,30 +178,7 @@ def test_power_of_one_system_counts_messages_and_assumes_independence(tmp_path: 
 
 @pytest.mark.parametrize(
     ("arguments", "words"),
-    [
-        (["--language", "en"], "pass the prediction file"),
-        (["{0}"], "--language"),
-        (["--compare", "{0}", "--language", "en"], "two files or more"),
-        (
-            ["--compare", "{0}", "{short}", "--language", "en"],
-            "short.tsv has other examples than good.tsv (number 1 is the first to differ)",
-        ),
-        (["--compare", "{0}", "{junk}", "--language", "en"], "not scores that"),
-        (["{0}", "--compare", "{0}", "{2}", "--language", "en"], "takes all files itself"),
-        (["{0}", "--metric", "reply_perplexity"], "line 1: expected sum of token losses in nats, tokens"),
-        (["{0}", "{2}", "--language", "en", "--save-scores", "x.json"], "takes one system"),
-        (["--compare", "{0}", "{2}", "--language", "en", "--save-scores", "x.json"], "and cannot save scores"),
-        (["--compare", "{0}", "{one}", "--language", "en"], "were computed differently"),
-        (["{0}", "--language", "en", "--metric", "dist_n", "--rules", "paper"], "--rules does not apply to dist_n"),
-        (["{0}", "--language", "en", "--sample-size", "3"], "--sample-size does not apply to mrs_rouge"),
-        (["{0}", "--language", "en", "--power", "0"], "--power 0: expected a difference above 0"),
-        (["{0}", "--language", "en", "--power", "nan"], "--power nan: expected a difference above 0"),
-        (["{0}", "{2}", "--language", "en", "--power", ".1"], "--power takes one system or --compare"),
-        (["{2}", "--language", "en", "--power", ".1"], "the scores of bad_1.tsv are all alike"),
-        (["{0}", "--language", "en", "--power", ".1", "--metric", "dist_n"], "--power takes one system or --compare"),
-        (["{one}", "--language", "en", "--metric", "self_rouge"], "No example has two suggestions"),
-        (["{one}", "{one}", "--language", "en", "--nbest", "0"], "--nbest 0: expected 1 or more"),
-    ],
+    cases(__file__, "test_what_cannot_be_scored_is_one_sentence"),
 )
 def test_what_cannot_be_scored_is_one_sentence(
     systems: list[str], tmp_path: Path, arguments: list[str], words: str, refusal: Ask

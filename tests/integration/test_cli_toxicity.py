@@ -1,7 +1,5 @@
 """`mrs data toxicity`, and the stage in `mrs data build`, through the command."""
 
-from __future__ import annotations
-
 import html
 from itertools import pairwise
 from pathlib import Path

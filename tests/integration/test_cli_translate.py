@@ -1,7 +1,5 @@
 """`mrs data translate` in its own process, with real checkpoints, and training on what it writes."""
 
-from __future__ import annotations
-
 import json
 import random
 from pathlib import Path

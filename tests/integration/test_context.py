@@ -1,7 +1,5 @@
 """A retriever trained on conversations: replies that only the turn before the message decides, told apart by it."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """The page of `mrs demo` in a browser, and as a Space."""
 
-from __future__ import annotations
-
 import importlib.util
 import os
 import shutil

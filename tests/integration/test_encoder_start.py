@@ -1,38 +1,27 @@
 """A generator that starts from an encoder, through its real commands: train, push, suggest from the hub."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 
 import pytest
 
-from mrs_datasets.prepared.prepare import prepare_mrs
 from mrs_suggest.models.generation.tiny_generator import build_tiny_generator
 from mrs_suggest.models.retrieval.tiny import build_tiny
 from tests.cases import cases
 from tests.command import refused
 from tests.hub.server import LoopbackHub
+from tests.integration.test_adapters_hub import PAIRS, prepare_pairs
 from tests.integration.test_hub_walk import MRS, Walk, published
 
 pytestmark = pytest.mark.integration
 
-THINGS = ("train", "dinner", "dog", "meeting", "sister", "weather", "trip", "match", "phone", "exam")
-PAIRS = {
-    "en": [(f"How is the {thing}?", f"The {thing} is fine.") for thing in THINGS],
-    "es": [(f"¿Qué tal {thing}?", f"Muy bien el {thing}.") for thing in THINGS],
-}
 TEXTS = [text for pairs in PAIRS.values() for pair in pairs for text in pair] * 2
 
 
 @pytest.fixture
 def walk(hub: LoopbackHub, tmp_path: Path) -> Walk:
     """A walk through an empty hub from a folder with `data/` and the checkpoint `encoder/`."""
-    (tmp_path / "source").mkdir()
-    for code, pairs in PAIRS.items():
-        lines = [f"{message}\t{reply}\n" for message, reply in pairs * 2]
-        (tmp_path / "source" / f"{code}.tsv").write_text("".join(lines), encoding="utf-8")
-    prepare_mrs(str(tmp_path / "source"), tmp_path / "data")
+    prepare_pairs(tmp_path)
     build_tiny(TEXTS, tmp_path / "encoder", 1, 300)
     return Walk(hub, tmp_path)
 

@@ -1,7 +1,5 @@
 """`--estimate` of several families, through their command; nothing is left behind."""
 
-from __future__ import annotations
-
 import importlib
 import tempfile
 from collections.abc import Callable

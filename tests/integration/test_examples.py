@@ -4,8 +4,6 @@
 `scripted_teacher.py` by `test_cli_generate.py`.
 """
 
-from __future__ import annotations
-
 import re
 import sys
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """From a canary to a better model: clicks of simulated people over HTTP, a comparison, and weights tuned to them."""
 
-from __future__ import annotations
-
 import itertools
 import json
 from collections.abc import Callable

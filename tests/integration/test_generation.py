@@ -1,10 +1,8 @@
 """The generation trainer through its real commands, on a small prepared folder in two languages."""
 
-from __future__ import annotations
-
 import json
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -122,21 +120,10 @@ def trained(workplace: Path) -> tuple[Path, str]:
 
 
 @pytest.fixture
-def _state() -> Iterator[None]:
-    """Parsing training arguments sets a state of accelerate, which the next parse must not meet."""
-    from accelerate.state import AcceleratorState
-
-    yield
-    AcceleratorState._reset_state(reset_partial_state=True)
-
-
-@pytest.fixture
-def train(workplace: Path, monkeypatch: pytest.MonkeyPatch, _state: None) -> Iterator[Callable[..., Path]]:
+def train(workplace: Path, monkeypatch: pytest.MonkeyPatch, one_process: None) -> Callable[..., Path]:
     """A function that trains in this process, in the folder `output` below the workplace, and returns it."""
     from accelerate.state import AcceleratorState
     from mrs_trainers.generation import main
-
-    threads = torch.get_num_threads()
 
     def call(output: str, *options: object) -> Path:
         monkeypatch.chdir(workplace)
@@ -145,9 +132,7 @@ def train(workplace: Path, monkeypatch: pytest.MonkeyPatch, _state: None) -> Ite
             assert main([str(part) for part in ("--data", "data", *OPTIONS, "--output_dir", output, *options)]) == 0
         return workplace / output
 
-    torch.set_num_threads(1)
-    yield call
-    torch.set_num_threads(threads)
+    return call
 
 
 # --- the folder of a run
@@ -239,7 +224,7 @@ def test_the_kept_weights_are_those_of_the_best_checkpoint(trained: tuple[Path, 
     assert largest_difference(kept, weights(folder, record(folder)["best_step"])) == 0
 
 
-@pytest.mark.usefixtures("_state")
+@pytest.mark.usefixtures("one_process")
 def test_mrs_train_with_yaml_and_command_line(
     workplace: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -418,18 +403,10 @@ def check_suggestions(
 BAD_RUNS: dict[str, Any] = cases(__file__, "BAD_RUNS")
 
 
-@pytest.mark.usefixtures("_state")
 @pytest.mark.parametrize("case", BAD_RUNS)
 def test_the_trainer_refuses_in_one_sentence(
-    case: str, workplace: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    case: str, workplace: Path, tmp_path: Path, refusal: Callable[..., str]
 ) -> None:
-    from mrs_trainers.generation import main
-
-    monkeypatch.chdir(workplace)
     options, expected = BAD_RUNS[case]
-    shared = [str(part) for part in ("--data", "data", *OPTIONS, "--output_dir", f"refused-{case}")]
-    assert main([*shared, *options]) == 2
-    sentences = [line for line in capsys.readouterr().err.splitlines() if line.startswith("generation: ")]
-    assert len(sentences) == 1
-    assert expected in sentences[0]
-    assert not list(workplace.glob(f"refused-{case}/*"))
+    assert expected in refusal("generation", ["--data", "data", *OPTIONS, *options], workplace)
+    assert not list(tmp_path.glob("refused/*"))

@@ -1,7 +1,5 @@
 """Each option against forgetting acts in a run of the generation trainer: English trains, Spanish is asked for."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from collections.abc import Callable
@@ -15,7 +13,6 @@ from tests.cases import cases
 from tests.integration.test_generation import (  # noqa: F401  (fixtures)
     LORA,
     SHORT,
-    _state,
     base,
     history,
     largest_difference,
@@ -124,20 +121,14 @@ def test_wrong_languages_stop_a_run(train: Train, base: Path, lid_model: Path) -
 BAD = cases(__file__, "BAD")
 
 
-@pytest.mark.usefixtures("_state")
 @pytest.mark.parametrize("case", BAD)
 def test_refused_in_one_sentence(
     case: str,
     workplace: Path,  # noqa: F811
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+    refusal: Callable[..., str],
 ) -> None:
-    from mrs_trainers.generation import main
-
-    monkeypatch.chdir(workplace)
     options, expected = BAD[case]
-    assert main(["--data", "data", "--max_steps", "1", "--vocabulary", "300", "--output_dir", "bad", *options]) == 2
-    sentences = [line for line in capsys.readouterr().err.splitlines() if line.startswith("generation: ")]
-    assert len(sentences) == 1
-    assert expected in sentences[0]
-    assert not Path("bad").exists()
+    small = ["--data", "data", "--max_steps", 1, "--vocabulary", 300]
+    assert expected in refusal("generation", [*small, *options], workplace)
+    assert not (tmp_path / "refused").exists()

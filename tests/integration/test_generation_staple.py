@@ -1,7 +1,5 @@
 """`trainers/generation.py --task staple` on a small source in the task's files: one launch of each kind."""
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """`trainers/generation.py --task qg | ntg` on the generated tasks in XGLUE's formats: one launch of each kind."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """XCOPA and STAPLE through the loopback hub: published by the command, loaded by `datasets` in a fresh process."""
 
-from __future__ import annotations
-
 import json
 import sys
 from pathlib import Path

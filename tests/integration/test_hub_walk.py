@@ -4,8 +4,6 @@ prepare -> publish the data set -> load it -> train on it, push -> card, suggest
 the same score as locally. And: a push that fails leaves the run whole, and says how to publish it.
 """
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

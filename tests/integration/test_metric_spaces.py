@@ -1,7 +1,5 @@
 """The metrics as Spaces: published to the loopback hub, loaded from there, and their pages in a browser."""
 
-from __future__ import annotations
-
 import importlib.util
 import json
 import os

@@ -1,7 +1,5 @@
 """The multiple-choice trainer: whole, killed and resumed, on ranks, with a checkpoint per language, refused."""
 
-from __future__ import annotations
-
 import json
 import random
 import shutil

@@ -1,7 +1,5 @@
 """A tiny model learns the generated causal questions, and nothing where the premise is hidden."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """A trainer of sequence classification: a task without replies gets a whole run from the parts that any task shares."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

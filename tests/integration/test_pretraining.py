@@ -1,7 +1,5 @@
 """`trainers/pretraining.py` from text files to an encoder: one launch of each kind, shared among the tests."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """`trainers/pretraining.py` with the objectives of seq2seq models, and generators that start from what they wrote."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Callable
 from pathlib import Path

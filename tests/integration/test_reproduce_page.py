@@ -1,7 +1,5 @@
 """The page of `mrs reproduce` in a browser: nothing is loaded or cut off, on a desktop and a phone, light and dark."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from pathlib import Path

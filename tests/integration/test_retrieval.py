@@ -1,13 +1,11 @@
 """The retrieval trainer through its real commands, on a small prepared folder in two languages."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -317,29 +315,16 @@ def test_mrs_train_with_yaml_and_command_line(workplace: Path) -> None:
 
 
 @pytest.fixture
-def _state() -> Iterator[None]:
-    """Parsing training arguments sets a state of accelerate, which the next parse must not meet."""
-    from accelerate.state import AcceleratorState
-
-    yield
-    AcceleratorState._reset_state(reset_partial_state=True)
-
-
-@pytest.fixture
-def train(workplace: Path, monkeypatch: pytest.MonkeyPatch, _state: None) -> Iterator[Callable[..., Path]]:
+def train(workplace: Path, monkeypatch: pytest.MonkeyPatch, one_process: None) -> Callable[..., Path]:
     """A function that trains in the folder `output` below the workplace, and returns it; on one thread, as `launch`."""
     from mrs_trainers.retrieval import main
-
-    threads = torch.get_num_threads()
 
     def call(output: str, *options: object) -> Path:
         monkeypatch.chdir(workplace)
         assert main([str(option) for option in ("--data", "data", *OPTIONS, "--output_dir", output, *options)]) == 0
         return workplace / output
 
-    torch.set_num_threads(1)
-    yield call
-    torch.set_num_threads(threads)
+    return call
 
 
 def test_resumed_equals_uninterrupted(train: Callable[..., Path], trained: tuple[Path, str], workplace: Path) -> None:
@@ -481,25 +466,16 @@ BAD_RUNS: dict[str, Any] = cases(__file__, "BAD_RUNS")
 
 
 @pytest.mark.parametrize("case", BAD_RUNS)
-def test_the_trainer_refuses_in_one_sentence(
-    case: str, workplace: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    from mrs_trainers.retrieval import main
-
-    monkeypatch.chdir(workplace)
+def test_the_trainer_refuses_in_one_sentence(case: str, workplace: Path, refusal: Callable[..., str]) -> None:
     options, expected = BAD_RUNS[case]
-    assert main(["--data", "data", "--output_dir", f"refused-{case}", "--max_steps", "1", *options]) == 2
-    sentences = [line for line in capsys.readouterr().err.splitlines() if line.startswith("retrieval: ")]
-    assert len(sentences) == 1
-    assert expected in sentences[0]
-    assert not list(workplace.glob(f"refused-{case}/run.json"))
+    assert expected in refusal("retrieval", ["--data", "data", "--max_steps", 1, *options], workplace)
 
 
 FAMILIES = ("retrieval", "generation")
 YAMLS = sorted(path for family in FAMILIES for path in (CONFIGS / family).rglob("*.y*ml"))
 
 
-@pytest.mark.usefixtures("_state")
+@pytest.mark.usefixtures("one_process")
 @pytest.mark.parametrize("path", YAMLS, ids=lambda path: path.relative_to(CONFIGS).as_posix())
 def test_every_configuration_parses(path: Path) -> None:
     import importlib

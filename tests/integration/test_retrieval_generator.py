@@ -1,7 +1,5 @@
 """A run whose ranker has a generator: one model, evaluated as it is served."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Runs of the retrieval trainer with a ranker, and what is made of them."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from collections.abc import Callable
@@ -13,6 +11,7 @@ from mrs_suggest.common.errors import InputError
 from mrs_suggest.common.text.predictions import read_predictions
 from mrs_suggest.suggest.retrieval_suggester import RetrievalSuggester
 from mrs_suggest.suggest.suggester import Suggester
+from tests.cases import cases
 from tests.conftest import Mrs
 from tests.integration.conftest import Train
 
@@ -86,20 +85,7 @@ def test_a_damaged_ranker_is_told_when_the_model_is_loaded(train: Train, tmp_pat
 
 @pytest.mark.parametrize(
     ("options", "sentence"),
-    [
-        (["--choice", "top"], "pass --ranker true"),
-        (["--ranker", "true", "--choice", "best"], "--choice: expected one of expected, top"),
-        (["--ranker", "true", "--ranker_parts", "luck"], "--ranker_parts: expected one of direct, nearest"),
-        (["--ranker", "true", "--ranker_parts", "votes=1", "direct"], "expected a weight for each part"),
-        (["--ranker", "true", "--ranker_parts", "votes=0"], "not all 0"),
-        (["--ranker", "true", "--ranker_parts", "votes=-1"], "--ranker_parts votes=-1: expected a number of at least"),
-        (["--ranker", "true", "--memory_dimension", "0"], "--memory_dimension"),
-        (["--ranker", "true", "--memory_messages", "0"], "--memory_messages"),
-        (["--keep_pieces", "5"], "--keep_pieces"),
-        (["--keep_pieces", "500", "--peft", "lora", "--model_name_or_path", "org/base"], "leave one of the two out"),
-        (["--distill", "vectors"], "--distill: has no effect without --teacher"),
-        (["--teacher", "x", "--perturbed", "3"], "--perturbed: applies to --distill vectors"),
-    ],
+    cases(__file__, "test_options_that_do_not_fit_are_refused"),
 )
 def test_options_that_do_not_fit_are_refused(refused: Callable[..., str], options: list[str], sentence: str) -> None:
     assert sentence in refused(*options)

@@ -1,7 +1,5 @@
 """Runs of the retrieval trainer from checkpoints as people have them: short, in this process."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from collections.abc import Callable

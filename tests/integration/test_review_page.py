@@ -1,7 +1,5 @@
 """The page of `mrs data review` in a browser: keys accept, edit and drop, and every decision reaches the folder."""
 
-from __future__ import annotations
-
 import threading
 import time
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """A sweep through `mrs train`, with real runs; these are in this process, which saves the imports."""
 
-from __future__ import annotations
-
 import json
 import os
 from pathlib import Path

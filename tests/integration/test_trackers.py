@@ -1,7 +1,5 @@
 """What `--report_to` writes, read back with the trackers' own libraries; nothing leaves the run's folder."""
 
-from __future__ import annotations
-
 import importlib.util
 import json
 import sqlite3

@@ -1,7 +1,5 @@
 """`RetrievalTrainer` and its like: from rows in memory to a suggester, as the command line trains."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

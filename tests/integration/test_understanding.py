@@ -1,7 +1,5 @@
 """The understanding trainer: whole, killed and resumed, on ranks, in its modes, with adapters, refused."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 

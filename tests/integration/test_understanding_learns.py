@@ -1,7 +1,5 @@
 """A tiny model learns the generated miniatures of XGLUE's tasks, by far better than the most frequent label."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from pathlib import Path

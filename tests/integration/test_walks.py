@@ -5,8 +5,6 @@ program, `csv` written to the file that the text names. What a block shows below
 the server's port differs, since another program may use the one of the page.
 """
 
-from __future__ import annotations
-
 import csv
 import json
 import re

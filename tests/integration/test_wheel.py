@@ -1,7 +1,5 @@
 """The wheel holds everything: what works in the checkout works from it, in an empty folder, without network."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

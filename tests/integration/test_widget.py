@@ -1,7 +1,5 @@
 """The chips of `widget.js` in a browser of a phone's size, on the page `/chat` of a real server."""
 
-from __future__ import annotations
-
 import json
 import os
 import sqlite3

@@ -1,7 +1,5 @@
 """A run of each trainer without evaluations and checkpoints ends with a model all the same."""
 
-from __future__ import annotations
-
 import importlib
 import json
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Small sources and a look into prepared folders."""
 
-from __future__ import annotations
-
 import gzip
 import io
 import lzma

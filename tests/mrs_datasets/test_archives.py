@@ -1,7 +1,5 @@
 """Archives as sources: what is unpacked is what was packed, and what could do harm is refused before it is written."""
 
-from __future__ import annotations
-
 import errno
 import io
 import json

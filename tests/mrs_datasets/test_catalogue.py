@@ -1,7 +1,5 @@
 """The records of the catalogue: complete, checked, and what the rest is derived from."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from importlib import resources

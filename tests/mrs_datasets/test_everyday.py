@@ -1,7 +1,5 @@
 """The everyday exchanges: the texts that ship are whole, held-out situations are held out, broken files are refused."""
 
-from __future__ import annotations
-
 from collections import Counter
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The official layout, as a folder and as an archive."""
 
-from __future__ import annotations
-
 import lzma
 from pathlib import Path
 

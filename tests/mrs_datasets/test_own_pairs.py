@@ -1,7 +1,5 @@
 """A user's own pairs: formats, languages, what is counted, what stops, and data sets of the library `datasets`."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A folder of LANG.tsv files: the stable split and the counted response set."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 

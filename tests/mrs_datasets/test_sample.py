@@ -1,7 +1,5 @@
 """Phrase books and the embedded sample that is built from them."""
 
-from __future__ import annotations
-
 import json
 from collections import defaultdict
 from pathlib import Path

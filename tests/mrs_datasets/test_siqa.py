@@ -1,7 +1,5 @@
 """Social IQa: read, checked, described, loaded."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """STAPLE: read, checked, described, written back."""
 
-from __future__ import annotations
-
 import gzip
 import lzma
 import re

@@ -1,7 +1,5 @@
 """Files of the STAPLE task: read at once as line by line, with the figures of their rows and the same refusals."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import os

@@ -1,7 +1,5 @@
 """XCOPA and English COPA: read, checked, described, loaded."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """XGLUE's archive: every format read, checked, described; what is missing is told, what is broken is refused."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """XGLUE's files: submissions and data in their official layout, and what is said of broken ones."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """The `evaluate` modules as a user loads them."""
 
-from __future__ import annotations
-
 import json
 import sys
 import textwrap

@@ -1,7 +1,5 @@
 """Intervals and tests of accuracies: known values, the coverage that is claimed, and what is paired."""
 
-from __future__ import annotations
-
 from math import comb
 
 import numpy as np

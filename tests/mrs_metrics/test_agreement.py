@@ -1,7 +1,5 @@
 """Kappa and alpha, by hand, by published examples, and where they are undefined."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """BLEU of suggestions: values from elsewhere, agreement with sacreBLEU itself, the choice, and properties."""
 
-from __future__ import annotations
-
 import builtins
 from pathlib import Path
 from typing import Any

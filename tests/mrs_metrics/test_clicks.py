@@ -1,7 +1,5 @@
 """Simulated clicks: the edit distance, and who clicks what."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

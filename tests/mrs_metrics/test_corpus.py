@@ -1,7 +1,5 @@
 """Intervals and tests of figures that are not means: against the mean's own, and by enumeration."""
 
-from __future__ import annotations
-
 from itertools import product
 
 import numpy as np

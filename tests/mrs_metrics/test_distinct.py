@@ -1,7 +1,5 @@
 """Dist-n, its corrections for length, and the n-gram helpers: hand-counted values, the authors' own, properties."""
 
-from __future__ import annotations
-
 from collections import Counter
 from fractions import Fraction
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What reaches the `evaluate` modules: several references, and what is no list of them."""
 
-from __future__ import annotations
-
 import pytest
 
 from mrs_metrics.bleu import aggregate, score_suggestions

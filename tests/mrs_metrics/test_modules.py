@@ -1,7 +1,5 @@
 """The figures of the `evaluate` modules, in one call and in batches, and what they refuse."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

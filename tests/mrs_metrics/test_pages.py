@@ -1,7 +1,5 @@
 """The pages of the metrics' Spaces, without a server."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from typing import Any

@@ -1,7 +1,5 @@
 """Perplexity: hand-worked probabilities, a model's own loss, refusals, overflow, and properties."""
 
-from __future__ import annotations
-
 import math
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """The number of examples that a difference needs, by the formula, by message, and by simulation."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

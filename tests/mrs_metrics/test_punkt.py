@@ -1,7 +1,5 @@
 """Sentence boundaries by Punkt: against NLTK, against the official script's figures, worked cases, and bad folders."""
 
-from __future__ import annotations
-
 import json
 import pickle
 import shutil

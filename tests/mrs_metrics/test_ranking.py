@@ -1,7 +1,5 @@
 """Ranks, MRR, macro-MRR, precision at k and pools: hand-computed values, scikit-learn's and SciPy's, and properties."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Weighted ROUGE: the official script's output, worked cases, and properties that hold on any text."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from functools import partial

@@ -1,7 +1,5 @@
 """Intervals of a mean over examples and seeds."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

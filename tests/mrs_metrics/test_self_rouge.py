@@ -1,7 +1,5 @@
 """Self-ROUGE: the package rouge's values, hand-worked ceilings, skipping, and properties."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

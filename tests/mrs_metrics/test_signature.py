@@ -1,7 +1,5 @@
 """Signatures, and the examples in the docstrings."""
 
-from __future__ import annotations
-
 import doctest
 import importlib
 import subprocess

@@ -1,7 +1,5 @@
 """Intervals, tests and ranks against exact, brute-force and other packages' values."""
 
-from __future__ import annotations
-
 from itertools import product
 
 import numpy as np

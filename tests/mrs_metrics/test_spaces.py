@@ -1,7 +1,5 @@
 """The files of a metric's Space and of its copy in `evaluate`'s cache, and `mrs metrics` where it needs no hub."""
 
-from __future__ import annotations
-
 import ast
 import importlib.util
 import os

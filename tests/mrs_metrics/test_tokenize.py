@@ -1,7 +1,5 @@
 """The tokenizers against golden output, against NLTK itself, and at their edges."""
 
-from __future__ import annotations
-
 import builtins
 import json
 from importlib import metadata

@@ -1,7 +1,5 @@
 """Languages whose words no space separates: a tokenizer of their own or a refusal, never a whole sentence as a word."""
 
-from __future__ import annotations
-
 import builtins
 from importlib import metadata
 

@@ -1,7 +1,5 @@
 """Weighted F1: counted by hand, against the official scorer on made and on real data, and properties."""
 
-from __future__ import annotations
-
 import json
 import sys
 import unicodedata

@@ -1,7 +1,5 @@
 """Suggestions in a wrong language: real answers of an identifier, the rules, a real fastText model, and properties."""
 
-from __future__ import annotations
-
 import builtins
 from collections import Counter
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """XGLUE's scores: values from elsewhere, agreement with scikit-learn and sacreBLEU, averages, what is refused."""
 
-from __future__ import annotations
-
 import builtins
 import math
 from itertools import groupby, pairwise, permutations

@@ -1,7 +1,5 @@
 """The smallest encoders that are still real: BERT with three layers of 16, a tokenizer of a few hundred pieces."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Every value of a configuration that names a paper is the paper's, the official code's, or has a reason."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from fnmatch import fnmatch

@@ -5,8 +5,6 @@ LANG.csv      with a header line; quoted cells may contain line ends; the separa
 LANG.jsonl    one object per line
 """
 
-from __future__ import annotations
-
 import csv
 from collections.abc import Iterator, Sequence
 from pathlib import Path

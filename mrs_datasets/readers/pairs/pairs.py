@@ -1,7 +1,5 @@
 """Message-reply pairs: the official archive's files, and an 80/10/10 split for sources without splits."""
 
-from __future__ import annotations
-
 import hashlib
 from collections import Counter
 from collections.abc import Iterable, Iterator

@@ -9,8 +9,6 @@ without gold takes its prompts from the blind file, or from the reference transl
 other prediction files are ignored.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Iterable, Iterator

@@ -4,8 +4,6 @@ A file has blocks separated by an empty line: `prompt_<md5>|prompt`, then one `t
 text alone in prediction files; plain, `.gz` or `.xz`, UTF-8.
 """
 
-from __future__ import annotations
-
 import codecs
 import hashlib
 import lzma

@@ -15,8 +15,6 @@ If the scorer ends with an error, `read_official_file` refuses the file, with on
 accept: several bars in a line, of which the last one of a translation counts, the first of a prompt.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Callable, Iterator

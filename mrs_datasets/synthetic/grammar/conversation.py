@@ -4,8 +4,6 @@ A reply repeats the topic of the message, or states a fact that the message asks
 understand the message. Every language has the same answers.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from random import Random

@@ -1,7 +1,5 @@
 """The English side of the grammars: words, the meanings of prompts, and how they are drawn."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Two invented target languages: all translations of a prompt, with the share of learners who choose each."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from random import Random
 from typing import NamedTuple

@@ -1,7 +1,5 @@
 """How an invented language says a clause: a few rules, and words that a seed draws."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from random import Random

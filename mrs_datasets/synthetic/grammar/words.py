@@ -1,7 +1,5 @@
 """The words of an invented language, drawn from a seed: synonyms with the share of learners who choose each."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from random import Random
 

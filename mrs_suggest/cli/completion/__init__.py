@@ -7,8 +7,6 @@ zsh: mrs completion zsh > FILE, and in ~/.zshrc, after `compinit`: source FILE
 fish: mrs completion fish > ~/.config/fish/completions/mrs.fish
 """
 
-from __future__ import annotations
-
 import argparse
 import importlib
 import sys

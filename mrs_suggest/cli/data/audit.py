@@ -89,9 +89,8 @@ def run_make(options: argparse.Namespace) -> int:
 
 
 def run_read(options: argparse.Namespace) -> int:
-    from mrs_datasets.audit.figures import summarize
     from mrs_datasets.audit.files import read_key
-    from mrs_datasets.audit.reading import read_judgements
+    from mrs_datasets.audit.reading import read_judgements, summarize
 
     key = read_key(options.folder)
     figures = summarize(key, read_judgements(options.folder, key, options.partial))

@@ -86,7 +86,7 @@ def run_stats(options: argparse.Namespace) -> int:
         tqdm(describe(data, options.language), desc="lengths", unit=" splits", disable=not sys.stderr.isatty())
     )
     if options.plot:
-        from mrs_datasets.describe.plot import draw_data
+        from mrs_datasets.describe.view import draw_data
 
         draw_data(described, data.title(), options.plot, content.get("oracles"))
     if options.json:

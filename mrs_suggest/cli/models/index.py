@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -17,7 +18,11 @@ from mrs_suggest.common.text.text import visible, visible_json
 if TYPE_CHECKING:
     from mrs_suggest.suggest.own_replies.checks import ResponseFinding
     from mrs_suggest.suggest.own_replies.sets import ResponseSets
+    from mrs_suggest.suggest.suggester import Suggester
 
+MESSAGES = 200  # of mrs-everyday
+ALWAYS, LEAD = 0.5, 1.5  # shares of the messages: at least the first, and so much more than the average reply's
+NAMED = 3  # replies that are named in a line
 STOP, SKIP, KEEP = "stop", "skip", "keep"
 
 
@@ -143,14 +148,13 @@ def _checked_model(sets: ResponseSets, options: argparse.Namespace) -> int:
 
 def _everyday_report(model: Path) -> Callable[[str], None]:
     """Print how the replies of a model in a language do on everyday messages."""
-    from mrs_suggest.cli.models.shown import shown_for_everyday
     from mrs_suggest.suggest.index.response_index import ResponseIndexes
     from mrs_suggest.suggest.suggester import Suggester
 
     suggester, indexes = Suggester.from_pretrained(model, guard=False), ResponseIndexes(model)
 
     def report(language: str) -> None:
-        for line in shown_for_everyday(suggester, indexes[language].replies, language):
+        for line in _shown_for_everyday(suggester, indexes[language].replies, language):
             print(line)
 
     return report
@@ -177,3 +181,34 @@ def _print(
         make_console(110, **({"file": file} if file else {})).print(table)
     print(f"{where}, {language}: {rows:,} rows, {len(findings):,} findings", file=file or sys.stdout)
     return 1 if findings else 0
+
+
+def _shown_for_everyday(suggester: Suggester, replies: list[str], language: str) -> list[str]:
+    """Lines about the replies that are among the best three for most of the messages, or for none.
+
+    Empty if mrs-everyday lacks the language.
+
+    Args:
+        suggester: without a guard.
+        replies: all that it has in the language.
+    """
+    from mrs_datasets.everyday.situations import TEXTS, read_situations
+
+    path = TEXTS / f"{language.partition('-')[0]}.txt"
+    if not path.is_file():
+        return []
+    texts = [message for situation in read_situations(path) for message in situation.messages]
+    asked = texts[:: len(texts) // MESSAGES][:MESSAGES]
+    answers = suggester.suggest(asked, language, min_score=0)
+    shown = Counter(reply for answer in answers for reply in answer.replies)
+    often = max(ALWAYS, LEAD * shown.total() / len(asked) / len(replies)) * len(asked)
+    always = [reply for reply in replies if shown[reply] > often]
+    never = [reply for reply in replies if not shown[reply]]
+    least = suggester.model.min_score(language) or 0.0
+    answered = sum(any(one.score >= least for one in answer) for answer in answers)
+    lines = [f"{language}: {answered} of {len(asked)} everyday messages get a suggestion with the default --min-score"]
+    for told, some in (("among the best three for most of them", always), ("never among the best three", never)):
+        if some:
+            named = ", ".join(repr(visible(reply)) for reply in some[:NAMED])
+            lines.append(f"{language}: {told}: {len(some):,} replies ({named}{', ...' if len(some) > NAMED else ''})")
+    return lines

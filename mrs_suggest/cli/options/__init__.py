@@ -111,11 +111,7 @@ def change_of(options: argparse.Namespace, repo_id: str) -> Change:
 
 
 def publish_or_print(what: Publication, options: argparse.Namespace, then: str) -> None:
-    """Publish in one commit, or print what would be published.
-
-    Args:
-        then: how to use what was published, printed at the end.
-    """
+    """Publish in one commit, or print what would be published."""
     from mrs_suggest.common.hub.publication import describe
     from mrs_suggest.common.hub.publishing import publish
 

@@ -1,7 +1,5 @@
 """The pretrained baselines by name (`baselines.yaml`), and the folder of a model that is given by name."""
 
-from __future__ import annotations
-
 import os
 from dataclasses import dataclass
 from importlib import resources

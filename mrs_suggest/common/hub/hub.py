@@ -3,8 +3,6 @@
 The token comes from where the hub's own client finds it (`hf auth login`, `HF_TOKEN`) and is never printed.
 """
 
-from __future__ import annotations
-
 import contextlib
 import errno
 import hashlib
@@ -90,10 +88,6 @@ def download(
 
     Each downloaded file is compared with the hash that the hub gives: SHA-256 for a large file, git's hash for a small
     one. A file that differs is removed from the cache.
-
-    Args:
-        force: download again, even if the files are cached.
-        verify: also compare files that were cached before.
 
     Raises:
         InputError: no such repository or revision, no hub and nothing in the cache, no space on the disk, or a

@@ -5,8 +5,6 @@ folder is removed only if it is where `datasets` or `evaluate` would have put it
 a link.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re

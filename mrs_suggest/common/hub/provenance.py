@@ -1,7 +1,5 @@
 """Versions, commit and hardware, for the records of results."""
 
-from __future__ import annotations
-
 import os
 import platform
 import subprocess

@@ -1,7 +1,5 @@
 """The files of a folder that are published to a hub repository: those of an allowlist, and nothing else."""
 
-from __future__ import annotations
-
 import os
 import stat
 from collections import Counter

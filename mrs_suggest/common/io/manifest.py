@@ -4,8 +4,6 @@ Sizes are always compared; hashes too if all files together have at most `HASHED
 request (`--verify`, `mrs models download`, `mrs models publish`).
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable
 from pathlib import Path, PurePosixPath

@@ -1,7 +1,5 @@
 """Data that are part of the package, as YAML files next to the code that reads them."""
 
-from __future__ import annotations
-
 from importlib import resources
 from typing import Any
 

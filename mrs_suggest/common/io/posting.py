@@ -1,7 +1,5 @@
 """JSON posted to a service over HTTP: one address, retries, and a key that stays secret."""
 
-from __future__ import annotations
-
 import http.client
 import json
 import math
@@ -52,7 +50,6 @@ class Poster:
         key_header: the header of the key, and the text before the key.
         per_second: most requests in a second, repeated ones included; None: no limit.
         option: of the command line, named in errors.
-        sleep, clock: seconds; for tests.
 
     Raises:
         InputError: the address or the key is invalid.

@@ -6,8 +6,6 @@ one off (`restored`). Programs that drop the apostrophe, change line endings or 
 are compared without these (`text_hash`).
 """
 
-from __future__ import annotations
-
 import csv
 import hashlib
 import io

@@ -230,9 +230,6 @@ def atomic_target(target: Location, overwrite: bool, marker: str, advice: str = 
     A local target works as with `atomic_folder`. For a remote one the old contents are removed, then the files are
     sent, `marker` last. Meanwhile the folder holds `UNFINISHED`; on an error, what was sent is removed.
 
-    Args:
-        advice: what to do after a storage problem is solved.
-
     Raises:
         InputError: as `require_free`, the disk was full in the block, or the storage refuses.
     """

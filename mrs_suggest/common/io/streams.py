@@ -54,11 +54,7 @@ class AlteredError(Exception):
 
 
 class PieceReader(io.RawIOBase):
-    """The decompressed bytes as a file, which raises `EOFError` if the stream is damaged or ends early.
-
-    Args:
-        file: at its start; closed with this one.
-    """
+    """The decompressed bytes as a file, which raises `EOFError` if the stream is damaged or ends early."""
 
     def __init__(self, file: BinaryIO, packing: str) -> None:
         self._file, self._pieces, self._held = file, read_pieces(file, packing), memoryview(b"")

@@ -1,7 +1,5 @@
 """Cards are rendered from templates and values alone: the same values give the same bytes."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from importlib import resources
 from string import Template

@@ -1,7 +1,5 @@
 """Pictures by matplotlib, without a display; a file appears whole or not at all."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,9 +13,6 @@ DPI = 120  # ours: readable on a page, some 50 kB
 @contextmanager
 def drawing(path: Path, rows: int = 1, columns: int = 1, **options: Any) -> Iterator[tuple[Any, Any]]:
     """A figure and its axes as `pyplot.subplots` gives them; when the block ends, they are the file at `path`.
-
-    Args:
-        path: its ending names the format.
 
     Raises:
         InputError: the file cannot be written, or its format is not supported.

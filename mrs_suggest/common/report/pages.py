@@ -5,8 +5,6 @@ the reader's choice of a light or a dark page, and tables that are wider than th
 first column staying.
 """
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import re

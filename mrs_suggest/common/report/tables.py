@@ -1,7 +1,5 @@
 """One table, four renderings: on a terminal, in Markdown, in LaTeX (package booktabs) and in HTML."""
 
-from __future__ import annotations
-
 import re
 import sys
 from collections.abc import Iterable, Sequence

@@ -12,8 +12,6 @@ The prompt asks for one on each line, so:
    the better of two. An answer without any becomes one empty text, which scores 0.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
 
@@ -24,9 +22,6 @@ _QUOTES = {'"': '"', "'": "'", "“": "”", "„": "“", "«": "»", "»": "«
 
 def read_answer(text: str, most: int | None = None) -> list[str]:
     """The replies or translations in a generated text, in its order.
-
-    Args:
-        most: how many count; None takes all.
 
     Returns:
         Different texts without line ends or tabs, at most `most` of them; none if there is nothing to read.

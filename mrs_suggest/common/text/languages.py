@@ -1,8 +1,6 @@
 """The languages of the data sets (`languages.yaml`), and the ten of MRS in the order of Table 1
 (Zhang et al. 2021)."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass, replace
 from functools import cache

@@ -10,8 +10,6 @@ become Python strings. RE2 matches it over the whole column (.3 us a comment). R
 `\\w` are ASCII and its folding of case lacks the dotted and the dotless i; so a pattern names characters instead.
 """
 
-from __future__ import annotations
-
 import ipaddress
 import re
 from collections.abc import Callable

@@ -3,8 +3,6 @@
 The project writes no header line. One that another program wrote is left out when the file is read.
 """
 
-from __future__ import annotations
-
 import codecs
 import re
 import sys

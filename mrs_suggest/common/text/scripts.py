@@ -1,7 +1,5 @@
 """The script of a text: enough to see that a file is not in its language's script."""
 
-from __future__ import annotations
-
 import unicodedata
 from functools import lru_cache
 

@@ -1,7 +1,5 @@
 """Normal forms of short texts, for comparison and for a terminal."""
 
-from __future__ import annotations
-
 import json
 import math
 import unicodedata

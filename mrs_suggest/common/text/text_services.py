@@ -4,8 +4,6 @@ Implementations are in `mrs_suggest.services`. Their identity goes into reports,
 (`mrs_suggest.common.io.text_cache`), so that no text is processed twice.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Protocol

@@ -7,8 +7,6 @@ Two options are ours, all others MTEB's own: `--data` (a prepared folder, a hub 
     build/mteb
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
 from collections.abc import Sequence

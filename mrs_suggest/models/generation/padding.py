@@ -1,7 +1,5 @@
 """Rows of token ids side by side in one tensor."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Any
 

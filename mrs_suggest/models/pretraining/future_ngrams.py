@@ -9,8 +9,6 @@ tokens of all spans one after the other, and at each step predicts the next n = 
 transformers' ProphetNet has the mean of its streams instead of their sum, and lets the second one predict y_1, too.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -23,9 +21,8 @@ from torch import Tensor
 
 from mrs_suggest.models.generation.language_tokens import TokenFrame
 from mrs_suggest.models.generation.padding import IGNORED, seq2seq_batch
-from mrs_suggest.models.pretraining.denoising import next_token_losses
-from mrs_suggest.models.pretraining.masking import Vocabulary, corrupt
-from mrs_suggest.models.pretraining.noising import DrawsByEpoch, seeded_by
+from mrs_suggest.models.pretraining.masked_lm import Vocabulary, corrupt
+from mrs_suggest.models.pretraining.noising import DrawsByEpoch, next_token_losses, seeded_by
 
 STREAMS = 2  # XGLUE, section 4.2: n = 2
 BLOCK, SPAN = 64, 9  # XGLUE, section 6.1: nine tokens in every 64
@@ -37,9 +34,6 @@ def choose_spans(special: NDArray[np.bool_], rng: Generator, block: int = BLOCK,
     Special tokens are not counted and not chosen: a span continues behind one. The rest at the end, and a text of
     fewer tokens than a block, has a span in proportion, `length * span / block` rounded up or down at random so that
     the share holds on the average; but a text of one block has one token at least.
-
-    Args:
-        special: (n) whether a token is special.
 
     Example:
         >>> choose_spans(np.zeros(10, dtype=bool), np.random.default_rng(0), block=5, span=2).astype(int).tolist()
@@ -91,9 +85,6 @@ def future_labels(labels: Tensor, stream: int) -> Tensor:
     """The labels that a stream predicts: stream 0 all, stream 1 not the first of a row, stream i not the first i.
 
     In the library's ProphetNet, stream i predicts at each step the same token as stream 0, and sees i tokens less.
-
-    Args:
-        labels: (batch, length), -100 where ignored.
     """
     number = (labels != IGNORED).cumsum(1)
     return labels.masked_fill(number <= stream, IGNORED)
@@ -107,7 +98,6 @@ def future_ngram_loss(outputs: Any, labels: Tensor, num_items_in_batch: Tensor |
     Args:
         outputs: `logits` (batch, length, vocabulary) of the first stream, and `logits_ngram` (batch, streams - 1,
             length, vocabulary) of the others, if there are any.
-        labels: (batch, length), -100 where ignored.
     """
     later = outputs.get("logits_ngram")
     streams = [outputs["logits"], *(() if later is None else later.unbind(1))]

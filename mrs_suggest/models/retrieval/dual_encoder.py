@@ -6,8 +6,6 @@ tables of token vectors are the alternatives. `encode()` alone would take the do
 `encode_document`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, cast

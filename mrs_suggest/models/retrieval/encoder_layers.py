@@ -1,7 +1,5 @@
 """The transformer layers of a dual encoder: keeping or freezing the lowest, learning rates by layer, dropout."""
 
-from __future__ import annotations
-
 from typing import Any, cast
 
 from sentence_transformers import SentenceTransformer

@@ -4,8 +4,6 @@ Notation: S is the score matrix of a batch of n pairs, `S[i, j] = message_i . re
 temperature is 1 (Zhang et al. 2021, eq. 3); R_i and C_i are the sums of exp(S) over row i and column i.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Any
 

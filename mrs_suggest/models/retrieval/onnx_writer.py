@@ -45,7 +45,6 @@ def write_onnx_encoder(model: SentenceTransformer, folder: Path, target: Path, i
     """Write `onnx/` with the graph and its settings.
 
     Args:
-        target: where to make `onnx/`.
         int8: quantise weights to 8 bits, per output channel, and activations when a message is read. Weights take 7
             bits of them: without VNNI, x86 adds two products of 8 bits with saturation, and answers would depend on
             the processor.

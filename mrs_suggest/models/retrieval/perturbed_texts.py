@@ -5,8 +5,6 @@ how it reads words. (On the sample, 40 perturbed copies of each message took a s
 ROUGE of its memory to .64 on validation.)
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np
@@ -22,9 +20,6 @@ def perturbed(texts: Sequence[str], language: str, copies: int, seed: int) -> li
     """`copies` versions of each text: spliced with another text, words replaced by words of other texts, words dropped.
 
     Of languages without spaces between words, characters in place of words.
-
-    Args:
-        seed: equal seeds give equal versions.
 
     Returns:
         Those of the first text, then those of the second, and so on; none is blank.

@@ -1,8 +1,6 @@
 """Cuts the vocabulary of an encoder to the pieces that texts use most: most of a small multilingual model is its
 embeddings."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from collections.abc import Iterable, Sequence

@@ -4,8 +4,6 @@ An encoder of transformers or sentence-transformers gives both routes; so does a
 vectors; the tokenizer of any encoder gives untrained token vectors; a trained retriever keeps its own routes.
 """
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Mapping
 from functools import cached_property
@@ -56,7 +54,6 @@ class Start:
 
     Args:
         name, revision: a folder, a baseline, or a hub id and its revision.
-        encoders: as for `build_dual_encoder`.
     """
 
     def __init__(self, name: str, revision: str | None, encoders: str | None) -> None:

@@ -1,7 +1,5 @@
 """The parts of a dual encoder: its two routes, their encoders, poolings, lengths and prompts."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any, cast
 

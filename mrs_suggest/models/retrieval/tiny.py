@@ -37,11 +37,7 @@ def start_folder(
 def build_tiny(
     texts: Iterable[str], folder: Path, seed: int, vocabulary: int = VOCABULARY, mask: str | None = None
 ) -> Path:
-    """Write a small BERT to `folder` and return it.
-
-    Args:
-        vocabulary: its largest size, a mask token aside.
-    """
+    """Write a small BERT to `folder` and return it."""
     from transformers import BertConfig, BertModel
 
     tokenizer = train_tokenizer(texts, vocabulary)

@@ -6,8 +6,6 @@ Weights are safetensors, never a pickle. Vocabulary files are those that the tok
 `VOCAB_FILES_NAMES`; the other names are what `save_pretrained` of transformers, sentence-transformers and peft writes.
 """
 
-from __future__ import annotations
-
 from mrs_suggest.models.exports import CTRANSLATE2_FILES, ONNX_FILES
 from mrs_suggest.models.starting_points import (
     ALLOWED,

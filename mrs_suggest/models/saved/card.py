@@ -1,7 +1,5 @@
 """The card of a trained model of any task, from its `run.json` and nothing else; a task may add sections."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -31,12 +29,7 @@ def card_texts(template: str) -> dict[str, Any]:
 
 
 def model_card(record: Record, repo_id: str | None = None, adapter: bool = False) -> str:
-    """README.md of a trained model of a task without its own template.
-
-    Args:
-        repo_id: where the model will be found; None before it is published.
-        adapter: whether it is the card of the run's adapters only.
-    """
+    """README.md of a trained model of a task without its own template."""
     values = {
         "title": f"{record['trainer']}, {record['data']['title']}",
         "base_model": base_model(record, "scratch"),
@@ -60,7 +53,6 @@ def run_card(
     Args:
         values: of the template, with the `title` before the model has a name on the hub; they replace shared ones.
         front: of the YAML; `tags` come after those of the library.
-        shown: options for the table of settings, if they have an effect.
     """
     data, library = record["data"], "peft" if adapter else "transformers"
     own = {"library_name": library, **front, "tags": [library, "mrs", *front["tags"]]}
@@ -78,11 +70,7 @@ def run_card(
 def shared_values(
     record: Record, repo_id: str | None, adapter: bool, shown: Iterable[str] = SHOWN, columns: Sequence[str] = SPLITS
 ) -> dict[str, str]:
-    """The sections that the cards of all tasks have.
-
-    Args:
-        shown: options for the table of settings, if they have an effect.
-    """
+    """The sections that the cards of all tasks have."""
     arguments = record["arguments"]
     adapters = arguments.get("peft") == "lora"
     settings = [

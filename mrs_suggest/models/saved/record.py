@@ -1,7 +1,5 @@
 """`run.json`, the record of a trained model: read and written as it is."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from pathlib import Path

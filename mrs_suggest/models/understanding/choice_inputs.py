@@ -1,7 +1,5 @@
 """Multiple-choice questions as an encoder's input: premise and prompt with each choice (Ponti et al. 2020, 4.1)."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise

@@ -1,7 +1,5 @@
 """Starts of a multiple-choice model: an encoder, a trained retriever's encoder, or a multiple-choice model."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any

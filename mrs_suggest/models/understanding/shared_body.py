@@ -6,8 +6,6 @@ linear one on each token for tags, and two scores of each token for an answer; s
 After `import mrs_suggest.models.understanding.shared_body`, `AutoModel.from_pretrained` loads such a folder.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path

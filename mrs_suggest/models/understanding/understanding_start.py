@@ -5,8 +5,6 @@ With one task the model is transformers' own (`AutoModelForSequenceClassificatio
 configuration names the tasks (`understanding`), the labels in their order, and how many tokens are read.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A transformers checkpoint for text classification as a scorer: only safetensors are loaded, never its own code."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Scorers by name."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from mrs_suggest.common.errors import InputError
@@ -28,9 +26,6 @@ def open_scorer(
         name: `words` (the package's lists), `words:FOLDER` or `words:LANG.txt`, the address of a service (`http://`,
             `https://`), `perspective` (`perspective:URL` for a compatible service), or a checkpoint for text
             classification (a folder, or a hub id).
-        batch_size: texts in a forward pass or a request.
-        per_second: most requests to a service.
-        key_variable: the environment variable with the key of a service.
     """
     if name == WORDS:
         from mrs_suggest.services.scorers.words import own_words

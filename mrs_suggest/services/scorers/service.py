@@ -10,8 +10,6 @@ A service with this project's protocol answers one kind of request, at one addre
 429 and 503 may have `Retry-After`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -46,10 +44,6 @@ class Poster(posting.Poster):
 
 class HttpScorer:
     """A service with this project's protocol.
-
-    Args:
-        poster: sends requests to its address.
-        batch_size: texts in a request.
 
     Raises:
         InputError: it cannot be reached, refuses, or does not follow the protocol.

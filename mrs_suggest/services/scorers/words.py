@@ -1,7 +1,5 @@
 """Word lists as a scorer: 1 for a text with one of a language's words, otherwise 0."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from importlib import resources

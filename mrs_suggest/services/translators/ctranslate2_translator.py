@@ -29,9 +29,6 @@ CONVERTED = {*ARCHITECTURES, MARIAN}
 class ConvertedTranslator(CheckpointTranslator):
     """Translates with a checkpoint of transformers that is converted once into the user's cache.
 
-    Args:
-        quantization: one of `QUANTIZATIONS`.
-
     Raises:
         InputError: it cannot be loaded, or CTranslate2 does not support its architecture.
         MissingExtraError: an extra is not installed.

@@ -1,7 +1,5 @@
 """Opens translators by the value of `--translator`."""
 
-from __future__ import annotations
-
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.common.text.text_services import Translator
 from mrs_suggest.services.checkpoints import OPTION, find_translator

@@ -55,7 +55,6 @@ class CheckpointTranslator(ABC):
 
     Args:
         tokenizer, config: of the checkpoint; `config` may lack attributes that only transformers has.
-        model_type: of the checkpoint; empty if its configuration lacks it.
     """
 
     def __init__(

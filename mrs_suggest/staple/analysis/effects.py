@@ -7,8 +7,6 @@ between the tracks of a team: as there are pairs of team and track beyond teams,
 distribution, as in statsmodels, takes eleven teams for infinitely many.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from importlib import resources
@@ -185,9 +183,6 @@ def _numbers(table: pd.DataFrame, names: Sequence[str], path: Path) -> pd.DataFr
 
 def analyse_effects(scores: pd.DataFrame, table: pd.DataFrame, names: Sequence[str] | None = None) -> Effects:
     """Fit the models.
-
-    Args:
-        names: of the features; None: all of the table.
 
     Raises:
         InputError: an unknown feature, a system without scores, or features that cannot be distinguished.

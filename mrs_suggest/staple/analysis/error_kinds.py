@@ -12,8 +12,6 @@
    `over_generated` if more than half of the words differ by others.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 from difflib import SequenceMatcher

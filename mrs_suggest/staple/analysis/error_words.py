@@ -10,8 +10,6 @@ Keys of a file; all but pronouns and numbers may be missing:
     loanwords: `scripts` (katakana, latin) that loanwords alone are written in; `words`
 """
 
-from __future__ import annotations
-
 import re
 import unicodedata
 from collections.abc import Iterable, Sequence

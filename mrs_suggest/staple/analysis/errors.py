@@ -4,8 +4,6 @@ Each is compared with the nearest translation on the other side, see `Neighbours
 `mrs_suggest.staple.analysis.error_kinds` names the difference.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass

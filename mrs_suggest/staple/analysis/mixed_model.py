@@ -9,8 +9,6 @@ Here the factor with the most levels, the prompts, is eliminated level by level,
 track and team.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 

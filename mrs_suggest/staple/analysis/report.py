@@ -1,7 +1,5 @@
 """`mrs staple report`: systems side by side, with the analyses of the paper (Mayhew et al. 2020, sections 3 and 4)."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -195,11 +193,7 @@ def draw_precision_recall(systems: Sequence[System], path: Path) -> None:
 
 
 def draw_oracle(curve: Mapping[int, float], systems: Sequence[System], path: Path) -> None:
-    """Draw weighted F1 of the oracle that gives the k heaviest translations, and that of each system as a line.
-
-    Args:
-        curve: k -> weighted F1.
-    """
+    """Draw weighted F1 of the oracle that gives the k heaviest translations, and that of each system as a line."""
     with drawing(path, figsize=(8.6, 4.6)) as (figure, axis):
         axis.plot(list(curve), list(curve.values()), color="black", marker="o", markersize=4, label="oracle")
         for number, (system, (_, colour, _)) in enumerate(zip(systems, _looks(), strict=False)):

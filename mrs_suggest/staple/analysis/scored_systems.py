@@ -1,7 +1,5 @@
 """Systems with what they predicted, scored prompt by prompt, and ranked."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path

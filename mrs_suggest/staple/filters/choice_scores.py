@@ -4,8 +4,6 @@ The scores are those of `mrs_metrics.translations_f1` by the paper's rules (Mayh
 rounding; the mean over prompts is the macro weighted F1.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np
@@ -98,11 +96,7 @@ def best_threshold(lists: Lists, gold: Labels, score: Floats) -> tuple[float, fl
 
 
 def best_count(lists: Lists, gold: Labels, order: Ints) -> tuple[int, float]:
-    """How many of the first rows to choose per prompt for the highest macro weighted F1, the fewest among equally good.
-
-    Args:
-        order: of `by_score`.
-    """
+    """How many of the first rows to choose per prompt for the highest macro weighted F1; the fewest of equally good."""
     sizes = np.diff(lists.starts)
     longest = int(sizes.max(initial=0))
     if not longest:

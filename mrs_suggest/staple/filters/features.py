@@ -5,8 +5,6 @@ decoding (Kumar and Byrne 2004); its similarity is the F1 of character n-grams, 
 of 2- and 3-grams so that all pairs of a list are one product of matrices.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
@@ -36,9 +34,6 @@ LEAST_SHARE = 1e-9  # added to each translation's probability in the consensus, 
 
 def add_features(pooled: Hypotheses, encode: Encode | None = None, encoder: str = "") -> Hypotheses:
     """Pooled hypotheses with the features of `MEANINGS`, and with an encoder the similarity to the prompt.
-
-    Args:
-        encode: n texts -> (n, dimension) vectors.
 
     Raises:
         InputError: a feature that the members brought has the name of one of these.

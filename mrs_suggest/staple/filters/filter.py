@@ -4,8 +4,6 @@ A folder has `filter.json`, and `arrays.safetensors` if the rule was learned. No
 tuned on a split with accepted translations, and scored on prompts that were not in their fit.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Mapping

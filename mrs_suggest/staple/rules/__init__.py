@@ -1,7 +1,5 @@
 """Rules that choose among hypotheses, by name."""
 
-from __future__ import annotations
-
 from mrs_suggest.staple.rules.base import Rule
 from mrs_suggest.staple.rules.expected_f1 import ExpectedF1
 from mrs_suggest.staple.rules.simple import Threshold, Top, Votes

@@ -1,7 +1,5 @@
 """The interface of rules: a rule chooses which hypotheses of a prompt are kept."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields

@@ -94,19 +94,18 @@ class ExpectedF1(Learned):
         return Choice(kept, probability)
 
 
-def calibration(raw: Floats, accepted: NDArray[np.bool_], enough: int = ENOUGH) -> tuple[Floats, Floats]:
+def calibration(raw: Floats, accepted: NDArray[np.bool_]) -> tuple[Floats, Floats]:
     """Points between which calibrated probabilities are linear in the log-odds.
 
     Args:
         raw: (n,) log-odds of rows that were not in the fit.
-        enough: rows from which isotonic regression is used; below, Platt's logistic one.
     """
     from sklearn.isotonic import IsotonicRegression
     from sklearn.linear_model import LogisticRegression
 
     if accepted.all() or not accepted.any() or raw.min() == raw.max():
         return raw[:1].copy(), np.clip(accepted[:1] * 0.0 + accepted.mean(), CERTAIN, 1 - CERTAIN)
-    if len(raw) >= enough:
+    if len(raw) >= ENOUGH:
         fitted = IsotonicRegression(y_min=CERTAIN, y_max=1 - CERTAIN, out_of_bounds="clip").fit(raw, accepted)
         return fitted.X_thresholds_.astype(np.float64), fitted.y_thresholds_.astype(np.float64)
     levels = np.linspace(raw.min(), raw.max(), 201)
@@ -183,11 +182,7 @@ class Outcomes:
 
 
 def choose_set(probability: Floats, weight: Floats, uncovered: float, seed: int = 0) -> tuple[NDArray[np.bool_], float]:
-    """The set with the highest expected weighted F1 that the search finds, at least one translation, and its value.
-
-    Args:
-        probability, weight, uncovered, seed: as for `Outcomes`.
-    """
+    """The set with the highest expected weighted F1 that the search finds, at least one translation, and its value."""
     outcomes = Outcomes(probability, weight, uncovered, seed)
     chosen = np.zeros(len(probability), bool)
     best, value, idle = chosen, -1.0, 0

@@ -1,7 +1,5 @@
 """The options of a language model: those of a generator's texts and search, its prompt, and what it may say."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from mrs_suggest.common.text.predictions import SUGGESTIONS

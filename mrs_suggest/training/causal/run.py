@@ -1,7 +1,5 @@
 """A run of a causal language model that writes replies: data, training on the replies alone, test."""
 
-from __future__ import annotations
-
 import tempfile
 from pathlib import Path
 

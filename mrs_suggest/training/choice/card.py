@@ -1,7 +1,5 @@
 """The card of a multiple-choice model, from its `run.json`, and the table that a run prints."""
 
-from __future__ import annotations
-
 from string import Template
 
 from mrs_suggest.common.report.cards import markdown_table, read_template

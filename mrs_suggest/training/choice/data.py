@@ -1,7 +1,5 @@
 """The questions of a run: from prepared folders of XCOPA, SIQA or data of their columns to what a model reads."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,8 +15,7 @@ from mrs_suggest.evaluation.language_data import EVALUATION_SEED, sample_rows
 from mrs_suggest.models.saved.record import Record
 from mrs_suggest.models.understanding.choice_inputs import Question
 from mrs_suggest.training.choice.options import FULL, QUESTIONS, TRANSLATION, ChoiceArguments, validates_on
-from mrs_suggest.training.choice.prompts import prompts_for
-from mrs_suggest.training.choice.setups import SOURCE, Setup, setup_of
+from mrs_suggest.training.choice.setups import SOURCE, Setup, prompts_for, setup_of
 from mrs_suggest.training.options import asked_languages
 
 PREMISES = ("premise", "context")  # XCOPA's column, and SIQA's

@@ -1,7 +1,5 @@
 """Figures of multiple-choice answers: accuracy with its interval, split by `changed`, and the files of predictions."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """The options of the multiple-choice task."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -11,8 +9,7 @@ from mrs_suggest.common.errors import InputError
 from mrs_suggest.models.retrieval.tiny import VOCABULARY
 from mrs_suggest.models.understanding.choice_start import DEFAULTS, HEADS, MAX_TOKENS
 from mrs_suggest.models.understanding.multiple_choice import INPUTS, POOLINGS
-from mrs_suggest.training.choice.prompts import ENGLISH_PROMPTS, PROMPTS
-from mrs_suggest.training.choice.setups import SETUPS, TARGET, setup_of
+from mrs_suggest.training.choice.setups import ENGLISH_PROMPTS, PROMPTS, SETUPS, TARGET, setup_of
 from mrs_suggest.training.options import (
     LoraArguments,
     TrainerDefaults,

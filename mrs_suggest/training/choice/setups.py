@@ -1,20 +1,24 @@
-"""The five setups of XCOPA (Ponti et al. 2020, Table 4): their training data, and the data that choose the checkpoint.
+"""The five setups of XCOPA (Ponti et al. 2020, Table 4): their training data, and the data that choose the checkpoint;
+and the text of a question, the paper's prompts or their translations.
 
 A setup with SIQA and COPA has two stages, each a run: SI-ZS is the first, and SI+CO-ZS or SI+CO-TLV starts from it.
 """
-
-from __future__ import annotations
 
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from mrs_datasets.tasks.xcopa_views import PROMPTS as ENGLISH
 from mrs_suggest.common.errors import InputError
+from mrs_suggest.common.io.packaged import read_packaged
 from mrs_suggest.models.starting_points import checkpoint_file
 
 SOURCE, TARGET = "source", "target"  # languages that choose the checkpoint: that of training, or each tested one
 SIQA, COPA = "SIQA", "COPA"
 CHOICES = {COPA: 2, SIQA: 3}
+ENGLISH_PROMPTS, TRANSLATED = "english", "translated"
+PROMPTS = (ENGLISH_PROMPTS, TRANSLATED)
+TRANSLATIONS: Mapping[str, tuple[str, str]] = read_packaged("mrs_suggest.training.choice", "prompts.yaml")
 
 
 @dataclass(frozen=True)
@@ -73,3 +77,19 @@ def require_stage(setup: Setup | None, name: str, revision: str | None) -> None:
             f"--setup {setup.name}: starts from the folder of a run with --setup {setup.starts_from}, but "
             f"--model_name_or_path {name} is {f'one with --setup {found}' if found else 'not such a folder'}."
         )
+
+
+def prompts_for(language: str, kind: str) -> Mapping[str, str]:
+    """`cause` and `effect` -> the prompt.
+
+    >>> prompts_for("it", "translated")["cause"]
+    'Qual è stata la causa?'
+    """
+    if kind == ENGLISH_PROMPTS:
+        return ENGLISH
+    if language not in TRANSLATIONS:
+        raise InputError(
+            f"--prompts {TRANSLATED}: the prompts are not translated to {language}; expected one of "
+            f"{', '.join(TRANSLATIONS)}; leave {language} out of --languages, or pass --prompts {ENGLISH_PROMPTS}."
+        )
+    return dict(zip(ENGLISH, TRANSLATIONS[language], strict=True))

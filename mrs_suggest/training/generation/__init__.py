@@ -1,7 +1,5 @@
 """Generators of replies."""
 
-from __future__ import annotations
-
 from mrs_suggest.models.exports import CTRANSLATE2_FILES
 from mrs_suggest.models.saved.allowlist import ADAPTER_OF_RUN, GENERATOR_FILES
 from mrs_suggest.models.saved.families import Family, register

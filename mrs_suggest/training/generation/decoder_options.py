@@ -1,7 +1,5 @@
 """The options of a decoder for an encoder's checkpoint, of every trainer of seq2seq models."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from typing import ClassVar, TypeVar
 

@@ -1,7 +1,5 @@
 """`mrs models export RUN --ctranslate2`: the generator for CTranslate2, kept only if its replies stay as good."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
@@ -74,8 +72,8 @@ def export_generator(
         facts |= {"split": split, **_quality(run, torch_generator, exported, pairs, split, largest_loss, int8)}
         language, (messages, _) = next(iter(pairs.items()))
         systems = {"torch": torch_generator, CTRANSLATE2: exported}
-        one = {name: partial(_answer_one, system, language) for name, system in systems.items()}
-        facts["milliseconds"] = speeds("one message", one, list(dict.fromkeys(messages)))
+        answers = {name: partial(system.suggest, language=language, k=SUGGESTIONS) for name, system in systems.items()}
+        facts["milliseconds"] = speeds(answers, list(dict.fromkeys(messages)))
         with writing(run):
             keep_export(run, record, place / CTRANSLATE2, facts, GENERATION)
     return facts
@@ -146,7 +144,3 @@ def same_suggestions(pairs: Pairs, before: Sequence[SystemResult], after: Sequen
         rows = dict(zip(messages, zip(old.suggestions, new.suggestions, strict=True), strict=True))
         same, total = same + sum(a == b for a, b in rows.values()), total + len(rows)
     return same, total
-
-
-def _answer_one(system: ReplyWriter, language: str, message: str) -> object:
-    return system.suggest([message], language, SUGGESTIONS)

@@ -87,11 +87,7 @@ def build_generator(
 def make_pair_trainer(
     kind: type[Trainer], parts: Generator, training: TrainingArguments, rows: TrainingRows, sampler: StepSampler
 ) -> Trainer:
-    """The library's trainer with our batches and loss; `kind` has its validation.
-
-    Args:
-        rows: of all sources, encoded as `encode_pairs` does.
-    """
+    """The library's trainer with our batches and loss; `kind` has its validation."""
     smoothing, training.label_smoothing_factor = training.label_smoothing_factor, 0.0
     trainer = kind(
         model=parts.model,

@@ -1,7 +1,5 @@
 """The options of a generator: its texts, its search, its task, and the library's trainer with other defaults."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import ClassVar
 

@@ -1,9 +1,8 @@
 """A run of a generator of replies: data, training, remedies, test (Zhang et al. 2021, section 4.2)."""
 
-from __future__ import annotations
-
 from dataclasses import replace
-from typing import TYPE_CHECKING
+
+from transformers import TrainingArguments
 
 from mrs_datasets.prepared.prepared import open_prepared
 from mrs_suggest.common.errors import InputError
@@ -15,7 +14,6 @@ from mrs_suggest.models.saved.record import Record
 from mrs_suggest.suggest.answering import MODEL
 from mrs_suggest.suggest.generation_suggester import Writer
 from mrs_suggest.training.generation import FAMILY as GENERATION
-from mrs_suggest.training.generation.denoising_steps import read_denoising_text
 from mrs_suggest.training.generation.model import advice, build_generator, make_pair_trainer
 from mrs_suggest.training.generation.options import (
     REMEDIES,
@@ -26,6 +24,7 @@ from mrs_suggest.training.generation.options import (
     require_own_options,
     resolved_search,
 )
+from mrs_suggest.training.generation.remedies import make_watch, read_denoising_text, watch_record, watched_messages
 from mrs_suggest.training.generation.training import (
     METRICS,
     GenerationTrainer,
@@ -34,14 +33,10 @@ from mrs_suggest.training.generation.training import (
     encode_sources,
     interpolate,
 )
-from mrs_suggest.training.generation.watching import make_watch, watch_record, watched_messages
 from mrs_suggest.training.reply.data import CURVES, RunData, compare_replies, load_reply_data, reply_identity
 from mrs_suggest.training.reply.options import sound_reply
 from mrs_suggest.training.run import Run
 from mrs_suggest.training.sampling import PairSampler, make_sampler
-
-if TYPE_CHECKING:
-    from transformers import TrainingArguments
 
 RESUME_KEYS = ("decoder", "decoder_layers", "keep_pieces", *REMEDIES)
 

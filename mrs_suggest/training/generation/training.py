@@ -1,7 +1,5 @@
 """Training and validation of a generator: encoded pairs, the smoothed loss, and an evaluation that all ranks share."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from abc import abstractmethod
@@ -31,8 +29,7 @@ from mrs_suggest.models.generation.text_coder import TextCoder
 from mrs_suggest.models.saved.record import Record
 from mrs_suggest.suggest.answering import MODEL, Suggestion
 from mrs_suggest.suggest.generation_suggester import Writer
-from mrs_suggest.training.generation.denoising_steps import DenoisingSteps
-from mrs_suggest.training.generation.watching import SHARE, WatchesLanguages
+from mrs_suggest.training.generation.remedies import SHARE, DenoisingSteps, WatchesLanguages
 from mrs_suggest.training.reply.data import LONG_WORK, RunData
 from mrs_suggest.training.trainer import OurTrainer
 

@@ -1,7 +1,5 @@
 """Pretraining of encoders and of sequence-to-sequence models."""
 
-from __future__ import annotations
-
 from mrs_suggest.models.saved.allowlist import ADAPTER_OF_RUN, TRANSFORMERS
 from mrs_suggest.models.saved.families import Family, register
 

@@ -1,7 +1,5 @@
 """The card of a pretrained encoder or sequence-to-sequence model, from its `run.json` and nothing else."""
 
-from __future__ import annotations
-
 from mrs_datasets.texts.text_sources import languages_of
 from mrs_suggest.common.report.cards import markdown_table
 from mrs_suggest.models.saved.card import SHOWN as SHARED
@@ -21,12 +19,7 @@ TEXTS = card_texts("pretraining")
 
 
 def pretraining_card(record: Record, repo_id: str | None = None, adapter: bool = False) -> str:
-    """README.md of a pretrained encoder.
-
-    Args:
-        repo_id: where the model will be found; None before it is published.
-        adapter: whether it is the card of the run's adapters only.
-    """
+    """README.md of a pretrained encoder."""
     data, metrics = record["data"], record["metrics"]
     seq2seq = metrics.get("architecture") == "seq2seq"
     kind = "sequence-to-sequence model" if seq2seq else "encoder"

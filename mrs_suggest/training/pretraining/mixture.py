@@ -1,7 +1,5 @@
 """Several objectives in one run: which model they share, how often a step is of each, and their batches."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -11,9 +9,8 @@ from mrs_suggest.training.options import require_one_of
 from mrs_suggest.training.pretraining.mlm import MaskedLanguageModelling, TranslationLanguageModelling
 from mrs_suggest.training.pretraining.objective import Objective, Pretrained
 from mrs_suggest.training.pretraining.options import PretrainingArguments
+from mrs_suggest.training.pretraining.seq2seq import Denoising, FutureNgrams
 from mrs_suggest.training.pretraining.texts import Splits, TextData
-from mrs_suggest.training.pretraining.xdae import Denoising
-from mrs_suggest.training.pretraining.xfnp import FutureNgrams
 
 OBJECTIVES: Mapping[str, Objective] = {
     "mlm": MaskedLanguageModelling(),

@@ -1,24 +1,32 @@
 """Masked language modelling of an encoder (XGLUE, section 3.1; XCOPA, section 4.4), and that of translations (3.2)."""
 
-from __future__ import annotations
-
 import hashlib
 import sys
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import Tensor, nn
+from transformers import PreTrainedModel, TrainingArguments
 
 from mrs_metrics.signature import signature
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.evaluation.language_data import EVALUATION_SEED
 from mrs_suggest.models.checkpoint_loading import load_fast_tokenizer
 from mrs_suggest.models.generation.padding import IGNORED
-from mrs_suggest.models.pretraining.masked_lm import HeadAt, freeze_encoder, load_masked_lm, masked_loss, token_losses
-from mrs_suggest.models.pretraining.masking import SHARE, MaskingCollator, Vocabulary, vocabulary_of
+from mrs_suggest.models.pretraining.masked_lm import (
+    SHARE,
+    HeadAt,
+    MaskingCollator,
+    Vocabulary,
+    freeze_encoder,
+    load_masked_lm,
+    masked_loss,
+    token_losses,
+    vocabulary_of,
+)
 from mrs_suggest.models.retrieval.tiny import start_folder
 from mrs_suggest.models.starting_points import TINY
 from mrs_suggest.training.options import trains_lora
@@ -26,9 +34,6 @@ from mrs_suggest.training.pretraining.objective import Objective, Pretrained
 from mrs_suggest.training.pretraining.options import PretrainingArguments
 from mrs_suggest.training.pretraining.rows import Encoded, encode, encode_pairs
 from mrs_suggest.training.pretraining.texts import TextData
-
-if TYPE_CHECKING:
-    from transformers import PreTrainedModel, TrainingArguments
 
 MASK = "[MASK]"  # of `tiny`
 

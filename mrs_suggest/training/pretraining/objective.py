@@ -1,22 +1,18 @@
 """The interface of an objective of pretraining; `mixture.py` has the table of them."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 from torch import Tensor
+from transformers import PreTrainedModel, PreTrainedTokenizerFast, TrainingArguments
 
 from mrs_suggest.models.saved.record import Record
 from mrs_suggest.training.pretraining.options import PretrainingArguments
 from mrs_suggest.training.pretraining.rows import Encoded
 from mrs_suggest.training.pretraining.texts import TextData
-
-if TYPE_CHECKING:
-    from transformers import PreTrainedModel, PreTrainedTokenizerFast, TrainingArguments
 
 Batch = dict[str, Any]  # of tensors; `which` is the number of the objective that a batch of training is for
 

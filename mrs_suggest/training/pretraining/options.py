@@ -1,7 +1,5 @@
 """The options of pretraining: text, rows, objective, and what trains."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass, replace
 from typing import ClassVar
@@ -13,7 +11,7 @@ from mrs_datasets.texts.text_sources import PairSource, TextSource, languages_of
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.models.generation.tiny_generator import LAYERS
 from mrs_suggest.models.pretraining.future_ngrams import STREAMS
-from mrs_suggest.models.pretraining.masking import SHARE
+from mrs_suggest.models.pretraining.masked_lm import SHARE
 from mrs_suggest.models.pretraining.noising import SPAN_LENGTH, SPAN_SHARE, parse_noises
 from mrs_suggest.models.retrieval.tiny import VOCABULARY
 from mrs_suggest.models.starting_points import TINY

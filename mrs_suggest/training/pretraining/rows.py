@@ -1,28 +1,21 @@
 """Rows of tokens: from sentences, cut to a length or packed until they fill it, and from pairs of translations."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from torch.utils.data import Dataset
+from transformers import PreTrainedTokenizerFast
 
 from mrs_suggest.common.errors import InputError
-
-if TYPE_CHECKING:
-    from transformers import PreTrainedTokenizerFast
 
 BATCH = 10_000  # sentences tokenized at a time
 
 
 class TokenRows(Dataset[dict[str, Any]]):
     """Rows of ids, in one array.
-
-    Args:
-        rows: each the ids of a row with its special tokens.
 
     Attributes:
         shared: what each row has in addition to its ids, such as its language.

@@ -1,9 +1,8 @@
 """A run of pretraining by one objective or several (XGLUE, Liang et al. 2020, sections 3 and 4)."""
 
-from __future__ import annotations
-
 from pathlib import Path
-from typing import TYPE_CHECKING
+
+from transformers import TrainingArguments
 
 from mrs_suggest.models.saved.record import Record
 from mrs_suggest.training.pretraining import FAMILY
@@ -21,9 +20,6 @@ from mrs_suggest.training.pretraining.options import (
 from mrs_suggest.training.pretraining.texts import TextData
 from mrs_suggest.training.pretraining.training import held_out, make_trainer, mixed_figures
 from mrs_suggest.training.run import Run, lower_batch_size
-
-if TYPE_CHECKING:
-    from transformers import TrainingArguments
 
 RESUME_KEYS = (
     "objective", "shares", "max_tokens", "packing", "masked_share", "whole_words", "sampling_alpha", "batches",

@@ -1,6 +1,4 @@
-"""Common parts of the seq2seq objectives: where they start, their rows, how they are measured."""
-
-from __future__ import annotations
+"""The objectives of seq2seq models (XGLUE, Liang et al. 2020): denoising (section 4.1), future n-grams (4.2)."""
 
 import sys
 import tempfile
@@ -9,28 +7,42 @@ from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 from torch import Tensor
+from transformers import PreTrainedTokenizerFast, TrainingArguments
 
+from mrs_metrics.signature import signature
 from mrs_suggest.common.errors import InputError
-from mrs_suggest.models.generation.architectures.prophetnet import most_tokens
-from mrs_suggest.models.generation.encoder_decoder import is_encoder
+from mrs_suggest.evaluation.language_data import EVALUATION_SEED
+from mrs_suggest.models.generation.architectures.prophetnet import TYPE, most_tokens
+from mrs_suggest.models.generation.architectures.prophetnet_start import (
+    build_prophetnet_from_encoder,
+    build_tiny_prophetnet,
+)
+from mrs_suggest.models.generation.encoder_decoder import build_from_encoder, is_encoder
 from mrs_suggest.models.generation.generator import load_seq2seq
 from mrs_suggest.models.generation.language_tokens import LanguageTokens, TokenFrame, row_of
 from mrs_suggest.models.generation.padding import IGNORED
 from mrs_suggest.models.generation.text_coder import TextCoder
-from mrs_suggest.models.pretraining.denoising import next_token_losses
-from mrs_suggest.models.pretraining.masking import Vocabulary, vocabulary_of
+from mrs_suggest.models.generation.tiny_generator import build_tiny_generator
+from mrs_suggest.models.pretraining.future_ngrams import BLOCK, SPAN, SpanMaskingCollator, future_ngram_loss
+from mrs_suggest.models.pretraining.masked_lm import Vocabulary, vocabulary_of
+from mrs_suggest.models.pretraining.noising import (
+    MAX_TOKENS,
+    SPAN_LENGTH,
+    SPAN_SHARE,
+    NoisingCollator,
+    next_token_loss,
+    next_token_losses,
+    parse_noises,
+)
 from mrs_suggest.models.saved.record import Record
 from mrs_suggest.models.starting_points import GENERATION, TINY, require_start
 from mrs_suggest.training.pretraining.objective import Objective, Pretrained
 from mrs_suggest.training.pretraining.options import PretrainingArguments
 from mrs_suggest.training.pretraining.rows import Encoded, encode
 from mrs_suggest.training.pretraining.texts import TextData
-
-if TYPE_CHECKING:
-    from transformers import PreTrainedTokenizerFast, TrainingArguments
 
 
 @dataclass(frozen=True)
@@ -124,6 +136,98 @@ def tokens_of(parts: Pretrained) -> str:
     return f"{config.model_type}-{TextCoder(parts.tokenizer, parts.state.row, config, 0, 0).vocabulary_hash()}"
 
 
+def decoder_of(options: PretrainingArguments) -> tuple[str, int]:
+    """The kind and the layers of the decoder that an encoder gets, which `with_decoder` has set."""
+    assert options.decoder
+    assert options.decoder_layers
+    return options.decoder, options.decoder_layers
+
+
 def separators(tokenizer: PreTrainedTokenizerFast) -> tuple[int, ...]:
     """The tokens between the sentences of a packed row."""
     return () if tokenizer.sep_token_id is None else (int(tokenizer.sep_token_id),)
+
+
+class Denoising(Seq2SeqObjective):
+    """The encoder reads a noised text, the decoder writes the whole one."""
+
+    about = "denoising (xDAE; XGLUE, section 4.1)"
+    loss = staticmethod(next_token_loss)
+
+    def write_start(
+        self, texts: Sequence[str], languages: Sequence[str], folder: Path, seed: int, options: PretrainingArguments
+    ) -> None:
+        if options.model_name_or_path == TINY:
+            build_tiny_generator(texts, languages, folder, seed, options.vocabulary, options.tiny_layers)
+            return
+        build_from_encoder(
+            options.model_name_or_path, options.model_revision, languages, folder, seed, *decoder_of(options)
+        )
+
+    def collator(self, parts: Pretrained, options: PretrainingArguments, seed: int) -> NoisingCollator:
+        noises = parse_noises(options.noise)
+        return self._collator(parts, noises, seed, options.max_tokens, options.span_share, options.span_length)
+
+    def held_out_collator(self, parts: Pretrained) -> NoisingCollator:
+        """Spans, whatever trained: the best noise of the paper, and perplexities of all noises compare."""
+        return self._collator(parts, {("spans",): 1.0}, EVALUATION_SEED)
+
+    def signature(self, parts: Pretrained) -> str:
+        fixed = {"noise": "spans", "share": SPAN_SHARE, "length": SPAN_LENGTH, "seed": EVALUATION_SEED}
+        return signature("denoising_perplexity", avg="token", log="natural", **fixed, tok=tokens_of(parts))
+
+    @staticmethod
+    def _collator(
+        parts: Pretrained,
+        noises: dict[tuple[str, ...], float],
+        seed: int,
+        max_tokens: int = MAX_TOKENS,
+        share: float = SPAN_SHARE,
+        length: float = SPAN_LENGTH,
+    ) -> NoisingCollator:
+        frame, tokenizer = parts.state.frame, parts.tokenizer
+        return NoisingCollator(
+            int(tokenizer.pad_token_id or 0), parts.state.vocabulary.mask_id, frame, noises=noises, seed=seed,
+            span_share=share, span_length=length, special_ids=separators(tokenizer),
+            max_tokens=max_tokens,
+        )  # fmt: skip
+
+
+class FutureNgrams(Seq2SeqObjective):
+    """The encoder reads a text with masked spans, the decoder writes the spans and predicts two tokens at a time."""
+
+    # A model of packed rows writes spans of their length: for a lone sentence it would say too much.
+    packs_held_out = True
+    about = "future n-gram prediction (xFNP; XGLUE, section 4.2)"
+    loss = staticmethod(future_ngram_loss)
+
+    def write_start(
+        self, texts: Sequence[str], languages: Sequence[str], folder: Path, seed: int, options: PretrainingArguments
+    ) -> None:
+        if options.model_name_or_path == TINY:
+            build_tiny_prophetnet(texts, languages, folder, seed, options.vocabulary, options.future_tokens)
+            return
+        build_prophetnet_from_encoder(
+            options.model_name_or_path, options.model_revision, languages, folder, seed, *decoder_of(options),
+            options.future_tokens,
+        )  # fmt: skip
+
+    def require_model(self, model: Any, name: str) -> None:
+        if model.config.model_type != TYPE:
+            raise InputError(
+                f"--objective xfnp: {name} is of type {model.config.model_type!r} and predicts one token at a time; "
+                "pass a ProphetNet, an encoder such as FacebookAI/xlm-roberta-base, or tiny."
+            )
+
+    def collator(self, parts: Pretrained, options: PretrainingArguments, seed: int) -> SpanMaskingCollator:
+        state = parts.state
+        return SpanMaskingCollator(int(parts.tokenizer.pad_token_id or 0), state.vocabulary, state.frame, seed)
+
+    def held_out_collator(self, parts: Pretrained) -> SpanMaskingCollator:
+        state, pad = parts.state, int(parts.tokenizer.pad_token_id or 0)
+        return SpanMaskingCollator(pad, state.vocabulary, state.frame, EVALUATION_SEED)
+
+    def signature(self, parts: Pretrained) -> str:
+        """Of the first stream: the tokens are predicted one after the other, as a generator writes them."""
+        fixed = {"span": SPAN, "every": BLOCK, "rows": parts.state.filled or "sentences", "seed": EVALUATION_SEED}
+        return signature("span_perplexity", avg="token", log="natural", **fixed, tok=tokens_of(parts))

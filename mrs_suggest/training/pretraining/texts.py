@@ -1,7 +1,5 @@
 """Text to pretrain on, by language: sentences and translations, with a part held out."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace

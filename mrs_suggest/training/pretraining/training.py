@@ -1,17 +1,15 @@
 """The library's trainer with our batches, and held-out perplexity that all ranks share."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
 from accelerate.utils import broadcast_object_list, gather_object
 from torch import Tensor
-from transformers import Trainer
+from transformers import Trainer, TrainingArguments
 
 from mrs_metrics.perplexity import aggregate, score_losses
 from mrs_suggest.common.errors import diverged
@@ -22,9 +20,6 @@ from mrs_suggest.training.pretraining.rows import Encoded, TokenRows
 from mrs_suggest.training.pretraining.texts import TextData
 from mrs_suggest.training.sampling import KeyedCollator, KeyedRows, MixedSampler, StepSampler, make_sampler
 from mrs_suggest.training.trainer import OurTrainer
-
-if TYPE_CHECKING:
-    from transformers import TrainingArguments
 
 MOST_NATS = 700.0  # per token; exp of more overflows
 

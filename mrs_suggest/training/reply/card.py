@@ -1,7 +1,5 @@
 """The card of a reply model: what it is, its figures next to those of baselines and paper, and how to use it."""
 
-from __future__ import annotations
-
 import json
 import re
 from string import Template
@@ -124,12 +122,7 @@ KINDS = {
 
 
 def model_card(record: Record, repo_id: str | None = None, adapter: bool = False) -> str:
-    """README.md of a trained model.
-
-    Args:
-        repo_id: where the model will be found; None before it is published.
-        adapter: whether it is the card of the run's adapters only.
-    """
+    """README.md of a trained model."""
     figures, arguments, data = record["metrics"], record["arguments"], record["data"]
     what, own_front = KINDS[record["trainer"]]
     languages = list(figures["signatures"])

@@ -1,7 +1,5 @@
 """Sections of a reply model's card: when it is silent, how replies are ranked, wrong languages and remedies."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 
 from mrs_suggest.common.report.cards import markdown_table
@@ -50,8 +48,9 @@ def guard_paragraph(record: Record) -> str:
     guard = record.get("guard")
     if guard is None:
         return f"{TOLD} {WITHOUT} It has not been measured with this model."
-    rows = [_row(code, figures) for code, figures in guard["languages"].items()]
-    total = {key: sum(figures[key] for figures in guard["languages"].values()) for key in _keys(guard)}
+    languages = guard["languages"]
+    rows = [_row(code, figures) for code, figures in languages.items()]
+    total = {key: sum(figures[key] for figures in languages.values()) for key in next(iter(languages.values()))}
     table = markdown_table(
         ["language", "sensitive", "recall", "right reason", *(f"false silence, {name}" for name in _CORPORA)],
         [*rows, _row("all", total)],
@@ -62,10 +61,6 @@ def guard_paragraph(record: Record) -> str:
         "messages and of everyday ones, many of which only sound grave; then, of the embedded sample's test messages "
         "and of mrs-everyday's test and unseen ones:\n\n" + table
     )
-
-
-def _keys(guard: Record) -> list[str]:
-    return list(next(iter(guard["languages"].values())))
 
 
 def _row(name: str, figures: dict[str, int]) -> list[str]:

@@ -1,8 +1,6 @@
 """Shared by exports of encoders and generators: which runs can have one, what both forms of a model are asked,
 whether they answer alike, speeds, and how an export gets into the run."""
 
-from __future__ import annotations
-
 import shutil
 import statistics
 import tempfile
@@ -54,20 +52,16 @@ def size_and_versions(made: Path, int8: bool, packages: Sequence[str]) -> Record
     return {"int8": int8, "bytes": size, "versions": {name: metadata.version(name) for name in packages}}
 
 
-def speeds(what: str, systems: Mapping[str, Callable[[str], object]], texts: Sequence[str]) -> dict[str, float]:
-    """Median milliseconds of one message alone; the systems take turns, so that a busy machine hits all of them.
-
-    Args:
-        what: the work, for the line that is printed.
-    """
+def speeds(systems: Mapping[str, Callable[[list[str]], object]], texts: Sequence[str]) -> dict[str, float]:
+    """Median milliseconds of one message alone; the systems take turns, so that a busy machine hits all of them."""
     times: dict[str, list[float]] = {name: [] for name in systems}
     for text in texts[:TIMED]:
         for name, call in systems.items():
             begin = time.perf_counter()
-            call(text)
+            call([text])
             times[name].append(1000 * (time.perf_counter() - begin))
     found = {name: round(statistics.median(some), 3) for name, some in times.items()}
-    print(f"{what}: " + ", ".join(f"{name} {value:.2f} ms" for name, value in found.items()))
+    print("one message: " + ", ".join(f"{name} {value:.2f} ms" for name, value in found.items()))
     return found
 
 
@@ -104,11 +98,7 @@ def _removed(run: Path, record: Record, family: Family) -> Record:
 
 
 def agreement(before: Answerer, after: Answerer, messages: Messages) -> tuple[int, int]:
-    """For how many messages both give the same suggestions in the same order, and how many there are.
-
-    Args:
-        messages: by language.
-    """
+    """For how many messages both give the same suggestions in the same order, and how many there are."""
     same = total = 0
     for language, texts in messages.items():
         answers = (reply_texts(system.suggest(texts, language, SUGGESTIONS)) for system in (before, after))

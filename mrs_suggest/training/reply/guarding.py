@@ -1,7 +1,5 @@
 """The guard of a run: fitted to its encoder's vectors of sensitive messages, and measured on a sheet of hard ones."""
 
-from __future__ import annotations
-
 import csv
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -161,9 +159,6 @@ def measure(guard: Guard, sheet: Sequence[SheetRow], half: str, languages: Itera
 
 def update_guard(run: Path, lists: Path | None, sheet: Path | None, half: str = HELD_OUT) -> dict[str, GuardFigures]:
     """Rewrite `guard/` of a run, and, with a sheet, the figures to its record and card.
-
-    Args:
-        lists: a folder with custom word lists or example messages.
 
     Raises:
         InputError: `run` holds no finished run, or the folder or the sheet is damaged.

@@ -1,7 +1,5 @@
 """Retrievers of replies: the dual encoder, its ranker and its exports."""
 
-from __future__ import annotations
-
 from mrs_suggest.models.exports import ONNX_FILES
 from mrs_suggest.models.saved.allowlist import (
     ADAPTER_OF_RUN,

@@ -26,6 +26,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import minimize
+from scipy.special import expit
 
 from mrs_metrics.interval import Interval
 from mrs_metrics.significance import bootstrap_interval
@@ -99,8 +101,6 @@ def fit(choices: Choices, scale_only: bool = False) -> tuple[Array, Array]:
     Args:
         scale_only: one theta for all parts, as if the old weights were right.
     """
-    from scipy.optimize import minimize
-
     parts, width = choices.parts.shape[2], choices.parts.shape[1]
 
     def loss(values: Array) -> tuple[float, Array]:
@@ -176,12 +176,10 @@ def _shown(places: str | None = None) -> list[int] | None:
 
 def calibrate(used: Array, chosen: Array) -> tuple[float, float]:
     """Fit the offset and the slope, at least 0, of the log-odds of `used` (n,), so that they predict `chosen` (n,)."""
-    from scipy.optimize import minimize
-
     odds = _log_odds(used)
 
     def loss(values: Array) -> tuple[float, Array]:
-        off, pull = _logistic(values[0] + values[1] * odds) - chosen, values - (0.0, 1.0)
+        off, pull = expit(values[0] + values[1] * odds) - chosen, values - (0.0, 1.0)
         likely = _likelihood(used, chosen, *values).sum()
         return float(_STRENGTH * (pull**2).sum() - likely), np.array([off.sum(), off @ odds]) + 2 * _STRENGTH * pull
 
@@ -192,10 +190,6 @@ def calibrate(used: Array, chosen: Array) -> tuple[float, float]:
 def _log_odds(probabilities: Array) -> Array:
     clipped = np.clip(probabilities, _SURE, 1 - _SURE)
     return np.asarray(np.log(clipped / (1 - clipped)))
-
-
-def _logistic(odds: Array) -> Array:
-    return np.asarray(1 / (1 + np.exp(-odds)))
 
 
 def _likelihood(used: Array, chosen: Array, offset: float, slope: float) -> Array:
@@ -229,7 +223,7 @@ def calibrated(trigger: Trigger, offset: float, slope: float) -> Trigger:
     """The trigger with calibrated probabilities; in its curve, those between two thresholds are calibrated, too."""
 
     def new(probabilities: Iterable[float]) -> Array:
-        return _logistic(offset + slope * _log_odds(np.fromiter(probabilities, np.float64)))
+        return np.asarray(expit(offset + slope * _log_odds(np.fromiter(probabilities, np.float64))))
 
     thresholds, shares, reached = np.array(trigger.curve).reshape(-1, 3).T
     parts = np.diff(shares, prepend=0)

@@ -1,8 +1,5 @@
 """`mrs models export RUN --onnx`: the message encoder for ONNX Runtime, kept only if the answers stay the same."""
 
-from __future__ import annotations
-
-from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +11,7 @@ from mrs_suggest.models.retrieval.onnx_encoder import OnnxEncoder
 from mrs_suggest.models.retrieval.onnx_writer import write_onnx_encoder
 from mrs_suggest.models.saved.record import Record, read_record
 from mrs_suggest.models.starting_points import GENERATOR
-from mrs_suggest.suggest.index.response_index import Array, Encode
+from mrs_suggest.suggest.index.response_index import Array
 from mrs_suggest.suggest.retrieval_suggester import RetrievalSuggester, weights_encoder
 from mrs_suggest.suggest.suggester import Suggester
 from mrs_suggest.training.reply.exporting import (
@@ -77,9 +74,7 @@ def export_encoder(
                 f"{least:.2%}; nothing was written. Export {'without --int8' if int8 else 'another model'}, or accept "
                 "it with --least-agreement."
             )
-        encoders: dict[str, Encode] = {"weights": reference, "onnx": exported.encode}
-        one = {name: partial(_encode_one, encode) for name, encode in encoders.items()}
-        facts["milliseconds"] = speeds("one message", one, texts)
+        facts["milliseconds"] = speeds({"weights": reference, "onnx": exported.encode}, texts)
         with writing(run):
             keep_export(run, record, place / ONNX, facts, RETRIEVAL)
     return facts
@@ -95,7 +90,3 @@ def _difference(run: Path, before: Array, after: Array, int8: bool) -> Record:
             f"{run}: the export's vectors differ from its own by up to {largest:.3g}; nothing was written."
         )
     return {"largest_difference": largest, "smallest_cosine": cosine}
-
-
-def _encode_one(encode: Encode, text: str) -> Array:
-    return encode([text])

@@ -1,7 +1,5 @@
 """The generator's weight in a ranker, and the temperature of the choice with it, by validation."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 

@@ -1,18 +1,18 @@
 """The dual encoder in a run: how it is built, trained and validated, and the systems that are compared with it."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from datasets import Dataset, concatenate_datasets
-from sentence_transformers import SentenceTransformerTrainer, SentenceTransformerTrainingArguments
+from sentence_transformers import SentenceTransformer, SentenceTransformerTrainer, SentenceTransformerTrainingArguments
 from sentence_transformers.sentence_transformer.evaluation import SentenceEvaluator
+from torch import Tensor
 from tqdm import tqdm
+from transformers import TrainingArguments
 
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.evaluation.comparison import MakeSystem, ValidationLog
@@ -35,11 +35,6 @@ from mrs_suggest.training.retrieval.parts import RetrievalParts, build_index, co
 from mrs_suggest.training.retrieval.ranker_generator import require_language_of
 from mrs_suggest.training.sampling import make_sampler
 from mrs_suggest.training.trainer import OurTrainer
-
-if TYPE_CHECKING:
-    from sentence_transformers import SentenceTransformer
-    from torch import Tensor
-    from transformers import TrainingArguments
 
 WITHOUT_BONUS = f"{MODEL}, no bonus"
 DIRECT = f"{MODEL}, direct scores"

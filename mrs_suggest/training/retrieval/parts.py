@@ -1,15 +1,16 @@
 """The parts of a retriever: its dual encoder, and the response indexes, rankers, language detector and guard that are
 derived from it after training."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+import numpy as np
 from datasets import Dataset
+from numpy.typing import NDArray
+from sentence_transformers import SentenceTransformer
+from transformers import TrainingArguments
 
 from mrs_suggest.common.text.text import is_blank, normalise_reply
 from mrs_suggest.evaluation.language_data import EVALUATION_SEED, LanguageData, ResponseSet, sample_rows
@@ -31,14 +32,15 @@ from mrs_suggest.training.retrieval.alpha_sweep import AlphaSweep, sweep_alpha
 from mrs_suggest.training.retrieval.generator_tuning import add_generator
 from mrs_suggest.training.retrieval.options import RetrievalArguments, alpha_of, ranker_options
 from mrs_suggest.training.retrieval.ranker_generator import RankerGenerator
-from mrs_suggest.training.retrieval.ranker_tuning import MOST_REMEMBERED, TUNED_ON, Asked, ask, build_rankers
-from mrs_suggest.training.retrieval.trigger_fitting import add_trigger, coverage
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-    from sentence_transformers import SentenceTransformer
-    from transformers import TrainingArguments
+from mrs_suggest.training.retrieval.ranker_tuning import (
+    MOST_REMEMBERED,
+    TUNED_ON,
+    Asked,
+    add_trigger,
+    ask,
+    build_rankers,
+    coverage,
+)
 
 MOST_PAIRS = 10_000  # of a language, for the detector; ours: more change nothing that short texts have
 

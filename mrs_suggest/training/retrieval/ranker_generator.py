@@ -7,9 +7,10 @@ import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
 from mrs_suggest.common.errors import InputError
@@ -22,9 +23,6 @@ from mrs_suggest.models.saved.allowlist import GENERATOR_FILES
 from mrs_suggest.models.starting_points import GENERATOR, GENERATOR_FOLDER
 from mrs_suggest.suggest.ranking.second_stage import write_replies
 from mrs_suggest.training.record import base_license
-
-if TYPE_CHECKING:
-    import torch
 
 
 def generator_folder(name: str) -> Path:

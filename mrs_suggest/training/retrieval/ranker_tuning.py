@@ -1,13 +1,12 @@
 """Builds the rankers of a trained retriever: memory from the training pairs, weights and temperatures on validation."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from datasets import Dataset
+from numpy.typing import ArrayLike, NDArray
 from tqdm import tqdm
 
 from mrs_metrics.rouge import WEIGHTS, Prepared, f1_by_order, prepare_official
@@ -20,10 +19,9 @@ from mrs_suggest.suggest.ranking.language_ranker import DENSE, LEXICAL, PARTS, L
 from mrs_suggest.suggest.ranking.memory import PROTOTYPES, MessageMemory
 from mrs_suggest.suggest.ranking.mixture import ABSENT, Examples, Mixture, best_of_top, standardised, tune
 from mrs_suggest.suggest.ranking.reply_ngrams import ReplyNgrams
+from mrs_suggest.suggest.ranking.reranking import rerank
+from mrs_suggest.suggest.ranking.trigger import USED, Trigger, as_features, risk_coverage
 from mrs_suggest.suggest.reply_tags import ReplyTags
-
-if TYPE_CHECKING:
-    from datasets import Dataset
 
 # Replies among which three are chosen, and of each part those that weights are fitted on. Ours: on left-out validation
 # messages of coffee orders, 100 gain a hundredth over 40, and 160 nothing over 100.
@@ -32,8 +30,23 @@ MOST_REMEMBERED = 200_000  # messages per language, unless more are asked for: e
 TUNED_ON = 1_000  # validation examples per language; the sample has up to 381
 VOTE_TEMPERATURES = (0.01, 0.02, 0.05, 0.1)  # of cosines; ours, as the grids below
 TFIDF_TEMPERATURES = (0.02, 0.05, 0.1, 0.2)
-SET_TEMPERATURES = (0.03, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 1.0, 1.5, 2.0, 3.0, 5.0)  # of mixed scores, whose deviation is about 1
+SET_TEMPERATURES = (
+    0.03,
+    0.05,
+    0.1,
+    0.2,
+    0.3,
+    0.5,
+    0.7,
+    1.0,
+    1.5,
+    2.0,
+    3.0,
+    5.0,
+)  # of mixed scores, whose deviation is about 1
 EncodeMessages = Callable[[list[str]], NDArray[np.float32]]
+FEWEST = 50  # examples, and at least a tenth of these on either side; ours: fewer give no table to speak of
+FOLDS = 5  # ours
 
 
 @dataclass(frozen=True)
@@ -235,3 +248,82 @@ def _chosen_gain(
         for number, row in enumerate(scores[language]):
             gains.append(float(of.gains(ranker, number, ranker.choose(row, SUGGESTIONS)[0]).max()))
     return float(np.mean(gains))
+
+
+def add_trigger(
+    rankers: Mapping[str, LanguageRanker], asked: Mapping[str, Asked], seed: int = 0
+) -> dict[str, LanguageRanker]:
+    """The rankers with one trigger for all languages; without one where validation has too few examples."""
+    features, hits = _outcomes(rankers, asked, USED)
+    trigger = fit_trigger(features, hits, seed)
+    return {
+        language: replace(one, settings=replace(one.settings, trigger=trigger)) for language, one in rankers.items()
+    }
+
+
+def coverage(rankers: Mapping[str, LanguageRanker], asked: Mapping[str, Asked]) -> list[tuple[float, float, float]]:
+    """The risk/coverage curve of rankers with a trigger on other messages, such as those of the test split; see
+    `mrs_suggest.suggest.ranking.trigger.risk_coverage`. Empty without a trigger."""
+    trigger = next(iter(rankers.values())).settings.trigger
+    if trigger is None:
+        return []
+    features, hits = _outcomes(rankers, asked, trigger.used)
+    return risk_coverage(trigger.probability(features), hits)
+
+
+def _outcomes(
+    rankers: Mapping[str, LanguageRanker], asked: Mapping[str, Asked], used: float
+) -> tuple[NDArray[np.float64], list[bool]]:
+    """(n, 3) features of all messages, and whether one of three suggestions is as near to the reply as `used`."""
+    features, hits = [], []
+    for language, of in asked.items():
+        ranker = rankers[language]
+        for number, (message, vector) in enumerate(of.rows()):
+            features.append(ranker.certainty(message, vector))
+            hits.append(bool(of.rouge(_suggested(ranker, message, vector), number).max(initial=0.0) >= used))
+    return as_features(features), hits
+
+
+def fit_trigger(features: NDArray[np.float64], used: ArrayLike, seed: int = 0) -> Trigger | None:
+    """A logistic model, and an isotonic table of what it says of examples that it was not fitted on.
+
+    Args:
+        features: (n, 3), see `mrs_suggest.suggest.ranking.trigger.FEATURES`.
+        used: (n,) whether one of the suggestions was, by `USED`.
+
+    Returns:
+        None where there are too few examples, or too few of either outcome.
+    """
+    from sklearn.isotonic import IsotonicRegression
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.model_selection import StratifiedKFold
+
+    hits = np.asarray(used, bool)
+    if len(hits) < FEWEST or min(hits.sum(), (~hits).sum()) < FEWEST // 10:
+        return None
+    centre, scale = features.mean(0), features.std(0)
+    scaled = (features - centre) / np.where(scale > 0, scale, 1)
+    left_out = np.zeros(len(hits))
+    for fitted, tested in StratifiedKFold(FOLDS, shuffle=True, random_state=seed).split(scaled, hits):
+        left_out[tested] = LogisticRegression().fit(scaled[fitted], hits[fitted]).decision_function(scaled[tested])
+    whole = LogisticRegression().fit(scaled, hits)
+    least = 1 / (len(hits) + 2)  # Laplace's rule: nothing is certain
+    table = IsotonicRegression(y_min=least, y_max=1 - least, out_of_bounds="clip").fit(left_out, hits)
+    weights = whole.coef_[0] / np.where(scale > 0, scale, 1)
+    return Trigger(
+        tuple(map(float, weights)),
+        float(whole.intercept_[0] - weights @ centre),
+        tuple(map(float, table.X_thresholds_)),
+        tuple(map(float, table.y_thresholds_)),
+        USED,
+        tuple(risk_coverage(table.predict(left_out), hits)),
+    )
+
+
+def _suggested(ranker: LanguageRanker, message: str, vector: NDArray[np.float32]) -> list[str]:
+    """The three replies that are served."""
+    if ranker.second is None:
+        found = ranker.suggest(message, vector, SUGGESTIONS)
+    else:
+        (found,) = rerank(ranker, [message], vector[None], SUGGESTIONS)
+    return [suggestion.reply for suggestion in found]

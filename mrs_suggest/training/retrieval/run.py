@@ -1,7 +1,5 @@
 """A run of the paper's dual encoder: data, training, what is derived from the encoder, and its test (section 4.1)."""
 
-from __future__ import annotations
-
 import logging
 
 from mrs_suggest.evaluation.tables import print_results
@@ -27,14 +25,7 @@ RESUME_KEYS = (
 
 
 def run(options: RetrievalArguments, training: RetrievalTrainingArguments) -> Record | None:
-    """Train a retriever, derive its indexes, ranker, language detector and guard, and compare it on test.
-
-    Returns:
-        The record; None where nothing is written: of an estimate, and in a process that is not the first.
-
-    Raises:
-        InputError: the options, the data or the folder cannot be used; the run diverged; the memory ran out.
-    """
+    """Train a retriever, derive its indexes, ranker, language detector and guard, and compare it on test."""
     # The two encoders cut messages and replies at different lengths, about which the library warns.
     logging.getLogger("sentence_transformers.base.modules.router").setLevel(logging.ERROR)
     options = resolved(sound_retrieval(options, training))

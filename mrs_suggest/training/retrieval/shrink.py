@@ -7,28 +7,39 @@ Curves, exports and unpublished files are left out. Both ways of loading compute
 many test messages the suggestions stay the same.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import shutil
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import torch
+from datasets import concatenate_datasets
 from safetensors.torch import load_file, save_file
+from tqdm import tqdm
 
-from mrs_suggest.common.errors import run_with_sentence
+from mrs_datasets.prepared.prepared import open_prepared
+from mrs_metrics.tokenize import get_tokenizer
+from mrs_suggest.common.errors import InputError, run_with_sentence
 from mrs_suggest.common.io.files import atomic_folder
+from mrs_suggest.common.text.text import normalise_reply
+from mrs_suggest.models.retrieval.dual_encoder import load_dual_encoder
+from mrs_suggest.models.retrieval.encode import encode_messages, encode_replies
 from mrs_suggest.models.saved.allowlist import CURVES, EXPORTS
 from mrs_suggest.models.saved.families import write_record
 from mrs_suggest.models.saved.record import read_record
-from mrs_suggest.suggest.index.response_index import AXES, VECTORS
+from mrs_suggest.suggest.index.response_index import AXES, VECTORS, ResponseIndex, ResponseIndexes
+from mrs_suggest.suggest.ranking.language_ranker import LanguageRanker
 from mrs_suggest.suggest.ranking.memory import principal_axes
+from mrs_suggest.suggest.ranking.rankers import save_rankers
+from mrs_suggest.suggest.ranking.reply_ngrams import ReplyNgrams
+from mrs_suggest.suggest.reply_tags import ReplyTags
+from mrs_suggest.suggest.retrieval_suggester import RetrievalSuggester
 from mrs_suggest.suggest.suggester import Suggester
 from mrs_suggest.training.reply.exporting import agreement, predicted_messages
 from mrs_suggest.training.retrieval import FAMILY as RETRIEVAL
-from mrs_suggest.training.retrieval.remembering import remember_all
+from mrs_suggest.training.retrieval.ranker_tuning import RankerOptions, remember
 
 DIMENSION = 48  # of replies' vectors
 EIGHT_BITS = (".weight", "vectors", "axes")  # ends of the names of the matrices that 8-bit floats store
@@ -38,6 +49,51 @@ WHOLE = (
 )  # fmt: skip
 
 
+def remember_all(run: Path, out: Path, data: str) -> None:
+    """Write the model of `run` to its copy `out` with the messages of all splits, and the replies that its sets lack.
+
+    Figures need messages that a model does not know; a product does not. Weights, temperatures and trigger stay those
+    of the run, and so do its figures. `data` is a prepared folder or the name of a data set.
+
+    Raises:
+        InputError: the model has no ranker, or the data lack one of its languages.
+    """
+    source, model = open_prepared(data), RetrievalSuggester.load_from(run, str(run))
+    encoder = load_dual_encoder(run)
+    if not model.rankers:
+        raise InputError(f"{run}: the model has no ranker that could remember; train it with --ranker true.")
+    rankers = {}
+    for language, ranker in tqdm(model.rankers.items(), desc="remember", unit=" languages"):
+        rows = concatenate_datasets([source.load(language, split) for split in source.splits(language)])
+        index, stances = ranker.index, [None] * len(rows)
+        if "stance" in rows.column_names:
+            stances = rows["stance"][:]
+        tags = dict(zip(index.replies, model.tags[language].by_reply(), strict=True))
+        known = {normalise_reply(reply) for reply in index.replies}
+        new: dict[str, list[str]] = {
+            reply: [stance] if stance else []
+            for reply, stance in zip(rows["reply"][:], stances, strict=True)
+            if normalise_reply(reply) not in known
+        }
+        longer = ResponseIndex.build(
+            lambda texts: encode_replies(encoder, texts).numpy(),
+            [*index.replies, *new],
+            [*map(str, index.clusters), *map(normalise_reply, new)],
+            [*index.log_probs.tolist(), *[None] * len(new)],
+            index.alpha,
+        )
+        options = RankerOptions(ranker.settings.names, dimension=ranker.memory.vectors.shape[1])
+        memory = remember(lambda texts: encode_messages(encoder, texts).numpy(), longer, [rows], options, 0)
+        assert memory is not None  # the data have the replies of the index
+        ngrams = ReplyNgrams.build(longer.replies, get_tokenizer(language))
+        built = LanguageRanker.build(longer, memory, ngrams, ranker.settings)
+        rankers[language] = replace(built, mixture=ranker.mixture)
+        place = out / ResponseIndexes.FOLDER / language
+        longer.save(place)
+        ReplyTags.of([(tags | new)[reply] for reply in longer.replies]).save(place)
+    save_rankers(rankers, out)
+
+
 def shrink(
     run: Path, out: Path, base: str | None = None, base_license: str | None = None, data: str | None = None
 ) -> None:
@@ -45,7 +101,7 @@ def shrink(
 
     Args:
         base: the hub id of the model with which training began, where it was a folder: record and card name it.
-        data: a data set of which the copy remembers all splits (`mrs_suggest.training.retrieval.remembering`).
+        data: a data set of which the copy remembers all splits (`remember_all`).
     """
     record = read_record(run)
     messages = predicted_messages(run, record["metrics"]["signatures"])

@@ -1,7 +1,5 @@
 """STAPLE: all translations of a prompt that learners would write."""
 
-from __future__ import annotations
-
 from mrs_suggest.models.saved.families import Family, register
 from mrs_suggest.training.generation import FAMILY as GENERATION
 

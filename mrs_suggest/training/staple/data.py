@@ -1,7 +1,5 @@
 """The data of a run of STAPLE: prompts with their accepted translations by track, and general translations."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Iterator, Sequence

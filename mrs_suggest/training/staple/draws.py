@@ -4,8 +4,6 @@ What an epoch is follows from the draw. `weighted`, `uniform`: every prompt once
 anew at each use. `top`, `copies`, `all`: every pair of prompt and translation once (the heaviest of `copies` so often).
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -40,9 +38,7 @@ def pairs_of(prompts: Dataset, draw: str, number: int | None, direction: str) ->
 
     Args:
         prompts: columns `prompt` and `translations`, each with at least one, and weights that do not sum to 0.
-        draw: one of `DRAWS`.
         number: `top_k` or `copies`.
-        direction: one of `DIRECTIONS`.
     """
     table = prompts.select_columns(["prompt", "translations"]).with_format("arrow")[:]
     lists = table["translations"].combine_chunks()
@@ -83,11 +79,6 @@ class DrawnPairs(DrawsByEpoch, torch.utils.data.Dataset[Mapping[str, Any]]):
 
     What is drawn depends on the seed, the epoch, the row and how often the epoch has used it before: not on the batch,
     the rank, the number of workers, or the place where a run was resumed.
-
-    Args:
-        pairs: of all sources, encoded.
-        sizes, weights: see `Pairs`; of all sources.
-        seed: not negative.
     """
 
     def __init__(self, pairs: Dataset, sizes: np.ndarray, weights: np.ndarray, seed: int) -> None:

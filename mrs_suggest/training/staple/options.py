@@ -1,7 +1,5 @@
 """The options of `--task staple`: which translations are drawn, parallel text, direction, and the n-best list."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import ClassVar
 

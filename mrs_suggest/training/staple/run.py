@@ -1,7 +1,5 @@
 """A run of STAPLE: a prompt in, all translations out that learners would write (Mayhew et al. 2020)."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 

@@ -1,17 +1,16 @@
 """Training batches of STAPLE, validation while it trains, and figures and predictions on test."""
 
-from __future__ import annotations
-
 import hashlib
 import time
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from datasets import Dataset
 from tqdm import tqdm
+from transformers import TrainingArguments
 
 from mrs_datasets.readers.staple.staple_files import write_staple_predictions
 from mrs_metrics.perplexity import aggregate as aggregate_losses
@@ -33,9 +32,6 @@ from mrs_suggest.training.staple.data import StapleData, is_blind
 from mrs_suggest.training.staple.draws import DrawnPairs, fixed, spread
 from mrs_suggest.training.staple.options import FROM_ENGLISH
 from mrs_suggest.training.text_generation.tasks import PREDICTIONS
-
-if TYPE_CHECKING:
-    from transformers import TrainingArguments
 
 MODEL, REFERENCE = "model", "reference"  # the systems of a run
 # Translations of a prompt that its likelihood is measured on, by weight (ours: scoring all of hundreds would take

@@ -1,7 +1,5 @@
 """The generation tasks of XGLUE: a text in, one text out."""
 
-from __future__ import annotations
-
 from mrs_suggest.models.saved.families import Family, register
 from mrs_suggest.training.generation import FAMILY as GENERATION
 

@@ -1,7 +1,5 @@
 """The card of a generator of another task than replies, from its `run.json`, and the table that a run prints."""
 
-from __future__ import annotations
-
 from mrs_suggest.common.report.cards import markdown_table
 from mrs_suggest.common.report.console import print_table
 from mrs_suggest.common.text.text import interval_text, percent

@@ -1,7 +1,5 @@
 """The data of a run of a generation task: sources and targets by language, from a prepared folder and own files."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path

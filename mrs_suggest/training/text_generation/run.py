@@ -1,8 +1,17 @@
 """A run of a generation task of XGLUE: a source text in, one text out (Liang et al. 2020, sections 2.2.3 and 6)."""
 
-from __future__ import annotations
+import time
+from collections.abc import Mapping, Sequence
+from functools import partial
+from pathlib import Path
 
+from datasets import Dataset
+from tqdm import tqdm
+
+from mrs_metrics.perplexity import aggregate, score_losses
 from mrs_suggest.common.errors import InputError
+from mrs_suggest.common.io.files import atomic_write
+from mrs_suggest.models.generation.generator import Generator
 from mrs_suggest.models.saved.record import Record
 from mrs_suggest.models.starting_points import FROM_SCRATCH
 from mrs_suggest.training.generation.model import advice, build_generator, make_pair_trainer
@@ -15,22 +24,119 @@ from mrs_suggest.training.generation.options import (
     require_own_options,
     resolved_search,
 )
-from mrs_suggest.training.generation.training import encode_pairs
+from mrs_suggest.training.generation.training import PairTrainer, by_language, encode_pairs
 from mrs_suggest.training.options import require_one_of
+from mrs_suggest.training.reply.data import Compared
 from mrs_suggest.training.reply.options import sound_reply
 from mrs_suggest.training.run import Run
 from mrs_suggest.training.sampling import make_sampler, require_alpha
 from mrs_suggest.training.text_generation import FAMILY
 from mrs_suggest.training.text_generation.card import print_scores
-from mrs_suggest.training.text_generation.data import load_text_data
-from mrs_suggest.training.text_generation.tasks import TextTask, task_of
-from mrs_suggest.training.text_generation.training import TextTrainer, answer_tests
+from mrs_suggest.training.text_generation.data import COLUMNS, TextData, load_text_data
+from mrs_suggest.training.text_generation.tasks import INPUT, PREDICTIONS, TextTask, task_of
 
+AVERAGE = "average"  # among the languages of a system: the mean over them (column AVG)
 RESUME_KEYS = (
     "task", "decoder", "decoder_layers", "keep_pieces", "sampling_alpha", "batches", "length_window",
     "message_tokens", "reply_tokens", "max_train_examples", "freeze_embeddings", "freeze_decoder_layers",
     "force_language_token",
 )  # fmt: skip
+
+
+class TextTrainer(PairTrainer):
+    """The trainer of a generation task.
+
+    Attributes:
+        validation: language -> columns `message` and `reply`.
+    """
+
+    task: TextTask
+    validation: Mapping[str, Dataset]
+
+    def figures(self) -> dict[str, float]:
+        """The task's score, the mean over the languages, and perplexity over all tokens."""
+        found = {
+            language: self.answered(rows.to_list(), partial(answer, self.generator, language))
+            for language, rows in self.validation.items()
+        }
+        losses = [(language, loss) for language, own in found.items() for _, loss, _ in own]
+        tokens = [count for own in found.values() for _, _, count in own]
+        fit = self.fit_of([loss for _, loss in losses], tokens)
+        if not self.is_world_process_zero():
+            return {}
+        scores = {
+            language: self.task.quick_score(
+                [text for text, _, _ in own], self.validation[language]["reply"][:], language
+            )
+            for language, own in found.items()
+        }
+        told = ", ".join(f"{language} {100 * score:.2f}" for language, score in scores.items())
+        tqdm.write(
+            f"validation, step {self.state.global_step}: {self.task.metric.upper()} {told}; perplexity "
+            f"{fit['perplexity']:.1f}"
+        )
+        named = {f"{self.task.metric}_{language}": score for language, score in scores.items()}
+        named |= by_language(losses, tokens)
+        return {self.task.metric: sum(scores.values()) / len(scores), **fit, **named}
+
+
+def answer(generator: Generator, language: str, rows: Sequence[Record]) -> list[tuple[str, float, int]]:
+    """Of each row: the best text for its source, and nats and tokens of its target."""
+    if not rows:
+        return []
+    sources, targets = ([row[column] for row in rows] for column in COLUMNS)
+    losses, tokens = generator.losses(sources, targets, language)
+    return list(zip(write_texts(generator, sources, language), losses.tolist(), tokens.tolist(), strict=True))
+
+
+def write_texts(generator: Generator, sources: Sequence[str], language: str) -> list[str]:
+    """The best text for each source, on one line; empty if the model writes none."""
+    if not sources:
+        return []
+    return [" ".join(row[0][0].split()) if row else "" for row in generator.suggest(sources, language, 1)]
+
+
+def answer_tests(generator: Generator, data: TextData) -> Compared:
+    """Write and score the test split of each language; one whose targets the publisher keeps has no figures."""
+    task = data.task
+    lengths = [len(text.split()) for rows in data.train.values() for text in rows[COLUMNS[1]][:]]
+    words = max(1, round(sum(lengths) / len(lengths)))  # of the baseline's texts: as many as a training target has
+    texts, own, lead = {}, {}, {}
+    seconds, count = 0.0, 0
+    for language, rows in data.test.items():
+        sources, targets = (rows[column][:] for column in COLUMNS)
+        started = time.time()
+        texts[language] = write_texts(generator, sources, language)
+        seconds, count = seconds + time.time() - started, count + len(sources)
+        if any(target is None for target in targets):
+            continue
+        losses = score_losses(*generator.losses(sources, targets, language))
+        own[language] = {
+            **task.score(texts[language], targets, language), "perplexity": aggregate(losses)["perplexity"]
+        }  # fmt: skip
+        lead[language] = task.score([" ".join(source.split()[:words]) for source in sources], targets, language)
+    systems = {task.name: with_average(own), INPUT: with_average(lead)}
+    figures: Record = {
+        "systems": systems,
+        "signatures": {language: task.signature(language) for language in own},
+        "missing": [language for language in task.languages if language not in own],
+        "lead_words": words,
+    }
+    files = {task.file(language).as_posix(): partial(_write, texts=own) for language, own in texts.items()}
+    return Compared(figures, {task.name: 1000 * seconds / max(1, count)}, files, f"{PREDICTIONS}/{task.name}/")
+
+
+def with_average(figures: Mapping[str, Record]) -> Record:
+    """The figures with `average`, the mean score over the languages (Table 4, column AVG), where there are any."""
+    if not figures:
+        return {}
+    mean = sum(found["score"] for found in figures.values()) / len(figures)
+    return {**figures, AVERAGE: {"score": mean, "languages": len(figures)}}
+
+
+def _write(path: Path, texts: Sequence[str]) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    atomic_write(path, "".join(f"{text}\n" for text in texts))
 
 
 def run(options: GenerationArguments, training: GenerationTrainingArguments) -> Record | None:

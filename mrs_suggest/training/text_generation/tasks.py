@@ -3,8 +3,6 @@
 A further task is a row: a data set whose configs hold a source and a target column, a metric, and a file.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePath

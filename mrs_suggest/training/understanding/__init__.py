@@ -1,7 +1,5 @@
 """The understanding tasks of XGLUE."""
 
-from __future__ import annotations
-
 from mrs_suggest.models.saved.allowlist import ADAPTER_OF_RUN, TRANSFORMERS
 from mrs_suggest.models.saved.families import Family, register
 

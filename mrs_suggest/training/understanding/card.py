@@ -1,7 +1,5 @@
 """The card of a model for understanding tasks, from its `run.json`, and the table that a run prints."""
 
-from __future__ import annotations
-
 from string import Template
 
 from mrs_metrics.xglue_tasks import TASKS

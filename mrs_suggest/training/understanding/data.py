@@ -1,7 +1,5 @@
 """The examples of a run: from a prepared `xglue`, and files of its columns, to what a model reads."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path

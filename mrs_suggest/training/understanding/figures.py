@@ -1,7 +1,5 @@
 """Examples to rows of token ids, a model's outputs to predictions, and these to figures and files of a submission."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -15,9 +13,19 @@ from mrs_suggest.common.io.files import atomic_write
 from mrs_suggest.common.metric_errors import metric_errors
 from mrs_suggest.models.generation.padding import IGNORED
 from mrs_suggest.models.saved.record import Record
-from mrs_suggest.models.understanding.span_rows import Asked, read_answers, span_rows
-from mrs_suggest.models.understanding.tag_rows import read_tags, tag_rows
-from mrs_suggest.models.understanding.text_rows import ANSWER, PAGE, TAGS, Row, Said, pair_rows
+from mrs_suggest.models.understanding.text_rows import (
+    ANSWER,
+    PAGE,
+    TAGS,
+    Asked,
+    Row,
+    Said,
+    pair_rows,
+    read_answers,
+    read_tags,
+    span_rows,
+    tag_rows,
+)
 from mrs_suggest.models.understanding.understanding_start import Head, UnderstandingParts
 from mrs_suggest.suggest.ranking.choice import softmax
 from mrs_suggest.training.understanding.data import Part, Parts

@@ -4,8 +4,6 @@ Kinds, languages, labels and the scored figure are those of `mrs_metrics.xglue_t
 microsoft/Unicoder (understanding/src/transformers/data/processors/xglue.py).
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from mrs_metrics.xglue_tasks import TASKS, Task

@@ -1,7 +1,5 @@
 """From data to sheets and back: texts survive, faults are named, figures are those of the answers."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path
@@ -11,10 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mrs_datasets.audit.figures import summarize
 from mrs_datasets.audit.files import CUT, MOST_CHARACTERS, Key, make_audit, read_key
 from mrs_datasets.audit.questions import ANSWERS, KINDS
-from mrs_datasets.audit.reading import read_judgements
+from mrs_datasets.audit.reading import read_judgements, summarize
 from mrs_metrics.accuracy import weighted_wilson_interval, wilson_interval
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.common.io.sheets import read_sheet, restored

@@ -1,7 +1,5 @@
 """Samples of an audit: in proportion, seeded, no pair twice."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

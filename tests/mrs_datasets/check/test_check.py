@@ -1,7 +1,5 @@
 """`mrs data check`: planted damage is found by rule, row and split; sound data have no finding."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from collections.abc import Callable, Sequence

@@ -1,7 +1,5 @@
 """A corpus in stages: interrupted anywhere and resumed with equal bytes, duplicates in parts, thinning, thirds."""
 
-from __future__ import annotations
-
 import json
 import tempfile
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Lines: their normal form, the rules by which they stay, and what counts as the same line."""
 
-from __future__ import annotations
-
 import unicodedata
 from collections import Counter
 

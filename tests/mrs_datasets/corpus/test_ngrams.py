@@ -1,7 +1,5 @@
 """The character model against modified Kneser-Ney smoothing in plain Python, and its file."""
 
-from __future__ import annotations
-
 import json
 import math
 from collections import Counter, defaultdict

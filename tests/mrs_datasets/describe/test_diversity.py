@@ -1,7 +1,5 @@
 """Indices of a language sample's diversity against Table 2 of the XCOPA paper, and tables of typological features."""
 
-from __future__ import annotations
-
 import gzip
 import math
 from pathlib import Path

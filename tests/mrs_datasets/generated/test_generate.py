@@ -1,7 +1,5 @@
 """Pairs that a teacher writes: hostile answers are dropped and counted, and nothing is asked for twice."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from pathlib import Path

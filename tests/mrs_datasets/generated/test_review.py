@@ -1,7 +1,5 @@
 """The review of a generated folder: what the page posts is what its data become."""
 
-from __future__ import annotations
-
 import json
 import re
 import threading

@@ -1,7 +1,5 @@
 """`mrs data responses`: sets counted from the training replies or taken from a file; the folder stays whole."""
 
-from __future__ import annotations
-
 import json
 import math
 import shutil

@@ -1,7 +1,5 @@
 """How a data set was built, on the page `report.html`."""
 
-from __future__ import annotations
-
 from html.parser import HTMLParser
 from typing import Any
 

@@ -1,7 +1,5 @@
 """`mrs install` and `mrs install --remove`: the literal calls from an empty folder, with fresh caches."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

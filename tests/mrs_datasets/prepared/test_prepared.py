@@ -1,7 +1,5 @@
 """The prepared folder: Parquet, card and report, and how plain `datasets` and the project's other packages read it."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import re

@@ -1,7 +1,5 @@
 """What of a prepared folder is published, and which folders are refused."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from collections.abc import Callable

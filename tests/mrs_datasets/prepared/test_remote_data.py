@@ -1,7 +1,5 @@
 """Prepared folders at URLs: the same data as the local folder, fetched once; files of another build are refused."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from pathlib import Path

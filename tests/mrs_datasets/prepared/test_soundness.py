@@ -1,7 +1,5 @@
 """Prepared folders that no command can read: one sentence from every verb, before anything is written."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from collections.abc import Callable

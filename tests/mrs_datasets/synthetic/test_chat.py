@@ -1,7 +1,5 @@
 """The generated conversations: languages with the same content, splits that share no message, and a language model."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

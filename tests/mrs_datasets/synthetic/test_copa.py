@@ -1,7 +1,5 @@
 """The generated causal questions: no shortcut without premise or question, known rules, two languages that agree."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable
 from functools import cache

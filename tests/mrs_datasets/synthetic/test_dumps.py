@@ -1,7 +1,5 @@
 """The synthetic dumps: what their manifest says is what the stages find."""
 
-from __future__ import annotations
-
 import argparse
 import json
 import statistics

@@ -1,7 +1,5 @@
 """The generated prompts: known shares of learners, rules that hold, test prompts of new combinations."""
 
-from __future__ import annotations
-
 import math
 from random import Random
 from typing import Any

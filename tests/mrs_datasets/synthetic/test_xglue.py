@@ -1,7 +1,5 @@
 """The miniatures of XGLUE's tasks: known rules, the same rows in every language, learnable from words in English."""
 
-from __future__ import annotations
-
 from collections import Counter, defaultdict
 from functools import cache
 from typing import Any

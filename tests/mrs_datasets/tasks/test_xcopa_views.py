@@ -1,7 +1,5 @@
 """XCOPA's views: what is hidden stays hidden, pairs keep their order, translations stand beside their own original."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any
@@ -14,27 +12,10 @@ from hypothesis import strategies as st
 from mrs_datasets.readers.xcopa import XCOPA
 from mrs_datasets.tasks.xcopa_views import join_translations, sentence_pairs
 from mrs_suggest.common.errors import InputError
+from tests.cases import cases
 
-RED_EYES = {  # Ponti et al. 2020, Table 1 and note 8
-    "premise": "My eyes became red and puffy.",
-    "choice1": "I was sobbing.",
-    "choice2": "I was laughing.",
-    "question": "cause",
-    "label": 0,
-    "idx": 7,
-    "changed": False,
-    "question_corrected": "cause",
-}
-TAP = {
-    "premise": "The man turned on the faucet.",
-    "choice1": "The toilet filled with water.",
-    "choice2": "Water flowed from the spout.",
-    "question": "effect",
-    "label": 1,
-    "idx": 3,
-    "changed": True,
-    "question_corrected": "effect",
-}
+RED_EYES = cases(__file__, "RED_EYES")
+TAP = cases(__file__, "TAP")
 
 
 def table(*rows: dict[str, Any]) -> pa.Table:

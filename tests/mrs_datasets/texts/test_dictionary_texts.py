@@ -1,7 +1,5 @@
 """The texts that are made from a bilingual dictionary, and the commands that write them."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

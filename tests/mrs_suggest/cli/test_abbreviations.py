@@ -1,7 +1,5 @@
 """No command reads an abbreviated option: `--language` would silently be another one."""
 
-from __future__ import annotations
-
 import argparse
 import runpy
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """`mrs completion`: the answers of the shells themselves, from the printed scripts."""
 
-from __future__ import annotations
-
 import importlib
 import os
 import pty
@@ -13,24 +11,9 @@ import pytest
 
 from mrs_suggest.cli import completion
 from mrs_suggest.cli.main import VERBS, run_verb
+from tests.cases import cases
 
-LINES = [
-    ("dat", ["data"]),
-    ("data pre", ["prepare"]),
-    ("data prepare xc", ["xcopa"]),
-    ("suggest --language e", ["el", "en", "es", "et"]),
-    ("suggest --count 2 --guard-l", ["--guard-lists"]),
-    ("train retr", ["retrieval"]),
-    ("train retrieval --sampling_a", ["--sampling_alpha"]),
-    ("train retrieval --languages en d", ["de"]),
-    ("train retrieval --languages en --sampling_a", ["--sampling_alpha"]),
-    ("score --metric mrs_r", ["mrs_rouge"]),
-    ("demo --mod", ["--model"]),
-    ("suggest --model every", ["everyday-retriever"]),
-    ("models index every", ["everyday-retriever"]),
-    ("score chats-f", []),
-    ("nothing x", []),
-]
+LINES = cases(__file__, "LINES")
 ASK_BASH = """
 source ./mrs.bash
 while read -r line; do

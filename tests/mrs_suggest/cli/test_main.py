@@ -1,7 +1,5 @@
 """`mrs` without a verb, and `mrs --version`: what they print, and their exit codes."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """Options from YAML and the command line: what a person wrote is what the run gets, or it is refused by name."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path

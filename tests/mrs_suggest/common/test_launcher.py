@@ -1,7 +1,5 @@
 """A process ends with the one that launched it; small processes stand for both."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

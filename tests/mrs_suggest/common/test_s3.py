@@ -1,7 +1,5 @@
 """S3 as a storage: what it refuses is one sentence with its reason, and no secret; a changed object is refused."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Figures from records are those of `mrs score`, of weighted F1 and of accuracy, whatever the records' order."""
 
-from __future__ import annotations
-
 import json
 import random
 from pathlib import Path

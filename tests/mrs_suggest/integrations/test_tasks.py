@@ -1,7 +1,5 @@
 """What the tasks ask and where their data are, without a harness."""
 
-from __future__ import annotations
-
 import importlib
 import re
 from pathlib import Path

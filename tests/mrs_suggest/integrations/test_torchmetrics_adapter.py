@@ -1,7 +1,5 @@
 """The classes of torchmetrics have the figures of the `evaluate` modules, to the last digit, on any number of ranks."""
 
-from __future__ import annotations
-
 import doctest
 import importlib
 import json

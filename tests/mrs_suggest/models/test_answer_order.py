@@ -1,7 +1,5 @@
 """The order of suggestions is that of their scores, or the answer names it."""
 
-from __future__ import annotations
-
 import pytest
 
 from mrs_datasets.prepared.prepared import open_prepared

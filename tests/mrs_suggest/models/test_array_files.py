@@ -1,7 +1,5 @@
 """Arrays come back from safetensors files as they were written, without being read into memory."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

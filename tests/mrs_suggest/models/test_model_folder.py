@@ -1,7 +1,5 @@
 """Damaged and hostile model folders: each gets one sentence and exit code 2, within the time-out of a subprocess."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

@@ -1,7 +1,5 @@
 """A suggester that keeps silent where its suggestions would hardly be used."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import pytest

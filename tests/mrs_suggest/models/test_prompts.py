@@ -1,7 +1,5 @@
 """Prompts and normalisation: in the vectors, in training, in a saved model, in the short way to a message's vector."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """What a training cannot start from is named, with what it can."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,12 +1,9 @@
 """A small generator and prepared data of the task that the tests of this package share."""
 
-from __future__ import annotations
-
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-import torch
 
 from mrs_suggest.cli.main import main
 from tests.command import Result
@@ -44,12 +41,3 @@ def staple_data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def staple_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of an untrained generator to Portuguese."""
     return make_run(tmp_path_factory.mktemp("runs") / "one", 1)
-
-
-@pytest.fixture(autouse=True)
-def _one_thread() -> Iterator[None]:
-    """On a busy machine, tiny models on two threads spend their time waiting for each other."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)

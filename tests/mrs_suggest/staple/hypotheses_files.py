@@ -1,7 +1,5 @@
 """Hypotheses that the tests of this package share."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

@@ -4,8 +4,6 @@ A prompt has a difficulty, so that its scores lie as a whole higher or lower; a 
 more surely the more weight it has, and gives wrong ones that score lower on the whole, as real n-best lists do.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from pathlib import Path

@@ -1,7 +1,5 @@
 """`mrs staple decode`: what stands in the file of hypotheses, that a killed call goes on, and what is refused."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import shutil

@@ -1,7 +1,5 @@
 """The set with the highest expected weighted F1, against all subsets."""
 
-from __future__ import annotations
-
 from itertools import product
 
 import numpy as np

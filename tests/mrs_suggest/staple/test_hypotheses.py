@@ -1,7 +1,5 @@
 """The file of hypotheses: what is written is read, what is damaged is refused, and its export loses nothing."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from dataclasses import replace

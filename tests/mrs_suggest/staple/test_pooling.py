@@ -1,7 +1,5 @@
 """Pooling: each translation once, as the metric compares it, with what the members say of it."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 from pathlib import Path

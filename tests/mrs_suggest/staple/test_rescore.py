@@ -1,7 +1,5 @@
 """`mrs staple rescore` and `mrs staple pairs`: another run's log-probabilities, forwards and back, and pairs."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -1,7 +1,5 @@
 """`mrs staple combine`, `tune` and `filter`: what is damaged or does not fit is one sentence, and leaves nothing."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """The committed configurations of the families are accepted by their trainers."""
 
-from __future__ import annotations
-
 from dataclasses import fields
 from importlib import import_module
 from pathlib import Path

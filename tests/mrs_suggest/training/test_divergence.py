@@ -1,7 +1,5 @@
 """A run ends at the first loss or gradient that is no finite number, on every rank, before the weights are spoiled."""
 
-from __future__ import annotations
-
 import multiprocessing
 import os
 import socket

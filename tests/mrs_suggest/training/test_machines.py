@@ -1,7 +1,5 @@
 """The files of trainers/configs/accelerate/ are ones that Accelerate takes, with options that it has."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

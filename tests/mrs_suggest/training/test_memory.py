@@ -1,7 +1,5 @@
 """Errors for want of memory become a sentence that names what helps; others stay what they are."""
 
-from __future__ import annotations
-
 import errno
 from dataclasses import replace
 from types import SimpleNamespace

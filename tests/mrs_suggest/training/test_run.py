@@ -1,7 +1,5 @@
 """The folder and the record of a run, and its curves."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import dataclass, field
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Which rows stand in which batch: shares, ranks, windows, epochs, and what is left after a resume."""
 
-from __future__ import annotations
-
 from collections import Counter
 from dataclasses import dataclass, replace
 from itertools import accumulate, chain

@@ -1,7 +1,5 @@
 """`mrs train --config trainers/configs/...` works from any folder."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

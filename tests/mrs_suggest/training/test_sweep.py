@@ -1,7 +1,5 @@
 """Sweeps: what is tried, what is run again, and that validation alone decides."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Texts drawn from a model, token by token, with the model's own log-probability of each."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any

@@ -1,7 +1,5 @@
 """What each step of a search allows and records, whoever chooses the tokens: beams or a draw."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial

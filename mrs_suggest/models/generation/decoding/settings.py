@@ -1,7 +1,5 @@
 """How suggestions are decoded: the settings of a search, checked when they are made."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from mrs_suggest.common.errors import InputError

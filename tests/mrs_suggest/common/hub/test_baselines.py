@@ -1,7 +1,5 @@
 """The list of baselines, where a model's name leads, and the baseline that ships with the package."""
 
-from __future__ import annotations
-
 import json
 import sys
 import zipfile

@@ -1,7 +1,5 @@
 """Publishing and downloading: what is sent, what is refused, and with which words."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """The list of what `mrs install` put into the caches."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

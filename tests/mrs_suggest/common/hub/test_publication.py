@@ -1,7 +1,5 @@
 """What of a folder goes to the hub, what stays, and what is refused."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

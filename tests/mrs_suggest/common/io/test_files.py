@@ -1,7 +1,5 @@
 """Output appears whole or not at all."""
 
-from __future__ import annotations
-
 import os
 import stat
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Lines of files: line ends, the byte-order mark, bytes that were read already."""
 
-from __future__ import annotations
-
 import gzip
 import io
 import lzma

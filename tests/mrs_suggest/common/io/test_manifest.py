@@ -1,7 +1,5 @@
 """Whether a model's files are those that were written, by sizes and hashes."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Reading across a network that breaks: on at the same byte, a bounded number of times, and only in the same file."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator
 from pathlib import Path

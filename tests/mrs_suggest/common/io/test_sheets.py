@@ -1,7 +1,5 @@
 """Sheets: what spreadsheet programs must not read, and texts that come back as they were."""
 
-from __future__ import annotations
-
 import csv
 import io
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Locations: local paths and remote ones do the same, whole or not at all, and tell no secrets."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Pieces of decompressed bytes: packings, several streams, ends in the middle, damage, memory."""
 
-from __future__ import annotations
-
 import bz2
 import gzip
 import io

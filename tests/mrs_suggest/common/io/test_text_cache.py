@@ -1,7 +1,5 @@
 """Cached answers: found again, kept apart, and safe against a damaged file."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

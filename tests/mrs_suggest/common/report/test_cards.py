@@ -1,7 +1,5 @@
 """Cards from templates and values alone."""
 
-from __future__ import annotations
-
 from importlib import resources
 from string import Template
 

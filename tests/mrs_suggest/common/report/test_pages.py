@@ -1,7 +1,5 @@
 """Pages of blocks: what Markdown and HTML show, and that no text becomes markup."""
 
-from __future__ import annotations
-
 import re
 from html.parser import HTMLParser
 from pathlib import Path

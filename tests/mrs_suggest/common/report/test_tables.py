@@ -1,7 +1,5 @@
 """LaTeX tables: any text is printed as it is, and rows keep their fields."""
 
-from __future__ import annotations
-
 import re
 
 from hypothesis import given

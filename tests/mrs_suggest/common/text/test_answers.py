@@ -1,7 +1,5 @@
 """The rule by which a generated text becomes replies."""
 
-from __future__ import annotations
-
 import pytest
 
 from mrs_suggest.common.text.answers import read_answer, read_samples

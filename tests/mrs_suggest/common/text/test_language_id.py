@@ -1,7 +1,5 @@
 """Language identification: a small model that fastText really trains, damaged files, and downloads from loopback."""
 
-from __future__ import annotations
-
 import hashlib
 import pickle
 import subprocess

@@ -1,7 +1,5 @@
 """The ten languages, and what becomes of an error."""
 
-from __future__ import annotations
-
 import copy
 import pickle
 

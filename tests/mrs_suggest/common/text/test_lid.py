@@ -1,7 +1,5 @@
 """The compiled reader of language models: fastText's own answers, and one sentence for any damaged file."""
 
-from __future__ import annotations
-
 import random
 import struct
 import threading

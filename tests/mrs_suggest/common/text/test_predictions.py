@@ -1,7 +1,5 @@
 """The five-column prediction file: a field that is empty stays where it is."""
 
-from __future__ import annotations
-
 import tempfile
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The form in which two replies count as one, and the one in which a text is printed."""
 
-from __future__ import annotations
-
 import io
 import json
 import sys

@@ -1,7 +1,5 @@
 """An exported generator gives torch's likelihoods and replies, and refuses what CTranslate2 cannot do."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Callable
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """What is frozen of a generator: tied and untied embeddings, positions, the lowest layers of the decoder."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

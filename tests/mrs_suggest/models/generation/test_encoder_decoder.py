@@ -1,7 +1,5 @@
 """A generator made of an encoder: the same vectors, copied and fresh layers, and a folder like any generator's."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Whether the decoder starts with the language's token: prompts, added tokens, saved folders, plain transformers."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The generator: batches, likelihoods, suggestions, and its folder."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 import re

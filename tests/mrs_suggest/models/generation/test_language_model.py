@@ -1,7 +1,5 @@
 """Generators on causal language models: prompts, batches, searches, and their folder."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

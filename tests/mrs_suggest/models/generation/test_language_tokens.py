@@ -1,7 +1,5 @@
 """The tokens around texts: each row against the family's own tokenizer and model in transformers."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """Rows are framed as a generator's messages and replies, and the loss equals a float64 reference."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -13,7 +11,7 @@ from mrs_suggest.models.generation.generator import Generator, PairCollator
 from mrs_suggest.models.generation.language_tokens import ROWS, TokenFrame
 from mrs_suggest.models.generation.padding import IGNORED
 from mrs_suggest.models.generation.tiny_generator import build_tiny_generator
-from mrs_suggest.models.pretraining.denoising import NoisingCollator, next_token_loss, next_token_losses
+from mrs_suggest.models.pretraining.noising import NoisingCollator, next_token_loss, next_token_losses
 
 TEXTS = ["the water boils", "a man drank the cold water", "she closed the door"]
 LANGUAGES = ("en", "es")

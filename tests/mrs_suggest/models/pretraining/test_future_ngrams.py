@@ -1,7 +1,5 @@
 """Nine tokens in every 64, in one piece; and the loss, stream by stream, against a float64 reference."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -22,7 +20,7 @@ from mrs_suggest.models.pretraining.future_ngrams import (
     choose_spans,
     future_ngram_loss,
 )
-from mrs_suggest.models.pretraining.masking import vocabulary_of
+from mrs_suggest.models.pretraining.masked_lm import vocabulary_of
 
 TEXTS = ["the water boils", "a man drank the cold water", "she closed the door and the window and the gate"]
 

@@ -1,7 +1,5 @@
 """The head at the predicted positions alone, the loss against a float64 reference, and fresh heads."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +10,14 @@ import torch
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.models.checkpoint_loading import load_fast_tokenizer
 from mrs_suggest.models.generation.padding import IGNORED
-from mrs_suggest.models.pretraining.masked_lm import HeadAt, load_masked_lm, masked_loss, token_losses
-from mrs_suggest.models.pretraining.masking import MaskingCollator, vocabulary_of
+from mrs_suggest.models.pretraining.masked_lm import (
+    HeadAt,
+    MaskingCollator,
+    load_masked_lm,
+    masked_loss,
+    token_losses,
+    vocabulary_of,
+)
 from mrs_suggest.models.retrieval.tiny import build_tiny
 from tests.bert_reference import reference_losses
 

@@ -1,7 +1,5 @@
 """The corruption of masked language modelling: shares, 80/10/10, special tokens, whole words, and the seed."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch
@@ -12,7 +10,7 @@ from transformers import PreTrainedTokenizerFast
 
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.models.generation.padding import IGNORED
-from mrs_suggest.models.pretraining.masking import MaskingCollator, Vocabulary, choose, corrupt, units, vocabulary_of
+from mrs_suggest.models.pretraining.masked_lm import MaskingCollator, Vocabulary, choose, corrupt, units, vocabulary_of
 from mrs_suggest.models.retrieval.tiny import train_tokenizer
 
 SIZE, SPECIAL, MASK = 60, (0, 1, 2, 3), 3

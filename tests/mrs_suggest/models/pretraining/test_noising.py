@@ -1,7 +1,5 @@
 """The four noises keep their promises, and the collator's batches are what a denoising model needs."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -17,9 +15,9 @@ from torch.utils.data import DataLoader
 
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.models.generation.language_tokens import OF_ROW, TokenFrame
-from mrs_suggest.models.pretraining.denoising import NoisingCollator
 from mrs_suggest.models.pretraining.noising import (
     NOISES,
+    NoisingCollator,
     drop_tokens,
     mask_spans,
     mask_tokens,

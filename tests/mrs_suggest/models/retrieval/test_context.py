@@ -1,7 +1,5 @@
 """Messages with the turns before them: the message is never cut for a turn, and the newest turns stay."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Distillation: the formula, its gradients in mini-batches, the teacher's vectors."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

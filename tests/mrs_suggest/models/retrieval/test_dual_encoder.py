@@ -1,7 +1,5 @@
 """The dual encoder: its shapes, the plain dot product, lengths, pooling, freezing, saving."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 

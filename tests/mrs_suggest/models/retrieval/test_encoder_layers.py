@@ -1,7 +1,5 @@
 """Fewer layers, and learning rates by layer."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The three losses against the formula as it is printed, the library's own classes, and each other."""
 
-from __future__ import annotations
-
 import copy
 import os
 import sys

@@ -1,7 +1,5 @@
 """The short way to a message's vector gives what sentence-transformers gives."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -1,7 +1,5 @@
 """An exported message encoder gives torch's vectors, is taken where it lies, and answers each message by itself."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import sys

@@ -1,7 +1,5 @@
 """Perturbed texts: as many as asked for, made of the language's own words, equal for equal seeds."""
 
-from __future__ import annotations
-
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -1,7 +1,5 @@
 """A vocabulary that is cut to what texts use: equal vectors for what is kept, no unknown character."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

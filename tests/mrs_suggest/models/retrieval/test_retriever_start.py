@@ -1,7 +1,5 @@
 """Every kind of checkpoint is a start: what it has is kept, unless an argument says otherwise."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

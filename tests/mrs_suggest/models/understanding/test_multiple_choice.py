@@ -1,7 +1,5 @@
 """The multiple-choice model: a reference forward in float64, what must not change the scores, starts and refusals."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 from typing import Any

@@ -1,15 +1,19 @@
 """Questions about texts as rows: windows lose no character of an answer, and spans are decoded exactly."""
 
-from __future__ import annotations
-
 import numpy as np
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from mrs_suggest.models.generation.padding import IGNORED
 from mrs_suggest.models.retrieval.tiny import train_tokenizer
-from mrs_suggest.models.understanding.span_rows import MAX_ANSWER_TOKENS, Asked, best_span, read_answers, span_rows
-from mrs_suggest.models.understanding.text_rows import Said
+from mrs_suggest.models.understanding.text_rows import (
+    MAX_ANSWER_TOKENS,
+    Asked,
+    Said,
+    best_span,
+    read_answers,
+    span_rows,
+)
 
 TOKENIZER = train_tokenizer(["the river rose in 1907", "who crossed the bridge", "12.5 % of it"] * 9, 60)
 PIECES = ["river", " ", "ﬁ", "1907", "Ａ", ".", "é", "e\u0301", "中", "文", "bridge ", "\u200b", "I\u0307"]

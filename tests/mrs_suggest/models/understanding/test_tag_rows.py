@@ -1,7 +1,5 @@
 """Words and tags as rows: each word once, at its first piece, whatever the length of the sentence."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -10,8 +8,7 @@ from hypothesis import strategies as st
 
 from mrs_suggest.models.generation.padding import IGNORED
 from mrs_suggest.models.retrieval.tiny import train_tokenizer
-from mrs_suggest.models.understanding.tag_rows import read_tags, tag_rows
-from mrs_suggest.models.understanding.text_rows import Said
+from mrs_suggest.models.understanding.text_rows import Said, read_tags, tag_rows
 
 TOKENIZER = train_tokenizer(["rain falls on the river bank", "the running dogs rained", "12.5 % of it"] * 9, 60)
 WORDS = st.lists(

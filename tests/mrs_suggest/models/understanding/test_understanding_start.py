@@ -1,7 +1,5 @@
 """Models for understanding tasks: order of the labels, which heads are kept, several heads, adapters, refusals."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Checkpoints for text classification as scorers."""
 
-from __future__ import annotations
-
 import json
 import math
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Scorers behind HTTP, against a server on this machine that fails in every way that services fail."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from collections.abc import Callable, Iterator

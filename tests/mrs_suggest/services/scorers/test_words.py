@@ -1,7 +1,5 @@
 """Word lists as a scorer."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

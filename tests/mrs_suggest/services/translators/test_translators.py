@@ -1,7 +1,5 @@
 """Translators by transformers and CTranslate2: what they write, which directions they know, what they refuse."""
 
-from __future__ import annotations
-
 import json
 import pickle
 import random

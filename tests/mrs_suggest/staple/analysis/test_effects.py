@@ -1,7 +1,5 @@
 """Mixed-effects analysis: the fit is statsmodels', intervals hold what they promise, designs are checked."""
 
-from __future__ import annotations
-
 import json
 import warnings
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Errors by kind: the paper's examples, known errors of the made-up languages, and what is counted."""
 
-from __future__ import annotations
-
 from collections import Counter
 from importlib import resources
 from random import Random

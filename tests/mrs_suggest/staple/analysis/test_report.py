@@ -1,7 +1,5 @@
 """`mrs staple report`: its figures are those of `mrs score`, its folder is whole, and wrong input gets one sentence."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

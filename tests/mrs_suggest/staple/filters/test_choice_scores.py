@@ -1,7 +1,5 @@
 """The scores of choices equal the metric's, and the searches find what trying everything finds."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Features of pooled hypotheses against slow definitions."""
 
-from __future__ import annotations
-
 import math
 from pathlib import Path
 

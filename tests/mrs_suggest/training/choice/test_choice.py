@@ -1,7 +1,5 @@
 """Questions from rows, the setups, figures, and the best checkpoint of each language."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from types import SimpleNamespace
@@ -16,9 +14,8 @@ from mrs_suggest.models.understanding.choice_inputs import Question
 from mrs_suggest.training.choice.card import choice_card
 from mrs_suggest.training.choice.data import Part, read_questions
 from mrs_suggest.training.choice.figures import cross_entropy, figures_of, right_answers, write_answers
-from mrs_suggest.training.choice.prompts import TRANSLATIONS
-from mrs_suggest.training.choice.setups import SETUPS, require_stage
-from mrs_suggest.training.choice.training import BestOfEachLanguage
+from mrs_suggest.training.choice.run import BestOfEachLanguage
+from mrs_suggest.training.choice.setups import SETUPS, TRANSLATIONS, require_stage
 from mrs_suggest.training.trainer import Patience
 
 XCOPA: dict[str, list[Any]] = {
@@ -125,9 +122,9 @@ class Saved:
 @pytest.fixture
 def followed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     """Return a function: accuracies by language, one per evaluation -> the callback, and the step at which it ended."""
-    from mrs_suggest.training.choice import training
-
-    monkeypatch.setattr(training.ChoiceParts, "save", lambda self, place: place.mkdir(parents=True))
+    monkeypatch.setattr(
+        "mrs_suggest.training.choice.run.ChoiceParts.save", lambda self, place: place.mkdir(parents=True)
+    )
 
     def follow(patience: int, resumed_at: int = 0, **accuracies: list[float]) -> tuple[BestOfEachLanguage, int]:
         callback = BestOfEachLanguage(tmp_path, list(accuracies), patience, Saved())  # type: ignore[arg-type]

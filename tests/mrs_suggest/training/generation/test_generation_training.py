@@ -1,7 +1,5 @@
 """The smoothed loss, the encoded pairs, and the evaluation of a generator while it trains."""
 
-from __future__ import annotations
-
 import math
 from itertools import pairwise
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A generator's export is kept only if its replies stay as good; it is recorded, published, and can be removed."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The options against forgetting: what is refused, steps of two kinds, limits, interpolation."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -17,30 +15,14 @@ from transformers import MT5Config, MT5ForConditionalGeneration
 
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.models.retrieval.tiny import train_tokenizer
-from mrs_suggest.training.generation.denoising_steps import noising_of
 from mrs_suggest.training.generation.model import build_generator
 from mrs_suggest.training.generation.options import GenerationArguments, resolved_search
+from mrs_suggest.training.generation.remedies import Watch, WatchesLanguages, make_watch, noising_of
 from mrs_suggest.training.generation.training import copied_weights, interpolate, set_between
-from mrs_suggest.training.generation.watching import Watch, WatchesLanguages, make_watch
 from mrs_suggest.training.sampling import MixedSampler, PairSampler
+from tests.cases import cases
 
-TEXT = {"denoising_text": ["es=es.txt"], "denoising_share": 0.2}
-LIMIT = {"wrong_language_limit": 0.1, "watch_languages": ["es"], "language_model": "lid.ftz"}
-BAD: dict[str, tuple[dict[str, Any], str]] = {
-    "layers": ({"freeze_decoder_layers": -1}, "--freeze_decoder_layers: expected 0 or more, found -1."),
-    "lora": ({"peft": "lora", "freeze_decoder_layers": 1}, "--freeze_decoder_layers: adapters leave the start weights"),
-    "lora, too": ({"peft": "lora", "interpolate_start": [0.5]}, "--interpolate_start: adapters leave the start"),
-    "share": ({**TEXT, "denoising_share": 1.0}, "--denoising_share 1: expected 0 or more and less than 1"),
-    "no number": ({**TEXT, "denoising_share": float("nan")}, "--denoising_share nan: expected 0 or more"),
-    "no text": ({"denoising_share": 0.1}, "--denoising_share and --denoising_text: need each other"),
-    "no share": ({"denoising_text": ["es=a"]}, "--denoising_share and --denoising_text: need each other"),
-    "alpha": ({"interpolate_start": [0.5, 1.5]}, "--interpolate_start 1.5: expected shares of the trained weights"),
-    "no languages": ({"wrong_language_limit": 0.1}, "--wrong_language_limit and --watch_languages: need each other"),
-    "no limit": ({"watch_languages": ["es"]}, "--wrong_language_limit and --watch_languages: need each other"),
-    "limit": ({**LIMIT, "wrong_language_limit": 1.0}, "--wrong_language_limit 1: expected 0 or more and less than 1."),
-    "no model": ({**LIMIT, "language_model": None}, "--wrong_language_limit: needs a fastText model"),
-    "code": ({**LIMIT, "watch_languages": ["x y"]}, "--watch_languages x y: not the code of a language, such as de."),
-}
+BAD: dict[str, tuple[dict[str, Any], str]] = cases(__file__, "BAD")
 
 
 @pytest.mark.parametrize("case", BAD)

@@ -1,7 +1,5 @@
 """Translations from every kind of source, Parquet and streams, what is held out, and rows of two texts."""
 
-from __future__ import annotations
-
 import gzip
 from pathlib import Path
 from typing import Any

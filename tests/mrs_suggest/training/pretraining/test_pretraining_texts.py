@@ -1,7 +1,5 @@
 """Text from every kind of source, what is held out, and rows of tokens."""
 
-from __future__ import annotations
-
 import gzip
 from collections.abc import Callable
 from pathlib import Path

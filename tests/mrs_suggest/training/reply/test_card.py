@@ -1,7 +1,5 @@
 """The card of a retriever: from the record alone, the same bytes every time, valid, and telling no tales."""
 
-from __future__ import annotations
-
 import copy
 import getpass
 import json

@@ -1,7 +1,5 @@
 """The configurations behind the paper's tables: one for each run, with the paper's values, each with its source."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

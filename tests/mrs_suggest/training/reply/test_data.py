@@ -1,7 +1,5 @@
 """The data of one run: what the plan asks for, seeded samples, response sets, reply ids."""
 
-from __future__ import annotations
-
 import shutil
 from collections import Counter
 from dataclasses import replace

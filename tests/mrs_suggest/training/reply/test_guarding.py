@@ -1,7 +1,5 @@
 """The guard's figures: the sheet that they come from, and the card that shows them."""
 
-from __future__ import annotations
-
 from dataclasses import asdict
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The detector of a run: how good it is on the embedded sample, and where its threshold comes from."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 

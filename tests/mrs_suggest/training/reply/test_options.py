@@ -1,7 +1,5 @@
 """The options that all trainers share: what is refused, before anything is replaced or trained."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -13,6 +11,7 @@ from mrs_suggest.common.errors import InputError
 from mrs_suggest.training.options import require_integrations, with_model_revision
 from mrs_suggest.training.reply.options import ReplyArguments, sound_reply
 from mrs_suggest.training.retrieval.options import RetrievalTrainingArguments
+from tests.cases import cases
 
 METRICS = ("weighted_rouge", "mrr")
 
@@ -55,42 +54,13 @@ def test_the_defaults_are_sound() -> None:
 
 @pytest.mark.parametrize(
     ("training", "options", "named"),
-    [
-        (Training(save_steps=0.2), {}, r"--save_steps 0\.2: must equal --eval_steps, which is 0\.1"),
-        (Training(n_gpu=2), {}, "one process sees 2 GPUs: start one for each"),
-        (Training(seed=-1), {}, "--seed: expected 0 or more, found -1"),
-        (Training(per_device_train_batch_size=0), {}, "--per_device_train_batch_size: expected 1 or more, found 0"),
-        (Training(gradient_accumulation_steps=0), {}, "--gradient_accumulation_steps: expected 1 or more, found 0"),
-        (Training(metric_for_best_model="loss"), {}, "--metric_for_best_model: expected one of weighted_rouge, mrr, f"),
-        (Training(), {"vocabulary": 99}, "--vocabulary: expected 100 or more, found 99"),
-        (Training(), {"patience": -1}, "--patience: expected 0 or more, found -1"),
-        (Training(), {"length_window": -1}, "--length_window: expected 0 or more, found -1"),
-        (Training(), {"lora_rank": 0}, "--lora_rank: expected 1 or more, found 0"),
-        (Training(), {"batches": "random"}, "--batches: expected one of language, mixed, found 'random'"),
-        (Training(), {"peft": "prefix"}, "--peft: expected one of none, lora, found 'prefix'"),
-        (Training(load_best_model_at_end=False), {"patience": 1}, "--patience needs --load_best_model_at_end true"),
-        (Training(load_best_model_at_end=False, eval_strategy="no"), {"patience": 1}, "--patience: counts evaluations"),
-        (Training(), {"peft": "lora"}, "--peft lora adapts a trained model, and `tiny` is untrained"),
-        (Training(predict_with_generate=True), {}, "--predict_with_generate: has no effect here"),
-        (Training(batch_sampler="no_duplicates"), {}, "--batch_sampler: has no effect here: see --batches"),
-        (Training(fp16=True), {}, "--fp16 true: needs a GPU, and this run is on the CPU; pass --fp16 false"),
-        (Training(logging_nan_inf_filter=False), {}, "--logging_nan_inf_filter: has no effect here: a run stops"),
-        (Training(label_smoothing_factor=1.5), {}, r"expected 0 or more and less than 1, found 1\.5"),
-        (Training(label_smoothing_factor=-1.0), {}, "expected 0 or more and less than 1, found -1"),
-        (Training(), {"lora_rank": 4}, "--lora_rank: has no effect without --peft lora"),
-        (Training(), {"max_test_examples": 0}, "--max_test_examples: expected 1 or more, found 0"),
-        (
-            Training(),
-            {"peft": "lora", "model_name_or_path": "org/base", "freeze_embeddings": True},
-            "leave the --freeze options out",
-        ),
-    ],
+    cases(__file__, "test_what_would_fail_later_or_have_no_effect_is_refused"),
 )
 def test_what_would_fail_later_or_have_no_effect_is_refused(
-    training: Training, options: dict[str, Any], named: str
+    training: dict[str, Any], options: dict[str, Any], named: str
 ) -> None:
     with pytest.raises(InputError, match=named):
-        check(training, **options)
+        check(Training(**training), **options)
 
 
 def test_a_retriever_on_several_ranks_must_look_for_unused_parameters() -> None:

@@ -1,7 +1,5 @@
 """Which data train, validate and test a model: the paper's four settings, free choices, and what is refused."""
 
-from __future__ import annotations
-
 import doctest
 import importlib
 
@@ -13,6 +11,7 @@ from mrs_suggest.common.errors import InputError
 from mrs_suggest.common.text.languages import LANGUAGES
 from mrs_suggest.training.reply.options import SETTINGS, Source, TrainingPlan, make_plan
 from mrs_suggest.training.sampling import shares
+from tests.cases import cases
 
 TEN = tuple(LANGUAGES)
 TRANSLATED = tuple(f"mt-{code}" for code in TEN if code != "en")
@@ -97,33 +96,7 @@ SMALL = ["en", "es", "mt-de", "mt-es", "en-responses"]
 
 @pytest.mark.parametrize(
     ("wish", "sentence"),
-    [
-        ({"setting": "few_shot"}, "--setting few_shot: expected one of monolingual, zero_shot, mt, multilingual"),
-        ({"setting": "monolingual"}, "--languages all: --setting monolingual trains one model for one language"),
-        ({"setting": "monolingual", "languages": ["en", "es"]}, r"these are 2 \(en es\); name one"),
-        ({"setting": "multilingual"}, "--setting multilingual: training needs de pt fr, but the data have en es mt-es"),
-        ({"setting": "mt", "languages": ["en"]}, "--languages en: --setting mt trains on pairs translated from Eng"),
-        ({"setting": "mt", "languages": ["de"]}, "--languages: de needs the config 'de', but the data have en es mt-"),
-        ({"setting": "mt"}, "--languages: de needs the config 'de'"),
-        ({"languages": ["ja"]}, "--languages: ja needs the config 'ja', but the data have en es mt-es mt-de"),
-        ({"languages": ["xx"]}, "--languages: unknown language 'xx'; mrs_suggest/common/text/languages.yaml lists"),
-        ({"languages": ["mt-es"]}, "--languages: unknown language 'mt-es'"),
-        ({"languages": ["es", "es"]}, "--languages es es: es is named twice"),
-        ({"languages": ["all", "es"]}, "--languages all es: `all` cannot be combined"),
-        ({"languages": []}, "--languages: expected a language or more, found none"),
-        ({"train": []}, "--train: expected a config or more, found none"),
-        ({"train": ["en", "en"]}, "--train en en: en is named twice"),
-        ({"train": ["mt-en"]}, "--train mt-en: expected mt-LANG for another language"),
-        ({"train": ["mt-xx"]}, "--train mt-xx: unknown language 'xx'"),
-        ({"train": ["en-responses"]}, "--train en-responses: unknown language"),
-        ({"train": ["mt-fr"]}, "--train mt-fr: the data have en es mt-es mt-de; name some of these"),
-        ({"validation": []}, "--validation: expected a language or more, found none"),
-        ({"validation": ["de"]}, "--validation: de needs the config 'de'"),
-        ({"validation": ["en", "en"]}, "--validation en en: en is named twice"),
-        ({"sampling_alpha": 1.5}, "--sampling_alpha 1.5: expected a number from 0"),
-        ({"sampling_alpha": float("nan")}, "--sampling_alpha nan: expected a number from 0"),
-        ({"setting": "multilingual", "train": ["mt-de"]}, "--setting multilingual: validates on de, but the data"),
-    ],
+    cases(__file__, "test_impossible_wishes_are_refused_by_option"),
 )
 def test_impossible_wishes_are_refused_by_option(wish: dict[str, object], sentence: str) -> None:
     with pytest.raises(InputError, match=sentence) as caught:
@@ -133,14 +106,7 @@ def test_impossible_wishes_are_refused_by_option(wish: dict[str, object], senten
 
 @pytest.mark.parametrize(
     ("configs", "wish", "sentence"),
-    [
-        (["es", "fr"], {"setting": "zero_shot"}, "--setting zero_shot: training needs en, but the data have es fr"),
-        (["en", "es"], {"setting": "mt"}, "--setting mt: no mt-LANG config, the data have en es;"),
-        (["en", "es"], {"setting": "mt", "languages": ["es"]}, "--setting mt: no mt-LANG config"),
-        (["en", "es", "it", "mt-es"], {"setting": "mt", "languages": ["it"]}, "--setting mt: training needs mt-it, b"),
-        (["es"], {"setting": "zero_shot", "train": ["es"]}, "--setting zero_shot: validates on en, but the data have"),
-        (["tlh", "en-responses"], {}, "--languages all: the data have no known language; prepare data"),
-    ],
+    cases(__file__, "test_data_that_lack_what_the_setting_needs"),
 )
 def test_data_that_lack_what_the_setting_needs(configs: list[str], wish: dict[str, object], sentence: str) -> None:
     with pytest.raises(InputError, match=sentence):

@@ -1,7 +1,5 @@
 """The sweep of the bonus's weight over response sets of known spread, and the figure that picks a checkpoint."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from datasets import Dataset

@@ -1,7 +1,5 @@
 """Weights fitted on the clicks of simulated people, whose rule is known."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

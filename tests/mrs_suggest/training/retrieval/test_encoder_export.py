@@ -1,7 +1,5 @@
 """An export is kept only if answers stay the same; it is recorded, published, and left out of a small copy."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from inspect import getclosurevars

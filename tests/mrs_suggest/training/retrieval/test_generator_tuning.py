@@ -1,7 +1,5 @@
 """Adding a generator to tuned rankers, and candidates from the memory."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import partial
 

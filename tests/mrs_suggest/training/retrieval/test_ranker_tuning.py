@@ -1,7 +1,5 @@
 """Building and tuning rankers: what is remembered, and that validation finds the part that knows."""
 
-from __future__ import annotations
-
 import numpy as np
 import torch
 from datasets import Dataset

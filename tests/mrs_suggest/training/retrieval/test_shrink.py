@@ -1,7 +1,5 @@
 """The small copy of a run, made from the embedded baseline with its weights at full precision again."""
 
-from __future__ import annotations
-
 import json
 import re
 import shutil
@@ -137,7 +135,7 @@ def test_what_ships_remembers_all_splits(run: Path, tmp_path: Path, monkeypatch:
     for code, index in model.indexes.items():
         parts[code, "train"] = [(f"{code} {number}", text) for number, text in enumerate(index.replies[:20])]
         parts[code, "unseen"] = [(message, reply)]
-    monkeypatch.setattr("mrs_suggest.training.retrieval.remembering.open_prepared", lambda name: in_memory(parts))
+    monkeypatch.setattr("mrs_suggest.training.retrieval.shrink.open_prepared", lambda name: in_memory(parts))
     shrink(run, tmp_path / "small", data="mrs-zeppelin")
     small = Suggester.from_pretrained(tmp_path / "small", guard=False)
     before = Suggester.from_pretrained(run, guard=False)

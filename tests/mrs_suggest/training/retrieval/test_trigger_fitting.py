@@ -1,12 +1,10 @@
 """Fitting a trigger: probabilities that hold on other examples, and none where there is too little to fit."""
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 
 from mrs_suggest.suggest.ranking.trigger import FEATURES, risk_coverage
-from mrs_suggest.training.retrieval.trigger_fitting import FEWEST, fit_trigger
+from mrs_suggest.training.retrieval.ranker_tuning import FEWEST, fit_trigger
 
 
 def examples(count: int, seed: int) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:

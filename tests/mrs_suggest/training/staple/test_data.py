@@ -1,7 +1,5 @@
 """What a run of STAPLE reads: tracks, blind splits, general translations, and the facts of its record."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 from typing import Any

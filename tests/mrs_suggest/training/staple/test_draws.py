@@ -1,7 +1,5 @@
 """Which translations are trained on: how often each is drawn, what a draw depends on, and pairs that are fixed."""
 
-from __future__ import annotations
-
 from collections import Counter
 
 import pytest

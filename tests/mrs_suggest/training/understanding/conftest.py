@@ -1,7 +1,5 @@
 """The generated tasks of XGLUE, prepared once."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

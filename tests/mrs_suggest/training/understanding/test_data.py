@@ -1,7 +1,5 @@
 """Which examples a run takes, whether the checkpoint's choice is zero-shot, and what is refused."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """A run's figures are those of `mrs score --metric xglue_score` on the files that it writes."""
 
-from __future__ import annotations
-
 import json
 import random
 from collections.abc import Iterable

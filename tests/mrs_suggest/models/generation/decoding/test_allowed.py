@@ -1,7 +1,5 @@
 """A search that may only find the replies of a set never finds anything else, by beams or by samples."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Decoding: exact against enumeration, the same in any company, and every promise of the settings kept."""
 
-from __future__ import annotations
-
 import dataclasses
 import itertools
 import math

@@ -1,7 +1,5 @@
 """Lists of many texts: each once, with the model's own log-probability, whatever search found it."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from torch.nn import functional

@@ -1,7 +1,5 @@
 """Samples follow the model's probabilities, whatever stands in their batch, and carry the model's own likelihood."""
 
-from __future__ import annotations
-
 import dataclasses
 import itertools
 import math
