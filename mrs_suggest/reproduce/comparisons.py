@@ -57,7 +57,7 @@ def grouped(grids: Mapping[str, TableSpec], figures: Sequence[Figure], p: list[M
         found.best |= {(table, row, column, metric) for row, mean in own.items() if mean == next(iter(own.values()))}
         pairs = {pair: known.get((table, column, metric, pair)) for pair in map(frozenset, combinations(own, 2))}
         if None not in pairs.values():
-            alike = {pair for pair, value in pairs.items() if value >= ALPHA}
+            alike = {pair for pair, value in pairs.items() if value is not None and value >= ALPHA}
             for row, letters in letter_groups(list(own), alike).items():
                 found.letters[table, row, column, metric] = letters
     return found
