@@ -44,7 +44,7 @@ LINE_BYTES = 872
 RATIOS = {".zst": 8.0, ".xz": 9.0, ".bz2": 7.0, ".gz": 5.5}
 # Measured on the generator's months (benchmarks/bench_build.py, bench_scale.py); rounded up.
 SPILL_BYTES = 180  # on disk, per comment of a partition
-PAIR_BYTES = 260  # on disk, per pair, before and after it is written as Parquet, together
+PAIR_BYTES = 300  # on disk, per pair, before and after it is written as Parquet, with the counts of replies
 SIGNED_BYTES = 600  # on disk, in addition per pair if duplicates are searched: its keys twice and its texts
 PAIRS_PER_COMMENT = 0.6
 READER_BYTES = int(0.55e9)  # of a process that reads a month, in addition to its window
