@@ -55,8 +55,8 @@ def grouped(grids: Mapping[str, TableSpec], figures: Sequence[Figure], p: list[M
     known = {(one["table"], one["column"], one["metric"], frozenset(one["rows"])): one["p"] for one in p}
     for table, column, metric, own in _compared(grids, figures):
         found.best |= {(table, row, column, metric) for row, mean in own.items() if mean == next(iter(own.values()))}
-        pairs = {pair: known.get((table, column, metric, pair)) for pair in map(frozenset, combinations(own, 2))}
-        if None not in pairs.values():
+        pairs = {pair: known.get((table, column, metric, pair), -1.0) for pair in map(frozenset, combinations(own, 2))}
+        if min(pairs.values()) >= 0:
             alike = {pair for pair, value in pairs.items() if value >= ALPHA}
             for row, letters in letter_groups(list(own), alike).items():
                 found.letters[table, row, column, metric] = letters
