@@ -130,7 +130,7 @@ def unpaired_test(
     """Return the 95 % interval of mean(a) - mean(b) on different examples, and the two-sided p-value.
 
     With t the difference over its standard error, and t* that of a resample around the difference, p = (1 + #(|t*| >=
-    |t|)) / (1 + samples); 1 if neither side varies. `units` of a and `other_units` of b: as for `jackknife_interval`.
+    |t|)) / (1 + samples); 1 if neither side varies, or one is a single unit. `units`, `other_units`: of a and of b.
 
     >>> unpaired_test([0.0, 1.0, 0.0, 1.0], [1.0, 0.0, 1.0, 0.0])[1]
     1.0
@@ -139,8 +139,8 @@ def unpaired_test(
     one, error, shift, errors = ratio_resamples(sums, sizes, samples, seed)
     two, other_error, other_shift, other_errors = ratio_resamples(other_sums, other_sizes, samples, seed + 1)
     difference, both = one - two, float(np.hypot(error, other_error))
-    if not both > _ROUNDING:
-        return Interval(method="no interval: the scores of each side are equal"), 1.0
+    if not both > _ROUNDING or min(len(sizes), len(other_sizes)) < 2:
+        return Interval(method="no interval: a side is a single unit, or the scores of each are equal"), 1.0
     t = (shift - other_shift) / np.hypot(errors, other_errors)
     most, least = t_quantiles(t, 0.95)
     p = (1 + int((np.abs(t) >= abs(difference) / both).sum())) / (1 + samples)
