@@ -21,7 +21,7 @@ from mrs_suggest.evaluation.pairing import scored_run
 from mrs_suggest.evaluation.paper_results import paper_figure
 from mrs_suggest.evaluation.tables import short_number
 from mrs_suggest.models.saved.record import Record, read_record
-from mrs_suggest.models.starting_points import MULTIPLE_CHOICE
+from mrs_suggest.models.starting_points import MULTIPLE_CHOICE, UNDERSTANDING
 from mrs_suggest.reproduce.cells import Setup, States, all_cells, run_of
 from mrs_suggest.reproduce.table import FULL, Place, TableSpec
 from mrs_suggest.suggest.answering import MODEL
@@ -136,17 +136,14 @@ class Results:
         cells = all_cells(setup.table)
         states = States(setup, cells)
         found = {name: read_record(run_of(name, setup)) for name in cells if states.finished(name)}
-        why = {
-            name: problems.get(name) or states.unavailable(name) or states.state(name)
-            for name in cells
-            if name not in found
-        }
+        lacking = [name for name in cells if name not in found]
+        why = {name: problems.get(name) or states.unavailable(name) or states.state(name) for name in lacking}
         return cls(setup, why, found)
 
     @property
     def unit(self) -> str:
         """What intervals resample, and tests swap, as a whole."""
-        return "question" if self.setup.table.trainer == MULTIPLE_CHOICE else MESSAGE
+        return {MULTIPLE_CHOICE: "question", UNDERSTANDING: "example"}.get(self.setup.table.trainer, MESSAGE)
 
     def fields(self) -> Iterator[Figure]:
         """Every field of the tables and figures, by metric, row and column."""

@@ -12,8 +12,9 @@ from mrs_suggest.evaluation.choice.analysis import average
 from mrs_suggest.evaluation.choice.answers import read_run_answers
 from mrs_suggest.models.saved.record import read_record
 from mrs_suggest.reproduce.report import write_report
+from mrs_suggest.reproduce.results import Results
 from mrs_suggest.reproduce.runner import prepare_data, run_cells
-from tests.mrs_suggest.reproduce.conftest import Ready
+from tests.mrs_suggest.reproduce.conftest import TABLE, Ready
 
 
 def reported(ready: Ready, *only: str, **changes: object) -> tuple[str, dict[str, list[dict[str, object]]], Path]:
@@ -37,6 +38,14 @@ def test_means_ranges_and_intervals(ready: Ready, capsys: pytest.CaptureFixture[
     assert teacher["mean"] == pytest.approx(0.255)
     assert teacher["deviation"] == pytest.approx(0.01 / 2**0.5)
     assert "Mean ± standard deviation over 2 seeds. In brackets: the 95 % interval of a single seed." in page
+
+
+@pytest.mark.parametrize(
+    ("trainer", "unit"), [("retrieval", "message"), ("understanding", "example"), ("multiple_choice", "question")]
+)
+def test_the_unit_is_what_the_trainers_intervals_resample(ready: Ready, trainer: str, unit: str) -> None:
+    setup, _ = ready(text=TABLE.replace("trainer: retrieval", f"trainer: {trainer}", 1))
+    assert Results(setup, {}, {}).unit == unit
 
 
 def test_leads_come_from_the_run_or_from_the_suggestions_of_two(ready: Ready) -> None:
