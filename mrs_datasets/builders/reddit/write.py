@@ -236,14 +236,15 @@ def write_part(
     leakage: Counter[str] = Counter()
     record = MRS.with_context(settings.context).covering([language])
     columns, schema = record.kind_of(language).columns, record.schema(language)
+    found = None if codes is None else read_codes(*codes)  # once: a remote file is read as a whole
     with writing(target), atomic_folder(target, overwrite=True) as folder, ExitStack() as opened:
         writers = [opened.enter_context(SplitWriter(folder, language, split, schema)) for split in SPLITS]
 
         def replies() -> Iterator[pa.ChunkedArray]:
             for path, before, rows in part:
                 table, _ = read_pairs(path, language, (*columns, "thread", "order", "parent"))
-                if codes is not None:
-                    table = table.filter(pa.array(read_codes(*codes)[before : before + rows] == KEPT_CODE))
+                if found is not None:
+                    table = table.filter(pa.array(found[before : before + rows] == KEPT_CODE))
                 numbers = split_numbers(table[KEYS[settings.split_by]].to_numpy())
                 count_leakage(table, numbers, leakage)
                 for number, writer in enumerate(writers):
@@ -293,16 +294,18 @@ def counted_runs(replies: Iterable[pa.ChunkedArray | pa.Array], parts: int) -> I
     A reply is in the batch of the same number in every run, so that parts can be summed one by one, or by several
     workers (`frequent_replies`).
     """
-    held: list[pa.Table] = []
+    held, size = list[pa.Table](), 0
     for batch in replies:
         rows = max(1, len(batch) * RUN_BYTES // (2 * max(1, batch.nbytes)))
         for start in range(0, len(batch), rows):
             part = batch[start : start + rows].cast(pa.large_string())
             held.append(_summed([pa.table([part, pa.repeat(pa.scalar(1, pa.int64()), len(part))], COUNTED.names)]))
-            if sum(table.nbytes + _TABLE_BYTES for table in held) > RUN_BYTES:
+            size += held[-1].nbytes + _TABLE_BYTES
+            if size > RUN_BYTES:
                 held = [_summed(held)]
                 if 2 * held[0].nbytes > RUN_BYTES:  # else many replies repeat, and there is room for as much again
                     yield from _in_order_of_parts(held.pop(), parts)
+                size = sum(table.nbytes + _TABLE_BYTES for table in held)
     if held:
         yield from _in_order_of_parts(_summed(held), parts)
 

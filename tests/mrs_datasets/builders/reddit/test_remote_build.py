@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 
-from mrs_datasets.builders.pipeline.stages import Workers
+from mrs_datasets.builders.pipeline.stages import Workers, read_codes
 from mrs_datasets.builders.reddit import months as months_stage
+from mrs_datasets.builders.reddit import write
 from mrs_datasets.builders.reddit.build import build
 from mrs_datasets.builders.reddit.plan import Settings, find_dumps, make_build_plan, make_settings
 from mrs_suggest.common.errors import InputError
@@ -84,8 +85,10 @@ def test_a_build_in_memory_is_the_local_one(
     report = make(tmp_path / "local", model, f"{months}/RC_*.zst", settings)
     send(memory, months)
     scratch = tmp_path / "scratch"
-    out = location("memory://sets/mrs", scratch)
+    out, read = location("memory://sets/mrs", scratch), list[str]()
+    monkeypatch.setattr(write, "read_codes", lambda path, rows: read.append(path.name) or read_codes(path, rows))
     assert make(out, model, "memory://dumps/RC_*.zst", settings, engine=Workers(1)) == report
+    assert sorted(read) == (["de.npy", "en.npy"] if profile == "clean" else [])  # once, not for every bucket
     assert contents(out) == contents(tmp_path / "local")
     assert "data/en/train-00000-of-00001.parquet" in contents(out)
     assert [path for path in memory.store if not path.startswith(("/dumps/", "/sets/mrs/"))] == []

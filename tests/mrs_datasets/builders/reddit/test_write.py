@@ -94,6 +94,20 @@ def test_more_replies_than_the_memory_has_room_for(tmp_path: Path, monkeypatch: 
     assert response_table(frequent, len(replies), distinct).equals(count_responses(naive, 2, 100))
 
 
+def test_small_batches_are_measured_once_each(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A language with few pairs has a small batch in every bucket: measuring all that are held again is quadratic."""
+    measured = []
+
+    class Overhead(int):
+        def __radd__(self, other: int) -> int:
+            measured.append(other)
+            return other + int(self)
+
+    monkeypatch.setattr(module, "_TABLE_BYTES", Overhead(1024))
+    assert sum(batch.num_rows for batch in counted_runs([pa.array([f"{n}"]) for n in range(100)], 2)) == 100
+    assert len(measured) == 100
+
+
 def test_parts_have_whole_buckets_and_about_as_many_pairs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "PART_PAIRS", 100)
     pairs: dict[Location, dict[str, int]] = {Path(f"{number}"): {"en": 30, "sv": number} for number in range(11)}
