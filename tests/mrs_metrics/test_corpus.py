@@ -108,9 +108,9 @@ def test_the_unpaired_test_is_welchs_for_many_normal_scores() -> None:
     assert unpaired_test(np.ones(9), np.zeros(9)) == (pytest.approx((np.nan, np.nan), nan_ok=True), 1.0)
 
 
-def test_the_unpaired_test_knows_nothing_about_the_error_of_a_single_unit() -> None:
+def test_the_unpaired_test_knows_nothing_about_the_error_of_few_units() -> None:
     random = np.random.default_rng(5)
-    for one, of_one in (([0.9], None), ([0.9, 0.8, 0.7], ["a"] * 3)):
+    for one, of_one in (([0.9], None), ([0.9, 0.8, 0.7], ["a"] * 3), (random.random(9), None)):
         interval, p = unpaired_test(one, random.random(50), of_one)
         assert (interval.ends, p) == (None, 1.0)
         assert unpaired_test(random.random(50), one, None, of_one)[1] == 1.0
