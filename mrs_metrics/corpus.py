@@ -131,7 +131,8 @@ def unpaired_test(
     """Return the 95 % interval of mean(a) - mean(b) on different examples, and the two-sided p-value.
 
     With t the difference over its standard error, and t* that of a resample around the difference, p = (1 + #(|t*| >=
-    |t|)) / (1 + samples); 1 if neither side varies, or one has fewer than `FEWEST_UNITS`. `units` are a's, `other_units` b's.
+    |t|)) / (1 + samples); 1 if neither side varies, or one has fewer than `FEWEST_UNITS`. `units` are of a, the others
+    of b.
 
     >>> unpaired_test([0.0, 1.0, 0.0, 1.0], [1.0, 0.0, 1.0, 0.0])[1]
     1.0
