@@ -7,7 +7,7 @@ import dataclasses
 import sys
 from collections.abc import Mapping, Sequence
 from enum import Enum
-from itertools import pairwise
+from itertools import chain, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, get_args, get_type_hints
 
@@ -84,9 +84,10 @@ def parse_with_config(parser: HfArgumentParser, argv: Sequence[str] | None) -> t
     configs = [after for word, after in pairwise(words) if word == "--config"]
     try:
         arguments = _with_settings(parser, arguments)
-        if configs:
-            values = {key: value for config in configs for key, value in _read_config(Path(config)).items()}
-            arguments = [*_words(parser, values, f"--config {' '.join(configs)}: "), *arguments]
+        given: dict[str, list[str]] = {}  # by option: of several files, the last one counts
+        for config in configs:
+            given |= _words(parser, _read_config(Path(config)), f"--config {config}: ")
+        arguments = [*chain(*given.values()), *arguments]
         *objects, _, rest = parser.parse_args_into_dataclasses(
             arguments, return_remaining_strings=True, look_for_args_file=False
         )
@@ -99,7 +100,7 @@ def parse_with_config(parser: HfArgumentParser, argv: Sequence[str] | None) -> t
 
 def parse_mapping(parser: HfArgumentParser, values: Mapping[str, Any]) -> tuple[Any, ...]:
     """Parse options given as a mapping into the parser's dataclasses, with the command line's checks."""
-    return parse_with_config(parser, _words(parser, dict(values), ""))
+    return parse_with_config(parser, [*chain(*_words(parser, dict(values), "").values())])
 
 
 def _with_settings(parser: HfArgumentParser, arguments: Sequence[str]) -> list[str]:
@@ -163,8 +164,8 @@ def _read_config(path: Path) -> dict[str, Any]:
     return values
 
 
-def _words(parser: HfArgumentParser, values: dict[str, Any], source: str) -> list[str]:
-    """The words of a mapping of options; `source` begins the sentence about a wrong one."""
+def _words(parser: HfArgumentParser, values: dict[str, Any], source: str) -> dict[str, list[str]]:
+    """The words of each option of a mapping; `source` begins the sentence about a wrong one."""
     others = values.pop(OTHERS, None) or {}
     if not isinstance(others, dict):
         raise InputError(f"{source}key {OTHERS!r}: expected a mapping of the library's settings to values.")
@@ -173,7 +174,7 @@ def _words(parser: HfArgumentParser, values: dict[str, Any], source: str) -> lis
     _, *kinds = parser.dataclass_types
     library = {field.name for kind in kinds for field in dataclasses.fields(kind)}
     actions = {action.dest: action for action in parser._actions}
-    words: list[str] = []
+    words: dict[str, list[str]] = {}
     for key, value in {**values, **others}.items():
         if key not in actions or key in ("help", "config", SET) or (key in others and key not in library):
             where = f"{OTHERS}: " if key in others else ""
@@ -185,12 +186,13 @@ def _words(parser: HfArgumentParser, values: dict[str, Any], source: str) -> lis
             if actions[key].default is not None and key not in _optional(parser):
                 raise InputError(f"{source}key {key!r}: expected a value, found none.")
             parser.set_defaults(**{key: None})
+            words[key] = []
         elif isinstance(value, list) and not many:
             raise InputError(f"{source}key {key!r}: expected one value, found a list.")
         elif many:
-            words += [f"--{key}", *map(str, value if isinstance(value, list) else [value])]
+            words[key] = [f"--{key}", *map(str, value if isinstance(value, list) else [value])]
         else:
-            words.append(f"--{key}={value}")
+            words[key] = [f"--{key}={value}"]
     return words
 
 

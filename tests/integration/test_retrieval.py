@@ -336,6 +336,16 @@ def test_resumed_equals_uninterrupted(train: Callable[..., Path], trained: tuple
     assert record(folder)["best_step"] == record(trained[0])["best_step"]
 
 
+def test_a_run_is_not_resumed_with_another_decay(
+    train: Callable[..., Path], trained: tuple[Path, str], workplace: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shutil.copytree(trained[0], workplace / "decays")
+    decay = ["--rate_decay", 0.9, "--lr_scheduler_type", "constant_with_warmup"]
+    with pytest.raises(AssertionError):
+        train("decays", *decay, "--resume_from_checkpoint", "last")
+    assert "rate_decay 1.0 before, 0.9 now" in capsys.readouterr().err
+
+
 SHORT = ["--max_steps", 2]
 # Options, the plan (every share is by size unless it says so), and which words the small tokenizer knows from training.
 PLANS: dict[str, tuple[list[str], dict[str, Any], set[str]]] = {

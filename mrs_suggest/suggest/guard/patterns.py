@@ -147,9 +147,9 @@ class Phrases:
 
 @lru_cache(maxsize=8)
 def _words_and_starts(text: str) -> tuple[set[str], set[str]]:
-    """The words of a text and all their beginnings: every list of phrases looks for both."""
+    """The words of a text and all their beginnings, and the empty one of a phrase that begins with another sign."""
     words = set(_WORD.findall(text))
-    return words, {word[:end] for word in words for end in range(min(len(word), _MOST_START) + 1)}
+    return words, {"", *(word[:end] for word in words for end in range(1, min(len(word), _MOST_START) + 1))}
 
 
 def _sides(parts: list[str]) -> list[list[str]]:

@@ -30,20 +30,8 @@ MOST_REMEMBERED = 200_000  # messages per language, unless more are asked for: e
 TUNED_ON = 1_000  # validation examples per language; the sample has up to 381
 VOTE_TEMPERATURES = (0.01, 0.02, 0.05, 0.1)  # of cosines; ours, as the grids below
 TFIDF_TEMPERATURES = (0.02, 0.05, 0.1, 0.2)
-SET_TEMPERATURES = (
-    0.03,
-    0.05,
-    0.1,
-    0.2,
-    0.3,
-    0.5,
-    0.7,
-    1.0,
-    1.5,
-    2.0,
-    3.0,
-    5.0,
-)  # of mixed scores, whose deviation is about 1
+# Of mixed scores, whose deviation is about 1.
+SET_TEMPERATURES = (0.03, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 1.0, 1.5, 2.0, 3.0, 5.0)
 EncodeMessages = Callable[[list[str]], NDArray[np.float32]]
 FEWEST = 50  # examples, and at least a tenth of these on either side; ours: fewer give no table to speak of
 FOLDS = 5  # ours

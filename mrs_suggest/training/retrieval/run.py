@@ -32,7 +32,7 @@ def run(options: RetrievalArguments, training: RetrievalTrainingArguments) -> Re
     with Run(RETRIEVAL, options, training, steps=STEPS, advice=lambda trains: advice(options, training, trains)) as run:
         data = run.load(lambda: load_reply_data(options, training, need_responses=True))
         facts = data.facts()
-        run.begin(facts, RESUME_KEYS, **reply_identity(options, facts))
+        run.begin(facts, RESUME_KEYS, rate_decay=training.rate_decay, **reply_identity(options, facts))
         parts = run.build(lambda: build(options, training, data))
         plain, reader = data, parts.context
         data = run.load(lambda: with_context(plain, reader)) if reader else plain

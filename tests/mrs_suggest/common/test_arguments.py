@@ -60,7 +60,7 @@ def test_of_several_configs_the_last_wins(parse: Parse, tmp_path: Path) -> None:
     assert (options.steps, options.rate, options.loss, options.limit) == (7, 0.5, "sm", None)
     assert parse("limit: null\n", "--config", str(third), "--steps", "9").steps == 9
     third.write_text("stepz: 7\n")
-    with pytest.raises(InputError, match=r"config\.yaml .*third\.yaml: unknown key 'stepz'"):
+    with pytest.raises(InputError, match=r"--config \S*third\.yaml: unknown key 'stepz'"):
         parse("steps: 5\n", "--config", str(third))
 
 
@@ -180,6 +180,13 @@ def test_the_help_shows_what_most_runs_need() -> None:
 def test_other_settings_of_the_library_come_from_set_and_from_trainer(two: Callable[..., Any]) -> None:
     ours, library = two("common: 5\ntrainer:\n  optim: sgd\n  seed: 3\n", "--set", "betas=0.5 0.6", "--set=seed=7")
     assert (ours.common, library.optim, library.betas, library.seed) == (5, "sgd", [0.5, 0.6], 7)
+
+
+def test_settings_of_the_library_in_several_configs_add_up(two: Callable[..., Any], tmp_path: Path) -> None:
+    second = tmp_path / "second.yaml"
+    second.write_text("optim: adam\ntrainer:\n  betas: [0.5, 0.6]\n")
+    _, library = two("trainer:\n  optim: sgd\n  seed: 3\n", "--config", str(second))
+    assert (library.optim, library.betas, library.seed) == ("adam", [0.5, 0.6], 3)
 
 
 @pytest.mark.parametrize(

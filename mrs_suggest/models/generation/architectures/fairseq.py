@@ -43,7 +43,7 @@ def read_pickle(path: Path, save: str, *allowed: type) -> Any:
         if named := re.search(r"GLOBAL ([\w.]+)", str(error)):
             raise InputError(
                 f"{path}: the file names the Python object {named[1]}, which could run code while it is loaded, so it "
-                f"is not read; if you trust its source, save {save} alone by torch.save, convert that."
+                f"is not read; if you trust its source, save {save} alone with torch.save, and convert that file."
             ) from None
         raise InputError(
             f"{path}: not a PyTorch checkpoint, or cut short or damaged ({type(error).__name__}); fetch the file again."

@@ -10,6 +10,7 @@ import pytest
 
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.suggest.answering import ServedModel, Suggestion, reply_texts
+from mrs_suggest.suggest.guard.guard import Guard
 from mrs_suggest.suggest.guard.guard_space import ALARMS, LEAST_RECALL, GuardSpace
 from mrs_suggest.suggest.guard.lists import GuardData
 from mrs_suggest.suggest.language_detector import LanguageDetector
@@ -276,3 +277,13 @@ def test_whether_a_reply_fits_depends_on_each_message() -> None:
     suggester = Suggester(Fixed(["Yes, at 20:30."]))
     for message, replies in [("When?", []), ("At 20:30?", ["Yes, at 20:30."]), ("When?", [])]:
         assert suggester.suggest(message, "en").replies == replies
+
+
+def test_a_reply_is_judged_anew_for_each_message_and_list() -> None:
+    guard = Guard(GuardData(), Fixed([]), None)
+    for _ in range(2):
+        assert guard.fits("See you at 20:30!", "Does 20:30 suit you?", "en")
+        assert not guard.fits("See you at 20:30!", "When?", "en")
+        assert guard.fits("Yes!", "When?", "en")
+    fits = [guard.fits("See you on Monday!", "When?", language) for language in ("en", "pl")]
+    assert fits == [False, True], "pl has no lists"

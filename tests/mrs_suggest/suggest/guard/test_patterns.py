@@ -47,6 +47,7 @@ def test_stretched_letters_are_three_or_more_of_one() -> None:
         ("my dad", "my daddy, your dad", None),
         ("my dad", "anatomy dad, my mum", None),
         ("ad*", "a bad ad", "ad"),
+        ("🔪", "🔪!", "🔪"),
         ("*ad", "a bad idea", "bad"),
         ("*a*", "yes bad", "bad"),
         ("counterrevolutionar*", "a counterrevolutionary", "counterrevolutionary"),
