@@ -222,7 +222,6 @@ def test_the_command_of_mteb_runs_the_shipped_retriever(tmp_path: Path, reposito
     exact = {name: float(text) for name, text in scores["mrs_exact"].items()}
     assert exact == {name: figures[name] for name in ("mrr", "p@1", "macro_mrr")}
     assert scores["mrs_signature"] == signature
-    assert f"{figures['mrr']:.4f}" in page
 
     refused = [sys.executable, "-m", "mrs_suggest.integrations.mteb", "run", "--data", "nowhere", "-m", SAMPLE]
     wrong = warm_python.run(refused, cwd=tmp_path, merged=True)
