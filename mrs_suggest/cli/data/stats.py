@@ -219,8 +219,8 @@ def run_diversity(options: argparse.Namespace) -> int:
         table.add_row(row["sample"] or "", " ".join(row["languages"]), *figures)
     table.caption = (
         "Indices of Ponti et al. 2020, section 2, Table 2: mean entropy of typological features (--uriel), families "
-        "per language, entropy of macro-areas; in bits. Family and geography are those of Table 2. Its typology is not: "
-        "it is close to natural logarithms over URIEL's 103 syntactic features, without a rule for missing values."
+        "per language, entropy of macro-areas; in bits. Family and geography are those of Table 2. Its typology is "
+        "not: it is close to natural logarithms over URIEL's 103 syntactic features, without a rule for missing values."
     )
     make_console(110).print(table)
     return 0
