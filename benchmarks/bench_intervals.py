@@ -7,9 +7,10 @@ examples and differ by normal noise on the others. Then 5, 10 and 20 scores, few
 a sum of Poisson tokens in another (ratio); and what the jackknife is for: corpus BLEU of synthetic counts, Dist-1 and
 Dist-2 of Zipf words and macro-MRR over Zipf replies (the truth is the mean of the figures of all samples). Then units
 of 1 to 6 rows with a score in common, resampled by unit and, as their rival, by row: of 50 and 200 normal units, and of
-units of which .95 are 0 and others beta(1, 2). Tests at .05 of two systems that do not differ: the permutation test by
-unit and by row, that of BLEU, Dist-1 and macro-MRR, the test of clicks in sessions, and its sequential one, with a look
-at every tenth session from 30 on. Seeded; 1,000 resamples, 2,000 swaps (500 of figures that are not means).
+units of which .95 are 0 and others beta(1, 2); and their gaps, the difference between 10, 50 or 200 such units and 50
+others. Tests at .05 of two systems that do not differ: the permutation test by unit and by row, that of BLEU, Dist-1
+and macro-MRR, the test of gaps, the test of clicks in sessions, and its sequential one, with a look at every tenth
+session from 30 on. Seeded; 1,000 resamples, 2,000 swaps (500 of figures that are not means).
 
 The rival is the percentile interval of means, from as many resamples, on the first samples of each law. An interval
 should cover .94 to .97 of the samples, a test reject .04 to .06 (a sequential one .06 at most); what is outside by more
@@ -34,7 +35,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mrs_metrics.bleu import BleuScores, bleu_corpus
-from mrs_metrics.corpus import Corpus, jackknife_interval, swap_test
+from mrs_metrics.corpus import Corpus, jackknife_interval, swap_test, unpaired_test
 from mrs_metrics.distinct import distinct_corpus
 from mrs_metrics.ranking import macro_corpus
 from mrs_metrics.significance import bootstrap_interval, permutation_test, ratio_interval, resampled_sums
@@ -198,6 +199,19 @@ def cover_units(law: str, n: int, samples: int) -> dict[str, float]:
     return _summary(found, UNITS[law][1]) | shares
 
 
+def cover_gaps(law: str, n: int, samples: int) -> dict[str, float]:
+    """Coverage and rejections of the difference between n units of 1 to 6 rows and 50 others, where nothing differs."""
+    generator = np.random.default_rng([SEED, n, 500 + list(UNITS).index(law)])
+    found, rejected = list[Ends](), 0
+    for number in range(samples):
+        mine, others = (np.repeat(np.arange(size), generator.integers(1, 7, size)) for size in (n, 50))
+        a, b = UNITS[law][0](generator, n)[mine], UNITS[law][0](generator, 50)[others]
+        interval, p = unpaired_test(a, b, mine.tolist(), others.tolist(), 1_000, number)
+        rejected += p < 0.05
+        found += [interval.ends] if interval.ends else []
+    return _summary({"ours": found}, 0.0) | {"ours_rejected": round(rejected / samples, 4)}
+
+
 def _summary(found: dict[str, list[Ends]], truth: float) -> dict[str, float]:
     record: dict[str, float] = {"samples": max(map(len, found.values()))}
     for kind, intervals in found.items():
@@ -216,6 +230,8 @@ def _run(task: tuple[str, str, int, int]) -> tuple[str, str, int, dict[str, floa
         return kind, law, n, cover_corpus(law, n, samples)
     if kind == "clicks":
         return kind, law, n, reject_clicks(n, samples, law == "sequential")
+    if kind == "gaps":
+        return kind, law, n, cover_gaps(law, n, samples)
     if kind == "units":
         return kind, law, n, cover_units(law, n, samples)
     return kind, law, n, cover(law, n, samples, RIVAL if kind == "means" else 0)
@@ -224,13 +240,14 @@ def _run(task: tuple[str, str, int, int]) -> tuple[str, str, int, dict[str, floa
 def outside(record: dict[str, Any]) -> list[dict[str, Any]]:
     """What misses its aim by more than two standard errors, of samples of 50 or more."""
     found = []
-    for kind in ("means", "ratio", "corpus", "units", "clicks"):
+    for kind in ("means", "ratio", "corpus", "units", "gaps", "clicks"):
         for law, rows in record[kind].items():
             for n, row in rows.items():
                 for key, (low, high) in (("ours", COVERED), ("ours_rejected", REJECTED)):
-                    error = (high * (1 - high) / row["samples"]) ** 0.5
                     low = 0.0 if law == "sequential" else low
-                    if key in row and not low - 2 * error <= row[key] <= high + 2 * error:
+                    errors = ((end * (1 - end) / row["samples"]) ** 0.5 for end in (low, high))
+                    below, above = (2 * error for error in errors)
+                    if key in row and not low - below <= row[key] <= high + above:
                         what = "interval" if key == "ours" else "test"
                         found.append({"of": kind, "law": law, "n": int(n), what: row[key]})
     return found
@@ -246,6 +263,7 @@ def main() -> None:
     tasks += [("ratio", "", n, RATIOS) for n in (50, 200)]
     tasks += [("corpus", law, n, CORPORA) for law in CORPORA_OF for n in (50, 200)]
     tasks += [("units", law, n, UNIT_SAMPLES) for law in UNITS for n in (50, 200)]
+    tasks += [("gaps", law, n, UNIT_SAMPLES) for law in UNITS for n in (10, 50, 200)]
     tasks += [("clicks", law, n, CLICKS) for law, n in (("fixed", 50), ("fixed", 200), ("sequential", 100))]
     tasks = [(kind, law, n, max(1, round(options.share * samples))) for kind, law, n, samples in tasks]
     started = time.perf_counter()

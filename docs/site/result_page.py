@@ -52,7 +52,7 @@ TABLES = Path("trainers/configs/reproduce")
 RATIO = ("ratio", "times_the_rival")
 LEFT_OUT = ("check", "comparison", "goals")  # ratios to a line through other sizes, of parts, to aim at
 OTHERS = {"all": "", "claims": "the paper's claims", "leads": "leads in"}  # printed, and no metrics
-KINDS = ("means", "ratio", "corpus", "units", "clicks")  # of bench_intervals
+KINDS = ("means", "ratio", "corpus", "units", "gaps", "clicks")  # of bench_intervals
 SHOWN = 4  # ratios of a script; the others are in its file
 
 
@@ -113,7 +113,7 @@ def _inference(root: Path) -> str:
     checks = sum(key in row for row in rows for key in ("ours", "ours_rejected"))
     told = []
     for one in record["outside"]:
-        law = LAWS[one["law"]] + " in units" * (one["of"] == "units")
+        law = LAWS[one["law"]] + {"units": " in units", "gaps": " in units, gap"}.get(one["of"], "")
         what = f"covered {one['interval']:.1%}" if "interval" in one else f"rejected {one['test']:.1%}"
         told.append(f"{law}, n = {one['n']}: {what}")
     rest = f"The others: {'; '.join(told)}." if told else ""
