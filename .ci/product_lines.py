@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
-LIMIT = 77_000
+LIMIT = 76_900
 ROOT = Path(__file__).resolve().parents[1]
 
 
