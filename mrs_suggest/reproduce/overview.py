@@ -69,4 +69,5 @@ class Overview:
                 here.append(seconds)
         times = [f" ({told_total(some)})" if any(some) else "" for some in (here, gpu)]
         parts = [f"{len(here)} can run here{times[0]}", *([f"{len(gpu)} need a GPU{times[1]}"] if gpu else [])]
-        return f"{len(cells)} cell{'s' * (len(cells) != 1)}: {', '.join([*parts, *(f'{count} {what}' for what, count in others.items())])}"
+        told = ", ".join([*parts, *(f"{count} {what}" for what, count in others.items())])
+        return f"{len(cells)} cell{'s' * (len(cells) != 1)}: {told}"
