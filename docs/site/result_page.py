@@ -36,8 +36,9 @@ workload and rival in full, and the JSON files in `benchmarks/results` have the 
 INFERENCE = """## Intervals and tests
 
 `benchmarks/bench_intervals.py` simulates samples whose true figure is known. Of {checks} checks with 50 examples or
-more (of gaps between languages, 10 messages or more in one of them), {fine} have, within two standard errors, the coverage (.94 to .97) or the rejections (.04 to .06) that they should
-have; a sequential test must only reject at most .06. {rest}
+more (of gaps between languages, 10 messages or more in one of them), {fine} have, within two standard errors, the
+coverage (.94 to .97) or the rejections (.04 to .06) that they should have; a sequential test must only reject at most
+.06. {rest}
 
 """
 LAWS = {
