@@ -61,11 +61,8 @@ class Measured:
         return [self.ranker.suggest(*row, k) for row in zip(messages, self.encode(messages), strict=True)]
 
     def score_pools(self, messages: Sequence[str], candidates: Sequence[str], pools: np.ndarray) -> np.ndarray:
-        replies, known, different = (
-            self.replies(list(candidates)),
-            self.ranker.known(candidates),
-            [*dict.fromkeys(messages)],
-        )
+        replies, known = self.replies(list(candidates)), self.ranker.known(candidates)
+        different = list(dict.fromkeys(messages))
         vectors = dict(zip(different, self.encode(different), strict=True))
         rows = ((text, vectors[text], own) for text, own in zip(messages, pools, strict=True))
         return np.stack([self.ranker.score_pool(text, of, known, own, replies[own] @ of) for text, of, own in rows])

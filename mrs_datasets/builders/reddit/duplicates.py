@@ -9,7 +9,7 @@ The order of pairs is that of the hashes of their ids, and similarity depends on
 is the same for any number of buckets. The keys of a bucket's pairs are next to them, made when the texts were in
 memory: 4 bytes times `COLUMNS` per pair. Here, each column of keys is read once, sequentially.
 
-Memory: two bytes per pair of the language, and what `PART_PAIRS` and the sample of words take. Temporary disk space:
+Memory: three bytes per pair of the language, and what `PART_PAIRS` and the sample of words take. Temporary disk space:
 the keys and texts of the language once more, and 40 bytes per pair.
 """
 

@@ -75,7 +75,7 @@ def read_numbers(
         yield number, fields[:texts], values, own or str(number)
 
 
-def with_gaps(kept: Any, values: Any, n: int) -> list[float]:
+def with_skipped(kept: Any, values: Any, n: int) -> list[float]:
     """The scores of the kept examples at the places of all n; nan where an example was skipped."""
     column = np.full(n, np.nan)
     column[kept] = values

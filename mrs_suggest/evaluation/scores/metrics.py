@@ -42,7 +42,7 @@ from mrs_suggest.common.io.files import file_sha256
 from mrs_suggest.common.io.lines import read_lines
 from mrs_suggest.common.io.packaged import read_packaged
 from mrs_suggest.common.text.predictions import MESSAGE, SUGGESTIONS
-from mrs_suggest.evaluation.scores.input import EXAMPLE, Texts, read_numbers, read_texts, tokenizer_of, with_gaps
+from mrs_suggest.evaluation.scores.input import EXAMPLE, Texts, read_numbers, read_texts, tokenizer_of, with_skipped
 
 Figure = float | None  # a count is an int; None where there is nothing to compute it from
 
@@ -190,7 +190,7 @@ def _mean(texts: Texts, scores: Any, figures: Mapping[str, float], values: Any, 
     """Of a metric whose main figure is the mean of the values of the kept examples."""
     return _scored(
         figures, scores.signature, bootstrap_interval(values, units=texts.units_of(scores.kept)),
-        skipped=scores.skipped, values=with_gaps(scores.kept, values, len(texts.units)), examples=texts.examples,
+        skipped=scores.skipped, values=with_skipped(scores.kept, values, len(texts.units)), examples=texts.examples,
         units=texts.units, **more,
     )  # fmt: skip
 
@@ -266,7 +266,7 @@ def score_judge(path: Path, language: str, judge: str, nbest: int = SUGGESTIONS,
     figures = {"judged": float(np.mean(values)), "good": float(np.mean([score == 1 for score in values]))}
     return Scored(
         len(kept), figures, {"signature": signature}, interval, skipped={"without_grade": len(found) - len(kept)},
-        values=with_gaps(kept, values, len(found)), examples=texts.examples, units=texts.units,
+        values=with_skipped(kept, values, len(found)), examples=texts.examples, units=texts.units,
     )  # fmt: skip
 
 
@@ -384,7 +384,7 @@ def score_response_ranking(
         figures, scores.signature, bootstrap_interval(scores.reciprocal_ranks, units=kept), skipped=scores.skipped,
         intervals={"macro_mrr": jackknife_interval(macro, kept)}
         | {name: Interval((end / int(name[2:]) for end in one), one.method) for name, one in shares.items()},
-        values=with_gaps(scores.kept, scores.reciprocal_ranks, len(rows)), examples=replies, units=units,
+        values=with_skipped(scores.kept, scores.reciprocal_ranks, len(rows)), examples=replies, units=units,
         corpora={"macro_mrr": _rows(scores.kept, macro, len(rows))} | {
             name: _rows(scores.kept, Corpus([(float(one), int(name[2:])) for one in hit], ratio_figure), len(rows))
             for name, hit in hits.items()

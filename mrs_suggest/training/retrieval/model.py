@@ -72,7 +72,10 @@ class RetrievalTrainer(OurTrainer, SentenceTransformerTrainer):
         args: Any = self.args
         if args.rate_decay < 1:
             warmup, (own, *_) = args.get_warmup_steps(num_training_steps), scheduler.lr_lambdas
-            decayed = lambda step: own(step) * args.rate_decay ** (max(0, step - warmup) / 5000)  # noqa: E731
+
+            def decayed(step: int) -> float:
+                return float(own(step) * args.rate_decay ** (max(0, step - warmup) / 5000))
+
             scheduler.lr_lambdas = [decayed] * len(scheduler.lr_lambdas)
         return scheduler
 
