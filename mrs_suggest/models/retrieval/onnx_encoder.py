@@ -1,10 +1,4 @@
-"""The message encoder of a retriever on ONNX Runtime, where `mrs models export --onnx` put one into its folder.
-
-Dynamic int8 quantisation takes one scale for all activations of a run, so a message's vector would depend on the
-others of its batch and on the padding. So an int8 encoder gets one message at a time, without padding. Scales fixed by
-calibration would allow batches, but lose accuracy where a text's activations are larger than the calibrated ones;
-scales per token do not exist in ONNX Runtime's `DynamicQuantizeLinear`.
-"""
+"""The message encoder of a retriever on ONNX Runtime, where `mrs models export --onnx` put one into its folder."""
 
 from __future__ import annotations
 
@@ -36,7 +30,7 @@ class OnnxEncoder:
     def __init__(self, session: InferenceSession, tokenizer: Tokenizer, settings: Mapping[str, Any]) -> None:
         self._session, self._tokenizer = session, tokenizer
         self._prompt, self._pad = str(settings["prompt"]), int(settings["pad"])
-        self._dimension, self._alone = int(settings["dimension"]), bool(settings["int8"])
+        self._dimension = int(settings["dimension"])
 
     @classmethod
     def load(cls, folder: Path, export: Path | None = None) -> OnnxEncoder | None:
@@ -68,10 +62,10 @@ class OnnxEncoder:
             raise damaged(path, folder) from error
 
     def encode(self, texts: Sequence[str], batch_size: int = 64) -> NDArray[np.float32]:
-        """Message vectors in the order of the texts; those of an int8 encoder do not depend on each other."""
+        """Message vectors in the order of the texts."""
         result = np.empty((len(texts), self._dimension), np.float32)
         encodings = self._tokenizer.encode_batch([self._prompt + text for text in texts])
-        for numbers in by_length(encodings, 1 if self._alone else batch_size):
+        for numbers in by_length(encodings, batch_size):
             result[numbers] = self._run([encodings[number].ids for number in numbers])
         return result
 

@@ -11,6 +11,7 @@ from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -20,11 +21,12 @@ from mrs_suggest.models.retrieval.onnx_encoder import INPUTS, OUTPUT, message_to
 from mrs_suggest.models.retrieval.routes import prompts_of, routes_of
 
 if TYPE_CHECKING:
+    import onnx
     from sentence_transformers import SentenceTransformer
 
 LARGEST = 2 << 30  # bytes of one protobuf message
-# Matrix products and the table of token vectors, which is most of a multilingual encoder's size.
-QUANTISED = ("MatMul", "Gemm", "Gather")
+BLOCK = 32  # weights, and activations, that share a scale: ours; with one scale for all, other replies are suggested
+INT8_PRODUCTS = 4  # ONNX Runtime's `accuracy_level`
 
 
 class _MessageRoute(nn.Module):
@@ -45,9 +47,8 @@ def write_onnx_encoder(model: SentenceTransformer, folder: Path, target: Path, i
     """Write `onnx/` with the graph and its settings.
 
     Args:
-        int8: quantise weights to 8 bits, per output channel, and activations when a message is read. Weights take 7
-            bits of them: without VNNI, x86 adds two products of 8 bits with saturation, and answers would depend on
-            the processor.
+        int8: the weights of matrix products take 8 bits, and activations when a message is read, with a scale for
+            each block of 32; token vectors take 16 bits.
 
     Raises:
         MissingExtraError: a package of the extra `onnx` is missing.
@@ -103,15 +104,31 @@ def _write_graph(route: nn.Module, path: Path, length: int, folder: Path) -> Non
 
 
 def _quantise(path: Path) -> None:
-    from onnxruntime.quantization import QuantType, quantize_dynamic
+    import onnx
+    from onnxruntime.quantization.matmul_nbits_quantizer import MatMulNBitsQuantizer
 
-    full = path.with_suffix(".fp32")
-    path.rename(full)
-    quantize_dynamic(
-        full, path, op_types_to_quantize=list(QUANTISED), per_channel=True, reduce_range=True,
-        weight_type=QuantType.QInt8,
-    )  # fmt: skip
-    full.unlink()
+    model = onnx.load(path)
+    _halve_tables(model.graph)
+    quantizer = MatMulNBitsQuantizer(model, bits=8, block_size=BLOCK, accuracy_level=INT8_PRODUCTS)
+    quantizer.process()
+    quantizer.model.save_model_to_file(str(path))
+
+
+def _halve_tables(graph: onnx.GraphProto) -> None:
+    """Store the tables of vectors that token ids select from in 16 bits; most of a multilingual encoder's size."""
+    from onnx import TensorProto, helper, numpy_helper
+
+    tables = {tensor.name: tensor for tensor in graph.initializer if tensor.data_type == TensorProto.FLOAT}
+    nodes = []
+    for node in graph.node:
+        nodes.append(node)
+        if node.op_type == "Gather" and (table := tables.pop(node.input[0], None)) is not None:
+            table.CopyFrom(numpy_helper.from_array(numpy_helper.to_array(table).astype(np.float16), table.name))
+            selected = node.output[0]
+            node.output[0] += "_half"
+            nodes.append(helper.make_node("Cast", [node.output[0]], [selected], to=TensorProto.FLOAT))
+    del graph.node[:]
+    graph.node.extend(nodes)
 
 
 @contextmanager

@@ -61,16 +61,15 @@ def test_vectors_equal_those_of_the_weights_in_any_batch(exported: Path) -> None
     assert encoder_of(exported).encode([]).shape == (0, 16)
 
 
-def test_an_int8_vector_does_not_depend_on_the_other_messages_of_its_batch(int8: Path) -> None:
+def test_an_int8_vector_is_near_the_weights_one_and_does_not_depend_on_its_batch(int8: Path, exported: Path) -> None:
     encoder = encoder_of(int8)
     together = encoder.encode(TEXTS)
     for text, vector in zip(TEXTS, together, strict=True):
-        assert np.array_equal(encoder.encode([text])[0], vector), text
+        np.testing.assert_allclose(encoder.encode([text])[0], vector, atol=1e-4, err_msg=text)
     expected = weights_encoder(int8)(TEXTS)
     cosines = (together * expected).sum(1) / np.linalg.norm(together, axis=1) / np.linalg.norm(expected, axis=1)
-    assert cosines.min() > 0.95
-    encoder._alone = False  # what a batch would do: its activations have one scale
-    assert not np.array_equal(encoder.encode(TEXTS), together)
+    assert 0.999 < cosines.min() < cosines.max() < 1 - 1e-7
+    assert (int8 / ONNX / GRAPH).stat().st_size < 0.9 * (exported / ONNX / GRAPH).stat().st_size
 
 
 def test_the_export_in_the_folder_answers(exported: Path) -> None:
