@@ -39,7 +39,6 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import replace
 from functools import partial
 from importlib import metadata, util
 from pathlib import Path
@@ -168,7 +167,7 @@ def our_stages(dumps: Sequence[Path], model: Path, workers: int) -> dict[str, An
 
     _load_libraries()
     found: dict[str, Any] = {}
-    settings = replace(Settings(), buckets=BUCKETS)
+    settings = Settings(buckets=BUCKETS)
     with tempfile.TemporaryDirectory(dir=dumps[0].parent) as folder:
         with measured(found), Workers(workers) as processes:
             work = WorkFolder(Path(folder) / "work", {}, resume=False, overwrite=False)
