@@ -2,7 +2,7 @@
 
 Workload: synthetic dumps (`mrs data synth`): 2 months of 400,000 lines of about 1 KB, seeded, ten languages, zstd
 frames that ask for a window of 2 GiB. Profile `paper`, 8 buckets, of about 85,000 comments (real ones have a million
-and more, and opening one costs 6 ms). Every run has a process of its own, imports outside of the time; the runs of a
+and more). Every run has a process of its own, imports outside of the time; the runs of a
 race take turns, and the best of each counts. CPU-seconds are those of the process and its children, all threads, user
 and system; rates are lines a CPU-second. The pairs of all must be as many as the generator says.
 
@@ -135,7 +135,7 @@ def repeat_month(source: Path, target: Path, lines: int) -> dict[str, Any]:
 def our_pairs(dumps: Sequence[Path], model: Path | None = None) -> dict[str, Any]:
     """Up to pairs, in one process; with a model, up to their languages."""
     from mrs_datasets.builders.reddit.months import month_shard
-    from mrs_datasets.builders.reddit.pairs import identify_pairs, join_bucket
+    from mrs_datasets.builders.reddit.pairs import identify_pairs, join_buckets
     from mrs_datasets.builders.reddit.plan import Settings
     from mrs_suggest.common.text.language_id import LanguageIdentifier
 
@@ -149,7 +149,7 @@ def our_pairs(dumps: Sequence[Path], model: Path | None = None) -> dict[str, Any
                 month_shard(path, target, Settings(), BUCKETS, _ignore)
             pairs = 0
             for bucket in range(BUCKETS):
-                table, _ = join_bucket(targets, bucket)
+                table, _ = join_buckets(targets, range(bucket, bucket + 1), BUCKETS)
                 pairs += table.num_rows
                 if identifier:
                     identify_pairs(table, identifier, Settings().min_language_score)
@@ -167,7 +167,7 @@ def our_stages(dumps: Sequence[Path], model: Path, workers: int) -> dict[str, An
 
     _load_libraries()
     found: dict[str, Any] = {}
-    settings = Settings()
+    settings = Settings(buckets=BUCKETS)
     with tempfile.TemporaryDirectory(dir=dumps[0].parent) as folder:
         with measured(found), Workers(workers) as processes:
             work = WorkFolder(Path(folder) / "work", {}, resume=False, overwrite=False)
@@ -180,7 +180,8 @@ def our_stages(dumps: Sequence[Path], model: Path, workers: int) -> dict[str, An
             place, buckets = work.stage("pairs"), []
             for number in range(BUCKETS):
                 target = place / f"{number}.arrow"
-                shard = partial(pair_shard, [month.output for month in months], number, target, settings, model)
+                files = [month.output for month in months]
+                shard = partial(pair_shard, files, range(number, number + 1), target, settings, model)
                 buckets.append(Shard(str(number), 1, target, shard))
             counts = run_stage(work, "pairs", buckets, processes, "bucket")
         found["pairs"] = sum(count["pairs"] for count in counts)
@@ -224,12 +225,12 @@ def read_month(dump: Path, buckets: int) -> dict[str, Any]:
 
 def join_one(partitions: Sequence[Path]) -> dict[str, Any]:
     """Join one bucket."""
-    from mrs_datasets.builders.reddit.pairs import join_bucket
+    from mrs_datasets.builders.reddit.pairs import join_buckets
 
     _load_libraries()
     found: dict[str, Any] = {}
     with measured(found):
-        table, unpaired = join_bucket(partitions, 0)
+        table, unpaired = join_buckets(partitions, range(1), FEW_BUCKETS)
     grown, comments = (found["peak_mb"] - found["base_mb"]) * MB, table.num_rows + sum(unpaired.values())
     return {**found, "comments": comments, "bytes_a_comment": round(grown / comments)}
 
@@ -311,7 +312,7 @@ def bare_fasttext(dumps: Sequence[Path], model: Path) -> dict[str, Any]:
     import fasttext
 
     from mrs_datasets.builders.reddit.months import month_shard
-    from mrs_datasets.builders.reddit.pairs import join_bucket
+    from mrs_datasets.builders.reddit.pairs import join_buckets
     from mrs_datasets.builders.reddit.plan import Settings
 
     texts: list[str] = []
@@ -320,7 +321,7 @@ def bare_fasttext(dumps: Sequence[Path], model: Path) -> dict[str, Any]:
         for path, target in zip(dumps, targets, strict=True):
             month_shard(path, target, Settings(), BUCKETS, _ignore)
         for bucket in range(BUCKETS):
-            pairs, _ = join_bucket(targets, bucket)
+            pairs, _ = join_buckets(targets, range(bucket, bucket + 1), BUCKETS)
             sides = zip(pairs["message"].to_pylist(), pairs["reply"].to_pylist(), strict=True)
             texts += [f"{message} {reply}".replace("\n", " ") for message, reply in sides]
     predictor = fasttext.load_model(str(model))

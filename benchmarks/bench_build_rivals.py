@@ -228,13 +228,13 @@ def texts(pairs: list[tuple[str, str]]) -> dict[str, Any]:
 def synthetic_pairs(dumps: Sequence[Path]) -> dict[str, Any]:
     """Pairs of one bucket of the dumps."""
     from mrs_datasets.builders.reddit.months import month_shard
-    from mrs_datasets.builders.reddit.pairs import join_bucket
+    from mrs_datasets.builders.reddit.pairs import join_buckets
     from mrs_datasets.builders.reddit.plan import Settings
 
     with tempfile.TemporaryDirectory(dir=dumps[0].parent) as folder:
         target = Path(folder) / "month.arrow"
         month_shard(dumps[0], target, Settings(), BUCKETS, lambda _: None)
-        pairs, _ = join_bucket([target], 0)
+        pairs, _ = join_buckets([target], range(1), BUCKETS)
     return {"pairs": list(zip(pairs["message"].to_pylist(), pairs["reply"].to_pylist(), strict=True))[:MOST_PAIRS]}
 
 

@@ -1,4 +1,4 @@
-"""A build on Spark that loses an executor, or a Python process of one, during the join: it ends with the same data."""
+"""A build on Spark that loses executors, or their Python processes, as it joins or writes: it ends with the same data."""
 
 import contextlib
 import os
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.faults
 
 COMMENTS = 4000
 BUCKETS = 24
-WANTED = {"executor": b"CoarseGrainedExecutorBackend", "python": b"pyspark.daemon"}
+EXECUTOR, PYTHON = b"CoarseGrainedExecutorBackend", b"pyspark.daemon"
 Start = Callable[..., "subprocess.Popen[bytes]"]
 
 
@@ -62,22 +62,29 @@ def of_kind(ancestor: int, words: bytes) -> list[int]:
     return found
 
 
-@pytest.mark.parametrize("kind", list(WANTED))
-def test_a_killed_executor_changes_nothing(
-    tmp_path: Path, command: list[object], local: Path, start: Start, kind: str
+def joins(work: Path) -> bool:
+    return 1 <= len(list(work.glob("pairs/*.json"))) < BUCKETS - 4
+
+
+def writes(work: Path) -> bool:
+    return any(work.glob("write/.*.partial-*"))
+
+
+@pytest.mark.parametrize(("kind", "stage"), [(EXECUTOR, joins), (PYTHON, joins), (EXECUTOR, writes)])
+def test_killed_executors_change_nothing(
+    tmp_path: Path, command: list[object], local: Path, start: Start, kind: bytes, stage: Callable[[Path], bool]
 ) -> None:
-    spark = ["--engine", "spark", "--master", "local-cluster[2,1,1024]", "--spark-conf", *SETTINGS]
+    """Executors with about as little memory as Spark accepts."""
+    little = ["--master", "local-cluster[2,1,512]", "--spark-conf", *SETTINGS, "spark.executor.memory=512m"]
     for _ in range(5):
-        process = start(*command, *spark)
+        process = start(*command, "--engine", "spark", *little)
         killed = 0
         while process.poll() is None and not killed:
-            done = len(list((tmp_path / ".out.build").glob("pairs/*.json")))
-            there = of_kind(process.pid, WANTED[kind]) if 1 <= done < BUCKETS - 4 else []
-            if there:
+            for number in of_kind(process.pid, kind) if stage(tmp_path / ".out.build") else []:
                 with contextlib.suppress(OSError):
-                    os.kill(there[-1], signal.SIGKILL)
-                    killed = there[-1]
-            time.sleep(0.05)
+                    os.kill(number, signal.SIGKILL)
+                    killed += 1
+            time.sleep(0.02)
         _, err = process.communicate(timeout=400)
         assert process.returncode == 0, err[-3000:]
         if killed:

@@ -1,13 +1,16 @@
 """`mrs data build --engine spark`: the data set of the local engine, byte for byte, and its sentences."""
 
+import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from mrs_suggest.cli.main import main
-from tests.dumps import leftovers, read_report, write_months
+from tests.dumps import leftovers, parquet_bytes, read_report, write_months
+from tests.s3_server import S3
 from tests.spark_months import BUCKETS, SETTINGS, assert_equal, require_spark, write_dirty_months
 
 pytestmark = pytest.mark.integration
@@ -35,19 +38,18 @@ def local(mrs, dumps: Path, lid_model: Path, tmp_path_factory: pytest.TempPathFa
 
 
 @pytest.fixture(scope="module")
-def session() -> Iterator[None]:
-    """A session of this process, which all builds use: Spark takes seconds to start."""
+def session() -> Iterator[Any]:
+    """Return a session of this process, which all builds use: Spark takes seconds to start."""
     require_spark()
     from mrs_datasets.builders.pipeline.spark import SparkEngine
 
     settings = dict(entry.split("=") for entry in SETTINGS)
     with SparkEngine("local[2,4]", settings) as engine:
-        assert engine.session
-        yield
+        yield engine.session
 
 
-def run(dumps: Path, model: Path, out: Path, *options: object) -> int:
-    start = ["data", "build", "--engine", "spark", "--dumps", dumps / "RC_*", "--out", out, "--language-model", model]
+def run(dumps: Path | str, model: Path, out: Path | str, *options: object) -> int:
+    start = ["data", "build", "--engine", "spark", "--dumps", f"{dumps}/RC_*", "--out", out, "--language-model", model]
     settings = ["--no-strict", "--min-reply-count", 2, "--buckets", BUCKETS]
     return main([str(part) for part in [*start, *settings, *options]])
 
@@ -66,10 +68,32 @@ def test_both_engines_build_the_same(
     assert len(pipeline["warnings"]) >= 2  # the month that ends early, and the altered frame
     if profile == "clean":
         assert {"exact duplicate", "near duplicate"} <= dropped
+    executors = session.sparkContext._jsc.sc().statusStore().executorList(False)
+    (executor,) = (executors.apply(number) for number in range(executors.size()))
+    assert executor.totalTasks() > BUCKETS
+    assert executor.totalShuffleWrite() == 0, "there is a shuffle, which may spill: test it with little memory"
 
 
-def test_a_newer_month_with_a_long_thread_on_both_engines(session, lid_model: Path, tmp_path: Path) -> None:
-    months = write_months(tmp_path / "months", COMMENTS, months=("2023-03",), long_thread=1000)
+def test_s3_is_read_and_written_without_hadoop(
+    session, local, s3: S3, dumps: Path, lid_model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By `s3fs`, in the tasks, too: their processes get the environment that leads to the server."""
+    for name, value in os.environ.items():
+        if name.startswith("AWS_"):
+            monkeypatch.setitem(session.sparkContext.environment, name, value)
+    s3.send(dumps, "dumps")
+    options = ("--profile", "paper", "--min-examples", ENOUGH["paper"], "--scratch", tmp_path)
+    assert run("s3://texts/dumps", lid_model, "s3://texts/sets/mrs", *options) == 0
+    found = s3.contents("sets/mrs")
+    assert {name: data for name, data in found.items() if name.endswith(".parquet")} == parquet_bytes(local["paper"])
+    assert s3.contents("sets").keys() == {f"mrs/{name}" for name in found}, "no work is left"
+    assert leftovers(tmp_path) == []
+
+
+def test_a_newer_month_with_most_comments_in_one_thread_on_both_engines(
+    session, lid_model: Path, tmp_path: Path
+) -> None:
+    months = write_months(tmp_path / "months", COMMENTS, months=("2023-03",), long_thread=2000)
     options = ("--profile", "clean", "--english-months", "all", "--min-examples", 50, "--split-by", "example")
     assert run(months, lid_model, tmp_path / "spark", *options) == 0
     assert run(months, lid_model, tmp_path / "local", *options, "--engine", "local", "--workers", 1) == 0

@@ -84,7 +84,7 @@ def find_duplicates(
     keep = build.settings.keep_rejects
     shards = []
     for language, (target, number) in codes.items():
-        buckets = [(path, kept[language]) for path, kept in pairs.items() if language in kept]
+        buckets = [(path, sum(kept[language])) for path, kept in pairs.items() if language in kept]
         shards.append(Shard(language, number, target, partial(duplicates_shard, buckets, language, target, keep)))
     counts = run_stage(build.work, STAGE, shards, engine, " pairs", scale=True)
     kept = sum(number for (_, outcome), number in outcomes.items() if outcome == KEPT)
@@ -113,7 +113,7 @@ def keyed_pairs(pairs: pa.Table) -> tuple[pa.Table, Keys]:
 
 
 def signature_file(pairs: Location) -> Location:
-    """The file of a bucket's keys."""
+    """The file of the keys of a file of pairs."""
     return pairs.with_suffix(".signatures.npy")
 
 

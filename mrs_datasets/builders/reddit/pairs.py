@@ -1,4 +1,4 @@
-"""Stages 3 to 5 for a bucket of all months: join replies to the comments they answer, mask, identify, clean.
+"""Stages 3 to 5 for buckets of all months: join replies to the comments they answer, mask, identify, clean.
 
 The language is identified from a message and its reply as one text (Zhang et al. 2021, section 2).
 """
@@ -30,7 +30,7 @@ from mrs_datasets.builders.pipeline.stages import (
 from mrs_datasets.builders.reddit.clean import clean_pairs
 from mrs_datasets.builders.reddit.columns import BATCH_TEXTS, change_in_turn, found_rows, with_rows
 from mrs_datasets.builders.reddit.duplicates import keyed_pairs, signature_file
-from mrs_datasets.builders.reddit.partition import mix, read_bucket, stable_hashes
+from mrs_datasets.builders.reddit.partition import bucket_sizes, mix, read_buckets, stable_hashes
 from mrs_datasets.builders.reddit.plan import KEPT, LOW_SCORE, UNKNOWN_LANGUAGE, BucketPairs, Build, Outcomes, Settings
 from mrs_datasets.builders.reddit.read import COMMENT_PREFIX, POST_PREFIX
 from mrs_datasets.catalogue import CONTEXT
@@ -44,6 +44,8 @@ STAGE = "pairs"
 NOT_IN_MRS = "not a language of MRS"
 OTHER_MONTH = "English of another month"
 BATCH_ROWS = 1 << 16  # of a file of pairs
+GROUP_COMMENTS = 1 << 16  # of small buckets that are joined together: .1 GB; starting a join takes as long as 1,000
+LEAST_GROUPS = 16  # that a small build has for its workers
 PAIRS = pa.schema(
     [
         ("message", pa.string()),
@@ -68,20 +70,17 @@ _NOT_WORDS = rf"[\r\n]|{MASK_PATTERN}"
 def make_pairs(build: Build, months: Sequence[Location], engine: Engine) -> tuple[BucketPairs, Outcomes]:
     """Make the pairs of every bucket; return the kept ones, and how many of each language have which outcome in all."""
     folder, funnel, clean = build.work.stage(STAGE), build.funnel, build.settings.clean
-    targets = [folder / f"bucket-{number:05d}.arrow" for number in range(build.plan.buckets)]
     shards = []
-    for number, target in enumerate(targets):
-        work = partial(pair_shard, months, number, target, build.settings, build.language_model)
-        shards.append(Shard(target.stem, 1, target, work, signature_file(target) if clean else None))
+    for group in in_groups(np.sum([bucket_sizes(path) for path in months], axis=0)):
+        target = folder / f"bucket-{group.start:05d}.arrow"
+        work = partial(pair_shard, months, group, target, build.settings, build.language_model)
+        shards.append(Shard(target.stem, len(group), target, work, signature_file(target) if clean else None))
     counts = run_stage(build.work, STAGE, shards, engine, " buckets")
     funnel.add("join", sum(c["comments"] for c in counts), summed(c["dropped"] for c in counts))
     outcomes: Outcomes = Counter()
-    buckets: BucketPairs = {target: {} for target in targets}
-    for of_bucket, found in zip(buckets.values(), counts, strict=True):
+    for found in counts:
         for language, outcome, pairs in found["outcomes"]:
             outcomes[language, outcome] += pairs
-            if outcome == KEPT:
-                of_bucket[language] = pairs
     dropped: Counter[str] = Counter()
     for (_, outcome), pairs in sorted(outcomes.items()):
         if outcome != KEPT:
@@ -93,14 +92,26 @@ def make_pairs(build: Build, months: Sequence[Location], engine: Engine) -> tupl
         build.say(f"warning: {warning}")
     funnel.repairs = dict(sorted(summed(c["repairs"] for c in counts).items()))
     funnel.add("language and cleaning" if clean else "language", outcomes.total(), dropped)
-    return buckets, outcomes
+    return {shard.output: found["kept"] for shard, found in zip(shards, counts, strict=True)}, outcomes
+
+
+def in_groups(sizes: NDArray[np.int64]) -> list[range]:
+    """The buckets, of (buckets,) comments, in groups of neighbours that are joined together, whatever the workers."""
+    most, groups, start, held = min(GROUP_COMMENTS, int(sizes.sum()) // LEAST_GROUPS), list[range](), 0, 0
+    for bucket, size in enumerate(sizes.tolist()):
+        if held and held + size > most:
+            groups.append(range(start, bucket))
+            start, held = bucket, 0
+        held += size
+    return [*groups, range(start, len(sizes))]
 
 
 def pair_shard(
-    months: Sequence[Location], bucket: int, target: Location, settings: Settings, model: Path, advance: Advance
+    months: Sequence[Location], group: range, target: Location, settings: Settings, model: Path, advance: Advance
 ) -> ShardCounts:
-    """Write the pairs of a bucket of all months, ordered by language; return the counts of all steps."""
-    pairs, unpaired = join_bucket(months, bucket)
+    """Write the pairs of neighbouring buckets of all months, ordered by language and bucket; return the counts of all
+    steps, and `kept`: language -> pairs of each bucket."""
+    pairs, unpaired = join_buckets(months, group, settings.buckets)
     joined = pairs.num_rows
     if settings.clean:  # cleaning needs the texts without masks
         pairs = pairs.append_column("raw message", pairs["message"]).append_column("raw reply", pairs["reply"])
@@ -115,15 +126,16 @@ def pair_shard(
             if outcome != KEPT:
                 outcomes[language, outcome] += count
                 outcomes[language, KEPT] -= count
-    pairs = _by_language(pairs)  # already sorted by `order` and `thread`
+    pairs, kept = _by_language(pairs, group, settings.buckets)  # already sorted by bucket, `order` and `thread`
     if settings.context:
         pairs = with_context(pairs, settings.context)
     if settings.clean:
         pairs, signed = keyed_pairs(pairs)
         write_array(signature_file(target), signed)
     write_batches(target, pairs.schema, pairs.to_batches(max_chunksize=BATCH_ROWS))
-    advance(1)
+    advance(len(group))
     return {
+        "kept": kept,
         "comments": joined + sum(unpaired.values()),
         "dropped": unpaired,
         "pairs": joined,
@@ -204,15 +216,25 @@ def _move(languages: pa.ChunkedArray, reason: str, outcomes: Outcomes) -> None:
         outcomes[entry["values"], KEPT] -= entry["counts"]
 
 
-def _by_language(pairs: pa.Table) -> pa.Table:
-    """The pairs grouped by language, else in the same order. (Sorting would put all texts into one array of 2 GiB.)"""
+def _by_language(pairs: pa.Table, group: range, buckets: int) -> tuple[pa.Table, dict[str, list[int]]]:
+    """The pairs grouped by language, else in the same order; and how many of each language each bucket has.
+
+    (Sorting would put all texts into one array of 2 GiB.)
+    """
     languages = sorted(pc.unique(pairs["language"]).to_pylist())
-    parts = [pairs.filter(pc.equal(pairs["language"], language)) for language in languages]
-    return pa.concat_tables(parts) if parts else pairs
+    parts = {language: pairs.filter(pc.equal(pairs["language"], language)) for language in languages}
+    numbers = {code: _buckets(part["thread"].to_numpy(), buckets) - group.start for code, part in parts.items()}
+    kept = {code: np.bincount(of_part, minlength=len(group)).tolist() for code, of_part in numbers.items()}
+    return pa.concat_tables(parts.values()) if parts else pairs, kept
+
+
+def _buckets(threads: NDArray[np.uint64], buckets: int) -> NDArray[np.int64]:
+    """The bucket of each thread, by its hash."""
+    return (threads % np.uint64(buckets)).astype(np.int64)
 
 
 def with_context(pairs: pa.Table, turns: int) -> pa.Table:
-    """Append `CONTEXT` to all pairs of a bucket: up to `turns` turns before each message, oldest first, one a line.
+    """Append `CONTEXT` to all pairs of some buckets: up to `turns` turns before each message, oldest first, one a line.
 
     The turn before a message is the message of the pair that it is the reply of. The context ends where no such pair is
     left in the same language, so that every turn was filtered, masked and cleaned as a message.
@@ -239,26 +261,26 @@ def with_context(pairs: pa.Table, turns: int) -> pa.Table:
 # --- Join -----------------------------------------------------------------------------------------------------------
 
 
-def join_bucket(files: Sequence[Location], bucket: int) -> tuple[pa.Table, dict[str, int]]:
-    """Pairs of a message and a reply, from one bucket of the months' partition files.
+def join_buckets(files: Sequence[Location], group: range, buckets: int) -> tuple[pa.Table, dict[str, int]]:
+    """Pairs of a message and a reply, from neighbouring ones of the `buckets` of the months' partition files.
 
     A reply is joined to the comment of the same thread (`link_id`) whose id is its `parent_id`, in any month and order.
     Of repeated comments only the first counts, in the order of the files and of their rows. The number of buckets
-    does not change the pairs. The whole bucket is in memory: about 1.1 KB per comment of 250 bytes.
+    does not change the pairs. The whole group is in memory: about 1.1 KB per comment of 250 bytes.
 
     Returns:
-        A table with the schema `PAIRS`, one row per reply, in chunks of bounded size, in the order of `order` and then
-        `thread`, which shuffles the pairs in the same way in every build; and the number of all other comments, by
-        reason. It has no ids, but hashes of such short ids can be reversed by trying all of them: do not publish
-        `thread`, `order` and `parent`.
+        A table with the schema `PAIRS`, one row per reply, in chunks of bounded size, in the order of the buckets, then
+        of `order` and `thread`, which shuffles the pairs in the same way in every build; and the number of all other
+        comments, by reason. It has no ids, but hashes of such short ids can be reversed by trying all of them: do not
+        publish `thread`, `order` and `parent`.
     """
-    comments = pa.concat_tables([read_bucket(path, bucket) for path in files])
+    comments = pa.concat_tables([read_buckets(path, group) for path in files])
     links = comments["link_id"].combine_chunks().dictionary_encode()
     codes = links.indices.to_numpy()
     rows, unpaired = _matched_rows(comments, codes)
     parent, order = (stable_hashes(comments["id"].take(pa.array(side)).combine_chunks()) for side in rows)
     thread = stable_hashes(links.dictionary)[codes[rows[1]]]
-    sorting = np.lexsort((thread, order))
+    sorting = np.lexsort((thread, order, _buckets(thread, buckets)))
     rows, order, parent, thread = rows[:, sorting], order[sorting], parent[sorting], thread[sorting]
     month = _months(comments["created"].to_numpy()[rows[1]])
     texts = _texts(comments["body"], rows)

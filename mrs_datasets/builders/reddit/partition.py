@@ -6,8 +6,8 @@ would split a run into tiny pieces, each of which takes a read later: then runs 
 neighbouring buckets, in a separate file, and each group, read back from all runs, is split into its buckets. So a
 bucket of a month is read in one go, at the cost of writing and reading the month once more.
 
-The file is an Arrow file in segments: one batch per bucket, for buckets `low` to `high`, in their order. An index of
-the segments is in the metadata of an empty batch at the end.
+The file is an Arrow file in segments, each with the comments of neighbouring buckets, in their order. A batch ends with
+a bucket: a large bucket has its own, small ones share one. An index is in the metadata of an empty batch at the end.
 """
 
 from __future__ import annotations
@@ -35,9 +35,10 @@ from mrs_suggest.common.io.storage import Location, local_file, open_arrow, publ
 # A run; with 64 buckets a batch is about 1.5 MiB, which compresses as a whole month would. At most 1 GiB, as Arrow's
 # string arrays are limited to 2 GiB.
 CHUNK_BYTES = 96 << 20
+BATCH_ROWS = 1 << 10  # smaller buckets share a batch: a batch costs as much time as hundreds of comments
 GROUPS = 256  # so that pieces of a run have .4 MB, and a group of a month of 24 GB is as large as a run
 PARTITION = pa.schema([COMMENTS.field(name) for name in ("id", "parent_id", "link_id", "body", "created")])
-_FORMAT = {"format": "mrs-reddit-partition", "version": "4"}
+_FORMAT = {"format": "mrs-reddit-partition", "version": "5"}
 _INDEX, _CHECKSUM = "index", "xxh3_64"
 _EMPTY = pa.RecordBatch.from_arrays([pa.array([], kind) for kind in PARTITION.types], schema=PARTITION)
 _Run = tuple[list[pa.RecordBatch], bool]  # batches, and whether more runs follow
@@ -93,15 +94,35 @@ def partition(batches: Iterable[pa.RecordBatch], path: Location, buckets: int) -
     return int(out.comments.sum())
 
 
-def read_bucket(path: Location, bucket: int) -> pa.Table:
-    """The comments of one bucket (schema `PARTITION`), in the order in which they were written; InputError if the file
-    is missing, incomplete or damaged."""
+def bucket_sizes(path: Location) -> NDArray[np.int64]:
+    """(buckets,) the comments of each bucket; InputError as `read_buckets`."""
+    with _opened(path) as (_, index):
+        return np.array(index["comments"], np.int64)
+
+
+def read_buckets(path: Location, buckets: range) -> pa.Table:
+    """The comments of neighbouring buckets (schema `PARTITION`), those of each bucket in the order in which they were
+    written; InputError if the file is missing, incomplete or damaged."""
     with _opened(path) as (reader, index):
-        numbers = [first + bucket - low for low, high, first in index["segments"] if low <= bucket < high]
-        table = pa.Table.from_batches([read_checked(reader, number) for number in numbers], PARTITION)
-        if table.num_rows != index["comments"][bucket]:
-            raise pa.ArrowInvalid(f"bucket {bucket} has {table.num_rows} of {index['comments'][bucket]} comments")
+        tables = [PARTITION.empty_table()]
+        for low, first, ends in index["segments"]:
+            bounds = np.array([0, *ends])
+            start, end = bounds[np.clip([buckets.start - low, buckets.stop - low], 0, len(ends))].tolist()
+            if start < end:
+                cuts = _batch_bounds(bounds)
+                begin, stop = np.searchsorted(cuts, start, "right") - 1, np.searchsorted(cuts, end)
+                table = pa.Table.from_batches([read_checked(reader, first + n) for n in range(begin, stop)])
+                tables.append(table.slice(start - cuts[begin], end - start))
+        table, expected = pa.concat_tables(tables), sum(index["comments"][buckets.start : buckets.stop])
+        if table.num_rows != expected:
+            raise pa.ArrowInvalid(f"{buckets} has {table.num_rows} of {expected} comments")
         return table
+
+
+def _batch_bounds(bounds: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Where the batches of a segment begin and end, from where its buckets do: with the bucket that completes another
+    `BATCH_ROWS` rows."""
+    return np.unique([0, *bounds[1:][np.diff(bounds // BATCH_ROWS) > 0], bounds[-1]])
 
 
 # --- Runs and groups ------------------------------------------------------------------------------------------------
@@ -185,21 +206,18 @@ class _SegmentWriter:
     def __init__(self, writer: pa.RecordBatchFileWriter, path: Location, buckets: int) -> None:
         self._writer, self._path = writer, path
         self.comments = np.zeros(buckets, np.int64)
-        self._segments: list[tuple[int, int, int]] = []  # first bucket, bucket after the last, first batch
+        self._segments: list[tuple[int, int, list[int]]] = []  # first bucket, first batch, end of each bucket
         self._batches = 0
 
     def add(self, ordered: pa.RecordBatch, ends: NDArray[np.int64], low: int = 0) -> None:
         """Write comments in the order of their buckets; `ends` (n,): where bucket `low`, `low` + 1 ... end."""
-        self._segments.append((low, low + len(ends), self._batches))
-        start = 0
-        for bucket, end in enumerate(ends.tolist(), low):
-            # Arrow would write an empty slice with the offsets of all rows.
-            batch = ordered.slice(start, end - start) if end > start else _EMPTY
+        self._segments.append((low, self._batches, ends.tolist()))
+        bounds = np.insert(ends, 0, 0)
+        for start, end in pairwise(_batch_bounds(bounds).tolist()):
             with writing(self._path):
-                write_checked(self._writer, batch)
-            self.comments[bucket] += batch.num_rows
-            start = end
-        self._batches += len(ends)
+                write_checked(self._writer, ordered.slice(start, end - start))
+            self._batches += 1
+        self.comments[low : low + len(ends)] += np.diff(bounds)
 
     def finish(self) -> None:
         """Write the index."""

@@ -33,7 +33,7 @@ FROM_PAIRS = ("pairs", "duplicates", "write")  # stages that are done again if t
 # Every stage counts its pairs as (language, outcome) -> pairs. Each input pair has exactly one outcome, `kept` or the
 # reason why it was dropped, so that a stage's counts add up to its input.
 Outcomes = Counter[tuple[str, str]]
-BucketPairs = dict[Location, dict[str, int]]  # the file of each bucket, and its pairs by language
+BucketPairs = dict[Location, dict[str, list[int]]]  # file of neighbouring buckets -> language -> pairs of each bucket
 KEPT = "kept"
 UNKNOWN_LANGUAGE = "no language found"
 LOW_SCORE = "language uncertain"

@@ -61,7 +61,7 @@ COUNTED = pa.schema([("reply", pa.string()), ("count", pa.int64())])
 _TABLE_BYTES = 1024  # overhead of a table in memory
 _TENTHS = (0, 0, 0, 0, 0, 0, 0, 0, 1, 2)  # of the pairs: positions in SPLITS
 
-Part: TypeAlias = list[tuple[Location, int, int]]  # of each bucket: the file, pairs of the language before it, in it
+Part: TypeAlias = list[tuple[Location, int, int, int]]  # file; pairs of the language before these, before in it; these
 Jobs: TypeAlias = dict[str, tuple[int, Callable[[Path, Advance], ShardCounts]]]  # name -> size, work
 
 
@@ -205,13 +205,16 @@ def _lacking_split(rows: Counter[str], settings: Settings) -> str:
 
 def in_parts(pairs: BucketPairs, language: str) -> list[Part]:
     """The buckets of a language in parts of about `PART_PAIRS` pairs, whatever the number of workers."""
-    total = sum(kept.get(language, 0) for kept in pairs.values())
+    total = sum(sum(kept.get(language, ())) for kept in pairs.values())
     parts: dict[int, Part] = {}
     before = 0
     for path, kept in pairs.items():
-        if rows := kept.get(language, 0):
-            parts.setdefault(before * -(-total // PART_PAIRS) // total, []).append((path, before, rows))
-            before += rows
+        of_part, start = Counter[int](), 0
+        for rows in filter(None, kept.get(language, ())):
+            of_part[(before + of_part.total()) * -(-total // PART_PAIRS) // total] += rows
+        for number, rows in of_part.items():
+            parts.setdefault(number, []).append((path, before, start, rows))
+            before, start = before + rows, start + rows
     return list(parts.values())
 
 
@@ -241,8 +244,8 @@ def write_part(
         writers = [opened.enter_context(SplitWriter(folder, language, split, schema)) for split in SPLITS]
 
         def replies() -> Iterator[pa.ChunkedArray]:
-            for path, before, rows in part:
-                table, _ = read_pairs(path, language, (*columns, "thread", "order", "parent"))
+            for path, before, start, rows in part:
+                table = read_pairs(path, language, (*columns, "thread", "order", "parent"))[0].slice(start, rows)
                 if found is not None:
                     table = table.filter(pa.array(found[before : before + rows] == KEPT_CODE))
                 numbers = split_numbers(table[KEYS[settings.split_by]].to_numpy())

@@ -17,6 +17,7 @@ from mrs_datasets.builders.pipeline.stages import Shard
 from mrs_datasets.builders.pipeline.work_folder import work_place
 from mrs_datasets.builders.reddit import build as module
 from mrs_datasets.builders.reddit import months as months_stage
+from mrs_datasets.builders.reddit import pairs as pairs_stage
 from mrs_datasets.builders.reddit import write as write_stage
 from mrs_datasets.builders.reddit.build import build
 from mrs_datasets.builders.reddit.plan import BuildPlan, Settings, make_build_plan, make_settings
@@ -420,6 +421,10 @@ def test_a_language_in_parts_is_the_same_for_every_engine_and_after_a_crash(
     expected = parquet_bytes(tmp_path / "out")
     assert make(tmp_path, model, plan, settings, overwrite=True, engine=Backwards())["configs"] == parts["configs"]
     assert parquet_bytes(tmp_path / "out") == expected
+    with monkeypatch.context() as patch:
+        patch.setattr(pairs_stage, "LEAST_GROUPS", 2)
+        make(tmp_path, model, plan, settings, overwrite=True)
+        assert parquet_bytes(tmp_path / "out") == expected
     shutil.rmtree(tmp_path / "out")
     with monkeypatch.context() as patch:
         patch.setattr(write_stage, "frequent_replies", lambda *_: 1 / 0)

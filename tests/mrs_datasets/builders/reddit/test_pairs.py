@@ -9,11 +9,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from mrs_datasets.builders.pipeline.stages import summed
 from mrs_datasets.builders.reddit import pairs as module
 from mrs_datasets.builders.reddit import partition as partitioning
 from mrs_datasets.builders.reddit.pairs import (
@@ -24,7 +26,8 @@ from mrs_datasets.builders.reddit.pairs import (
     POST,
     SELF,
     identify_pairs,
-    join_bucket,
+    in_groups,
+    join_buckets,
 )
 from mrs_datasets.builders.reddit.partition import PARTITION, partition, stable_hashes
 from mrs_datasets.builders.reddit.plan import KEPT, LOW_SCORE, UNKNOWN_LANGUAGE
@@ -54,7 +57,10 @@ def joined(months: list[list[Row]], buckets: int, batch_rows: int = 7) -> tuple[
             files.append(Path(folder) / f"{number}.arrow")
             batches = [as_batch(rows[first : first + batch_rows]) for first in range(0, len(rows), batch_rows)]
             partition(batches, files[-1], buckets)
-        results = [join_bucket(files, bucket) for bucket in range(buckets)]
+        results = [join_buckets(files, range(bucket, bucket + 1), buckets) for bucket in range(buckets)]
+        together, counts = join_buckets(files, range(buckets), buckets)
+        assert as_pairs([together]) == as_pairs([table for table, _ in results])
+        assert counts == summed(unpaired for _, unpaired in results)
     total = {"comments": 0, "pairs": 0, **NONE}
     for table, unpaired in results:
         total["pairs"] += table.num_rows
@@ -62,6 +68,15 @@ def joined(months: list[list[Row]], buckets: int, batch_rows: int = 7) -> tuple[
         for name, value in unpaired.items():
             total[name] += value
     return [table for table, _ in results], total
+
+
+def test_small_buckets_are_joined_together_and_large_ones_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "LEAST_GROUPS", 2)
+    assert in_groups(np.array([5, 1, 1, 0, 3, 0])) == [range(1), range(1, 6)]
+    assert in_groups(np.array([0, 0, 1, 1, 9, 1])) == [range(4), range(4, 5), range(5, 6)]
+    assert in_groups(np.zeros(3, int)) == [range(3)]
+    monkeypatch.setattr(module, "GROUP_COMMENTS", 2)
+    assert in_groups(np.ones(5, int)) == [range(2), range(2, 4), range(4, 5)]
 
 
 def as_pairs(tables: list[pa.Table]) -> list[Pair]:

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mrs_datasets.builders.reddit import partition as module
-from mrs_datasets.builders.reddit.partition import PARTITION, partition, read_bucket, stable_hashes
+from mrs_datasets.builders.reddit.partition import PARTITION, bucket_sizes, partition, read_buckets, stable_hashes
 from mrs_datasets.builders.reddit.read import COMMENTS
 from mrs_suggest.common.errors import InputError
 
@@ -40,6 +40,10 @@ def made_rows(count: int, first: int = 0) -> list[Row]:
     return [(f"c{i}", f"t1_c{i - 1}", f"t3_p{i % 17}", f"text {i} " * 5, i) for i in range(first, first + count)]
 
 
+def read_bucket(path: Path, bucket: int) -> pa.Table:
+    return read_buckets(path, range(bucket, bucket + 1))
+
+
 def written(path: Path, batches: Iterable[pa.RecordBatch], buckets: int, run: int = 1 << 20, groups: int = 256) -> int:
     """Write a partition file with runs and groups of these sizes."""
     with pytest.MonkeyPatch.context() as patch:
@@ -56,21 +60,35 @@ def file(tmp_path: Path) -> Path:
 
 
 @settings(max_examples=80, deadline=None)
-@given(st.lists(ROWS, max_size=4), st.integers(1, 9), st.integers(1, 1500), st.integers(1, 9))
+@given(
+    st.lists(ROWS, max_size=4), st.integers(1, 9), st.integers(1, 1500), st.integers(1, 9), st.integers(1, 9), st.data()
+)
 def test_every_comment_is_in_the_bucket_of_its_thread_in_the_order_of_its_coming(
-    parts: list[list[Row]], buckets: int, run: int, groups: int
+    parts: list[list[Row]], buckets: int, run: int, groups: int, batch: int, data: st.DataObject
 ) -> None:
-    """At one level, and by way of groups."""
-    with TemporaryDirectory() as folder:
+    """At one level, and by way of groups; buckets read one by one, and several together."""
+    first = data.draw(st.integers(0, buckets - 1))
+    some = range(first, data.draw(st.integers(first + 1, buckets)))
+    with TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "BATCH_ROWS", batch)
         path = Path(folder) / "m.arrow"
         comments = written(path, [as_batch(part) for part in parts], buckets, run, groups)
         found = [as_rows(read_bucket(path, bucket)) for bucket in range(buckets)]
+        together, sizes = in_buckets(as_rows(read_buckets(path, some)), buckets), bucket_sizes(path).tolist()
     rows = [row for part in parts for row in part]
-    expected: list[list[Row]] = [[] for _ in range(buckets)]
-    for row, digest in zip(rows, stable_hashes(pa.array([row[2] for row in rows], pa.string())).tolist(), strict=True):
-        expected[digest % buckets].append(row)
+    expected = in_buckets(rows, buckets)
     assert found == expected
+    assert together == [of if bucket in some else [] for bucket, of in enumerate(expected)]
+    assert sizes == list(map(len, expected))
     assert comments == len(rows)
+
+
+def in_buckets(rows: list[Row], buckets: int) -> list[list[Row]]:
+    """The rows of each bucket, in their order."""
+    found: list[list[Row]] = [[] for _ in range(buckets)]
+    for row, digest in zip(rows, stable_hashes(pa.array([row[2] for row in rows], pa.string())).tolist(), strict=True):
+        found[digest % buckets].append(row)
+    return found
 
 
 def test_the_hash_never_changes() -> None:
