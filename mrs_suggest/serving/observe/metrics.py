@@ -15,7 +15,7 @@ class Metrics:
     """The metrics of one worker."""
 
     def __init__(self) -> None:
-        registry = self._registry = CollectorRegistry()
+        registry = self.registry = CollectorRegistry()
         self.requests = Counter("mrs_requests", "Requests by route and status.", ["route", "status"], registry=registry)
         self.seconds = Histogram(
             "mrs_request_seconds", "From a request's head to its answer.", ["route"], buckets=BUCKETS, registry=registry
@@ -51,7 +51,7 @@ class Metrics:
     def page(self) -> bytes:
         """The metrics of all workers as text."""
         if SHARED not in os.environ:
-            return generate_latest(self._registry)
+            return generate_latest(self.registry)
         together = CollectorRegistry()
         multiprocess.MultiProcessCollector(together)
         return generate_latest(together)
