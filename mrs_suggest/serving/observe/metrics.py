@@ -47,6 +47,8 @@ class Metrics:
         self.reloads = Counter(
             "mrs_reloads", "Loads of a new model by outcome: done, failed.", ["outcome"], registry=registry
         )
+        for outcome in ("done", "failed"):  # from 0 on: `increase` does not count the value that a series starts with
+            self.reloads.labels(outcome)
 
     def page(self) -> bytes:
         """The metrics of all workers as text."""
