@@ -29,7 +29,8 @@ from mrs_suggest.evaluation.results import difference
 from mrs_suggest.models.exports import CTRANSLATE2
 from mrs_suggest.models.generation.ctranslate2_generator import ExportedGenerator
 from mrs_suggest.models.generation.ctranslate2_writer import write_ctranslate2
-from mrs_suggest.models.generation.generator import Generator, ReplyWriter
+from mrs_suggest.models.generation.generator import Generator
+from mrs_suggest.models.generation.reply_writer import ReplyWriter
 from mrs_suggest.training.generation.generator_export import evaluated, mean_rouge, same_suggestions
 
 MESSAGES = 30

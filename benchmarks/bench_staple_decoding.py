@@ -29,7 +29,8 @@ from mrs_suggest.models.generation.ctranslate2_generator import ExportedGenerato
 from mrs_suggest.models.generation.ctranslate2_writer import write_ctranslate2
 from mrs_suggest.models.generation.decoding.nbest import fitting_batch, n_best
 from mrs_suggest.models.generation.decoding.settings import Decoding
-from mrs_suggest.models.generation.generator import Generator, PairCollator, ReplyWriter
+from mrs_suggest.models.generation.generator import Generator, PairCollator
+from mrs_suggest.models.generation.reply_writer import ReplyWriter
 from mrs_suggest.models.generation.tiny_generator import initialize, tiny_tokenizer
 
 SEED, PROMPTS, BEAMS, TOKENS = 20200709, 32, 50, 16

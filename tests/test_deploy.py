@@ -104,6 +104,22 @@ def test_dashboard_and_alerts_ask_for_figures_that_the_server_has(repository: Pa
             assert {*grouped.replace(",", " ").split()} <= set.union(*(known[name] for name, _ in names)), text
 
 
+def test_each_alert_fires_when_it_should(repository: Path) -> None:
+    promtool = shutil.which("promtool")
+    if promtool is None:
+        pytest.skip("needs promtool")
+    done = subprocess.run([promtool, "test", "rules", repository / "tests" / "alerts_test.yaml"], capture_output=True)
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_first_failed_reload_raises_a_series_that_is_already_there() -> None:
+    """Prometheus's `increase` sees no change in a series that starts with 1."""
+    pytest.importorskip("fastapi")
+    from mrs_suggest.serving.observe.metrics import Metrics
+
+    assert b'mrs_reloads_total{outcome="failed"} 0.0' in Metrics().page()
+
+
 def test_the_kubernetes_files_start_the_image_as_it_is(repository: Path) -> None:
     from mrs_suggest.cli.serve import make_parser
 
@@ -165,7 +181,7 @@ def test_the_charts_values_fit_the_server_and_the_image(repository: Path) -> Non
 
     values = read(repository / CHART / "values.yaml")
     options = make_parser().parse_args(["--port", str(values["port"]), *values["arguments"]])
-    assert values["podAnnotations"]["prometheus.io/port"] == str(options.port)
+    assert values["podAnnotations"]["prometheus.io/port"] == "{{ .Values.port }}"
     assert values["terminationGracePeriodSeconds"] > 3 * options.answer_seconds + values["pauseBeforeStop"]
     dockerfile = (repository / "deploy" / "Dockerfile").read_text(encoding="utf-8")
     assert f"USER {values['podSecurityContext']['runAsUser']}" in dockerfile
@@ -185,11 +201,15 @@ def test_the_chart_renders(repository: Path) -> None:
     helm = shutil.which("helm")
     if helm is None:
         pytest.skip("needs helm")
-    for extra in ([], ["--set", "keys.content=0123456789abcdef 600", "--set", "autoscaling.enabled=false"]):
+    keys = ["--set", "keys.content=0123456789abcdef 600", "--set", "autoscaling.enabled=false"]
+    for extra in ([], [*keys, "--set", "port=9000"], [*keys, "--set", "podAnnotations=null"]):
         command = [helm, "template", "chat", repository / CHART, *extra]
         done = subprocess.run(command, capture_output=True, text=True)
         assert done.returncode == 0, done.stderr
-        kinds = {one["kind"] for one in yaml.safe_load_all(done.stdout) if one}
+        found = {one["kind"]: one for one in yaml.safe_load_all(done.stdout) if one}
+        kinds, pod = set(found), found["Deployment"]["spec"]["template"]
+        port = str(pod["spec"]["containers"][0]["ports"][0]["containerPort"])
+        assert pod["metadata"]["annotations"].get("prometheus.io/port", port) == port
         assert {"Deployment", "Service", "PodDisruptionBudget"} < kinds
         assert ("Secret" in kinds) is bool(extra)
         assert ("HorizontalPodAutoscaler" in kinds) is not bool(extra)

@@ -4,6 +4,7 @@ A copy is made by `mrs models export` after its answers were compared with torch
 """
 
 import json
+import os
 import sys
 from functools import cache
 from importlib import import_module
@@ -55,6 +56,14 @@ def read_settings(folder: Path, kind: str) -> dict[str, Any] | None:
 def damaged(path: Path, folder: Path, problem: str = "damaged") -> InputError:
     """The error for a file of an export that cannot be used."""
     return InputError(f"{path}: {problem}; {again(folder)}, or answer without it: mrs models export {folder} --remove.")
+
+
+def bounded_threads() -> int:
+    """The threads of an export's runtime: what bounds torch and NumPy bounds it, too; 0 if nothing does."""
+    if (torch := sys.modules.get("torch")) is not None:  # a program may have set it there
+        return int(torch.get_num_threads())
+    given = os.environ.get("OMP_NUM_THREADS", "")
+    return int(given) if given.isdigit() else 0
 
 
 @cache

@@ -30,6 +30,7 @@ from mrs_suggest.serving.clicks import ClickError, ClickStore
 from mrs_suggest.serving.gate import MAX_FIELDS, MAX_HEAD, Gate, GoneError, Refusal, error_json
 from mrs_suggest.serving.observe.logs import LOGGER, log
 from mrs_suggest.serving.observe.metrics import Metrics
+from mrs_suggest.serving.observe.otlp_metrics import MetricExport
 from mrs_suggest.serving.observe.traces import Traces
 from mrs_suggest.serving.reading import accepted_languages, read_body, read_question
 from mrs_suggest.serving.schema import (
@@ -63,7 +64,7 @@ class Worker:
     def __init__(self, settings: Settings, served: ServedModels) -> None:
         self.settings, self.served, self.metrics = settings, served, Metrics()
         self.clicks = ClickStore(settings.feedback) if settings.feedback else None
-        self.traces = Traces.configured()
+        self.traces, self.exported = Traces.configured(), MetricExport.configured(self.metrics.registry)
         self.batcher = Batcher(self._answer, settings.max_batch, BATCH_SECONDS, settings.max_waiting, self._observe)
         self.stopping = False
         self.ahead = False  # has loaded the new model before the supervisor notifies all workers
@@ -220,8 +221,9 @@ async def _alive(worker: Worker) -> AsyncIterator[None]:
         await worker.batcher.stop()
         if worker.clicks is not None:
             worker.clicks.close()
-        if worker.traces is not None:
-            await asyncio.to_thread(worker.traces.stop)
+        for sender in (worker.traces, worker.exported):
+            if sender is not None:
+                await asyncio.to_thread(sender.stop)
         log(logging.INFO, "stopped")
 
 

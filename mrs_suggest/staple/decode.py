@@ -22,9 +22,9 @@ from mrs_suggest.common.text.text import is_blank
 from mrs_suggest.models.exports import CTRANSLATE2, require_packages
 from mrs_suggest.models.generation.decoding.monte_carlo import has_dropout, n_agreed
 from mrs_suggest.models.generation.decoding.nbest import fitting_batch, n_best, n_drawn
-from mrs_suggest.models.generation.decoding.sampling import Sampling
-from mrs_suggest.models.generation.decoding.settings import Decoding
-from mrs_suggest.models.generation.generator import Generator, ReplyWriter
+from mrs_suggest.models.generation.decoding.settings import Decoding, Sampling
+from mrs_suggest.models.generation.generator import Generator
+from mrs_suggest.models.generation.reply_writer import ReplyWriter
 from mrs_suggest.staple.hypotheses import Hypotheses, schema_of, write_hypotheses
 from mrs_suggest.staple.members import Run, written_language
 from mrs_suggest.staple.parts import PART, Part, make_parts, parts_of, run_parts

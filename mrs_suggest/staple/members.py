@@ -15,7 +15,7 @@ from mrs_suggest.common.io.files import content_hash
 from mrs_suggest.common.io.manifest import RECORD
 from mrs_suggest.models.adapters import base_of, has_adapter
 from mrs_suggest.models.checkpoint_loading import from_pretrained
-from mrs_suggest.models.generation.generator import GeneratorSettings, read_generator_settings
+from mrs_suggest.models.generation.reply_writer import GeneratorSettings, read_generator_settings
 from mrs_suggest.models.model_folder import open_model_folder
 from mrs_suggest.models.starting_points import GENERATOR
 

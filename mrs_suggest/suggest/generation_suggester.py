@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
 from mrs_suggest.common.suggest_arguments import answer_all, require_count, require_messages
 from mrs_suggest.common.text.predictions import SUGGESTIONS
 from mrs_suggest.models.exports import CTRANSLATE2
-from mrs_suggest.models.generation.generator import MOST_SUGGESTIONS, Generator, ReplyWriter
+from mrs_suggest.models.generation.reply_writer import MOST_SUGGESTIONS, ReplyWriter
 from mrs_suggest.models.model_folder import panics_told, tokenizer_probed
 from mrs_suggest.suggest.answering import MODEL, ServedModel, Suggestion
+
+if TYPE_CHECKING:
+    from mrs_suggest.models.generation.generator import Generator
 
 
 class GenerationSuggester(ServedModel):
@@ -34,7 +38,10 @@ class GenerationSuggester(ServedModel):
                 from mrs_suggest.models.generation.ctranslate2_generator import ExportedGenerator
 
                 generator = ExportedGenerator.load(path)
-            generator = generator or Generator.load(path)
+            if generator is None:
+                from mrs_suggest.models.generation.generator import Generator
+
+                generator = Generator.load(path)
             generator.coder.messages(["?"], generator.languages[0])  # a failing tokenizer fails now
         return cls(generator, path)
 
@@ -64,11 +71,11 @@ class Writer:
 
     def score_pools(self, messages: Sequence[str], candidates: Sequence[str], pools: np.ndarray) -> np.ndarray:
         """As `Ranker.score_pools`: log-probabilities per token, each reply to a message scored once."""
-        assert isinstance(self._generator, Generator)
-        numbered, scores = np.array(messages, object), np.empty(pools.shape, np.float32)
+        generator, numbered = cast("Generator", self._generator), np.array(messages, object)
+        scores = np.empty(pools.shape, np.float32)
         for message in dict.fromkeys(messages):
             rows = np.flatnonzero(numbered == message)
             wanted, places = np.unique(pools[rows], return_inverse=True)
-            found = self._generator.log_probs(message, [candidates[number] for number in wanted], self._language)
+            found = generator.log_probs(message, [candidates[number] for number in wanted], self._language)
             scores[rows] = found[places.reshape(len(rows), -1)]
         return scores

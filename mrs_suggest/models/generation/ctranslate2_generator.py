@@ -12,20 +12,31 @@ messages of a batch. It answers no message without tokens.
 
 from __future__ import annotations
 
+import json
+import os
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import torch
 
 from mrs_suggest.common.io.manifest import again
-from mrs_suggest.models.checkpoint_loading import from_pretrained
-from mrs_suggest.models.exports import CTRANSLATE2, SETTINGS, WEIGHTS, damaged, note_missing, read_settings
-from mrs_suggest.models.generation.decoding.beam_search import Hypothesis, by_score
+from mrs_suggest.models.checkpoint_loading import loading
+from mrs_suggest.models.exports import (
+    CTRANSLATE2,
+    SETTINGS,
+    WEIGHTS,
+    bounded_threads,
+    damaged,
+    note_missing,
+    read_settings,
+)
+from mrs_suggest.models.generation.decoding.hypotheses import Hypothesis, by_score
 from mrs_suggest.models.generation.decoding.settings import Decoding
-from mrs_suggest.models.generation.generator import GeneratorSettings, ReplyWriter, read_generator_settings
+from mrs_suggest.models.generation.plain_tokenizer import saved_tokenizer
+from mrs_suggest.models.generation.reply_writer import GeneratorSettings, ReplyWriter, read_generator_settings
 from mrs_suggest.models.generation.text_coder import TextCoder
 
 if TYPE_CHECKING:
@@ -70,8 +81,8 @@ class ExportedGenerator(ReplyWriter):
         if decoding != as_json(facts.decoding):  # its answers were checked with these
             raise damaged(place / CTRANSLATE2 / SETTINGS, folder, "was made for other settings of the search")
         try:
-            # As many threads as torch, so that what bounds torch bounds this, too.
-            translator = Translator(str(place / CTRANSLATE2), device="cpu", intra_threads=torch.get_num_threads())
+            threads = bounded_threads() or len(os.sched_getaffinity(0))  # CTranslate2 alone takes at most 4
+            translator = Translator(str(place / CTRANSLATE2), device="cpu", intra_threads=threads)
         except (RuntimeError, ValueError) as error:
             raise damaged(place / CTRANSLATE2 / WEIGHTS, folder) from error
         return cls(translator, _saved_coder(folder, facts), facts.languages, facts.decoding, end, pad)
@@ -157,10 +168,9 @@ class ExportedGenerator(ReplyWriter):
 
 def _saved_coder(folder: Path, facts: GeneratorSettings) -> TextCoder:
     """The texts and ids of a saved generator, without its weights."""
-    config, tokenizer = (
-        from_pretrained(kind, folder, option="", advice=again(folder)) for kind in ("AutoConfig", "AutoTokenizer")
-    )
-    return facts.coder(tokenizer, config)
+    with loading("the configuration", folder, "", again(folder)):
+        config = SimpleNamespace(**json.loads((folder / "config.json").read_text(encoding="utf-8")))
+    return facts.coder(saved_tokenizer(folder), config)
 
 
 def as_json(decoding: Decoding) -> dict[str, Any]:

@@ -4,11 +4,10 @@
 from __future__ import annotations
 
 import json
-from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, cast
 from zlib import crc32
 
 import numpy as np
@@ -20,26 +19,26 @@ from mrs_suggest.common.batches import by_length
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.common.io.files import atomic_write
 from mrs_suggest.common.io.manifest import again
-from mrs_suggest.common.suggest_arguments import require_count, require_messages
+from mrs_suggest.common.suggest_arguments import require_messages
 from mrs_suggest.models.adapters import base_of, has_adapter, load_adapter
 from mrs_suggest.models.checkpoint_loading import OPTION, from_pretrained
 from mrs_suggest.models.generation.architectures.prophetnet import corrected, most_tokens
-from mrs_suggest.models.generation.decoding import beam_search
 from mrs_suggest.models.generation.decoding.allowed import Allowed
-from mrs_suggest.models.generation.decoding.beam_search import Hypothesis, decode, ends_and_pad
-from mrs_suggest.models.generation.decoding.sampling import Sampling, sample
-from mrs_suggest.models.generation.decoding.settings import Decoding
-from mrs_suggest.models.generation.language_tokens import LanguageTokens, row_named, row_of, with_forced_token
+from mrs_suggest.models.generation.decoding.beam_search import decode, ends_and_pad
+from mrs_suggest.models.generation.decoding.hypotheses import Hypothesis, by_score
+from mrs_suggest.models.generation.decoding.sampling import sample
+from mrs_suggest.models.generation.decoding.settings import Decoding, Sampling
+from mrs_suggest.models.generation.language_tokens import row_of, with_forced_token
 from mrs_suggest.models.generation.padding import IGNORED, Batch, causal_batch, seq2seq_batch
+from mrs_suggest.models.generation.reply_writer import ReplyWriter, read_generator_settings
 from mrs_suggest.models.generation.standalone import complete_tokenizer, default_language, generation_config
-from mrs_suggest.models.generation.text_coder import Direction, PromptCoder, TextCoder, require_prompt
+from mrs_suggest.models.generation.text_coder import Direction, PromptCoder, TextCoder
 from mrs_suggest.models.starting_points import ALLOWED, GENERATION, GENERATOR, require_start
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 SEQ2SEQ, CAUSAL_LM = "AutoModelForSeq2SeqLM", "AutoModelForCausalLM"
-MOST_SUGGESTIONS = 50  # ours: a beam search for more would be slow
 
 
 @dataclass(frozen=True)
@@ -52,59 +51,6 @@ class PairCollator:
     def __call__(self, features: Sequence[dict[str, list[int]]]) -> dict[str, Tensor]:
         sources, prompts, targets = ([entry[name] for entry in features] for name in ("input_ids", "prompt", "labels"))
         return self.batch(sources, prompts, targets, self.pad)
-
-
-class ReplyWriter(ABC):
-    """Writes replies by a beam search, on torch or on CTranslate2, in the `languages` that the model was trained on."""
-
-    def __init__(self, coder: TextCoder, languages: Sequence[str], decoding: Decoding) -> None:
-        self.coder, self.decoding = coder, decoding
-        self.languages = list(languages)
-        blocked = beam_search.blocked_token_ids(coder.tokenizer, decoding.blocked) if decoding.blocked else []
-        self._blocked = [coder.direction.ordered(ids) for ids in blocked]
-
-    def suggest(self, messages: Sequence[str], language: str, k: int) -> list[list[tuple[str, float]]]:
-        """Up to k replies per message with their log-probabilities per token, best first, without duplicates.
-
-        All beams are considered, since some may repeat a reply; fewer than k are returned if the others are duplicates
-        or hold a blocked word. If k exceeds the model's beams, more are searched, which can change the first replies.
-
-        Raises:
-            ArgumentError: the messages are not a list of texts, or k is not a whole number from 1 to
-                `MOST_SUGGESTIONS`.
-        """
-        k = require_count(k, MOST_SUGGESTIONS)
-        inputs = self.coder.messages(require_messages(messages), language)
-        settings = self.decoding if k <= self.decoding.beams else replace(self.decoding, beams=k * self.decoding.groups)
-        found = self._search(inputs, self.coder.prompt(language), settings, language)
-        texts = [[(self._text(tokens, language), score) for tokens, score in row] for row in found]
-        return [beam_search.suggestions(row, k, self.decoding.blocked) for row in texts]
-
-    def hypotheses(self, texts: Sequence[str], language: str, settings: Decoding) -> list[list[Hypothesis]]:
-        """The hypotheses of all beams for each source, best first, with the model's own scores, without penalties.
-
-        Raises:
-            ArgumentError: the sources are not a list of texts.
-            InputError: the model is too short for them, or does not support the settings.
-        """
-        inputs, prompt = self.coder.messages(require_messages(texts), language), self.coder.prompt(language)
-        return self._own_scores(inputs, prompt, self._search(inputs, prompt, settings, language), settings)
-
-    @abstractmethod
-    def _search(
-        self, inputs: Sequence[Sequence[int]], prompt: Sequence[int], settings: Decoding, language: str
-    ) -> list[list[Hypothesis]]:
-        """The hypotheses of all beams for each input, as `decode` returns them."""
-
-    def _text(self, tokens: Sequence[int], language: str) -> str:
-        """The text of a hypothesis; an empty one is not suggested."""
-        return self.coder.text(tokens)
-
-    def _own_scores(
-        self, inputs: Sequence[Sequence[int]], prompt: Sequence[int], found: list[list[Hypothesis]], settings: Decoding
-    ) -> list[list[Hypothesis]]:
-        """The hypotheses with scores of the model alone, without penalties between groups; best first."""
-        return found
 
 
 class Generator(ReplyWriter):
@@ -211,7 +157,7 @@ class Generator(ReplyWriter):
             return decode(self.model, inputs, prompts, settings, settings.beams, self._blocked, allowed)
         seeds = [crc32(json.dumps(ids).encode()) for ids in inputs]
         drawn = sample(self.model, inputs, prompts, settings, self.sampling, seeds, self._blocked, allowed)
-        return [beam_search.by_score(row) for row in drawn]
+        return [by_score(row) for row in drawn]
 
     def _text(self, tokens: Sequence[int], language: str) -> str:
         allowed = self.allowed(language)
@@ -244,7 +190,7 @@ class Generator(ReplyWriter):
         targets = [[*tokens, self.end] for row in rows for tokens in row]
         totals, power = iter(self.log_probs_of_ids(sources, prompt, targets)), settings.length_penalty
         scored = [[Hypothesis(list(ids), float(next(totals)) / (len(ids) + 1) ** power) for ids in row] for row in rows]
-        return [beam_search.by_score(row) for row in scored]
+        return [by_score(row) for row in scored]
 
     @torch.inference_mode()
     def losses(
@@ -312,46 +258,6 @@ class Generator(ReplyWriter):
         """The id that fills batches."""
         pad = self.coder.tokenizer.pad_token_id
         return int(self.coder.tokenizer.eos_token_id if pad is None else pad)
-
-
-class GeneratorSettings(NamedTuple):
-    """The content of `generator.json`, and of `replies.json` if there are no other replies to suggest."""
-
-    row: LanguageTokens
-    message_tokens: int
-    reply_tokens: int
-    decoding: Decoding
-    languages: list[str]
-    direction: Direction
-    prompt: str | None = None
-    sampling: Sampling | None = None
-    replies: dict[str, list[str]] | None = None
-
-    def coder(self, tokenizer: PreTrainedTokenizerBase, config: Any) -> TextCoder:
-        """The coder of a generator with this tokenizer and the configuration of its model."""
-        given = tokenizer, self.row, config, self.message_tokens, self.reply_tokens, self.direction
-        return TextCoder(*given) if self.prompt is None else PromptCoder(*given, self.prompt)
-
-
-def read_generator_settings(folder: Path) -> GeneratorSettings:
-    """The settings of a saved generator; InputError if the file is missing or damaged."""
-    path = folder / GENERATOR
-    try:
-        facts = json.loads(path.read_text(encoding="utf-8"))
-        row, lengths = row_named(facts["language_tokens"]), (int(facts["message_tokens"]), int(facts["reply_tokens"]))
-        decoding, languages = Decoding(**facts["decoding"]), facts["languages"]
-        direction, prompt, drawn = Direction(**facts["direction"]), facts.get("prompt"), facts.get("sampling")
-        of_prompt = None if prompt is None else require_prompt(prompt), Sampling(**drawn) if drawn else None
-        replies = None
-        if facts.get("constrained"):
-            path = folder / ALLOWED
-            found = json.loads(path.read_text(encoding="utf-8"))
-            replies = {code: list(map(str, texts)) for code, texts in found.items()}
-        if not isinstance(languages, list) or not languages or not all(isinstance(code, str) for code in languages):
-            raise TypeError(f"languages: expected a list of codes, found {languages!r}")
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, InputError) as error:
-        raise InputError(f"{path}: no usable settings of a generator ({error}); {again(folder)}.") from None
-    return GeneratorSettings(row, *lengths, decoding, languages, direction, *of_prompt, replies)
 
 
 def _negative_log_likelihoods(logits: Tensor, labels: Tensor) -> np.ndarray:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,7 +12,7 @@ from numpy.typing import NDArray
 from tokenizers import Tokenizer
 
 from mrs_suggest.common.batches import by_length
-from mrs_suggest.models.exports import GRAPH, ONNX, SETTINGS, damaged, note_missing, read_settings
+from mrs_suggest.models.exports import GRAPH, ONNX, SETTINGS, bounded_threads, damaged, note_missing, read_settings
 from mrs_suggest.models.starting_points import ROUTER
 
 if TYPE_CHECKING:
@@ -49,7 +47,7 @@ class OnnxEncoder:
             note_missing("onnxruntime", ONNX, folder)
             return None
         options = SessionOptions()
-        options.intra_op_num_threads = _threads()
+        options.intra_op_num_threads = bounded_threads()  # 0: one for each core
         path = place / ONNX / GRAPH
         try:
             session = InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
@@ -77,14 +75,6 @@ class OnnxEncoder:
             mask[number, : len(row)] = 1
         vectors: np.ndarray = self._session.run([OUTPUT], dict(zip(INPUTS, (ids, mask), strict=True)))[0]
         return vectors
-
-
-def _threads() -> int:
-    """What bounds torch and NumPy bounds the runtime, too; 0: nothing does, and it takes one for each core."""
-    if (torch := sys.modules.get("torch")) is not None:  # a program may have set it there
-        return int(torch.get_num_threads())
-    given = os.environ.get("OMP_NUM_THREADS", "")
-    return int(given) if given.isdigit() else 0
 
 
 def message_tokenizer(folder: Path) -> Tokenizer:

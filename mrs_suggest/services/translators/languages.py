@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.common.text.languages import KNOWN, find_language
-from mrs_suggest.models.generation.generator import read_generator_settings
 from mrs_suggest.models.generation.language_tokens import END, LANGUAGE, ROWS, START, LanguageTokens
+from mrs_suggest.models.generation.reply_writer import read_generator_settings
 from mrs_suggest.models.generation.text_coder import Direction, TextCoder
 from mrs_suggest.models.starting_points import GENERATOR
 from mrs_suggest.services.checkpoints import OPTION

@@ -15,7 +15,7 @@ class Metrics:
     """The metrics of one worker."""
 
     def __init__(self) -> None:
-        registry = self._registry = CollectorRegistry()
+        registry = self.registry = CollectorRegistry()
         self.requests = Counter("mrs_requests", "Requests by route and status.", ["route", "status"], registry=registry)
         self.seconds = Histogram(
             "mrs_request_seconds", "From a request's head to its answer.", ["route"], buckets=BUCKETS, registry=registry
@@ -47,11 +47,13 @@ class Metrics:
         self.reloads = Counter(
             "mrs_reloads", "Loads of a new model by outcome: done, failed.", ["outcome"], registry=registry
         )
+        for outcome in ("done", "failed"):  # from 0 on: `increase` does not count the value that a series starts with
+            self.reloads.labels(outcome)
 
     def page(self) -> bytes:
         """The metrics of all workers as text."""
         if SHARED not in os.environ:
-            return generate_latest(self._registry)
+            return generate_latest(self.registry)
         together = CollectorRegistry()
         multiprocess.MultiProcessCollector(together)
         return generate_latest(together)

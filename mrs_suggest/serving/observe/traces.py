@@ -12,13 +12,24 @@ import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import cache
 from typing import Any
+from uuid import uuid4
 
 from mrs_suggest.common import __version__
 from mrs_suggest.common.spans import trace_with
 
 ENDPOINTS = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
 SERVICE = "OTEL_SERVICE_NAME"
+
+
+@cache
+def resource() -> Any:
+    """The worker in traces and metrics; its own id keeps its counters apart from those of other workers."""
+    from opentelemetry.sdk.resources import Resource
+
+    os.environ.setdefault(SERVICE, "mrs-serve")
+    return Resource.create({"service.instance.id": str(uuid4())})
 
 
 class Traces:
@@ -30,12 +41,10 @@ class Traces:
 
     def __init__(self) -> None:
         from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
-        from opentelemetry.sdk.resources import Resource
         from opentelemetry.sdk.trace import TracerProvider
         from opentelemetry.sdk.trace.export import BatchSpanProcessor
 
-        os.environ.setdefault(SERVICE, "mrs-serve")
-        self._provider = TracerProvider(resource=Resource.create(), shutdown_on_exit=False)
+        self._provider = TracerProvider(resource=resource(), shutdown_on_exit=False)
         self._provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
         self._tracer = self._provider.get_tracer("mrs_suggest", __version__)
         trace_with(self._tracer.start_as_current_span)

@@ -8,7 +8,7 @@ from transformers import MODEL_FOR_MASKED_LM_MAPPING
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.models.checkpoint_loading import from_pretrained
 from mrs_suggest.models.generation.decoder_freezing import freeze_embeddings
-from mrs_suggest.models.generation.decoding.sampling import Sampling
+from mrs_suggest.models.generation.decoding.settings import Sampling
 from mrs_suggest.models.generation.generator import CAUSAL_LM, Generator, PairCollator, load_seq2seq
 from mrs_suggest.models.generation.language_tokens import ROWS
 from mrs_suggest.models.generation.padding import packed_batch

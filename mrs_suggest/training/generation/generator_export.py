@@ -15,7 +15,8 @@ from mrs_suggest.evaluation.results import EvaluationConfig, SystemResult, diffe
 from mrs_suggest.models.exports import CTRANSLATE2, require_packages
 from mrs_suggest.models.generation.ctranslate2_generator import ExportedGenerator
 from mrs_suggest.models.generation.ctranslate2_writer import write_ctranslate2
-from mrs_suggest.models.generation.generator import Generator, ReplyWriter
+from mrs_suggest.models.generation.generator import Generator
+from mrs_suggest.models.generation.reply_writer import ReplyWriter
 from mrs_suggest.models.saved.record import Record, read_record
 from mrs_suggest.models.starting_points import CAUSAL, GENERATOR
 from mrs_suggest.suggest.generation_suggester import Writer

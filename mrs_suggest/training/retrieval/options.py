@@ -15,7 +15,7 @@ from sentence_transformers import SentenceTransformerTrainingArguments
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.common.hub.hub import split_revision
 from mrs_suggest.common.text.predictions import SUGGESTIONS
-from mrs_suggest.models.generation.generator import MOST_SUGGESTIONS
+from mrs_suggest.models.generation.reply_writer import MOST_SUGGESTIONS
 from mrs_suggest.models.retrieval.distillation import TeacherVectors, load_teacher
 from mrs_suggest.models.retrieval.dual_encoder import ENCODERS
 from mrs_suggest.models.retrieval.losses import require_temperature

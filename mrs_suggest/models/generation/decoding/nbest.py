@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.common.text.text import is_blank
-from mrs_suggest.models.generation.decoding.beam_search import Hypothesis, by_score
-from mrs_suggest.models.generation.decoding.sampling import Sampling
-from mrs_suggest.models.generation.decoding.settings import Decoding
+from mrs_suggest.models.generation.decoding.hypotheses import Hypothesis, by_score
+from mrs_suggest.models.generation.decoding.settings import Decoding, Sampling
 
 if TYPE_CHECKING:
-    from mrs_suggest.models.generation.generator import Generator, ReplyWriter
+    from mrs_suggest.models.generation.generator import Generator
+    from mrs_suggest.models.generation.reply_writer import ReplyWriter
     from mrs_suggest.models.generation.text_coder import TextCoder
 
 # Ours: 256 MiB of float32 for the scores of a step, of which a search holds about four tensors, and 1 GiB for the

@@ -1,7 +1,7 @@
 """Texts drawn from a model, token by token, with the model's own log-probability of each."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -9,42 +9,17 @@ import torch
 from torch import Tensor
 
 from mrs_suggest.common.batches import by_length
-from mrs_suggest.common.errors import InputError
 from mrs_suggest.models.generation.decoding.allowed import Allowed
 from mrs_suggest.models.generation.decoding.beam_search import (
-    Hypothesis,
     encoded,
     ends_and_pad,
     generate,
     read_hypotheses,
     require_room,
 )
+from mrs_suggest.models.generation.decoding.hypotheses import Hypothesis
 from mrs_suggest.models.generation.decoding.search_steps import Processor, Record, Rules, no_defaults, processors_of
-from mrs_suggest.models.generation.decoding.settings import Decoding
-
-
-@dataclass(frozen=True)
-class Sampling:
-    """How texts are drawn.
-
-    Args:
-        samples: of each source; equal ones count.
-        temperature: divides the logits; 1 draws from the model itself.
-        top_p: each token is drawn from the smallest set of the most probable ones whose probability reaches it
-            (Holtzman et al. 2020, "The Curious Case of Neural Text Degeneration", section 3.1); 1 draws from all.
-    """
-
-    samples: int = 50
-    temperature: float = 1.0
-    top_p: float = 1.0
-
-    def __post_init__(self) -> None:
-        if self.samples < 1:
-            raise InputError(f"--samples {self.samples}: expected a whole number from 1.")
-        if not 0.01 <= self.temperature <= 100:  # refuses NaN too
-            raise InputError(f"--temperature {self.temperature:g}: expected a number from 0.01 to 100.")
-        if not 0 < self.top_p <= 1:
-            raise InputError(f"--top_p {self.top_p:g}: expected a share above 0 and at most 1.")
+from mrs_suggest.models.generation.decoding.settings import Decoding, Sampling
 
 
 def sample(

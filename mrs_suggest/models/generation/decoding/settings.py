@@ -58,3 +58,27 @@ class Decoding:
         if isinstance(self.blocked, str) or not all(isinstance(word, str) and word.strip() for word in self.blocked):
             raise InputError(f"--blocked: expected a list of words or phrases, none empty, found {self.blocked!r}.")
         object.__setattr__(self, "blocked", tuple(self.blocked))
+
+
+@dataclass(frozen=True)
+class Sampling:
+    """How texts are drawn.
+
+    Args:
+        samples: of each source; equal ones count.
+        temperature: divides the logits; 1 draws from the model itself.
+        top_p: each token is drawn from the smallest set of the most probable ones whose probability reaches it
+            (Holtzman et al. 2020, "The Curious Case of Neural Text Degeneration", section 3.1); 1 draws from all.
+    """
+
+    samples: int = 50
+    temperature: float = 1.0
+    top_p: float = 1.0
+
+    def __post_init__(self) -> None:
+        if self.samples < 1:
+            raise InputError(f"--samples {self.samples}: expected a whole number from 1.")
+        if not 0.01 <= self.temperature <= 100:  # refuses NaN too
+            raise InputError(f"--temperature {self.temperature:g}: expected a number from 0.01 to 100.")
+        if not 0 < self.top_p <= 1:
+            raise InputError(f"--top_p {self.top_p:g}: expected a share above 0 and at most 1.")

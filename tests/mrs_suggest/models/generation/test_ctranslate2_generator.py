@@ -1,6 +1,10 @@
 """An exported generator gives torch's likelihoods and replies, and refuses what CTranslate2 cannot do."""
 
+import json
+import re
 import shutil
+import subprocess
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -10,30 +14,46 @@ import numpy as np
 import pytest
 import torch
 from transformers import (
+    AutoTokenizer,
     BartForConditionalGeneration,
+    MBart50Tokenizer,
     MBartConfig,
     MBartForConditionalGeneration,
     MT5Config,
     MT5ForConditionalGeneration,
+    NllbTokenizer,
+    T5Tokenizer,
     UMT5Config,
     UMT5ForConditionalGeneration,
 )
 
 from mrs_suggest.common.errors import InputError
+from mrs_suggest.common.extras import lacking
 from mrs_suggest.models.exports import CTRANSLATE2, SETTINGS, WEIGHTS, note_missing
 from mrs_suggest.models.generation.ctranslate2_generator import ExportedGenerator
 from mrs_suggest.models.generation.ctranslate2_writer import write_ctranslate2
 from mrs_suggest.models.generation.decoding.settings import Decoding
 from mrs_suggest.models.generation.generator import Generator
+from mrs_suggest.models.generation.plain_tokenizer import saved_tokenizer
 from mrs_suggest.models.generation.tiny_generator import build_tiny_generator
 from mrs_suggest.models.retrieval.tiny import train_tokenizer
 from mrs_suggest.suggest.generation_suggester import GenerationSuggester
 from mrs_suggest.suggest.suggester import Suggester
-from tests.mrs_suggest.models.generation.test_generator import FAMILIES, PAIRS, SMALL, TEXTS, build, families, trained
+from tests.mrs_suggest.models.generation.test_generator import (
+    FAMILIES,
+    ODD,
+    PAIRS,
+    SMALL,
+    TEXTS,
+    build,
+    families,
+    trained,
+)
 
 ctranslate2 = pytest.importorskip("ctranslate2")
 __all__ = ["families", "trained"]  # fixtures
 MESSAGES = ["How are you?", "¿Vienes esta noche?", "", "x", "Are you there? " * 20, "👍"]
+STARTS = [("<s>", 0.0), ("<pad>", 0.0), ("</s>", 0.0), ("<unk>", 0.0)]
 Export = Callable[..., ExportedGenerator]
 
 
@@ -97,6 +117,9 @@ def test_likelihoods_and_scores_are_those_of_torch(
     generator = {**families, **others}[family]
     exported = export(generator)
     for code, pairs in PAIRS.items():
+        assert exported.coder.messages([*MESSAGES, *ODD], code) == generator.coder.messages([*MESSAGES, *ODD], code)
+        assert exported.coder.replies(MESSAGES) == generator.coder.replies(MESSAGES)
+        assert exported.coder.prompt(code) == generator.coder.prompt(code)
         messages, replies = zip(*pairs, ("", "gracias"), strict=True)
         losses, tokens = generator.losses(messages, replies, code)
         found, counts = exported.log_probs(messages, replies, code)
@@ -167,6 +190,69 @@ def test_the_export_in_the_folder_answers_without_the_weights_of_torch(
     found = suggester.suggest(["How are you?", " "], "en")
     assert found[0][0].reply == trained.suggest(["How are you?"], "en", 3)[0][0][0]
     assert found[1] == []
+
+
+ALONE = """
+import json, sys
+sys.modules["torch"] = sys.modules["transformers"] = sys.modules["sentence_transformers"] = None
+from pathlib import Path
+from mrs_suggest.suggest.generation_suggester import GenerationSuggester
+found = GenerationSuggester.load_from(Path(sys.argv[1])).generator.suggest(sys.argv[2:], "es", 3)
+print(json.dumps(found))
+"""
+
+
+def test_the_export_answers_alike_where_torch_is_not_installed(folder: Path) -> None:
+    asked = ["¿Qué tal?", "x", "[es] </s> gracias", "Are you there? " * 20]
+    done = subprocess.run([sys.executable, "-c", ALONE, folder, *asked], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+    exported = ExportedGenerator.load(folder)
+    assert exported is not None
+    assert json.loads(done.stdout) == [[list(reply) for reply in row] for row in exported.suggest(asked, "es", 3)]
+
+
+def test_a_tokenizer_that_only_transformers_has_asks_for_the_extra(
+    families: dict[str, Generator], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    families["start"].save(tmp_path)
+    assert type(saved_tokenizer(tmp_path)).__name__ == "ByT5Tokenizer"
+    monkeypatch.setitem(sys.modules, "transformers", None)
+    with pytest.raises(ModuleNotFoundError) as raised:
+        saved_tokenizer(tmp_path)
+    assert lacking(raised.value) == ("transformers", "torch")
+    (tmp_path / "tokenizer.json").write_text("{", encoding="utf-8")
+    with pytest.raises(InputError, match=rf"^{re.escape(str(tmp_path))}: cannot load the tokenizer "):
+        saved_tokenizer(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("name", "built"),
+    [
+        ("t5", lambda pieces: T5Tokenizer(vocab=[("<pad>", 0.0), ("</s>", 0.0), ("<unk>", 0.0), *pieces], extra_ids=3)),
+        ("mbart50", lambda pieces: MBart50Tokenizer(vocab=[*STARTS, *pieces], src_lang="en_XX", tgt_lang="es_XX")),
+        ("nllb", lambda pieces: NllbTokenizer(vocab={text: n for n, (text, _) in enumerate([*STARTS, *pieces])})),
+    ],
+)
+def test_ids_and_texts_are_those_of_transformers(
+    tmp_path: Path, name: str, built: Callable[[list[tuple[str, float]]], Any]
+) -> None:
+    pieces = [(text, -float(len(text))) for text in dict.fromkeys("▁" + "".join(TEXTS).replace(" ", ""))]
+    built(pieces).save_pretrained(tmp_path)
+    plain: Any = saved_tokenizer(tmp_path)
+    theirs = AutoTokenizer.from_pretrained(tmp_path)
+    assert (type(plain).__name__, name) == ("PlainTokenizer", name)
+    texts = [*MESSAGES, *ODD, *(f"a {token} b" for token in theirs.all_special_tokens)]
+    for most in (5, 1000):
+        given = {"add_special_tokens": False, "split_special_tokens": True, "truncation": True, "max_length": most}
+        assert plain(texts, **given)["input_ids"] == theirs(texts, **given)["input_ids"]
+    for text in texts:
+        ids = theirs(text)["input_ids"]
+        assert plain.decode(ids, skip_special_tokens=True) == theirs.decode(ids, skip_special_tokens=True)
+        assert plain(text, add_special_tokens=False) == {
+            "input_ids": theirs(text, add_special_tokens=False)["input_ids"]
+        }
+    for token in ("eos", "cls", "sep", "unk"):
+        assert getattr(plain, f"{token}_token_id") == getattr(theirs, f"{token}_token_id")
 
 
 def test_without_the_extra_torch_answers_and_one_note_tells_why(

@@ -27,7 +27,7 @@ from transformers import (
 
 from mrs_suggest.common.errors import ArgumentError, InputError
 from mrs_suggest.models.generation import generator as module
-from mrs_suggest.models.generation.decoding.beam_search import Hypothesis
+from mrs_suggest.models.generation.decoding.hypotheses import Hypothesis
 from mrs_suggest.models.generation.decoding.settings import Decoding
 from mrs_suggest.models.generation.generator import Generator, PairCollator
 from mrs_suggest.models.generation.padding import IGNORED

@@ -10,8 +10,7 @@ import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from mrs_suggest.common.errors import InputError
-from mrs_suggest.models.generation.decoding.sampling import Sampling
-from mrs_suggest.models.generation.decoding.settings import Decoding
+from mrs_suggest.models.generation.decoding.settings import Decoding, Sampling
 from mrs_suggest.models.generation.generator import Generator, PairCollator
 from mrs_suggest.models.generation.language_tokens import ROWS
 from mrs_suggest.models.generation.padding import IGNORED, causal_batch, packed_batch

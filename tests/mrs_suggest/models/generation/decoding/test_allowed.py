@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from mrs_suggest.common.text.text import normalise_reply
-from mrs_suggest.models.generation.decoding.sampling import Sampling
-from mrs_suggest.models.generation.decoding.settings import Decoding
+from mrs_suggest.models.generation.decoding.settings import Decoding, Sampling
 from mrs_suggest.models.generation.generator import Generator
 from mrs_suggest.models.generation.language_tokens import ROWS
 from mrs_suggest.models.generation.text_coder import PromptCoder

@@ -24,7 +24,8 @@ from transformers import (
 )
 
 from mrs_suggest.common.errors import InputError
-from mrs_suggest.models.generation.decoding.beam_search import Hypothesis, blocked_token_ids, decode, suggestions
+from mrs_suggest.models.generation.decoding.beam_search import decode
+from mrs_suggest.models.generation.decoding.hypotheses import Hypothesis, blocked_token_ids, suggestions
 from mrs_suggest.models.generation.decoding.settings import Decoding
 from mrs_suggest.models.retrieval.tiny import train_tokenizer
 from tests.cases import cases

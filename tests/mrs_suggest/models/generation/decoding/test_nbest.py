@@ -7,8 +7,7 @@ from torch.nn import functional
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.models.generation.decoding.monte_carlo import n_agreed, thinned
 from mrs_suggest.models.generation.decoding.nbest import Written, merged, n_best, n_drawn
-from mrs_suggest.models.generation.decoding.sampling import Sampling
-from mrs_suggest.models.generation.decoding.settings import Decoding
+from mrs_suggest.models.generation.decoding.settings import Decoding, Sampling
 from mrs_suggest.models.generation.generator import Generator
 from tests.word_generator import PROMPTS, make_run
 

@@ -11,8 +11,8 @@ import pytest
 import torch
 
 from mrs_suggest.common.errors import InputError
-from mrs_suggest.models.generation.decoding.sampling import Sampling, sample
-from mrs_suggest.models.generation.decoding.settings import Decoding
+from mrs_suggest.models.generation.decoding.sampling import sample
+from mrs_suggest.models.generation.decoding.settings import Decoding, Sampling
 from tests.mrs_suggest.models.generation.decoding.test_decoding import END, PAD, build, log_probability, tagged, texts
 
 SOURCE, PROMPT = [0, 3, 4, END], [0, 3]
