@@ -101,6 +101,8 @@ def score_languages(
         for code, index in zip(identified, example, strict=True)
     ]
     codes = sorted(set(expected))
+    named = (",".join(codes) if len(codes) <= 3 else f"{len(codes)} languages") or None
+    counted = {"above": threshold, "letters": min_letters, "of": "decided"}
     return LanguageScores(
         example=np.array(example, dtype=np.int64),
         identified=tuple(identified),
@@ -108,14 +110,7 @@ def score_languages(
         undecided=undecided,
         too_short=too_short,
         empty=sum(not text.strip() for text in texts),
-        signature=signature(
-            "wrong_language",
-            lang=(",".join(codes) if len(codes) <= 3 else f"{len(codes)} languages") or None,
-            above=threshold,
-            letters=min_letters,
-            of="decided",
-            identifier=identifier,
-        ),
+        signature=signature("wrong_language", lang=named, **counted, identifier=identifier),
     )
 
 

@@ -83,13 +83,8 @@ def score_token_losses(token_losses: Iterable[Sequence[float]], tokenizer: str |
     numbers: list[int] = []
     for index, entry in enumerate(token_losses):
         values = _column(entry, f"losses of example {index}")
-        _refuse(
-            ~np.isfinite(values) | (values < 0),
-            values,
-            f"In example {index}, the loss",
-            "finite and 0 or more",
-            "token",
-        )
+        bad = ~np.isfinite(values) | (values < 0)
+        _refuse(bad, values, f"In example {index}, the loss", "finite and 0 or more", "token")
         sums.append(float(values.sum()))
         numbers.append(len(values))
     return score_losses(sums, numbers, tokenizer)

@@ -34,13 +34,8 @@ def seeds_interval(values: ArrayLike, confidence: float = 0.95, units: Units = N
     (-1.93, 3.93)
     """
     table = np.asarray(values, dtype=np.float64)
-    if (
-        table.ndim != 2
-        or not len(table)
-        or table.shape[1] < 2
-        or (units is not None and len(set(units)) < 2)
-        or not np.isfinite(table).all()
-    ):
+    enough = table.ndim == 2 and len(table) and table.shape[1] > 1 and (units is None or len(set(units)) > 1)
+    if not enough or not np.isfinite(table).all():
         raise ValueError("The scores must be a table (runs, n) of finite numbers, with two examples or more.")
     runs, n = table.shape
     if runs == 1:

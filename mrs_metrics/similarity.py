@@ -96,6 +96,8 @@ def score_similarity(
         kept.append(index)
         empty += sum(text.empty for text in texts)
     table = np.array(rows, dtype=np.float64).reshape(-1, 2)
+    read = {"case": "lower", "tok": f"{tokens_of.name}-{tokens_of.version}", "sent": tokens_of.sentences}
+    rules, nbest = rules_name("official", tokens_of), max(map(len, predictions), default=0)
     return SimilarityScores(
         weighted=table[:, 0],
         normalised=table[:, 1],
@@ -103,17 +105,7 @@ def score_similarity(
         kept=np.array(kept, dtype=np.int64),
         skipped={"fewer_than_two": len(predictions) - len(kept)},
         empty=empty,
-        signature=signature(
-            "self_rouge",
-            rules=rules_name("official", tokens_of),
-            pairs="all",
-            nbest=max(map(len, predictions), default=0),
-            case="lower",
-            tok=f"{tokens_of.name}-{tokens_of.version}",
-            sent=tokens_of.sentences,
-            lang=language,
-            empty="token",
-        ),
+        signature=signature("self_rouge", rules=rules, pairs="all", nbest=nbest, **read, lang=language, empty="token"),
     )
 
 

@@ -86,11 +86,8 @@ def space_files(name: str, organization: str = "") -> dict[str, bytes]:
         ValueError: there is no such metric, or it imports a library that `REQUIREMENTS` lacks.
     """
     texts = _module_texts(name) | {f"{PREFIX}page.py": _rewritten(_read("page.py")), "app.py": _APP.format(name=name)}
-    readme = _SDK.sub(
-        f'sdk: gradio\nsdk_version: {GRADIO_VERSION}\npython_version: "{PYTHON_VERSION}"',
-        _read_module(name, "md"),
-        count=1,
-    )
+    sdk = f'sdk: gradio\nsdk_version: {GRADIO_VERSION}\npython_version: "{PYTHON_VERSION}"'
+    readme = _SDK.sub(sdk, _read_module(name, "md"), count=1)
     if organization:
         readme = readme.replace(f'evaluate.load("{name}")', f'evaluate.load("{organization}/{name}")')
     texts |= {"requirements.txt": _requirements(name, texts), "README.md": readme, "pages.json": _read("pages.json")}

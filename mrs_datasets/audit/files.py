@@ -165,7 +165,8 @@ def _write(folder: Path, key: Key, kind: Kind, cells: dict[int, list[str]], anno
     (folder / PAGES).mkdir()
     (folder / INSTRUCTIONS).write_text(instructions(kind, key.languages), encoding="utf-8")
     for annotator in range(1, annotators + 1):
-        items = _ordered(key, annotator)
+        shuffled = np.random.default_rng([key.seed, annotator]).permutation(len(key.items)).tolist()
+        items = sorted((key.items[place] for place in shuffled), key=lambda item: key.languages.index(item.language))
         sheet, name = key.sheet(annotator), f"annotator-{annotator}"
         empty = [""] * (len(kind.questions) + 1)
         rows = ([item.item, item.language, *cells[item.item], *empty, sheet] for item in items)
@@ -177,12 +178,6 @@ def _write(folder: Path, key: Key, kind: Kind, cells: dict[int, list[str]], anno
         (folder / PAGES / f"{name}.html").write_text(page, encoding="utf-8", newline="\n")
     content = json.dumps({"format": FORMAT, **asdict(key)}, indent=1, ensure_ascii=False)
     (folder / KEY).write_text(content + "\n", encoding="utf-8")
-
-
-def _ordered(key: Key, annotator: int) -> list[Item]:
-    generator = np.random.default_rng([key.seed, annotator])
-    places = generator.permutation(len(key.items)).tolist()
-    return sorted((key.items[place] for place in places), key=lambda item: key.languages.index(item.language))
 
 
 def _cells(pair: Drawn) -> list[str]:
@@ -226,7 +221,8 @@ def audit_page(
     about = visible(f"{title}, {sheet.rpartition(', ')[2]}")
     shown = {"policy": policy, "heading": heading, "title": f"{heading}: {about}", "about": about, "sheet": sheet}
     filled = {name: escape(text) for name, text in shown.items()}
-    filled |= {"style": style, "data": _json(data), "script": script}
+    escapes = {ord(character): f"\\u{ord(character):04x}" for character in "<>&"}  # no text ends the script element
+    filled |= {"style": style, "data": json.dumps(data).translate(escapes), "script": script}
     first, *rest = _part("page.html").split("{{")
     parts = (part.partition("}}") for part in rest)
     return first + "".join(filled[name] + text for name, _, text in parts)
@@ -238,9 +234,3 @@ def _part(name: str) -> str:
 
 def _source(text: str) -> str:
     return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode('utf-8')).digest()).decode()}'"
-
-
-def _json(content: Any) -> str:
-    """JSON in ASCII that cannot end the element that it stands in."""
-    escapes = {ord(character): f"\\u{ord(character):04x}" for character in "<>&"}
-    return json.dumps(content).translate(escapes)

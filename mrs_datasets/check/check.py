@@ -23,7 +23,6 @@ from mrs_datasets.check.findings import (
     joined,
     languages_found,
     scripts_found,
-    shorten,
 )
 from mrs_datasets.describe.describe import text_columns, texts_of
 from mrs_datasets.prepared.prepared import PreparedData
@@ -80,7 +79,7 @@ def check(
                 yield from _rows(files, columns, where)
                 splits[split] = _hashes(files, columns.identity)
                 rule = "row identical to an earlier one"
-                yield from _repeated(files, splits[split], columns.identity, kind.repeats, rule, where)
+                yield from _found(files, _repeated(splits[split]), columns.identity, kind.repeats, rule, where)
                 for language, texts in columns.by_language.items():
                     yield from scripts_found(files, language, texts, where)
                     if identify:
@@ -203,12 +202,12 @@ def _rows(files: list[Path], columns: _Columns, where: str) -> Iterator[Finding]
     for (level, rule), examples in found.items():
         yield from examples.finding(level, rule, where)
     if columns.identifiers:
-        hashes = _hashes(files, columns.identifiers)
-        yield from _repeated(files, hashes, columns.identity, ERROR, "identifier of another row", where)
+        again = _repeated(_hashes(files, columns.identifiers))
+        yield from _found(files, again, columns.identity, ERROR, "identifier of another row", where)
     if kind.stem:
         stem = list(kind.stem)
         rule = f"{' and '.join(stem)} of another row"
-        yield from _repeated(files, _hashes(files, stem), stem, WARNING, rule, where)
+        yield from _found(files, _repeated(_hashes(files, stem)), stem, WARNING, rule, where)
 
 
 def _rows_with(column: pa.ChunkedArray, mask: Any) -> NDArray[np.bool_]:
@@ -247,30 +246,20 @@ def _hashes(files: list[Path], columns: list[str]) -> Hashes:
     return np.concatenate(parts) if parts else np.zeros(0, np.uint64)
 
 
-def _repeated(
-    files: list[Path], hashes: Hashes, shown: list[str], level: str, rule: str, where: str
-) -> Iterator[Finding]:
-    """Rows with the same hash as an earlier one."""
-    _, first = np.unique(hashes, return_index=True)
-    again = np.ones(len(hashes), bool)
-    again[first] = False
-    yield from _found(files, again, shown, level, rule, where)
+def _repeated(hashes: Hashes) -> NDArray[np.bool_]:
+    """(n,) whether a row has the same hash as an earlier one."""
+    return np.asarray(pd.Series(hashes).duplicated(), np.bool_)
 
 
 def _found(
     files: list[Path], mask: NDArray[np.bool_], shown: list[str], level: str, rule: str, where: str
 ) -> Iterator[Finding]:
-    """One finding for the rows of a mask; only the examples' texts are read."""
-    rows = np.flatnonzero(mask)
-    if not len(rows):
-        return
-    wanted = rows[:EXAMPLES]
-    examples = []
-    for start, table in batches(files, shown):
-        inside = wanted[(wanted >= start) & (wanted < start + len(table))]
-        texts = joined(table, shown) if len(inside) else None
-        examples += [f"row {row}: {shorten(texts[int(row - start)].as_py())}" for row in inside if texts is not None]
-    yield Finding(level, rule, where, len(rows), tuple(examples))
+    """One finding for the rows of a mask; the files are read only if there are any."""
+    examples = Examples()
+    for start, table in batches(files, shown) if mask.any() else ():
+        if (some := mask[start : start + len(table)]).any():
+            examples.add(some, joined(table, shown), start)
+    yield from examples.finding(level, rule, where)
 
 
 def _leaks(data: PreparedData, config: str, columns: _Columns, splits: dict[str, Hashes]) -> Iterator[Finding]:

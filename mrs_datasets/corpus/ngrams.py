@@ -9,14 +9,12 @@ numbers of different characters before, and single characters are interpolated w
 All n-grams are nodes of a trie: one of order k is its first k - 1 characters (a node of order k - 1) and its last one.
 """
 
-from __future__ import annotations
-
 import json
 import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -102,7 +100,7 @@ class CharacterModel:
         return len(self.levels)
 
     @classmethod
-    def train(cls, texts: Sequence[str], order: int = ORDER) -> CharacterModel:
+    def train(cls, texts: Sequence[str], order: int = ORDER) -> Self:
         """Estimate a model of all n-grams of one text or more. Peak memory: about 100 bytes per character."""
         codes = _codes(texts)
         alphabet = np.unique(codes[codes > ord(_END_MARK)])
@@ -170,7 +168,7 @@ class CharacterModel:
         save_file(tensors, path, {"config": json.dumps(config)})
 
     @classmethod
-    def load(cls, path: Path) -> CharacterModel:
+    def load(cls, path: Path) -> Self:
         """Read a file that `save` wrote; InputError if it is missing, damaged, or not such a model."""
         if not path.is_file():
             raise InputError(f"{path}: no such file; expected a model that `mrs data corpus` wrote.")

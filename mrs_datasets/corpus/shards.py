@@ -160,6 +160,23 @@ def score_shard(
     kept = 0
     path, lines, first = codes
     repeats = read_codes(path, lines)
+    plain = language.partition("-")[0]
+
+    def in_language(texts: list[str]) -> list[str]:
+        if identifier is None:
+            return texts
+        found = []
+        for text, (label, score) in zip(texts, identifier.open().identify(texts), strict=True):
+            if label == UNDETERMINED:
+                dropped[UNKNOWN_LANGUAGE] += 1
+            elif score <= min_score:
+                dropped[LOW_SCORE] += 1
+            elif label != plain:
+                dropped[OTHER_LANGUAGE] += 1
+                others[label] += 1
+            else:
+                found.append(text)
+        return found
 
     def batches() -> Iterator[pa.RecordBatch]:
         nonlocal kept
@@ -167,9 +184,7 @@ def score_shard(
         for batch in read_batches(cleaned, ["text"]):
             new = np.flatnonzero(repeats[done : done + batch.num_rows] == 0)
             dropped[DUPLICATE] += batch.num_rows - len(new)
-            texts = batch["text"].take(pa.array(new)).to_pylist()
-            if identifier is not None:
-                texts = _in_language(texts, language, identifier, min_score, dropped, others)
+            texts = in_language(batch["text"].take(pa.array(new)).to_pylist())
             kept += len(texts)
             found = np.full(len(texts), NO_PERPLEXITY) if model is None else _model(model).perplexities(texts)
             yield pa.RecordBatch.from_arrays([pa.array(texts, pa.string()), pa.array(found)], schema=SCORED)
@@ -178,29 +193,6 @@ def score_shard(
 
     write_batches(target, SCORED, batches())
     return {"dropped": {reason: n for reason, n in dropped.items() if n}, "languages": dict(others), "kept": kept}
-
-
-def _in_language(
-    texts: Sequence[str],
-    language: str,
-    identifier: IdentifierFile,
-    min_score: float,
-    dropped: Counter[str],
-    others: Counter[str],
-) -> list[str]:
-    plain = language.partition("-")[0]
-    found = []
-    for text, (label, score) in zip(texts, identifier.open().identify(texts), strict=True):
-        if label == UNDETERMINED:
-            dropped[UNKNOWN_LANGUAGE] += 1
-        elif score <= min_score:
-            dropped[LOW_SCORE] += 1
-        elif label != plain:
-            dropped[OTHER_LANGUAGE] += 1
-            others[label] += 1
-        else:
-            found.append(text)
-    return found
 
 
 @lru_cache(maxsize=1)

@@ -4,6 +4,7 @@ import gzip
 import io
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -48,30 +49,24 @@ class _Shards:
 
     def __init__(self, folder: Path, bucket: str) -> None:
         self._folder, self._bucket = folder, bucket
+        self._open = ExitStack()
         self._file: io.TextIOWrapper | None = None
         self.files: list[dict[str, Any]] = []
 
     def write(self, text: str) -> None:
         if self._file is None or self.files[-1]["lines"] == SHARD_LINES:
-            self.close()
+            self._open.close()
             name = f"{self._bucket}-{len(self.files):05d}.txt.gz"
-            packed = gzip.GzipFile("", "wb", 6, (self._folder / name).open("wb"), mtime=0)
-            self._file = io.TextIOWrapper(packed, encoding="utf-8", newline="\n")
+            raw = self._open.enter_context((self._folder / name).open("wb"))
+            packed = gzip.GzipFile("", "wb", 6, raw, mtime=0)
+            self._file = self._open.enter_context(io.TextIOWrapper(packed, encoding="utf-8", newline="\n"))
             self.files.append({"path": f"{self._folder.name}/{name}", "lines": 0})
         self._file.write(text + "\n")
         self.files[-1]["lines"] += 1
 
-    def close(self) -> None:
-        if self._file is not None:
-            packed: Any = self._file.buffer
-            raw = packed.fileobj
-            self._file.close()
-            raw.close()
-            self._file = None
-
     def finished(self) -> list[dict[str, Any]]:
         """Facts of the files."""
-        self.close()
+        self._open.close()
         for entry in self.files:
             path = self._folder.parent / entry["path"]
             entry |= {"bytes": path.stat().st_size, "sha256": file_sha256(path)}
@@ -196,17 +191,12 @@ def dropped_table(report: dict[str, Any]) -> str:
 
 def _perplexity(languages: dict[str, dict[str, Any]]) -> str:
     """The thirds of the languages with a model."""
-    rows = [
-        [
-            code,
-            f"{facts['perplexity']['quantiles']['0.5']:.3f}",
-            f"{facts['perplexity']['head']:.3f}",
-            f"{facts['perplexity']['middle']:.3f}",
-            *(f"{facts['thirds'][bucket]:,}" for bucket in BUCKETS),
-        ]
-        for code, facts in languages.items()
-        if "thirds" in facts
-    ]
+    rows = []
+    for code, facts in languages.items():
+        if "thirds" in facts:
+            found = facts["perplexity"]
+            bounds = (f"{one:.3f}" for one in (found["quantiles"]["0.5"], found["head"], found["middle"]))
+            rows.append([code, *bounds, *(f"{facts['thirds'][bucket]:,}" for bucket in BUCKETS)])
     if not rows:
         return "No language had a model, so perplexity was not computed."
     header = ["language", "median", "head up to", "middle up to", *(f"{bucket}, lines" for bucket in BUCKETS)]

@@ -214,17 +214,11 @@ def staple_split_statistics(data: PreparedData, configs: list[str] | None = None
             for table in rows.iter(batch_size=1000):
                 lengths += [len(entries) for entries in table["translations"]]
                 references += len(table) - table["reference"].null_count
-            yield StapleStatistics(
-                config,
-                record.languages[record.language_of(config)].name,
-                split,
-                len(lengths),
-                sum(lengths),
-                sum(lengths) / len(lengths),
-                [int(value) for value in np.percentile(lengths, [25, 50, 75])],
-                references,
-                *TABLE_2.get(config, {}).get(split, (None, None)),
-            )
+            sizes = len(lengths), sum(lengths), sum(lengths) / len(lengths)
+            quartiles = [int(value) for value in np.percentile(lengths, [25, 50, 75])]
+            published = TABLE_2.get(config, {}).get(split, (None, None))
+            language = record.languages[record.language_of(config)].name
+            yield StapleStatistics(config, language, split, *sizes, quartiles, references, *published)
 
 
 def oracle_curves(data: PreparedData, rows: Sequence[StapleStatistics], rules: str) -> list[dict[int | None, float]]:

@@ -11,29 +11,20 @@ from mrs_suggest.common.report.pages import Block, Bullets, Entry, Grid, Heading
 def build_blocks(pipeline: Mapping[str, Any]) -> Iterator[Block]:
     """The dumps, stages and languages of a build from dumps."""
     changes = ", ".join(f"`{name}` {value}" for name, value in pipeline["departures"].items())
-    dumps = [
-        [
-            dump["name"],
-            f"{dump['bytes']:,}",
-            Entry(dump["sha256"], code=True),
-            f"in part: {dump['lossy']}" if dump["lossy"] else "all",
-        ]
-        for dump in pipeline["dumps"]
-    ]
-    languages = sorted(pipeline["languages"].items(), key=lambda item: (-item[1].get("kept", 0), item[0]))
+    dumps = []
+    for dump in pipeline["dumps"]:
+        read = f"in part: {dump['lossy']}" if dump["lossy"] else "all"
+        dumps.append([dump["name"], f"{dump['bytes']:,}", Entry(dump["sha256"], code=True), read])
+    languages = []
+    for code, row in sorted(pipeline["languages"].items(), key=lambda item: (-item[1].get("kept", 0), item[0])):
+        dropped = {why: count for why, count in row.items() if why != "kept"}
+        languages.append([code, f"{row.get('kept', 0):,}", reasons(dropped)])
     yield Heading("How it was built")
     made = f"changed: {changes}" if changes else "unchanged"
     yield Paragraph(f"{len(dumps)} dumps; profile `{pipeline['profile']}`, {made}.")
     yield Grid(["dump", "bytes", "SHA-256", "read"], dumps)
     yield stages_grid(pipeline["stages"])
-    yield Grid(
-        ["language", "pairs kept", "dropped"],
-        [
-            [code, f"{row.get('kept', 0):,}", reasons({why: count for why, count in row.items() if why != "kept"})]
-            for code, row in languages
-        ],
-        texts=True,
-    )
+    yield Grid(["language", "pairs kept", "dropped"], languages, texts=True)
 
 
 def stages_grid(stages: Sequence[Mapping[str, Any]]) -> Grid:

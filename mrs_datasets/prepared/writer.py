@@ -1,14 +1,12 @@
 """Writes a prepared folder: Parquet shards, the card and the report; from chunks, or from another prepared folder."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -38,7 +36,7 @@ class FileWriter:
         self._held: list[pa.Table] = []  # rows of a group that is not full yet
         self._held_rows = 0
 
-    def __enter__(self) -> FileWriter:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *error: object) -> None:
@@ -77,7 +75,7 @@ class SplitWriter:
         self._shards: list[Path] = []
         self._open: FileWriter | None = None
 
-    def __enter__(self) -> SplitWriter:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *error: object) -> None:

@@ -42,10 +42,8 @@ def situation_chunks(language: str, situations: list[Situation]) -> Chunks:
     schema, splits = read_record(EVERYDAY).schema(language), _rows_by_split(situations)
     for split, rows in splits.items():
         if rows:
-            columns = [
-                pa.array(column, kind.type) for column, kind in zip(zip(*rows, strict=True), schema, strict=True)
-            ]
-            yield language, split, pa.table(columns, schema)
+            columns = map(list, zip(*rows, strict=True))
+            yield language, split, pa.table(dict(zip(schema.names, columns, strict=True)), schema)
     replies = Counter(row[1] for row in splits[SPLITS[0]])
     stances = {row[1]: row[2] for row in splits[SPLITS[0]]}
     counted = count_responses(replies, 1, MAX_RESPONSES)

@@ -101,16 +101,9 @@ def _four(turned: bool, subject: int, time: int, random: Random) -> Iterator[Que
 
 
 def _rows(words: Lexicon, questions: list[Question], changes: bool) -> list[dict[str, object]]:
-    rows = [
-        {
-            "premise": words.sentence(one.premise),
-            "choice1": words.sentence(one.choices[0]),
-            "choice2": words.sentence(one.choices[1]),
-            "question": one.question,
-            "label": one.label,
-            "idx": idx,
-            "changed": changes and one.changed,
-        }
-        for idx, one in enumerate(questions)
-    ]
+    rows = []
+    for idx, one in enumerate(questions):
+        texts = zip(("premise", "choice1", "choice2"), map(words.sentence, (one.premise, *one.choices)), strict=True)
+        answer = {"question": one.question, "label": one.label, "idx": idx, "changed": changes and one.changed}
+        rows.append({**dict(texts), **answer})
     return with_corrected(rows, {})

@@ -48,14 +48,9 @@ def speeches(ascii_only: bool) -> list[Speech]:
         # Japanese has no spaces: three characters serve as a word.
         pattern = r"\w{1,3}" if language == "ja" else r"\w[\w'’-]*"
         words = [escaped(word) for text in texts for word in re.findall(pattern, text)]
-        result.append(
-            Speech(
-                language,
-                [(escaped(message), number) for number, one in enumerate(exchanges) for message in one.messages],
-                [tuple(map(escaped, exchange.replies)) for exchange in exchanges],
-                [words[i * len(words) // WORDS] for i in range(WORDS)],
-                "" if language == "ja" else " ",
-                escaped(TOXIC_WORDS[language]),
-            )
-        )
+        openings = [(escaped(message), number) for number, one in enumerate(exchanges) for message in one.messages]
+        replies = [tuple(map(escaped, exchange.replies)) for exchange in exchanges]
+        listed = [words[i * len(words) // WORDS] for i in range(WORDS)]
+        space = "" if language == "ja" else " "
+        result.append(Speech(language, openings, replies, listed, space, escaped(TOXIC_WORDS[language])))
     return result

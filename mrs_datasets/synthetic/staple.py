@@ -11,6 +11,7 @@ training. `parallel-LANG` stands for general text such as Tatoeba's: other sente
 of each, as one learner gave it.
 """
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from random import Random
 from typing import Any, NamedTuple
@@ -98,10 +99,7 @@ def _split_pairs(random: Random) -> dict[str, list[tuple[str, str]]]:
     random.shuffle(known)
     most = {split: len(known) * SIZES[split] / sum(SIZES.values()) for split in ("validation", "test")}
     found: dict[str, list[tuple[str, str]]] = {split: [] for split in SIZES}
-    left: dict[str, int] = {}
-    for verb, noun in known:
-        for word in _senses(verb, noun):
-            left[word] = left.get(word, 0) + 1
+    left = Counter(word for verb, noun in known for word in _senses(verb, noun))
     for verb, noun in known:
         own = _senses(verb, noun)
         split = next((name for name in most if len(found[name]) < most[name]), "")

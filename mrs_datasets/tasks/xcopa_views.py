@@ -55,18 +55,12 @@ def sentence_pairs(rows: pa.Table, question: str = QUESTION) -> pa.Table:
         kind = pc.index_in(rows[question].cast(pa.string()), pa.array(list(PROMPTS)))
         parts.append(pc.take(pa.array(list(PROMPTS.values())), kind))
     text = pc.binary_join_element_wise(*parts, " ")
-    sides = [
-        pa.table(
-            {
-                "idx": rows["idx"].cast(pa.int64()),
-                "choice": pa.array(np.full(len(rows), side, np.int64)),
-                "text": text,
-                "text_pair": rows[f"choice{side + 1}"].cast(pa.string()),
-                "plausible": pc.equal(rows["label"], side).cast(pa.int64()),
-            }
-        )
-        for side in (0, 1)
-    ]
+    sides = []
+    for side in (0, 1):
+        idx, choice = rows["idx"].cast(pa.int64()), pa.array(np.full(len(rows), side, np.int64))
+        pair, plausible = rows[f"choice{side + 1}"].cast(pa.string()), pc.equal(rows["label"], side).cast(pa.int64())
+        columns = {"idx": idx, "choice": choice, "text": text, "text_pair": pair, "plausible": plausible}
+        sides.append(pa.table(columns))
     return pa.concat_tables(sides).take(pa.array(np.arange(2 * len(rows)).reshape(2, -1).T.ravel()))
 
 

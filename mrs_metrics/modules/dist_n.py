@@ -98,25 +98,16 @@ class DistN(SuggestionsAndReferences, evaluate.Metric):
             for order in orders:
                 sampled = sampled_distinct_n(token_lists, order, sample_size, samples, seed, denominator)
                 result[f"dist{order}_sampled"] = float(sampled.mean())
+        nbest, size = max(map(len, predictions), default=0), None if vocabulary is None else vocabulary_size(vocabulary)
+        sampling = None if sample_size is None else (sample_size, samples, seed)
+        line = distinct_signature(nbest, tokenizer, language, chosen, denominator, level, size, sampling)
         result |= {
-            "counts": {
-                f"dist{order}": {"distinct": count.distinct, "ngrams": count.ngrams, "tokens": count.tokens}
-                for order, count in counts.items()
-            },
+            "counts": {f"dist{order}": dict(vars(count)) for order, count in counts.items()},
             "empty_suggestions": sum(tokens == [EMPTY] for tokens in token_lists),
-            "signature": distinct_signature(
-                max(map(len, predictions), default=0),
-                tokenizer,
-                language,
-                chosen,
-                denominator,
-                level,
-                None if vocabulary is None else vocabulary_size(vocabulary),
-                None if sample_size is None else (sample_size, samples, seed),
-            ),
+            "signature": line,
         }
         if interval:
             corpus = distinct_corpus(examples, orders[0], denominator, level)
-            about = SimpleNamespace(signature=result["signature"], kept=kept)
+            about = SimpleNamespace(signature=line, kept=kept)
             result |= interval_entries(jackknife_interval, corpus, about, units, len(predictions))
         return result

@@ -2,6 +2,8 @@
 the rules of the official evaluation script of MRS (its scores where Punkt is installed) or by those of its paper.
 """
 
+from typing import Any
+
 import evaluate
 
 from mrs_metrics.rouge import aggregate, score_examples
@@ -53,16 +55,9 @@ class MrsRouge(SuggestionsAndReferences, evaluate.Metric):
         if interval:
             result |= interval_entries(bootstrap_interval, scores.weighted, scores, units, len(predictions))
         if per_example:
-            tables = {"": scores.rouge, "_precision": scores.precision, "_recall": scores.recall}
-            result["per_example"] = {
-                "weighted": scores.weighted.tolist(),
-                **{
-                    f"rouge{order}{name}": column.tolist()
-                    for name, table in tables.items()
-                    for order, column in enumerate(table.T, start=1)
-                },
-                "ceiling": scores.weighted_ceiling.tolist(),
-                "chosen": scores.chosen.tolist(),
-                "kept": scores.kept.tolist(),
-            }
+            columns: dict[str, Any] = {"weighted": scores.weighted}
+            for name, table in (("", scores.rouge), ("_precision", scores.precision), ("_recall", scores.recall)):
+                columns |= {f"rouge{order}{name}": column for order, column in enumerate(table.T, start=1)}
+            columns |= {"ceiling": scores.weighted_ceiling, "chosen": scores.chosen, "kept": scores.kept}
+            result["per_example"] = {name: column.tolist() for name, column in columns.items()}
         return result

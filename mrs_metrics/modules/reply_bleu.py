@@ -62,9 +62,6 @@ class ReplyBleu(SuggestionsAndReferences, evaluate.Metric):
         if interval:
             result |= interval_entries(jackknife_interval, bleu_corpus(scores), scores, units, len(predictions))
         if per_example:
-            result["per_example"] = {
-                "sentence_bleu": scores.sentence.tolist(),
-                "chosen": scores.chosen.tolist(),
-                "kept": scores.kept.tolist(),
-            }
+            columns = {"sentence_bleu": scores.sentence, "chosen": scores.chosen, "kept": scores.kept}
+            result["per_example"] = {name: column.tolist() for name, column in columns.items()}
         return result

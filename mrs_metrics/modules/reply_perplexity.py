@@ -63,11 +63,10 @@ class ReplyPerplexity(Lists, evaluate.Metric):
             raise ValueError(
                 "Give the losses of each token, or sums of losses and `tokens`, the number of tokens of each."
             )
-        scores = (
-            score_token_losses(predictions, tokenizer)
-            if tokens is None
-            else score_losses(predictions, tokens, tokenizer)
-        )
+        if tokens is None:
+            scores = score_token_losses(predictions, tokenizer)
+        else:
+            scores = score_losses(predictions, tokens, tokenizer)
         result: dict[str, object] = {**aggregate(scores), "signature": scores.signature}
         if interval:
             result |= interval_entries(perplexity_interval, scores, scores, units, len(predictions))

@@ -81,10 +81,7 @@ class ResponseRanking(Lists, evaluate.Metric):
         if interval:
             result |= interval_entries(bootstrap_interval, scores.reciprocal_ranks, scores, units, len(predictions))
         if per_example:
-            result["per_example"] = {
-                "rank": scores.ranks.tolist(),
-                "reciprocal_rank": scores.reciprocal_ranks.tolist(),
-                "pool_size": scores.pool_sizes.tolist(),
-                "kept": scores.kept.tolist(),
-            }
+            columns = {"rank": scores.ranks, "reciprocal_rank": scores.reciprocal_ranks}
+            columns |= {"pool_size": scores.pool_sizes, "kept": scores.kept}
+            result["per_example"] = {name: column.tolist() for name, column in columns.items()}
         return result

@@ -51,9 +51,6 @@ class SelfRouge(Suggestions, evaluate.Metric):
         if interval:
             result |= interval_entries(bootstrap_interval, scores.normalised, scores, units, len(predictions))
         if per_example:
-            result["per_example"] = {
-                "self_rouge": scores.weighted.tolist(),
-                "normalised": scores.normalised.tolist(),
-                "kept": scores.kept.tolist(),
-            }
+            columns = {"self_rouge": scores.weighted, "normalised": scores.normalised, "kept": scores.kept}
+            result["per_example"] = {name: column.tolist() for name, column in columns.items()}
         return result

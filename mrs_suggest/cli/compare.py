@@ -98,7 +98,7 @@ def _show(options: argparse.Namespace, runs: dict[str, Run], over: str | None) -
     table = compare_runs(list(runs.values()), options.metrics, first, grouping, options.unit)
     table = with_gaps(table, options.gaps) if options.gaps else table
     if options.judge is not None:
-        from mrs_suggest.evaluation.runs.judging import judged
+        from mrs_suggest.evaluation.scores.judge import judged
 
         table = judged(table, options.judge)
     if options.format == FORMATS[0]:

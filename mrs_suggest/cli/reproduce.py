@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import mrs_trainers
 
+from mrs_suggest.cli.options import say
 from mrs_suggest.common.command_parser import CommandParser
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.common.text.text import visible
@@ -112,13 +113,13 @@ def _run(options: argparse.Namespace) -> int:
     sources = _named(options.data, "data", "NAME")
     try:
         with StopSignals() as signals:
-            setup = prepare_data(setup, sources, used, options.dry_run, _say)
+            setup = prepare_data(setup, sources, used, options.dry_run, say)
             if options.dry_run:
                 list_cells(setup, cells, options.jobs)
                 return 0
-            problems = {} if options.page else run_cells(setup, cells, _say, options.jobs, signals)
+            problems = {} if options.page else run_cells(setup, cells, say, options.jobs, signals)
     except Stopped as stopped:
-        _say(f"mrs reproduce: stopped by {stopped.name}; run the same command to continue.")
+        say(f"mrs reproduce: stopped by {stopped.name}; run the same command to continue.")
         return stopped.code
     left_out = {name: NOT_CHOSEN for name in all_cells(table) if name not in cells}
     for path in write_report(setup, {**left_out, **problems}, sheets):
@@ -171,14 +172,10 @@ def list_cells(setup: Setup, cells: Mapping[str, Cell], jobs: int) -> None:
         elif not reason:
             left.append(estimates.seconds(states.identity(name), steps))
             told.append("time unknown" if left[-1] is None else f"about {told_duration(left[-1])}")
-        print("  ".join([told[0], ", ".join(told[1:])]).rstrip())
+        print(f"{told[0]}  {', '.join(told[1:])}".rstrip())
         if not states.without_command(name):
             print(f"  {visible(shlex.join(cell.command(setup, state == INTERRUPTED)))}")
     at_once = f", {jobs} at once" if jobs > 1 else ""
     time = f" (time{at_once}: {told_total(left, jobs)})" if left else ""
     empty = len(cells) - finished - len(left)
     print(f"{len(cells)} cells: {finished} finished, {empty} cannot run, {len(left)} to run{time}")
-
-
-def _say(line: str) -> None:
-    print(visible(line), file=sys.stderr, flush=True)

@@ -1,7 +1,5 @@
 """Human preference between two systems: shares, intervals, agreement (Zhang et al. 2021, section 3.3, Figure 2)."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -10,8 +10,6 @@ three annotators, who choose the set with more replies that they prefer to send,
 Annotators open the files in spreadsheet programs; see `mrs_suggest.common.io.sheets`.
 """
 
-from __future__ import annotations
-
 import json
 import unicodedata
 from collections.abc import Sequence

@@ -4,8 +4,6 @@ Ties in a pool are broken at random (seeded): otherwise the pessimistic treatmen
 distinct scores below chance.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 

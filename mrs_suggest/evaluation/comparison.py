@@ -1,7 +1,5 @@
 """Comparison of a trained model with the baselines on the test split of each language."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
@@ -75,11 +73,8 @@ def compare_on_test(
     if any(result.ranking for result in own):
         figures["pools"] = {result.language: result.ranking.pools for result in own if result.ranking}
         figures["pool_size"] = min(result.ranking.pool_size for result in own if result.ranking)
-    return Comparison(
-        figures,
-        {result.language: result.suggestions for result in own},
-        {name: round(milliseconds(rows), 3) for name, rows in results.items()},
-    )
+    suggestions = {result.language: result.suggestions for result in own}
+    return Comparison(figures, suggestions, {name: round(milliseconds(rows), 3) for name, rows in results.items()})
 
 
 class ValidationLog:
@@ -124,11 +119,8 @@ class ValidationLog:
 def baselines(part: LanguageData, seed: int) -> Iterator[System]:
     """The three baselines; they use the language's own training pairs, whatever the model was trained on."""
     yield RandomReplies(part.responses.replies, seed)
-    yield MostFrequentReplies(
-        (reply for batch in part.train.iter(batch_size=100_000) for reply in batch["reply"]),
-        part.responses.replies,
-        seed,
-    )
+    given = (reply for batch in part.train.iter(batch_size=100_000) for reply in batch["reply"])
+    yield MostFrequentReplies(given, part.responses.replies, seed)
     nearest = sample_rows(part.train, MAX_TFIDF_PAIRS, seed)
     yield TfidfReplies(nearest["message"][:], nearest["reply"][:], get_tokenizer(part.language), seed)
 

@@ -1,7 +1,5 @@
 """A model that answers the messages of prediction files, as one more system to score or compare."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path

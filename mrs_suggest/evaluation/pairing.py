@@ -1,7 +1,5 @@
 """Runs paired on their test examples: the suggestions of `predictions.LANG.tsv`, scored again example by example."""
 
-from __future__ import annotations
-
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from functools import cache

@@ -3,8 +3,6 @@
 `paper_results_xglue.yaml` (XGLUE: Liang et al. 2020, Tables 4 to 11) and `paper_results_staple.yaml` (STAPLE: Mayhew et
 al. 2020, Tables 2, 3, 4, 6 and 7)."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import cache
 from typing import Any

@@ -1,7 +1,5 @@
 """Evaluation of systems side by side on the same examples (Zhang et al. 2021, section 3.3)."""
 
-from __future__ import annotations
-
 import hashlib
 import importlib.util
 import json
@@ -9,7 +7,7 @@ import time
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -104,9 +102,7 @@ class EvaluationConfig:
     unit: str = MESSAGE
 
     @classmethod
-    def available(
-        cls, ranking: bool, language_model: str | Path | None = None, unit: str = MESSAGE
-    ) -> EvaluationConfig:
+    def available(cls, ranking: bool, language_model: str | Path | None = None, unit: str = MESSAGE) -> Self:
         """All that this machine can measure: a language model and sacreBLEU may be missing.
 
         Args:
@@ -170,21 +166,9 @@ def evaluate_system(
         similarity = by_message[number]
         similarity = similarity[~np.isnan(similarity)]
         signatures["self_rouge"] = alike.signature
-    return SystemResult(
-        system.name,
-        language,
-        scores,
-        suggestions,
-        ranking,
-        languages,
-        first_languages,
-        bleu,
-        similarity,
-        seconds,
-        number,
-        messages if units is None else units,
-        {name: with_unit(one, config.unit) for name, one in signatures.items()},
-    )
+    measured = scores, suggestions, ranking, languages, first_languages, bleu, similarity, seconds
+    signatures = {name: with_unit(one, config.unit) for name, one in signatures.items()}
+    return SystemResult(system.name, language, *measured, number, messages if units is None else units, signatures)
 
 
 def reply_pools(

@@ -1,7 +1,5 @@
 """The figures of a run as tables, and those of several reply models next to the baselines."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Any

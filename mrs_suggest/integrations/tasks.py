@@ -111,37 +111,16 @@ def _accuracies(records: Sequence[Chosen]) -> dict[str, float]:
     return {name: choice_accuracy(records, name) for name in ("accuracy", "accuracy_bytes")}
 
 
+_LISTED = partial(_suggestions, lambda answers: read_answer(answers[0], SUGGESTIONS))
+_SAMPLED = partial(_suggestions, lambda answers: read_samples(answers, SUGGESTIONS))
+_REPLIES = suggestion_figures, SUGGESTION_FIGURES, REPLY_TOKENS
+_TRANSLATED = translation_figures, ("weighted_f1", "predicted"), TRANSLATION_TOKENS
 KINDS = (
-    Kind(
-        "mrs",
-        "mrs",
-        partial(_message, replies_prompt),
-        partial(_suggestions, lambda answers: read_answer(answers[0], SUGGESTIONS)),
-        suggestion_figures,
-        SUGGESTION_FIGURES,
-        REPLY_TOKENS,
-    ),
-    Kind(
-        "mrs_samples",
-        "mrs",
-        partial(_message, reply_prompt),
-        partial(_suggestions, lambda answers: read_samples(answers, SUGGESTIONS)),
-        suggestion_figures,
-        SUGGESTION_FIGURES,
-        REPLY_TOKENS,
-        sampled=True,
-    ),
+    Kind("mrs", "mrs", partial(_message, replies_prompt), _LISTED, *_REPLIES),
+    Kind("mrs_samples", "mrs", partial(_message, reply_prompt), _SAMPLED, *_REPLIES, sampled=True),
     *(
         Kind(name, "xcopa", partial(_question, view), _choice, _accuracies, ("accuracy", "accuracy_bytes"))
         for name, view in (("mrs_xcopa", "full"), ("mrs_xcopa_nop", "nop"), ("mrs_xcopa_noq", "noq"))
     ),
-    Kind(
-        "mrs_staple",
-        "staple",
-        _prompt,
-        _translations,
-        translation_figures,
-        ("weighted_f1", "predicted"),
-        TRANSLATION_TOKENS,
-    ),
+    Kind("mrs_staple", "staple", _prompt, _translations, *_TRANSLATED),
 )

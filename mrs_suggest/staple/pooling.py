@@ -186,9 +186,8 @@ def _pooled(rows: _Rows, prompts: Mapping[str, str], n_members: int, carried: Se
         "log_prob_per_token": _largest(best, of_pair, n),
         "mean_log_prob_per_token": _mean(best, of_pair, n),
     }
-    features["gap_to_best"] = (
-        features["log_prob_per_token"] - _largest(features["log_prob_per_token"], prompt, len(prompts))[prompt]
-    )
+    own = features["log_prob_per_token"]
+    features["gap_to_best"] = own - _largest(own, prompt, len(prompts))[prompt]
     log_prob = _ensemble(rows, pair, of_pair, finder, prompt, len(prompts), n_members)
     features["probability_in_list"] = shares(log_prob, prompt, len(prompts))
     for name in carried:

@@ -1,7 +1,5 @@
 """Figures of a suggester on a data set."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -3,12 +3,10 @@
 No code from a repository is executed: the pipeline is this class, and `Suggester.from_pretrained` loads the model.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Self, cast
 
 import torch
 from transformers import Pipeline
@@ -42,7 +40,7 @@ class PipelineModel:
         guard: bool | Path = True,
         precision: float | None = None,
         **_: object,
-    ) -> PipelineModel:
+    ) -> Self:
         """Load a model as `Suggester.from_pretrained` does; transformers' other arguments are ignored."""
         return cls(Suggester.from_pretrained(name, revision, guard=guard, precision=precision))
 
@@ -157,13 +155,8 @@ def register() -> None:
     """Make the task known to `transformers.pipeline`; importing this module does."""
     register_config()
     if TASK not in PIPELINE_REGISTRY.supported_tasks:
-        PIPELINE_REGISTRY.register_pipeline(
-            TASK,
-            ReplySuggestionPipeline,
-            pt_model=PipelineModel,
-            default={"model": (str(resolve_model(SHIPPED)), None)},
-            type="text",
-        )
+        default = {"model": (str(resolve_model(SHIPPED)), None)}
+        PIPELINE_REGISTRY.register_pipeline(TASK, ReplySuggestionPipeline, PipelineModel, default, "text")
 
 
 register()

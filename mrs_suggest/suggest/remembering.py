@@ -1,7 +1,5 @@
 """One call of the message encoder for all that a batch of messages needs, whatever their languages."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from itertools import islice
 from typing import Any

@@ -1,13 +1,11 @@
 """Tags of stored replies, with which a request allows or denies replies."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,7 +30,7 @@ class ReplyTags:
     rows: Mapping[str, NDArray[np.int64]] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, replies: Sequence[Iterable[str]]) -> ReplyTags:
+    def of(cls, replies: Sequence[Iterable[str]]) -> Self:
         """From the tags of each reply, in the order of the index.
 
         >>> tags = ReplyTags.of([["formal"], [], ["formal", "sales"]])
@@ -69,7 +67,7 @@ class ReplyTags:
             atomic_write(folder / TAGS, json.dumps(content, ensure_ascii=False) + "\n")
 
     @classmethod
-    def load(cls, folder: Path, size: int) -> ReplyTags:
+    def load(cls, folder: Path, size: int) -> Self:
         """Read the tags of an index of `size` replies; without a file, no reply has a tag.
 
         Raises:

@@ -5,8 +5,6 @@ A few letters say little about a language, and a model trained on conversations 
 model's response set are suggested; the table selects among them.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import unicodedata

@@ -6,7 +6,7 @@ import argparse
 import json
 import sys
 from collections.abc import Iterator
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -167,14 +167,9 @@ def _pair_options(options: argparse.Namespace) -> PairOptions:
     columns = Columns(options.message_column or MESSAGE, options.reply_column or REPLY)
     if columns.message == columns.reply:
         raise InputError(f"--reply-column {columns.reply}: the messages are in that column; name another one.")
+    found = PairOptions(columns, options.on_error or STOP, options.language)
     identifier = open_identifier(options.language_model)
-    return PairOptions(
-        columns,
-        options.on_error or STOP,
-        options.language,
-        identifier.identify if identifier else None,
-        identifier.languages if identifier else frozenset(),
-    )
+    return replace(found, identify=identifier.identify, known_languages=identifier.languages) if identifier else found
 
 
 def _print_report(report: PreparedReport) -> None:

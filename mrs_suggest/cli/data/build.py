@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from contextlib import nullcontext
 from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mrs_suggest.cli.data.passes import add_toxicity_options, add_translation_options, toxicity_pass, translation_pass
-from mrs_suggest.cli.options import add_out_options, out_location
+from mrs_suggest.cli.options import add_out_options, out_location, say
 from mrs_suggest.common.command_parser import CommandParser
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.common.report.console import make_console, make_table
@@ -117,17 +116,17 @@ def run_build(options: argparse.Namespace) -> int:
         buckets = begun_buckets(out) or buckets
     plan = make_build_plan(files, out, options.workers, read_size(options.memory), buckets, settings)
     for line in plan.lines():
-        print(visible(line), file=sys.stderr)
+        say(line)
     if options.plan:
         return 0
     if options.only:
-        where = build_months(plan, out, settings, Path(identifier.path), strict=strict, say=_say)
+        where = build_months(plan, out, settings, Path(identifier.path), strict=strict, say=say)
         print(f"wrote {len(files)} {'month' if len(files) == 1 else 'months'} to {visible(where)}")
         return 0
     with spark or nullcontext():
         kept = {"resume": options.resume, "overwrite": options.overwrite, "cache": options.cache}
         report = build(
-            plan, out, settings, Path(identifier.path), strict=strict, say=_say, engine=spark, passes=passes, **kept
+            plan, out, settings, Path(identifier.path), strict=strict, say=say, engine=spark, passes=passes, **kept
         )
     _print_funnel(report)
     print(f"wrote {visible(out)}: data/, README.md, report.json, {PAGE}")
@@ -163,10 +162,6 @@ def _identifier(text: str | None) -> LanguageIdentifier:
             "with such labels."
         )
     return identifier
-
-
-def _say(line: str) -> None:
-    print(visible(line), file=sys.stderr)
 
 
 def _spark(options: argparse.Namespace) -> SparkEngine | None:

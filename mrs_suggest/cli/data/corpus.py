@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import argparse
 import os
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mrs_suggest.cli.options import add_out_options, out_location
+from mrs_suggest.cli.options import add_out_options, out_location, say
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.common.report.console import make_console, make_table
 from mrs_suggest.common.text.text import visible
@@ -80,15 +79,9 @@ def run_corpus(options: argparse.Namespace) -> int:
     identifier = _identifier(options.language_model)
     corpus = Corpus(sources, identifier, _models(options.model), references, tuple(options.unchecked))
     out = out_location(options.out, options.scratch)
-    report = build_corpus(
-        corpus,
-        settings,
-        out,
-        workers=options.workers or min(os.cpu_count() or 1, len(sources)),
-        resume=options.resume,
-        overwrite=options.overwrite,
-        say=lambda line: print(visible(line), file=sys.stderr),
-    )
+    workers = options.workers or min(os.cpu_count() or 1, len(sources))
+    kept = {name: getattr(options, name) for name in ("resume", "overwrite")}
+    report = build_corpus(corpus, settings, out, workers=workers, say=say, **kept)
     table = make_table("language", ">read", ">kept", "dropped", title="Lines")
     for language, facts in report["languages"].items():
         reasons = ", ".join(f"{reason} {count:,}" for reason, count in facts["dropped"].items())

@@ -56,15 +56,8 @@ def _add_run_options(parser: argparse.ArgumentParser) -> None:
 def _run(options: argparse.Namespace, folder_pass: FolderPass) -> PassEntry:
     from mrs_datasets.builders.passes import run_passes
 
-    report = run_passes(
-        options.data,
-        [folder_pass],
-        options.out,
-        resume=options.resume,
-        overwrite=options.overwrite,
-        cache=options.cache,
-    )
-    return report["passes"][-1]
+    kept = {name: getattr(options, name) for name in ("resume", "overwrite", "cache")}
+    return run_passes(options.data, [folder_pass], options.out, **kept)["passes"][-1]
 
 
 # --- toxicity

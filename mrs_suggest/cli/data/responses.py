@@ -45,16 +45,9 @@ def run_responses(options: argparse.Namespace) -> int:
             raise InputError(f"--{name.replace('_', '-')}: expected 1 or more, found {value}.")
     if options.overwrite and options.out is None:
         raise InputError("--overwrite: needs --out; existing sets are replaced with --replace.")
-    report = adding.add_responses(
-        options.folder,
-        options.language,
-        file=options.file,
-        out=options.out,
-        min_reply_count=options.min_reply_count,
-        max_responses=options.max_responses,
-        replace=options.replace,
-        overwrite=options.overwrite,
-    )
+    names = ("file", "out", "min_reply_count", "max_responses", "replace", "overwrite")
+    given = {name: getattr(options, name) for name in names}
+    report = adding.add_responses(options.folder, options.language, **given)
     for config, splits in report["configs"].items():
         if config.endswith(RESPONSES_SUFFIX):
             print(f"{config}  {splits['train']['rows']:,}")

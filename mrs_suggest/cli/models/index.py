@@ -165,11 +165,8 @@ def _print(
 ) -> int:
     """Print the findings; return the exit code of a check."""
     if as_json:
-        print(
-            visible_json(
-                {"replies": where, "language": language, "rows": rows, "findings": [asdict(f) for f in findings]}
-            )
-        )
+        found = [asdict(finding) for finding in findings]
+        print(visible_json({"replies": where, "language": language, "rows": rows, "findings": found}))
         return 1 if findings else 0
     from rich.markup import escape
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,6 +16,11 @@ if TYPE_CHECKING:
     from mrs_suggest.common.io.storage import Location
 
 DEFAULT_MODEL = "everyday-retriever"
+
+
+def say(line: str) -> None:
+    """Print a line about the progress of a command, apart from its output."""
+    print(visible(line), file=sys.stderr, flush=True)
 
 
 def add_model_options(parser: argparse.ArgumentParser) -> None:

@@ -4,8 +4,6 @@ Ponti et al. 2020 (XCOPA), section 4.2, averages over three sets of languages an
 `changed` (section 2, note 5), the tests and the intervals are ours.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """The tables that `mrs compare` prints for multiple-choice runs."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -23,6 +21,10 @@ from mrs_suggest.evaluation.choice.analysis import (
 from mrs_suggest.evaluation.choice.answers import FULL, Answers, Views, read_run_answers
 
 LEVEL = 0.05
+INTERVALS = (
+    "Brackets: 95 % intervals, of averages by a studentised bootstrap over questions. changed: all languages, where "
+    "the translator chose the other answer (paper, note 5; Wilson's intervals)."
+)
 TITLES = {"all": "11 languages", "mbert": "9 (no ht, qu)", "use": "4 (it th tr zh)"}
 Rows = dict[str, Mapping[str, Answers]]  # name of a run and view -> answers
 
@@ -38,16 +40,9 @@ def print_choice_comparison(records: Mapping[str, Mapping[str, Any]]) -> None:
     if len(set(names.values())) < len(names):
         names = {folder: folder for folder in runs}
     rows = {_title(names[folder], view): answers for folder, views in runs.items() for view, answers in views.items()}
-    print_grid(
-        _accuracies(rows), ["%, test split. ~: not distinguishable from chance (exact binomial test, p >= .05)."]
-    )
-    print_grid(
-        _averages(rows),
-        [
-            "Brackets: 95 % intervals, of averages by a studentised bootstrap over questions. changed: all languages, "
-            "where the translator chose the other answer (paper, note 5; Wilson's intervals)."
-        ],
-    )
+    note = "%, test split. ~: not distinguishable from chance (exact binomial test, p >= .05)."
+    print_grid(_accuracies(rows), [note])
+    print_grid(_averages(rows), [INTERVALS])
     compared = _differences(runs, names)
     if compared.rows:
         note = "Points. *: p < .05 in a paired permutation test over the same questions (by language: Holm's p)."

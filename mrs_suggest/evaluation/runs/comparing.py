@@ -1,7 +1,5 @@
 """Runs side by side: a field for each row, language and metric, means over shared languages, leads over one row."""
 
-from __future__ import annotations
-
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations
@@ -210,19 +208,9 @@ def compare_runs(
         for row, one in _fields(rows, reference, scope, metric, reasons)
     }
     leads, untold = _all_leads(rows, reference, scopes, unit)
-    return RunsTable(
-        task,
-        tuple(rows),
-        reference,
-        tuple(chosen),
-        scopes,
-        fields,
-        tuple(leads),
-        _footnotes(reasons),
-        tuple(dict.fromkeys([*warnings, *left_out, *apart, *untold])),
-        signatures,
-        unit,
-    )
+    compared = task, tuple(rows), reference, tuple(chosen), scopes, fields, tuple(leads)
+    told = _footnotes(reasons), tuple(dict.fromkeys([*warnings, *left_out, *apart, *untold]))
+    return RunsTable(*compared, *told, signatures, unit)
 
 
 def _chosen(task: Task, runs: Sequence[Run], keys: Sequence[str]) -> tuple[list[Metric], list[str]]:

@@ -1,7 +1,5 @@
 """The figures of a run's record, task by task, in one shape: part and language -> figures."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property

@@ -1,7 +1,5 @@
 """Rows of a comparison: runs that differ in nothing but their seed are one row."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator, Sequence

@@ -1,7 +1,5 @@
 """A comparison of runs as tables on a terminal, in Markdown and in LaTeX, as JSON, and as a picture."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from functools import partial

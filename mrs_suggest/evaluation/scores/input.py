@@ -1,7 +1,5 @@
 """Reads the files of systems: texts of suggestions, or numbers."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple

@@ -11,11 +11,21 @@ import hashlib
 import json
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
 
 from mrs_metrics.signature import signature
+from mrs_metrics.significance import bootstrap_interval
+from mrs_suggest.common.errors import InputError
 from mrs_suggest.common.text.languages import language_name
+from mrs_suggest.common.text.predictions import predictions_name, read_predictions
 from mrs_suggest.suggest.language_model.chat import Chat, read_endpoint
+
+if TYPE_CHECKING:
+    from mrs_suggest.evaluation.runs.comparing import RunsTable
 
 GRADES = {"good": 1.0, "ok": 0.5, "bad": 0.0}  # the values are ours, as those of wins
 WINS = {"first": 1.0, "tie": 0.5, "second": 0.0}
@@ -61,6 +71,31 @@ def judge_pairs(
     grades = iter(_answered(chat, system, "better", WINS, asked))
     scores = [_mean(next(grades), next(grades), swapped=True) if own != other else 0.5 for _, own, other in rows]
     return scores, _signature(chat, system, WINS, lang=language)
+
+
+def judged(table: RunsTable, judge: str) -> RunsTable:
+    """The table with the judge's wins, wherever it has a lead; of several seeds, each row's first is judged.
+
+    Each message counts once, so that intervals are by message.
+
+    Raises:
+        InputError: `judge` is not an endpoint, its server fails, or no answer is clear.
+    """
+    chat, rows = Chat(read_endpoint(judge)), {row.name: row for row in table.rows}
+    wins, signatures = [], []
+    for (part, code), lead in ((lead.scope, lead) for lead in table.leads):
+        folders = [rows[name].tested(lead.scope)[0].folder for name in (lead.row, lead.over)]
+        files = [read_predictions(folder / predictions_name(code)) for folder in folders if folder]
+        ours, theirs = ({one.message: one.suggestions for one in file} for file in files)
+        others = [theirs[message] for message in ours]
+        found, signature = judge_pairs(chat, list(ours), list(ours.values()), others, code)
+        if not (clear := [one for one in found if one is not None]):
+            raise InputError(f"--judge {judge}: no clear answer; see docs/metrics/judge.md for its prompt.")
+        figures = {"share": float(np.mean(clear)), "interval": bootstrap_interval(clear, shares=False).ends}
+        wins.append({"row": lead.row, "part": part, "language": code, **figures, "n": len(clear)})
+        signatures.append(signature)
+    told = ", ".join(f"{key} {value:g}" for key, value in chat.usage().items())
+    return replace(table, wins=tuple(wins), judge=(f"judge: {told}", *signatures))
 
 
 def _answered(

@@ -4,8 +4,6 @@ A metric is a function from a system's file to its figures; its keyword argument
 (`mrs_suggest/cli/score.py`) follows from `METRICS`, whose tables are described in `metrics.yaml`.
 """
 
-from __future__ import annotations
-
 import hashlib
 import inspect
 import math

@@ -1,7 +1,5 @@
 """Weighted F1 of STAPLE's files, without building records: the fast way to score a prediction file."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
@@ -48,11 +46,8 @@ def score_files(
         tally = Tally(rules)
         for prompt_id, (start, end) in zip(accepted.ids, pairwise(accepted.bounds), strict=True):
             first, last = where.get(prompt_id, (0, 0))
-            tally.add(
-                prompt_id,
-                merge_equal(accepted_texts[start:end], accepted.weights[start:end], rules),
-                set(predicted_texts[first:last]),
-            )
+            right = merge_equal(accepted_texts[start:end], accepted.weights[start:end], rules)
+            tally.add(prompt_id, right, set(predicted_texts[first:last]))
         return tally.scores(predicted.ids)
 
 

@@ -4,8 +4,6 @@ Files that do not belong together are an error, where the official script (`eval
 microsoft/XGLUE) would continue or crash.
 """
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Comparison of scored systems: whether they can be compared, their order and groups, tests, and saved scores."""
 
-from __future__ import annotations
-
 import itertools
 import json
 import math

@@ -5,8 +5,6 @@
 `--languages` makes tasks for other languages than those of the data sets, such as those of custom pairs.
 """
 
-from __future__ import annotations
-
 import argparse
 import tempfile
 from collections.abc import Sequence
@@ -16,6 +14,7 @@ from typing import Any
 import yaml
 
 from mrs_datasets.catalogue import read_record
+from mrs_suggest.common.command_parser import CommandParser
 from mrs_suggest.common.io.files import atomic_write
 from mrs_suggest.integrations.prompts import STOPS
 from mrs_suggest.integrations.tasks import KINDS, Kind
@@ -98,12 +97,8 @@ _Dumper.add_representer(Call, lambda dumper, call: dumper.represent_scalar("!fun
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(
-        allow_abbrev=False,
-        prog="python -m mrs_suggest.integrations.lm_eval",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    shown = {"description": __doc__, "formatter_class": argparse.RawDescriptionHelpFormatter}
+    parser = CommandParser(prog="python -m mrs_suggest.integrations.lm_eval", **shown)
     parser.add_argument("--out", type=Path, help="folder for the files (default: a temporary folder)")
     parser.add_argument("--languages", nargs="+", default=(), metavar="CODE", help="instead of the data sets' own")
     options = parser.parse_args(arguments)

@@ -1,10 +1,9 @@
 """Trained retrievers, and any sentence-transformers model in a folder, as models of MTEB."""
 
-from __future__ import annotations
-
+from collections.abc import MutableMapping
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from mrs_suggest.common.errors import InputError, extra_needed
 from mrs_suggest.common.hub.baselines import resolve_model
@@ -14,9 +13,6 @@ from mrs_suggest.models.retrieval.dual_encoder import load_dual_encoder
 with extra_needed("mteb", "mteb", "a model of MTEB"):
     from mteb.models.model_meta import ModelMeta
     from mteb.models.sentence_transformer_wrapper import SentenceTransformerEncoderWrapper
-
-if TYPE_CHECKING:
-    from collections.abc import MutableMapping
 
 _LOCAL = "local"  # MTEB names a model ORGANISATION/NAME
 

@@ -211,15 +211,11 @@ def task_classes(data: str = "sample", revision: str | None = None, seed: int = 
     """The classes of both tasks for some data, as MTEB's registry has classes; arguments as in `mrs_tasks`."""
     opened = open_prepared(data, revision)
     about = _about(opened)
-    # MTEB makes a task from its class alone, so the data belong to the class.
-    return [
-        type(
-            base.__name__,
-            (base,),
-            {"metadata": _metadata(base, about, opened), "data": opened, "pool_seed": seed, "__doc__": base.__doc__},
-        )
-        for base in (MrsReplyRetrieval, MrsReplyReranking)
-    ]
+    found = []
+    for base in (MrsReplyRetrieval, MrsReplyReranking):  # MTEB makes a task from its class alone, so that has the data
+        own = {"metadata": _metadata(base, about, opened), "data": opened, "pool_seed": seed, "__doc__": base.__doc__}
+        found.append(type(base.__name__, (base,), own))
+    return found
 
 
 def mrs_tasks(
@@ -261,18 +257,16 @@ def mrs_tasks(
 def _as_mteb_has_it(questions: Questions) -> RetrievalSplitData:
     queries = [f"query-{number:06d}" for number in range(len(questions.messages))]
     documents = [f"reply-{number:06d}" for number in range(len(questions.replies))]
-    pools = questions.pools
+    right = zip(queries, questions.targets.tolist(), strict=True)
+    ranked = None
+    if questions.pools is not None:
+        pools = zip(queries, questions.pools.tolist(), strict=True)
+        ranked = {query: [documents[number] for number in pool] for query, pool in pools}
     return {
         "queries": Dataset.from_dict({"id": queries, "text": questions.messages}),
         "corpus": Dataset.from_dict({"id": documents, "text": questions.replies}),
-        "relevant_docs": {
-            query: {documents[target]: 1} for query, target in zip(queries, questions.targets.tolist(), strict=True)
-        },
-        "top_ranked": None
-        if pools is None
-        else {
-            query: [documents[number] for number in pool] for query, pool in zip(queries, pools.tolist(), strict=True)
-        },
+        "relevant_docs": {query: {documents[target]: 1} for query, target in right},
+        "top_ranked": ranked,
     }
 
 

@@ -179,17 +179,12 @@ def error_words(language: str) -> ErrorWords | None:
     if not language.isalpha() or not file.is_file():
         return None
     content = yaml.safe_load(file.read_text(encoding="utf-8"))
+    pronouns, numbers = _read(content["pronouns"]), _read(content["numbers"])
+    verbs, nouns = (_class(content.get(name) or {}) for name in ("verbs", "nouns"))
     loans = content.get("loanwords") or {}
-    return ErrorWords(
-        language=language,
-        pronouns=_read(content["pronouns"]),
-        numbers=_read(content["numbers"]),
-        verbs=_class(content.get("verbs") or {}),
-        nouns=_class(content.get("nouns") or {}),
-        loanwords=_read(loans.get("words", ())),
-        scripts=tuple(loans.get("scripts", ())),
-        by_script=content.get("segment") == "script",
-    )
+    loanwords, scripts = _read(loans.get("words", ())), tuple(loans.get("scripts", ()))
+    by_script = content.get("segment") == "script"
+    return ErrorWords(language, pronouns, numbers, verbs, nouns, loanwords, scripts, by_script)
 
 
 def made_up_words(language: str, seed: int) -> ErrorWords | None:

@@ -95,17 +95,12 @@ def report_json(report: Report) -> dict[str, Any]:
 def system_rows(systems: Sequence[System]) -> tuple[list[str], list[list[str]]]:
     """Header and rows of the table of systems."""
     header = ["system", "rank", "precision", "weighted recall", "weighted F1", "top found", "translations", "missing"]
-    return header, [
-        [
-            system.name,
-            str(system.scored.rank or ""),
-            *(_with_interval(system, kind) for kind in MEANS),
-            f"{system.top_found:.1%}",
-            f"{system.translations:,}",
-            f"{system.missing:,}",
-        ]
-        for system in systems
-    ]
+    rows = []
+    for system in systems:
+        means = (f"{system.mean(kind):.3f} {interval_text(system.intervals[kind], '{:.3f}'.format)}" for kind in MEANS)
+        counts = (f"{system.top_found:.1%}", f"{system.translations:,}", f"{system.missing:,}")
+        rows.append([system.name, str(system.scored.rank or ""), *means, *counts])
+    return header, rows
 
 
 def table_notes(report: Report) -> list[str]:
@@ -119,10 +114,6 @@ def table_notes(report: Report) -> list[str]:
     if any(system.name == REFERENCE for system in report.systems):
         notes.append(f"`{REFERENCE}` is the given automatic translation, one a prompt (baseline_aws in the paper).")
     return [*notes, f"`{report.systems[0].scores.signature}`"]
-
-
-def _with_interval(system: System, kind: str) -> str:
-    return f"{system.mean(kind):.3f} {interval_text(system.intervals[kind], '{:.3f}'.format)}"
 
 
 def _blocks(report: Report) -> list[Block]:

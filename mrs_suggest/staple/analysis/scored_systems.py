@@ -100,15 +100,8 @@ def score(gold: Gold, name: str, predictions: Predictions, source: Mapping[str, 
         scores = tally.scores(predictions)
         intervals = {kind: bootstrap_interval(getattr(scores, kind)) for kind in MEANS}
     n, *figures = aggregate(scores).items()
-    scored = Scored(
-        int(n[1]),
-        dict(figures),
-        {"signature": scores.signature},
-        intervals["weighted_f1"],
-        values=scores.weighted_f1.tolist(),
-        examples=scores.ids,
-        system=name,
-    )
+    shown = dict(figures), {"signature": scores.signature}, intervals["weighted_f1"]
+    scored = Scored(int(n[1]), *shown, values=scores.weighted_f1.tolist(), examples=scores.ids, system=name)
     return System(name, predicted, scores, scored, intervals, hits / len(scores.ids), source or {})
 
 

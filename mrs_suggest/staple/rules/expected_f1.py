@@ -17,12 +17,10 @@ Related: for plain F1 and independent labels the best set of each size are the k
 be found (Lewis 1995; Ye et al. 2012, "Optimizing F-measure: A Tale of Two Approaches"); with weights that fails.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import ClassVar
+from typing import ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -58,7 +56,7 @@ class ExpectedF1(Learned):
     seed: int
 
     @classmethod
-    def fit(cls, lists: Lists, gold: Labels, fitting: Fitting) -> ExpectedF1:
+    def fit(cls, lists: Lists, gold: Labels, fitting: Fitting) -> Self:
         names = cls.needs(fitting, list(lists.features))
 
         def both(some: Lists, right: Labels) -> tuple[Trees, Trees]:

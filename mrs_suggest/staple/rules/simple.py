@@ -1,11 +1,9 @@
 """Rules with one or two numbers, which an exact search finds: the best K, a threshold, at least N votes."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Self
 
 import numpy as np
 
@@ -40,7 +38,7 @@ class Top(ByScore):
     by: str = "rank"
 
     @classmethod
-    def fit(cls, lists: Lists, gold: Labels, fitting: Fitting) -> Top:
+    def fit(cls, lists: Lists, gold: Labels, fitting: Fitting) -> Self:
         by = fitting.by or cls.by
         return cls(best_count(lists, gold, by_score(lists, score_by(lists, by)))[0], by)
 
@@ -77,7 +75,7 @@ class Threshold(ByScore):
         return super().needs(fitting, features)
 
     @classmethod
-    def fit(cls, lists: Lists, gold: Labels, fitting: Fitting) -> Threshold:
+    def fit(cls, lists: Lists, gold: Labels, fitting: Fitting) -> Self:
         """The better of an absolute and a relative threshold."""
         by = fitting.by or PER_TOKEN
         score = lists.features[by]
@@ -108,7 +106,7 @@ class Votes(Rule):
         return ("rank", VOTES)
 
     @classmethod
-    def fit(cls, lists: Lists, gold: Labels, fitting: Fitting) -> Votes:
+    def fit(cls, lists: Lists, gold: Labels, fitting: Fitting) -> Self:
         best, found = -1.0, cls(1)
         longest = int(np.diff(lists.starts).max(initial=1))
         for least in range(1, int(np.nan_to_num(lists.features[VOTES]).max(initial=1)) + 1):

@@ -3,13 +3,11 @@
 `Classifier` filters by them, as rakchada's system did in the task (Chada 2020; Mayhew et al. 2020, section 4.3).
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Any, ClassVar, cast
+from typing import Any, ClassVar, Self, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -131,7 +129,7 @@ class Classifier(Learned):
     least: float | None
 
     @classmethod
-    def fit(cls, lists: Lists, gold: Labels, fitting: Fitting) -> Classifier:
+    def fit(cls, lists: Lists, gold: Labels, fitting: Fitting) -> Self:
         names = cls.needs(fitting, list(lists.features))
 
         def trees_of(some: Lists, right: Labels) -> Trees:

@@ -5,8 +5,6 @@ cannot know is not suggested. The word lists and example messages are YAML files
 language; files of the same names in a custom folder replace them (docs/guard.md).
 """
 
-from __future__ import annotations
-
 from types import MappingProxyType
 
 # Reason codes and their meaning; the first that applies is reported. `hardship` is ours: a model answers "I lost my job

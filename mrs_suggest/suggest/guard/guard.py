@@ -4,8 +4,6 @@ Unfit replies have slurs, private data, links, or facts that the writer cannot k
 day, a number or a place that is also in the message ("Does 8 pm suit you?", "Yes, 8 pm is fine.").
 """
 
-from __future__ import annotations
-
 import re
 import sys
 from collections.abc import Sequence

@@ -205,10 +205,7 @@ def _logistic(features: csr_matrix, kinds: NDArray[np.bool_] | NDArray[np.str_])
         warnings.simplefilter("ignore", ConvergenceWarning)  # it stops after STEPS
         model.fit(features, kinds)
     if len(model.classes_) == 2 and kinds.dtype != bool:  # one row of weights for both
-        model.coef_, model.intercept_ = (
-            np.stack([-model.coef_[0], model.coef_[0]]),
-            np.array([-1, 1]) * model.intercept_,
-        )
+        model.coef_, model.intercept_ = np.array([[-1], [1]]) * model.coef_, np.array([-1, 1]) * model.intercept_
     order = [0] if kinds.dtype == bool else [list(model.classes_).index(classes[number]) for number in present]
     weights[:, present], bias[present] = model.coef_[order].T, model.intercept_[order]
     return weights, bias

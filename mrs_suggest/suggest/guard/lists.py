@@ -1,7 +1,5 @@
 """The word lists of a language, which find sensitive messages and unfit replies."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property

@@ -11,8 +11,6 @@
 In a language without spaces, a phrase is found anywhere, and `...` stands for up to eight characters.
 """
 
-from __future__ import annotations
-
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping

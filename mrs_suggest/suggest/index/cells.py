@@ -5,11 +5,9 @@ k-means (inverted file: Jégou, Douze and Schmid 2011, "Product Quantization for
 search compares the rows of the nearest cells along their principal axes, and returns the best for an exact comparison.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,7 +42,7 @@ class Cells:
     short: Array
 
     @classmethod
-    def of(cls, rows: Array) -> Cells:
+    def of(cls, rows: Array) -> Self:
         """Group (N, d) rows in about sqrt(N) cells; equal rows give equal cells."""
         count = round(len(rows) ** 0.5)
         some = rows[np.linspace(0, len(rows) - 1, min(len(rows), _SAMPLE * count)).astype(np.int64)]
@@ -76,7 +74,7 @@ class Cells:
         return {f"cells.{name}": value for name, value in vars(self).items()}
 
     @classmethod
-    def from_arrays(cls, arrays: Mapping[str, NDArray[Any]], rows: Array) -> Cells | None:
+    def from_arrays(cls, arrays: Mapping[str, NDArray[Any]], rows: Array) -> Self | None:
         """The cells of (N, d) rows that `arrays` wrote, found again if they are missing; None for a small table.
 
         Raises:

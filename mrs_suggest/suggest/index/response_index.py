@@ -89,24 +89,15 @@ class ResponseIndex:
         bonus = [floor if (v := log_probs[number]) is None else v for number in order] if known and log_probs else []
         texts = [replies[number] for number in order]
         vectors = np.ascontiguousarray(encode(texts), np.float32)
-        return cls(
-            texts,
-            vectors,
-            np.array([ids[name] for name in names], np.int64),
-            np.array(bonus or [0.0] * len(order), np.float32),
-            float(alpha),
-            Cells.from_arrays({}, vectors),
-        )
+        numbers = np.array([ids[name] for name in names], np.int64)
+        weights = np.array(bonus or [0.0] * len(order), np.float32)
+        return cls(texts, vectors, numbers, weights, float(alpha), Cells.from_arrays({}, vectors))
 
     def part(self, rows: NDArray[np.int64]) -> ResponseIndex:
         """The index of the replies with the numbers `rows`, in this order."""
-        return ResponseIndex.build(
-            lambda _: self.vectors[rows],
-            [self.replies[row] for row in rows],
-            [str(cluster) for cluster in self.clusters[rows].tolist()],
-            self.log_probs[rows].tolist(),
-            self.alpha,
-        )
+        replies, clusters = [self.replies[row] for row in rows], list(map(str, self.clusters[rows].tolist()))
+        log_probs = self.log_probs[rows].tolist()
+        return ResponseIndex.build(lambda _: self.vectors[rows], replies, clusters, log_probs, self.alpha)
 
     def scores(self, messages: NDArray[np.floating]) -> Array:
         """(n, dimension) message vectors -> (n, N) scores `message . reply + alpha * log_prob`."""

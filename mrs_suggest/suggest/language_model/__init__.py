@@ -1,7 +1,5 @@
 """A language model behind any OpenAI-compatible server as a model that answers messages."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Sequence
 from functools import partial

@@ -1,7 +1,5 @@
 """A client of any OpenAI-compatible server: `openai:URL#MODEL` or `openai:FILE.yaml`."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import re

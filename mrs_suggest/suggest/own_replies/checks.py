@@ -1,7 +1,5 @@
 """Problems of the replies of a response set, found before anyone sees them."""
 
-from __future__ import annotations
-
 import unicodedata
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """A response set as a person writes it: lines, or a table or JSON lines with replies, weights, tags and examples."""
 
-from __future__ import annotations
-
 import csv
 import json
 import math
@@ -82,12 +80,8 @@ def _table(path: Path, delimiter: str) -> Iterator[ResponseRow]:
                     f"found {' '.join(columns)!r}."
                 )
         elif len(cells) > len(columns):
-            raise InputError(
-                f"{where}: {len(cells)} cells, and the header has {len(columns)}; put a text with {delimiter!r} in "
-                "quotes."
-                if delimiter == ","
-                else f"{where}: {len(cells)} cells, and the header has {len(columns)}."
-            )
+            advice = "; put a text with ',' in quotes" if delimiter == "," else ""
+            raise InputError(f"{where}: {len(cells)} cells, and the header has {len(columns)}{advice}.")
         else:
             row = dict(zip(columns, cells, strict=False))
             examples = _BETWEEN_EXAMPLES.split(row.get("examples", ""))

@@ -1,7 +1,5 @@
 """Changes the response set of a trained retriever without training: index, tags, ranker, record and card together."""
 
-from __future__ import annotations
-
 import json
 import math
 import os
@@ -40,7 +38,6 @@ from mrs_suggest.suggest.own_replies.checks import (
 )
 from mrs_suggest.suggest.own_replies.file import ResponseRow
 from mrs_suggest.suggest.ranking.changed_replies import with_replies
-from mrs_suggest.suggest.ranking.language_ranker import LanguageRanker
 from mrs_suggest.suggest.ranking.own_ranker import OwnRanker, OwnRankers
 from mrs_suggest.suggest.ranking.rankers import SETTINGS, Rankers, save_rankers, settings_and_weights
 from mrs_suggest.suggest.ranking.reply_ngrams import ReplyNgrams
@@ -286,7 +283,14 @@ class ResponseSets:
         rankers = {code: self.rankers[code] for code in self.rankers if code not in dropped}
         changed = bool(dropped)
         if language in rankers:
-            old, ranker = rankers[language], self._save_changed_ranker(index, own, language, folder)
+            old = rankers[language]
+            with metric_errors(f"--language {language}"):
+                tokenizer = get_tokenizer(language)
+            ranker = with_replies(old, index, ReplyNgrams.build(index.replies, tokenizer), own)
+            with tempfile.TemporaryDirectory(dir=folder) as scratch:
+                save_rankers({language: ranker}, Path(scratch))
+                name = f"{RANKER_FOLDER}/{language}.safetensors"
+                (Path(scratch) / name).replace(folder / name)
             if approved and ranker.second is not None and ranker.second.generated:
                 ranker = replace(ranker, second=None)
             rankers[language] = ranker
@@ -296,18 +300,6 @@ class ResponseSets:
             shutil.rmtree(folder / RANKER_FOLDER, ignore_errors=True)
         elif changed:
             atomic_write(settings, json.dumps(settings_and_weights(rankers), indent=2, sort_keys=True) + "\n")
-
-    def _save_changed_ranker(
-        self, index: ResponseIndex, own: int | None, language: str, folder: Path
-    ) -> LanguageRanker:
-        with metric_errors(f"--language {language}"):
-            tokenizer = get_tokenizer(language)
-        ranker = with_replies(self.rankers[language], index, ReplyNgrams.build(index.replies, tokenizer), own)
-        with tempfile.TemporaryDirectory(dir=folder) as scratch:
-            save_rankers({language: ranker}, Path(scratch))
-            name = f"{RANKER_FOLDER}/{language}.safetensors"
-            (Path(scratch) / name).replace(folder / name)
-        return ranker
 
     def _told(self, language: str, action: str, file: Path, index: ResponseIndex, replies: Replies) -> Record:
         before, now = set(self.known(language)), {normalise_reply(reply) for reply in index.replies}

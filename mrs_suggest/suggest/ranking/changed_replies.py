@@ -1,7 +1,5 @@
 """A ranker for another response set, with the remembered messages that its replies need."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -71,14 +71,14 @@ class CharTfidf:
 
     def arrays(self) -> dict[str, np.ndarray]:
         """The arrays for `from_arrays`."""
-        size = np.array([self.size])
-        parts: dict[str, np.ndarray] = {
+        return {
             "grams": self.grams.view(np.int64),
             "idf": self.idf,
             "starts": self.starts,
             "texts": self.texts,
+            "weights": self.weights.astype(np.float16),
+            "size": np.array([self.size]),
         }
-        return {**parts, "weights": self.weights.astype(np.float16), "size": size}
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, np.ndarray]) -> CharTfidf:

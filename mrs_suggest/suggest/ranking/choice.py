@@ -1,7 +1,5 @@
 """Choosing three suggestions together: a set that is likely to contain one that fits, not three wordings of one."""
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 

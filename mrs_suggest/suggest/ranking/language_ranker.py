@@ -105,16 +105,11 @@ class LanguageRanker:
     def suggest(self, message: str, vector: Array, k: int) -> list[Suggestion]:
         """Up to k suggestions with their probability among the candidates, no two of a cluster, in order of choice."""
         parts, scores = self.mixed(self.weighed(message, vector))
-        rows, probabilities = self.choose(scores, k)
-        return [
-            Suggestion(
-                self.index.replies[row],
-                float(probability),
-                dict(zip(self.settings.names, (parts[row] * self.weights).tolist(), strict=True)),
-                self.source(int(row)),
-            )
-            for row, probability in zip(rows, probabilities, strict=True)
-        ]
+        found = []
+        for row, probability in zip(*self.choose(scores, k), strict=True):
+            shares = dict(zip(self.settings.names, (parts[row] * self.weights).tolist(), strict=True))
+            found.append(Suggestion(self.index.replies[row], float(probability), shares, self.source(int(row))))
+        return found
 
     def part(self, rows: Rows) -> LanguageRanker:
         """The ranker of the replies with the numbers `rows`, in this order, to suggest from: it ranks no pools.

@@ -7,8 +7,6 @@ objective is smooth; optimising the best of the first three, which is piecewise 
 held-out messages of coffee orders.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 

@@ -1,7 +1,5 @@
 """The rankers of a model by language, stored in `ranker/` of its folder."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, replace

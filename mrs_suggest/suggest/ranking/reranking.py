@@ -1,7 +1,5 @@
 """Ranking with a generator: the first stage's best replies and those that the generator writes, scored together."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 

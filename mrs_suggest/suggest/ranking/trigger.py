@@ -6,11 +6,9 @@ nearest remembered message is. A logistic model of these and an isotonic table, 
 into a probability.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -62,7 +60,7 @@ class Trigger:
         return {**asdict(self), "features": list(FEATURES)}
 
     @classmethod
-    def from_json(cls, facts: Mapping[str, Any]) -> Trigger:
+    def from_json(cls, facts: Mapping[str, Any]) -> Self:
         """Read what `as_json` wrote; KeyError, TypeError or ValueError if it is damaged."""
         if tuple(facts["features"]) != FEATURES:
             raise ValueError(f"the trigger reads {', '.join(facts['features'])}")
