@@ -189,16 +189,7 @@ def test_settings_of_the_library_in_several_configs_add_up(two: Callable[..., An
     assert (library.optim, library.betas, library.seed) == ("adam", [0.5, 0.6], 3)
 
 
-@pytest.mark.parametrize(
-    ("text", "arguments", "sentence"),
-    [
-        ("common: 1\n", ["--set", "optimum=x"], "--set optimum: expected NAME=VALUE"),
-        ("common: 1\n", ["--set", "optim"], "--set optim: expected NAME=VALUE"),
-        ("trainer:\n  common: 1\n", [], "unknown key trainer: 'common'"),
-        ("trainer: [1]\n", [], "key 'trainer': expected a mapping"),
-        ("seed: 1\ntrainer:\n  seed: 2\n", [], "'seed' is set at the top and under 'trainer'"),
-    ],
-)
+@pytest.mark.parametrize(("text", "arguments", "sentence"), cases(__file__, "test_a_wrong_setting_is_refused"))
 def test_a_wrong_setting_is_refused(two: Callable[..., Any], text: str, arguments: list[str], sentence: str) -> None:
     with pytest.raises(InputError) as found:
         two(text, *arguments)

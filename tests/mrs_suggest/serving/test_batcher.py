@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from mrs_suggest.serving import batcher as batcher_module
 from mrs_suggest.serving.batcher import LONGEST_PAUSE, Batcher, BatchTimes, QueueFullError
+from tests.cases import cases
 
 
 class Model:
@@ -167,17 +168,7 @@ def saturated(fixed: float, each: float, seconds: float = 0.05, batches: int = 4
     return sizes
 
 
-@pytest.mark.parametrize(
-    ("fixed", "each", "expected"),
-    [
-        (0.012, 0.001, 32),  # 12 + 32 = 44 ms; 50 ms over the average of single messages would be 3
-        (0.010, 0.004, 10),
-        (0.0, 0.02, 2),
-        (0.0, 0.2, 1),
-        (0.06, 0.002, 30),  # twice the fixed cost
-        (0.06, 0.0, 32),
-    ],
-)
+@pytest.mark.parametrize(("fixed", "each", "expected"), cases(__file__, "test_a_fixed_cost_is_counted_once_a_batch"))
 def test_a_fixed_cost_is_counted_once_a_batch(fixed: float, each: float, expected: int) -> None:
     sizes = saturated(fixed, each)
     assert abs(sizes[-1] - expected) <= 1

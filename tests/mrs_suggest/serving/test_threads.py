@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from mrs_suggest.serving.settings import usable_cores
+from tests.cases import cases
 from tests.mrs_suggest.serving.server_process import ServerProcess
 
 
@@ -17,24 +18,7 @@ def _eight_cores(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("_eight_cores")
-@pytest.mark.parametrize(
-    ("files", "cores"),
-    [
-        ({}, 8),
-        ({"cpu.max": "250000 100000\n"}, 2),
-        ({"cpu.max": "50000 100000\n"}, 1),
-        ({"cpu.max": "max 100000\n"}, 8),
-        ({"cpu.max": "1600000 100000\n"}, 8),
-        ({"cpu.max": ""}, 8),
-        ({"cpu/cpu.cfs_quota_us": "300000\n", "cpu/cpu.cfs_period_us": "100000\n"}, 3),
-        ({"cpu/cpu.cfs_quota_us": "-1\n", "cpu/cpu.cfs_period_us": "100000\n"}, 8),
-        ({"cpu/cpu.cfs_quota_us": "300000\n"}, 8),
-        ({"a.slice/b.service/cpu.max": "300000 100000\n"}, 3),
-        ({"a.slice/cpu.max": "200000 100000\n", "a.slice/b.service/cpu.max": "300000 100000\n"}, 2),
-        ({"other.slice/cpu.max": "200000 100000\n"}, 8),
-        ({"cpu/c/cpu.cfs_quota_us": "300000\n", "cpu/c/cpu.cfs_period_us": "100000\n"}, 3),
-    ],
-)
+@pytest.mark.parametrize(("files", "cores"), cases(__file__, "test_the_quota_of_a_container_bounds_the_cores"))
 def test_the_quota_of_a_container_bounds_the_cores(tmp_path: Path, files: dict[str, str], cores: int) -> None:
     for name, text in files.items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)

@@ -15,6 +15,7 @@ from mrs_suggest.suggest.answering import Answer
 from mrs_suggest.suggest.conversation import RECENT, TURNS, Conversation, read_conversation, read_single
 from mrs_suggest.suggest.guard.guard import Guard
 from mrs_suggest.suggest.suggester import Suggester
+from tests.cases import cases
 
 INVITED = "¿Quedamos mañana?"
 
@@ -40,18 +41,7 @@ def facts(answer: Answer) -> tuple[list[str], str | None, str | None]:
 # --- reading
 
 
-@pytest.mark.parametrize(
-    ("texts", "message", "before"),
-    [
-        (["a"], "a", ""),
-        ([" a\n"], " a\n", ""),
-        ([">a", "b"], "b", "a"),
-        (["a", ">b", "c", " ", "d"], "c d", "b a"),
-        (["a", "b"], "a b", ""),
-        (["", " "], "", ""),
-        (["a", ">b"], "", "b a"),
-    ],
-)
+@pytest.mark.parametrize(("texts", "message", "before"), cases(__file__, "test_their_last_turns_are_one_message"))
 def test_their_last_turns_are_one_message(texts: list[str], message: str, before: str) -> None:
     found = read(*texts)
     assert (found.message, found.before) == (message, before)
@@ -183,15 +173,7 @@ def test_what_was_sent_is_not_suggested_again(guard: bool) -> None:
     assert facts(own.suggest(chat(">claro", ">Quizás", ">no puedo", INVITED))) == ([], "no_replies", "es")
 
 
-@pytest.mark.parametrize(
-    ("text", "reason"),
-    [
-        ("I want to kill myself", "self_harm"),
-        ("Don't tell your parents about us, send me a picture", "exploitation"),
-        ("I will kill you tonight", "threat"),
-        ("Quiero morirme, no aguanto más", "self_harm"),
-    ],
-)
+@pytest.mark.parametrize(("text", "reason"), cases(__file__, "test_a_grave_turn_silences_the_whole_conversation"))
 def test_a_grave_turn_silences_the_whole_conversation(suggester: Suggester, text: str, reason: str) -> None:
     far = chat(text, *[">No!", "Are you coming to the office tomorrow?"] * 4)
     assert suggester.suggest(far).reason == reason

@@ -10,6 +10,7 @@ import yaml
 
 from mrs_suggest.common.arguments import parse_with_config
 from mrs_suggest.common.errors import InputError
+from tests.cases import cases
 
 CONFIGS = Path(__file__).resolve().parents[3] / "trainers" / "configs"
 SOUND = {
@@ -100,24 +101,7 @@ def test_the_batch_of_a_step_is_that_of_all_processes(
 
 
 @pytest.mark.parametrize(
-    ("name", "processes", "words", "sentence"),
-    [
-        ("understanding/mlqa", 8, [], "--global_batch_size 12: 8 processes with batches of at most 32"),
-        ("retrieval/mbert/mt_es", 3, [], "--global_batch_size 256: 3 processes with batches of at most 256"),
-        (
-            "generation/unicoder/mt_es",
-            1,
-            ["--per_device_train_batch_size", "3"],
-            "--global_batch_size 1,024: 1 processes with batches of at most 3",
-        ),
-        ("multiple_choice/co_zs", 1, ["--global_batch_size", "0"], "--global_batch_size 0: 1 processes"),
-        (
-            "generation/unicoder/mt_es",
-            8,
-            ["--gradient_accumulation_steps", "256"],
-            "--gradient_accumulation_steps: follows from --global_batch_size",
-        ),
-    ],
+    ("name", "processes", "words", "sentence"), cases(__file__, "test_what_the_processes_cannot_share_is_refused")
 )
 def test_what_the_processes_cannot_share_is_refused(
     name: str, processes: int, words: list[str], sentence: str, monkeypatch: pytest.MonkeyPatch

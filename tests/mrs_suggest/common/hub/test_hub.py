@@ -19,6 +19,7 @@ from mrs_suggest.common.hub import hub as ours
 from mrs_suggest.common.hub.publication import Publication
 from mrs_suggest.common.hub.publishing import Change, Published, publish
 from tests import warm_python
+from tests.cases import cases
 from tests.hub.server import LoopbackHub
 
 Mrs = Callable[..., "subprocess.CompletedProcess[str]"]
@@ -172,15 +173,7 @@ def test_a_message_and_a_tag(client: Mrs, hub: LoopbackHub, data: Path, tmp_path
     assert repo.tags == {"v1.0": before}
 
 
-@pytest.mark.parametrize(
-    ("options", "named"),
-    [
-        (("--tag", "a..b"), "--tag 'a..b': not a valid tag name"),
-        (("--tag", "v 1"), "not a valid tag name"),
-        (("--tag", "v1", "--create-pr"), "tag the commit when it is merged"),
-        (("--commit-message", "  "), "--commit-message: is empty"),
-    ],
-)
+@pytest.mark.parametrize(("options", "named"), cases(__file__, "test_what_is_no_message_or_tag"))
 def test_what_is_no_message_or_tag(
     client: Mrs, hub: LoopbackHub, data: Path, options: tuple[str, ...], named: str
 ) -> None:

@@ -21,6 +21,7 @@ from mrs_suggest.common.text.predictions import predictions_name, read_predictio
 from mrs_suggest.evaluation.language_data import EVALUATION_SEED
 from mrs_suggest.evaluation.pairing import paired_interval, scored_run
 from tests import warm_python
+from tests.cases import cases
 from tests.command import refused
 from tests.hub.server import LoopbackHub
 
@@ -286,16 +287,7 @@ def test_other_rules_are_refused_and_other_vocabularies_left_out(
     assert "tok:other" in sentence
 
 
-@pytest.mark.parametrize(
-    ("words", "sentence"),
-    [
-        (["--metrics", "bleurt"], "--metrics bleurt: no run has it; they have rouge1 "),
-        (["--over", "elsewhere"], "--over elsewhere: not one of the runs"),
-        (["--out", "table.xlsx"], "expected a file that ends in .md, .tex"),
-        (["--out", "nowhere/table.md"], "does not exist"),
-        (["--gaps", "en"], "--gaps en: no run has suggestions in en and another language; pass the folder"),
-    ],
-)
+@pytest.mark.parametrize(("words", "sentence"), cases(__file__, "test_what_cannot_be_shown_is_refused"))
 def test_what_cannot_be_shown_is_refused(
     make_run: MakeRun, told: Callable[..., tuple[int, str, str]], words: list[str], sentence: str
 ) -> None:

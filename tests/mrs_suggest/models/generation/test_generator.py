@@ -36,6 +36,7 @@ from mrs_suggest.models.generation.tiny_generator import build_tiny_generator
 from mrs_suggest.models.retrieval.tiny import train_tokenizer
 from mrs_suggest.models.starting_points import GENERATOR
 from mrs_suggest.suggest.generation_suggester import GenerationSuggester, Writer
+from tests.cases import cases
 
 PAIRS = {
     "en": [("How are you?", "I am fine, thanks!"), ("Are you coming tonight?", "Yes, see you there.")],
@@ -193,14 +194,7 @@ def test_odd_messages_are_answered(families: dict[str, Generator], family: str) 
 
 
 @pytest.mark.parametrize(
-    ("arguments", "sentence"),
-    [
-        ((["hi"], "en", 51), "k=51: expected a whole number from 1 to 50."),
-        (([" "], "en", 0), "k=0: expected a whole number from 1 to 50."),
-        (("hi", "en", 3), "messages: expected a list of texts, found one str; pass [message]."),
-        ((["\udcff"], "en", 3), "messages: the one at index 0 holds a lone surrogate, .*"),
-        ((["hi"], "xx", 3), "language='xx': the model answers en es; pass one of these."),
-    ],
+    ("arguments", "sentence"), cases(__file__, "test_what_cannot_be_answered_is_refused_in_a_sentence")
 )
 def test_what_cannot_be_answered_is_refused_in_a_sentence(
     trained: Generator, arguments: tuple[Any, ...], sentence: str

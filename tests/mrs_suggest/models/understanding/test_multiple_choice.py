@@ -17,6 +17,7 @@ from mrs_suggest.models.understanding.choice_inputs import ChoiceCoder, Question
 from mrs_suggest.models.understanding.choice_start import ChoiceParts, build_choice_model, load_choice_model
 from mrs_suggest.models.understanding.multiple_choice import POOLINGS
 from tests.bert_reference import Weights, bert_states
+from tests.cases import cases
 
 TWO = [Question("a b c", "d ?", ("e f", "g"), 0), Question("h i j k l m n", "o ?", ("p", "q r s t u v w"), 1)]
 THREE = [Question("a b", "c d ?", ("e", "f g", "h i j k"), 2), Question("l", "m ?", ("n o p", "q", "r s"), 0)]
@@ -126,15 +127,7 @@ def test_a_frozen_encoder_stays_as_it_is(checkpoint: Path) -> None:
     assert trained == {"hidden.weight", "hidden.bias", "score.weight"}
 
 
-@pytest.mark.parametrize(
-    ("marker", "content", "told"),
-    [
-        ("generator.json", "{", "is a trained generator; a multiple-choice model starts from an encoder"),
-        ("adapter.json", "{", "holds adapters"),
-        ("config.json", "{", "cannot load the configuration"),
-        ("config.json", '{"model_type": "bart", "is_encoder_decoder": true}', "is not an encoder"),
-    ],
-)
+@pytest.mark.parametrize(("marker", "content", "told"), cases(__file__, "test_what_is_no_encoder_is_refused"))
 def test_what_is_no_encoder_is_refused(checkpoint: Path, tmp_path: Path, marker: str, content: str, told: str) -> None:
     folder = tmp_path / "start"
     shutil.copytree(checkpoint, folder)

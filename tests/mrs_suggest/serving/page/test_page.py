@@ -18,6 +18,7 @@ from mrs_suggest.serving.page.page import PageAnswer, answer_message, status_tex
 from mrs_suggest.serving.page.page_space import space_files
 from mrs_suggest.suggest.answering import ServedModel, Suggestion
 from mrs_suggest.suggest.suggester import Suggester
+from tests.cases import cases
 
 
 class Echo(ServedModel):
@@ -49,15 +50,7 @@ def test_a_message_is_answered_in_its_language(echo: Suggester) -> None:
     assert re.fullmatch(r"Language: en \(chosen\) · .* ms", status_text(answer_message(echo, "hi", "en")))
 
 
-@pytest.mark.parametrize(
-    ("message", "language", "why"),
-    [
-        ("  ", None, "the message is blank"),
-        ("none", None, "the model found no reply"),
-        ("I want to kill myself", None, "the message seems to be about suicide or self-harm"),
-        ("hi", "fr", "the model answers en; pass one of these."),
-    ],
-)
+@pytest.mark.parametrize(("message", "language", "why"), cases(__file__, "test_why_nothing_is_suggested"))
 def test_why_nothing_is_suggested(echo: Suggester, message: str, language: str | None, why: str) -> None:
     answer = answer_message(echo, message, language)
     assert (list(answer.suggestions), answer.why) == ([], why)

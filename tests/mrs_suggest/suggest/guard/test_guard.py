@@ -15,6 +15,7 @@ from mrs_suggest.suggest.guard.guard_space import ALARMS, LEAST_RECALL, GuardSpa
 from mrs_suggest.suggest.guard.lists import GuardData
 from mrs_suggest.suggest.language_detector import LanguageDetector
 from mrs_suggest.suggest.suggester import Suggester
+from tests.cases import cases
 
 
 @pytest.fixture(scope="module")
@@ -53,19 +54,7 @@ def test_a_sensitive_message_gets_no_suggestion_and_a_reason() -> None:
     assert [(len(answer), answer.reason) for answer in off] == [(3, None)] * 3 + [(0, "blank")]
 
 
-@pytest.mark.parametrize(
-    "unfit",
-    [
-        "You idiots",
-        "Write to ann@example.org.",
-        "Call 020 7946 0958",
-        "See www.example.org",
-        "At 5 pm.",
-        "Monday is fine",
-        "I'm in Paris",
-        "Room 12, 7 Baker Street",
-    ],
-)
+@pytest.mark.parametrize("unfit", cases(__file__, "test_the_next_best_takes_the_place_of_an_unfit_suggestion"))
 def test_the_next_best_takes_the_place_of_an_unfit_suggestion(unfit: str) -> None:
     model = Fixed(["Yes", unfit, "No", "Maybe", "Later"])
     answers = Suggester(model).suggest(["Hi", "Hello"], "en")

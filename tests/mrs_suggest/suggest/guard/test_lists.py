@@ -20,6 +20,7 @@ from mrs_suggest.suggest.guard import EVERYDAY, REASONS, SENSITIVE
 from mrs_suggest.suggest.guard.guard import unfit
 from mrs_suggest.suggest.guard.lists import GuardData
 from mrs_suggest.suggest.guard.patterns import fold, spellings
+from tests.cases import cases
 
 TESTS = Path(__file__).parents[3]
 LANGUAGES = ("de", "en", "es", "fr", "it", "ja", "nl", "pt", "ru", "sv")
@@ -173,34 +174,7 @@ def test_messages(data: GuardData, language: str, message: str, reason: str | No
     assert data[language].sensitive(message) == reason
 
 
-@pytest.mark.parametrize(
-    ("language", "reply", "reason"),
-    [
-        ("de", "Du Idiot", "slur"),
-        ("en", "What a spic", "slur"),
-        ("en", "A spicy curry!", None),
-        ("en", "You pricks", "slur"),
-        ("en", "The hedge is prickly.", None),
-        ("fr", "Je connais un bon plombier.", None),
-        ("fr", "Un pique-nique au parc ?", None),
-        ("es", "Conozco un buen sitio.", None),
-        ("sv", "Så fantastiskt!", None),
-        ("ja", "サブスクを解約したよ", None),
-        ("ru", "Чмоки, жидкость вытекла!", None),
-        ("es", "A las nueve y media.", "date"),
-        ("ru", "В пятницу.", "date"),
-        ("ja", "三時に行くね", "date"),
-        ("it", "Sono a Milano", "place"),
-        ("sv", "Storgatan 5", "private_data"),
-        ("nl", "Bel 06 12345678", "private_data"),
-        ("pt", "Vê em www.exemplo.com.br", "link"),
-        ("en", "Sounds good, see you soon!", None),
-        ("en", "I may come later.", None),
-        ("en", "@anna knows", "private_data"),
-        ("en", "In 2019", "date"),
-        ("en", "10 minutes!", None),
-    ],
-)
+@pytest.mark.parametrize(("language", "reply", "reason"), cases(__file__, "test_unfit_replies"))
 def test_unfit_replies(data: GuardData, language: str, reply: str, reason: str | None) -> None:
     assert unfit(reply, "?", data[language]) == reason
 

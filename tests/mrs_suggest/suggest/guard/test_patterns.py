@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mrs_suggest.suggest.guard.patterns import Phrases, fold, spellings
+from tests.cases import cases
 
 
 @pytest.mark.parametrize("quote", ["’", "‘", "ʼ", "´", "`", "'"])
@@ -36,64 +37,12 @@ def test_stretched_letters_are_three_or_more_of_one() -> None:
     assert spellings("111 ___ !!!") == ["111 ___ !!!"]
 
 
-@pytest.mark.parametrize(
-    ("phrase", "text", "found"),
-    [
-        ("died", "studied", None),
-        ("want [really to/to] die", "i want really to die", "want really to die"),
-        ("my dad", "my dad", "my dad"),
-        ("dad (my/your)", "dad your", "dad your"),
-        ("dad my", "dad my dad", "dad my"),
-        ("my dad", "my daddy, your dad", None),
-        ("my dad", "anatomy dad, my mum", None),
-        ("ad*", "a bad ad", "ad"),
-        ("🔪", "🔪!", "🔪"),
-        ("*ad", "a bad idea", "bad"),
-        ("*a*", "yes bad", "bad"),
-        ("counterrevolutionar*", "a counterrevolutionary", "counterrevolutionary"),
-        ("counterrevolutionar*", "a counterrevolution", None),
-        ("counterrevolutionary", "a counterrevolutionary", "counterrevolutionary"),
-        ("my dad", "my, dad", "my, dad"),
-        ("my dad", "my. dad", None),
-        ("my dad", "my! dad", None),
-        ("my dad", "my? dad", None),
-        ("my dad", "my\ndad", None),
-        ("a.b c", "a.b c", "a.b c"),
-        ("a.b c", "axb c", None),
-        ("(a/b) [c] d", "b c d", "b c d"),
-        ("(a/b) [c] d", "b d", "b d"),
-        ("(a/b) [c] d", "b c c d", None),
-        ("(a/b) [c/d] e", "a d e", "a d e"),
-        ("x(a/b)y z", "xby z", "xby z"),
-        ("(a (b/c)/d) e", "a c e", "a c e"),
-        ("(a (b/c)/d) e", "d e", "d e"),
-        ("a ... b", "a b", "a b"),
-        ("a ... b", "a 1 2 3 4 b", "a 1 2 3 4 b"),
-        ("a ... b", "a 1 2 3 4 5 b", None),
-        ("a ... b", "a o'1-x b", "a o'1-x b"),
-    ],
-)
+@pytest.mark.parametrize(("phrase", "text", "found"), cases(__file__, "test_phrases_of_a_language_with_spaces"))
 def test_phrases_of_a_language_with_spaces(phrase: str, text: str, found: str | None) -> None:
     assert Phrases([phrase], {}).first(text) == found
 
 
-@pytest.mark.parametrize(
-    ("phrase", "text", "found"),
-    [
-        ("死", "父は死んだ", "死"),
-        ("父 死", "父死", "父死"),
-        ("父 死", "父 死", "父 死"),
-        ("父 死", "父が死", None),
-        ("父 [が/は] 死", "父は死", "父は死"),
-        ("父 [が/は] 死", "父も死", None),
-        ("父 ... 死", "父が12345678死", None),
-        ("父 ... 死", "父12345678死", "父12345678死"),
-        ("父 ... 死", "父。死", None),
-        ("父 ... 死", "父！死", None),
-        ("(薬/酒) & 二", "二回、酒", "二回、酒"),
-        ("(薬/酒) & 二", "二回。酒", None),
-    ],
-)
+@pytest.mark.parametrize(("phrase", "text", "found"), cases(__file__, "test_phrases_of_a_language_without_spaces"))
 def test_phrases_of_a_language_without_spaces(phrase: str, text: str, found: str | None) -> None:
     assert Phrases([phrase], {}, spaced=False).first(text) == found
 
@@ -142,20 +91,7 @@ def test_all_phrases_are_compiled_when_asked() -> None:
     assert len(phrases._compiled) == 3
 
 
-@pytest.mark.parametrize(
-    ("phrase", "problem"),
-    [
-        ("", "'' must begin with a word, and so must each part after a &"),
-        ("... died", "'... died' must begin with a word, and so must each part after a &"),
-        ("[my] dad", r"'\[my\] dad' must begin with a word, and so must each part after a &"),
-        ("a & ", "'a & ' must begin with a word, and so must each part after a &"),
-        ("a & b & c & d", "'a & b & c & d' has more than 2 &"),
-        ("(a", r"'\(a' has unbalanced brackets"),
-        ("a)", r"'a\)' has unbalanced brackets"),
-        ("a [b", r"'a \[b' has unbalanced brackets"),
-        ("<kin> died", "'<kin> died' names the group <kin>, which is not under `groups`"),
-    ],
-)
+@pytest.mark.parametrize(("phrase", "problem"), cases(__file__, "test_a_phrase_that_cannot_be_read_is_named"))
 def test_a_phrase_that_cannot_be_read_is_named(phrase: str, problem: str) -> None:
     with pytest.raises(ValueError, match=f"^{problem}$"):
         Phrases([phrase], {})

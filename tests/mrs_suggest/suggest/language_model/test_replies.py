@@ -11,6 +11,7 @@ from mrs_suggest.models.starting_points import DETECTOR
 from mrs_suggest.suggest.language_detector import LanguageDetector
 from mrs_suggest.suggest.language_model import fitting_replies
 from mrs_suggest.suggest.language_model.chat import LONGEST, read_replies
+from tests.cases import cases
 
 THREE = ["Sure!", "No, sorry.", "What time?"]
 OBJECT = json.dumps({"replies": THREE})
@@ -65,18 +66,7 @@ def test_replies_are_short_different_and_in_the_language(detector: LanguageDetec
     assert fitting_replies(["Jasne, chętnie przyjdę!"], "Obiad?", "pl", detector), "the detector does not know it"
 
 
-@pytest.mark.parametrize(
-    ("reply", "message"),
-    [
-        ("See https://evil.example/x", "Where?"),
-        ("Look at evil.com!", "Where?"),
-        ("Look at (www.evil.example)", "Where?"),
-        ("Go to http://x.co", "Is it http://x.com?"),
-        ("Write to ana@example.org", "Who?"),
-        ("Call +34 600 123 456", "Who?"),
-        ("Call 555-1234", "555-9999?"),
-    ],
-)
+@pytest.mark.parametrize(("reply", "message"), cases(__file__, "test_a_contact_that_the_message_lacks_is_left_out"))
 def test_a_contact_that_the_message_lacks_is_left_out(reply: str, message: str, detector: LanguageDetector) -> None:
     assert fitting_replies([reply], message, "en", detector) == []
 

@@ -17,6 +17,7 @@ from mrs_suggest.common.io import posting
 from mrs_suggest.suggest.language_model import LanguageModelSuggester, chat
 from mrs_suggest.suggest.language_model.chat import Endpoint, answer_format
 from mrs_suggest.suggest.suggester import Suggester
+from tests.cases import cases
 from tests.chat_server import REPLIES, ChatServer, Failure, chat_server, three_replies
 
 KEY = "sk-a-secret-key-1234"
@@ -90,16 +91,7 @@ def test_the_guard_uses_vectors_of_the_embedded_model(opened: Callable[..., Sugg
     assert guard.space is not None
 
 
-@pytest.mark.parametrize(
-    "answer",
-    [
-        "I'm sorry, but I can't help with that.",
-        "",
-        {"content": None, "refusal": "No."},
-        {"content": 3},
-        '{"replies": [',
-    ],
-)
+@pytest.mark.parametrize("answer", cases(__file__, "test_a_refusal_is_an_empty_answer"))
 def test_a_refusal_is_an_empty_answer(
     server: ChatServer, opened: Callable[..., Suggester], answer: str | dict[str, Any]
 ) -> None:

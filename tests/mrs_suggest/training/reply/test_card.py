@@ -26,6 +26,7 @@ from mrs_suggest.evaluation.scores.systems import score_file
 from mrs_suggest.models.saved.families import model_card
 from mrs_suggest.training.record import base_license, run_record, started_from
 from mrs_suggest.training.reply.card import MESSAGES
+from tests.cases import cases
 from tests.hub.store import card_errors
 
 Record = dict[str, Any]
@@ -123,18 +124,7 @@ def of_generation(record: Record, row: str = "unicoder") -> Record:
     return changed({**found, "trainer": "generation"}, "arguments", message_tokens=70, model_revision=None)
 
 
-@pytest.mark.parametrize(
-    ("row", "tokenizer", "start"),
-    [
-        ("unicoder", "", ', decoder_start_token_id=tokenizer.convert_tokens_to_ids("[en]")'),
-        ("mbart50", ', src_lang="en_XX"', ', forced_bos_token_id=tokenizer.convert_tokens_to_ids("en_XX")'),
-        ("nllb", ', src_lang="eng_Latn"', ', forced_bos_token_id=tokenizer.convert_tokens_to_ids("eng_Latn")'),
-        ("plain", "", ""),
-        ("told", "", ', forced_bos_token_id=tokenizer.convert_tokens_to_ids("<to:en>")'),
-        ("unicoder-untold", "", ""),
-        ("mbart50-untold", ', src_lang="en_XX"', ""),
-    ],
-)
+@pytest.mark.parametrize(("row", "tokenizer", "start"), cases(__file__, "test_plain_transformers_is_told_the_language"))
 def test_plain_transformers_is_told_the_language(record: Record, row: str, tokenizer: str, start: str) -> None:
     card = model_card(of_generation(record, row), "org/m")
     assert f'AutoTokenizer.from_pretrained("org/m"{tokenizer})\n' in card

@@ -17,6 +17,7 @@ from mrs_suggest.common.text.text import normalise_reply
 from mrs_suggest.evaluation.language_data import LanguageData, examples_hash, load_language
 from mrs_suggest.training.reply.data import load_reply_data, load_run_data, published_figures, warn_about_small_sources
 from mrs_suggest.training.reply.options import ReplyArguments
+from tests.cases import cases
 
 
 def sizes_of(part: LanguageData) -> dict[str, int]:
@@ -112,15 +113,7 @@ def test_english_alone_trains_and_validates_zero_shot(prepared: PreparedData) ->
     assert rows["ja"].keys() == {"test", "responses"}
 
 
-@pytest.mark.parametrize(
-    ("options", "named"),
-    [
-        ({"languages": ["es"]}, "--languages: es needs the config 'es', but the data have en ja mt-ja"),
-        ({"languages": ["xx"]}, "--languages: unknown language 'xx'"),
-        ({"train": ["mt-es"]}, "--train mt-es"),
-        ({"setting": "multilingual"}, "--setting multilingual: training needs es de pt fr"),
-    ],
-)
+@pytest.mark.parametrize(("options", "named"), cases(__file__, "test_what_the_data_lack_is_named"))
 def test_what_the_data_lack_is_named(prepared: PreparedData, options: dict[str, Any], named: str) -> None:
     with pytest.raises(InputError, match=named):
         load_run_data(prepared, ReplyArguments(**options), 0)
