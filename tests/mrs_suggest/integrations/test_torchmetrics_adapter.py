@@ -157,15 +157,12 @@ def test_wrong_input_is_refused_at_once_in_a_sentence(make: Any, message: str) -
         make()
 
 
-def test_inputs_must_come_with_each_update() -> None:
+def test_inputs_and_indices_must_come_with_each_update() -> None:
     metric = ResponseRanking()
     metric.update([[1.0]], [0], replies=["yes"])
     metric.update([[1.0]], [0])
     with pytest.raises(ValueError, match="Inputs such as replies must come with each update"):
         metric.compute()
-
-
-def test_indices_for_a_part_of_the_examples_are_refused() -> None:
     metric = MrsRouge()
     metric.update([["a"]], ["a"], [0])
     metric.update([["a"]], ["a"])

@@ -138,16 +138,13 @@ def test_freeze_takes_embeddings_and_lowest_layers_of_both(
     assert count == total
 
 
-def test_freezing_layers_that_are_not_there_is_refused(checkpoint: Path, distilled: Path) -> None:
+def test_layers_and_a_pooler_that_are_not_there_are_refused(checkpoint: Path, distilled: Path) -> None:
     with pytest.raises(InputError, match=r"--freeze_layers 4: expected at most 3, the encoder's number of layers\."):
         freeze(build_dual_encoder(str(checkpoint)), True, 4)
     with pytest.raises(InputError, match=r"--encoders static: .* pass --freeze_layers 0"):
         freeze(build_shape(checkpoint, "static"), True, 0)
     with pytest.raises(InputError, match="DistilBertModel does not keep its layers as BERT"):
         freeze(build_dual_encoder(str(distilled), "mean"), True, 1)
-
-
-def test_a_checkpoint_without_pooler_is_refused(distilled: Path) -> None:
     with pytest.raises(InputError, match=r"has no pooler; choose mean, cls or max\."):
         build_dual_encoder(str(distilled), "pooler")
 

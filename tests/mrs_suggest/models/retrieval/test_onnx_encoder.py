@@ -54,11 +54,13 @@ def encoder_of(folder: Path) -> OnnxEncoder:
     return found
 
 
-def test_vectors_equal_those_of_the_weights_in_any_batch(exported: Path) -> None:
+def test_the_export_in_the_folder_answers_with_the_vectors_of_the_weights(exported: Path) -> None:
     expected = weights_encoder(exported)(TEXTS)
     for batch in (1, 2, 64):
         np.testing.assert_allclose(encoder_of(exported).encode(TEXTS, batch), expected, rtol=1e-4, atol=1e-5)
     assert encoder_of(exported).encode([]).shape == (0, 16)
+    assert isinstance(getattr(_message_encoder(exported), "__self__", None), OnnxEncoder)
+    assert not isinstance(getattr(weights_encoder(exported), "__self__", None), OnnxEncoder)
 
 
 def test_an_int8_vector_does_not_depend_on_the_other_messages_of_its_batch(int8: Path) -> None:
@@ -71,11 +73,6 @@ def test_an_int8_vector_does_not_depend_on_the_other_messages_of_its_batch(int8:
     assert cosines.min() > 0.95
     encoder._alone = False  # what a batch would do: its activations have one scale
     assert not np.array_equal(encoder.encode(TEXTS), together)
-
-
-def test_the_export_in_the_folder_answers(exported: Path) -> None:
-    assert isinstance(getattr(_message_encoder(exported), "__self__", None), OnnxEncoder)
-    assert not isinstance(getattr(weights_encoder(exported), "__self__", None), OnnxEncoder)
 
 
 def test_without_the_extra_the_weights_answer_and_one_note_tells_why(

@@ -262,12 +262,6 @@ def test_the_embedded_model_is_silent_where_it_used_to_hurt(shipped: Suggester) 
     assert (hurt[0].reason, len(hurt[0])) == (None, 3)
 
 
-def test_whether_a_reply_fits_depends_on_each_message() -> None:
-    suggester = Suggester(Fixed(["Yes, at 20:30."]))
-    for message, replies in [("When?", []), ("At 20:30?", ["Yes, at 20:30."]), ("When?", [])]:
-        assert suggester.suggest(message, "en").replies == replies
-
-
 def test_a_reply_is_judged_anew_for_each_message_and_list() -> None:
     guard = Guard(GuardData(), Fixed([]), None)
     for _ in range(2):
@@ -276,3 +270,6 @@ def test_a_reply_is_judged_anew_for_each_message_and_list() -> None:
         assert guard.fits("Yes!", "When?", "en")
     fits = [guard.fits("See you on Monday!", "When?", language) for language in ("en", "pl")]
     assert fits == [False, True], "pl has no lists"
+    suggester = Suggester(Fixed(["Yes, at 20:30."]))
+    for message, replies in [("When?", []), ("At 20:30?", ["Yes, at 20:30."]), ("When?", [])]:
+        assert suggester.suggest(message, "en").replies == replies
