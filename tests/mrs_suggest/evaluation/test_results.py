@@ -126,9 +126,7 @@ def test_intervals_are_by_message(result: SystemResult) -> None:
     assert theirs == pytest.approx(ours, abs=0.02)
 
 
-def test_two_languages_are_pooled_over_their_examples(
-    result: SystemResult,
-) -> None:
+def test_two_languages_are_pooled_over_their_examples(result: SystemResult) -> None:
     single = evaluate_system(Stub({"hi": ["yes"]}), "es", ["hi"], ["yes"], RESPONSES, seed=1)
     figures = summary([result, single], seed=0)
     assert figures["n"] == 5

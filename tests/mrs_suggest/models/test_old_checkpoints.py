@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,9 @@ from transformers import AutoModelForMaskedLM, XLMRobertaConfig, XLMRobertaForMa
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.models.old_checkpoints import convert_transformers
 from mrs_suggest.models.understanding.understanding_start import LABEL, Head, build_understanding
+from tests.mrs_suggest.models.generation.architectures.test_unicoder import Payload
 
+Old = tuple[Path, XLMRobertaForMaskedLM]
 # config.json of transformers 2: without model_type until 2.6.
 CONFIG: dict[str, Any] = {
     "architectures": ["XLMRobertaForMaskedLM"], "attention_probs_dropout_prob": 0.1, "bos_token_id": 0,
@@ -28,7 +29,7 @@ CONFIG: dict[str, Any] = {
 
 
 @pytest.fixture
-def old(tmp_path: Path) -> tuple[Path, XLMRobertaForMaskedLM]:
+def old(tmp_path: Path) -> Old:
     """The folder of an encoder, and the model whose weights it has."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
@@ -46,9 +47,7 @@ def old(tmp_path: Path) -> tuple[Path, XLMRobertaForMaskedLM]:
     return folder, model
 
 
-def test_unicoder_s_encoder_computes_the_same_and_starts_an_understanding_model(
-    old: tuple[Path, XLMRobertaForMaskedLM], tmp_path: Path
-) -> None:
+def test_unicoder_s_encoder_computes_the_same_and_starts_an_understanding_model(old: Old, tmp_path: Path) -> None:
     folder, model = old
     out = convert_transformers(str(folder), tmp_path / "new")
     loaded = AutoModelForMaskedLM.from_pretrained(out).eval()
@@ -67,7 +66,7 @@ def test_unicoder_s_encoder_computes_the_same_and_starts_an_understanding_model(
     assert torch.equal(state[name], model.state_dict()[name])
 
 
-def test_shards_are_joined(old: tuple[Path, XLMRobertaForMaskedLM], tmp_path: Path) -> None:
+def test_shards_are_joined(old: Old, tmp_path: Path) -> None:
     folder, model = old
     state = torch.load(folder / "pytorch_model.bin", weights_only=True)
     (folder / "pytorch_model.bin").unlink()
@@ -79,14 +78,6 @@ def test_shards_are_joined(old: tuple[Path, XLMRobertaForMaskedLM], tmp_path: Pa
     assert not (out / "pytorch_model.bin.index.json").exists()
     loaded, own = AutoModelForMaskedLM.from_pretrained(out).state_dict(), model.state_dict()
     assert all(torch.equal(loaded[key], own[key]) for key in own)
-
-
-class Payload:
-    def __init__(self, mark: Path) -> None:
-        self.mark = mark
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return os.system, (f"touch {self.mark}",)
 
 
 @pytest.mark.parametrize(
@@ -101,9 +92,7 @@ class Payload:
         (lambda f: (f / "config.json").write_text('{"architectures": []}'), "or add model_type"),
     ],
 )
-def test_other_folders_are_refused_in_one_sentence(
-    old: tuple[Path, XLMRobertaForMaskedLM], tmp_path: Path, change: Any, words: str
-) -> None:
+def test_other_folders_are_refused_in_one_sentence(old: Old, tmp_path: Path, change: Any, words: str) -> None:
     folder, _ = old
     change(folder)
     with pytest.raises(InputError) as caught:
@@ -114,7 +103,7 @@ def test_other_folders_are_refused_in_one_sentence(
     assert not (folder / "ran").exists()
 
 
-def test_a_folder_is_not_written_over_itself(old: tuple[Path, XLMRobertaForMaskedLM], tmp_path: Path) -> None:
+def test_a_folder_is_not_written_over_itself(old: Old, tmp_path: Path) -> None:
     folder, _ = old
     with pytest.raises(InputError, match="would be replaced"):
         convert_transformers(str(folder), folder, overwrite=True)

@@ -18,31 +18,7 @@ from mrs_suggest.reproduce.runner import run_cells
 from mrs_suggest.reproduce.table import ClaimSpec
 from tests.mrs_suggest.reproduce.conftest import Ready
 
-TABLE = """
-title: Claims
-about: A table of a test.
-trainer: retrieval
-base_model: org/base
-data: {}
-cells:
-  good: {config: a.yaml, seeds: [42, 43]}
-  poor: {config: a.yaml, seeds: [42, 43]}
-  same: {config: a.yaml, seeds: [42, 43]}
-tables:
-  main:
-    title: Main
-    metrics: {weighted: ROUGE, dist1: Dist-1}
-    columns: {en: {language: en}, fr: {language: fr}}
-    rows:
-      good: {cell: good, scope: "{language}", paper: "mrs/table_3/monolingual/{language}"}
-      poor: {cell: poor, scope: "{language}", paper: "mrs/table_3/zero_shot/{language}"}
-      same: {cell: same, scope: "{language}", columns: [en]}
-    compared: [[good, poor, same]]
-    claims:
-      - {title: Poor is worse, paper: "5.2", says: worse, rows: [poor, good], columns: [en, fr]}
-      - {title: Same is close, says: close, within: 0.1, rows: [same, good], columns: [en], about: a tenth}
-      - {title: Poor is better, says: better, rows: [poor, good]}
-"""
+TABLE = Path(__file__).with_suffix(".yaml").read_text(encoding="utf-8")
 RIGHT = {"good": 30, "poor": 10, "same": 30}  # of 40 replies
 
 

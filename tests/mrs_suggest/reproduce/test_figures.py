@@ -21,29 +21,7 @@ from tests.mrs_suggest.reproduce.checked_tables import parse_table
 from tests.mrs_suggest.reproduce.conftest import Ready
 from tests.mrs_suggest.reproduce.test_claims import with_scores
 
-TABLE = """
-title: A figure
-about: A table of a test.
-trainer: retrieval
-base_model: org/base
-cells:
-  good: {config: a.yaml, seeds: [42, 43]}
-  poor: {config: a.yaml, seeds: [42, 43]}
-  other: {config: a.yaml}
-tables:
-  "1": {title: One, metrics: {weighted: ROUGE}, rows: {other: {cell: other}}}
-  "3": {title: Three, metrics: {weighted: ROUGE}, rows: {good: {cell: good, scope: en}, poor: {cell: poor, scope: en}}}
-figures:
-  "2":
-    title: Figure 2
-    metrics: {weighted: ROUGE, dist1: Dist-1}
-    rows:
-      good: {cell: good, scope: en, paper: mrs/table_4/monolingual/en}
-      poor: {cell: poor, scope: en}
-    compared: [[good, poor]]
-    human: [good, poor]
-    note: The paper prints no numbers.
-"""
+TABLE = Path(__file__).with_suffix(".yaml").read_text(encoding="utf-8")
 
 
 @pytest.fixture

@@ -11,14 +11,7 @@ import pytest
 
 from mrs_suggest.cli.main import main
 from mrs_suggest.common.errors import InputError
-from mrs_suggest.evaluation.choice.analysis import (
-    XCOPA,
-    accuracy,
-    average,
-    average_difference,
-    by_changed,
-    differences,
-)
+from mrs_suggest.evaluation.choice.analysis import XCOPA, accuracy, average, average_difference, by_changed, differences
 from mrs_suggest.evaluation.choice.answers import Answers, read_answers
 
 N = 40

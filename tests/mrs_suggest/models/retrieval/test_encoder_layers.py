@@ -9,11 +9,7 @@ import torch
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.models.retrieval.dual_encoder import build_dual_encoder, load_dual_encoder
 from mrs_suggest.models.retrieval.encode import encode_messages
-from mrs_suggest.models.retrieval.encoder_layers import (
-    attend_in_bfloat16,
-    rate_factors,
-    set_dropout,
-)
+from mrs_suggest.models.retrieval.encoder_layers import attend_in_bfloat16, rate_factors, set_dropout
 from mrs_suggest.models.retrieval.message_encoder import MessageEncoder
 from mrs_suggest.models.retrieval.routes import build_settings, encoders
 

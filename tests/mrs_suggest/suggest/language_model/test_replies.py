@@ -72,11 +72,7 @@ def test_a_contact_that_the_message_lacks_is_left_out(reply: str, message: str, 
 
 
 @pytest.mark.parametrize(
-    ("reply", "message"),
-    [
-        ("I'll call 600 123 456.", "Call (600) 123-456"),
-        ("In 10 minutes, at 8.30.", "When?"),
-    ],
+    ("reply", "message"), [("I'll call 600 123 456.", "Call (600) 123-456"), ("In 10 minutes, at 8.30.", "When?")]
 )
 def test_a_contact_of_the_message_stays(reply: str, message: str, detector: LanguageDetector) -> None:
     assert fitting_replies([reply], message, "en", detector) == [reply]

@@ -162,11 +162,7 @@ FINAL = {
 
 @pytest.mark.parametrize(("failure", "problem"), FINAL.values(), ids=FINAL)
 def test_a_failing_server_is_one_sentence_without_the_key(
-    server: ChatServer,
-    opened: Opened,
-    monkeypatch: pytest.MonkeyPatch,
-    failure: Failure,
-    problem: str,
+    server: ChatServer, opened: Opened, monkeypatch: pytest.MonkeyPatch, failure: Failure, problem: str
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
     suggester = opened(timeout=0.3 if failure.seconds else 30.0)

@@ -55,12 +55,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def changed(
-    run: Path,
-    text: str,
-    action: str = BUILT,
-    language: str = "en",
-    out: Path | None = None,
-    keep_others: bool = False,
+    run: Path, text: str, action: str = BUILT, language: str = "en", out: Path | None = None, keep_others: bool = False
 ) -> dict[str, object]:
     file = run.parent / "own.csv"
     file.write_text(text, encoding="utf-8")

@@ -94,20 +94,14 @@ def test_real_and_translated_pairs_mix() -> None:  # section 6 of the paper
 SMALL = ["en", "es", "mt-de", "mt-es", "en-responses"]
 
 
-@pytest.mark.parametrize(
-    ("wish", "sentence"),
-    cases(__file__, "test_impossible_wishes_are_refused_by_option"),
-)
+@pytest.mark.parametrize(("wish", "sentence"), cases(__file__, "test_impossible_wishes_are_refused_by_option"))
 def test_impossible_wishes_are_refused_by_option(wish: dict[str, object], sentence: str) -> None:
     with pytest.raises(InputError, match=sentence) as caught:
         make_plan(SMALL, **wish)  # type: ignore[arg-type]
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize(
-    ("configs", "wish", "sentence"),
-    cases(__file__, "test_data_that_lack_what_the_setting_needs"),
-)
+@pytest.mark.parametrize(("configs", "wish", "sentence"), cases(__file__, "test_data_that_lack_what_the_setting_needs"))
 def test_data_that_lack_what_the_setting_needs(configs: list[str], wish: dict[str, object], sentence: str) -> None:
     with pytest.raises(InputError, match=sentence):
         make_plan(configs, **wish)  # type: ignore[arg-type]

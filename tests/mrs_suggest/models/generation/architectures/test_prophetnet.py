@@ -7,11 +7,7 @@ from typing import Any
 
 import pytest
 import torch
-from transformers import (
-    AutoModel,
-    ProphetNetConfig,
-    ProphetNetForConditionalGeneration,
-)
+from transformers import AutoModel, ProphetNetConfig, ProphetNetForConditionalGeneration
 
 from mrs_suggest.models.generation.architectures.prophetnet import corrected, may_cache, most_tokens
 from mrs_suggest.models.generation.architectures.prophetnet_start import LAYER, build_prophetnet_from_encoder
@@ -49,9 +45,7 @@ def logits(model: Any, source: torch.Tensor, target: torch.Tensor) -> list[torch
     return [found.logits, found.logits_ngram[:, 0]]
 
 
-def test_logits_depend_on_nothing_but_earlier_tokens(
-    ids: tuple[torch.Tensor, torch.Tensor],
-) -> None:
+def test_logits_depend_on_nothing_but_earlier_tokens(ids: tuple[torch.Tensor, torch.Tensor]) -> None:
     """Neither on the batch, the length nor a cache; the library's own do, and its second stream on later tokens."""
     model, (source, target) = prophetnet(), ids
     whole = logits(model, source, target)
