@@ -79,9 +79,7 @@ def test_a_client_that_writes_slowly_is_told_and_leaves_others_alone(strict: Ser
     assert seconds < 30 * READ_SECONDS
     with Client(strict.url) as client:
         assert client.suggest(["See you tomorrow?"])[0].replies
-
-
-def test_a_connection_that_says_nothing_is_closed(strict: ServerProcess) -> None:
+    # A connection that says nothing is closed.
     status, _, seconds = raw(strict)
     assert status == 408
     assert seconds < 30 * READ_SECONDS

@@ -53,6 +53,7 @@ def test_the_file_tells_what_it_is(decoded: Hypotheses, staple_run: Path) -> Non
         assert 4 < len(rows) <= 8
         assert rows["rank"].to_pylist() == list(range(1, len(rows) + 1))
         assert len(set(rows["text"].to_pylist())) == len(rows)
+    require_forced(decoded, staple_run)
 
 
 def require_forced(found: Hypotheses, run: Path) -> None:
@@ -66,10 +67,6 @@ def require_forced(found: Hypotheses, run: Path) -> None:
 def only(found: Hypotheses, member: str) -> Hypotheses:
     mask = [name == member for name in found.table["member"].to_pylist()]
     return replace(found, table=found.table.filter(mask))
-
-
-def test_log_probabilities_are_those_of_forced_scoring(decoded: Hypotheses, staple_run: Path) -> None:
-    require_forced(decoded, staple_run)
 
 
 def test_several_members_draw_from_a_text(

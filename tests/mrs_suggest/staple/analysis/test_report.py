@@ -11,6 +11,7 @@ from mrs_metrics.translations_f1 import aggregate, oracle_curve, score_translati
 from mrs_suggest.cli.main import main
 from mrs_suggest.staple.gold import read_gold_split
 from mrs_suggest.staple.hypotheses import write_hypotheses, write_predictions
+from tests.cases import cases
 from tests.mrs_suggest.staple.hypotheses_files import ROWS, hypotheses
 
 GOLD = """prompt_a|yes, of course
@@ -103,22 +104,7 @@ def test_a_gold_file_of_the_task_takes_the_place_of_data(tmp_path: Path) -> None
     assert "rules:official" in content["systems"][0]["signature"]
 
 
-WRONG = {
-    "blind split": (["--split", "test"], {}, "the test split of pt is blind: no prompt has accepted translations"),
-    "unknown language": (["--language", "ja"], {}, "no validation split of 'ja'"),
-    "no equals sign": (["--systems", "a.txt"], {"a.txt": GOOD}, "expected NAME=FILE"),
-    "one name twice": (["--systems", "a=a.txt", "a=b.txt"], {"a.txt": GOOD}, "two systems are called 'a'"),
-    "name of the reference": (["--systems", "reference=a.txt"], {"a.txt": GOOD}, "choose another name"),
-    "empty hypotheses": (["--systems", "a=a.parquet"], {"a.parquet": ""}, "cannot be read as a file of hypotheses"),
-    "no translation": (["--systems", "a=a.txt"], {"a.txt": "prompt_a|yes\n"}, "has no translation of any prompt"),
-    "not predictions": (["--systems", "a=a.txt"], {"a.txt": "sim\nnão\n"}, "a.txt, line 1: expected prompt_"),
-    "prompt twice": (["--systems", "a=a.txt"], {"a.txt": f"{GOOD}\n{GOOD}"}, "is in line 1 already"),
-    "unknown prompt": (
-        ["--systems", "a=a.txt"],
-        {"a.txt": f"{GOOD}\nprompt_x|other\noutro\n"},
-        "1 of 4 prompts are not in",
-    ),
-}
+WRONG = cases(__file__, "WRONG")
 
 
 @pytest.mark.parametrize("kind", WRONG)
@@ -128,7 +114,7 @@ def test_wrong_input_is_one_sentence(
     monkeypatch.chdir(tmp_path)
     words, files, sentence = WRONG[kind]
     for name, content in files.items():
-        Path(name).write_text(content)
+        Path(name).write_text(content.replace("GOOD", GOOD))
     given = ["--split", "validation", *words]
     assert main(["staple", "report", "--data", str(data), *given, "--out", "out"]) == 2
     error = capsys.readouterr().err

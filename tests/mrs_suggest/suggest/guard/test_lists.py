@@ -22,6 +22,7 @@ from mrs_suggest.suggest.guard.lists import GuardData
 from mrs_suggest.suggest.guard.patterns import fold, spellings
 from tests.cases import cases
 
+Rows = list[list[str]]
 TESTS = Path(__file__).parents[3]
 LANGUAGES = ("de", "en", "es", "fr", "it", "ja", "nl", "pt", "ru", "sv")
 LEAST = 30  # everyday phrases of each language
@@ -37,18 +38,18 @@ def data() -> GuardData:
     return GuardData()
 
 
-def rows_of(name: str) -> list[list[str]]:
+def rows_of(name: str) -> Rows:
     with (TESTS / name).open(encoding="utf-8", newline="") as lines:
         return list(csv.reader(lines, delimiter="\t", quoting=csv.QUOTE_NONE))[1:]
 
 
 @pytest.fixture(scope="module")
-def sheet() -> list[list[str]]:
+def sheet() -> Rows:
     return rows_of("guard_sheet.tsv")
 
 
 @pytest.fixture(scope="module")
-def phrases() -> list[list[str]]:
+def phrases() -> Rows:
     return rows_of("guard_phrases.tsv")
 
 
@@ -56,9 +57,7 @@ def silenced(data: GuardData, language: str, texts: list[str]) -> dict[str, str]
     return {text: reason for text in texts if (reason := data[language].sensitive(text))}
 
 
-def test_every_language_has_lists_and_examples_of_every_reason(
-    data: GuardData, sheet: list[list[str]], phrases: list[list[str]]
-) -> None:
+def test_every_language_has_lists_and_examples_of_every_reason(data: GuardData, sheet: Rows, phrases: Rows) -> None:
     assert set(data) == set(data.prototypes) == set(LANGUAGES)
     for language in data:
         data[language].check()
@@ -73,9 +72,7 @@ def test_every_language_has_lists_and_examples_of_every_reason(
 
 
 @every_language
-def test_the_lists_find_the_build_half_and_let_idioms_pass(
-    data: GuardData, sheet: list[list[str]], language: str
-) -> None:
+def test_the_lists_find_the_build_half_and_let_idioms_pass(data: GuardData, sheet: Rows, language: str) -> None:
     own = [(kind, message) for code, half, kind, message in sheet if (code, half) == (language, "build")]
     missed = [message for kind, message in own if kind != EVERYDAY and data[language].sensitive(message) is None]
     assert len(missed) <= 1, missed  # one cannot be told from everyday words: a swear word with asterisks
@@ -83,9 +80,7 @@ def test_the_lists_find_the_build_half_and_let_idioms_pass(
 
 
 @every_language
-def test_the_lists_let_everyday_messages_pass(
-    data: GuardData, sheet: list[list[str]], phrases: list[list[str]], language: str
-) -> None:
+def test_the_lists_let_everyday_messages_pass(data: GuardData, sheet: Rows, phrases: Rows, language: str) -> None:
     annotated = {message for code, half, _, message in sheet if (code, half) == (language, "sample")}
     sample = open_prepared("sample")
     texts = {text for split in ("validation", "test") for text in sample.load(language, split)["message"]} - annotated
@@ -97,7 +92,7 @@ def test_the_lists_let_everyday_messages_pass(
 
 
 @every_language
-def test_the_lists_find_harm_with_its_reason(data: GuardData, phrases: list[list[str]], language: str) -> None:
+def test_the_lists_find_harm_with_its_reason(data: GuardData, phrases: Rows, language: str) -> None:
     own = {text: kind for code, kind, text in phrases if code == language and kind != EVERYDAY}
     assert {text: data[language].sensitive(text) for text in own} == own
 
@@ -136,42 +131,13 @@ def test_any_text_is_read(data: GuardData, language: str) -> None:
         assert all(isinstance(part, str) for part in spellings(fold(text, accents=False)))
 
 
-@pytest.mark.parametrize(
-    ("language", "message", "reason"),
-    [
-        *(("en", f"{word} yourself", "self_harm") for word in ("KILL", "kill\u200b", "kill  ", "ｋｉｌｌ", "killl")),
-        ("en", "I was fired and I want to kill myself", "self_harm"),  # what hurts most is named first
-        ("en", "My phone died", None),
-        ("en", "My phone died when my dad died", "grief"),  # a harmless phrase hides only itself
-        ("en", "my dad diiiied", "grief"),
-        *(
-            ("en", text, "self_harm")
-            for text in ("k!ll myself", "su1cide", "s u i c i d e", "k.i.l.l myself", "k*ll yourself")
-        ),
-        ("en", "Email me at k.i@example.org or b4 5!", None),
-        ("de", "Ich wünschte, ich würde nicht mehr aufwachen", "self_harm"),
-        ("es", "nadie me va a extrañar", "self_harm"),
-        ("pt", "todos ficariam melhor sem mim", "self_harm"),
-        ("fr", "j'aimerais m'endormir pour toujours", "self_harm"),
-        ("it", "vorrei addormentarmi e non svegliarmi", "self_harm"),
-        ("nl", "ik wil nooit meer wakker worden", "self_harm"),
-        ("sv", "jag vill aldrig vakna igen", "self_harm"),
-        ("ru", "всем будет легче без меня", "self_harm"),
-        ("ja", "このまま目が覚めなければいいのに", "self_harm"),
-        ("ja", "お忙しいところすみません", None),
-        ("en", "coooool, byeee", None),
-        ("es", "mi papá murió", "grief"),
-        ("es", "mi papa murio", "grief"),
-        ("de", "mein mann schlagt mich", "abuse"),
-        ("de", "Mein Mann schlägt mich", "abuse"),
-        ("en", "she beat me at chess", None),
-        ("en", "the court is free at six", None),
-        ("en", "mum lost her glasses again", None),
-        ("en", "my dad and I " * 1000 + "went home", None),
-    ],
-)
+@pytest.mark.parametrize(("language", "message", "reason"), cases(__file__, "test_messages"))
 def test_messages(data: GuardData, language: str, message: str, reason: str | None) -> None:
     assert data[language].sensitive(message) == reason
+
+
+def test_a_long_message_is_read(data: GuardData) -> None:
+    assert data["en"].sensitive("my dad and I " * 1000 + "went home") is None
 
 
 @pytest.mark.parametrize(("language", "reply", "reason"), cases(__file__, "test_unfit_replies"))

@@ -15,33 +15,8 @@ from tests.cases import cases
 
 THREE = ["Sure!", "No, sorry.", "What time?"]
 OBJECT = json.dumps({"replies": THREE})
-READ = {
-    "object": OBJECT,
-    "list": json.dumps(THREE),
-    "fence": f"```json\n{OBJECT}\n```",
-    "fence with prose": f"Here you are:\n\n```\n{json.dumps(THREE, indent=1)}\n```\nAnything else?",
-    "fence without end": f"```json\n{OBJECT}",
-    "prose before": f"Sure, here is the JSON: {OBJECT} I hope that helps!",
-    "thoughts": f'<think>They want ["three"] replies.</think>\n\n{OBJECT}',
-    "another key": json.dumps({"suggestions": THREE}),
-    "other items": json.dumps([*THREE, 3, None, {"n": 1}, ["x"]]),
-    "trailing comma": '{"replies": ["Sure!", "No, sorry.", "What time?",]}',
-    "cut off": '{"replies": ["Sure!", "No, sorry.", "What time?", "And wh',
-    "numbered": "1. Sure!\n2. No, sorry.\n3. What time?",
-    "bullets": "Some replies:\n- Sure!\n- No, sorry.\n- What time?\nGood luck!",
-    "plain lines": 'Here are three replies:\n\n"Sure!"\n"No, sorry."\n"What time?"',
-    "white space": json.dumps({"replies": ["Sure!\n", " No,\tsorry.", "What  time?"]}),
-}
-NOTHING = {
-    "refusal": "I'm sorry, but I can't help with that.",
-    "long refusal": f"I cannot answer this message.\n{'If you need help, call somebody. ' * 5}\nTake care.",
-    "empty": "",
-    "no texts": '{"replies": [1, 2]}',
-    "no list": '{"error": "no"}',
-    "empty list": '{"replies": []}',
-    "single quotes": "{\n'replies': [\n'Sure!',\n'No.',\n'What?'\n]}",
-    "deep": "[" * 100_000 + '"a"',
-}
+READ = cases(__file__, "READ")
+NOTHING = {**cases(__file__, "NOTHING"), "deep": "[" * 100_000 + '"a"'}
 
 
 @pytest.fixture(scope="module")

@@ -72,6 +72,8 @@ def test_candidates_that_are_absent_change_nothing(seed: int) -> None:
 def test_parts_that_tell_nothing_are_mixed_equally() -> None:
     parts, gains = np.zeros((4, 5, 3), np.float32), np.full((4, 5), 0.5, np.float32)
     assert tune({"en": Examples(parts, gains)}, NAMES)["en"].weights == pytest.approx(dict.fromkeys(NAMES, 1 / 3))
+    with pytest.raises(ValueError, match="at least one example"):
+        tune({"en": Examples(np.zeros((0, 2, 3), np.float32), np.zeros((0, 2), np.float32))}, NAMES)
 
 
 def test_a_language_with_few_examples_is_drawn_towards_all() -> None:
@@ -81,11 +83,6 @@ def test_a_language_with_few_examples_is_drawn_towards_all() -> None:
     assert tune({**languages, "it": Examples(np.zeros((0, 20, 3), np.float32), np.zeros((0, 20), np.float32))}, NAMES)[
         "it"
     ] == Mixture(tune(languages, NAMES, shrinkage=1e9)["en"].weights)
-
-
-def test_no_example_is_refused() -> None:
-    with pytest.raises(ValueError, match="at least one example"):
-        tune({"en": Examples(np.zeros((0, 2, 3), np.float32), np.zeros((0, 2), np.float32))}, NAMES)
 
 
 def test_the_best_of_the_top_counts() -> None:
@@ -108,6 +105,3 @@ def test_a_part_that_only_ranks_pools_better_is_kept() -> None:
     assert weights["signal"] > 0
     assert weights["other"] > 0
     assert weights["noise"] < 0.05
-
-
-# --- worked by hand
