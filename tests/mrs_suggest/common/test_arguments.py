@@ -89,12 +89,9 @@ def test_a_wrong_config_is_refused_in_one_sentence(parse: Parse, text: str | byt
     assert "\n" not in str(caught.value)
 
 
-def test_a_config_that_is_not_utf_8_is_refused(parse: Parse) -> None:
+def test_a_config_must_be_utf_8_and_can_give_an_option_without_a_default(parse: Parse) -> None:
     with pytest.raises(InputError, match=r"config\.yaml.*YAML"):
         parse(b"name: \xff")
-
-
-def test_a_config_can_give_an_option_that_has_no_default(parse: Parse) -> None:
     assert parse("output_dir: here", options=Needy).output_dir == "here"
     with pytest.raises(InputError, match="--output_dir"):
         parse("{}", options=Needy)

@@ -37,9 +37,6 @@ def test_no_credentials_are_told_of(s3: S3, monkeypatch: pytest.MonkeyPatch) -> 
             ask()
     with pytest.raises(InputError, match="missing or incomplete"):
         require_writable(location("s3://texts/mrs"))
-
-
-def test_who_may_not_see_the_bucket_may_still_write(monkeypatch: pytest.MonkeyPatch) -> None:
     with refusing(monkeypatch, 403, "AccessDenied"):
         require_writable(location("s3://texts/mrs"))  # only writing can tell
 

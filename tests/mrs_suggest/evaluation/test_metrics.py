@@ -39,9 +39,6 @@ def test_each_metric_is_an_evaluate_module_and_each_option_belongs_to_one() -> N
     assert {action.dest for action in parser._actions} - COMMAND == set(OPTIONS)
     assert {option for metric in METRICS.values() for option in metric.options} == set(OPTIONS)
     assert all(flag_of(option) in parser.format_help() for option in OPTIONS)
-
-
-def test_a_language_is_accepted_where_it_has_no_effect() -> None:
     assert checked_options("reply_perplexity", {"language": "en"}) == {}
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import doctest
 from importlib import resources
 from statistics import mean
 from typing import Any
@@ -10,7 +9,6 @@ from typing import Any
 import pytest
 import yaml
 
-from mrs_suggest.evaluation import paper_results
 from mrs_suggest.evaluation.choice.analysis import AVERAGES
 from mrs_suggest.evaluation.paper_results import paper_figure, paper_rows
 from tests.cases import cases
@@ -26,12 +24,6 @@ NOT_THE_PAPERS = {
     "table_4/WPR/xlmr": (74.014, 73.8),
     "table_4/WPR/unicoder-lc": (74.043, 73.9),
 }
-
-
-def test_examples_in_the_docstrings() -> None:
-    found = doctest.testmod(paper_results)
-    assert found.attempted
-    assert not found.failed
 
 
 @pytest.mark.parametrize(("path", "printed"), cases(__file__, "test_cells_looked_up_by_hand"))

@@ -14,18 +14,12 @@ from transformers import AutoModelForMaskedLM, XLMRobertaConfig, XLMRobertaForMa
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.models.old_checkpoints import convert_transformers
 from mrs_suggest.models.understanding.understanding_start import LABEL, Head, build_understanding
+from tests.cases import cases
 from tests.mrs_suggest.models.generation.architectures.test_unicoder import Payload
 
 Old = tuple[Path, XLMRobertaForMaskedLM]
 # config.json of transformers 2: without model_type until 2.6.
-CONFIG: dict[str, Any] = {
-    "architectures": ["XLMRobertaForMaskedLM"], "attention_probs_dropout_prob": 0.1, "bos_token_id": 0,
-    "eos_token_id": 2, "finetuning_task": None, "hidden_act": "gelu", "hidden_dropout_prob": 0.1, "hidden_size": 16,
-    "initializer_range": 0.02, "intermediate_size": 24, "is_decoder": False, "layer_norm_eps": 1e-05,
-    "max_position_embeddings": 40, "num_attention_heads": 2, "num_hidden_layers": 2, "output_attentions": False,
-    "output_past": True, "pad_token_id": 1, "pruned_heads": {}, "torchscript": False, "type_vocab_size": 1,
-    "vocab_size": 30,
-}  # fmt: skip
+CONFIG: dict[str, Any] = cases(__file__, "CONFIG")
 
 
 @pytest.fixture

@@ -93,13 +93,6 @@ def test_the_guard_and_the_language_hold_before_and_after(server: ChatServer, mo
     assert len(server.requests) == sent
 
 
-def test_earlier_turns_are_passed_on(server: ChatServer, model: str) -> None:
-    turns = [("them", "Lunch?"), ("me", "Maybe"), ("them", UNSURE)]
-    open_both(model, 2.0).suggest([{"from": who, "text": text} for who, text in turns], "en")
-    assert server.sent[0]["message"] == UNSURE
-    assert [turn["text"] for turn in server.sent[0]["earlier"]] == ["Lunch?", "Maybe"]
-
-
 def test_if_the_server_fails_the_first_model_answers(
     server: ChatServer, model: str, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -109,6 +102,10 @@ def test_if_the_server_fails_the_first_model_answers(
     assert {one.source for one in answer} != {"fallback"}
     assert "failed with HTTP 500" in caplog.text
     assert UNSURE not in caplog.text
+    turns = [("them", "Lunch?"), ("me", "Maybe"), ("them", UNSURE)]
+    open_both(model, 2.0).suggest([{"from": who, "text": text} for who, text in turns], "en")
+    assert server.sent[0]["message"] == UNSURE
+    assert [turn["text"] for turn in server.sent[0]["earlier"]] == ["Lunch?", "Maybe"]
 
 
 def test_the_command_reports_what_was_passed_on(mrs_here, server: ChatServer, model: str) -> None:  # type: ignore[no-untyped-def]

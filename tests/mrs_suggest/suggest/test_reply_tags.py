@@ -59,9 +59,6 @@ def test_a_request_gets_only_what_it_allows(suggester: Suggester) -> None:
     assert asked(suggester, allow=["casual"], deny=["formal"]) == ["Yes, gladly!"]
     assert asked(suggester, allow=["sales"], deny=["sales"]) == []
     assert asked(suggester, k=1, allow=["formal"]) == ["Yes, with pleasure."]
-
-
-def test_a_language_without_the_tag_has_nothing_to_allow_and_nothing_to_deny(suggester: Suggester) -> None:
     assert asked(suggester, "es", allow=["formal"]) == []
     assert sorted(asked(suggester, "es", deny=["formal"])) == ["No.", "Sí."]
 

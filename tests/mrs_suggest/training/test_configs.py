@@ -40,15 +40,7 @@ def read(folder: str, name: str) -> tuple[Any, Any]:
     return options, training
 
 
-OFFICIAL = {  # files of official/, each with one that it goes with
-    "generation": "generation/unicoder/mt_es",
-    "retrieval": "retrieval/xlmr/monolingual_en",
-    "understanding": "understanding/nc",
-    "understanding_mlqa": "understanding/mlqa",
-    "understanding_pos": "understanding/pos",
-    "xglue_xdae": "generation/xglue/xdae",
-    "xglue_xfnp": "generation/xglue/xfnp",
-}
+OFFICIAL = cases(__file__, "OFFICIAL")
 
 
 def parsed(names: list[str], *words: str) -> tuple[Any, Any]:
@@ -79,13 +71,7 @@ def changed(one: Any, other: Any) -> set[str]:
     return {field.name for field in fields(one) if getattr(one, field.name) != getattr(other, field.name)}
 
 
-BATCHES = {  # file -> processes -> batch of a device, accumulated
-    "generation/unicoder/mt_es": {1: (4, 256), 2: (4, 128), 8: (4, 32)},
-    "retrieval/mbert/mt_es": {1: (256, 1), 2: (128, 1), 8: (32, 1)},
-    "understanding/nc": {1: (32, 1), 2: (16, 1), 8: (4, 1)},
-    "multiple_choice/co_zs": {1: (8, 1), 2: (4, 1), 8: (1, 1)},
-    "pretraining/unicoder": {1: (32, 256), 2: (32, 128), 8: (32, 32)},
-}
+BATCHES = cases(__file__, "BATCHES")
 
 
 @pytest.mark.parametrize("processes", [1, 2, 8])
@@ -96,7 +82,7 @@ def test_the_batch_of_a_step_is_that_of_all_processes(
     monkeypatch.setenv("WORLD_SIZE", str(processes))
     _, training = parsed([name])
     batch, accumulated = training.per_device_train_batch_size, training.gradient_accumulation_steps
-    assert (batch, accumulated) == BATCHES[name][processes]
+    assert [batch, accumulated] == BATCHES[name][processes]
     assert batch * accumulated * processes == training.global_batch_size
 
 

@@ -150,9 +150,6 @@ def test_a_step_has_one_source(case: Case) -> None:
         assert len({case.source(row) for row in rows}) == 1
 
 
-# --- lengths
-
-
 # --- epochs
 
 

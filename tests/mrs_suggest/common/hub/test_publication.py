@@ -45,7 +45,7 @@ def test_only_what_is_named_goes_and_the_reason_is_told(tree: Path) -> None:
         "index/replies.json": "unknown",
         "part_0/secret.txt": "unknown",
         "passwd": "a link",
-        "wandb/": "unknown",
+        "wandb/": "a link; unknown",
     }
 
 

@@ -25,9 +25,6 @@ def test_every_value_lands_in_the_card_as_it_is() -> None:
     assert "$" not in card
     card = render_card(TEMPLATE, {}, {**values(), "limits": "costs $5 and $title\\1"})
     assert "costs $5 and $title\\1" in card
-
-
-def test_a_missing_value_is_an_error() -> None:
     given = values()
     del given["limits"]
     with pytest.raises(KeyError, match="limits"):

@@ -54,9 +54,6 @@ def test_an_accuracy_has_an_interval_and_says_whether_it_may_be_chance() -> None
     assert found.chance == pytest.approx(0.00222, abs=1e-5)
     assert accuracy(answers(20)).chance == 1
     assert accuracy(Answers(*[np.arange(9) % 3] * 3, None, 3)).chance == pytest.approx(3**-9)
-
-
-def test_the_changed_questions_are_counted_apart() -> None:
     found = by_changed({"et": answers(30, changed=10), "th": answers(5, changed=10)})
     assert (found["changed"].correct, found["changed"].n) == (15, 20)
     assert (found["unchanged"].correct, found["unchanged"].n) == (20, 60)

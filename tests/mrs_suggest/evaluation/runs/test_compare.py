@@ -294,7 +294,7 @@ def test_two_tasks_and_records_without_figures_are_refused(
         assert "b: its run.json lacks figures" in refused(told(*runs))
     (tmp_path / "text").mkdir()
     (tmp_path / "text" / "run.json").write_text(json.dumps({"trainer": "pretraining", "metrics": {}}))
-    sentence = refused(told(make_run("a", "en"), tmp_path / "text"))
+    sentence = refused(told(runs[0], tmp_path / "text"))
     assert "text: was pretrained, and a suggests replies; compare runs of one task." in sentence
 
 

@@ -110,7 +110,9 @@ def test_requests_are_not_faster_than_asked_for(server: ScoringServer, time: Tim
     assert len(server.requests) == 1 + 4 + 1
 
 
-def test_the_key_is_sent_and_never_told(server: ScoringServer, opened: Opened, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_key_is_sent_by_https_only_and_never_told(
+    server: ScoringServer, opened: Opened, monkeypatch: pytest.MonkeyPatch
+) -> None:
     server.key = KEY
     with pytest.raises(InputError, match=r"requests without a key; set MRS_TOXICITY_KEY \(HTTP 401\)\."):
         opened()
@@ -127,9 +129,6 @@ def test_the_key_is_sent_and_never_told(server: ScoringServer, opened: Opened, m
     with pytest.raises(InputError, match="without spaces and line breaks") as caught:
         opened()
     assert KEY not in str(caught.value)
-
-
-def test_a_key_does_not_leave_the_machine_in_the_clear(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MRS_TOXICITY_KEY", KEY)
     with pytest.raises(InputError, match="by https only"):
         Poster("http://example.org/score")
@@ -188,8 +187,5 @@ def test_perspective(server: ScoringServer, time: Time, monkeypatch: pytest.Monk
     with pytest.raises(InputError, match=r"the key in MRS_TOXICITY_ENGLISH_KEY \(expired\?\)"):
         scorer.score(["four"], "en")
     assert "en" in scorer.languages()
-
-
-def test_services_by_name(server: ScoringServer) -> None:
     assert open_scorer(server.url, batch_size=7).at_once == 7
     assert isinstance(open_scorer(f"perspective:{server.url}"), PerspectiveScorer)

@@ -73,9 +73,6 @@ def test_a_model_without_more_to_say_gives_fewer() -> None:
     model = Fixed(["Shit", "Yes", "Fuck", "Well, shit.", "No"], most=4)
     assert reply_texts(Suggester(model).suggest(["Hi"], "en")) == [["Yes"]]
     assert [k for _, k in model.asked] == [3, 4]
-
-
-def test_a_language_without_lists_is_answered_and_still_gets_no_links() -> None:
     model = Fixed(["Tak", "https://example.org", "Nie"])
     assert reply_texts(Suggester(model).suggest(["Cześć"], "pl")) == [["Tak", "Nie"]]
 

@@ -21,14 +21,11 @@ def test_invisible_characters_are_left_out_and_others_stay() -> None:
     assert fold("\u2014 \u2010") == "\u2014 \u2010"
 
 
-def test_accents_tell_words_apart_unless_they_are_dropped() -> None:
+def test_accents_and_stretched_letters() -> None:
     assert (fold("VÅLD"), fold("VÅLD", accents=False)) == ("våld", "vald")
     assert (Phrases(["våld"], {}).first("vald"), Phrases(["våld"], {}).first("våld")) == (None, "våld")
     assert Phrases(["våld"], {}, accents=False).first("vald") == "vald"
     assert fold("パパ", accents=False) == "パパ", "marks of kana are no accents"
-
-
-def test_stretched_letters_are_three_or_more_of_one() -> None:
     assert spellings("soooo") == ["soooo", "soo", "so"]
     assert spellings("noo") == ["noo"]
     assert spellings("111 ___ !!!") == ["111 ___ !!!"]
@@ -76,9 +73,6 @@ def test_groups_stand_for_their_words() -> None:
     phrases = Phrases(["<my> <kin> died"], {"my": "my/our", "kin": "dad/step mum"})
     assert phrases.first("our step mum died") == "our step mum died"
     assert phrases.first("our mum died") is None
-
-
-def test_all_phrases_are_compiled_when_asked() -> None:
     phrases = Phrases(["a", "b", "c"], {})
     assert phrases.first("b") == "b"
     phrases.compile_all()

@@ -84,9 +84,6 @@ def test_what_the_guard_silences_is_never_sent(server: ChatServer, opened: Opene
     server.planned = [json.dumps(["Sure!", "At 20:30?", "You idiot"])]
     assert suggester.suggest(ASK, "en").replies == ["Sure!"], "the guard reads the replies, too"
     assert len(server.requests) == 1, "there is no second request for what was left out"
-
-
-def test_the_guard_uses_vectors_of_the_embedded_model(opened: Opened) -> None:
     guard = opened(guard=True).guard
     assert guard is not None
     assert guard.space is not None

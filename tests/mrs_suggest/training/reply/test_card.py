@@ -225,9 +225,6 @@ def test_what_a_model_was_trained_and_chosen_on(record: Record) -> None:
     assert "on validation (de)" in card
     single = {**plan, "setting": "mt", "train": ["mt-es"]}
     assert "sources `mt-es`; mt setting (section 3.2)" in model_card({**record, "plan": single})
-
-
-def test_the_papers_figures_stand_in_the_card_of_a_setting(record: Record) -> None:
     assert "the paper's" not in model_card(changed(record, "metrics", paper=[]))
     row = {"table": 3, "model": "mbert", "language": "es", "rouge": 0.0187, "dist1": 0.0157, "dist2": 0.0353}
     card = model_card(changed(record, "metrics", paper=[row]))

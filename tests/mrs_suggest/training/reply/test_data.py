@@ -174,20 +174,14 @@ def test_the_most_frequent_replies_stand_for_a_missing_response_set(without_resp
 
 
 def test_the_papers_rows_stand_beside_a_setting_alone() -> None:
-    rows = published_figures("retrieval", ReplyArguments(setting="monolingual"), ["es"])
-    assert [(row["model"], row["table"], row["setting"], row["language"]) for row in rows] == [
-        ("mbert", 3, "monolingual", "es"),
-        ("xlmr", 5, "monolingual", "es"),
-    ]
-    assert rows[0]["rouge"] == 0.0187
-    assert {row["language"] for row in published_figures("retrieval", ReplyArguments(setting="mt"), ["es", "ja"])} == {
-        "es",
-        "ja",
-    }
-    assert published_figures("retrieval", ReplyArguments(), ["es"]) == []
-    assert published_figures("retrieval", ReplyArguments(setting="mt", train=["en"]), ["es"]) == [], (
-        "other data than the paper's"
-    )
-    assert {row["model"] for row in published_figures("generation", ReplyArguments(setting="monolingual"), ["es"])} == {
-        "xdae"
-    }
+    def rows(family: str, *languages: str, **options: Any) -> list[dict[str, Any]]:
+        return published_figures(family, ReplyArguments(**options), list(languages))
+
+    found = rows("retrieval", "es", setting="monolingual")
+    places = [(row["model"], row["table"], row["setting"], row["language"]) for row in found]
+    assert places == [("mbert", 3, "monolingual", "es"), ("xlmr", 5, "monolingual", "es")]
+    assert found[0]["rouge"] == 0.0187
+    assert {row["language"] for row in rows("retrieval", "es", "ja", setting="mt")} == {"es", "ja"}
+    assert rows("retrieval", "es") == []
+    assert rows("retrieval", "es", setting="mt", train=["en"]) == [], "other data than the paper's"
+    assert {row["model"] for row in rows("generation", "es", setting="monolingual")} == {"xdae"}
