@@ -35,16 +35,11 @@ def run_figures(model: SentenceTransformer, data: PreparedData, language: str) -
     from mrs_suggest.suggest.retrieval_suggester import Retriever
 
     part = load_language(data, language, {}, EVALUATION_SEED)
-    index = ResponseIndex.build(lambda texts: encode_replies(model, texts), part.responses.replies)
-    result = evaluate_system(
-        Retriever(model, {language: index}),
-        language,
-        list(part.test["message"]),
-        list(part.test["reply"]),
-        part.responses.replies,
-        EVALUATION_SEED,
-        EvaluationConfig(),
-    )
+    replies = part.responses.replies
+    index = ResponseIndex.build(lambda texts: encode_replies(model, texts), replies)
+    rows = (list(part.test["message"]), list(part.test["reply"]))
+    system = Retriever(model, {language: index})
+    result = evaluate_system(system, language, *rows, replies, EVALUATION_SEED, EvaluationConfig())
     return summary([result], EVALUATION_SEED, intervals=False), result.signatures["response_ranking"]
 
 

@@ -48,7 +48,7 @@ def done(ready: Ready) -> Setup:
     return setup
 
 
-def test_letters_best_figures_and_claims(done: Setup) -> None:
+def test_letters_best_figures_and_claims(done: Setup, tmp_path: Path) -> None:
     report = make_report(done, {})
     letters, best = report.compared.letters, report.compared.best
     assert letters == {
@@ -70,9 +70,7 @@ def test_letters_best_figures_and_claims(done: Setup) -> None:
     assert better.pooled is not None
     assert (close.pooled.verdict, close.paper, better.pooled.verdict) == (UNDECIDED, None, FAILS)
     assert (close.pooled.low, close.pooled.share[1]) == (None, None), "equal scores have no interval"
-
-
-def test_the_page_has_them_and_the_runs_without_the_folders_of_this_machine(done: Setup, tmp_path: Path) -> None:
+    # The page has them and the runs, without the folders of this machine.
     html, page, record = (path.read_text(encoding="utf-8") for path in write_report(done, {})[:3])
     assert "| good | **.7550**ᵃ ± .0071 | **.7550**ᵃ ± .0071 |" in page
     cell = "<b>.7550</b><sup>a</sup><small>± .0071</small><small class=below>.0331</small>"

@@ -81,10 +81,8 @@ def test_bars_and_preference(done: Setup, tmp_path: Path) -> None:
     assert "Human preference" in html.read_text(encoding="utf-8")
     people = json.loads(record.read_text(encoding="utf-8"))["people"]["figure 2"]
     assert people["shares"]["poor"][0] == 0.25
-
-
-def test_sheets_about_other_suggestions_are_not_shown(done: Setup, tmp_path: Path) -> None:
-    sheets = read_sheets(sheets_of(done, tmp_path / "sheets", "wt"))
+    # Sheets about other suggestions are not shown.
+    sheets = read_sheets(sheets_of(done, tmp_path / "other", "wt"))
     path = done.output / "cells" / "good-42" / "run" / "predictions.en.tsv"
     path.write_text(path.read_text().replace("yes it is", "yes it was"))
     assert make_report(done, {}, sheets).people == {"figure 2": None}

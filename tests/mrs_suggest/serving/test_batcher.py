@@ -120,15 +120,18 @@ def test_a_question_that_breaks_the_model_fails_alone() -> None:
     asyncio.run(run())
 
 
-def test_questions_that_nobody_waits_for_are_not_asked() -> None:
+def test_questions_that_nobody_waits_for_are_not_asked_and_take_no_room() -> None:
     async def run() -> None:
-        batcher = make(model := Model())
-        await held(model, batcher)
-        gone, stays = batcher.submit(["gone", "stays"])
+        batcher = make(model := Model(), room=3)
+        first = await held(model, batcher)
+        for future in batcher.submit(["b", "c", "d"]):
+            future.cancel()
+        assert batcher.waiting == 0
+        gone, *later = batcher.submit(["gone", "f", "g"])
         gone.cancel()
         model.gate.set()
-        assert await stays == "stays"
-        assert model.batches == [["a"], ["stays"]]
+        assert [await future for future in first + later] == ["a", "f", "g"]
+        assert model.batches == [["a"], ["f", "g"]]
         await batcher.stop()
 
     asyncio.run(run())
@@ -140,21 +143,6 @@ def test_stopping_answers_what_was_taken() -> None:
         futures = batcher.submit([*"abc"])
         await batcher.stop()
         assert [future.result() for future in futures] == ["a", "b", "c"]
-
-    asyncio.run(run())
-
-
-def test_questions_that_nobody_waits_for_take_no_room() -> None:
-    async def run() -> None:
-        batcher = make(model := Model(), room=3)
-        first = await held(model, batcher)
-        for future in batcher.submit(["b", "c", "d"]):
-            future.cancel()
-        assert batcher.waiting == 0
-        later = batcher.submit(["e", "f", "g"])
-        model.gate.set()
-        assert [await future for future in first + later] == ["a", "e", "f", "g"]
-        await batcher.stop()
 
     asyncio.run(run())
 

@@ -16,7 +16,6 @@ pytest.importorskip("opentelemetry.exporter.otlp.proto.http")
 import httpx
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
-from mrs_suggest.common.spans import span
 from tests.mrs_suggest.serving.server_process import ServerProcess
 from tests.scoring_server import running
 
@@ -72,8 +71,3 @@ def test_a_request_is_a_trace_from_the_queue_to_the_ranking(tmp_path: Path) -> N
     assert own["queue"].end_time_unix_nano <= own["guard"].start_time_unix_nano
     assert [one.value.int_value for one in own["answer"].attributes] == [2]
     assert not any(word in str(collector.spans) for word in ("dinner", "flowers"))
-
-
-def test_without_a_tracer_steps_do_nothing() -> None:
-    with span("rank") as nothing:
-        assert nothing is None

@@ -19,33 +19,17 @@ from mrs_suggest.suggest.answering import Ranker, reply_texts
 from mrs_suggest.suggest.index.response_index import ResponseIndex, ResponseIndexes
 from mrs_suggest.suggest.retrieval_suggester import RetrievalSuggester, Retriever
 from mrs_suggest.suggest.suggester import Suggester
+from tests.cases import cases
 
 REPLIES = {
     "en": ["Fine", "fine!", "Thanks", "thanks.", "a b", "c", "FINE", "how?"],
     "ja": ["はい", "はい。", "元気です"],
 }
 
-SURROGATE = (
-    "messages: the one at index 1 holds a lone surrogate, which is not valid text; decode it again from its bytes, "
-    'with errors="replace" where they are damaged.'
-)
 WRONG = [
     ((b"Hola", "en"), "messages: expected a list of texts, found one bytes; pass [message]."),
-    ((None, "en"), "messages: expected a list of texts, found None; pass [message]."),
-    ((["a", None], "en"), "messages: expected texts, found NoneType at index 1; pass str."),
     ((["a", b"b"], "en"), "messages: expected texts, found bytes at index 1; pass str."),
-    ((["a", "b\ud83d"], "en"), SURROGATE),
-    ((["a"], "EN"), "language='EN': the model answers en ja; pass one of these."),
-    (
-        (["a"], None),
-        "language: the model has no languages.safetensors to detect it; it answers en ja, pass one of these.",
-    ),
-    ((["a"], ["en"]), "language=['en']: the model answers en ja; pass one of these."),
-    ((["a"], "en", 0), "k=0: expected a whole number from 1."),
-    (([], "en", -1), "k=-1: expected a whole number from 1."),
-    ((["a"], "en", 2.0), "k=2.0: expected a whole number from 1."),
-    ((["a"], "en", "3"), "k='3': expected a whole number from 1."),
-    ((["a"], "en", True), "k=True: expected a whole number from 1."),
+    *cases(__file__, "WRONG"),
 ]
 
 

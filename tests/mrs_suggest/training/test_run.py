@@ -39,17 +39,6 @@ def test_a_new_folder_is_accepted_and_a_foreign_one_is_refused(tmp_path: Path) -
     assert (tmp_path / "note.txt").read_text() == "mine"
 
 
-def test_a_finished_run_is_not_replaced_unasked(tmp_path: Path) -> None:
-    (tmp_path / "run.json").write_text("{}")
-    checkpoint(tmp_path, 5)
-    with pytest.raises(InputError, match=r"holds a finished run; choose another folder or pass --overwrite\."):
-        RunFolder(tmp_path, False, None)
-    assert (tmp_path / "run.json").exists()
-    RunFolder(tmp_path, True, None).begin({})
-    assert not (tmp_path / "run.json").exists()
-    assert not list(tmp_path.glob("checkpoint-*"))
-
-
 def test_another_run_s_checkpoints_are_not_gone_on_with(tmp_path: Path) -> None:
     RunFolder(tmp_path, False, None).begin({"train": ["es"], "seed": 1})
     checkpoint(tmp_path, 5)
@@ -68,19 +57,21 @@ def test_a_run_that_was_cut_off_is_not_replaced_unasked(tmp_path: Path) -> None:
     assert (tmp_path / "checkpoint-5").is_dir()
 
 
-def test_overwriting_leaves_nothing_of_the_old_run_that_a_user_could_take_for_the_new_one(tmp_path: Path) -> None:
+def test_a_finished_run_is_replaced_only_if_asked_and_then_as_a_whole(tmp_path: Path) -> None:
     """The new run may have fewer languages: an index of the old model would answer with the new model's vectors."""
+    checkpoint(tmp_path, 5)
     (tmp_path / "run.json").write_text("{}")
     (tmp_path / "response_index" / "en").mkdir(parents=True)
     (tmp_path / "response_index" / "en" / "replies.json").write_text("{}")
     (tmp_path / "adapter").mkdir()
     (tmp_path / "predictions.en.tsv").write_text("m\tr\ts\n")
     (tmp_path / "tokenizer_config.json").write_text("{}")  # a configuration and a part of the tokenizer
+    with pytest.raises(InputError, match=r"holds a finished run; choose another folder or pass --overwrite\."):
+        RunFolder(tmp_path, False, None)
+    assert (tmp_path / "run.json").exists()
     RunFolder(tmp_path, True, None).begin({})
-    assert not (tmp_path / "tokenizer_config.json").exists()
-    assert not (tmp_path / "adapter").exists()
-    assert not (tmp_path / "response_index").exists()
-    assert not (tmp_path / "predictions.en.tsv").exists()
+    gone = ("run.json", "tokenizer_config.json", "adapter", "response_index", "predictions.en.tsv", "checkpoint-5")
+    assert [name for name in gone if (tmp_path / name).exists()] == []
 
 
 def test_the_last_checkpoint_has_the_highest_number(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from mrs_suggest.common.errors import RemoteError
 from mrs_suggest.common.io.remote import RemotePath
-from mrs_suggest.common.io.remote_errors import TRIES, is_passing
+from mrs_suggest.common.io.remote_errors import TRIES
 from mrs_suggest.common.io.storage import location, open_arrow, open_stream
 from tests.file_server import CUT, served
 
@@ -85,13 +85,3 @@ def test_a_file_that_changed_is_refused(
         faults += [CUT] if broken else []
         with pytest.raises(RemoteError, match="the file changed while it was read"):
             file.read()
-
-
-def test_only_what_passes_by_itself_is_tried_again() -> None:
-    refused = FileNotFoundError("no")
-    refused.__cause__ = TimeoutError()
-    outer = OSError("reading failed")
-    outer.__cause__ = ConnectionResetError(104, "reset")
-    assert [is_passing(error) for error in (refused, outer, TimeoutError(), OSError(28, "full"), ValueError())] == [
-        False, True, True, False, False,
-    ]  # fmt: skip

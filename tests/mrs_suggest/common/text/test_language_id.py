@@ -4,9 +4,7 @@ import hashlib
 import pickle
 import subprocess
 import sys
-import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -24,6 +22,7 @@ from mrs_suggest.common.text.language_id import (
     default_model_path,
     download_language_model,
 )
+from tests.file_server import CUT, served
 
 SENTENCES = {
     "en": "what are you doing tonight|thanks for the help|the weather is really nice|see you in the morning then",
@@ -198,35 +197,19 @@ BODY = bytes(range(256)) * 1000
 DIGEST = hashlib.sha256(BODY).hexdigest()
 
 
-class Handler(BaseHTTPRequestHandler):
-    """Sends BODY: whole, cut off, or after a redirect; anything else is not there."""
-
-    def do_GET(self) -> None:
-        name = self.path.strip("/")
-        if name == "moved":
-            self.send_response(302)
-            self.send_header("Location", "/whole")
-        elif name in ("whole", "cut"):
-            self.send_response(200)
-            self.send_header("Content-Length", str(len(BODY)))
-        else:
-            self.send_error(404)
-            return
-        self.end_headers()
-        self.wfile.write({"moved": b"", "cut": BODY[:100_000]}.get(name, BODY))
-
-    def log_message(self, *_: object) -> None: ...
+@pytest.fixture
+def faults() -> list[int | None]:
+    """What goes wrong with the next downloads."""
+    return []
 
 
-@pytest.fixture(scope="module")
-def server() -> Iterator[str]:
-    """Return the address of a server on loopback."""
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as http:
-        thread = threading.Thread(target=http.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
-        thread.start()
-        yield f"http://127.0.0.1:{http.server_address[1]}"
-        http.shutdown()
-        thread.join(timeout=5)
+@pytest.fixture
+def server(tmp_path_factory: pytest.TempPathFactory, faults: list[int | None]) -> Iterator[str]:
+    """Return the address of a server on loopback, which has BODY."""
+    folder = tmp_path_factory.mktemp("served")
+    (folder / "whole").write_bytes(BODY)
+    with served(folder, faults=faults) as url:
+        yield url
 
 
 @pytest.fixture(autouse=True)
@@ -234,10 +217,9 @@ def _no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("no_proxy", "127.0.0.1")
 
 
-@pytest.mark.parametrize("name", ["whole", "moved"])
-def test_a_download_with_the_right_checksum_arrives(server: str, tmp_path: Path, name: str) -> None:
+def test_a_download_with_the_right_checksum_arrives(server: str, tmp_path: Path) -> None:
     target = tmp_path / "new" / "lid.ftz"
-    assert download_language_model(target, f"{server}/{name}", DIGEST) == target
+    assert download_language_model(target, f"{server}/whole", DIGEST) == target
     assert target.read_bytes() == BODY
     assert [path.name for path in target.parent.iterdir()] == ["lid.ftz"]
     download_language_model(target, f"{server}/not-there", DIGEST)  # is there already
@@ -247,12 +229,16 @@ def test_a_download_with_the_right_checksum_arrives(server: str, tmp_path: Path,
 
 
 @pytest.mark.parametrize(
-    ("name", "sha256", "sentence"),
-    [("whole", "0" * 64, f"found {DIGEST}"), ("cut", DIGEST, "in 100,000 bytes"), ("not-there", DIGEST, "404")],
-)
+    ("name", "fault", "sha256", "sentence"),
+    [
+        ("whole", None, "0" * 64, f"found {DIGEST}"), ("whole", CUT, DIGEST, "in 85,333 bytes"),
+        ("not-there", None, DIGEST, "404"),
+    ],
+)  # fmt: skip
 def test_a_download_that_fails_leaves_the_old_file(
-    server: str, tmp_path: Path, name: str, sha256: str, sentence: str
+    server: str, faults: list[int | None], tmp_path: Path, name: str, fault: int | None, sha256: str, sentence: str
 ) -> None:
+    faults.append(fault)
     old = tmp_path / "old.ftz"
     old.write_bytes(b"an older model")
     with pytest.raises(InputError, match=sentence) as caught:

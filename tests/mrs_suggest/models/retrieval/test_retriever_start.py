@@ -17,6 +17,7 @@ from mrs_suggest.models.retrieval.encode import encode_messages, encode_replies
 from mrs_suggest.models.retrieval.routes import build_settings, encoders
 from mrs_suggest.models.starting_points import ENCODER, RETRIEVER, STATIC, start_kind
 from tests.cases import cases
+from tests.mrs_suggest.models.retrieval.test_dual_encoder import shake
 
 TEXTS = ["how are you?", "元気ですか", "a b c d e f g h i j k l", "Спасибо", "z " * 50]
 SHAPES: dict[str, dict[str, Any]] = {
@@ -27,14 +28,6 @@ SHAPES: dict[str, dict[str, Any]] = {
     "static": {"encoders": "static", "dimension": 12, "reply_prompt": "r "},
     "static, normalised": {"encoders": "static", "dimension": 12, "normalize": True},
 }
-
-
-def shake(model: SentenceTransformer) -> None:
-    """Other weights, as after training: those of the two routes differ."""
-    generator = torch.Generator().manual_seed(3)
-    with torch.no_grad():
-        for parameter in model.parameters():
-            parameter.add_(torch.randn(parameter.shape, generator=generator) * 0.1)
 
 
 def trained(checkpoint: Path, folder: Path, shape: str) -> SentenceTransformer:

@@ -111,17 +111,7 @@ def test_lists_of_ones_own(tmp_path: Path) -> None:
     first, second, third = suggester.suggest(["I lost my old teddy bear", "kill yourself", "Teddy?"], "en")
     assert (reply_texts([first]), first.reason) == ([["I am thinking of you."]], "grief")
     assert (second.reason, len(second), len(third)) == (None, 3, 3), "the file takes the place of the package's"
-    for text, problem in (
-        ("grieff: [a]", "unknown key 'grieff'"),
-        ("grief: death", "en.yaml, grief: expected a list of texts"),
-        ("slurs: [no, ouch]", "quote words"),
-        ("grief: ['[my] dog died']", "must begin with a word"),
-        ("grief: ['(my dog']", "unbalanced brackets"),
-        ("grief: ['<kin> died']", "names the group <kin>"),
-        ("neutral: {grif: [a]}", "'grif' is not a reason"),
-        ("- a", "expected YAML with a mapping"),
-        ("a: [", "cannot be read"),
-    ):
+    for text, problem in cases(__file__, "test_lists_of_ones_own"):
         own.write_text(text)
         with pytest.raises(InputError, match="en.yaml") as error:
             Suggester(Fixed([]), guard=tmp_path).suggest(["hi"], "en")

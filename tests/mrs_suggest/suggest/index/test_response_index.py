@@ -16,16 +16,14 @@ from mrs_suggest.common.errors import InputError
 from mrs_suggest.suggest.index.response_index import ResponseIndex, ResponseIndexes
 
 # Small whole numbers and quarters: every score is exact, so that ties are ties.
+Logs = list[float | None]
 entries = st.integers(-2, 2)
 rows = st.lists(st.lists(entries, min_size=2, max_size=2), min_size=1, max_size=24)
 log_probabilities = st.lists(st.sampled_from([None, -0.25, -1.0, -2.5]), min_size=24, max_size=24)
 
 
 def index_of(
-    vectors: list[list[int]],
-    clusters: list[str] | None = None,
-    log_probs: list[float | None] | None = None,
-    alpha: float = 0.0,
+    vectors: list[list[int]], clusters: list[str] | None = None, log_probs: Logs | None = None, alpha: float = 0.0
 ) -> ResponseIndex:
     replies = [f"reply {number}" for number in range(len(vectors))]
     table = dict(zip(replies, vectors, strict=True))
@@ -36,19 +34,14 @@ def index_of(
 
 
 def brute_force(
-    message: list[int],
-    vectors: list[list[int]],
-    clusters: list[str],
-    log_probs: list[float | None] | None,
-    alpha: float,
-    k: int,
+    message: list[int], vectors: list[list[int]], clusters: list[str], log_probs: Logs, alpha: float, k: int
 ) -> list[tuple[int, float]]:
     """Every reply scored, sorted by score and number, the first of each cluster taken."""
-    floor = min((p for p in log_probs or [] if p is not None), default=0.0)
+    floor = min((p for p in log_probs if p is not None), default=0.0)
     scores = []
     for number, vector in enumerate(vectors):
         bonus = 0.0
-        if alpha and log_probs:
+        if alpha:
             own = log_probs[number]
             bonus = alpha * (floor if own is None else own)
         scores.append(message[0] * vector[0] + message[1] * vector[1] + bonus)
@@ -59,23 +52,13 @@ def brute_force(
 
 
 @given(
-    vectors=rows,
-    messages=rows,
-    names=st.lists(st.sampled_from("abcde"), min_size=24, max_size=24),
-    grouped=st.booleans(),
-    log_probs=log_probabilities,
-    alpha=st.sampled_from([0.0, 0.5, 2.0]),
-    k=st.integers(1, 30),
-)
+    vectors=rows, messages=rows, names=st.lists(st.sampled_from("abcde"), min_size=24, max_size=24),
+    grouped=st.booleans(), log_probs=log_probabilities, alpha=st.sampled_from([0.0, 0.5, 2.0]), k=st.integers(1, 30),
+)  # fmt: skip
 def test_search_equals_brute_force(
-    vectors: list[list[int]],
-    messages: list[list[int]],
-    names: list[str],
-    grouped: bool,
-    log_probs: list[float | None],
-    alpha: float,
+    vectors: list[list[int]], messages: list[list[int]], names: list[str], grouped: bool, log_probs: Logs, alpha: float,
     k: int,
-) -> None:
+) -> None:  # fmt: skip
     n = len(vectors)
     bonus = log_probs[:n]
     if all(value is None for value in bonus):

@@ -34,15 +34,7 @@ class Silent(ServedModel):
 
 
 def test_figures_count_what_is_vetoed_and_what_is_a_false_alarm() -> None:
-    sheet = [
-        SheetRow("sv", "held_out", "grief", "Min pappa dog i går."),
-        SheetRow("sv", "held_out", "legal", "Min mamma dog i går."),
-        SheetRow("sv", "held_out", "abuse", "Hej hej!"),
-        SheetRow("sv", "held_out", "everyday", "Min hund dog i går."),
-        SheetRow("sv", "held_out", "everyday", "Hej!"),
-        SheetRow("sv", "build", "everyday", "Min katt dog i går."),
-        SheetRow("sv", "sample", "grief", "Min morfar dog i tisdags."),
-    ]
+    sheet = [SheetRow(*row) for row in cases(__file__, "SHEET")]
     found = measure(Guard(GuardData(), Silent(), None), sheet, "held_out", ["sv", "pl"])
     assert list(found) == ["sv"]
     figures = found["sv"]

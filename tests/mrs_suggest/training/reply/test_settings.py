@@ -102,13 +102,9 @@ SOURCES = ["en", "es", "mt-es", "mt-ja", "mt-en", "ja"]
     alpha=st.none() | st.floats(),
 )
 def test_a_plan_can_be_fulfilled_or_is_refused(
-    lacking: set[str],
-    setting: str | None,
-    languages: list[str],
-    train: list[str] | None,
-    validation: list[str] | None,
-    alpha: float | None,
-) -> None:
+    lacking: set[str], setting: str | None, languages: list[str], train: list[str] | None,
+    validation: list[str] | None, alpha: float | None,
+) -> None:  # fmt: skip
     configs = {*TEN, *TRANSLATED} - lacking
     plan, refusal = None, ""
     try:
