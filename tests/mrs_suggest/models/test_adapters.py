@@ -148,7 +148,7 @@ def test_an_adapter_folder_and_a_merged_model_give_one_vector(checkpoint: Path, 
 
 
 @needs_peft
-def test_an_adapter_folder_is_what_peft_writes(checkpoint: Path, tmp_path: Path) -> None:
+def test_adapters_are_what_peft_writes_and_are_all_in_a_checkpoint(checkpoint: Path, tmp_path: Path) -> None:
     from peft import PeftModel
     from transformers import AutoModel
 
@@ -165,13 +165,6 @@ def test_an_adapter_folder_is_what_peft_writes(checkpoint: Path, tmp_path: Path)
         with torch.no_grad():
             expected = ours(**inputs).last_hidden_state
             torch.testing.assert_close(theirs.eval()(**inputs).last_hidden_state, expected, rtol=0, atol=1e-5)
-
-
-@needs_peft
-def test_checkpoints_hold_the_adapters_of_all_encoders(checkpoint: Path, tmp_path: Path) -> None:
-    model = dual(checkpoint, "two")
-    add_lora(model, SMALL)
-    shake(model)
     state, adapted = lora_state(model), vectors(model.eval())
     write_lora_state(model, tmp_path)
     shake(model)

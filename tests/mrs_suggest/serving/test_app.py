@@ -140,31 +140,22 @@ def test_keys(tmp_path: Path) -> None:
 
 
 def test_requests_above_the_rate_of_a_key_are_refused(tmp_path: Path) -> None:
-    (tmp_path / "keys").write_text(f"{KEY}\n{OTHER}\n")
-    settings = replace(SETTINGS, api_keys=tmp_path / "keys", requests_per_minute=2)
-
-    async def ask(http: httpx.AsyncClient) -> list[httpx.Response]:
-        headers = [{"X-API-Key": key} for key in (KEY, KEY, KEY, OTHER)]
-        return [await http.post("/v1/suggest", json={"messages": ["hello"]}, headers=one) for one in headers]
-
-    found = asked(ask, settings)
-    assert [one.status_code for one in found] == [200, 200, 429, 200]
-    assert found[2].json()["error"]["code"] == "rate_limited"
-    assert 1 <= int(found[2].headers["retry-after"]) <= 30
-
-
-def test_a_line_of_the_file_may_have_another_rate(tmp_path: Path) -> None:
+    """A line of the file may have another rate than the option, 0 for none."""
     (tmp_path / "keys").write_text(f"{KEY} 1\n# free:\n{OTHER}\t0\n{THIRD}\n")
     settings = replace(SETTINGS, api_keys=tmp_path / "keys", requests_per_minute=2)
 
-    async def ask(http: httpx.AsyncClient) -> dict[str, list[int]]:
-        body = {"messages": ["hello"]}
-        return {
-            key: [(await http.post("/v1/suggest", json=body, headers={"X-API-Key": key})).status_code for _ in range(3)]
-            for key in (KEY, OTHER, THIRD)
-        }
+    async def ask(http: httpx.AsyncClient) -> dict[str, list[httpx.Response]]:
+        async def post(key: str) -> httpx.Response:
+            return await http.post("/v1/suggest", json={"messages": ["hello"]}, headers={"X-API-Key": key})
 
-    assert asked(ask, settings) == {KEY: [200, 429, 429], OTHER: [200, 200, 200], THIRD: [200, 200, 429]}
+        return {key: [await post(key) for _ in range(3)] for key in (KEY, OTHER, THIRD)}
+
+    found = asked(ask, settings)
+    codes = {key: [one.status_code for one in responses] for key, responses in found.items()}
+    assert codes == {KEY: [200, 429, 429], OTHER: [200, 200, 200], THIRD: [200, 200, 429]}
+    refused = found[THIRD][2]
+    assert refused.json()["error"]["code"] == "rate_limited"
+    assert 1 <= int(refused.headers["retry-after"]) <= 30
 
 
 def test_the_rate_recovers(monkeypatch: pytest.MonkeyPatch) -> None:

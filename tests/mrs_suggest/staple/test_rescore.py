@@ -23,7 +23,9 @@ def found(tmp_path: Path) -> Path:
     return tmp_path / "a.pq"
 
 
-def test_scores_are_the_runs_own_in_both_directions(found: Path, staple_run: Path, tmp_path: Path) -> None:
+def test_scores_are_the_runs_own_in_both_directions(
+    found: Path, staple_run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert run("rescore", found, "--with", staple_run, "--out", tmp_path / "b.pq") == 0
     back = ("--with", f"back={staple_run}", "--reverse", "--batch_size", 1)
     assert run("rescore", tmp_path / "b.pq", *back, "--out", tmp_path / "c.pq") == 0
@@ -36,6 +38,10 @@ def test_scores_are_the_runs_own_in_both_directions(found: Path, staple_run: Pat
     assert [step.split("|")[0] for step in made.steps] == ["decode", "staple_rescore", "staple_rescore"]
     assert made.table.drop_columns(["log_prob_one", "log_prob_back"]) == read_hypotheses(found).table
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a.pq", "b.pq", "c.pq"]
+    # A run that writes the prompts' language is reversed.
+    monkeypatch.setattr(rescore.Run, "target", "en")
+    assert run("rescore", found, "--with", staple_run, "--out", tmp_path / "d.pq") == 0
+    assert "prompt given the translation" in read_hypotheses(tmp_path / "d.pq").features["log_prob_one"]
 
 
 def test_a_killed_call_goes_on(found: Path, staple_run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -56,14 +62,6 @@ def test_a_killed_call_goes_on(found: Path, staple_run: Path, tmp_path: Path, mo
     assert len(calls) == 3, "the first of two prompts is scored once"
     assert (tmp_path / "b.pq").read_bytes() == (tmp_path / "whole.pq").read_bytes()
     assert not parts.folder_of(tmp_path / "b.pq").exists()
-
-
-def test_a_run_that_writes_the_prompts_language_is_reversed(
-    found: Path, staple_run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(rescore.Run, "target", "en")
-    assert run("rescore", found, "--with", staple_run, "--out", tmp_path / "b.pq") == 0
-    assert "prompt given the translation" in read_hypotheses(tmp_path / "b.pq").features["log_prob_one"]
 
 
 def test_what_cannot_be_is_one_sentence(

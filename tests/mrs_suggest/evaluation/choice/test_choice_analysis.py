@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+import re
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +13,7 @@ from mrs_suggest.cli.main import main
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.evaluation.choice.analysis import XCOPA, accuracy, average, average_difference, by_changed, differences
 from mrs_suggest.evaluation.choice.answers import Answers, read_answers
+from tests.cases import cases
 
 N = 40
 
@@ -116,28 +117,15 @@ def test_compare_prints_averages_masked_views_translations_and_tests(
     assert "100.0 [85.1, 100.0] of 22" in out, "the changed questions of the first run"
 
 
-DAMAGE: dict[str, tuple[Callable[[str], str], str]] = {
-    "no header": (lambda text: text.partition("\n")[2], r"line 1: no column idx; expected a header"),
-    "a text": (lambda text: text.replace("\n3\t1\t1", "\n3\tx\t1"), r"line 5: expected whole numbers for idx, gold"),
-    "a choice too many": (
-        lambda text: text.replace("\n3\t1\t1", "\n3\t1\t2"),
-        r"line 5: expected gold and predicted from 0 to 1",
-    ),
-    "twice": (lambda text: text.replace("\n3\t", "\n2\t"), r"line 5: idx 2 is repeated"),
-    "empty": (lambda text: text.partition("\n")[0], r"no answers"),
-    "other answers": (
-        lambda text: text.replace("\n3\t1\t1", "\n3\t1\t0"),
-        r"its accuracy is 0.4750, and run.json has 0.5000",
-    ),
-}
+DAMAGE = cases(__file__, "DAMAGE")
 
 
 @pytest.mark.parametrize("kind", DAMAGE)
 def test_damaged_answers_are_one_sentence(tmp_path: Path, capsys: pytest.CaptureFixture[str], kind: str) -> None:
-    damage, sentence = DAMAGE[kind]
+    old, new, sentence = DAMAGE[kind]
     run = write_run(tmp_path / "run", {"full": {"et": answers(20)}})
     path = run / "predictions.et.tsv"
-    path.write_text(damage(path.read_text()))
+    path.write_text(re.sub(old, new, path.read_text(), flags=re.DOTALL))
     assert main(["compare", str(run)]) == 2
     out, err = capsys.readouterr()
     assert (out, err.count("\n")) == ("", 1)

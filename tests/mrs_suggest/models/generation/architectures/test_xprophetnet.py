@@ -198,8 +198,6 @@ def test_files_that_do_not_belong_together_are_refused(tmp_path: Path, checkpoin
     with pytest.raises(InputError, match=r"no such file; pass the checkpoint\.pt of xProphetNet"):
         read_fairseq(tmp_path / "missing.pt", "xProphetNet")
     assert not (tmp_path / "out").exists()
-
-
-def test_a_folder_with_pytorch_model_bin_alone_is_refused_with_the_remedy(tmp_path: Path, pieces: Path) -> None:
+    # A folder with pytorch_model.bin alone is refused with the remedy.
     with pytest.raises(InputError, match=r"weights must be safetensors \(see `mrs convert`\)"):
         build(old_folder(tmp_path / "old", pieces, "bin"))
