@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import subprocess
 import sys
 from pathlib import Path
@@ -22,8 +21,6 @@ def test_the_table_is_complete(name: str, repository: Path) -> None:
     metric = METRICS[name]
     assert metric.main in metric.columns
     assert set(metric.options) <= set(OPTIONS)
-    source = inspect.getsource(metric.score)
-    assert "signature" in source or "_mean(texts, scores" in source, "every metric gives a signature"
     page = (repository / "docs" / "metrics" / f"{name}.md").read_text(encoding="utf-8")
     assert page.startswith(f"# {name}\n")
     for option, default in metric.options.items():

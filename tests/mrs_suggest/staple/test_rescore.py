@@ -1,5 +1,6 @@
 """`mrs staple rescore` and `mrs staple pairs`: another run's log-probabilities, forwards and back, and pairs."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -9,6 +10,7 @@ from mrs_suggest.cli.main import main
 from mrs_suggest.models.generation.generator import Generator
 from mrs_suggest.staple import parts, rescore
 from mrs_suggest.staple.hypotheses import read_hypotheses, write_hypotheses
+from tests.command import Result, refused, shown
 from tests.mrs_suggest.staple.hypotheses_files import PROMPTS, ROWS, hypotheses
 from tests.word_generator import make_run
 
@@ -65,10 +67,10 @@ def test_a_killed_call_goes_on(found: Path, staple_run: Path, tmp_path: Path, mo
 
 
 def test_what_cannot_be_is_one_sentence(
-    found: Path, staple_run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    found: Path, staple_run: Path, tmp_path: Path, staple: Callable[..., Result]
 ) -> None:
     spanish = make_run(tmp_path / "spanish", 1, ("es",))
-    assert run("rescore", found, "--with", staple_run, "--out", tmp_path / "b.pq") == 0
+    shown(staple("rescore", found, "--with", staple_run, "--out", tmp_path / "b.pq"))
     cases: list[tuple[str, tuple[object, ...], str]] = [
         ("rescore", (tmp_path / "b.pq", "--with", staple_run), "the hypotheses have log_prob_one already"),
         ("rescore", (found, "--with", spanish), "knows es, and the hypotheses are in pt"),
@@ -76,13 +78,9 @@ def test_what_cannot_be_is_one_sentence(
         ("pairs", (found, "--top", 0), "--top 0"),
         ("pairs", (tmp_path / "none.pq",), "no such file"),
     ]
-    capsys.readouterr()
     for verb, options, sentence in cases:
-        assert run(verb, *options, "--out", tmp_path / "c.pq") == 2
-        error = capsys.readouterr().err
-        assert sentence in error
-        assert error.count("\n") == 1
-    assert run("pairs", found, "--out", tmp_path / "b.pq") == 2
+        assert sentence in refused(staple(verb, *options, "--out", tmp_path / "c.pq"))
+    refused(staple("pairs", found, "--out", tmp_path / "b.pq"))
     assert not (tmp_path / "c.pq").exists()
     assert not parts.folder_of(tmp_path / "c.pq").exists()
 

@@ -134,21 +134,14 @@ def test_a_wrong_file_is_told(tmp_path: Path, base: str, change: str | dict[str,
         read_sweep(sweep_file(tmp_path, text))
 
 
-@pytest.mark.parametrize("option", ["learning: [1]", "learning_rate: [1.0e-5, x]"])
-def test_a_wrong_option_is_refused_before_anything_runs(tmp_path: Path, started: list[list[str]], option: str) -> None:
-    path = sweep_file(tmp_path, f"options: {{{option}}}")
-    with pytest.raises(InputError, match="learning"):
-        main(["multiple_choice", "--sweep", str(path), "--use_cpu", "true", "--output_dir", str(tmp_path / "out")])
-    assert started == []
-
-
-@pytest.mark.parametrize(
-    "words", [["--eval_strategy", "no", "--save_strategy", "no"], ["--load_best_model_at_end", "false"]]
-)
-def test_runs_without_a_best_checkpoint_are_refused_before_anything_runs(
-    tmp_path: Path, started: list[list[str]], words: list[str]
-) -> None:
-    path, out = sweep_file(tmp_path, GRID), str(tmp_path / "out")
-    with pytest.raises(InputError, match="--sweep: compares best checkpoints"):
-        main(["multiple_choice", "--sweep", str(path), "--use_cpu", "true", "--output_dir", out, *words])
+def test_what_cannot_be_swept_is_refused_before_anything_runs(tmp_path: Path, started: list[list[str]]) -> None:
+    for text, words, told in (
+        ("options: {learning: [1]}", [], "learning"),
+        ("options: {learning_rate: [1.0e-5, x]}", [], "learning"),
+        (GRID, ["--eval_strategy", "no", "--save_strategy", "no"], "--sweep: compares best checkpoints"),
+        (GRID, ["--load_best_model_at_end", "false"], "--sweep: compares best checkpoints"),
+    ):
+        path, out = sweep_file(tmp_path, text), str(tmp_path / "out")
+        with pytest.raises(InputError, match=told):
+            main(["multiple_choice", "--sweep", str(path), "--use_cpu", "true", "--output_dir", out, *words])
     assert started == []

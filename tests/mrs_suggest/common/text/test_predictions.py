@@ -28,16 +28,12 @@ def test_what_is_written_is_read_back(predictions: list[Prediction]) -> None:
         assert read_predictions(path) == predictions
 
 
-def test_a_byte_order_mark_is_no_part_of_the_first_message(tmp_path: Path) -> None:
+def test_a_byte_order_mark_tabs_and_line_ends_do_not_break_the_file(tmp_path: Path) -> None:
     path = tmp_path / "p.tsv"
     path.write_bytes(b"\xef\xbb\xbfHola\tref\ta\n\xef\xbb\xbfx\ty\tz\n")
     first, second = read_predictions(path)
     assert first == Prediction("Hola", "ref", ("a",))
     assert second.message == "\ufeffx", "elsewhere it is a character like any other"
-
-
-def test_tabs_and_line_ends_inside_a_text_do_not_break_the_file(tmp_path: Path) -> None:
-    path = tmp_path / "p.tsv"
     write_predictions(path, [Prediction("a\tb", "c\r\nd", ("e\rf", "g\nh", "i"))])
     assert path.read_bytes() == b"a b\tc d\te f\tg h\ti\n"
 

@@ -172,7 +172,7 @@ def test_the_version_is_that_of_the_files(marian: Path, tmp_path: Path) -> None:
     assert find_translator(str(tmp_path / "copy")).version != before
 
 
-def test_pickle_loads_and_no_remote_code_are_refused(marian: Path, tmp_path: Path) -> None:
+def test_what_is_no_checkpoint_to_translate_with_is_one_sentence(marian: Path, tmp_path: Path) -> None:
     from mrs_suggest.models.retrieval.tiny import build_tiny
 
     shutil.copytree(marian, tmp_path / "old")
@@ -188,9 +188,6 @@ def test_pickle_loads_and_no_remote_code_are_refused(marian: Path, tmp_path: Pat
     build_tiny(list(WORDS) * 2, tmp_path / "tiny", seed=1, vocabulary=60)
     with pytest.raises(InputError, match="without language tokens; pass Marian"):
         open_translator(str(tmp_path / "tiny"))
-
-
-def test_damaged_checkpoints_are_one_sentence(marian: Path, tmp_path: Path) -> None:
     shutil.copytree(marian, tmp_path / "damaged")
     (tmp_path / "damaged/model.safetensors").write_bytes(b"no weights")
     with pytest.raises(InputError, match="damaged: cannot load the seq2seq model"):

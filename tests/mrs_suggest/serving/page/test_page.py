@@ -79,17 +79,14 @@ def test_without_gradio_the_extra_is_named(echo: Suggester, monkeypatch: pytest.
         page.make_page({"echo": echo})
 
 
-@pytest.mark.parametrize(
-    ("arguments", "sentence"),
-    [
+def test_wrong_arguments_are_refused() -> None:
+    for arguments, sentence in (
         (["--port", "0"], "--port 0: expected 1 to 65535"),
         (["publish", "name"], "'name': the organisation is missing; pass ORG/NAME."),
         (["publish", "org/name", "--model", "no-such-model", "--dry-run"], "no such folder, and no baseline"),
-    ],
-)
-def test_wrong_arguments_are_refused(arguments: list[str], sentence: str) -> None:
-    with pytest.raises(InputError, match=re.escape(sentence)):
-        run_verb("demo", arguments)
+    ):
+        with pytest.raises(InputError, match=re.escape(sentence)):
+            run_verb("demo", arguments)
 
 
 # --- the Space ------------------------------------------------------------------------------------------------------

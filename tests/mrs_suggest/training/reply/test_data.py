@@ -131,11 +131,19 @@ def without_responses(tmp_path: Path) -> PreparedData:
     return open_prepared(str(tmp_path / "data"))
 
 
-def test_a_missing_response_set_is_refused(without_responses: PreparedData) -> None:
+def test_a_missing_response_set_is_refused_or_made_of_the_most_frequent_replies(
+    without_responses: PreparedData,
+) -> None:
     with pytest.raises(InputError, match="en-responses.* A retriever needs a response set"):
         load_language(without_responses, "en", {}, 0)
     with pytest.raises(InputError, match="en-responses"):
         load_run_data(without_responses, ReplyArguments(), 0)
+    (part,) = load_run_data(without_responses, ReplyArguments(), 0, need_responses=False).test
+    counts = Counter(normalise_reply(reply) for reply in part.train["reply"])
+    assert part.responses.clusters == ["thanks", "no", "maybe"] == [form for form, _ in counts.most_common()]
+    assert [normalise_reply(reply) for reply in part.responses.replies] == part.responses.clusters
+    assert set(part.responses.replies) <= set(part.train["reply"]), "each is spelled as somebody wrote it"
+    assert part.responses.log_probs == [None, None, None]
 
 
 @pytest.mark.parametrize("split", ["validation", "test"])
@@ -162,15 +170,6 @@ def test_sources_smaller_than_a_step_are_told(
     warn_about_small_sources(data, "mixed", 2 * (least + most))
     assert f"note: ja mt-ja has {least + most} training pairs, fewer than the" in (said := capsys.readouterr().err)
     assert "each is repeated about 2 times in it; lower --per_device_train_batch_size." in said
-
-
-def test_the_most_frequent_replies_stand_for_a_missing_response_set(without_responses: PreparedData) -> None:
-    (part,) = load_run_data(without_responses, ReplyArguments(), 0, need_responses=False).test
-    counts = Counter(normalise_reply(reply) for reply in part.train["reply"])
-    assert part.responses.clusters == ["thanks", "no", "maybe"] == [form for form, _ in counts.most_common()]
-    assert [normalise_reply(reply) for reply in part.responses.replies] == part.responses.clusters
-    assert set(part.responses.replies) <= set(part.train["reply"]), "each is spelled as somebody wrote it"
-    assert part.responses.log_probs == [None, None, None]
 
 
 def test_the_papers_rows_stand_beside_a_setting_alone() -> None:
