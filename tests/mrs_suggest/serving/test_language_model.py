@@ -67,7 +67,7 @@ def test_a_server_that_does_not_answer_stops_the_start(server: ChatServer) -> No
         ServedModels.load(Settings((f"openai:{server.url}#some-model",)))
 
 
-def test_a_second_model_stands_behind_the_first(server: ChatServer) -> None:
+def test_a_second_model_answers_behind_the_first_and_on_the_page(server: ChatServer) -> None:
     """Also in the server; `mrs demo` loads its models in the same way as here."""
     second: dict[str, Any] = {"fallback": f"openai:{server.url}#some-model", "fallback_share": 0.9}
     unsure = "The quarterly report mentions nine oddly shaped violins and a lighthouse."

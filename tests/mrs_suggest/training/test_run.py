@@ -75,6 +75,8 @@ def test_a_finished_run_is_replaced_only_if_asked_and_then_as_a_whole(tmp_path: 
 
 
 def test_the_last_checkpoint_has_the_highest_number(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"has no complete checkpoint; start again with --overwrite true\."):
+        last_checkpoint(tmp_path, "last")
     for step in (5, 100, 20):
         checkpoint(tmp_path, step)
     assert last_checkpoint(tmp_path, "last") == str(tmp_path / "checkpoint-100")
@@ -82,8 +84,6 @@ def test_the_last_checkpoint_has_the_highest_number(tmp_path: Path) -> None:
     assert last_checkpoint(tmp_path, None) is None
     checkpoint(tmp_path, 200, complete=False)  # a kill while it was written
     assert last_checkpoint(tmp_path, "last") == str(tmp_path / "checkpoint-100")
-    with pytest.raises(InputError, match=r"has no complete checkpoint; start again with --overwrite true\."):
-        last_checkpoint(tmp_path, "last")
     with pytest.raises(InputError, match=r"no such folder\."):
         last_checkpoint(tmp_path, str(tmp_path / "checkpoint-7"))
 
@@ -199,6 +199,9 @@ def test_a_link_in_a_run_is_refused(tmp_path: Path) -> None:
     (tmp_path / "response_index" / "en").symlink_to("/etc")
     with pytest.raises(InputError, match="response_index/en: is a link, and would be published"):
         publication(tmp_path, {"trainer": "retrieval"}, "org/m", "# Card")
+
+
+def test_what_is_no_model_is_not_published(tmp_path: Path) -> None:
     make_files(tmp_path, "run.json", "modules.json", "response_index/es/vectors.safetensors")
     with pytest.raises(InputError, match="has no weights"):
         publication(tmp_path, {"trainer": "retrieval"}, "org/m", "# Card")
