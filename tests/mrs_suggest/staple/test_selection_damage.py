@@ -138,13 +138,7 @@ def test_damage_is_one_sentence(case: str, files: Files, staple: Callable[..., R
     assert sorted(path.name for path in files["out"].parent.iterdir()) == before
 
 
-@pytest.mark.parametrize(
-    "options",
-    [
-        "--with {trees}", "--with {threshold}", "--top 1", "--least-votes 2", "--threshold -0.3",
-        "--threshold -0.1 --relative", "--top 1 --by consensus", "--with {trees} --any-language",
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize("options", cases(__file__, "test_what_is_whole_filters"))
 def test_what_is_whole_filters(options: str, files: Files, staple: Callable[..., Result]) -> None:
     words = [part.format(**files) for part in options.split()]
     code, out, _ = staple("filter", files["pooled"], "--out", files["out"], *words)

@@ -13,14 +13,7 @@ from mrs_suggest.common.errors import InputError
 from tests.cases import cases
 
 CONFIGS = Path(__file__).resolve().parents[3] / "trainers" / "configs"
-SOUND = {
-    "multiple_choice": "choice.options:sound_choice",
-    "understanding": "understanding.options:sound_understanding",
-    "pretraining": "pretraining.options:sound_pretraining",
-    "causal": "causal.options:sound_causal",
-    "generation/staple": "staple.run:sound_staple",
-    "generation/xglue": "text_generation.run:sound_task",
-}
+SOUND = cases(__file__, "SOUND")
 
 
 def read(folder: str, name: str) -> tuple[Any, Any]:

@@ -59,13 +59,7 @@ def sentence_model(tmp_path_factory: pytest.TempPathFactory, checkpoint: Path) -
     return folder
 
 
-SHAPES: dict[str, dict[str, object]] = {
-    "two": {"encoders": "two", "pooling": "mean"},
-    "two by pooler": {},
-    "one": {"encoders": "one", "pooling": "mean"},
-    "one by pooler": {"encoders": "one", "pooling": "pooler"},
-    "static": {"encoders": "static", "dimension": 12},
-}
+SHAPES: dict[str, dict[str, object]] = cases(__file__, "SHAPES")
 
 
 def build_shape(folder: Path, shape: str, **arguments: object) -> SentenceTransformer:

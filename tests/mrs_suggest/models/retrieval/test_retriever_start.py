@@ -20,14 +20,7 @@ from tests.cases import cases
 from tests.mrs_suggest.models.retrieval.test_dual_encoder import shake
 
 TEXTS = ["how are you?", "元気ですか", "a b c d e f g h i j k l", "Спасибо", "z " * 50]
-SHAPES: dict[str, dict[str, Any]] = {
-    "two": {"encoders": "two", "pooling": "mean", "normalize": True},
-    "one": {"encoders": "one", "pooling": "cls", "query_prompt": "q ", "reply_prompt": "r r "},
-    "pooler": {"encoders": "two", "pooling": "pooler", "query_prompt": "q "},
-    "one by pooler": {"encoders": "one", "pooling": "pooler", "normalize": True},
-    "static": {"encoders": "static", "dimension": 12, "reply_prompt": "r "},
-    "static, normalised": {"encoders": "static", "dimension": 12, "normalize": True},
-}
+SHAPES: dict[str, dict[str, Any]] = cases(__file__, "SHAPES")
 
 
 def trained(checkpoint: Path, folder: Path, shape: str) -> SentenceTransformer:
