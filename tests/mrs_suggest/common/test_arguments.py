@@ -59,6 +59,7 @@ def test_of_several_configs_the_last_wins(parse: Parse, tmp_path: Path) -> None:
     options = parse("steps: 5\nloss: sm\nlimit: 3\n", *words)
     assert (options.steps, options.rate, options.loss, options.limit) == (7, 0.5, "sm", None)
     assert parse("limit: null\n", "--config", str(third), "--steps", "9").steps == 9
+    assert parse("language: [es, ja]", "--language", "de").language == ["de"], "the command line wins"
     third.write_text("stepz: 7\n")
     with pytest.raises(InputError, match=r"--config \S*third\.yaml: unknown key 'stepz'"):
         parse("steps: 5\n", "--config", str(third))
@@ -81,47 +82,16 @@ def test_a_value_of_the_config_has_the_type_of_its_option(parse: Parse, text: st
         assert list(map(type, found)) == list(map(type, value))
 
 
-def test_the_command_line_wins_over_the_config(parse: Parse) -> None:
-    options = parse("steps: 7\nrate: 0.5\nlanguage: [es, ja]", "--steps", "9", "--language", "de")
-    assert (options.steps, options.rate, options.language) == (9, 0.5, ["de"])
-
-
-def test_the_config_may_stand_behind_an_equals_sign(tmp_path: Path) -> None:
-    (tmp_path / "c.yaml").write_text("steps: 7")
-    parser = make_dataclass_parser([Options], "prog", "what it does")
-    (options,) = parse_with_config(parser, [f"--config={tmp_path / 'c.yaml'}"])
-    assert options.steps == 7
-
-
-@pytest.mark.parametrize(
-    ("text", "sentence"),
-    [
-        ("stepz: 7", r"config\.yaml: unknown key 'stepz'"),
-        ("help: 1", r"config\.yaml: unknown key 'help'"),
-        ("config: other.yaml", r"config\.yaml: unknown key 'config'"),
-        ("steps: many", r"steps.*'many'"),
-        ("steps: 1.5", r"steps.*1\.5"),
-        ("steps: true", r"steps.*True"),
-        ("steps: [7]", r"steps"),
-        ("steps: null", r"steps"),
-        ("flag: 3", r"flag.*3"),
-        ("rates: [1, few]", r"rates.*few"),
-        ("loss: sum", r"loss.*'sum'"),
-        ("name: [a, b]", r"name"),
-        ("steps: {a: 1}", r"key 'steps': expected a value, found a mapping"),
-        ("", r"config\.yaml: expected a mapping"),
-        ("- steps", r"config\.yaml: expected a mapping .* found list"),
-        ("steps: 7\nname: [a\n", r"config\.yaml, line [23]: .*YAML"),
-        (b"name: \xff", r"config\.yaml.*YAML"),
-    ],
-)
-def test_a_wrong_config_is_refused_by_name_in_one_sentence(parse: Parse, text: str | bytes, sentence: str) -> None:
+@pytest.mark.parametrize(("text", "sentence"), cases(__file__, "test_a_wrong_config_is_refused_in_one_sentence"))
+def test_a_wrong_config_is_refused_in_one_sentence(parse: Parse, text: str | bytes, sentence: str) -> None:
     with pytest.raises(InputError, match=sentence) as caught:
         parse(text)
     assert "\n" not in str(caught.value)
 
 
-def test_a_config_can_give_an_option_that_has_no_default(parse: Parse) -> None:
+def test_a_config_must_be_utf_8_and_can_give_an_option_without_a_default(parse: Parse) -> None:
+    with pytest.raises(InputError, match=r"config\.yaml.*YAML"):
+        parse(b"name: \xff")
     assert parse("output_dir: here", options=Needy).output_dir == "here"
     with pytest.raises(InputError, match="--output_dir"):
         parse("{}", options=Needy)
@@ -177,28 +147,16 @@ def test_the_help_shows_what_most_runs_need() -> None:
     assert "--rare" in text.splitlines()[-1], "named in one line"
 
 
-def test_other_settings_of_the_library_come_from_set_and_from_trainer(two: Callable[..., Any]) -> None:
+def test_settings_of_the_library_come_from_set_and_from_trainer(two: Callable[..., Any], tmp_path: Path) -> None:
     ours, library = two("common: 5\ntrainer:\n  optim: sgd\n  seed: 3\n", "--set", "betas=0.5 0.6", "--set=seed=7")
     assert (ours.common, library.optim, library.betas, library.seed) == (5, "sgd", [0.5, 0.6], 7)
-
-
-def test_settings_of_the_library_in_several_configs_add_up(two: Callable[..., Any], tmp_path: Path) -> None:
     second = tmp_path / "second.yaml"
     second.write_text("optim: adam\ntrainer:\n  betas: [0.5, 0.6]\n")
     _, library = two("trainer:\n  optim: sgd\n  seed: 3\n", "--config", str(second))
     assert (library.optim, library.betas, library.seed) == ("adam", [0.5, 0.6], 3)
 
 
-@pytest.mark.parametrize(
-    ("text", "arguments", "sentence"),
-    [
-        ("common: 1\n", ["--set", "optimum=x"], "--set optimum: expected NAME=VALUE"),
-        ("common: 1\n", ["--set", "optim"], "--set optim: expected NAME=VALUE"),
-        ("trainer:\n  common: 1\n", [], "unknown key trainer: 'common'"),
-        ("trainer: [1]\n", [], "key 'trainer': expected a mapping"),
-        ("seed: 1\ntrainer:\n  seed: 2\n", [], "'seed' is set at the top and under 'trainer'"),
-    ],
-)
+@pytest.mark.parametrize(("text", "arguments", "sentence"), cases(__file__, "test_a_wrong_setting_is_refused"))
 def test_a_wrong_setting_is_refused(two: Callable[..., Any], text: str, arguments: list[str], sentence: str) -> None:
     with pytest.raises(InputError) as found:
         two(text, *arguments)

@@ -8,6 +8,7 @@ import pytest
 from mrs_suggest.common.errors import InputError, RemoteError
 from mrs_suggest.common.io.remote import RemotePath
 from mrs_suggest.common.io.storage import find_files, location, open_arrow, open_stream, require_writable, write_text
+from tests.cases import cases
 from tests.s3_server import S3, SECRET, refusing
 
 ASKING: list[Callable[[], object]] = [
@@ -19,15 +20,7 @@ ASKING: list[Callable[[], object]] = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("status", "code", "words"),
-    [
-        (400, "ExpiredToken", "the credentials have expired; renew them"),
-        (403, "InvalidAccessKeyId", "the storage does not know the access key; check the credentials"),
-        (403, "SignatureDoesNotMatch", "the secret key does not belong to the access key; check the credentials"),
-        (403, "AccessDenied", "the credentials do not allow this; check their rights"),
-    ],
-)
+@pytest.mark.parametrize(("status", "code", "words"), cases(__file__, "test_a_refusal_is_told_in_words"))
 def test_a_refusal_is_told_in_words(monkeypatch: pytest.MonkeyPatch, status: int, code: str, words: str) -> None:
     with refusing(monkeypatch, status, code):
         for ask in ASKING:
@@ -44,9 +37,6 @@ def test_no_credentials_are_told_of(s3: S3, monkeypatch: pytest.MonkeyPatch) -> 
             ask()
     with pytest.raises(InputError, match="missing or incomplete"):
         require_writable(location("s3://texts/mrs"))
-
-
-def test_who_may_not_see_the_bucket_may_still_write(monkeypatch: pytest.MonkeyPatch) -> None:
     with refusing(monkeypatch, 403, "AccessDenied"):
         require_writable(location("s3://texts/mrs"))  # only writing can tell
 

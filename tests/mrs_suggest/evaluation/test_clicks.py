@@ -91,15 +91,12 @@ def test_too_few_sessions_are_refused() -> None:
         compare(clicks, "a", "c")
 
 
-def test_probabilities_that_come_true_have_no_error() -> None:
+def test_the_calibration_error_and_its_interval_by_session() -> None:
     assert calibration_error([0.25] * 8, [1, 1, 0, 0, 0, 0, 0, 0])[0] == 0
     assert calibration_error([1.0, 0.0], [1, 0])[0] == 0
     error, interval = calibration_error([1.0, 0.0], [0, 1])
     assert (error, interval.ends) == (1, None)
-
-
-def test_the_interval_of_the_calibration_error_is_by_session() -> None:
-    """All answers of a session have one outcome: answers drawn alone would give half as long an interval."""
+    # All answers of a session have one outcome: answers drawn alone would give half as long an interval.
     rng = random.Random(1)
     used, accepted, units = list[float](), list[int](), list[str]()
     for session in range(200):

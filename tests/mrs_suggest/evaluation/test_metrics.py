@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import subprocess
 import sys
 from pathlib import Path
@@ -22,8 +21,6 @@ def test_the_table_is_complete(name: str, repository: Path) -> None:
     metric = METRICS[name]
     assert metric.main in metric.columns
     assert set(metric.options) <= set(OPTIONS)
-    source = inspect.getsource(metric.score)
-    assert "signature" in source or "_mean(texts, scores" in source, "every metric gives a signature"
     page = (repository / "docs" / "metrics" / f"{name}.md").read_text(encoding="utf-8")
     assert page.startswith(f"# {name}\n")
     for option, default in metric.options.items():
@@ -39,9 +36,6 @@ def test_each_metric_is_an_evaluate_module_and_each_option_belongs_to_one() -> N
     assert {action.dest for action in parser._actions} - COMMAND == set(OPTIONS)
     assert {option for metric in METRICS.values() for option in metric.options} == set(OPTIONS)
     assert all(flag_of(option) in parser.format_help() for option in OPTIONS)
-
-
-def test_a_language_is_accepted_where_it_has_no_effect() -> None:
     assert checked_options("reply_perplexity", {"language": "en"}) == {}
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import doctest
 from importlib import resources
 from statistics import mean
 from typing import Any
@@ -10,9 +9,9 @@ from typing import Any
 import pytest
 import yaml
 
-from mrs_suggest.evaluation import paper_results
 from mrs_suggest.evaluation.choice.analysis import AVERAGES
 from mrs_suggest.evaluation.paper_results import paper_figure, paper_rows
+from tests.cases import cases
 
 SETUPS = ("CO-ZS", "CO-TLV", "SI-ZS", "SI+CO-ZS", "SI+CO-TLV")
 FILE = resources.files("mrs_suggest.evaluation").joinpath("paper_results_xglue.yaml")
@@ -27,31 +26,7 @@ NOT_THE_PAPERS = {
 }
 
 
-def test_examples_in_the_docstrings() -> None:
-    found = doctest.testmod(paper_results)
-    assert found.attempted
-    assert not found.failed
-
-
-@pytest.mark.parametrize(
-    ("path", "printed"),
-    [
-        ("mrs/table_3/mt/sv", 0.0176),
-        ("mrs/table_4/multilingual/it", 0.0295),
-        ("mrs/table_5/zero_shot/nl", 0.0161),
-        ("xcopa/table_6/noq/xlmr-large/it", 72.8),
-        ("xcopa/table_7/CO-ZS/S+T+D/qu", 52.0),
-        ("xcopa/table_8/SI+CO-ZS/mbert/tr", 57.4),
-        ("xglue/table_4/POS/mbert/th", 43.3),
-        ("xglue/table_5/ur/sw", 66.0),
-        ("xglue/table_8/unicoder-xdae/ml/ru", 33.4),
-        ("xglue/table_10/4/ru", 8.2),
-        ("xcopa/table_6/full/xlmr-large/qu", None),
-        ("xcopa/table_6/full", None),
-        ("xglue/table_4/AVG_U/unicoder-xdae/average", None),
-        ("nothing/table_1/x", None),
-    ],
-)
+@pytest.mark.parametrize(("path", "printed"), cases(__file__, "test_cells_looked_up_by_hand"))
 def test_cells_looked_up_by_hand(path: str, printed: float | None) -> None:
     assert paper_figure(path, "weighted") == printed
 

@@ -45,6 +45,10 @@ def test_suggestions_from_logged_samples_score_the_same_to_the_last_digit(tmp_pa
     assert figures["weighted_rouge"] > 0.01
     assert figures == suggestion_figures(records)
     assert figures["replies"] == sum(len([t for t in row["suggestions"] if t]) for row in records) / len(records)
+    records = suggested(2)
+    records[0]["language"] = "es"
+    with pytest.raises(ValueError, match="Figures are of one language, not of en es"):
+        suggestion_figures(records)
 
 
 def test_translations_and_answers() -> None:
@@ -60,13 +64,6 @@ def test_translations_and_answers() -> None:
     assert choice_accuracy(answers) == 2 / 3
     assert choice_accuracy(answers, "accuracy_bytes") == 2 / 3
     assert choice_accuracy(answers[:1], "accuracy_bytes") == 1.0
-
-
-def test_two_languages_have_no_common_figure() -> None:
-    records = suggested(2)
-    records[0]["language"] = "es"
-    with pytest.raises(ValueError, match="Figures are of one language, not of en es"):
-        suggestion_figures(records)
 
 
 @pytest.mark.parametrize(

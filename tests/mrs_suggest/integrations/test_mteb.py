@@ -35,16 +35,11 @@ def run_figures(model: SentenceTransformer, data: PreparedData, language: str) -
     from mrs_suggest.suggest.retrieval_suggester import Retriever
 
     part = load_language(data, language, {}, EVALUATION_SEED)
-    index = ResponseIndex.build(lambda texts: encode_replies(model, texts), part.responses.replies)
-    result = evaluate_system(
-        Retriever(model, {language: index}),
-        language,
-        list(part.test["message"]),
-        list(part.test["reply"]),
-        part.responses.replies,
-        EVALUATION_SEED,
-        EvaluationConfig(),
-    )
+    replies = part.responses.replies
+    index = ResponseIndex.build(lambda texts: encode_replies(model, texts), replies)
+    rows = (list(part.test["message"]), list(part.test["reply"]))
+    system = Retriever(model, {language: index})
+    result = evaluate_system(system, language, *rows, replies, EVALUATION_SEED, EvaluationConfig())
     return summary([result], EVALUATION_SEED, intervals=False), result.signatures["response_ranking"]
 
 
@@ -223,17 +218,12 @@ def test_the_command_of_mteb_runs_the_shipped_retriever(tmp_path: Path, reposito
     assert exact == {name: figures[name] for name in ("mrr", "p@1", "macro_mrr")}
     assert scores["mrs_signature"] == signature
 
-    refused = [sys.executable, "-m", "mrs_suggest.integrations.mteb", "run", "--data", "nowhere", "-m", SAMPLE]
-    wrong = warm_python.run(refused, cwd=tmp_path, merged=True)
-    assert wrong.returncode == 2
-    assert wrong.stdout.startswith("mrs_suggest.integrations.mteb: nowhere: no such folder")
-    nameless = warm_python.run([*refused[:4], "-m", "nowhere"], cwd=tmp_path, merged=True)
-    assert nameless.returncode == 2
-    assert nameless.stdout.startswith(
-        "mrs_suggest.integrations.mteb: nowhere: no such folder, and no baseline of that name"
-    )
-    unknown = warm_python.run([*refused[:4], "-m", "org/nowhere"], cwd=tmp_path, merged=True)
-    assert unknown.returncode == 2
-    assert unknown.stdout.startswith(
-        "mrs_suggest.integrations.mteb: org/nowhere: cannot load: the hub cannot be reached"
-    )
+    for words, told in (
+        (("--data", "nowhere", "-m", SAMPLE), "nowhere: no such folder"),
+        (("-m", "nowhere"), "nowhere: no such folder, and no baseline of that name"),
+        (("-m", "org/nowhere"), "org/nowhere: cannot load: the hub cannot be reached"),
+    ):
+        command = [sys.executable, "-m", "mrs_suggest.integrations.mteb", "run", *words]
+        wrong = warm_python.run(command, cwd=tmp_path, merged=True)
+        assert wrong.returncode == 2
+        assert wrong.stdout.startswith(f"mrs_suggest.integrations.mteb: {told}")

@@ -11,6 +11,7 @@ from mrs_suggest.integrations.lm_eval import __main__ as files
 from mrs_suggest.integrations.lm_eval import tasks
 from mrs_suggest.integrations.prompts import choice_question
 from mrs_suggest.integrations.sources import question_column, source
+from tests.cases import cases
 
 ROW = {
     "premise": "It rained.", "choice1": "I got wet.", "choice2": "I slept.", "question": "effect", "label": 0, "idx": 4,
@@ -49,15 +50,7 @@ def test_the_embedded_sample_works_out_of_the_box(
     assert tasks.mrs_samples_results(row, [["", "\n", " "]])["dist1"]["suggestions"] == [""]
 
 
-@pytest.mark.parametrize(
-    ("view", "column", "context"),
-    [
-        ("full", "question", "It rained. What happened as a result?"),
-        ("full", "question_corrected", "It rained. What was the cause?"),
-        ("nop", "question", "What happened as a result?"),
-        ("noq", "question_corrected", "It rained."),
-    ],
-)
+@pytest.mark.parametrize(("view", "column", "context"), cases(__file__, "test_the_views_of_a_question"))
 def test_the_views_of_a_question(view: str, column: str, context: str) -> None:
     assert choice_question(ROW, view, column) == (context, ("I got wet.", "I slept."), 0)
 

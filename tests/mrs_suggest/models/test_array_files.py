@@ -28,20 +28,15 @@ def test_arrays_come_back_with_types_and_shapes(tmp_path: Path) -> None:
     assert load_arrays(path)["int64"][0, 0] == 0
 
 
-def test_bfloat16_is_read_as_float32(tmp_path: Path) -> None:
-    values = torch.tensor([[1.0, -2.5], [3e38, 1e-38]], dtype=torch.bfloat16)
-    save_file({"weight": values}, tmp_path / "x.safetensors")
-    found = load_arrays(tmp_path / "x.safetensors")["weight"]
-    assert found.dtype == np.float32
-    assert np.array_equal(found, values.float().numpy())
-
-
-def test_eight_bit_floats_are_read_as_float32(tmp_path: Path) -> None:
-    values = torch.arange(256, dtype=torch.uint8).view(torch.float8_e4m3fn)  # all that there are
-    save_file({"weight": values}, tmp_path / "x.safetensors")
-    found = load_arrays(tmp_path / "x.safetensors")["weight"]
-    assert found.dtype == np.float32
-    assert np.array_equal(found, values.float().numpy(), equal_nan=True)
+def test_floats_of_16_and_8_bits_are_read_as_float32(tmp_path: Path) -> None:
+    for values in (
+        torch.tensor([[1.0, -2.5], [3e38, 1e-38]], dtype=torch.bfloat16),
+        torch.arange(256, dtype=torch.uint8).view(torch.float8_e4m3fn),  # all that there are
+    ):
+        save_file({"weight": values}, tmp_path / "x.safetensors")
+        found = load_arrays(tmp_path / "x.safetensors")["weight"]
+        assert found.dtype == np.float32
+        assert np.array_equal(found, values.float().numpy(), equal_nan=True)
 
 
 def test_what_is_cut_off_or_of_another_type_is_refused(tmp_path: Path) -> None:

@@ -274,14 +274,13 @@ def test_numbers_of_every_type_are_examined(kind: str, value: float, tmp_path: P
         open_model_folder(tmp_path)
 
 
-def test_what_is_no_part_of_the_model_is_not_looked_at(tmp_path: Path) -> None:
+def test_only_files_of_the_model_are_looked_at_and_very_many_are_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "checkpoint-9").mkdir()
     os.mkfifo(tmp_path / "checkpoint-9" / "pipe")
     (tmp_path / "curves.json").write_text('{"loss": NaN}')
     open_model_folder(tmp_path)
-
-
-def test_a_folder_of_very_many_files_is_no_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(model_folder, "MOST_FILES", 3)
     for number in range(4):
         (tmp_path / f"{number}.txt").touch()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 from typing import Any
 
@@ -15,20 +14,16 @@ from transformers import AutoModelForMaskedLM, XLMRobertaConfig, XLMRobertaForMa
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.models.old_checkpoints import convert_transformers
 from mrs_suggest.models.understanding.understanding_start import LABEL, Head, build_understanding
+from tests.cases import cases
+from tests.mrs_suggest.models.generation.architectures.test_unicoder import Payload
 
+Old = tuple[Path, XLMRobertaForMaskedLM]
 # config.json of transformers 2: without model_type until 2.6.
-CONFIG: dict[str, Any] = {
-    "architectures": ["XLMRobertaForMaskedLM"], "attention_probs_dropout_prob": 0.1, "bos_token_id": 0,
-    "eos_token_id": 2, "finetuning_task": None, "hidden_act": "gelu", "hidden_dropout_prob": 0.1, "hidden_size": 16,
-    "initializer_range": 0.02, "intermediate_size": 24, "is_decoder": False, "layer_norm_eps": 1e-05,
-    "max_position_embeddings": 40, "num_attention_heads": 2, "num_hidden_layers": 2, "output_attentions": False,
-    "output_past": True, "pad_token_id": 1, "pruned_heads": {}, "torchscript": False, "type_vocab_size": 1,
-    "vocab_size": 30,
-}  # fmt: skip
+CONFIG: dict[str, Any] = cases(__file__, "CONFIG")
 
 
 @pytest.fixture
-def old(tmp_path: Path) -> tuple[Path, XLMRobertaForMaskedLM]:
+def old(tmp_path: Path) -> Old:
     """The folder of an encoder, and the model whose weights it has."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
@@ -46,9 +41,7 @@ def old(tmp_path: Path) -> tuple[Path, XLMRobertaForMaskedLM]:
     return folder, model
 
 
-def test_unicoder_s_encoder_computes_the_same_and_starts_an_understanding_model(
-    old: tuple[Path, XLMRobertaForMaskedLM], tmp_path: Path
-) -> None:
+def test_unicoder_s_encoder_computes_the_same_and_starts_an_understanding_model(old: Old, tmp_path: Path) -> None:
     folder, model = old
     out = convert_transformers(str(folder), tmp_path / "new")
     loaded = AutoModelForMaskedLM.from_pretrained(out).eval()
@@ -67,7 +60,7 @@ def test_unicoder_s_encoder_computes_the_same_and_starts_an_understanding_model(
     assert torch.equal(state[name], model.state_dict()[name])
 
 
-def test_shards_are_joined(old: tuple[Path, XLMRobertaForMaskedLM], tmp_path: Path) -> None:
+def test_shards_are_joined(old: Old, tmp_path: Path) -> None:
     folder, model = old
     state = torch.load(folder / "pytorch_model.bin", weights_only=True)
     (folder / "pytorch_model.bin").unlink()
@@ -79,14 +72,6 @@ def test_shards_are_joined(old: tuple[Path, XLMRobertaForMaskedLM], tmp_path: Pa
     assert not (out / "pytorch_model.bin.index.json").exists()
     loaded, own = AutoModelForMaskedLM.from_pretrained(out).state_dict(), model.state_dict()
     assert all(torch.equal(loaded[key], own[key]) for key in own)
-
-
-class Payload:
-    def __init__(self, mark: Path) -> None:
-        self.mark = mark
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return os.system, (f"touch {self.mark}",)
 
 
 @pytest.mark.parametrize(
@@ -101,9 +86,7 @@ class Payload:
         (lambda f: (f / "config.json").write_text('{"architectures": []}'), "or add model_type"),
     ],
 )
-def test_other_folders_are_refused_in_one_sentence(
-    old: tuple[Path, XLMRobertaForMaskedLM], tmp_path: Path, change: Any, words: str
-) -> None:
+def test_other_folders_are_refused_in_one_sentence(old: Old, tmp_path: Path, change: Any, words: str) -> None:
     folder, _ = old
     change(folder)
     with pytest.raises(InputError) as caught:
@@ -114,7 +97,7 @@ def test_other_folders_are_refused_in_one_sentence(
     assert not (folder / "ran").exists()
 
 
-def test_a_folder_is_not_written_over_itself(old: tuple[Path, XLMRobertaForMaskedLM], tmp_path: Path) -> None:
+def test_a_folder_is_not_written_over_itself(old: Old, tmp_path: Path) -> None:
     folder, _ = old
     with pytest.raises(InputError, match="would be replaced"):
         convert_transformers(str(folder), folder, overwrite=True)

@@ -13,49 +13,7 @@ from mrs_suggest.reproduce import runner
 from mrs_suggest.reproduce.cells import Cell, Setup, chosen_cells
 from tests.mrs_suggest.reproduce.checked_tables import parse_table
 
-TABLE = """
-title: Two cells
-about: A table of a test.
-trainer: retrieval
-base_model: org/base
-data:
-  chats: {about: pairs of a test, files: [en.tsv], command: "mrs data prepare mrs --source {source} --out {out}"}
-  texts: {about: lines of a test}
-scales: {tiny: {options: {max_steps: 4, keep_pieces: null}}}
-cells:
-  teacher: {config: a.yaml, seeds: [42, 43]}
-  student:
-    config: a.yaml
-    options: {model_name_or_path: "@teacher", languages: [en, fr], ranker: true}
-    scales: {tiny: {perturbed: 1}}
-  chats: {config: a.yaml, data: chats, needs_configs: [mt-fr]}
-  adapted: {config: a.yaml, options: {text: ["ht={data:texts}/T.txt"], teacher: "@teacher/42"}}
-  planned: {config: none.yaml, options: {teacher: "@adapted"}}
-tables:
-  main:
-    title: Both
-    metrics: {weighted: ROUGE, mrr: MRR}
-    rows:
-      TF-IDF: {cell: teacher, system: TF-IDF, seed: "42"}
-      teacher: {cell: teacher}
-      student: {cell: student}
-      chats: {cell: chats}
-    leads: [[teacher, TF-IDF], [student, teacher], [student, TF-IDF], [TF-IDF, teacher]]
-  by language:
-    title: By language
-    metrics: {weighted: ROUGE}
-    columns: {en: {language: en}, fr: {language: fr}}
-    rows: {teacher: {cell: teacher, scope: "{language}"}, nothing: {cell: ""}}
-  percent:
-    title: In percent, beside the paper
-    metrics: {accuracy: accuracy}
-    percent: true
-    columns: {ht: {language: ht}, both: {language: ht qu}, all: {language: ht qu et}}
-    rows:
-      none: {cell: adapted, system: full, scope: "{language}", paper: "xcopa/table_7/CO-ZS/none/{language}"}
-      planned: {cell: planned, system: full, scope: "{language}"}
-      USE: {cell: "", empty: it has no checkpoint, paper: "xcopa/table_8/CO-ZS/use/{language}"}
-"""
+TABLE = Path(__file__).with_name("two_cells.yaml").read_text(encoding="utf-8")
 # What a run writes. Of its configuration, `fail: 1` fails, 2 is killed after a checkpoint the first time, 3 waits
 # there until it is; `meet: N` waits until N runs have begun; `interrupt: 1` sends SIGINT to the runner. A run that
 # starts from one that is not finished fails.

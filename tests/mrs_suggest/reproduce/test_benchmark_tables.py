@@ -15,41 +15,7 @@ from mrs_suggest.reproduce.table import with_checkpoints
 from tests.mrs_suggest.reproduce.checked_tables import parse_table
 from tests.mrs_suggest.reproduce.conftest import Ready
 
-TABLE = """
-title: A benchmark
-about: A table of a test.
-trainer: retrieval
-base_model: org/base
-data:
-  tasks: {about: rows, tiny: "mrs data prepare synthetic --source synthetic --out {out}"}
-scales:
-  full: {main: [main]}
-  tiny: {main: [main, more], options: {max_steps: 4}}
-cells:
-  start: {config: a.yaml}
-  first:
-    config: a.yaml
-    options: {model_name_or_path: "@start", rate: 1}
-    scales: {tiny: {rate: 2, own: "{data:tasks}/x"}}
-  second: {config: a.yaml, seeds: [42, 43], options: {model_name_or_path: "@start/42"}}
-tables:
-  main:
-    title: Main
-    metrics: {accuracy: accuracy}
-    percent: true
-    columns: {ht: {language: ht, scope: ht}, qu: {language: qu, scope: qu}, AVG: {scope: "{languages}"}}
-    rows:
-      one: {cell: first, system: full, languages: ht qu}
-      two: {cell: second, system: full, languages: ht, columns: [ht, AVG]}
-      all: {average_of: [one, two], columns: [AVG], paper: xglue/table_4/AVG_U/xlmr/average}
-  more:
-    title: By task
-    metrics: {accuracy: accuracy}
-    columns: {a: {scope: ht}, b: {scope: ht qu et}, mean: {average_of: [a, b]}}
-    rows:
-      one: {cell: first, system: full}
-      other: {cell: first, system: Model, metric: mrr, columns: [a]}
-"""
+TABLE = Path(__file__).with_suffix(".yaml").read_text(encoding="utf-8")
 
 
 def test_means_over_rows_and_columns(ready: Ready) -> None:

@@ -18,31 +18,7 @@ from mrs_suggest.reproduce.runner import run_cells
 from mrs_suggest.reproduce.table import ClaimSpec
 from tests.mrs_suggest.reproduce.conftest import Ready
 
-TABLE = """
-title: Claims
-about: A table of a test.
-trainer: retrieval
-base_model: org/base
-data: {}
-cells:
-  good: {config: a.yaml, seeds: [42, 43]}
-  poor: {config: a.yaml, seeds: [42, 43]}
-  same: {config: a.yaml, seeds: [42, 43]}
-tables:
-  main:
-    title: Main
-    metrics: {weighted: ROUGE, dist1: Dist-1}
-    columns: {en: {language: en}, fr: {language: fr}}
-    rows:
-      good: {cell: good, scope: "{language}", paper: "mrs/table_3/monolingual/{language}"}
-      poor: {cell: poor, scope: "{language}", paper: "mrs/table_3/zero_shot/{language}"}
-      same: {cell: same, scope: "{language}", columns: [en]}
-    compared: [[good, poor, same]]
-    claims:
-      - {title: Poor is worse, paper: "5.2", says: worse, rows: [poor, good], columns: [en, fr]}
-      - {title: Same is close, says: close, within: 0.1, rows: [same, good], columns: [en], about: a tenth}
-      - {title: Poor is better, says: better, rows: [poor, good]}
-"""
+TABLE = Path(__file__).with_suffix(".yaml").read_text(encoding="utf-8")
 RIGHT = {"good": 30, "poor": 10, "same": 30}  # of 40 replies
 
 
@@ -72,7 +48,7 @@ def done(ready: Ready) -> Setup:
     return setup
 
 
-def test_letters_best_figures_and_claims(done: Setup) -> None:
+def test_letters_best_figures_and_claims(done: Setup, tmp_path: Path) -> None:
     report = make_report(done, {})
     letters, best = report.compared.letters, report.compared.best
     assert letters == {
@@ -94,9 +70,7 @@ def test_letters_best_figures_and_claims(done: Setup) -> None:
     assert better.pooled is not None
     assert (close.pooled.verdict, close.paper, better.pooled.verdict) == (UNDECIDED, None, FAILS)
     assert (close.pooled.low, close.pooled.share[1]) == (None, None), "equal scores have no interval"
-
-
-def test_the_page_has_them_and_the_runs_without_the_folders_of_this_machine(done: Setup, tmp_path: Path) -> None:
+    # The page has them and the runs, without the folders of this machine.
     html, page, record = (path.read_text(encoding="utf-8") for path in write_report(done, {})[:3])
     assert "| good | **.7550**ᵃ ± .0071 | **.7550**ᵃ ± .0071 |" in page
     cell = "<b>.7550</b><sup>a</sup><small>± .0071</small><small class=below>.0331</small>"

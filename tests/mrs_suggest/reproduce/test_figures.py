@@ -21,29 +21,7 @@ from tests.mrs_suggest.reproduce.checked_tables import parse_table
 from tests.mrs_suggest.reproduce.conftest import Ready
 from tests.mrs_suggest.reproduce.test_claims import with_scores
 
-TABLE = """
-title: A figure
-about: A table of a test.
-trainer: retrieval
-base_model: org/base
-cells:
-  good: {config: a.yaml, seeds: [42, 43]}
-  poor: {config: a.yaml, seeds: [42, 43]}
-  other: {config: a.yaml}
-tables:
-  "1": {title: One, metrics: {weighted: ROUGE}, rows: {other: {cell: other}}}
-  "3": {title: Three, metrics: {weighted: ROUGE}, rows: {good: {cell: good, scope: en}, poor: {cell: poor, scope: en}}}
-figures:
-  "2":
-    title: Figure 2
-    metrics: {weighted: ROUGE, dist1: Dist-1}
-    rows:
-      good: {cell: good, scope: en, paper: mrs/table_4/monolingual/en}
-      poor: {cell: poor, scope: en}
-    compared: [[good, poor]]
-    human: [good, poor]
-    note: The paper prints no numbers.
-"""
+TABLE = Path(__file__).with_suffix(".yaml").read_text(encoding="utf-8")
 
 
 @pytest.fixture
@@ -103,10 +81,8 @@ def test_bars_and_preference(done: Setup, tmp_path: Path) -> None:
     assert "Human preference" in html.read_text(encoding="utf-8")
     people = json.loads(record.read_text(encoding="utf-8"))["people"]["figure 2"]
     assert people["shares"]["poor"][0] == 0.25
-
-
-def test_sheets_about_other_suggestions_are_not_shown(done: Setup, tmp_path: Path) -> None:
-    sheets = read_sheets(sheets_of(done, tmp_path / "sheets", "wt"))
+    # Sheets about other suggestions are not shown.
+    sheets = read_sheets(sheets_of(done, tmp_path / "other", "wt"))
     path = done.output / "cells" / "good-42" / "run" / "predictions.en.tsv"
     path.write_text(path.read_text().replace("yes it is", "yes it was"))
     assert make_report(done, {}, sheets).people == {"figure 2": None}

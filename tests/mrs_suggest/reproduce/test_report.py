@@ -26,7 +26,7 @@ def reported(ready: Ready, *only: str, **changes: object) -> tuple[str, dict[str
     return paths[1].read_text(encoding="utf-8"), json.loads(paths[2].read_text(encoding="utf-8")), paths[0]
 
 
-def test_means_ranges_and_intervals(ready: Ready, capsys: pytest.CaptureFixture[str]) -> None:
+def test_means_ranges_intervals_and_leads(ready: Ready, capsys: pytest.CaptureFixture[str]) -> None:
     page, record, _ = reported(ready, "teacher", "student")
     assert page.partition("\n## Runs")[0] in capsys.readouterr().out
     assert "3 of 6 runs, scale full, of commit c0ffee." in page
@@ -38,18 +38,7 @@ def test_means_ranges_and_intervals(ready: Ready, capsys: pytest.CaptureFixture[
     assert teacher["mean"] == pytest.approx(0.255)
     assert teacher["deviation"] == pytest.approx(0.01 / 2**0.5)
     assert "Mean ± standard deviation over 2 seeds. In brackets: the 95 % interval of a single seed." in page
-
-
-@pytest.mark.parametrize(
-    ("trainer", "unit"), [("retrieval", "message"), ("understanding", "example"), ("multiple_choice", "question")]
-)
-def test_the_unit_is_what_the_trainers_intervals_resample(ready: Ready, trainer: str, unit: str) -> None:
-    setup, _ = ready(text=TABLE.replace("trainer: retrieval", f"trainer: {trainer}", 1))
-    assert Results(setup, {}, {}).unit == unit
-
-
-def test_leads_come_from_the_run_or_from_the_suggestions_of_two(ready: Ready) -> None:
-    page, record, _ = reported(ready, "teacher", "student")
+    # Leads come from the run, or from the suggestions of two.
     within, between, over_a_baseline, unknown = record["leads"]
     assert within["intervals"] == {
         "weighted": {"42": [0.01, 0.03], "43": [0.01, 0.03]},
@@ -68,6 +57,14 @@ def test_leads_come_from_the_run_or_from_the_suggestions_of_two(ready: Ready) ->
     expected = paired_bootstrap_interval([1.0, 0.0], [0.0, 0.0], seed=42)
     assert between["intervals"]["weighted"]["42"] == pytest.approx(list(expected), abs=1e-6)
     assert set(between["intervals"]) == {"weighted"}
+
+
+@pytest.mark.parametrize(
+    ("trainer", "unit"), [("retrieval", "message"), ("understanding", "example"), ("multiple_choice", "question")]
+)
+def test_the_unit_is_what_the_trainers_intervals_resample(ready: Ready, trainer: str, unit: str) -> None:
+    setup, _ = ready(text=TABLE.replace("trainer: retrieval", f"trainer: {trainer}", 1))
+    assert Results(setup, {}, {}).unit == unit
 
 
 def test_what_is_missing_has_its_reason(ready: Ready) -> None:

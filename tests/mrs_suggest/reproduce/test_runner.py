@@ -56,9 +56,7 @@ def test_other_contents_of_the_model_are_another_run(ready: Ready, tmp_path: Pat
     assert States(ready("teacher/42", model=model)[0], cells).state("teacher/42") == DONE
     (model / "model.safetensors").write_bytes(b"two")
     assert States(ready("teacher/42", model=model)[0], cells).state("teacher/42").startswith("changed: model_name")
-
-
-def test_a_hub_id_is_its_own_identity(ready: Ready) -> None:
+    # An id on the hub is its own identity.
     setup, cells = ready("teacher/42", model=Path("org/other@v1"))
     run_cells(setup, cells, lambda line: None)
     assert States(setup, cells).identity("teacher/42")["options"]["model_name_or_path"] == "org/other@v1"

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from mrs_suggest.serving import batcher as batcher_module
 from mrs_suggest.serving.batcher import LONGEST_PAUSE, Batcher, BatchTimes, QueueFullError
+from tests.cases import cases
 
 
 class Model:
@@ -119,15 +120,18 @@ def test_a_question_that_breaks_the_model_fails_alone() -> None:
     asyncio.run(run())
 
 
-def test_questions_that_nobody_waits_for_are_not_asked() -> None:
+def test_questions_that_nobody_waits_for_are_not_asked_and_take_no_room() -> None:
     async def run() -> None:
-        batcher = make(model := Model())
-        await held(model, batcher)
-        gone, stays = batcher.submit(["gone", "stays"])
+        batcher = make(model := Model(), room=3)
+        first = await held(model, batcher)
+        for future in batcher.submit(["b", "c", "d"]):
+            future.cancel()
+        assert batcher.waiting == 0
+        gone, *later = batcher.submit(["gone", "f", "g"])
         gone.cancel()
         model.gate.set()
-        assert await stays == "stays"
-        assert model.batches == [["a"], ["stays"]]
+        assert [await future for future in first + later] == ["a", "f", "g"]
+        assert model.batches == [["a"], ["f", "g"]]
         await batcher.stop()
 
     asyncio.run(run())
@@ -143,21 +147,6 @@ def test_stopping_answers_what_was_taken() -> None:
     asyncio.run(run())
 
 
-def test_questions_that_nobody_waits_for_take_no_room() -> None:
-    async def run() -> None:
-        batcher = make(model := Model(), room=3)
-        first = await held(model, batcher)
-        for future in batcher.submit(["b", "c", "d"]):
-            future.cancel()
-        assert batcher.waiting == 0
-        later = batcher.submit(["e", "f", "g"])
-        model.gate.set()
-        assert [await future for future in first + later] == ["a", "e", "f", "g"]
-        await batcher.stop()
-
-    asyncio.run(run())
-
-
 def saturated(fixed: float, each: float, seconds: float = 0.05, batches: int = 40, most: int = 32) -> list[int]:
     """The sizes of batches of a queue that never empties, with exact simulated costs."""
     times, sizes = BatchTimes(), [1]
@@ -167,17 +156,7 @@ def saturated(fixed: float, each: float, seconds: float = 0.05, batches: int = 4
     return sizes
 
 
-@pytest.mark.parametrize(
-    ("fixed", "each", "expected"),
-    [
-        (0.012, 0.001, 32),  # 12 + 32 = 44 ms; 50 ms over the average of single messages would be 3
-        (0.010, 0.004, 10),
-        (0.0, 0.02, 2),
-        (0.0, 0.2, 1),
-        (0.06, 0.002, 30),  # twice the fixed cost
-        (0.06, 0.0, 32),
-    ],
-)
+@pytest.mark.parametrize(("fixed", "each", "expected"), cases(__file__, "test_a_fixed_cost_is_counted_once_a_batch"))
 def test_a_fixed_cost_is_counted_once_a_batch(fixed: float, each: float, expected: int) -> None:
     sizes = saturated(fixed, each)
     assert abs(sizes[-1] - expected) <= 1

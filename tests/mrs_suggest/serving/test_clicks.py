@@ -28,6 +28,7 @@ from mrs_suggest.suggest.index.response_index import ResponseIndex
 from mrs_suggest.suggest.reply_tags import ReplyTags, TagsByLanguage
 from mrs_suggest.suggest.retrieval_suggester import RetrievalSuggester
 from mrs_suggest.suggest.suggester import Suggester
+from tests.cases import cases
 from tests.mrs_suggest.serving.test_app import Echo, served
 
 BOTH = Settings(("old=a", "new=b"), traffic=("old=90", "new=10"))
@@ -68,16 +69,7 @@ def test_an_unknown_model_is_refused_and_all_are_listed() -> None:
     assert [(one["name"], one["share"]) for one in told(ask, BOTH)] == [("old", 0.9), ("new", 0.1)]
 
 
-@pytest.mark.parametrize(
-    ("change", "said"),
-    [
-        ({"models": ("m=a", "m=b")}, "two models have one name"),
-        ({"traffic": ("next=1",)}, "with one of old new"),
-        ({"traffic": ("old=-1",)}, "--traffic old=-1: expected NAME=WEIGHT"),
-        ({"traffic": ("old",)}, "--traffic old: expected NAME=WEIGHT"),
-        ({"traffic": ("old=0", "new=0")}, "no model has a weight above 0"),
-    ],
-)
+@pytest.mark.parametrize(("change", "said"), cases(__file__, "test_settings_that_make_no_sense"))
 def test_settings_that_make_no_sense(change: dict[str, Any], said: str) -> None:
     with pytest.raises(InputError, match=said):
         replace(BOTH, **change)

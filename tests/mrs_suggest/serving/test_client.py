@@ -123,16 +123,8 @@ def test_pauses_grow_with_jitter_and_last_as_long_as_the_server_says(monkeypatch
     monkeypatch.setattr("mrs_suggest.serving.client.time", SimpleNamespace(sleep=pauses.append))  # not of other threads
     date = format_datetime(datetime.now(UTC) + timedelta(seconds=40), usegmt=True)
     past = format_datetime(datetime.now(UTC) - timedelta(days=1), usegmt=True)
-    busy = [
-        page("", "503 Service Unavailable", *headers)
-        for headers in (
-            ["retry-after: 7"],
-            [f"retry-after: {date}"],
-            [f"retry-after: {past}"],
-            ["retry-after: 1e9"],
-            [],
-        )
-    ]
+    told = (["retry-after: 7"], [f"retry-after: {date}"], [f"retry-after: {past}"], ["retry-after: 1e9"], [])
+    busy = [page("", "503 Service Unavailable", *headers) for headers in told]
     with scripted(*busy, GOOD) as (url, _):
         assert plain(url, tries=6)
     bounds = [(7, 8), (35, 41), (0.5, 1), (61, 62), (2, 4)]

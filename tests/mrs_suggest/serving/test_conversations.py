@@ -11,6 +11,7 @@ import pytest
 from mrs_suggest.serving.client import AsyncClient, Client
 from mrs_suggest.serving.schema import MOST_TURNS
 from mrs_suggest.suggest.suggester import Suggester
+from tests.cases import cases
 from tests.mrs_suggest.serving.server_process import ServerProcess
 from tests.mrs_suggest.serving.test_app import SETTINGS, post
 
@@ -58,16 +59,7 @@ def test_errors_of_items() -> None:
 @pytest.mark.parametrize(
     ("body", "code", "said"),
     [
-        ({"messages": ["a"], "conversations": [[HELLO]]}, "invalid_request", "pass either messages or conversations"),
-        ({}, "invalid_request", "the body: pass either messages or conversations"),
-        ({"conversations": []}, "invalid_request", "conversations"),
-        ({"conversations": [[]]}, "invalid_request", "conversations.0"),
-        ({"conversations": [HELLO]}, "invalid_request", "conversations.0"),
-        ({"conversations": [[HELLO, "a"]]}, "invalid_request", "conversations.0.1"),
-        ({"conversations": [[HELLO, {"from": "you", "text": "a"}]]}, "invalid_request", "conversations.0.1.from"),
-        ({"conversations": [[{"from": "me"}]]}, "invalid_request", "conversations.0.0.text"),
-        ({"conversations": [[{"from": "me", "text": 7}]]}, "invalid_request", "conversations.0.0.text"),
-        ({"conversations": [[{**HELLO, "time": 1}]]}, "invalid_request", "conversations.0.0.time"),
+        *cases(__file__, "test_what_is_refused_as_a_whole"),
         ({"conversations": [[HELLO] * (MOST_TURNS + 1)]}, "invalid_request", "at most 100 items"),
         ({"conversations": [[HELLO]] * 4}, "too_many_messages", "4 conversations; a request may have 3."),
     ],

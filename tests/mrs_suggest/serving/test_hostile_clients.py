@@ -79,15 +79,13 @@ def test_a_client_that_writes_slowly_is_told_and_leaves_others_alone(strict: Ser
     assert seconds < 30 * READ_SECONDS
     with Client(strict.url) as client:
         assert client.suggest(["See you tomorrow?"])[0].replies
-
-
-def test_a_connection_that_says_nothing_is_closed(strict: ServerProcess) -> None:
+    # A connection that says nothing is closed.
     status, _, seconds = raw(strict)
     assert status == 408
     assert seconds < 30 * READ_SECONDS
 
 
-def test_a_huge_body_is_refused_with_and_without_its_length(strict: ServerProcess) -> None:
+def test_a_huge_body_and_what_is_no_http_are_refused(strict: ServerProcess) -> None:
     body = json.dumps({"messages": ["x" * 3_000_000]}).encode()
     pieces = iter([body[:1_000_000], body[1_000_000:]])
     for content in (body, pieces):
@@ -96,9 +94,6 @@ def test_a_huge_body_is_refused_with_and_without_its_length(strict: ServerProces
     announced = b"POST /v1/suggest HTTP/1.1\r\nhost: a\r\ncontent-length: 99999999999\r\n\r\n"
     status, answer, _ = raw(strict, announced)
     assert (status, json.loads(answer)["error"]["code"]) == (413, "too_large")
-
-
-def test_what_is_no_http_is_refused(strict: ServerProcess) -> None:
     assert raw(strict, b"\x16\x03\x01 nothing that HTTP knows\r\n\r\n")[0] == 400
     with pytest.raises(ServerError, match="invalid_request"), Client(strict.url) as client:
         client.suggest([7])  # type: ignore[list-item]

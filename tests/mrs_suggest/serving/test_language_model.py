@@ -67,14 +67,7 @@ def test_a_server_that_does_not_answer_stops_the_start(server: ChatServer) -> No
         ServedModels.load(Settings((f"openai:{server.url}#some-model",)))
 
 
-def test_the_page_shows_its_answers(server: ChatServer) -> None:
-    name = f"openai:{server.url}#some-model"
-    models: dict[str, Any] = load_models([name])
-    answer = answer_message(models[name], ASK)
-    assert [one.reply for one in answer.suggestions] == REPLIES["English"]
-
-
-def test_a_second_model_stands_behind_the_first(server: ChatServer) -> None:
+def test_a_second_model_answers_behind_the_first_and_on_the_page(server: ChatServer) -> None:
     """Also in the server; `mrs demo` loads its models in the same way as here."""
     second: dict[str, Any] = {"fallback": f"openai:{server.url}#some-model", "fallback_share": 0.9}
     unsure = "The quarterly report mentions nine oddly shaped violins and a lighthouse."
@@ -90,3 +83,7 @@ def test_a_second_model_stands_behind_the_first(server: ChatServer) -> None:
     rows = asyncio.run(ask()).json()["answers"][0]["suggestions"]
     assert [row["reply"] for row in rows] == REPLIES["English"]
     assert {row["source"] for row in rows} == {"fallback"}
+    name = f"openai:{server.url}#some-model"
+    models: dict[str, Any] = load_models([name])
+    answer = answer_message(models[name], ASK)
+    assert [one.reply for one in answer.suggestions] == REPLIES["English"]

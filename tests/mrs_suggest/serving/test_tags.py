@@ -64,8 +64,5 @@ def test_tags_by_http(served: ServedSuggester) -> None:
         return allowed.replies, denied.replies, refused.status_code, model["tags"]
 
     assert asyncio.run(ask()) == (["Sure!"], REPLIES[1:], 422, {"en": ["casual", "formal", "sales"]})
-
-
-def test_a_tag_that_is_no_list_is_refused_before_it_is_sent() -> None:
     with Client("http://127.0.0.1:9") as client, pytest.raises(TypeError, match=r"allow: .* pass \[text\]"):
         client.suggest(["Tea?"], "en", allow="casual")

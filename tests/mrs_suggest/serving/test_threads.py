@@ -8,44 +8,21 @@ from pathlib import Path
 import pytest
 
 from mrs_suggest.serving.settings import usable_cores
+from tests.cases import cases
 from tests.mrs_suggest.serving.server_process import ServerProcess
 
 
-@pytest.fixture
-def _eight_cores(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("files", "cores"), cases(__file__, "test_the_quota_of_a_container_bounds_the_cores"))
+def test_the_quota_of_a_container_bounds_the_cores(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, files: dict[str, str], cores: int
+) -> None:
     monkeypatch.setattr(os, "sched_getaffinity", lambda process: set(range(8)))
-
-
-@pytest.mark.usefixtures("_eight_cores")
-@pytest.mark.parametrize(
-    ("files", "cores"),
-    [
-        ({}, 8),
-        ({"cpu.max": "250000 100000\n"}, 2),
-        ({"cpu.max": "50000 100000\n"}, 1),
-        ({"cpu.max": "max 100000\n"}, 8),
-        ({"cpu.max": "1600000 100000\n"}, 8),
-        ({"cpu.max": ""}, 8),
-        ({"cpu/cpu.cfs_quota_us": "300000\n", "cpu/cpu.cfs_period_us": "100000\n"}, 3),
-        ({"cpu/cpu.cfs_quota_us": "-1\n", "cpu/cpu.cfs_period_us": "100000\n"}, 8),
-        ({"cpu/cpu.cfs_quota_us": "300000\n"}, 8),
-        ({"a.slice/b.service/cpu.max": "300000 100000\n"}, 3),
-        ({"a.slice/cpu.max": "200000 100000\n", "a.slice/b.service/cpu.max": "300000 100000\n"}, 2),
-        ({"other.slice/cpu.max": "200000 100000\n"}, 8),
-        ({"cpu/c/cpu.cfs_quota_us": "300000\n", "cpu/c/cpu.cfs_period_us": "100000\n"}, 3),
-    ],
-)
-def test_the_quota_of_a_container_bounds_the_cores(tmp_path: Path, files: dict[str, str], cores: int) -> None:
+    assert usable_cores(tmp_path, tmp_path / "missing") == 8, "a kernel without control groups has no quota"
     for name, text in files.items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text, encoding="ascii")
     (tmp_path / "own").write_text("1:cpu,cpuacct:/c\n0::/a.slice/b.service\n", encoding="ascii")
     assert usable_cores(tmp_path, tmp_path / "own") == cores
-
-
-@pytest.mark.usefixtures("_eight_cores")
-def test_a_kernel_without_control_groups_has_no_quota(tmp_path: Path) -> None:
-    assert usable_cores(tmp_path, tmp_path / "missing") == 8
 
 
 def test_more_threads_than_cores_are_warned_of(tmp_path: Path) -> None:

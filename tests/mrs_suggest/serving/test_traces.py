@@ -21,7 +21,6 @@ from prometheus_client.parser import text_string_to_metric_families
 from prometheus_client.utils import floatToGoString
 
 from mrs_suggest.common.errors import InputError
-from mrs_suggest.common.spans import span
 from mrs_suggest.serving.observe import otlp_metrics
 from mrs_suggest.serving.observe.metrics import Metrics
 from mrs_suggest.serving.observe.otlp_metrics import MetricExport
@@ -155,8 +154,3 @@ def test_a_worker_stops_without_its_collector(monkeypatch: pytest.MonkeyPatch) -
     export.stop()
     export._thread.join(5)
     assert not export._thread.is_alive(), "the exporter no longer tries"
-
-
-def test_without_a_tracer_steps_do_nothing() -> None:
-    with span("rank") as nothing:
-        assert nothing is None

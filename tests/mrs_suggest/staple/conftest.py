@@ -1,11 +1,11 @@
 """A small generator and prepared data of the task that the tests of this package share."""
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
 
-from mrs_suggest.cli.main import main
 from tests.command import Result
 from tests.word_generator import PROMPTS, make_run
 
@@ -13,14 +13,9 @@ Staple = Callable[..., Result]
 
 
 @pytest.fixture
-def staple(capsys: pytest.CaptureFixture[str]) -> Staple:
+def staple(mrs_here: Staple) -> Staple:
     """A function that runs `mrs staple` in this process: exit code, standard output, standard error."""
-
-    def run(*words: object) -> Result:
-        code = main(["staple", *map(str, words)])
-        return code, *capsys.readouterr()
-
-    return run
+    return partial(mrs_here, "staple")
 
 
 @pytest.fixture(scope="package")

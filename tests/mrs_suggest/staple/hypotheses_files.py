@@ -16,26 +16,15 @@ def hypotheses(
 ) -> Hypotheses:
     """Hypotheses of `PROMPTS`; each has as many tokens as words, and an end token."""
     named = features or {}
-    columns: list[Sequence[Any]] = [
-        [row[0] for row in rows],
-        [PROMPTS[row[0]] for row in rows],
-        [row[1] for row in rows],
-        [row[2] for row in rows],
-        [row[3] for row in rows],
-        [row[4] for row in rows],
-        [len(row[3].split()) + 1 for row in rows],
-    ]
+    table = [(row[0], PROMPTS[row[0]], *row[1:], len(row[3].split()) + 1) for row in rows]
+    columns: list[Sequence[Any]] = [[row[place] for row in table] for place in range(7)]
     arrays = [pa.array(column, kind.type) for column, kind in zip(columns, COLUMNS, strict=True)]
     arrays += [pa.array(column, pa.float64()) for column in named.values()]
     meaning = {name: f"test {name}" for name in named}
     defaults = {
-        "language": "pt",
-        "prompts": PROMPTS,
-        "data": {"id": "toy", "content_hash": "0", "split": "validation"},
-        "members": {row[1]: {"run": row[1]} for row in rows},
-        "features": meaning,
-        "steps": ("decode|toy",),
-    }
+        "language": "pt", "prompts": PROMPTS, "data": {"id": "toy", "content_hash": "0", "split": "validation"},
+        "members": {row[1]: {"run": row[1]} for row in rows}, "features": meaning, "steps": ("decode|toy",),
+    }  # fmt: skip
     return Hypotheses(pa.Table.from_arrays(arrays, schema=schema_of(named)), **{**defaults, **facts})
 
 

@@ -17,13 +17,10 @@ from tests.command import Result, refused
 from tests.mrs_suggest.staple.hypotheses_files import PROMPTS, ROWS, hypotheses
 
 
-def test_what_is_written_is_read(tmp_path: Path) -> None:
+def test_what_is_written_is_read_by_prompt(tmp_path: Path) -> None:
     found = hypotheses(ROWS, {"votes": [2.0, 1.0, 2.0, None]})
     write_hypotheses(found, tmp_path / "a.parquet")
     assert read_hypotheses(tmp_path / "a.parquet") == found
-
-
-def test_each_prompt_comes_with_its_rows_also_without_any() -> None:
     texts = {key: rows["text"].to_pylist() for key, rows in hypotheses(ROWS).by_prompt()}
     assert texts == {
         "prompt_a": ["sim, claro", "claro que sim", "Sim, claro!"], "prompt_b": [], "prompt_c": ["talvez"]

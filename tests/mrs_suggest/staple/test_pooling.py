@@ -13,6 +13,7 @@ from mrs_suggest.cli.main import main
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.staple.hypotheses import Hypotheses, read_hypotheses, write_hypotheses
 from mrs_suggest.staple.pooling import pool
+from tests.cases import cases
 from tests.mrs_suggest.staple.hypotheses_files import PROMPTS, ROWS, Row, hypotheses
 
 HERE = Path("a.parquet")
@@ -46,9 +47,6 @@ def test_forms_of_one_member_count_once_and_add_their_probabilities() -> None:
     (row,) = pooled(hypotheses(rows))
     assert (row["text"], row["votes"], row["mean_rank"]) == ("Não!", 1, 1)
     assert row["log_prob"] == pytest.approx(math.log(math.exp(-1) + math.exp(-2)))
-
-
-def test_a_member_alone_keeps_its_order_several_go_by_probability() -> None:
     alone: list[Row] = [("prompt_b", "one", 1, "long one here", -3.0), ("prompt_b", "one", 2, "short", -1.0)]
     assert [row["text"] for row in pooled(hypotheses(alone))] == ["long one here", "short"]
     both = pooled(hypotheses([*alone, ("prompt_b", "two", 1, "short", -1.0)]))
@@ -93,18 +91,7 @@ def test_files_of_one_pool(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
     assert "consensus" in found.features, "features of texts are added"
 
 
-@pytest.mark.parametrize(
-    ("changes", "sentence"),
-    [
-        ({"language": "hu"}, "its language is hu, not pt"),
-        ({"data": {"id": "toy", "content_hash": "0", "split": "test"}}, "toy 0 test, not toy 0 validation"),
-        ({"data": {"id": "toy", "content_hash": "1", "split": "validation"}}, "toy 1 validation, not"),
-        ({"prompts": {**PROMPTS, "prompt_d": "x"}}, r"prompts differ \(prompt_d\)"),
-        ({"prompts": dict(reversed(PROMPTS.items()))}, r"prompts differ \(their order\)"),
-        ({"members": {"pool": {}}}, "pooled already"),
-        ({"features": {"votes": "x"}}, "has a column 'votes'"),
-    ],
-)
+@pytest.mark.parametrize(("changes", "sentence"), cases(__file__, "test_what_cannot_be_pooled_is_refused"))
 def test_what_cannot_be_pooled_is_refused(changes: dict[str, object], sentence: str) -> None:
     found = replace(hypotheses(ROWS), **changes)
     with pytest.raises(InputError, match=rf"^b\.parquet: .*{sentence}"):

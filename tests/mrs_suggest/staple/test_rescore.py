@@ -1,5 +1,6 @@
 """`mrs staple rescore` and `mrs staple pairs`: another run's log-probabilities, forwards and back, and pairs."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -9,6 +10,7 @@ from mrs_suggest.cli.main import main
 from mrs_suggest.models.generation.generator import Generator
 from mrs_suggest.staple import parts, rescore
 from mrs_suggest.staple.hypotheses import read_hypotheses, write_hypotheses
+from tests.command import Result, refused, shown
 from tests.mrs_suggest.staple.hypotheses_files import PROMPTS, ROWS, hypotheses
 from tests.word_generator import make_run
 
@@ -23,7 +25,9 @@ def found(tmp_path: Path) -> Path:
     return tmp_path / "a.pq"
 
 
-def test_scores_are_the_runs_own_in_both_directions(found: Path, staple_run: Path, tmp_path: Path) -> None:
+def test_scores_are_the_runs_own_in_both_directions(
+    found: Path, staple_run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert run("rescore", found, "--with", staple_run, "--out", tmp_path / "b.pq") == 0
     back = ("--with", f"back={staple_run}", "--reverse", "--batch_size", 1)
     assert run("rescore", tmp_path / "b.pq", *back, "--out", tmp_path / "c.pq") == 0
@@ -36,6 +40,10 @@ def test_scores_are_the_runs_own_in_both_directions(found: Path, staple_run: Pat
     assert [step.split("|")[0] for step in made.steps] == ["decode", "staple_rescore", "staple_rescore"]
     assert made.table.drop_columns(["log_prob_one", "log_prob_back"]) == read_hypotheses(found).table
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a.pq", "b.pq", "c.pq"]
+    # A run that writes the prompts' language is reversed.
+    monkeypatch.setattr(rescore.Run, "target", "en")
+    assert run("rescore", found, "--with", staple_run, "--out", tmp_path / "d.pq") == 0
+    assert "prompt given the translation" in read_hypotheses(tmp_path / "d.pq").features["log_prob_one"]
 
 
 def test_a_killed_call_goes_on(found: Path, staple_run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -58,19 +66,11 @@ def test_a_killed_call_goes_on(found: Path, staple_run: Path, tmp_path: Path, mo
     assert not parts.folder_of(tmp_path / "b.pq").exists()
 
 
-def test_a_run_that_writes_the_prompts_language_is_reversed(
-    found: Path, staple_run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(rescore.Run, "target", "en")
-    assert run("rescore", found, "--with", staple_run, "--out", tmp_path / "b.pq") == 0
-    assert "prompt given the translation" in read_hypotheses(tmp_path / "b.pq").features["log_prob_one"]
-
-
 def test_what_cannot_be_is_one_sentence(
-    found: Path, staple_run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    found: Path, staple_run: Path, tmp_path: Path, staple: Callable[..., Result]
 ) -> None:
     spanish = make_run(tmp_path / "spanish", 1, ("es",))
-    assert run("rescore", found, "--with", staple_run, "--out", tmp_path / "b.pq") == 0
+    shown(staple("rescore", found, "--with", staple_run, "--out", tmp_path / "b.pq"))
     cases: list[tuple[str, tuple[object, ...], str]] = [
         ("rescore", (tmp_path / "b.pq", "--with", staple_run), "the hypotheses have log_prob_one already"),
         ("rescore", (found, "--with", spanish), "knows es, and the hypotheses are in pt"),
@@ -78,13 +78,9 @@ def test_what_cannot_be_is_one_sentence(
         ("pairs", (found, "--top", 0), "--top 0"),
         ("pairs", (tmp_path / "none.pq",), "no such file"),
     ]
-    capsys.readouterr()
     for verb, options, sentence in cases:
-        assert run(verb, *options, "--out", tmp_path / "c.pq") == 2
-        error = capsys.readouterr().err
-        assert sentence in error
-        assert error.count("\n") == 1
-    assert run("pairs", found, "--out", tmp_path / "b.pq") == 2
+        assert sentence in refused(staple(verb, *options, "--out", tmp_path / "c.pq"))
+    refused(staple("pairs", found, "--out", tmp_path / "b.pq"))
     assert not (tmp_path / "c.pq").exists()
     assert not parts.folder_of(tmp_path / "c.pq").exists()
 

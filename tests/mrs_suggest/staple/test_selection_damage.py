@@ -15,6 +15,7 @@ from mrs_suggest.staple.hypotheses import read_hypotheses, write_hypotheses
 from mrs_suggest.staple.pooling import pool
 from mrs_suggest.staple.rules.simple import Threshold
 from mrs_suggest.staple.rules.trees import Classifier
+from tests.cases import cases
 from tests.command import Result, refused
 from tests.mrs_suggest.staple.hypotheses_files import PROMPTS, ROWS, hypotheses
 from tests.mrs_suggest.staple.simulated import write_data
@@ -76,11 +77,7 @@ TUNE = "tune {pooled} --data {data} --out {out} --folds 3 --rule "
 FILTER = "filter {pooled} --out {out} --with "
 Damage = Callable[[Files], object]
 CASES: dict[str, tuple[str, Damage, str]] = {
-    "combine: the same file twice": ("combine {raw} {raw} --out {out}", _nothing, "comes twice"),
-    "combine: pooled already": ("combine {pooled} --out {out}", _nothing, "pooled already"),
-    "tune: several members": ("tune {raw} --data {data} --out {out} --rule top", _nothing, "pool them first"),
-    "tune: feature": (TUNE + "threshold --by charm", _nothing, "lacks the column charm"),
-    "tune: rank as threshold": (TUNE + "threshold --by best_rank", _nothing, "whose higher values are better"),
+    **{name: (command, _nothing, said) for name, (command, said) in cases(__file__, "CASES").items()},
     "tune: votes": (TUNE + "votes", lambda files: _without(files, "votes"), "lacks the column votes"),
     "tune: empty column": (TUNE + "threshold", lambda files: _empty(files), "has no values"),
     "tune: no data": (TUNE + "top", lambda files: shutil.rmtree(files["data"]), "no such folder"),
@@ -103,12 +100,6 @@ CASES: dict[str, tuple[str, Damage, str]] = {
         lambda files: write_data({key: {"x": 1.0} for key in ACCEPTED}, files["data"], language="pt"),
         "none of its translations is accepted",
     ),
-    "tune: one fold": (TUNE + "top --folds 1", _nothing, "--folds 1: expected 2 to 3"),
-    "tune: seed": (TUNE + "top --seed -1", _nothing, "--seed -1"),
-    "tune: not a filter": (
-        "tune {pooled} --data {data} --rule top --overwrite --out {data}", _nothing, "not look like mrs-suggest output"
-    ),
-    "filter: no filter": (FILTER + "{data}", _nothing, "not a filter"),
     "filter: not JSON": (FILTER + "{trees}", lambda files: (files["trees"] / SETTINGS).write_text("{"), "as JSON"),
     "filter: foreign": (FILTER + "{trees}", lambda files: _edit(files["trees"], kind="x"), "filter of hypotheses"),
     "filter: version": (FILTER + "{trees}", lambda files: _edit(files["trees"], version=9), "version 9, expected 1"),
@@ -123,9 +114,6 @@ CASES: dict[str, tuple[str, Damage, str]] = {
     ),
     "filter: language": (FILTER + "{trees}", lambda files: _pooled(files, language="hu"), "pass --any-language"),
     "filter: feature": (FILTER + "{trees}", lambda files: _without(files, "votes"), "lacks the column votes"),
-    "filter: members": ("filter {raw} --out {out} --top 1", _nothing, "pool them first"),
-    "filter: top": ("filter {pooled} --out {out} --top 0", _nothing, "--top 0"),
-    "filter: threshold": ("filter {pooled} --out {out} --threshold nan", _nothing, "--threshold nan"),
 }  # fmt: skip
 
 
@@ -150,13 +138,7 @@ def test_damage_is_one_sentence(case: str, files: Files, staple: Callable[..., R
     assert sorted(path.name for path in files["out"].parent.iterdir()) == before
 
 
-@pytest.mark.parametrize(
-    "options",
-    [
-        "--with {trees}", "--with {threshold}", "--top 1", "--least-votes 2", "--threshold -0.3",
-        "--threshold -0.1 --relative", "--top 1 --by consensus", "--with {trees} --any-language",
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize("options", cases(__file__, "test_what_is_whole_filters"))
 def test_what_is_whole_filters(options: str, files: Files, staple: Callable[..., Result]) -> None:
     words = [part.format(**files) for part in options.split()]
     code, out, _ = staple("filter", files["pooled"], "--out", files["out"], *words)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from functools import cache
 from typing import Any
 
 import pytest
@@ -15,6 +16,7 @@ from mrs_suggest.suggest.answering import Answer
 from mrs_suggest.suggest.conversation import RECENT, TURNS, Conversation, read_conversation, read_single
 from mrs_suggest.suggest.guard.guard import Guard
 from mrs_suggest.suggest.suggester import Suggester
+from tests.cases import cases
 
 INVITED = "¿Quedamos mañana?"
 
@@ -40,18 +42,7 @@ def facts(answer: Answer) -> tuple[list[str], str | None, str | None]:
 # --- reading
 
 
-@pytest.mark.parametrize(
-    ("texts", "message", "before"),
-    [
-        (["a"], "a", ""),
-        ([" a\n"], " a\n", ""),
-        ([">a", "b"], "b", "a"),
-        (["a", ">b", "c", " ", "d"], "c d", "b a"),
-        (["a", "b"], "a b", ""),
-        (["", " "], "", ""),
-        (["a", ">b"], "", "b a"),
-    ],
-)
+@pytest.mark.parametrize(("texts", "message", "before"), cases(__file__, "test_their_last_turns_are_one_message"))
 def test_their_last_turns_are_one_message(texts: list[str], message: str, before: str) -> None:
     found = read(*texts)
     assert (found.message, found.before) == (message, before)
@@ -65,31 +56,13 @@ def test_the_last_ten_turns_count() -> None:
     assert len(found.turns) == TURNS
     assert found.repeats("17!")
     assert not found.repeats("15")
-
-
-def test_what_the_guard_reads() -> None:
     assert read("a").watched == []
     assert read("a", "b").watched == [("b", False), ("a", False)]
     assert read("a", ">b", "c", ">d", "e", ">f", "g").watched == [("e", False), ("c", True), ("a", True)]
     assert read(*"abcdef").watched == [(letter, False) for letter in "fedcba"]
 
 
-@pytest.mark.parametrize(
-    ("turns", "sentence"),
-    [
-        ([{"from": "you", "text": "a"}], "turn 1: expected {...}, found from='you'."),
-        ([*chat("a"), {"from": "me"}], "turn 2: expected {...}, found the keys from."),
-        ([{"text": "a", "from": "me", "time": 1}], "turn 1: expected {...}, found the keys text from time."),
-        ([{"text": "a", "from": []}], "turn 1: expected {...}, found from=[]."),
-        ([*chat("a"), {"from": "me", "text": None}], "turn 2: expected {...}, found a text of type NoneType."),
-        ([*chat("a", "b"), "c"], "turn 3: expected {...}, found str."),
-        ([{}], "turn 1: expected {...}, found the keys (none)."),
-        (
-            chat("\ud83d"),
-            "turn 1: its text holds a lone surrogate, which is not valid text; decode it again from its bytes.",
-        ),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("turns", "sentence"), cases(__file__, "test_errors_name_the_turn"))
 def test_errors_name_the_turn(suggester: Suggester, turns: list[Any], sentence: str) -> None:
     sentence = sentence.replace("{...}", '{"from": "them" or "me", "text": ...}')
     with pytest.raises(ArgumentError) as caught:
@@ -136,35 +109,16 @@ def test_nothing_is_suggested_after_one_s_own_message(suggester: Suggester) -> N
     assert suggester.suggest(chat(">Hola", " ", "\n")).reason == "blank"
 
 
-@pytest.mark.parametrize(
-    ("texts", "language"),
-    [
-        ([">Vale, hasta luego.", "ok"], "es"),
-        ([INVITED, ">👍", "ok"], "es"),
-        (["Kommst du morgen?", ">Ja, gerne!", "👍"], "de"),
-        ([INVITED, ">?", "ok"], "es"),
-        ([INVITED, ">Vale", "?"], "es"),
-        ([INVITED, ">Vale", "no te"], "es"),
-        (["¿Vienes mañana?", ">...", "la"], "es"),
-        ([INVITED, ">Vale", "See you tomorrow?"], "en"),  # the message tells it
-        ([INVITED, ">Vale", "Danke"], "de"),
-        (["Are you coming tonight?", ">Sure!", "привет"], "ru"),
-        (["Are you coming tonight?", ">Sure!", "1234"], "en"),
-        (["1234", ">...", "1234"], None),
-    ],
-)
+@pytest.mark.parametrize(("texts", "language"), cases(__file__, "test_the_language_is_that_of_the_turns_before"))
 def test_the_language_is_that_of_the_turns_before(suggester: Suggester, texts: list[str], language: str | None) -> None:
     answer = suggester.suggest(chat(*texts), prefer=["it"])
     assert (answer.language, answer.among) == (language, [])
     assert suggester.suggest(chat(*texts), "fr").language == "fr"
 
 
-def test_a_language_that_the_message_cannot_be_in_is_not_taken_over(suggester: Suggester) -> None:
+def test_languages_that_a_message_cannot_be_in_or_that_have_no_replies(suggester: Suggester) -> None:
     answer = suggester.suggest(chat("Как дела сегодня?", ">Хорошо, спасибо!", "de la"))
     assert answer.reason == "language_unclear"
-
-
-def test_a_conversation_in_a_language_without_replies_gets_none(suggester: Suggester) -> None:
     english = Suggester.from_pretrained("everyday-retriever").set_replies(["Sure!", "No, sorry.", "Great!"], "en")
     assert facts(english.suggest(chat(INVITED, ">Vale", "ok"))) == ([], "no_replies", "es")
 
@@ -183,15 +137,7 @@ def test_what_was_sent_is_not_suggested_again(guard: bool) -> None:
     assert facts(own.suggest(chat(">claro", ">Quizás", ">no puedo", INVITED))) == ([], "no_replies", "es")
 
 
-@pytest.mark.parametrize(
-    ("text", "reason"),
-    [
-        ("I want to kill myself", "self_harm"),
-        ("Don't tell your parents about us, send me a picture", "exploitation"),
-        ("I will kill you tonight", "threat"),
-        ("Quiero morirme, no aguanto más", "self_harm"),
-    ],
-)
+@pytest.mark.parametrize(("text", "reason"), cases(__file__, "test_a_grave_turn_silences_the_whole_conversation"))
 def test_a_grave_turn_silences_the_whole_conversation(suggester: Suggester, text: str, reason: str) -> None:
     far = chat(text, *[">No!", "Are you coming to the office tomorrow?"] * 4)
     assert suggester.suggest(far).reason == reason
@@ -206,9 +152,6 @@ def test_other_reasons_silence_the_next_turns(suggester: Suggester) -> None:
         for between in range(8):
             answer = suggester.suggest(chat(text, *[">Oh."] * between, "See you tomorrow?"))
             assert answer.reason == (reason if between <= RECENT - 2 else None)
-
-
-def test_a_sentence_in_two_turns_is_read_as_one(suggester: Suggester) -> None:
     assert suggester.suggest(chat("I really want to", "kill myself")).reason == "self_harm"
 
 
@@ -247,10 +190,6 @@ def test_any_conversation_is_answered(turns: list[dict[str, str]], language: str
     assert {text for text, _ in found.watched} <= set(theirs)
 
 
-_LOADED: list[Suggester] = []
-
-
+@cache
 def any_suggester() -> Suggester:
-    if not _LOADED:
-        _LOADED.append(Suggester.from_pretrained("everyday-retriever"))
-    return _LOADED[0]
+    return Suggester.from_pretrained("everyday-retriever")

@@ -57,7 +57,7 @@ def test_the_threshold_is_that_of_the_share_on_validation(model: str) -> None:
             WithFallback.load(first, model, share)
 
 
-def test_unsure_messages_alone_are_passed_on(server: ChatServer, model: str) -> None:
+def test_unsure_messages_alone_are_passed_on_with_earlier_turns(server: ChatServer, model: str) -> None:
     both = open_both(model, 0.0)
     first = both.suggest([UNSURE, SURE], "en")
     unsure, sure = both.model.used([UNSURE, SURE], "en") or []
@@ -73,6 +73,10 @@ def test_unsure_messages_alone_are_passed_on(server: ChatServer, model: str) -> 
         "passed_on": 0.5, "requests": 1, "input_tokens": 200, "output_tokens": 30,
         "price_per_1000": pytest.approx(0.25),
     }  # fmt: skip
+    turns = [("them", "Lunch?"), ("me", "Maybe"), ("them", UNSURE)]
+    open_both(model, 2.0).suggest([{"from": who, "text": text} for who, text in turns], "en")
+    assert server.sent[-1]["message"] == UNSURE
+    assert [turn["text"] for turn in server.sent[-1]["earlier"]] == ["Lunch?", "Maybe"]
 
 
 def test_the_guard_and_the_language_hold_before_and_after(server: ChatServer, model: str) -> None:
@@ -91,13 +95,6 @@ def test_the_guard_and_the_language_hold_before_and_after(server: ChatServer, mo
     assert both.suggest("¿Vienes a cenar esta noche?", "es").replies, "a language that the second model lacks"
     assert both.suggest("ok", "en").replies
     assert len(server.requests) == sent
-
-
-def test_earlier_turns_are_passed_on(server: ChatServer, model: str) -> None:
-    turns = [("them", "Lunch?"), ("me", "Maybe"), ("them", UNSURE)]
-    open_both(model, 2.0).suggest([{"from": who, "text": text} for who, text in turns], "en")
-    assert server.sent[0]["message"] == UNSURE
-    assert [turn["text"] for turn in server.sent[0]["earlier"]] == ["Lunch?", "Maybe"]
 
 
 def test_if_the_server_fails_the_first_model_answers(

@@ -92,17 +92,14 @@ def test_what_is_iterated_is_read_batch_by_batch(suggest: Pipeline, monkeypatch:
     assert asked == [2, 2, 1]
 
 
-def test_arguments_of_the_pipeline_hold_for_every_call(retriever: Path) -> None:
-    english = pipeline("reply-suggestion", model=str(retriever), language="en", k=1, batch_size=2)
-    assert [len(answer) for answer in english(MESSAGES)] == [1] * 5
-    assert [len(answer) for answer in english(MESSAGES, k=3)] == [3, 1, 3, 3, 3]
-
-
-def test_tags_choose_among_the_replies(suggest: Pipeline) -> None:
+def test_tags_and_arguments_of_the_pipeline(suggest: Pipeline, retriever: Path) -> None:
     tagged = suggest("Hello!", language="en", k=5, allow=["short"])
     assert {one["reply"] for one in tagged} == {"Thanks a lot!", "Maybe tomorrow."}
     others = suggest("Hello!", language="en", k=5, deny=["short"])
     assert {one["reply"] for one in others} == set(REPLIES) - {"Thanks a lot!", "Maybe tomorrow."}
+    english = pipeline("reply-suggestion", model=str(retriever), language="en", k=1, batch_size=2)
+    assert [len(answer) for answer in english(MESSAGES)] == [1] * 5
+    assert [len(answer) for answer in english(MESSAGES, k=3)] == [3, 1, 3, 3, 3]
 
 
 def test_a_generator_answers(tmp_path: Path) -> None:

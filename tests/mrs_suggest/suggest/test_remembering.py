@@ -16,19 +16,9 @@ from mrs_suggest.suggest.index.response_index import Array
 from mrs_suggest.suggest.remembering import REMEMBERED, remembering
 from mrs_suggest.suggest.retrieval_suggester import RetrievalSuggester, weights_encoder
 from mrs_suggest.suggest.suggester import Suggester
+from tests.cases import cases
 
-MIXED = [
-    "Kommst du morgen zum Abendessen vorbei?",
-    "Are you coming to dinner tonight?",
-    "ok",  # a short message, which the guard does not encode
-    "¿Quedamos mañana para tomar un café?",
-    "My grandmother died last night.",  # sensitive
-    "Tu viens à la fête samedi soir ?",
-    "Hoe laat begint de vergadering morgen?",
-    "Ты придёшь сегодня вечером на ужин?",
-    "明日の夜、一緒にご飯を食べませんか？",
-    " ",
-]
+MIXED = cases(__file__, "MIXED")
 CHAT = [{"from": "them", "text": "I passed the exam!"}, {"from": "them", "text": "Shall we celebrate on Friday?"}]
 
 

@@ -19,6 +19,7 @@ from mrs_suggest.suggest.ranking.reply_ngrams import ReplyNgrams
 from mrs_suggest.suggest.reply_tags import ReplyTags, TagsByLanguage
 from mrs_suggest.suggest.retrieval_suggester import RetrievalSuggester
 from mrs_suggest.suggest.suggester import Suggester
+from tests.cases import cases
 
 REPLIES = ["Yes, gladly!", "Yes, with pleasure.", "No, sorry.", "Buy now!", "Maybe later."]
 OWN = [["casual"], ["formal"], ["casual", "formal"], ["sales"], []]
@@ -58,9 +59,6 @@ def test_a_request_gets_only_what_it_allows(suggester: Suggester) -> None:
     assert asked(suggester, allow=["casual"], deny=["formal"]) == ["Yes, gladly!"]
     assert asked(suggester, allow=["sales"], deny=["sales"]) == []
     assert asked(suggester, k=1, allow=["formal"]) == ["Yes, with pleasure."]
-
-
-def test_a_language_without_the_tag_has_nothing_to_allow_and_nothing_to_deny(suggester: Suggester) -> None:
     assert asked(suggester, "es", allow=["formal"]) == []
     assert sorted(asked(suggester, "es", deny=["formal"])) == ["No.", "Sí."]
 
@@ -129,19 +127,7 @@ def test_tags_come_back_as_they_were_saved(tmp_path: Path) -> None:
     assert ReplyTags.load(tmp_path / "none", 2).rows == {}
 
 
-@pytest.mark.parametrize(
-    ("text", "sentence"),
-    [
-        ("{", "damaged"),
-        ("[]", "damaged"),
-        ('{"replies": 5}', "damaged"),
-        ('{"replies": 4, "tags": {"a": [0]}}', "made for another response index"),
-        ('{"replies": 5, "tags": {"a": [5]}}', "made for another response index"),
-        ('{"replies": 5, "tags": {"a": [1, 0]}}', "made for another response index"),
-        ('{"replies": 5, "tags": {"a": ["x"]}}', "made for another response index"),
-        ('{"replies": 5, "tags": {"a": 3}}', "made for another response index"),
-    ],
-)
+@pytest.mark.parametrize(("text", "sentence"), cases(__file__, "test_damaged_tags_are_told"))
 def test_damaged_tags_are_told(tmp_path: Path, text: str, sentence: str) -> None:
     (tmp_path / TAGS).write_text(text)
     with pytest.raises(InputError, match=sentence):

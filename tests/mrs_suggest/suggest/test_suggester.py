@@ -19,33 +19,17 @@ from mrs_suggest.suggest.answering import Ranker, reply_texts
 from mrs_suggest.suggest.index.response_index import ResponseIndex, ResponseIndexes
 from mrs_suggest.suggest.retrieval_suggester import RetrievalSuggester, Retriever
 from mrs_suggest.suggest.suggester import Suggester
+from tests.cases import cases
 
 REPLIES = {
     "en": ["Fine", "fine!", "Thanks", "thanks.", "a b", "c", "FINE", "how?"],
     "ja": ["はい", "はい。", "元気です"],
 }
 
-SURROGATE = (
-    "messages: the one at index 1 holds a lone surrogate, which is not valid text; decode it again from its bytes, "
-    'with errors="replace" where they are damaged.'
-)
 WRONG = [
     ((b"Hola", "en"), "messages: expected a list of texts, found one bytes; pass [message]."),
-    ((None, "en"), "messages: expected a list of texts, found None; pass [message]."),
-    ((["a", None], "en"), "messages: expected texts, found NoneType at index 1; pass str."),
     ((["a", b"b"], "en"), "messages: expected texts, found bytes at index 1; pass str."),
-    ((["a", "b\ud83d"], "en"), SURROGATE),
-    ((["a"], "EN"), "language='EN': the model answers en ja; pass one of these."),
-    (
-        (["a"], None),
-        "language: the model has no languages.safetensors to detect it; it answers en ja, pass one of these.",
-    ),
-    ((["a"], ["en"]), "language=['en']: the model answers en ja; pass one of these."),
-    ((["a"], "en", 0), "k=0: expected a whole number from 1."),
-    (([], "en", -1), "k=-1: expected a whole number from 1."),
-    ((["a"], "en", 2.0), "k=2.0: expected a whole number from 1."),
-    ((["a"], "en", "3"), "k='3': expected a whole number from 1."),
-    ((["a"], "en", True), "k=True: expected a whole number from 1."),
+    *cases(__file__, "WRONG"),
 ]
 
 
@@ -88,9 +72,6 @@ def test_answers_do_not_depend_on_the_batch(suggester: Suggester) -> None:
     alone = [suggester.suggest([message], "en", 1)[0] for message in messages]
     for one, other in zip(together, alone, strict=True):
         assert one[0].score == pytest.approx(other[0].score, rel=1e-4)
-
-
-def test_odd_messages_are_answered(suggester: Suggester) -> None:
     odd = ["\0", "🧵🏽", "x" * 20_000, "\u202eمرحبا", "?!"]
     assert [len(answer) for answer in suggester.suggest(odd, "en")] == [3] * len(odd)
 
@@ -101,9 +82,6 @@ def test_a_blank_message_gets_no_reply_and_shifts_no_other(suggester: Suggester)
     answers = suggester.suggest(["", "how are you?", " \u3000\n", "d e f", ""], "en")
     assert [len(answer) for answer in answers] == [0, 3, 0, 3, 0]
     assert [[s.reply for s in answer] for answer in answers[1::2]] == [[s.reply for s in a] for a in (first, second)]
-
-
-def test_messages_may_come_in_any_collection(suggester: Suggester) -> None:
     expected = suggester.suggest(["a", "b c"], "en")
     for messages in (("a", "b c"), iter(["a", "b c"]), np.array(["a", "b c"]), {"a": 1, "b c": 2}.keys()):
         assert suggester.suggest(messages, "en", np.int64(3)) == expected
@@ -126,17 +104,10 @@ def retriever(suggester: Suggester, model: SentenceTransformer) -> Retriever:
     return Retriever(model, suggester.model.indexes)
 
 
-def test_every_row_of_a_test_set_is_answered(retriever: Retriever) -> None:
-    assert [len(answer) for answer in retriever.suggest(["", "a"], "en", 3)] == [3, 3]
-
-
-def test_a_folder_without_a_model_is_refused(tmp_path: Path, checkpoint: Path) -> None:
+def test_a_folder_without_a_model_or_response_set_is_refused(tmp_path: Path, checkpoint: Path) -> None:
     for path in (tmp_path / "nothing", tmp_path, checkpoint):
         with pytest.raises(InputError, match=r"no trained model|no such folder"):
             Suggester.from_pretrained(path)
-
-
-def test_a_model_without_response_set_is_refused(tmp_path: Path, checkpoint: Path) -> None:
     build_dual_encoder(str(checkpoint), "mean").save_pretrained(str(tmp_path))
     with pytest.raises(InputError, match="no response_index/ folder"):
         Suggester.from_pretrained(tmp_path)
@@ -152,3 +123,4 @@ def test_the_retriever_suggests_the_same_and_ranks_pools(
     products = encode_messages(model, messages) @ encode_replies(model, candidates).T
     got = torch.from_numpy(retriever.score_pools(messages, candidates, pools))
     torch.testing.assert_close(got, products.gather(1, torch.from_numpy(pools)), rtol=1e-4, atol=1e-4)
+    assert [len(answer) for answer in retriever.suggest(["", "a"], "en", 3)] == [3, 3]

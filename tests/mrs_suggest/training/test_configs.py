@@ -10,16 +10,10 @@ import yaml
 
 from mrs_suggest.common.arguments import parse_with_config
 from mrs_suggest.common.errors import InputError
+from tests.cases import cases
 
 CONFIGS = Path(__file__).resolve().parents[3] / "trainers" / "configs"
-SOUND = {
-    "multiple_choice": "choice.options:sound_choice",
-    "understanding": "understanding.options:sound_understanding",
-    "pretraining": "pretraining.options:sound_pretraining",
-    "causal": "causal.options:sound_causal",
-    "generation/staple": "staple.run:sound_staple",
-    "generation/xglue": "text_generation.run:sound_task",
-}
+SOUND = cases(__file__, "SOUND")
 
 
 def read(folder: str, name: str) -> tuple[Any, Any]:
@@ -39,15 +33,7 @@ def read(folder: str, name: str) -> tuple[Any, Any]:
     return options, training
 
 
-OFFICIAL = {  # files of official/, each with one that it goes with
-    "generation": "generation/unicoder/mt_es",
-    "retrieval": "retrieval/xlmr/monolingual_en",
-    "understanding": "understanding/nc",
-    "understanding_mlqa": "understanding/mlqa",
-    "understanding_pos": "understanding/pos",
-    "xglue_xdae": "generation/xglue/xdae",
-    "xglue_xfnp": "generation/xglue/xfnp",
-}
+OFFICIAL = cases(__file__, "OFFICIAL")
 
 
 def parsed(names: list[str], *words: str) -> tuple[Any, Any]:
@@ -78,13 +64,7 @@ def changed(one: Any, other: Any) -> set[str]:
     return {field.name for field in fields(one) if getattr(one, field.name) != getattr(other, field.name)}
 
 
-BATCHES = {  # file -> processes -> batch of a device, accumulated
-    "generation/unicoder/mt_es": {1: (4, 256), 2: (4, 128), 8: (4, 32)},
-    "retrieval/mbert/mt_es": {1: (256, 1), 2: (128, 1), 8: (32, 1)},
-    "understanding/nc": {1: (32, 1), 2: (16, 1), 8: (4, 1)},
-    "multiple_choice/co_zs": {1: (8, 1), 2: (4, 1), 8: (1, 1)},
-    "pretraining/unicoder": {1: (32, 256), 2: (32, 128), 8: (32, 32)},
-}
+BATCHES = cases(__file__, "BATCHES")
 
 
 @pytest.mark.parametrize("processes", [1, 2, 8])
@@ -95,29 +75,12 @@ def test_the_batch_of_a_step_is_that_of_all_processes(
     monkeypatch.setenv("WORLD_SIZE", str(processes))
     _, training = parsed([name])
     batch, accumulated = training.per_device_train_batch_size, training.gradient_accumulation_steps
-    assert (batch, accumulated) == BATCHES[name][processes]
+    assert [batch, accumulated] == BATCHES[name][processes]
     assert batch * accumulated * processes == training.global_batch_size
 
 
 @pytest.mark.parametrize(
-    ("name", "processes", "words", "sentence"),
-    [
-        ("understanding/mlqa", 8, [], "--global_batch_size 12: 8 processes with batches of at most 32"),
-        ("retrieval/mbert/mt_es", 3, [], "--global_batch_size 256: 3 processes with batches of at most 256"),
-        (
-            "generation/unicoder/mt_es",
-            1,
-            ["--per_device_train_batch_size", "3"],
-            "--global_batch_size 1,024: 1 processes with batches of at most 3",
-        ),
-        ("multiple_choice/co_zs", 1, ["--global_batch_size", "0"], "--global_batch_size 0: 1 processes"),
-        (
-            "generation/unicoder/mt_es",
-            8,
-            ["--gradient_accumulation_steps", "256"],
-            "--gradient_accumulation_steps: follows from --global_batch_size",
-        ),
-    ],
+    ("name", "processes", "words", "sentence"), cases(__file__, "test_what_the_processes_cannot_share_is_refused")
 )
 def test_what_the_processes_cannot_share_is_refused(
     name: str, processes: int, words: list[str], sentence: str, monkeypatch: pytest.MonkeyPatch

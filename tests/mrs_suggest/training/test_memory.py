@@ -26,21 +26,17 @@ def test_a_real_failure_of_the_cpu_allocator() -> None:
         torch.empty(1 << 48)
 
 
-@pytest.mark.parametrize(
-    ("error", "tried"),
-    [
+def test_what_the_libraries_raise() -> None:
+    for error, tried in (
         (torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has ..."), "2.00 GiB"),
         (RuntimeError("CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`"), ""),
         (RuntimeError("MPS backend out of memory (MPS allocated: 1 GB)"), ""),
         (MemoryError("Unable to allocate 8.00 GiB for an array"), ""),
         (MemoryError(), ""),
         (OSError(errno.ENOMEM, "Cannot allocate memory"), ""),
-    ],
-    ids=lambda value: type(value).__name__,
-)
-def test_what_the_libraries_raise(error: BaseException, tried: str) -> None:
-    amount = f" (tried to allocate {tried})" if tried else ""
-    assert told(error) == f"out of memory{amount} in training; use less."
+    ):
+        amount = f" (tried to allocate {tried})" if tried else ""
+        assert told(error) == f"out of memory{amount} in training; use less."
 
 
 @pytest.mark.parametrize("error", [RuntimeError("shapes differ"), OSError(errno.ENOENT, "no such file"), ValueError()])

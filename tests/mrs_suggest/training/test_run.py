@@ -17,6 +17,7 @@ from mrs_suggest.models.saved.families import adapter_publication, publication
 from mrs_suggest.training.record import RunFolder, last_checkpoint, require_best_weights, run_record
 from mrs_suggest.training.reply.options import Source, TrainingPlan
 from mrs_suggest.training.retrieval.model import stored_weights, weights
+from tests.cases import cases
 
 
 def checkpoint(folder: Path, step: int, complete: bool = True) -> Path:
@@ -38,17 +39,6 @@ def test_a_new_folder_is_accepted_and_a_foreign_one_is_refused(tmp_path: Path) -
     assert (tmp_path / "note.txt").read_text() == "mine"
 
 
-def test_a_finished_run_is_not_replaced_unasked(tmp_path: Path) -> None:
-    (tmp_path / "run.json").write_text("{}")
-    checkpoint(tmp_path, 5)
-    with pytest.raises(InputError, match=r"holds a finished run; choose another folder or pass --overwrite\."):
-        RunFolder(tmp_path, False, None)
-    assert (tmp_path / "run.json").exists()
-    RunFolder(tmp_path, True, None).begin({})
-    assert not (tmp_path / "run.json").exists()
-    assert not list(tmp_path.glob("checkpoint-*"))
-
-
 def test_another_run_s_checkpoints_are_not_gone_on_with(tmp_path: Path) -> None:
     RunFolder(tmp_path, False, None).begin({"train": ["es"], "seed": 1})
     checkpoint(tmp_path, 5)
@@ -67,22 +57,26 @@ def test_a_run_that_was_cut_off_is_not_replaced_unasked(tmp_path: Path) -> None:
     assert (tmp_path / "checkpoint-5").is_dir()
 
 
-def test_overwriting_leaves_nothing_of_the_old_run_that_a_user_could_take_for_the_new_one(tmp_path: Path) -> None:
+def test_a_finished_run_is_replaced_only_if_asked_and_then_as_a_whole(tmp_path: Path) -> None:
     """The new run may have fewer languages: an index of the old model would answer with the new model's vectors."""
+    checkpoint(tmp_path, 5)
     (tmp_path / "run.json").write_text("{}")
     (tmp_path / "response_index" / "en").mkdir(parents=True)
     (tmp_path / "response_index" / "en" / "replies.json").write_text("{}")
     (tmp_path / "adapter").mkdir()
     (tmp_path / "predictions.en.tsv").write_text("m\tr\ts\n")
     (tmp_path / "tokenizer_config.json").write_text("{}")  # a configuration and a part of the tokenizer
+    with pytest.raises(InputError, match=r"holds a finished run; choose another folder or pass --overwrite\."):
+        RunFolder(tmp_path, False, None)
+    assert (tmp_path / "run.json").exists()
     RunFolder(tmp_path, True, None).begin({})
-    assert not (tmp_path / "tokenizer_config.json").exists()
-    assert not (tmp_path / "adapter").exists()
-    assert not (tmp_path / "response_index").exists()
-    assert not (tmp_path / "predictions.en.tsv").exists()
+    gone = ("run.json", "tokenizer_config.json", "adapter", "response_index", "predictions.en.tsv", "checkpoint-5")
+    assert [name for name in gone if (tmp_path / name).exists()] == []
 
 
 def test_the_last_checkpoint_has_the_highest_number(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"has no complete checkpoint; start again with --overwrite true\."):
+        last_checkpoint(tmp_path, "last")
     for step in (5, 100, 20):
         checkpoint(tmp_path, step)
     assert last_checkpoint(tmp_path, "last") == str(tmp_path / "checkpoint-100")
@@ -90,11 +84,6 @@ def test_the_last_checkpoint_has_the_highest_number(tmp_path: Path) -> None:
     assert last_checkpoint(tmp_path, None) is None
     checkpoint(tmp_path, 200, complete=False)  # a kill while it was written
     assert last_checkpoint(tmp_path, "last") == str(tmp_path / "checkpoint-100")
-
-
-def test_no_checkpoint_to_go_on_from_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"has no complete checkpoint; start again with --overwrite true\."):
-        last_checkpoint(tmp_path, "last")
     with pytest.raises(InputError, match=r"no such folder\."):
         last_checkpoint(tmp_path, str(tmp_path / "checkpoint-7"))
 
@@ -150,7 +139,7 @@ def recorded(options: Options | None = None, state: TrainerState | None = None) 
 PLAN = TrainingPlan("mt", (Source("es", True), Source("en")), 0.3, ("es",), ("es", "en"))
 
 
-def test_the_record_is_json_without_secrets(tmp_path: Path) -> None:
+def test_the_record_is_json_without_secrets_and_folders_of_this_machine(tmp_path: Path) -> None:
     state = TrainerState(best_model_checkpoint=str(tmp_path / "checkpoint-40"), best_metric=0.25)
     state.global_step, state.epoch = 60, 1.5
     record = recorded(state=state)
@@ -168,9 +157,6 @@ def test_the_record_is_json_without_secrets(tmp_path: Path) -> None:
     assert {"python", "torch", "transformers", "sentence-transformers"} <= record["versions"].keys()
     assert record["hardware"]["cores"] >= 1
     assert "commit" in record
-
-
-def test_the_record_has_no_folders_of_this_machine() -> None:
     places = ["ht=/home/me/ht.txt", "en=org/en:a:b", "/home/me/x", "de=https://me:secret@h/de.txt?token=secret"]
     found = recorded(Options(places, "/home/me/data"))["arguments"]
     assert found["text"] == ["ht=.../ht.txt", "en=org/en:a:b", ".../x", "de=https://***@h/de.txt?***"]
@@ -179,28 +165,11 @@ def test_the_record_has_no_folders_of_this_machine() -> None:
 
 # --- what of a run is published
 
-RETRIEVER = (
-    "README.md", "run.json", "curves.png", "modules.json", "config_sentence_transformers.json", "router_config.json",
-    "config.json",
-    "query_0_Transformer/config.json", "query_0_Transformer/model.safetensors", "query_0_Transformer/tokenizer.json",
-    "query_1_Pooling/config.json", "response_index/es/replies.json", "response_index/es/vectors.safetensors",
-    "languages.safetensors",
-)  # fmt: skip
-GENERATOR = (
-    "README.md", "run.json", "curves.png", "config.json", "generation_config.json", "generator.json",
-    "model-00001-of-00002.safetensors", "model-00002-of-00002.safetensors", "model.safetensors.index.json",
-    "tokenizer.json", "tokenizer_config.json", "sentencepiece.bpe.model", "languages.safetensors",
-)  # fmt: skip
+RETRIEVER = cases(__file__, "RETRIEVER")
+GENERATOR = cases(__file__, "GENERATOR")
 LANGUAGE_MODEL = (*GENERATOR, "replies.json", "chat_template.jinja")
-ADAPTER = ("adapter_config.json", "adapter_model.safetensors", "document/adapter_config.json",
-           "document/adapter_model.safetensors")  # fmt: skip
-PRIVATE = (
-    "secrets.json", "training_args.bin", "pytorch_model.bin", "optimizer.pt", "wandb/run-1/output.log", "notes.txt",
-    "runs/events.out.tfevents.1", "predictions.es.tsv", "predictions.tsv", "checkpoint-5/model.safetensors",
-    "response_index/es/predictions.es.tsv", "response_index/secrets.json", "response_index/es/deep/replies.json",
-    "query_0_Transformer/training_args.bin", "query_0_Transformer/modeling_x.py", ".env", "resume.json",
-    "adapter/optimizer.pt", "adapter/query/README.md", "other/model.safetensors",
-)  # fmt: skip
+ADAPTER = cases(__file__, "ADAPTER")
+PRIVATE = cases(__file__, "PRIVATE")
 
 
 def make_files(folder: Path, *names: str) -> None:

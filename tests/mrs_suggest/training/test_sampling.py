@@ -40,18 +40,11 @@ class Case:
 
     def sampler(self, rank: int = 0, epoch: int = 0, **changes: Any) -> PairSampler:
         case = replace(self, **changes)
+        lengths = None if case.lengths is None else np.array(case.lengths)
         made = PairSampler(
-            case.sizes,
-            case.batch,
-            alpha=case.alpha,
-            mixed=case.mixed,
-            lengths=None if case.lengths is None else np.array(case.lengths),
-            window=case.window,
-            world_size=case.world,
-            rank=rank,
-            accumulation=case.accumulation,
-            seed=case.seed,
-        )
+            case.sizes, case.batch, alpha=case.alpha, mixed=case.mixed, lengths=lengths, window=case.window,
+            world_size=case.world, rank=rank, accumulation=case.accumulation, seed=case.seed,
+        )  # fmt: skip
         made.set_epoch(epoch)
         return made
 
@@ -73,16 +66,10 @@ def any_case(draw: st.DrawFn, **fixed: Any) -> Case:
     sizes = tuple(draw(st.lists(st.integers(1, 60), min_size=1, max_size=6)))
     lengths = st.lists(st.integers(0, 200), min_size=sum(sizes), max_size=sum(sizes)).map(tuple)
     case = Case(
-        sizes=sizes,
-        batch=draw(st.integers(1, 7)),
-        alpha=draw(st.sampled_from([0.0, 0.3, 1.0])),
-        mixed=draw(st.booleans()),
-        world=draw(st.integers(1, 3)),
-        accumulation=draw(st.integers(1, 3)),
-        seed=draw(st.integers(0, 9)),
-        window=draw(st.integers(0, 4)),
-        lengths=draw(st.none() | lengths),
-    )
+        sizes=sizes, batch=draw(st.integers(1, 7)), alpha=draw(st.sampled_from([0.0, 0.3, 1.0])),
+        mixed=draw(st.booleans()), world=draw(st.integers(1, 3)), accumulation=draw(st.integers(1, 3)),
+        seed=draw(st.integers(0, 9)), window=draw(st.integers(0, 4)), lengths=draw(st.none() | lengths),
+    )  # fmt: skip
     return replace(case, **fixed)
 
 
@@ -148,9 +135,6 @@ def test_the_same_step_however_it_is_divided(case: Case, epoch: int) -> None:
 def test_a_step_has_one_source(case: Case) -> None:
     for rows in case.steps():
         assert len({case.source(row) for row in rows}) == 1
-
-
-# --- lengths
 
 
 # --- epochs

@@ -24,6 +24,8 @@ options:
   dropout: {low: 0, high: 0.5}
   pooling: {choices: [mean, cls]}
 """
+from tests.cases import cases  # noqa: E402
+
 Runs = Callable[..., dict[str, Any]]
 
 
@@ -120,51 +122,26 @@ options:
 """
 
 
-@pytest.mark.parametrize(
-    ("text", "told"),
-    [
-        (HALVING.replace("min_steps: 2\n", ""), "min_steps and max_steps: needed with `method: halving`"),
-        (HALVING.replace("max_steps: 4", "max_steps: 3"), "max_steps: expected 2 times `min_steps` or more, found 3"),
-        (HALVING.replace("reduction: 2", "reduction: 1"), "reduction: input should be greater than .*, found '1'"),
-        (HALVING.replace("learning_rate", "eval_steps"), "eval_steps follows from `min_steps` and `max_steps`"),
-        (GRID + "min_steps: 2", "min_steps: belongs to `method: halving`; leave it out"),
-        (GRID + "trials: 2", "trials: needed with `method: random`, halving or tpe, and only with these"),
-        (RANGES.replace("random", "grid").replace("trials: 30\n", ""), "learning_rate: a range is drawn from; pass a"),
-        (RANGES.replace("low: 1.0e-6", "low: 0"), "learning_rate: low: expected more than 0 with `log: true`, found 0"),
-        (RANGES.replace("low: 2", "low: 7"), "layers: low: expected less than `high`, found 7 and 4"),
-        (RANGES.replace("high: 0.5", "high: x"), "dropout, high: expected a number, found 'x'"),
-        (RANGES.replace("high: 0.5", "top: 0.5"), "options, dropout: unknown field 'top'"),
-        (RANGES.replace(", high: 0.5", ""), "options, dropout: expected a list of values or {low, high}, with or"),
-        (RANGES.replace("log: true", "log: 2"), "learning_rate, log: input should be a valid boolean, found '2'"),
-        ("a: [", "is not valid YAML"),
-        ("method: grid", "missing field 'options'"),
-        (GRID + "runs: 2", "unknown field 'runs'"),
-        ("options: {dropout: 0.1}", "options, dropout: input should be a valid"),
-        ("options: {output_dir: [a]}", "output_dir is not an option to search"),
-        ("method: best\n" + GRID, "method: input should be 'grid', 'random', 'halving' or 'tpe', found 'best'"),
-        ("method: random\ntrials: 9\n" + GRID, "trials: expected 1 to 4, found 9"),
-    ],
-)
-def test_a_wrong_file_is_told(tmp_path: Path, text: str, told: str) -> None:
+@pytest.mark.parametrize(("base", "change", "told"), cases(__file__, "test_a_wrong_file_is_told"))
+def test_a_wrong_file_is_told(tmp_path: Path, base: str, change: str | dict[str, str], told: str) -> None:
+    """`change` is what is appended to a text of this module, or what is replaced in it."""
+    text = {"GRID": GRID, "RANGES": RANGES, "HALVING": HALVING, "": ""}[base]
+    for old, new in change.items() if isinstance(change, dict) else ():
+        assert old in text
+        text = text.replace(old, new)
+    text += change if isinstance(change, str) else ""
     with pytest.raises(InputError, match=told):
         read_sweep(sweep_file(tmp_path, text))
 
 
-@pytest.mark.parametrize("option", ["learning: [1]", "learning_rate: [1.0e-5, x]"])
-def test_a_wrong_option_is_refused_before_anything_runs(tmp_path: Path, started: list[list[str]], option: str) -> None:
-    path = sweep_file(tmp_path, f"options: {{{option}}}")
-    with pytest.raises(InputError, match="learning"):
-        main(["multiple_choice", "--sweep", str(path), "--use_cpu", "true", "--output_dir", str(tmp_path / "out")])
-    assert started == []
-
-
-@pytest.mark.parametrize(
-    "words", [["--eval_strategy", "no", "--save_strategy", "no"], ["--load_best_model_at_end", "false"]]
-)
-def test_runs_without_a_best_checkpoint_are_refused_before_anything_runs(
-    tmp_path: Path, started: list[list[str]], words: list[str]
-) -> None:
-    path, out = sweep_file(tmp_path, GRID), str(tmp_path / "out")
-    with pytest.raises(InputError, match="--sweep: compares best checkpoints"):
-        main(["multiple_choice", "--sweep", str(path), "--use_cpu", "true", "--output_dir", out, *words])
+def test_what_cannot_be_swept_is_refused_before_anything_runs(tmp_path: Path, started: list[list[str]]) -> None:
+    for text, words, told in (
+        ("options: {learning: [1]}", [], "learning"),
+        ("options: {learning_rate: [1.0e-5, x]}", [], "learning"),
+        (GRID, ["--eval_strategy", "no", "--save_strategy", "no"], "--sweep: compares best checkpoints"),
+        (GRID, ["--load_best_model_at_end", "false"], "--sweep: compares best checkpoints"),
+    ):
+        path, out = sweep_file(tmp_path, text), str(tmp_path / "out")
+        with pytest.raises(InputError, match=told):
+            main(["multiple_choice", "--sweep", str(path), "--use_cpu", "true", "--output_dir", out, *words])
     assert started == []

@@ -30,6 +30,8 @@ def test_the_organisation_is_one_setting(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_names_of_models(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from mrs_suggest.common.hub import baselines
+
     asked: list[tuple[str, str | None]] = []
 
     def download(repo_id: str, revision: str | None = None, **_: bool) -> Path:
@@ -47,13 +49,7 @@ def test_names_of_models(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     with pytest.raises(InputError, match="org/n: no such folder"):
         resolve_model("org/n")  # next to one that is there
     assert len(asked) == 1
-
-
-def test_a_baseline_that_does_not_ship_is_downloaded_at_its_revision(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from mrs_suggest.common.hub import baselines
-
+    # A baseline that does not ship is downloaded at its revision.
     known = {"one": Baseline("one", "org/one", "v1", "retrieval", "multilingual", ("en",), "MRS", {})}
     monkeypatch.setattr(baselines, "read_baselines", lambda: known)
     monkeypatch.setattr(hub, "download", lambda *arguments, **_: tmp_path / "-".join(arguments).replace("/", "-"))
@@ -91,13 +87,19 @@ def test_every_embedded_baseline_is_small_and_safe(tmp_path: Path) -> None:
         assert {"README.md", "run.json", "modules.json"} <= {path.name for path in files}
 
 
-def test_its_figures_are_those_of_its_record(folder: Path) -> None:
-    pooled = json.loads((folder / "run.json").read_text(encoding="utf-8"))["metrics"]["systems"]["Model"]["pooled"]
+def test_its_figures_and_its_card_are_those_of_its_record(folder: Path) -> None:
+    from mrs_suggest.models.saved.families import model_card
+
+    record = json.loads((folder / "run.json").read_text(encoding="utf-8"))
+    pooled = record["metrics"]["systems"]["Model"]["pooled"]
     shipped = read_baselines()[NAME]
     assert shipped.metrics == {name: round(pooled[name], 6) for name in shipped.metrics}
     assert {"weighted", "mrr"} <= shipped.metrics.keys()
     assert set(shipped.languages) == set(LANGUAGES)
     assert sorted(path.name for path in (folder / "response_index").iterdir()) == sorted(LANGUAGES)
+    card = (folder / "README.md").read_text(encoding="utf-8")
+    assert "curves.png" not in card, "a picture that was left behind"
+    assert card == model_card(record), "run `mrs models card` on it"
 
 
 @pytest.mark.integration
@@ -110,13 +112,3 @@ def test_the_snippets_of_its_card_run_as_printed(folder: Path, tmp_path: Path) -
     done = warm_python.run([sys.executable, "-c", source], cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert len(done.stdout.splitlines()) == 3 + 1, "three suggestions, and what `print(scores)` prints"
-
-
-def test_its_card_shows_nothing_that_is_not_there(folder: Path) -> None:
-    """A picture that was left behind, for one."""
-    from mrs_suggest.models.saved.families import model_card
-
-    card = (folder / "README.md").read_text(encoding="utf-8")
-    assert "curves.png" not in card
-    record = json.loads((folder / "run.json").read_text(encoding="utf-8"))
-    assert card == model_card(record), "run `mrs models card` on it"

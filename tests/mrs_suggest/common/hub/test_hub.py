@@ -19,6 +19,7 @@ from mrs_suggest.common.hub import hub as ours
 from mrs_suggest.common.hub.publication import Publication
 from mrs_suggest.common.hub.publishing import Change, Published, publish
 from tests import warm_python
+from tests.cases import cases
 from tests.hub.server import LoopbackHub
 
 Mrs = Callable[..., "subprocess.CompletedProcess[str]"]
@@ -127,7 +128,7 @@ def refused(done: subprocess.CompletedProcess[str], *named: str) -> None:
         assert word in done.stderr
 
 
-def test_a_dry_run_sends_nothing(client: Mrs, hub: LoopbackHub, data: Path) -> None:
+def test_a_dry_run_sends_nothing(client: Mrs, hub: LoopbackHub, data: Path, tmp_path: Path) -> None:
     done = client("data", "publish", data, "--repo", "org/mrs", "--dry-run", token=False)
     assert done.returncode == 0, done.stderr
     assert hub.log == []
@@ -136,20 +137,22 @@ def test_a_dry_run_sends_nothing(client: Mrs, hub: LoopbackHub, data: Path) -> N
     assert [line.split()[-1] for line in listed.strip().splitlines()[1:]] == files
     assert card.startswith("---\npretty_name:")
     assert 'load_dataset("org/mrs", "es")' in card
+    folder = tmp_path / "edited"
+    shutil.copytree(data, folder)
+    (folder / "README.md").write_text('Set PATH. `load_dataset("PATH", "es")`\n', encoding="utf-8")
+    done = client("data", "publish", folder, "--repo", "org/mrs", "--dry-run")
+    assert done.stdout.endswith('Set PATH. `load_dataset("org/mrs", "es")`\n\n')
 
 
-def test_a_private_repository_stays_private(client: Mrs, hub: LoopbackHub, data: Path) -> None:
+def test_a_repository_stays_private_or_public(client: Mrs, hub: LoopbackHub, data: Path) -> None:
     assert client("data", "publish", data, "--repo", "org/mrs", "--private").returncode == 0
     repo = hub.repo("dataset", "org/mrs")
     assert repo.private
     assert client("data", "publish", data, "--repo", "org/mrs").returncode == 0
     assert repo.private
     assert len(repo.commits()) == 2
-
-
-def test_a_public_repository_is_not_taken_for_a_private_one(client: Mrs, hub: LoopbackHub, data: Path) -> None:
-    repo = hub.create("dataset", "org/mrs")
-    refused(client("data", "publish", data, "--repo", "org/mrs", "--private"), "org/mrs: exists and is public")
+    repo = hub.create("dataset", "org/public")
+    refused(client("data", "publish", data, "--repo", "org/public", "--private"), "org/public: exists and is public")
     assert repo.files() == [".gitattributes"]
 
 
@@ -172,15 +175,7 @@ def test_a_message_and_a_tag(client: Mrs, hub: LoopbackHub, data: Path, tmp_path
     assert repo.tags == {"v1.0": before}
 
 
-@pytest.mark.parametrize(
-    ("options", "named"),
-    [
-        (("--tag", "a..b"), "--tag 'a..b': not a valid tag name"),
-        (("--tag", "v 1"), "not a valid tag name"),
-        (("--tag", "v1", "--create-pr"), "tag the commit when it is merged"),
-        (("--commit-message", "  "), "--commit-message: is empty"),
-    ],
-)
+@pytest.mark.parametrize(("options", "named"), cases(__file__, "test_what_is_no_message_or_tag"))
 def test_what_is_no_message_or_tag(
     client: Mrs, hub: LoopbackHub, data: Path, options: tuple[str, ...], named: str
 ) -> None:
@@ -245,14 +240,6 @@ def test_a_card_that_a_person_broke_is_refused(client: Mrs, hub: LoopbackHub, da
     (folder / "README.md").write_text("---\nlanguage: [Spanish!]\n---\n# Mine\n", encoding="utf-8")
     refused(client("data", "publish", folder, "--repo", "org/mrs"), "org/mrs", "README.md")
     assert [commit.title for commit in hub.repo("dataset", "org/mrs").commits()] == ["initial commit"]
-
-
-def test_what_a_person_wrote_into_a_card_stays(client: Mrs, data: Path, tmp_path: Path) -> None:
-    folder = tmp_path / "edited"
-    shutil.copytree(data, folder)
-    (folder / "README.md").write_text('Set PATH. `load_dataset("PATH", "es")`\n', encoding="utf-8")
-    done = client("data", "publish", folder, "--repo", "org/mrs", "--dry-run")
-    assert done.stdout.endswith('Set PATH. `load_dataset("org/mrs", "es")`\n\n')
 
 
 def test_a_file_that_is_no_longer_there_leaves_the_repository(client: Mrs, hub: LoopbackHub, data: Path) -> None:

@@ -45,20 +45,14 @@ def listing(home: Path) -> set[str]:
     return {path.relative_to(home).as_posix() for path in home.rglob("*") if "mrs-suggest" not in path.parts}
 
 
-def test_each_cache_has_its_own_list(home: Path) -> None:
-    folder, module = cached(home, "a" * 16), metric(home, "b" * 64)
-    record_installed([folder])
+def test_each_cache_has_its_own_list(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first, module = cached(home, "a" * 16), metric(home, "b" * 64)
+    record_installed([first])
     record_installed([module])
-    assert installed_folders() == [folder, module]
+    assert installed_folders() == [first, module]
     lists = {cache.manifest for cache in caches()}
     assert lists == {home / "datasets/mrs-suggest/installed.json", home / "modules/mrs-suggest/installed.json"}
     assert set(home.rglob("installed.json")) == lists
-
-
-def test_an_install_into_another_cache_leaves_this_one(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One HF_HOME, two caches of data sets: each install is removed where it was made, and only there."""
-    first, module = cached(home, "a" * 16), metric(home, "b" * 64)
-    record_installed([first, module])
     monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", home / "other" / "datasets")
     assert installed_folders() == [module]
     second = cached(home / "other", "c" * 16)
@@ -138,6 +132,13 @@ def test_everything_goes_and_nothing_else(home: Path) -> None:
     assert note.read_text() == "mine"
     assert list(home.rglob("installed.json")) == []
     assert uninstall() == []
+    folder = cached(home, "a" * 16)
+    record_installed([folder, folder.with_name("b" * 16)])
+    for path in folder.iterdir():
+        path.unlink()
+    folder.rmdir()
+    assert uninstall() == []
+    assert list(home.rglob("installed.json")) == []
 
 
 def test_a_newer_install_replaces_an_older_one(home: Path) -> None:
@@ -152,16 +153,6 @@ def test_a_newer_install_replaces_an_older_one(home: Path) -> None:
     assert installed_folders() == [new, same]
     assert new.is_dir()
     assert same.is_dir()
-
-
-def test_what_is_gone_already_is_no_error(home: Path) -> None:
-    folder = cached(home, "a" * 16)
-    record_installed([folder, folder.with_name("b" * 16)])
-    for path in folder.iterdir():
-        path.unlink()
-    folder.rmdir()
-    assert uninstall() == []
-    assert list(home.rglob("installed.json")) == []
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"folders": 3}', '{"folders": [3]}', "\ufffd"])

@@ -12,6 +12,7 @@ from mrs_suggest.common.errors import InputError
 from mrs_suggest.common.hub.hub import drop_damaged
 from mrs_suggest.common.io import manifest
 from mrs_suggest.common.io.manifest import again, list_files, require_undamaged
+from tests.cases import cases
 
 CONTENTS = {"model.safetensors": b"weights" * 10, "query/config.json": b"{}"}
 
@@ -73,14 +74,7 @@ def test_without_hashes_only_verify_complains(folder: Path, record: Any) -> None
         require_undamaged(folder, verify=True)
 
 
-@pytest.mark.parametrize(
-    "record",
-    [
-        [], {"files": []}, {"files": 3}, {"files": {"a": 3}}, {"files": {"a": {}}},
-        {"files": {"a": {"bytes": "3", "sha256": ""}}}, {"files": {"../a": {"bytes": 3, "sha256": ""}}},
-        {"files": {"/a": {"bytes": 3, "sha256": ""}}},
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize("record", cases(__file__, "test_a_damaged_record_is_named"))
 def test_a_damaged_record_is_named(folder: Path, record: Any) -> None:
     write(folder, record)
     with pytest.raises(InputError, match=r"run\.json: damaged"):

@@ -8,10 +8,11 @@ import pytest
 
 from mrs_suggest.common.errors import RemoteError
 from mrs_suggest.common.io.remote import RemotePath
-from mrs_suggest.common.io.remote_errors import TRIES, is_passing
+from mrs_suggest.common.io.remote_errors import TRIES
 from mrs_suggest.common.io.storage import location, open_arrow, open_stream
 from tests.file_server import CUT, served
 
+Faults = list[int | None]
 DATA = bytes(os.urandom(1 << 16)) * 200  # 12.5 MiB: fsspec reads 5 ahead
 
 
@@ -24,12 +25,12 @@ def waits(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 
 
 @pytest.fixture
-def faults() -> list[int | None]:
+def faults() -> Faults:
     return []
 
 
 @pytest.fixture
-def path(tmp_path: Path, faults: list[int | None], waits: list[float]) -> Iterator[RemotePath]:
+def path(tmp_path: Path, faults: Faults, waits: list[float]) -> Iterator[RemotePath]:
     """A file on a server with faults."""
     (tmp_path / "RC_1").write_bytes(DATA)
     with served(tmp_path, faults=faults) as url:
@@ -38,9 +39,7 @@ def path(tmp_path: Path, faults: list[int | None], waits: list[float]) -> Iterat
         yield found
 
 
-def test_reading_goes_on_where_the_connection_broke(
-    path: RemotePath, faults: list[int | None], waits: list[float]
-) -> None:
+def test_reading_goes_on_where_the_connection_broke(path: RemotePath, faults: Faults, waits: list[float]) -> None:
     with open_stream(path) as file:
         found = file.read(3_000_000)
         faults += [CUT, 503, 429, None, CUT]
@@ -54,9 +53,7 @@ def test_reading_goes_on_where_the_connection_broke(
     assert faults == []
 
 
-def test_a_break_that_stays_is_told_after_some_tries(
-    path: RemotePath, faults: list[int | None], waits: list[float]
-) -> None:
+def test_a_break_that_stays_is_told_after_some_tries(path: RemotePath, faults: Faults, waits: list[float]) -> None:
     with open_stream(path) as file:
         file.read(10)
         faults += [503] * 100
@@ -67,7 +64,7 @@ def test_a_break_that_stays_is_told_after_some_tries(
 
 
 @pytest.mark.parametrize("status", [403, 404, 410])
-def test_a_refusal_is_told_at_once(path: RemotePath, faults: list[int | None], waits: list[float], status: int) -> None:
+def test_a_refusal_is_told_at_once(path: RemotePath, faults: Faults, waits: list[float], status: int) -> None:
     with open_stream(path) as file:
         file.read(10)
         faults += [status]
@@ -79,7 +76,7 @@ def test_a_refusal_is_told_at_once(path: RemotePath, faults: list[int | None], w
 @pytest.mark.parametrize("size", [len(DATA), 9_000_000])
 @pytest.mark.parametrize("broken", [True, False])
 def test_a_file_that_changed_is_refused(
-    path: RemotePath, faults: list[int | None], tmp_path: Path, size: int, broken: bool
+    path: RemotePath, faults: Faults, tmp_path: Path, size: int, broken: bool
 ) -> None:
     with open_stream(path) as file:
         file.read(10)
@@ -88,13 +85,3 @@ def test_a_file_that_changed_is_refused(
         faults += [CUT] if broken else []
         with pytest.raises(RemoteError, match="the file changed while it was read"):
             file.read()
-
-
-def test_only_what_passes_by_itself_is_tried_again() -> None:
-    refused = FileNotFoundError("no")
-    refused.__cause__ = TimeoutError()
-    outer = OSError("reading failed")
-    outer.__cause__ = ConnectionResetError(104, "reset")
-    assert [is_passing(error) for error in (refused, outer, TimeoutError(), OSError(28, "full"), ValueError())] == [
-        False, True, True, False, False,
-    ]  # fmt: skip

@@ -15,11 +15,8 @@ def test_no_character_that_latex_reads_itself_is_left(text: str) -> None:
     assert not re.search(r"[\\&%$#_{}~^<>]", COMMANDS.sub("", latex_escaped(text)))
 
 
-def test_marks_and_bold_in_latex_and_markdown() -> None:
+def test_marks_bold_and_comments() -> None:
     grid = Grid(["", "x"], [["a_b", Entry("-.5", marks="a", bold=True)]])
     assert "a\\_b & \\textbf{$-$.5}$^{a}$ \\\\" in grid_latex(grid)
     assert "| a_b | **-.5**ᵃ |" in grid_markdown(grid)
-
-
-def test_a_comment_has_no_line_without_its_mark() -> None:
     assert latex_comment("one\ntwo") == "% one\n% two"

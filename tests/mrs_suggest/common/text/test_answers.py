@@ -11,9 +11,6 @@ def test_three_replies_from_one_text(text: str, replies: list[str]) -> None:
     assert read_answer(text, 3) == replies
 
 
-def test_all_lines_count_where_no_number_is_given() -> None:
+def test_all_lines_count_without_a_number_and_one_reply_from_each_sample() -> None:
     assert read_answer("\n".join(f"line {n}" for n in range(50))) == [f"line {n}" for n in range(50)]
-
-
-def test_one_reply_from_each_sample() -> None:
     assert read_samples([" Yes.\nand more", "\n", "yes.", "No.", "Maybe.", "Never."], 3) == ["Yes.", "No.", "Maybe."]

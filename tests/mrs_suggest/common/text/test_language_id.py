@@ -4,9 +4,7 @@ import hashlib
 import pickle
 import subprocess
 import sys
-import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -24,12 +22,14 @@ from mrs_suggest.common.text.language_id import (
     default_model_path,
     download_language_model,
 )
+from tests.file_server import CUT, served
 
 SENTENCES = {
     "en": "what are you doing tonight|thanks for the help|the weather is really nice|see you in the morning then",
     "de": "was machst du heute abend|danke für die hilfe|das wetter ist wirklich schön|wir sehen uns morgen früh",
     "ru": "что ты делаешь вечером|спасибо за помощь|погода сегодня хорошая|увидимся завтра утром",
 }
+Models = dict[str, Path]
 NEW = {"the help is nice": "en", "wirklich danke": "de", "спасибо, увидимся": "ru"}
 
 
@@ -48,7 +48,7 @@ def train(folder: Path, labels: bool = True, **settings: Any) -> Any:
 
 
 @pytest.fixture(scope="session")
-def models(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+def models(tmp_path_factory: pytest.TempPathFactory) -> Models:
     """Files of models: of n-grams, quantised, of words alone, and one that is not a classifier."""
     folder = tmp_path_factory.mktemp("models")
     paths = {name: folder / f"{name}.bin" for name in ("ngrams", "quantised", "words", "vectors")}
@@ -62,7 +62,7 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 
 @pytest.fixture(scope="session", params=["compiled", "fasttext"])
-def identifier(request: pytest.FixtureRequest, models: dict[str, Path]) -> LanguageIdentifier:
+def identifier(request: pytest.FixtureRequest, models: Models) -> LanguageIdentifier:
     """An identifier by the compiled reader, and one as where there is no compiler."""
     if request.param == "compiled":
         pytest.importorskip("mrs_suggest.common.text._lid", reason="needs the compiled part of the package")
@@ -81,7 +81,7 @@ def refusal(path: Path | None) -> str:
 
 
 @pytest.mark.parametrize("kind", ["ngrams", "quantised"])
-def test_new_sentences_get_their_language(models: dict[str, Path], kind: str) -> None:
+def test_new_sentences_get_their_language(models: Models, kind: str) -> None:
     found = LanguageIdentifier.open(models[kind]).identify(list(NEW))
     assert [code for code, _ in found] == list(NEW.values())
     assert all(0.4 < probability <= 1.0 for _, probability in found)
@@ -100,9 +100,7 @@ def test_any_text_gets_an_answer_that_the_batch_does_not_change(
 
 
 @pytest.mark.parametrize("stop", ["\n", "\r\n", "\ud83d", " </s> ", "\n</s> </s>\n"])
-def test_what_would_stop_fasttext_counts_as_a_space(
-    models: dict[str, Path], identifier: LanguageIdentifier, stop: str
-) -> None:
+def test_what_would_stop_fasttext_counts_as_a_space(models: Models, identifier: LanguageIdentifier, stop: str) -> None:
     (whole,) = identifier.identify(["what wirklich danke für die hilfe"])
     assert identifier.identify([f"what{stop}wirklich danke für die hilfe"]) == [whole]
     assert (whole[0], identifier.identify(["what"])[0][0]) == ("de", "en")
@@ -112,7 +110,7 @@ def test_what_would_stop_fasttext_counts_as_a_space(
 
 
 def test_texts_of_which_the_model_knows_nothing_are_undetermined(
-    models: dict[str, Path], identifier: LanguageIdentifier
+    models: Models, identifier: LanguageIdentifier
 ) -> None:
     words = LanguageIdentifier.open(models["words"])
     assert words.identify(["", " \u3000\n", "DANKE", "🎉", "danke"])[:4] == [("und", 0.0)] * 4
@@ -142,19 +140,16 @@ def test_a_probability_is_at_most_one_and_no_answer_is_undetermined(
     assert identifier.identify(["hej", "HEJ", "hej"]) == [("sv", 1.0), ("und", 0.0), ("sv", 1.0)]
 
 
-def test_one_text_in_place_of_a_list_is_refused(identifier: LanguageIdentifier) -> None:
+def test_a_list_is_needed_and_an_identifier_goes_to_other_processes(identifier: LanguageIdentifier) -> None:
     with pytest.raises(TypeError, match=r"\[text\]"):
         identifier.identify("danke")
     assert identifier.identify([]) == []
-
-
-def test_an_identifier_goes_to_other_processes(identifier: LanguageIdentifier) -> None:
     copy = pickle.loads(pickle.dumps(identifier))
     assert copy.identify(list(NEW)) == identifier.identify(list(NEW))
 
 
 def test_the_model_is_looked_for_in_the_variable_and_then_in_the_cache(
-    models: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    models: Models, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.delenv(MODEL_VARIABLE, raising=False)
@@ -173,7 +168,7 @@ def test_the_model_is_looked_for_in_the_variable_and_then_in_the_cache(
 
 
 def test_fasttext_is_imported_only_where_the_compiled_part_is_missing(
-    models: dict[str, Path], monkeypatch: pytest.MonkeyPatch
+    models: Models, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     code = "import sys, mrs_suggest.common.text.language_id; sys.exit('fasttext' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], timeout=60).returncode == 0
@@ -185,7 +180,7 @@ def test_fasttext_is_imported_only_where_the_compiled_part_is_missing(
         LanguageIdentifier.open(models["ngrams"])
 
 
-def test_files_that_are_not_a_language_model_are_refused(models: dict[str, Path], tmp_path: Path) -> None:
+def test_files_that_are_not_a_language_model_are_refused(models: Models, tmp_path: Path) -> None:
     page = tmp_path / "model.bin"
     page.write_text("<html>Moved</html>")
     assert "expected a fastText model" in refusal(page)
@@ -193,50 +188,28 @@ def test_files_that_are_not_a_language_model_are_refused(models: dict[str, Path]
     assert "damaged or incomplete" in refusal(page)
     assert "__label__CODE" in refusal(models["vectors"])
     assert "no language model there" in refusal(tmp_path)
-
-
-@pytest.mark.parametrize("name", ["lid.176.ftz", "lid.176.bin"])
-def test_a_published_model_that_is_damaged_is_refused_by_its_checksum(
-    models: dict[str, Path], tmp_path: Path, name: str
-) -> None:
-    path = tmp_path / name
-    path.write_bytes(models["words"].read_bytes()[:-1])
-    assert "its SHA-256 is not that of the published file" in refusal(path)
+    for name in ("lid.176.ftz", "lid.176.bin"):  # published files, damaged
+        (tmp_path / name).write_bytes(models["words"].read_bytes()[:-1])
+        assert "its SHA-256 is not that of the published file" in refusal(tmp_path / name)
 
 
 BODY = bytes(range(256)) * 1000
 DIGEST = hashlib.sha256(BODY).hexdigest()
 
 
-class Handler(BaseHTTPRequestHandler):
-    """Sends BODY: whole, cut off, or after a redirect; anything else is not there."""
-
-    def do_GET(self) -> None:
-        name = self.path.strip("/")
-        if name == "moved":
-            self.send_response(302)
-            self.send_header("Location", "/whole")
-        elif name in ("whole", "cut"):
-            self.send_response(200)
-            self.send_header("Content-Length", str(len(BODY)))
-        else:
-            self.send_error(404)
-            return
-        self.end_headers()
-        self.wfile.write({"moved": b"", "cut": BODY[:100_000]}.get(name, BODY))
-
-    def log_message(self, *_: object) -> None: ...
+@pytest.fixture
+def faults() -> list[int | None]:
+    """What goes wrong with the next downloads."""
+    return []
 
 
-@pytest.fixture(scope="module")
-def server() -> Iterator[str]:
-    """Return the address of a server on loopback."""
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as http:
-        thread = threading.Thread(target=http.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
-        thread.start()
-        yield f"http://127.0.0.1:{http.server_address[1]}"
-        http.shutdown()
-        thread.join(timeout=5)
+@pytest.fixture
+def server(tmp_path_factory: pytest.TempPathFactory, faults: list[int | None]) -> Iterator[str]:
+    """Return the address of a server on loopback, which has BODY."""
+    folder = tmp_path_factory.mktemp("served")
+    (folder / "whole").write_bytes(BODY)
+    with served(folder, faults=faults) as url:
+        yield url
 
 
 @pytest.fixture(autouse=True)
@@ -244,10 +217,9 @@ def _no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("no_proxy", "127.0.0.1")
 
 
-@pytest.mark.parametrize("name", ["whole", "moved"])
-def test_a_download_with_the_right_checksum_arrives(server: str, tmp_path: Path, name: str) -> None:
+def test_a_download_with_the_right_checksum_arrives(server: str, tmp_path: Path) -> None:
     target = tmp_path / "new" / "lid.ftz"
-    assert download_language_model(target, f"{server}/{name}", DIGEST) == target
+    assert download_language_model(target, f"{server}/whole", DIGEST) == target
     assert target.read_bytes() == BODY
     assert [path.name for path in target.parent.iterdir()] == ["lid.ftz"]
     download_language_model(target, f"{server}/not-there", DIGEST)  # is there already
@@ -257,12 +229,16 @@ def test_a_download_with_the_right_checksum_arrives(server: str, tmp_path: Path,
 
 
 @pytest.mark.parametrize(
-    ("name", "sha256", "sentence"),
-    [("whole", "0" * 64, f"found {DIGEST}"), ("cut", DIGEST, "in 100,000 bytes"), ("not-there", DIGEST, "404")],
-)
+    ("name", "fault", "sha256", "sentence"),
+    [
+        ("whole", None, "0" * 64, f"found {DIGEST}"), ("whole", CUT, DIGEST, "in 85,333 bytes"),
+        ("not-there", None, DIGEST, "404"),
+    ],
+)  # fmt: skip
 def test_a_download_that_fails_leaves_the_old_file(
-    server: str, tmp_path: Path, name: str, sha256: str, sentence: str
+    server: str, faults: list[int | None], tmp_path: Path, name: str, fault: int | None, sha256: str, sentence: str
 ) -> None:
+    faults.append(fault)
     old = tmp_path / "old.ftz"
     old.write_bytes(b"an older model")
     with pytest.raises(InputError, match=sentence) as caught:

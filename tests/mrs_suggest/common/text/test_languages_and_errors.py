@@ -2,6 +2,7 @@
 
 import copy
 import pickle
+from functools import partial
 
 import pytest
 
@@ -17,25 +18,17 @@ def test_an_unknown_language_is_named_with_the_known_ones(code: str) -> None:
         require_language(code, "--language")
 
 
-@pytest.mark.parametrize(
-    ("error", "code"),
-    [
-        (InputError("file x, line 3: bad."), 2),
-        (MissingExtraError("fugashi", "ja", "Japanese"), 2),
-        (KeyboardInterrupt(), 130),
-    ],
-)
-def test_an_error_of_the_input_is_one_line_and_an_exit_code(
-    error: BaseException, code: int, capsys: pytest.CaptureFixture[str]
-) -> None:
-    def fail() -> int:
+def test_an_error_of_the_input_is_one_line_and_an_exit_code(capsys: pytest.CaptureFixture[str]) -> None:
+    def fail(error: BaseException) -> int:
         raise error
 
-    assert run_with_sentence("mrs x", fail) == code
-    out, err = capsys.readouterr()
-    assert (out, err.count("\n")) == ("", 1)
-    assert err.startswith("mrs x: ")
-    assert str(error) in err
+    missing = MissingExtraError("fugashi", "ja", "Japanese")
+    for error, code in ((InputError("file x, line 3: bad."), 2), (missing, 2), (KeyboardInterrupt(), 130)):
+        assert run_with_sentence("mrs x", partial(fail, error)) == code
+        out, err = capsys.readouterr()
+        assert (out, err.count("\n")) == ("", 1)
+        assert err.startswith("mrs x: ")
+        assert str(error) in err
 
 
 OF_EACH_TYPE = [

@@ -12,6 +12,7 @@ import pytest
 
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.common.text.language_id import LanguageIdentifier, open_identifier
+from tests.cases import cases
 
 _lid = pytest.importorskip("mrs_suggest.common.text._lid", reason="needs the compiled part of the package")
 
@@ -21,19 +22,8 @@ ODD = [
     "\t\v\f\r", "\u3000", "\u00a0", "\u2028", "🎉", "👩\u200d👩\u200d👧", "e\u0301", "\ud800", "a\udfffb",
     "\ud83d\ude00", "\ufffd", "a" * 5000,
 ]  # fmt: skip
-KINDS: dict[str, dict[str, Any]] = {
-    "tree": {"loss": "hs", "minn": 2, "maxn": 4, "dim": 16},
-    "tree, words": {"loss": "hs", "minn": 0, "maxn": 0},
-    "softmax, pairs of words": {"loss": "softmax", "minn": 1, "maxn": 3, "wordNgrams": 2, "dim": 10},
-    "one against all": {"loss": "ova", "minn": 3, "maxn": 3, "wordNgrams": 3, "dim": 12},
-    "negative sampling": {"loss": "ns", "minn": 2, "maxn": 3, "dim": 8},
-}
-QUANTISED: dict[str, dict[str, Any]] = {
-    "exact": {},
-    "quantised": {"dsub": 3},
-    "pruned": {"cutoff": 900, "qnorm": True, "qout": True},
-    "words alone": {"cutoff": 300},  # "tree, words" keeps no n-gram
-}
+KINDS: dict[str, dict[str, Any]] = cases(__file__, "KINDS")
+QUANTISED: dict[str, dict[str, Any]] = cases(__file__, "QUANTISED")
 
 
 def words(draw: random.Random, count: int) -> list[str]:
@@ -147,17 +137,18 @@ def test_a_damaged_file_is_refused_or_answers(content: bytes) -> None:
     assert refused > 250
 
 
-def test_a_file_that_ends_early_is_refused_with_one_sentence(content: bytes, tmp_path: Path) -> None:
+def test_an_early_end_numbers_that_are_not_finite_and_no_bytes_are_refused(content: bytes, tmp_path: Path) -> None:
     path = tmp_path / "cut.bin"
     path.write_bytes(content[:-1])
     with pytest.raises(InputError, match=r"cut\.bin: .* damaged or incomplete \(it ends too early\); fetch it again"):
         LanguageIdentifier.open(path)
-
-
-def test_numbers_that_are_not_finite_are_refused(content: bytes) -> None:
     broken = content[:-400] + struct.pack("<f", float("nan")) * 100
     with pytest.raises(ValueError, match="not finite"):
         _lid.Model(broken).predict("\n".join(texts(1500)).encode("utf-8", "surrogatepass"))
+    with pytest.raises(TypeError):
+        _lid.Model(3)
+    with pytest.raises(TypeError):
+        _lid.Model(content).predict(["a text"])
 
 
 def test_other_threads_run_during_a_prediction(content: bytes) -> None:
@@ -175,10 +166,3 @@ def test_other_threads_run_during_a_prediction(content: bytes) -> None:
         steps[0] += 1
     thread.join()
     assert during[0] > 0
-
-
-def test_what_is_not_bytes_is_refused(content: bytes) -> None:
-    with pytest.raises(TypeError):
-        _lid.Model(3)
-    with pytest.raises(TypeError):
-        _lid.Model(content).predict(["a text"])

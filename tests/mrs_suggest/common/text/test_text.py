@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from mrs_suggest.common.errors import InputError, run_with_sentence
 from mrs_suggest.common.report.console import make_console
 from mrs_suggest.common.text.text import is_blank, normalise_reply, visible, visible_json
+from tests.cases import cases
 
 # What folding, composing and dropping can do to each other: marks of several classes, ligatures, letters whose
 # lower case is longer or whose capital has no composed form, spaces and stops.
@@ -51,46 +52,22 @@ def test_the_form_of_real_texts_is_that_of_the_plain_definition(shared_data: Pat
     assert [text for text in texts if normalise_reply(text) != plain_normalise_reply(text)] == []
 
 
-@pytest.mark.parametrize(
-    ("one", "other"),
-    [("Thanks!", "thanks"), ("Ｏ Ｋ", "ok"), ("はい。", "はい"), ("¡Claro!", "claro"), ("Straße", "STRASSE")],
-)
-def test_these_replies_are_one(one: str, other: str) -> None:
-    assert normalise_reply(one) == normalise_reply(other)
+def test_replies_that_are_one_and_replies_that_stay_two() -> None:
+    one = [("Thanks!", "thanks"), ("Ｏ Ｋ", "ok"), ("はい。", "はい"), ("¡Claro!", "claro"), ("Straße", "STRASSE")]
+    two = [("?", "!"), ("?!", ""), ("👍", "👎"), ("si", "sí"), ("мой", "мои"), ("はい", "ばい"), ("1", "2")]
+    assert [pair for pair in one + two if len(set(map(normalise_reply, pair))) == 1] == one
 
 
-@pytest.mark.parametrize(
-    ("one", "other"), [("?", "!"), ("?!", ""), ("👍", "👎"), ("si", "sí"), ("мой", "мои"), ("はい", "ばい"), ("1", "2")]
-)
-def test_these_replies_stay_two(one: str, other: str) -> None:
-    assert normalise_reply(one) != normalise_reply(other)
-
-
-@pytest.mark.parametrize(
-    "text", ["", " \t\u3000", "\x00", "\u200b\ufeff", "\u2060\u200d", "\u202e", "\u3164\u2800\u034f", "\xad", "\ue000"]
-)
-def test_a_text_that_shows_nothing_is_blank(text: str) -> None:
-    assert is_blank(text)
-
-
-@pytest.mark.parametrize("text", ["?", "ok", " \u200bé", "\x00a", "日", "👍", "🤷\u200d♂\ufe0f", "़", "…"])
-def test_a_text_that_shows_something_is_not(text: str) -> None:
-    assert not is_blank(text)
+def test_a_text_that_shows_nothing_is_blank() -> None:
+    nothing = ["", " \t\u3000", "\x00", "\u200b\ufeff", "\u2060\u200d", "\u202e", "\u3164\u2800", "\u034f", "\xad"]
+    nothing.append("\ue000")  # of private use
+    something = ["?", "ok", " \u200bé", "\x00a", "日", "👍", "🤷\u200d♂\ufe0f", "़", "…"]
+    assert [text for text in nothing + something if is_blank(text)] == nothing
 
 
 # --- what is printed
 
-SPOOFS = {
-    "clears the screen": ("\x1b[2J\x1b[H", "\\x1b[2J\\x1b[H"),
-    "sets the title": ("\x1b]0;root\x07", "\\x1b]0;root\\x07"),
-    "C1": ("\x9b31m\x85", "\\x9b31m\\x85"),
-    "goes back": ("safe\rrm", "safe\\rrm"),
-    "rubs out": ("a\x08\x7f", "a\\x08\\x7f"),
-    "a line of its own": ("a\nb\u2028c", "a\\nb\\u2028c"),
-    "NUL": ("\0", "\\x00"),
-    "reorders": ("\u202egnp.exe\u202c\u2066x\u2069", "\\u202egnp.exe\\u202c\\u2066x\\u2069"),
-    "bytes of a name": ("a\udcff", "a\\udcff"),
-}
+SPOOFS = cases(__file__, "SPOOFS")
 
 
 @pytest.mark.parametrize("kind", SPOOFS)
@@ -100,14 +77,9 @@ def test_control_characters_are_shown(kind: str) -> None:
     assert visible(Path("folder") / f"x{text}") == f"folder/x{shown}"
 
 
-@pytest.mark.parametrize(
-    "text", ["Sí, claro.", "明日の会議", "👩\u200d💻", "שלום\u200f!", "\u0e01\u0e33", "a\u00a0b", "\\x1b"]
-)
-def test_other_text_stays(text: str) -> None:
-    assert visible(text) == text
-
-
-def test_line_ends_of_a_page_may_stay() -> None:
+def test_other_text_stays_and_so_may_line_ends_of_a_page() -> None:
+    for text in ("Sí, claro.", "明日の会議", "👩\u200d💻", "שלום\u200f!", "\u0e01\u0e33", "a\u00a0b", "\\x1b"):
+        assert visible(text) == text
     assert visible("# Card\n\tx\r\n\x1b", "\n\t") == "# Card\n\tx\\r\n\\x1b"
 
 

@@ -62,15 +62,9 @@ def make_run(tmp_path: Path) -> MakeRun:
     """Return a function that writes a run's folder below a temporary one and returns it."""
 
     def make(
-        name: str,
-        languages: str = "en es",
-        known: float = 0.5,
-        seed: int = 42,
-        trainer: str = "retrieval",
-        rows: str = "",
-        pool_seed: int = EVALUATION_SEED,
-        **arguments: Any,
-    ) -> Path:
+        name: str, languages: str = "en es", known: float = 0.5, seed: int = 42, trainer: str = "retrieval",
+        rows: str = "", pool_seed: int = EVALUATION_SEED, **arguments: Any,
+    ) -> Path:  # fmt: skip
         parts = [part_of(code, rows) for code in languages.split()]
         stub = RankingStub if trainer == "retrieval" else Stub
         found = compare_on_test(

@@ -7,6 +7,7 @@ import re
 import sys
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,32 +17,28 @@ import pytest
 from mrs_metrics.corpus import unpaired_test
 from mrs_metrics.power import detectable_difference
 from mrs_metrics.significance import holm, paired_bootstrap_interval
-from mrs_suggest.cli.main import main
 from mrs_suggest.common.text.predictions import predictions_name, read_predictions, write_predictions
 from mrs_suggest.evaluation.language_data import EVALUATION_SEED
 from mrs_suggest.evaluation.pairing import paired_interval, scored_run
 from tests import warm_python
-from tests.command import refused
+from tests.cases import cases
+from tests.command import Result, refused
 from tests.hub.server import LoopbackHub
 
 MakeRun = Callable[..., Path]
 Change = Callable[[Path, Callable[[dict[str, Any]], object]], None]
 Compare = Callable[..., dict[str, Any]]
+Told = Callable[..., Result]
 
 
 @pytest.fixture
-def told(capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str, str]]:
+def told(mrs_here: Told) -> Told:
     """Return a function that runs the command and gives its code and output."""
-
-    def run(*words: object) -> tuple[int, str, str]:
-        code = main(["compare", *map(str, words)])
-        return code, *capsys.readouterr()
-
-    return run
+    return partial(mrs_here, "compare")
 
 
 @pytest.fixture
-def compared(told: Callable[..., tuple[int, str, str]]) -> Compare:
+def compared(told: Told) -> Compare:
     """Return a function that runs the command and reads its JSON."""
 
     def run(*words: object) -> dict[str, Any]:
@@ -83,9 +80,7 @@ def test_runs_of_other_languages_stand_side_by_side(make_run: MakeRun, compared:
     assert not any(row["means_over_shared_languages"] for row in found["rows"]), "no mean over different languages"
 
 
-def test_the_mean_is_over_the_languages_that_all_rows_have(
-    make_run: MakeRun, compared: Compare, told: Callable[..., tuple[int, str, str]]
-) -> None:
+def test_the_mean_is_over_the_languages_that_all_rows_have(make_run: MakeRun, compared: Compare, told: Told) -> None:
     runs = make_run("all", "en es fr", known=0.7), make_run("two", "en es")
     found = compared(*runs)
     (mean,) = [one for one in found["rows"][0]["means_over_shared_languages"] if one["metric"] == "weighted"]
@@ -101,7 +96,7 @@ def test_the_mean_is_over_the_languages_that_all_rows_have(
 
 
 def test_seeds_are_one_row_with_mean_and_deviation(
-    make_run: MakeRun, change: Change, compared: Compare, told: Callable[..., tuple[int, str, str]]
+    make_run: MakeRun, change: Change, compared: Compare, told: Told
 ) -> None:
     runs = [make_run(f"cells/mono-{seed}/run", known=0.6, seed=seed) for seed in (42, 43, 44)]
     other = make_run("cells/low-42/run", known=0.2, learning_rate=1.0)
@@ -167,7 +162,7 @@ def test_leads_are_paired_over_examples_and_averaged_over_seeds(make_run: MakeRu
 
 
 def test_gaps_of_languages_are_tested_by_message_and_corrected(
-    make_run: MakeRun, compared: Compare, told: Callable[..., tuple[int, str, str]]
+    make_run: MakeRun, compared: Compare, told: Told
 ) -> None:
     run = make_run("many", "en es fr")
     path = run / predictions_name("es")  # it knows no Spanish answer
@@ -194,9 +189,7 @@ def test_gaps_of_languages_are_tested_by_message_and_corrected(
     )
 
 
-def test_other_rows_of_a_language_are_told_and_not_compared(
-    make_run: MakeRun, compared: Compare, told: Callable[..., tuple[int, str, str]]
-) -> None:
+def test_other_rows_of_a_language_are_told_and_not_compared(make_run: MakeRun, compared: Compare, told: Told) -> None:
     runs = make_run("one", known=0.2), make_run("two", "en", known=0.9, rows="x"), make_run("three", known=0.3, b=1)
     found = compared(*runs)
     assert figures(found, "two")["en"]["mark"] == "a"
@@ -259,7 +252,7 @@ def test_a_model_on_the_hub_has_figures_and_no_leads(make_run: MakeRun, hub: Loo
 
 
 def test_other_rules_are_refused_and_other_vocabularies_left_out(
-    make_run: MakeRun, change: Change, compared: Compare, told: Callable[..., tuple[int, str, str]]
+    make_run: MakeRun, change: Change, compared: Compare, told: Told
 ) -> None:
     runs = make_run("a", "en", trainer="generation"), make_run("b", "en", trainer="generation", b=1)
     for number, run in enumerate(runs):
@@ -286,47 +279,29 @@ def test_other_rules_are_refused_and_other_vocabularies_left_out(
     assert "tok:other" in sentence
 
 
-@pytest.mark.parametrize(
-    ("words", "sentence"),
-    [
-        (["--metrics", "bleurt"], "--metrics bleurt: no run has it; they have rouge1 "),
-        (["--over", "elsewhere"], "--over elsewhere: not one of the runs"),
-        (["--out", "table.xlsx"], "expected a file that ends in .md, .tex"),
-        (["--out", "nowhere/table.md"], "does not exist"),
-        (["--gaps", "en"], "--gaps en: no run has suggestions in en and another language; pass the folder"),
-    ],
-)
-def test_what_cannot_be_shown_is_refused(
-    make_run: MakeRun, told: Callable[..., tuple[int, str, str]], words: list[str], sentence: str
-) -> None:
+@pytest.mark.parametrize(("words", "sentence"), cases(__file__, "test_what_cannot_be_shown_is_refused"))
+def test_what_cannot_be_shown_is_refused(make_run: MakeRun, told: Told, words: list[str], sentence: str) -> None:
     assert sentence in refused(told(make_run("a", "en"), *words))
 
 
-def test_a_record_without_figures_is_refused(
-    make_run: MakeRun, change: Change, told: Callable[..., tuple[int, str, str]]
+def test_two_tasks_and_records_without_figures_are_refused(
+    make_run: MakeRun, change: Change, told: Told, tmp_path: Path
 ) -> None:
     runs = make_run("a", "en"), make_run("b", "en")
     broken: list[Any] = [{}, [], {"systems": {"Model": {"en": 3}}, "signatures": {"en": {}}}]
     for metrics in broken:
         change(runs[1], lambda record, metrics=metrics: record.update(metrics=metrics))
         assert "b: its run.json lacks figures" in refused(told(*runs))
-
-
-def test_runs_of_two_tasks_are_refused(
-    make_run: MakeRun, tmp_path: Path, told: Callable[..., tuple[int, str, str]]
-) -> None:
     (tmp_path / "text").mkdir()
     (tmp_path / "text" / "run.json").write_text(json.dumps({"trainer": "pretraining", "metrics": {}}))
-    sentence = refused(told(make_run("a", "en"), tmp_path / "text"))
+    sentence = refused(told(runs[0], tmp_path / "text"))
     assert "text: was pretrained, and a suggests replies; compare runs of one task." in sentence
 
 
 # --- files
 
 
-def test_every_kind_of_file_is_written_whole(
-    make_run: MakeRun, tmp_path: Path, told: Callable[..., tuple[int, str, str]]
-) -> None:
+def test_every_kind_of_file_is_written_whole(make_run: MakeRun, tmp_path: Path, told: Told) -> None:
     runs = make_run("a_1", known=0.3), make_run("b & 100%", known=0.9, b=1)
     paths = [tmp_path / f"table.{kind}" for kind in ("md", "tex", "json", "png")]
     code, out, err = told(*runs, *(word for path in paths for word in ("--out", path)))
@@ -342,7 +317,7 @@ def test_every_kind_of_file_is_written_whole(
     assert "**" in line, "the best row is in bold"
 
 
-def test_latex_has_whole_tables(make_run: MakeRun, told: Callable[..., tuple[int, str, str]]) -> None:
+def test_latex_has_whole_tables(make_run: MakeRun, told: Told) -> None:
     runs = make_run("a_1", known=0.3), make_run("[b] & 100%", known=0.9, b=1)
     _, out, _ = told(*runs, "--format", "latex")
     assert out.count("\\begin{tabular}") == out.count("\\end{tabular}") == out.count("\\bottomrule") > 1
@@ -378,7 +353,7 @@ def test_tasks_of_understanding_have_a_table_each(tmp_path: Path, compared: Comp
     assert found["leads"] == []
 
 
-def test_pretraining_and_staple_runs_have_a_table(tmp_path: Path, told: Callable[..., tuple[int, str, str]]) -> None:
+def test_pretraining_staple_and_choice_runs_have_a_table(tmp_path: Path, told: Told) -> None:
     metrics = {
         "signature": "masked_perplexity|tok:a",
         "tlm_signature": "masked_perplexity|rows:pairs",
@@ -404,11 +379,6 @@ def test_pretraining_and_staple_runs_have_a_table(tmp_path: Path, told: Callable
         assert code == 0, err
     assert all(figure in printed["text"] for figure in ("9.25", "8.50", "7.12", "validation, tlm"))
     assert ".5500 [.5000, .6000]" in printed["staple"]
-
-
-def test_choice_runs_have_their_own_table_and_the_other_formats(
-    tmp_path: Path, told: Callable[..., tuple[int, str, str]]
-) -> None:
     systems = {"full": {"et": {"accuracy": 0.5, "n": 20}, "macro": {"accuracy": 0.5}}}
     record = {"trainer": "multiple_choice", "seed": 1, "plan": {"view": "full"}, "metrics": {"systems": systems}}
     (tmp_path / "run").mkdir()

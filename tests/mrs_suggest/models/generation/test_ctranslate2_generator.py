@@ -137,15 +137,10 @@ def test_likelihoods_and_scores_are_those_of_torch(
                 assert hypothesis.score == pytest.approx(scores[tuple(hypothesis.tokens)], rel=1e-3, abs=1e-3)
 
 
-RULES: list[dict[str, Any]] = [
-    {},
-    {"max_tokens": 4},  # cut, so the end is scored by itself
-    {"length_penalty": 0.0},
-    {"no_repeat_ngram": 2},
-    {"min_tokens": 3},
-    {"blocked": ("gracias", "thanks")},
-    {"beams": 1},
-]
+RULES: list[dict[str, Any]] = [  # four tokens cut a reply, so that its end is scored by itself
+    {}, {"max_tokens": 4}, {"length_penalty": 0.0}, {"no_repeat_ngram": 2}, {"min_tokens": 3},
+    {"blocked": ("gracias", "thanks")}, {"beams": 1},
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("rules", RULES, ids=lambda rules: " ".join(rules) or "plain")

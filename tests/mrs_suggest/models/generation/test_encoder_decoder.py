@@ -103,10 +103,10 @@ def test_a_cut_vocabulary_gives_the_same_vectors_where_all_pieces_stay(unigram: 
 
 
 def test_what_is_copied_and_what_is_fresh(encoder: Path, tmp_path: Path) -> None:
-    copied = load_file(build_from_encoder(str(encoder), None, ["en"], tmp_path / "a", 1) / "model.safetensors")
-    again = load_file(build_from_encoder(str(encoder), None, ["en"], tmp_path / "b", 1) / "model.safetensors")
-    other_seed = load_file(build_from_encoder(str(encoder), None, ["en"], tmp_path / "c", 2) / "model.safetensors")
-    fresh = build_from_encoder(str(encoder), None, ["en"], tmp_path / "d", 1, FRESH, 5) / "model.safetensors"
+    copied, again, other_seed, tensors = (
+        load_file(build_from_encoder(str(encoder), None, ["en"], tmp_path / name, *how) / "model.safetensors")
+        for name, *how in (("a", 1), ("b", 1), ("c", 2), ("d", 1, FRESH, 5))
+    )
     assert all(torch.equal(copied[name], again[name]) for name in copied)
     differing = {name for name in copied if not torch.equal(copied[name], other_seed[name])}
     assert differing
@@ -121,7 +121,6 @@ def test_what_is_copied_and_what_is_fresh(encoder: Path, tmp_path: Path) -> None
             if (number, part) == (1, "final_layer_norm"):  # the last one: see `build_from_encoder`
                 one = torch.ones_like(one)
             assert torch.equal(one, other)
-    tensors = load_file(fresh)
     assert "model.decoder.layers.4.fc1.weight" in tensors
     assert not torch.equal(tensors["model.decoder.layers.0.fc1.weight"], tensors["model.encoder.layers.0.fc1.weight"])
     place = "model.encoder.layers.2.fc1.weight"

@@ -36,6 +36,7 @@ from mrs_suggest.models.generation.tiny_generator import build_tiny_generator
 from mrs_suggest.models.retrieval.tiny import train_tokenizer
 from mrs_suggest.models.starting_points import GENERATOR
 from mrs_suggest.suggest.generation_suggester import GenerationSuggester, Writer
+from tests.cases import cases
 
 PAIRS = {
     "en": [("How are you?", "I am fine, thanks!"), ("Are you coming tonight?", "Yes, see you there.")],
@@ -193,14 +194,7 @@ def test_odd_messages_are_answered(families: dict[str, Generator], family: str) 
 
 
 @pytest.mark.parametrize(
-    ("arguments", "sentence"),
-    [
-        ((["hi"], "en", 51), "k=51: expected a whole number from 1 to 50."),
-        (([" "], "en", 0), "k=0: expected a whole number from 1 to 50."),
-        (("hi", "en", 3), "messages: expected a list of texts, found one str; pass [message]."),
-        ((["\udcff"], "en", 3), "messages: the one at index 0 holds a lone surrogate, .*"),
-        ((["hi"], "xx", 3), "language='xx': the model answers en es; pass one of these."),
-    ],
+    ("arguments", "sentence"), cases(__file__, "test_what_cannot_be_answered_is_refused_in_a_sentence")
 )
 def test_what_cannot_be_answered_is_refused_in_a_sentence(
     trained: Generator, arguments: tuple[Any, ...], sentence: str
@@ -238,6 +232,14 @@ def test_saved_and_loaded_it_answers_the_same(families: dict[str, Generator], fa
     np.testing.assert_array_equal(
         loaded.losses(messages, replies, "es")[0], generator.losses(messages, replies, "es")[0]
     )
+    # The files say how a message ends and a reply begins.
+    config, prompt = GenerationConfig.from_pretrained(tmp_path), generator.coder.prompt("en")
+    assert [config.decoder_start_token_id, *([config.forced_bos_token_id] * (len(prompt) - 1))] == prompt
+    assert json.loads((tmp_path / "config.json").read_text())["decoder_start_token_id"] == prompt[0]
+    tokenizer = AutoTokenizer.from_pretrained(tmp_path)
+    if family != "start and tag":  # the library's own tokenizers put the language there
+        assert tokenizer("how are you?")["input_ids"] == generator.coder.messages(["how are you?"], "en")[0]
+        assert tokenizer("x").keys() == {"input_ids", "attention_mask"}, "generate takes no others"
 
 
 def test_plain_transformers_answers_alike(trained: Generator, folder: Path) -> None:
@@ -249,21 +251,6 @@ def test_plain_transformers_answers_alike(trained: Generator, folder: Path) -> N
         said = [text.strip() for text in tokenizer.batch_decode(found, skip_special_tokens=True)]
         assert said[0] == trained.suggest([message], language, 3)[0][0][0], message
         assert len(said) == 3
-
-
-@pytest.mark.parametrize("family", FAMILIES)
-def test_the_files_say_how_a_message_ends_and_a_reply_begins(
-    families: dict[str, Generator], family: str, tmp_path: Path
-) -> None:
-    generator = families[family]
-    generator.save(tmp_path)
-    config, prompt = GenerationConfig.from_pretrained(tmp_path), generator.coder.prompt("en")
-    assert [config.decoder_start_token_id, *([config.forced_bos_token_id] * (len(prompt) - 1))] == prompt
-    assert json.loads((tmp_path / "config.json").read_text())["decoder_start_token_id"] == prompt[0]
-    tokenizer = AutoTokenizer.from_pretrained(tmp_path)
-    if family != "start and tag":  # the library's own tokenizers put the language there
-        assert tokenizer("how are you?")["input_ids"] == generator.coder.messages(["how are you?"], "en")[0]
-        assert tokenizer("x").keys() == {"input_ids", "attention_mask"}, "generate takes no others"
 
 
 # --- directions
@@ -288,6 +275,13 @@ def test_what_is_written_from_right_to_left_reads_in_order(trained: Generator, b
     for code, pairs in PAIRS.items():
         for message, reply in pairs:
             assert loaded.suggest([message], code, 1)[0][0][0].lower() == reply.lower()
+    # A blocked phrase is not written, either.
+    blocked = Generator(
+        loaded.model, loaded.coder, loaded.languages, dataclasses.replace(loaded.decoding, blocked=("see you",))
+    )
+    usual = [ids[::-1] for ids in blocked._blocked]
+    assert "see you" in {loaded.coder.tokenizer.decode(ids).strip() for ids in usual}
+    assert not any("see you" in text.lower() for text, _ in blocked.suggest(["Are you coming tonight?"], "en", 3)[0])
 
 
 def test_losses_from_right_to_left_are_those_of_reversed_tokens(trained: Generator) -> None:
@@ -303,16 +297,6 @@ def test_losses_from_right_to_left_are_those_of_reversed_tokens(trained: Generat
     assert losses[0] / counts[0] == pytest.approx(mean, rel=1e-5)
     assert backward.log_probs(message, [reply], "en")[0] == pytest.approx(-mean, rel=1e-5)
     assert losses[0] > 2 * trained.losses([message], [reply], "en")[0][0], "it has learnt the other order"
-
-
-def test_a_blocked_phrase_is_not_written_from_right_to_left(backward: Path) -> None:
-    loaded = Generator.load(backward)
-    blocked = Generator(
-        loaded.model, loaded.coder, loaded.languages, dataclasses.replace(loaded.decoding, blocked=("see you",))
-    )
-    usual = [ids[::-1] for ids in blocked._blocked]
-    assert "see you" in {loaded.coder.tokenizer.decode(ids).strip() for ids in usual}
-    assert not any("see you" in text.lower() for text, _ in blocked.suggest(["Are you coming tonight?"], "en", 3)[0])
 
 
 def change(**facts: Any) -> Callable[[Path], object]:
@@ -373,15 +357,11 @@ def test_a_checkpoint_in_half_precision_trains_in_float32(folder: Path, tmp_path
     assert {p.dtype for p in build(tmp_path / "half").model.parameters()} == {torch.float32}
 
 
-@pytest.mark.parametrize("what", ["nothing", "encoder"])
-def test_what_is_no_generator_is_refused_in_one_sentence(what: str, tmp_path: Path, checkpoint: Path) -> None:
-    place = checkpoint if what == "encoder" else tmp_path / "nothing"
-    with pytest.raises(InputError) as refused:
-        build(place)
-    assert str(refused.value).startswith(f"--model_name_or_path {place}: cannot load the seq2seq model (")
-    assert "\n" not in str(refused.value)
-
-
-def test_a_language_the_checkpoint_lacks_is_refused_before_training(folder: Path) -> None:
+def test_what_cannot_be_trained_is_refused_in_one_sentence(tmp_path: Path, checkpoint: Path, folder: Path) -> None:
+    for place in (checkpoint, tmp_path / "nothing"):
+        with pytest.raises(InputError) as refused:
+            build(place)
+        assert str(refused.value).startswith(f"--model_name_or_path {place}: cannot load the seq2seq model (")
+        assert "\n" not in str(refused.value)
     with pytest.raises(InputError, match=r"no token \[ja\] for the language ja"):
         Generator.build(str(folder), ["en", "ja"], 20, 12, Decoding())

@@ -149,17 +149,12 @@ def test_a_language_without_a_token_is_refused_in_one_sentence(row: str, code: s
         coder.prompt(code)
 
 
-@pytest.mark.parametrize(
-    ("tokenizer", "config", "named"),
-    [
+def test_a_checkpoint_that_lacks_another_token_is_refused_in_one_sentence() -> None:
+    for tokenizer, config, named in (
         (words("[en]"), BartConfig(), "sep_token"),
         (words(), BartConfig(decoder_start_token_id=None), "decoder_start_token_id"),
-    ],
-)
-def test_a_checkpoint_that_lacks_another_token_is_refused_in_one_sentence(
-    tokenizer: Any, config: Any, named: str
-) -> None:
-    coder = coder_of(tokenizer, config)
-    with pytest.raises(InputError, match=rf"has no {named}.*\.$"):
-        coder.messages([MESSAGE], "en")
-        coder.prompt("en")
+    ):
+        coder = coder_of(tokenizer, config)
+        with pytest.raises(InputError, match=rf"has no {named}.*\.$"):
+            coder.messages([MESSAGE], "en")
+            coder.prompt("en")

@@ -9,12 +9,7 @@ from sentence_transformers.sentence_transformer.modules import Pooling, Transfor
 from torch import Tensor
 
 from mrs_suggest.common.errors import InputError
-from mrs_suggest.models.retrieval.distillation import (
-    DistilledReplyLoss,
-    TeacherVectors,
-    VectorLoss,
-    load_teacher,
-)
+from mrs_suggest.models.retrieval.distillation import DistilledReplyLoss, TeacherVectors, VectorLoss, load_teacher
 from mrs_suggest.models.retrieval.dual_encoder import build_dual_encoder
 from mrs_suggest.models.retrieval.encode import encode_messages
 from mrs_suggest.models.retrieval.losses import ReplyLoss

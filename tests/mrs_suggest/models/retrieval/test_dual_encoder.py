@@ -59,13 +59,7 @@ def sentence_model(tmp_path_factory: pytest.TempPathFactory, checkpoint: Path) -
     return folder
 
 
-SHAPES: dict[str, dict[str, object]] = {
-    "two": {"encoders": "two", "pooling": "mean"},
-    "two by pooler": {},
-    "one": {"encoders": "one", "pooling": "mean"},
-    "one by pooler": {"encoders": "one", "pooling": "pooler"},
-    "static": {"encoders": "static", "dimension": 12},
-}
+SHAPES: dict[str, dict[str, object]] = cases(__file__, "SHAPES")
 
 
 def build_shape(folder: Path, shape: str, **arguments: object) -> SentenceTransformer:
@@ -138,16 +132,13 @@ def test_freeze_takes_embeddings_and_lowest_layers_of_both(
     assert count == total
 
 
-def test_freezing_layers_that_are_not_there_is_refused(checkpoint: Path, distilled: Path) -> None:
+def test_layers_and_a_pooler_that_are_not_there_are_refused(checkpoint: Path, distilled: Path) -> None:
     with pytest.raises(InputError, match=r"--freeze_layers 4: expected at most 3, the encoder's number of layers\."):
         freeze(build_dual_encoder(str(checkpoint)), True, 4)
     with pytest.raises(InputError, match=r"--encoders static: .* pass --freeze_layers 0"):
         freeze(build_shape(checkpoint, "static"), True, 0)
     with pytest.raises(InputError, match="DistilBertModel does not keep its layers as BERT"):
         freeze(build_dual_encoder(str(distilled), "mean"), True, 1)
-
-
-def test_a_checkpoint_without_pooler_is_refused(distilled: Path) -> None:
     with pytest.raises(InputError, match=r"has no pooler; choose mean, cls or max\."):
         build_dual_encoder(str(distilled), "pooler")
 

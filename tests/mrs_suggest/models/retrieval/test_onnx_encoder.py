@@ -54,11 +54,13 @@ def encoder_of(folder: Path) -> OnnxEncoder:
     return found
 
 
-def test_vectors_equal_those_of_the_weights_in_any_batch(exported: Path) -> None:
+def test_the_export_in_the_folder_answers_with_the_vectors_of_the_weights(exported: Path) -> None:
     expected = weights_encoder(exported)(TEXTS)
     for batch in (1, 2, 64):
         np.testing.assert_allclose(encoder_of(exported).encode(TEXTS, batch), expected, rtol=1e-4, atol=1e-5)
     assert encoder_of(exported).encode([]).shape == (0, 16)
+    assert isinstance(getattr(_message_encoder(exported), "__self__", None), OnnxEncoder)
+    assert not isinstance(getattr(weights_encoder(exported), "__self__", None), OnnxEncoder)
 
 
 def test_an_int8_vector_is_near_the_weights_one_and_does_not_depend_on_its_batch(int8: Path, exported: Path) -> None:
@@ -70,11 +72,6 @@ def test_an_int8_vector_is_near_the_weights_one_and_does_not_depend_on_its_batch
     cosines = (together * expected).sum(1) / np.linalg.norm(together, axis=1) / np.linalg.norm(expected, axis=1)
     assert 0.999 < cosines.min() < cosines.max() < 1 - 1e-7
     assert (int8 / ONNX / GRAPH).stat().st_size < 0.9 * (exported / ONNX / GRAPH).stat().st_size
-
-
-def test_the_export_in_the_folder_answers(exported: Path) -> None:
-    assert isinstance(getattr(_message_encoder(exported), "__self__", None), OnnxEncoder)
-    assert not isinstance(getattr(weights_encoder(exported), "__self__", None), OnnxEncoder)
 
 
 def test_without_the_extra_the_weights_answer_and_one_note_tells_why(

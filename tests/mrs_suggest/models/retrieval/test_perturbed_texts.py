@@ -16,9 +16,6 @@ def test_copies_follow_their_text_and_consist_of_words_of_the_language() -> None
     assert len(set(found[:30])) > 10
     own = [sum(word in TEXTS[0].split() for word in text.split()) / len(text.split()) for text in found[:30]]
     assert sum(own) / 30 > 0.5  # near the text that they come from
-
-
-def test_japanese_is_perturbed_by_characters() -> None:
     found = perturbed(["今晩来ますか", "ありがとう"], "ja", 40, seed=1)
     assert set("".join(found)) <= set("今晩来ますかありがとう")
     assert any(text not in ("今晩来ますか", "ありがとう") for text in found)

@@ -34,7 +34,7 @@ def test_vectors_stay_where_all_pieces_stay(unigram: Path, encoders: str, tmp_pa
     torch.testing.assert_close(encode_messages(load_dual_encoder(tmp_path), TEXTS), before[0], atol=1e-6, rtol=1e-5)
 
 
-def test_few_pieces_still_read_every_character(unigram: Path, tmp_path: Path) -> None:
+def test_few_pieces_still_read_every_character(unigram: Path, tmp_path: Path, checkpoint: Path) -> None:
     model = built(unigram)
     prune_vocabulary(model, TEXTS, 1)
     model.save_pretrained(str(tmp_path), create_model_card=False)
@@ -45,8 +45,5 @@ def test_few_pieces_still_read_every_character(unigram: Path, tmp_path: Path) ->
     assert again.auto_model.get_input_embeddings().num_embeddings == len(again.tokenizer)
     assert again.tokenizer.mask_token_id == len(again.tokenizer) - 1
     assert facts["model"]["vocab"][again.tokenizer.pad_token_id][0] == "<pad>"
-
-
-def test_other_vocabularies_are_refused(checkpoint: Path) -> None:
     with pytest.raises(InputError, match="--keep_pieces: only Unigram"):
         prune_vocabulary(build_dual_encoder(str(checkpoint), "mean"), TEXTS, 100)

@@ -17,24 +17,10 @@ from mrs_suggest.models.retrieval.encode import encode_messages, encode_replies
 from mrs_suggest.models.retrieval.routes import build_settings, encoders
 from mrs_suggest.models.starting_points import ENCODER, RETRIEVER, STATIC, start_kind
 from tests.cases import cases
+from tests.mrs_suggest.models.retrieval.test_dual_encoder import shake
 
 TEXTS = ["how are you?", "元気ですか", "a b c d e f g h i j k l", "Спасибо", "z " * 50]
-SHAPES: dict[str, dict[str, Any]] = {
-    "two": {"encoders": "two", "pooling": "mean", "normalize": True},
-    "one": {"encoders": "one", "pooling": "cls", "query_prompt": "q ", "reply_prompt": "r r "},
-    "pooler": {"encoders": "two", "pooling": "pooler", "query_prompt": "q "},
-    "one by pooler": {"encoders": "one", "pooling": "pooler", "normalize": True},
-    "static": {"encoders": "static", "dimension": 12, "reply_prompt": "r "},
-    "static, normalised": {"encoders": "static", "dimension": 12, "normalize": True},
-}
-
-
-def shake(model: SentenceTransformer) -> None:
-    """Other weights, as after training: those of the two routes differ."""
-    generator = torch.Generator().manual_seed(3)
-    with torch.no_grad():
-        for parameter in model.parameters():
-            parameter.add_(torch.randn(parameter.shape, generator=generator) * 0.1)
+SHAPES: dict[str, dict[str, Any]] = cases(__file__, "SHAPES")
 
 
 def trained(checkpoint: Path, folder: Path, shape: str) -> SentenceTransformer:

@@ -17,6 +17,7 @@ from mrs_suggest.models.understanding.choice_inputs import ChoiceCoder, Question
 from mrs_suggest.models.understanding.choice_start import ChoiceParts, build_choice_model, load_choice_model
 from mrs_suggest.models.understanding.multiple_choice import POOLINGS
 from tests.bert_reference import Weights, bert_states
+from tests.cases import cases
 
 TWO = [Question("a b c", "d ?", ("e f", "g"), 0), Question("h i j k l m n", "o ?", ("p", "q r s t u v w"), 1)]
 THREE = [Question("a b", "c d ?", ("e", "f g", "h i j k"), 2), Question("l", "m ?", ("n o p", "q", "r s"), 0)]
@@ -91,7 +92,7 @@ def test_neither_padding_nor_the_order_of_choices_nor_the_label_changes_a_score(
 # --- saving, and what a model starts from
 
 
-def test_a_saved_model_is_the_start_of_the_next_stage(parts: ChoiceParts, tmp_path: Path) -> None:
+def test_a_saved_model_is_the_start_of_the_next_stage(parts: ChoiceParts, tmp_path: Path, checkpoint: Path) -> None:
     parts.save(tmp_path / "first")
     assert not [path.name for path in (tmp_path / "first").iterdir() if path.suffix in (".bin", ".pt")]
     again = load_choice_model(tmp_path / "first")
@@ -105,13 +106,8 @@ def test_a_saved_model_is_the_start_of_the_next_stage(parts: ChoiceParts, tmp_pa
         )
     with pytest.raises(InputError, match=r"--head library: does not fit .*first, which has paper"):
         build_choice_model(str(tmp_path / "first"), head="library")
-
-
-def test_the_saved_model_does_not_tell_where_its_encoder_was(
-    parts: ChoiceParts, checkpoint: Path, tmp_path: Path
-) -> None:
-    parts.save(tmp_path / "model")
-    assert str(checkpoint) not in (tmp_path / "model" / "config.json").read_text(encoding="utf-8")
+    written = (tmp_path / "first" / "config.json").read_text(encoding="utf-8")
+    assert str(checkpoint) not in written, "the saved model does not tell where its encoder was"
 
 
 def test_a_frozen_encoder_stays_as_it_is(checkpoint: Path) -> None:
@@ -126,15 +122,7 @@ def test_a_frozen_encoder_stays_as_it_is(checkpoint: Path) -> None:
     assert trained == {"hidden.weight", "hidden.bias", "score.weight"}
 
 
-@pytest.mark.parametrize(
-    ("marker", "content", "told"),
-    [
-        ("generator.json", "{", "is a trained generator; a multiple-choice model starts from an encoder"),
-        ("adapter.json", "{", "holds adapters"),
-        ("config.json", "{", "cannot load the configuration"),
-        ("config.json", '{"model_type": "bart", "is_encoder_decoder": true}', "is not an encoder"),
-    ],
-)
+@pytest.mark.parametrize(("marker", "content", "told"), cases(__file__, "test_what_is_no_encoder_is_refused"))
 def test_what_is_no_encoder_is_refused(checkpoint: Path, tmp_path: Path, marker: str, content: str, told: str) -> None:
     folder = tmp_path / "start"
     shutil.copytree(checkpoint, folder)

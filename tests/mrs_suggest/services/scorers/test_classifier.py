@@ -97,12 +97,7 @@ def test_bad_checkpoints_are_one_sentence(folder: Path, tmp_path: Path, changes:
     assert str(caught.value).startswith(f"--toxicity {model}: ")
 
 
-def test_a_label_that_it_does_not_have(folder: Path) -> None:
-    with pytest.raises(InputError, match="has no label 'LABEL_1'; its labels are 'neutral', 'toxic'"):
-        open_scorer(str(folder), label="LABEL_1")
-
-
-def test_an_encoder_without_a_head_and_pickled_weights_are_refused(folder: Path, tmp_path: Path) -> None:
+def test_a_missing_label_or_head_and_pickled_weights_are_refused(folder: Path, tmp_path: Path) -> None:
     from mrs_suggest.models.retrieval.tiny import build_tiny
 
     encoder = build_tiny([*TEXTS, *TEXTS], tmp_path / "encoder", seed=1, vocabulary=200)
@@ -114,6 +109,8 @@ def test_an_encoder_without_a_head_and_pickled_weights_are_refused(folder: Path,
     (pickled / "model.safetensors").rename(pickled / "pytorch_model.bin")
     with pytest.raises(InputError, match="only safetensors are loaded"):
         open_scorer(str(pickled))
+    with pytest.raises(InputError, match="has no label 'LABEL_1'; its labels are 'neutral', 'toxic'"):
+        open_scorer(str(folder), label="LABEL_1")
 
 
 @pytest.mark.parametrize("name", ["nowhere", "toxic-bert", "words-", "./a/b"])

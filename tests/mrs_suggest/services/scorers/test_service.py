@@ -11,8 +11,10 @@ import pytest
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.services.scorers.opening import open_scorer
 from mrs_suggest.services.scorers.service import HttpScorer, PerspectiveScorer, Poster
+from tests.cases import cases
 from tests.scoring_server import Failure, ScoringServer, hashed, scoring_server
 
+Opened = Callable[..., HttpScorer]
 KEY = "a-secret-key-1234"
 TEXTS = [f"text {number}" for number in range(10)]
 
@@ -44,14 +46,14 @@ def time() -> Time:
 
 
 @pytest.fixture
-def opened(server: ScoringServer, time: Time) -> Callable[..., HttpScorer]:
+def opened(server: ScoringServer, time: Time) -> Opened:
     def make(batch_size: int = 4, **options: float) -> HttpScorer:
         return HttpScorer(Poster(server.url, sleep=time.sleep, clock=time.clock, **options), batch_size)  # type: ignore[arg-type]
 
     return make
 
 
-def test_scores_come_in_order_and_in_batches(server: ScoringServer, opened: Callable[..., HttpScorer]) -> None:
+def test_scores_come_in_order_and_in_batches(server: ScoringServer, opened: Opened) -> None:
     server.more = {"name": "small", "languages": ["es", "en"], "licence": "mit"}
     scorer = opened()
     assert scorer.score(TEXTS, "es") == [hashed(text) for text in TEXTS]
@@ -69,9 +71,7 @@ def test_scores_come_in_order_and_in_batches(server: ScoringServer, opened: Call
 
 
 @pytest.mark.parametrize("failure", [Failure(429), Failure(500), Failure(503), Failure(408), Failure(body=None)])
-def test_failures_that_pass_are_waited_for(
-    server: ScoringServer, time: Time, opened: Callable[..., HttpScorer], failure: Failure
-) -> None:
+def test_failures_that_pass_are_waited_for(server: ScoringServer, time: Time, opened: Opened, failure: Failure) -> None:
     scorer = opened()
     server.planned = [failure, failure, None]
     assert scorer.score(TEXTS[:4], "es") == [hashed(text) for text in TEXTS[:4]]
@@ -79,9 +79,7 @@ def test_failures_that_pass_are_waited_for(
     assert server.answered == Counter(("es", text) for text in TEXTS[:4])
 
 
-def test_the_service_says_how_long_to_wait(
-    server: ScoringServer, time: Time, opened: Callable[..., HttpScorer]
-) -> None:
+def test_the_service_says_how_long_to_wait(server: ScoringServer, time: Time, opened: Opened) -> None:
     scorer = opened()
     then = format_datetime(datetime.now(UTC) + timedelta(seconds=100), usegmt=True)
     server.planned = [Failure(429, headers={"Retry-After": said}) for said in ("17", then, "soon")]
@@ -94,17 +92,17 @@ def test_the_service_says_how_long_to_wait(
         scorer.score(TEXTS[:1], "es")
 
 
-def test_it_gives_up_in_the_end(server: ScoringServer, time: Time, opened: Callable[..., HttpScorer]) -> None:
+def test_it_gives_up_in_the_end(server: ScoringServer, time: Time, opened: Opened) -> None:
     scorer = opened()
     server.planned = [Failure(500)] * Poster.tries
     with pytest.raises(InputError, match=rf"{server.url}: failed with HTTP 500 \(try 6 of 6\); .*--resume"):
         scorer.score(TEXTS[:1], "es")
     assert time.slept == [1, 2, 4, 8, 16]
+    with pytest.raises(InputError, match=r"http://127.0.0.1:9/: failed with .*refused.* \(try 2 of 2\)"):
+        HttpScorer(Poster("http://127.0.0.1:9/", sleep=time.sleep, clock=time.clock))
 
 
-def test_requests_are_not_faster_than_asked_for(
-    server: ScoringServer, time: Time, opened: Callable[..., HttpScorer]
-) -> None:
+def test_requests_are_not_faster_than_asked_for(server: ScoringServer, time: Time, opened: Opened) -> None:
     scorer = opened(batch_size=1, per_second=2)
     server.planned = [None, Failure(500), None]
     scorer.score(TEXTS[:4], "es")
@@ -112,8 +110,8 @@ def test_requests_are_not_faster_than_asked_for(
     assert len(server.requests) == 1 + 4 + 1
 
 
-def test_the_key_is_sent_and_never_told(
-    server: ScoringServer, opened: Callable[..., HttpScorer], monkeypatch: pytest.MonkeyPatch
+def test_the_key_is_sent_by_https_only_and_never_told(
+    server: ScoringServer, opened: Opened, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     server.key = KEY
     with pytest.raises(InputError, match=r"requests without a key; set MRS_TOXICITY_KEY \(HTTP 401\)\."):
@@ -131,46 +129,30 @@ def test_the_key_is_sent_and_never_told(
     with pytest.raises(InputError, match="without spaces and line breaks") as caught:
         opened()
     assert KEY not in str(caught.value)
-
-
-def test_a_key_does_not_leave_the_machine_in_the_clear(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MRS_TOXICITY_KEY", KEY)
     with pytest.raises(InputError, match="by https only"):
         Poster("http://example.org/score")
 
 
-def test_a_redirection_is_not_followed(server: ScoringServer, opened: Callable[..., HttpScorer]) -> None:
+def test_a_redirection_is_not_followed(server: ScoringServer, opened: Opened) -> None:
     server.planned = [Failure(302, headers={"Location": "http://127.0.0.1:9/"})]
     with pytest.raises(InputError, match=r"refuses the request \(HTTP 302\)"):
         opened()
 
 
-RUBBISH = {
-    "no JSON": (b"<html>", "it is not JSON"),
-    "deep": (b"[" * 100_000, "it is not JSON"),
-    "no object": (b"[0.5]", "not a JSON object"),
-    "no version": (b'{"scores": [0.5]}', "no `version`"),
-    "no scores": (b'{"version": "1"}', "does not have 1 `scores`"),
-    "too many": (b'{"version": "1", "scores": [0.5, 0.5]}', "does not have 1 `scores`"),
-    "a text": (b'{"version": "1", "scores": ["0.5"]}', "'0.5' is not a number"),
-    "true": (b'{"version": "1", "scores": [true]}', "'True' is not a number"),
-    "NaN": (b'{"version": "1", "scores": [NaN]}', "'nan' is not a number"),
-    "percent": (b'{"version": "1", "scores": [50]}', "'50' is not a number"),
-}
+RUBBISH = {**cases(__file__, "RUBBISH"), "deep": ("[" * 100_000, "it is not JSON")}
 
 
 @pytest.mark.parametrize(("body", "problem"), RUBBISH.values(), ids=RUBBISH)
-def test_rubbish_is_one_sentence(
-    server: ScoringServer, opened: Callable[..., HttpScorer], body: bytes, problem: str
-) -> None:
+def test_rubbish_is_one_sentence(server: ScoringServer, opened: Opened, body: str, problem: str) -> None:
     scorer = opened()
-    server.planned = [Failure(200, body)]
+    server.planned = [Failure(200, body.encode())]
     with pytest.raises(InputError, match=problem) as caught:
         scorer.score(["text"], "es")
     assert str(caught.value).count(". ") == 0
 
 
-def test_another_version_is_not_mixed_in(server: ScoringServer, opened: Callable[..., HttpScorer]) -> None:
+def test_another_version_is_not_mixed_in(server: ScoringServer, opened: Opened) -> None:
     scorer = opened()
     server.version = "2"
     with pytest.raises(InputError, match="changed from '1' to '2'"):
@@ -184,11 +166,6 @@ def test_addresses_that_cannot_be_used(url: str) -> None:
     with pytest.raises(InputError, match="expected an address") as caught:
         Poster(url)
     assert "secret" not in str(caught.value)
-
-
-def test_nobody_answers(time: Time) -> None:
-    with pytest.raises(InputError, match=r"http://127.0.0.1:9/: failed with .*refused.* \(try 2 of 2\)"):
-        HttpScorer(Poster("http://127.0.0.1:9/", sleep=time.sleep, clock=time.clock))
 
 
 def test_perspective(server: ScoringServer, time: Time, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -210,8 +187,5 @@ def test_perspective(server: ScoringServer, time: Time, monkeypatch: pytest.Monk
     with pytest.raises(InputError, match=r"the key in MRS_TOXICITY_ENGLISH_KEY \(expired\?\)"):
         scorer.score(["four"], "en")
     assert "en" in scorer.languages()
-
-
-def test_services_by_name(server: ScoringServer) -> None:
     assert open_scorer(server.url, batch_size=7).at_once == 7
     assert isinstance(open_scorer(f"perspective:{server.url}"), PerspectiveScorer)

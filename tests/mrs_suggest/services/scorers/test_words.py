@@ -11,6 +11,7 @@ from mrs_suggest.common.errors import InputError
 from mrs_suggest.services.scorers.opening import open_scorer
 from mrs_suggest.services.scorers.words import own_words, read_words
 from mrs_suggest.suggest.guard.patterns import fold, spellings
+from tests.cases import cases
 
 
 @pytest.fixture(scope="module")
@@ -59,16 +60,7 @@ def test_the_version_follows_the_words(lists: Path, tmp_path: Path) -> None:
     assert read_words(copy).facts.version != one.facts.version
 
 
-@pytest.mark.parametrize(
-    ("name", "content", "problem"),
-    [
-        ("nowhere", None, "no word lists there"),
-        ("klingonisch.txt", "zorg\n", "'klingonisch' is not the code of a language"),
-        ("es.txt", "# nothing\n\n", "has no words"),
-        ("es.txt", "good\n(open\n", "line 2: .* unbalanced brackets"),
-        ("es.txt", "...\n", "line 1: .* begin with a word"),
-    ],
-)
+@pytest.mark.parametrize(("name", "content", "problem"), cases(__file__, "test_bad_lists_are_one_sentence"))
 def test_bad_lists_are_one_sentence(tmp_path: Path, name: str, content: str | None, problem: str) -> None:
     if content is not None:
         (tmp_path / name).write_text(content)

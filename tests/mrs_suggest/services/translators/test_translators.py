@@ -45,7 +45,7 @@ def converted(marian: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_marian_translates_and_tells_what_does_not_fit(marian: Path) -> None:
+def test_marian_translates_in_one_direction_and_tells_what_does_not_fit(marian: Path) -> None:
     translator = open_translator(str(marian), SEARCH)
     texts = [*TEXTS[:20], TOO_LONG, *TEXTS[20:]]
     found = translator.translate(texts, "en", "de")
@@ -53,6 +53,9 @@ def test_marian_translates_and_tells_what_does_not_fit(marian: Path) -> None:
     assert translator.fits(texts, "en", "de") == [text != TOO_LONG for text in texts]
     assert translator.facts.kind == "marian"
     assert translator.settings == {"beams": 2, "max_tokens": 20, "runtime": "torch"}
+    for source, target in (("en", "fr"), ("fr", "de"), ("de", "en")):
+        with pytest.raises(InputError, match=rf"does not translate {source} to {target} \(it knows en to de\)"):
+            translator.require(source, target)
 
 
 def test_the_answer_is_that_of_generate(marian: Path) -> None:
@@ -64,9 +67,6 @@ def test_the_answer_is_that_of_generate(marian: Path) -> None:
         with torch.inference_mode():
             ids = model.generate(**tokenizer([text], return_tensors="pt"), num_beams=2, max_new_tokens=20)
         assert translator.translate([text], "en", "de") == tokenizer.batch_decode(ids, skip_special_tokens=True)
-
-
-def test_a_translation_that_does_not_end_is_none(marian: Path) -> None:
     found = open_translator(str(marian), Search(2, 3)).translate(["the cat", "the cat sees the dog"], "en", "de")
     assert found == [cipher("the cat"), ""]
 
@@ -128,13 +128,6 @@ def test_m2m100_on_ctranslate2_searches_as_torch(m2m100: Path) -> None:
     assert other._write(inputs, coder, coder.prompt("de")) == torch_one._write(inputs, coder, coder.prompt("de"))  # type: ignore[attr-defined]
 
 
-@pytest.mark.parametrize(("source", "target"), [("en", "fr"), ("fr", "de"), ("de", "en")])
-def test_marian_knows_one_direction(marian: Path, source: str, target: str) -> None:
-    with pytest.raises(InputError) as caught:
-        open_translator(str(marian)).require(source, target)
-    assert f"does not translate {source} to {target} (it knows en to de)" in str(caught.value)
-
-
 def test_marian_into_several_languages_names_the_target_in_the_source(marian: Path, tmp_path: Path) -> None:
     """As opus-mt-en-ROMANCE, whose vocabulary has `>>fr<<`, `>>pt_br<<`."""
     shutil.copytree(marian, tmp_path / "romance")
@@ -179,7 +172,9 @@ def test_the_version_is_that_of_the_files(marian: Path, tmp_path: Path) -> None:
     assert find_translator(str(tmp_path / "copy")).version != before
 
 
-def test_pickle_loads_and_no_remote_code_are_refused(marian: Path, tmp_path: Path) -> None:
+def test_what_is_no_checkpoint_to_translate_with_is_one_sentence(marian: Path, tmp_path: Path) -> None:
+    from mrs_suggest.models.retrieval.tiny import build_tiny
+
     shutil.copytree(marian, tmp_path / "old")
     (tmp_path / "old/model.safetensors").rename(tmp_path / "old/pytorch_model.bin")
     with pytest.raises(InputError, match="its weights are not safetensors"):
@@ -189,9 +184,10 @@ def test_pickle_loads_and_no_remote_code_are_refused(marian: Path, tmp_path: Pat
     (tmp_path / "empty").mkdir()
     with pytest.raises(InputError, match=r"has no config\.json"):
         open_translator(str(tmp_path / "empty"))
-
-
-def test_damaged_checkpoints_are_one_sentence(marian: Path, tmp_path: Path) -> None:
+    # An encoder is no translator.
+    build_tiny(list(WORDS) * 2, tmp_path / "tiny", seed=1, vocabulary=60)
+    with pytest.raises(InputError, match="without language tokens; pass Marian"):
+        open_translator(str(tmp_path / "tiny"))
     shutil.copytree(marian, tmp_path / "damaged")
     (tmp_path / "damaged/model.safetensors").write_bytes(b"no weights")
     with pytest.raises(InputError, match="damaged: cannot load the seq2seq model"):
@@ -205,14 +201,6 @@ def test_without_the_extra_its_name_is_told(marian: Path, monkeypatch: pytest.Mo
     monkeypatch.setitem(__import__("sys").modules, "sentencepiece", None)
     with pytest.raises(MissingExtraError, match=r"\.\[translate\]"):
         open_translator(str(marian))
-
-
-def test_an_encoder_is_no_translator(tmp_path: Path) -> None:
-    from mrs_suggest.models.retrieval.tiny import build_tiny
-
-    build_tiny(list(WORDS) * 2, tmp_path / "tiny", seed=1, vocabulary=60)
-    with pytest.raises(InputError, match="without language tokens; pass Marian"):
-        open_translator(str(tmp_path / "tiny"))
 
 
 def test_a_run_of_this_project_that_translates(tmp_path: Path) -> None:

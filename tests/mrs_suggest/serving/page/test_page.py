@@ -18,6 +18,7 @@ from mrs_suggest.serving.page.page import PageAnswer, answer_message, status_tex
 from mrs_suggest.serving.page.page_space import space_files
 from mrs_suggest.suggest.answering import ServedModel, Suggestion
 from mrs_suggest.suggest.suggester import Suggester
+from tests.cases import cases
 
 
 class Echo(ServedModel):
@@ -49,15 +50,7 @@ def test_a_message_is_answered_in_its_language(echo: Suggester) -> None:
     assert re.fullmatch(r"Language: en \(chosen\) · .* ms", status_text(answer_message(echo, "hi", "en")))
 
 
-@pytest.mark.parametrize(
-    ("message", "language", "why"),
-    [
-        ("  ", None, "the message is blank"),
-        ("none", None, "the model found no reply"),
-        ("I want to kill myself", None, "the message seems to be about suicide or self-harm"),
-        ("hi", "fr", "the model answers en; pass one of these."),
-    ],
-)
+@pytest.mark.parametrize(("message", "language", "why"), cases(__file__, "test_why_nothing_is_suggested"))
 def test_why_nothing_is_suggested(echo: Suggester, message: str, language: str | None, why: str) -> None:
     answer = answer_message(echo, message, language)
     assert (list(answer.suggestions), answer.why) == ([], why)
@@ -86,17 +79,14 @@ def test_without_gradio_the_extra_is_named(echo: Suggester, monkeypatch: pytest.
         page.make_page({"echo": echo})
 
 
-@pytest.mark.parametrize(
-    ("arguments", "sentence"),
-    [
+def test_wrong_arguments_are_refused() -> None:
+    for arguments, sentence in (
         (["--port", "0"], "--port 0: expected 1 to 65535"),
         (["publish", "name"], "'name': the organisation is missing; pass ORG/NAME."),
         (["publish", "org/name", "--model", "no-such-model", "--dry-run"], "no such folder, and no baseline"),
-    ],
-)
-def test_wrong_arguments_are_refused(arguments: list[str], sentence: str) -> None:
-    with pytest.raises(InputError, match=re.escape(sentence)):
-        run_verb("demo", arguments)
+    ):
+        with pytest.raises(InputError, match=re.escape(sentence)):
+            run_verb("demo", arguments)
 
 
 # --- the Space ------------------------------------------------------------------------------------------------------

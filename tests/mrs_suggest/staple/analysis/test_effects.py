@@ -12,6 +12,7 @@ import pytest
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.staple.analysis.effects import INTERCEPT, TEAMS, analyse_effects, read_features, read_scores
 from mrs_suggest.staple.analysis.mixed_model import fit_mixed
+from tests.cases import cases
 from tests.command import Result, refused
 
 TRACKS = {
@@ -139,7 +140,8 @@ def test_a_feature_that_changes_between_tracks_has_more_degrees_of_freedom() -> 
     assert {name: term.degrees_of_freedom for name, term in model.fixed.items()} == {INTERCEPT: 2, "x": 2, "y": 2}
 
 
-FEATURES = "team,x\na,1\nb,0\nc,1\nd,0\n"
+WRONG = cases(__file__, "WRONG")
+FEATURES = WRONG["no scores file"][2]
 
 
 @pytest.fixture
@@ -178,27 +180,6 @@ def test_csv_and_saved_scores_give_what_the_report_gives(report: Path, tmp_path:
     saved = {"metric": "weighted_f1", "system": "runs/a.txt", "examples": "f" * 64, "scores": [0.5, None]}
     (tmp_path / "a.json").write_text(json.dumps(saved))
     assert read_scores([tmp_path / "a.json"]).values.tolist() == [["a", "f" * 12, f"{'f' * 12}/1", 0.5]]
-
-
-WRONG = {
-    "no scores file": ("x.json", None, FEATURES, "x.json: cannot read the file"),
-    "not JSON": ("x.json", "{", FEATURES, "x.json: not JSON"),
-    "other JSON": ("x.json", "[1]", FEATURES, "x.json: has no scores of prompts"),
-    "empty CSV": ("x.csv", "", FEATURES, "x.csv: not a CSV file with a header"),
-    "no kinds": ("x.csv", "system,prompt\na,p\n", FEATURES, "expected the columns system, track, prompt"),
-    "no number": ("x.csv", "system,prompt,precision\na,p,high\n", FEATURES, "x.csv, line 2: precision is 'high'"),
-    "short row": ("x.csv", "system,prompt,precision\na,p\n", FEATURES, "line 2: precision is '', expected a number"),
-    "two scores": (
-        "x.csv",
-        "system,prompt,precision\na,p,1\na,p,0\n",
-        FEATURES,
-        "prompt p of a has two different scores",
-    ),
-    "no features file": ("", None, None, "features.csv"),
-    "features without systems": ("", None, "x,y\n1,2\n", "expected a column system or team"),
-    "no feature": ("", None, "team,track\na,pt\n", "then one for each feature"),
-    "system twice": ("", None, f"{FEATURES}a,0\n", "line 6: a has a row already"),
-}
 
 
 @pytest.mark.parametrize("kind", WRONG)

@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,8 @@ from mrs_metrics.translations_f1 import aggregate, oracle_curve, score_translati
 from mrs_suggest.cli.main import main
 from mrs_suggest.staple.gold import read_gold_split
 from mrs_suggest.staple.hypotheses import write_hypotheses, write_predictions
+from tests.cases import cases
+from tests.command import Result, refused
 from tests.mrs_suggest.staple.hypotheses_files import ROWS, hypotheses
 
 GOLD = """prompt_a|yes, of course
@@ -103,52 +106,28 @@ def test_a_gold_file_of_the_task_takes_the_place_of_data(tmp_path: Path) -> None
     assert "rules:official" in content["systems"][0]["signature"]
 
 
-WRONG = {
-    "blind split": (["--split", "test"], {}, "the test split of pt is blind: no prompt has accepted translations"),
-    "unknown language": (["--language", "ja"], {}, "no validation split of 'ja'"),
-    "no equals sign": (["--systems", "a.txt"], {"a.txt": GOOD}, "expected NAME=FILE"),
-    "one name twice": (["--systems", "a=a.txt", "a=b.txt"], {"a.txt": GOOD}, "two systems are called 'a'"),
-    "name of the reference": (["--systems", "reference=a.txt"], {"a.txt": GOOD}, "choose another name"),
-    "empty hypotheses": (["--systems", "a=a.parquet"], {"a.parquet": ""}, "cannot be read as a file of hypotheses"),
-    "no translation": (["--systems", "a=a.txt"], {"a.txt": "prompt_a|yes\n"}, "has no translation of any prompt"),
-    "not predictions": (["--systems", "a=a.txt"], {"a.txt": "sim\nnão\n"}, "a.txt, line 1: expected prompt_"),
-    "prompt twice": (["--systems", "a=a.txt"], {"a.txt": f"{GOOD}\n{GOOD}"}, "is in line 1 already"),
-    "unknown prompt": (
-        ["--systems", "a=a.txt"],
-        {"a.txt": f"{GOOD}\nprompt_x|other\noutro\n"},
-        "1 of 4 prompts are not in",
-    ),
-}
+WRONG = cases(__file__, "WRONG")
 
 
 @pytest.mark.parametrize("kind", WRONG)
 def test_wrong_input_is_one_sentence(
-    kind: str, data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    kind: str, data: Path, tmp_path: Path, staple: Callable[..., Result], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     words, files, sentence = WRONG[kind]
     for name, content in files.items():
-        Path(name).write_text(content)
+        Path(name).write_text(content.replace("GOOD", GOOD))
     given = ["--split", "validation", *words]
-    assert main(["staple", "report", "--data", str(data), *given, "--out", "out"]) == 2
-    error = capsys.readouterr().err
-    assert sentence in error
-    assert error.count("\n") == 1
-    assert not Path("out").exists()
+    assert sentence in refused(staple("report", "--data", data, *given, "--out", "out"))
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted(files)
 
 
-@pytest.mark.parametrize(
-    ("facts", "sentence"),
-    [
+def test_hypotheses_of_other_data_are_refused(data: Path, tmp_path: Path, staple: Callable[..., Result]) -> None:
+    for number, (facts, sentence) in enumerate((
         ({"language": "ja"}, "hypotheses in ja, but the data are in pt"),
         ({"data": {"id": "toy", "split": "test"}}, "hypotheses of the test split, not of validation"),
-    ],
-)
-def test_hypotheses_of_other_data_are_refused(
-    facts: dict, sentence: str, data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    write_hypotheses(hypotheses(ROWS, **facts), tmp_path / "a.parquet")
-    words = ["--split", "validation", "--systems", f"a={tmp_path / 'a.parquet'}", "--out", str(tmp_path / "out")]
-    assert main(["staple", "report", "--data", str(data), *words]) == 2
-    assert sentence in capsys.readouterr().err
+    )):  # fmt: skip
+        path = tmp_path / f"{number}.parquet"
+        write_hypotheses(hypotheses(ROWS, **facts), path)
+        words = ["--split", "validation", "--systems", f"a={path}", "--out", tmp_path / "out"]
+        assert sentence in refused(staple("report", "--data", data, *words))

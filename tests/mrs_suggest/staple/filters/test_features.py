@@ -1,6 +1,7 @@
 """Features of pooled hypotheses against slow definitions."""
 
 import math
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -8,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mrs_suggest.cli.main import main
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.staple.filters.features import LEAST_SHARE, MEANINGS, add_features, consensus
 from mrs_suggest.staple.hypotheses import write_hypotheses
 from mrs_suggest.staple.pooling import pool
+from tests.command import Result, refused
 from tests.mrs_suggest.staple.hypotheses_files import ROWS, hypotheses
 
 TEXTS = st.text(st.sampled_from("ab 日é😀"), max_size=8)
@@ -69,11 +70,8 @@ def test_similarity_by_an_encoder_is_the_cosine() -> None:
     assert "ORG/encoder" in found.features["prompt_similarity"]
 
 
-def test_an_encoder_that_is_none_is_one_sentence(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_encoder_that_is_none_is_one_sentence(tmp_path: Path, staple: Callable[..., Result]) -> None:
     write_hypotheses(hypotheses(ROWS), tmp_path / "a.parquet")
-    arguments = ["staple", "combine", tmp_path / "a.parquet", "--out", tmp_path / "b", "--encoder", tmp_path]
-    assert main([str(argument) for argument in arguments]) == 2
-    error = capsys.readouterr().err
-    assert f"--encoder {tmp_path}" in error
-    assert error.count("\n") == 1
+    words = ("combine", tmp_path / "a.parquet", "--out", tmp_path / "b", "--encoder", tmp_path)
+    assert f"--encoder {tmp_path}" in refused(staple(*words))
     assert not (tmp_path / "b").exists()

@@ -15,6 +15,7 @@ from mrs_suggest.suggest.guard.guard_space import ALARMS, LEAST_RECALL, GuardSpa
 from mrs_suggest.suggest.guard.lists import GuardData
 from mrs_suggest.suggest.language_detector import LanguageDetector
 from mrs_suggest.suggest.suggester import Suggester
+from tests.cases import cases
 
 
 @pytest.fixture(scope="module")
@@ -53,19 +54,7 @@ def test_a_sensitive_message_gets_no_suggestion_and_a_reason() -> None:
     assert [(len(answer), answer.reason) for answer in off] == [(3, None)] * 3 + [(0, "blank")]
 
 
-@pytest.mark.parametrize(
-    "unfit",
-    [
-        "You idiots",
-        "Write to ann@example.org.",
-        "Call 020 7946 0958",
-        "See www.example.org",
-        "At 5 pm.",
-        "Monday is fine",
-        "I'm in Paris",
-        "Room 12, 7 Baker Street",
-    ],
-)
+@pytest.mark.parametrize("unfit", cases(__file__, "test_the_next_best_takes_the_place_of_an_unfit_suggestion"))
 def test_the_next_best_takes_the_place_of_an_unfit_suggestion(unfit: str) -> None:
     model = Fixed(["Yes", unfit, "No", "Maybe", "Later"])
     answers = Suggester(model).suggest(["Hi", "Hello"], "en")
@@ -84,9 +73,6 @@ def test_a_model_without_more_to_say_gives_fewer() -> None:
     model = Fixed(["Shit", "Yes", "Fuck", "Well, shit.", "No"], most=4)
     assert reply_texts(Suggester(model).suggest(["Hi"], "en")) == [["Yes"]]
     assert [k for _, k in model.asked] == [3, 4]
-
-
-def test_a_language_without_lists_is_answered_and_still_gets_no_links() -> None:
     model = Fixed(["Tak", "https://example.org", "Nie"])
     assert reply_texts(Suggester(model).suggest(["Cześć"], "pl")) == [["Tak", "Nie"]]
 
@@ -125,17 +111,7 @@ def test_lists_of_ones_own(tmp_path: Path) -> None:
     first, second, third = suggester.suggest(["I lost my old teddy bear", "kill yourself", "Teddy?"], "en")
     assert (reply_texts([first]), first.reason) == ([["I am thinking of you."]], "grief")
     assert (second.reason, len(second), len(third)) == (None, 3, 3), "the file takes the place of the package's"
-    for text, problem in (
-        ("grieff: [a]", "unknown key 'grieff'"),
-        ("grief: death", "en.yaml, grief: expected a list of texts"),
-        ("slurs: [no, ouch]", "quote words"),
-        ("grief: ['[my] dog died']", "must begin with a word"),
-        ("grief: ['(my dog']", "unbalanced brackets"),
-        ("grief: ['<kin> died']", "names the group <kin>"),
-        ("neutral: {grif: [a]}", "'grif' is not a reason"),
-        ("- a", "expected YAML with a mapping"),
-        ("a: [", "cannot be read"),
-    ):
+    for text, problem in cases(__file__, "test_lists_of_ones_own"):
         own.write_text(text)
         with pytest.raises(InputError, match="en.yaml") as error:
             Suggester(Fixed([]), guard=tmp_path).suggest(["hi"], "en")
@@ -273,12 +249,6 @@ def test_the_embedded_model_is_silent_where_it_used_to_hurt(shipped: Suggester) 
     assert (hurt[0].reason, len(hurt[0])) == (None, 3)
 
 
-def test_whether_a_reply_fits_depends_on_each_message() -> None:
-    suggester = Suggester(Fixed(["Yes, at 20:30."]))
-    for message, replies in [("When?", []), ("At 20:30?", ["Yes, at 20:30."]), ("When?", [])]:
-        assert suggester.suggest(message, "en").replies == replies
-
-
 def test_a_reply_is_judged_anew_for_each_message_and_list() -> None:
     guard = Guard(GuardData(), Fixed([]), None)
     for _ in range(2):
@@ -287,3 +257,6 @@ def test_a_reply_is_judged_anew_for_each_message_and_list() -> None:
         assert guard.fits("Yes!", "When?", "en")
     fits = [guard.fits("See you on Monday!", "When?", language) for language in ("en", "pl")]
     assert fits == [False, True], "pl has no lists"
+    suggester = Suggester(Fixed(["Yes, at 20:30."]))
+    for message, replies in [("When?", []), ("At 20:30?", ["Yes, at 20:30."]), ("When?", [])]:
+        assert suggester.suggest(message, "en").replies == replies

@@ -20,7 +20,9 @@ from mrs_suggest.suggest.guard import EVERYDAY, REASONS, SENSITIVE
 from mrs_suggest.suggest.guard.guard import unfit
 from mrs_suggest.suggest.guard.lists import GuardData
 from mrs_suggest.suggest.guard.patterns import fold, spellings
+from tests.cases import cases
 
+Rows = list[list[str]]
 TESTS = Path(__file__).parents[3]
 LANGUAGES = ("de", "en", "es", "fr", "it", "ja", "nl", "pt", "ru", "sv")
 LEAST = 30  # everyday phrases of each language
@@ -36,18 +38,18 @@ def data() -> GuardData:
     return GuardData()
 
 
-def rows_of(name: str) -> list[list[str]]:
+def rows_of(name: str) -> Rows:
     with (TESTS / name).open(encoding="utf-8", newline="") as lines:
         return list(csv.reader(lines, delimiter="\t", quoting=csv.QUOTE_NONE))[1:]
 
 
 @pytest.fixture(scope="module")
-def sheet() -> list[list[str]]:
+def sheet() -> Rows:
     return rows_of("guard_sheet.tsv")
 
 
 @pytest.fixture(scope="module")
-def phrases() -> list[list[str]]:
+def phrases() -> Rows:
     return rows_of("guard_phrases.tsv")
 
 
@@ -55,9 +57,7 @@ def silenced(data: GuardData, language: str, texts: list[str]) -> dict[str, str]
     return {text: reason for text in texts if (reason := data[language].sensitive(text))}
 
 
-def test_every_language_has_lists_and_examples_of_every_reason(
-    data: GuardData, sheet: list[list[str]], phrases: list[list[str]]
-) -> None:
+def test_every_language_has_lists_and_examples_of_every_reason(data: GuardData, sheet: Rows, phrases: Rows) -> None:
     assert set(data) == set(data.prototypes) == set(LANGUAGES)
     for language in data:
         data[language].check()
@@ -72,19 +72,15 @@ def test_every_language_has_lists_and_examples_of_every_reason(
 
 
 @every_language
-def test_the_lists_find_the_build_half_and_let_idioms_pass(
-    data: GuardData, sheet: list[list[str]], language: str
+def test_the_lists_find_what_is_grave_and_let_everyday_messages_pass(
+    data: GuardData, sheet: Rows, phrases: Rows, language: str
 ) -> None:
-    own = [(kind, message) for code, half, kind, message in sheet if (code, half) == (language, "build")]
-    missed = [message for kind, message in own if kind != EVERYDAY and data[language].sensitive(message) is None]
+    build = [(kind, message) for code, half, kind, message in sheet if (code, half) == (language, "build")]
+    missed = [message for kind, message in build if kind != EVERYDAY and data[language].sensitive(message) is None]
     assert len(missed) <= 1, missed  # one cannot be told from everyday words: a swear word with asterisks
-    assert silenced(data, language, [message for kind, message in own if kind == EVERYDAY]) == {}
-
-
-@every_language
-def test_the_lists_let_everyday_messages_pass(
-    data: GuardData, sheet: list[list[str]], phrases: list[list[str]], language: str
-) -> None:
+    assert silenced(data, language, [message for kind, message in build if kind == EVERYDAY]) == {}
+    harm = {text: kind for code, kind, text in phrases if code == language and kind != EVERYDAY}
+    assert {text: data[language].sensitive(text) for text in harm} == harm
     annotated = {message for code, half, _, message in sheet if (code, half) == (language, "sample")}
     sample = open_prepared("sample")
     texts = {text for split in ("validation", "test") for text in sample.load(language, split)["message"]} - annotated
@@ -93,12 +89,6 @@ def test_the_lists_let_everyday_messages_pass(
     # The everyday prototypes are chosen to sound grave ("the death of me").
     prototypes = data.prototypes[language][EVERYDAY]
     assert len(silenced(data, language, prototypes)) <= 0.06 * len(prototypes)
-
-
-@every_language
-def test_the_lists_find_harm_with_its_reason(data: GuardData, phrases: list[list[str]], language: str) -> None:
-    own = {text: kind for code, kind, text in phrases if code == language and kind != EVERYDAY}
-    assert {text: data[language].sensitive(text) for text in own} == own
 
 
 @every_language
@@ -135,72 +125,16 @@ def test_any_text_is_read(data: GuardData, language: str) -> None:
         assert all(isinstance(part, str) for part in spellings(fold(text, accents=False)))
 
 
-@pytest.mark.parametrize(
-    ("language", "message", "reason"),
-    [
-        *(("en", f"{word} yourself", "self_harm") for word in ("KILL", "kill\u200b", "kill  ", "ｋｉｌｌ", "killl")),
-        ("en", "I was fired and I want to kill myself", "self_harm"),  # what hurts most is named first
-        ("en", "My phone died", None),
-        ("en", "My phone died when my dad died", "grief"),  # a harmless phrase hides only itself
-        ("en", "my dad diiiied", "grief"),
-        *(
-            ("en", text, "self_harm")
-            for text in ("k!ll myself", "su1cide", "s u i c i d e", "k.i.l.l myself", "k*ll yourself")
-        ),
-        ("en", "Email me at k.i@example.org or b4 5!", None),
-        ("de", "Ich wünschte, ich würde nicht mehr aufwachen", "self_harm"),
-        ("es", "nadie me va a extrañar", "self_harm"),
-        ("pt", "todos ficariam melhor sem mim", "self_harm"),
-        ("fr", "j'aimerais m'endormir pour toujours", "self_harm"),
-        ("it", "vorrei addormentarmi e non svegliarmi", "self_harm"),
-        ("nl", "ik wil nooit meer wakker worden", "self_harm"),
-        ("sv", "jag vill aldrig vakna igen", "self_harm"),
-        ("ru", "всем будет легче без меня", "self_harm"),
-        ("ja", "このまま目が覚めなければいいのに", "self_harm"),
-        ("ja", "お忙しいところすみません", None),
-        ("en", "coooool, byeee", None),
-        ("es", "mi papá murió", "grief"),
-        ("es", "mi papa murio", "grief"),
-        ("de", "mein mann schlagt mich", "abuse"),
-        ("de", "Mein Mann schlägt mich", "abuse"),
-        ("en", "she beat me at chess", None),
-        ("en", "the court is free at six", None),
-        ("en", "mum lost her glasses again", None),
-        ("en", "my dad and I " * 1000 + "went home", None),
-    ],
-)
+@pytest.mark.parametrize(("language", "message", "reason"), cases(__file__, "test_messages"))
 def test_messages(data: GuardData, language: str, message: str, reason: str | None) -> None:
     assert data[language].sensitive(message) == reason
 
 
-@pytest.mark.parametrize(
-    ("language", "reply", "reason"),
-    [
-        ("de", "Du Idiot", "slur"),
-        ("en", "What a spic", "slur"),
-        ("en", "A spicy curry!", None),
-        ("en", "You pricks", "slur"),
-        ("en", "The hedge is prickly.", None),
-        ("fr", "Je connais un bon plombier.", None),
-        ("fr", "Un pique-nique au parc ?", None),
-        ("es", "Conozco un buen sitio.", None),
-        ("sv", "Så fantastiskt!", None),
-        ("ja", "サブスクを解約したよ", None),
-        ("ru", "Чмоки, жидкость вытекла!", None),
-        ("es", "A las nueve y media.", "date"),
-        ("ru", "В пятницу.", "date"),
-        ("ja", "三時に行くね", "date"),
-        ("it", "Sono a Milano", "place"),
-        ("sv", "Storgatan 5", "private_data"),
-        ("nl", "Bel 06 12345678", "private_data"),
-        ("pt", "Vê em www.exemplo.com.br", "link"),
-        ("en", "Sounds good, see you soon!", None),
-        ("en", "I may come later.", None),
-        ("en", "@anna knows", "private_data"),
-        ("en", "In 2019", "date"),
-        ("en", "10 minutes!", None),
-    ],
-)
+def test_a_long_message_is_read(data: GuardData) -> None:
+    assert data["en"].sensitive("my dad and I " * 1000 + "went home") is None
+
+
+@pytest.mark.parametrize(("language", "reply", "reason"), cases(__file__, "test_unfit_replies"))
 def test_unfit_replies(data: GuardData, language: str, reply: str, reason: str | None) -> None:
     assert unfit(reply, "?", data[language]) == reason
 

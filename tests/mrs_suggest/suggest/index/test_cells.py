@@ -128,14 +128,8 @@ def ranker_of(seed: int, replies: int, messages: int, dimension: int | None = No
     rng = np.random.default_rng(seed)
     index = index_of(vectors(seed, replies, 24, "shared"), [str(n // 2) for n in range(replies)])
     of = rng.integers(0, replies, messages)
-    memory = MessageMemory.build(
-        [""] * messages,
-        vectors(seed + 1, messages, 24, "shared").numpy(),
-        of,
-        limit=5,
-        dimension=dimension,
-        ngrams=False,
-    )
+    asked = vectors(seed + 1, messages, 24, "shared").numpy()
+    memory = MessageMemory.build([""] * messages, asked, of, limit=5, dimension=dimension, ngrams=False)
     ngrams = ReplyNgrams.build(index.replies, get_tokenizer("en"))
     ranker = LanguageRanker.build(index, memory, ngrams, RankerSettings(tuple(WEIGHTS)))
     return replace(ranker, mixture=Mixture(WEIGHTS))

@@ -8,6 +8,7 @@ import pytest
 
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.suggest.language_model.chat import PROMPT, Endpoint, read_endpoint
+from tests.cases import cases
 
 URL = "http://localhost:8000/v1"
 SECRET = "sk-a-secret-1234"
@@ -53,48 +54,14 @@ def test_a_prompt_in_a_file_of_its_own(tmp_path: Path) -> None:
         read_endpoint(f"openai:{tmp_path}/model.yaml")
 
 
-@pytest.mark.parametrize(
-    ("place", "problem"),
-    [
-        (URL, "model: expected the server"),
-        (f"http://me:{SECRET}@localhost/v1#m", r"url: expected http\(s\)"),
-        (f"https://localhost/v1?key={SECRET}#m", r"url: expected http\(s\)"),
-        ("http://#m", r"url: expected http\(s\)"),
-        ("https://host:port/v1#m", r"url: expected http\(s\)"),
-        ("ftp://host/v1#m", "No such file or directory; pass openai:URL#MODEL or openai:FILE.yaml"),
-        ("missing.yaml", "No such file or directory; pass openai:URL#MODEL or openai:FILE.yaml"),
-    ],
-)
+@pytest.mark.parametrize(("place", "problem"), cases(__file__, "test_names_that_are_no_endpoint"))
 def test_names_that_are_no_endpoint(place: str, problem: str) -> None:
     with pytest.raises(InputError, match=problem) as caught:
         read_endpoint(f"openai:{place}")
     assert SECRET not in str(caught.value)
 
 
-@pytest.mark.parametrize(
-    ("lines", "problem"),
-    [
-        ("", "expected YAML with `url"),
-        (SECRET, "expected YAML with `url"),
-        ("url: [", "expected YAML with `url"),
-        (f"url: {URL}", "missing field 'model'"),
-        (f"url: {URL}\nmodel: m\napi_key: {SECRET}", "unknown field 'api_key'"),
-        (f"url: {URL}\nmodel: m\nkey_variable: {SECRET}", "key_variable: expected a variable in capitals"),
-        (f"url: https://me:{SECRET}@host/v1\nmodel: m", r"url: expected http\(s\)"),
-        (f"url: {URL}\nmodel: m\nlanguages: [en, no]", "languages, 1: input should be a valid string, found 'False'"),
-        (f"url: {URL}\nmodel: m\nlanguages: [xx]", "languages: expected codes such as en or pt-BR"),
-        (f"url: {URL}\nmodel: m\nlanguages: []", "languages: expected codes such as en or pt-BR"),
-        (f"url: {URL}\nmodel: m\ntemperature: 3", "temperature: expected 0 to 2"),
-        (f"url: {URL}\nmodel: m\ntimeout: .nan", "timeout: expected 0.1 to 3600"),
-        (f"url: {URL}\nmodel: m\nretries: many", "retries: .* found 'many'"),
-        (f"url: {URL}\nmodel: m\nprompt: Be brief.", "prompt: expected a text with {language}"),
-        (f"url: {URL}\nmodel: m\nprice_per_million: {{input: -1, output: 1}}", "price_per_million: expected `input`"),
-        (
-            f"url: {URL}\nmodel: m\nprice_per_million: {{input: 1, out: 1}}",
-            "price_per_million, out.*should be 'input' or 'output'",
-        ),
-    ],
-)
+@pytest.mark.parametrize(("lines", "problem"), cases(__file__, "test_files_that_are_refused"))
 def test_files_that_are_refused(tmp_path: Path, lines: str, problem: str) -> None:
     path = tmp_path / "model.yaml"
     path.write_text(lines, encoding="utf-8")

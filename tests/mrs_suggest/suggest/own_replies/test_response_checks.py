@@ -25,6 +25,7 @@ from mrs_suggest.suggest.own_replies.checks import (
 )
 from mrs_suggest.suggest.own_replies.file import ResponseRow, read_response_file
 from mrs_suggest.suggest.own_replies.sets import log_probs
+from tests.cases import cases
 
 
 def written(tmp_path: Path, name: str, text: str) -> Path:
@@ -63,32 +64,7 @@ def test_lines_and_tables_are_read_with_their_line_numbers(tmp_path: Path) -> No
     assert read_response_file(packed) == [ResponseRow(2, "Yes")]
 
 
-@pytest.mark.parametrize(
-    ("name", "text", "sentence"),
-    [
-        ("a.txt", "", "has no reply; expected one on each line"),
-        ("a.csv", "reply,weight\n", "has no reply"),
-        ("a.csv", "text,weight\nYes,1\n", "line 1: expected a header with the columns reply and"),
-        ("a.csv", "reply,count\nYes,1\n", "line 1: expected a header .* found 'reply count'"),
-        ("a.csv", "reply,weight\nYes,many\n", "line 2: the weight is 'many'; expected a number of 0 or more"),
-        ("a.csv", "reply,weight\nYes,-1\n", "line 2: the weight is '-1'"),
-        ("a.csv", "reply,weight\nYes,nan\n", "line 2: the weight is 'nan'"),
-        ("a.csv", "reply,weight\nYes,1\nNo,\n", "line 3: no weight, and other rows have one"),
-        ("a.csv", "reply,weight\nYes,0\n", "every weight is 0"),
-        ("a.csv", "reply,tags\nYes,caf\u00e9 a/b\n", "line 2: the tag 'a/b' has other characters"),
-        ("a.csv", "reply\nYes, sure\n", "line 2: 2 cells, and the header has 1; put a text with ',' in quotes."),
-        ("a.tsv", "reply\nYes\tsure\n", "line 2: 2 cells, and the header has 1."),
-        ("a.csv", 'reply\n"Yes\n', "line 2: cannot be read as a table"),
-        ("a.jsonl", '{"reply": "Yes"}\n"No"\n', 'line 2: expected an object such as .* found "No"'),
-        ("a.jsonl", "{", "line 1: not JSON"),
-        ("a.jsonl", '{"reply": "\\ud800"}', "line 1: not JSON"),
-        ("a.jsonl", '{"reply": ["Yes"]}\n', "line 1: expected an object such as"),
-        ("a.jsonl", '{"reply": "Yes", "count": 1}\n', "line 1: expected an object such as"),
-        ("a.jsonl", '{"reply": "Yes", "weight": true}\n', "line 1: the weight is 'True'"),
-        ("a.jsonl", '{"reply": "Yes", "examples": 3}\n', "line 1: expected examples to be a list of texts"),
-        ("a.jsonl", '{"reply": "Yes", "tags": ["a/b"]}\n', "line 1: the tag 'a/b' has other characters"),
-    ],
-)
+@pytest.mark.parametrize(("name", "text", "sentence"), cases(__file__, "test_a_broken_file_is_refused_by_its_line"))
 def test_a_broken_file_is_refused_by_its_line(tmp_path: Path, name: str, text: str, sentence: str) -> None:
     with pytest.raises(InputError, match=f"{name}.*{sentence}"):
         read_response_file(written(tmp_path, name, text))

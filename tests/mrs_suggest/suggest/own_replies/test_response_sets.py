@@ -55,12 +55,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def changed(
-    run: Path,
-    text: str,
-    action: str = BUILT,
-    language: str = "en",
-    out: Path | None = None,
-    keep_others: bool = False,
+    run: Path, text: str, action: str = BUILT, language: str = "en", out: Path | None = None, keep_others: bool = False
 ) -> dict[str, object]:
     file = run.parent / "own.csv"
     file.write_text(text, encoding="utf-8")
@@ -179,10 +174,11 @@ def test_a_removed_reply_is_never_suggested(run: Path) -> None:
     assert not set(found) & set(gone)
 
 
-def test_the_run_in_place_keeps_its_files_and_tells_of_the_change(run: Path) -> None:
+def test_the_run_in_place_keeps_its_files_and_other_languages(run: Path) -> None:
     own = ("response_index/en/", "ranker/en.", "run.json", "README.md")
     files = {path.relative_to(run).as_posix(): path.read_bytes() for path in run.rglob("*") if path.is_file()}
-    changed(run, OWN, keep_others=True)
+    before = replies_of(run)
+    assert changed(run, OWN, keep_others=True)["dropped"] == []
     require_undamaged(run, verify=True)
     others = {name: content for name, content in files.items() if not name.startswith((*own, "ranker/ranker.json"))}
     assert "checkpoint-3/optimizer.pt" in others
@@ -195,6 +191,9 @@ def test_the_run_in_place_keeps_its_files_and_tells_of_the_change(run: Path) -> 
     assert card == model_card(record)
     assert "own.csv" in card
     assert "response_index/en/tags.json" in RETRIEVAL.publication(run, "org/x", card).files()
+    after = replies_of(run)
+    assert len(after.pop("en")) == 6
+    assert after == {code: replies for code, replies in before.items() if code != "en"}
 
 
 def test_a_change_that_fails_leaves_the_run_as_it_was(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -254,10 +253,7 @@ def test_a_set_of_one_s_own_is_answered_from_in_its_language_and_no_other(run: P
     with pytest.raises(InputError, match="the model answers en"):
         suggester.suggest(["Tere!"], "et")
     assert "It no longer answers in `de`, `es`" in (run / "README.md").read_text(encoding="utf-8")
-
-
-def test_sets_of_one_s_own_in_several_languages_come_one_after_another(run: Path) -> None:
-    changed(run, OWN)
+    # Sets in several languages come one after another.
     assert changed(run, GERMAN, language="de")["dropped"] == []
     assert {code: len(replies) for code, replies in replies_of(run).items()} == {"en": 6, "de": 2}
     changed(run, "reply\nBien reçu.\n", ADDED, language="fr")
@@ -277,14 +273,6 @@ def test_a_generator_writes_no_replies_to_a_set_of_one_s_own(run: Path) -> None:
         assert ("generator" in json.loads((out / "ranker" / "ranker.json").read_text(encoding="utf-8"))) == kept
 
 
-def test_other_languages_are_kept_where_that_is_wished(run: Path) -> None:
-    before = replies_of(run)
-    assert changed(run, OWN, keep_others=True)["dropped"] == []
-    after = replies_of(run)
-    assert len(after.pop("en")) == 6
-    assert after == {code: replies for code, replies in before.items() if code != "en"}
-
-
 DESK = """reply,examples
 "I have cancelled it for you.","please don't send it|I changed my mind about the lamp"
 The refund takes five working days.,"when do I get my money back
@@ -293,10 +281,29 @@ We deliver to all of Europe.,
 """
 
 
-def test_examples_decide_and_stay_when_replies_are_added_and_removed(run: Path) -> None:
+def test_examples_of_the_model_s_own_replies_and_damaged_ones_are_refused(run: Path) -> None:
+    with pytest.raises(InputError, match="examples only work in a custom set"):
+        changed(run, DESK, ADDED)
+    changed(run, DESK)
+    (run / "response_index/en/examples.json").write_text('{"examples": [[]]}')
+    write_record(run, read_record(run), RETRIEVAL)
+    with pytest.raises(InputError, match=r"examples\.json: made for another response index"):
+        changed(run, "reply\nYes.\n", ADDED)
+
+
+def test_examples_decide_and_a_least_score_leaves_out_what_fits_worse(run: Path) -> None:
     told = changed(run, DESK)
     assert (told["examples"], told["ranked"]) == (4, OWN_TEXTS)
-    suggester = Suggester.from_pretrained(run, verify=True, guard=False)
+    suggester, message = Suggester.from_pretrained(run, verify=True, guard=False), "when do I get my money back?"
+    everything = suggester(message, "en", min_score=0)
+    assert len(everything) == 3
+    assert everything[0].score > 0.9 > everything[2].score
+    assert suggester(message, "en", min_score=0.9).replies == everything.replies[:1]
+    silent = suggester("My grandmother sings in a choir.", "en", min_score=1)
+    assert (list(silent), silent.reason) == ([], "no_replies")
+    for wrong in (2, -0.5, True, "0.5"):
+        with pytest.raises(ArgumentError, match="min_score.*from 0 to 1"):
+            suggester(message, "en", min_score=wrong)  # type: ignore[call-overload]
     asked = {"Pls do not send the lamp": "I have cancelled it for you.", "my card shows nothing": "The refund"}
     for message, reply in asked.items():
         assert suggester(message, "en", min_score=0).replies[0].startswith(reply)
@@ -310,33 +317,6 @@ def test_examples_decide_and_stay_when_replies_are_added_and_removed(run: Path) 
     changed(run, "reply\nIt is a known bug.\n", REMOVED)
     again = Suggester.from_pretrained(run, guard=False).suggest(list(asked), "en", min_score=0)
     assert [row.replies for row in again] == [row.replies for row in before]
-
-
-def test_examples_of_replies_that_join_the_model_s_own_are_refused(run: Path) -> None:
-    with pytest.raises(InputError, match="examples only work in a custom set"):
-        changed(run, DESK, ADDED)
-
-
-def test_damaged_examples_are_refused(run: Path) -> None:
-    changed(run, DESK)
-    (run / "response_index/en/examples.json").write_text('{"examples": [[]]}')
-    write_record(run, read_record(run), RETRIEVAL)
-    with pytest.raises(InputError, match=r"examples\.json: made for another response index"):
-        changed(run, "reply\nYes.\n", ADDED)
-
-
-def test_a_least_score_leaves_out_what_fits_worse(run: Path) -> None:
-    changed(run, DESK)
-    suggester, message = Suggester.from_pretrained(run, guard=False), "when do I get my money back?"
-    everything = suggester(message, "en", min_score=0)
-    assert len(everything) == 3
-    assert everything[0].score > 0.9 > everything[2].score
-    assert suggester(message, "en", min_score=0.9).replies == everything.replies[:1]
-    silent = suggester("My grandmother sings in a choir.", "en", min_score=1)
-    assert (list(silent), silent.reason) == ([], "no_replies")
-    for wrong in (2, -0.5, True, "0.5"):
-        with pytest.raises(ArgumentError, match="min_score.*from 0 to 1"):
-            suggester(message, "en", min_score=wrong)  # type: ignore[call-overload]
 
 
 def test_a_generator_has_no_response_set(tmp_path: Path) -> None:

@@ -31,22 +31,15 @@ def test_a_stored_text_is_nearest_to_itself() -> None:
     index = CharTfidf.build(TEXTS)
     for number, text in enumerate(TEXTS):
         assert index.cosines(text)[number] == pytest.approx(1, abs=1e-5)
-
-
-def test_arrays_come_back() -> None:
-    index = CharTfidf.build(TEXTS)
     again = CharTfidf.from_arrays(index.arrays())
     np.testing.assert_allclose(again.cosines("coming tonight"), index.cosines("coming tonight"), atol=1e-3)
 
 
-def test_arrays_that_do_not_fit_are_refused() -> None:
+def test_no_text_and_arrays_that_do_not_fit_are_refused() -> None:
     arrays = CharTfidf.build(TEXTS).arrays()
     with pytest.raises(ValueError, match="do not match"):
         CharTfidf.from_arrays({**arrays, "idf": arrays["idf"][:-1]})
     with pytest.raises(ValueError, match="do not match"):
         CharTfidf.from_arrays({**arrays, "size": np.array([1])})
-
-
-def test_no_text_is_refused() -> None:
     with pytest.raises(ValueError, match="at least one text"):
         CharTfidf.build([])

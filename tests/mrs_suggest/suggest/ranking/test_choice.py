@@ -37,9 +37,6 @@ def test_similarity_of_some_replies_is_that_part_of_the_table() -> None:
     again = ReplyNgrams.from_arrays(ngrams.arrays())
     np.testing.assert_array_equal(again.similarities([5, 0, 2]), ngrams.similarities([5, 0, 2]))
     assert len(ngrams) == len(REPLIES)
-
-
-def test_ngrams_that_do_not_fit_are_refused() -> None:
     arrays = ngrams_of(REPLIES).arrays()
     with pytest.raises(ValueError, match="do not match"):
         ReplyNgrams.from_arrays({**arrays, "numbers": arrays["numbers"][1:]})
@@ -67,9 +64,6 @@ def test_the_greedy_set_is_within_its_bound_of_the_best(problem: tuple[np.ndarra
 def test_a_second_wording_gives_way_to_another_answer() -> None:
     similarity = ngrams_of(REPLIES).similarities(range(3))
     assert choose_expected([0.45, 0.3, 0.25], similarity, 2) == [0, 2]
-
-
-def test_softmax_of_large_scores_is_finite_and_ignores_a_shift() -> None:
     np.testing.assert_allclose(softmax([1e4, 1e4 + 1], 0.5), softmax([0, 1], 0.5))
     assert expected_best([], [1.0], [[1.0]]) == 0
     assert choose_expected([0.5, 0.5], np.eye(2), 5) == [0, 1]

@@ -111,17 +111,12 @@ def test_pools_of_the_own_replies_are_ranked_as_they_are_suggested() -> None:
 
 
 def test_an_unknown_reply_is_ranked_below_the_known_one_that_it_resembles() -> None:
-    ranker, query = made(("nearest",)), ranker_query()
+    ranker = made(("nearest",))
+    query = ranker.memory.vectors[0]  # near the messages of the first reply
     known = ranker.known(["Yes, see you then, ok?", "Yes, see you then!"])
     unknown, own = ranker.score_pool("coming?", query, known, np.arange(2), np.zeros(2, np.float32))
     assert known.share[0] < 1
     assert unknown < own
-
-
-def ranker_query() -> np.ndarray:
-    """A vector near the messages of the first reply."""
-    ranker = made(("nearest",))
-    return ranker.memory.vectors[0]
 
 
 def test_a_saved_ranker_answers_equally(tmp_path: Path) -> None:

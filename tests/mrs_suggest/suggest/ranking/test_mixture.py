@@ -43,11 +43,17 @@ def test_the_layout_in_memory_changes_no_digit() -> None:
     np.testing.assert_allclose([found.mean(0), found.std(0)], [[0] * 3, [1] * 3], atol=1e-4)
 
 
-def test_weights_go_to_the_part_that_tells() -> None:
+def test_weights_go_to_the_part_that_tells_in_all_if_examples_are_few() -> None:
     found = tune({"en": examples(200, 0), "es": examples(50, 1)}, NAMES)
     for mixture in found.values():
         assert mixture.weights["signal"] > 0.7
         assert sum(mixture.weights.values()) == pytest.approx(1)
+    languages = {"en": examples(300, 0), "es": examples(2, 1, signal=2)}
+    assert tune(languages, NAMES)["es"].weights["signal"] > 0.5
+    assert tune(languages, NAMES, shrinkage=0)["es"].weights["signal"] < 0.5
+    assert tune({**languages, "it": Examples(np.zeros((0, 20, 3), np.float32), np.zeros((0, 20), np.float32))}, NAMES)[
+        "it"
+    ] == Mixture(tune(languages, NAMES, shrinkage=1e9)["en"].weights)
 
 
 @given(st.integers(0, 2**32 - 1), st.lists(st.floats(0, 3), min_size=3, max_size=3))
@@ -72,18 +78,6 @@ def test_candidates_that_are_absent_change_nothing(seed: int) -> None:
 def test_parts_that_tell_nothing_are_mixed_equally() -> None:
     parts, gains = np.zeros((4, 5, 3), np.float32), np.full((4, 5), 0.5, np.float32)
     assert tune({"en": Examples(parts, gains)}, NAMES)["en"].weights == pytest.approx(dict.fromkeys(NAMES, 1 / 3))
-
-
-def test_a_language_with_few_examples_is_drawn_towards_all() -> None:
-    languages = {"en": examples(300, 0), "es": examples(2, 1, signal=2)}
-    assert tune(languages, NAMES)["es"].weights["signal"] > 0.5
-    assert tune(languages, NAMES, shrinkage=0)["es"].weights["signal"] < 0.5
-    assert tune({**languages, "it": Examples(np.zeros((0, 20, 3), np.float32), np.zeros((0, 20), np.float32))}, NAMES)[
-        "it"
-    ] == Mixture(tune(languages, NAMES, shrinkage=1e9)["en"].weights)
-
-
-def test_no_example_is_refused() -> None:
     with pytest.raises(ValueError, match="at least one example"):
         tune({"en": Examples(np.zeros((0, 2, 3), np.float32), np.zeros((0, 2), np.float32))}, NAMES)
 
@@ -108,6 +102,3 @@ def test_a_part_that_only_ranks_pools_better_is_kept() -> None:
     assert weights["signal"] > 0
     assert weights["other"] > 0
     assert weights["noise"] < 0.05
-
-
-# --- worked by hand

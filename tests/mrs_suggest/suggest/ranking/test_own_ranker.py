@@ -36,9 +36,6 @@ def test_texts_and_examples_decide(ranker: OwnRanker) -> None:
     assert best(ranker, "has my parcel been sent?")[0] == REPLIES[0]
     assert best(ranker, "no money on my card")[0] == REPLIES[1]
     assert best(ranker, "ok, good night")[0] == REPLIES[2]
-
-
-def test_totals_are_those_of_foreign_messages_standardised(ranker: OwnRanker) -> None:
     vectors = encode(FOREIGN)
     totals = np.stack([ranker.totals(ranker.parts(*row)) for row in zip(FOREIGN, vectors, strict=True)])
     assert totals.mean(0) == pytest.approx(np.zeros(3), abs=1e-4)

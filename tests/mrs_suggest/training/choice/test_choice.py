@@ -17,6 +17,7 @@ from mrs_suggest.training.choice.figures import cross_entropy, figures_of, right
 from mrs_suggest.training.choice.run import BestOfEachLanguage
 from mrs_suggest.training.choice.setups import SETUPS, TRANSLATIONS, require_stage
 from mrs_suggest.training.trainer import Patience
+from tests.cases import cases
 
 XCOPA: dict[str, list[Any]] = {
     "premise": ["It rained.", "He fell."], "choice1": ["A.", "C."], "choice2": ["B.", "D."],
@@ -64,14 +65,7 @@ def test_a_view_hides_what_it_says(view: str, context: str) -> None:
     assert part().viewed(view)[1].context == context
 
 
-@pytest.mark.parametrize(
-    ("changes", "told"),
-    [
-        ({"question": ["effect", "why"]}, "x, row 2: expected the question to be cause or effect, found 'why'"),
-        ({"label": [1, 2]}, "x, row 2: expected a label from 0 to 1, found 2"),
-        ({"label": [None, 1]}, "x, row 1: expected a label from 0 to 1, found None"),
-    ],
-)
+@pytest.mark.parametrize(("changes", "told"), cases(__file__, "test_a_broken_row_is_named"))
 def test_a_broken_row_is_named(changes: dict[str, Any], told: str) -> None:
     with pytest.raises(InputError, match=told):
         read_questions({**XCOPA, **changes}, "et", "english", "files", "x")

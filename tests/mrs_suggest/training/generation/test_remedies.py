@@ -112,9 +112,6 @@ def test_a_run_stops_above_its_limit_and_keeps_what_was_before(capsys: pytest.Ca
     told = capsys.readouterr().out
     assert "stopped at step 2: 0.110 of the replies to es are in another language" in told
     assert "first checkpoint" not in told
-
-
-def test_the_first_checkpoint_is_kept_even_above_the_limit(capsys: pytest.CaptureFixture[str]) -> None:
     trainer = watched(0.0)
     assert trainer._determine_best_metric(trainer.log_figures({"loss": 3.0, "wrong_language": 1.0}, "eval"), None)
     assert trainer.control.should_training_stop

@@ -17,6 +17,7 @@ from mrs_suggest.common.errors import InputError
 from mrs_suggest.models.retrieval.tiny import train_tokenizer
 from mrs_suggest.training.pretraining.rows import encode_pairs, fair_cut, pair_frame
 from mrs_suggest.training.pretraining.texts import TextData, read_texts
+from tests.cases import cases
 from tests.hub.fixtures import Client
 
 PAIRS = [("one  en", "one ht"), ("two en", "two ht")]
@@ -45,7 +46,7 @@ def pairs(value: str, **reading: Any) -> list[tuple[str, str]]:
     return PairSource.parse(value, "--parallel").read(Reading(**reading))[0]
 
 
-def test_translations_of_files_and_folders(at: Path) -> None:
+def test_translations_and_sentences_of_files_and_folders(at: Path) -> None:
     assert pairs("en-ht=pairs.tsv") == CLEAN
     assert pairs("en-ht=x.en,x.ht") == CLEAN
     assert pairs("ht-en=x.ht,x.en") == [pair[::-1] for pair in CLEAN]
@@ -53,9 +54,6 @@ def test_translations_of_files_and_folders(at: Path) -> None:
     assert pairs("pt-BR-zh-Hant=pairs.parquet", pair_columns=("ht", "en")) == [pair[::-1] for pair in CLEAN]
     assert pairs("en-ht=folder") == [CLEAN[0], *CLEAN], "a.tsv.gz, then b.parquet"
     assert pairs("ht-en=folder/b.parquet") == [pair[::-1] for pair in CLEAN]
-
-
-def test_sentences_of_parquet(at: Path) -> None:
     assert TextSource.parse("ht=texts.parquet", "--text").read(Reading())[0] == ["one", "two", "three"]
     (at / "more").mkdir()
     (at / "texts.parquet").rename("more/b.parquet")
@@ -75,19 +73,7 @@ def test_bad_translations_are_refused_in_a_sentence(at: Path) -> None:
     Path("broken.parquet").write_bytes(b"PAR1 and nothing")
     Path("short.ht").write_text("one\n")
     Path("empty.tsv").write_text("\n")
-    for value, sentence in {
-        "en-ht": "--parallel en-ht: expected LANG-LANG=SOURCE, such as en-ht=pairs.tsv",
-        "en=pairs.tsv": "'en' is not two codes of languages with a hyphen between them",
-        "en-klingon=pairs.tsv": "'en-klingon' is not two codes of languages",
-        "en-ht=absent.tsv": "en-ht=absent.tsv: no such file or folder",
-        "en-ht=x.en,d/absent.ht": "en-ht=x.en,d/absent.ht: no such file or folder",
-        "en-ht=three.tsv": "three.tsv, line 2: expected a text, a tab and its translation, found 3 columns",
-        "en-ht=x.en,short.ht": "the files have 3 and 1 lines; each line must be the translation of the same line",
-        "en-ht=empty.tsv": "has no text; leave it out, or pass another",
-        "en-ht=broken.parquet": "broken.parquet: cannot be read as Parquet",
-        "en-fr=pairs.parquet": "no columns en and fr; pass --parallel_columns, two of en ht n",
-        "en-fr=folder/b.parquet": "the translations are of en ht; name two of these languages",
-    }.items():
+    for value, sentence in cases(__file__, "REFUSED"):
         with pytest.raises(InputError) as caught:
             pairs(value)
         assert sentence in str(caught.value), value

@@ -71,9 +71,6 @@ def test_what_is_held_out_is_not_trained_on(write: Write) -> None:
     again = read(f"ht={target}", held_out=15)
     assert again.validation == data.validation, "the text alone decides"
     assert len(read(f"ht={target}", held_out=5000).validation["ht"]) == 20, "one in ten at most"
-
-
-def test_explicit_held_out_text_is_left_out_of_training(write: Write) -> None:
     text, dev, test = (write(f"{n}.txt", body) for n, body in enumerate(["a\nb\nc\n", "b\nx\n", "c\n"]))
     data = read(f"ht={text}", held_out=9, validation=[f"ht={dev}"], test=[f"qu={test}"])
     assert (data.train, data.validation, data.test) == ({"ht": ["a"]}, {"ht": ["b", "x"]}, {"qu": ["c"]})

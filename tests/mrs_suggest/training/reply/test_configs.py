@@ -10,6 +10,7 @@ from mrs_suggest.common.hub.baselines import read_baselines
 from mrs_suggest.common.text.languages import LANGUAGES
 from mrs_suggest.evaluation.paper_results import paper_rows
 from mrs_suggest.training.reply.options import make_plan
+from tests.cases import cases
 
 CONFIGS = Path(__file__).parents[4] / "trainers" / "configs"
 FOLDERS = {"retrieval/mbert": "mbert", "retrieval/xlmr": "xlmr", "generation/unicoder": "xdae"}
@@ -24,16 +25,7 @@ RUNS = [f"{folder}/{name}" for folder in FOLDERS for name in NAMES]
 OF_A_RUN = {
     "setting", "languages", "sampling_alpha", "batches", "num_train_epochs", "max_steps", "output_dir",
 }  # fmt: skip
-PAPER = {  # Zhang et al. 2021, section 4.3
-    "retrieval": {
-        "learning_rate": "1e-6",
-        "warmup_steps": 0.01,
-        "adam_beta2": 0.999,
-        "freeze_layers": 2,
-        "loss": "eq4",
-    },
-    "generation": {"learning_rate": "1e-5", "warmup_steps": 0.2, "label_smoothing_factor": 0.2, "beams": 5},
-}
+PAPER = cases(__file__, "PAPER")
 
 
 def read(run: str) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from mrs_suggest.common.text.text import normalise_reply
 from mrs_suggest.evaluation.language_data import LanguageData, examples_hash, load_language
 from mrs_suggest.training.reply.data import load_reply_data, load_run_data, published_figures, warn_about_small_sources
 from mrs_suggest.training.reply.options import ReplyArguments
+from tests.cases import cases
 
 
 def sizes_of(part: LanguageData) -> dict[str, int]:
@@ -112,15 +113,7 @@ def test_english_alone_trains_and_validates_zero_shot(prepared: PreparedData) ->
     assert rows["ja"].keys() == {"test", "responses"}
 
 
-@pytest.mark.parametrize(
-    ("options", "named"),
-    [
-        ({"languages": ["es"]}, "--languages: es needs the config 'es', but the data have en ja mt-ja"),
-        ({"languages": ["xx"]}, "--languages: unknown language 'xx'"),
-        ({"train": ["mt-es"]}, "--train mt-es"),
-        ({"setting": "multilingual"}, "--setting multilingual: training needs es de pt fr"),
-    ],
-)
+@pytest.mark.parametrize(("options", "named"), cases(__file__, "test_what_the_data_lack_is_named"))
 def test_what_the_data_lack_is_named(prepared: PreparedData, options: dict[str, Any], named: str) -> None:
     with pytest.raises(InputError, match=named):
         load_run_data(prepared, ReplyArguments(**options), 0)
@@ -138,11 +131,19 @@ def without_responses(tmp_path: Path) -> PreparedData:
     return open_prepared(str(tmp_path / "data"))
 
 
-def test_a_missing_response_set_is_refused(without_responses: PreparedData) -> None:
+def test_a_missing_response_set_is_refused_or_made_of_the_most_frequent_replies(
+    without_responses: PreparedData,
+) -> None:
     with pytest.raises(InputError, match="en-responses.* A retriever needs a response set"):
         load_language(without_responses, "en", {}, 0)
     with pytest.raises(InputError, match="en-responses"):
         load_run_data(without_responses, ReplyArguments(), 0)
+    (part,) = load_run_data(without_responses, ReplyArguments(), 0, need_responses=False).test
+    counts = Counter(normalise_reply(reply) for reply in part.train["reply"])
+    assert part.responses.clusters == ["thanks", "no", "maybe"] == [form for form, _ in counts.most_common()]
+    assert [normalise_reply(reply) for reply in part.responses.replies] == part.responses.clusters
+    assert set(part.responses.replies) <= set(part.train["reply"]), "each is spelled as somebody wrote it"
+    assert part.responses.log_probs == [None, None, None]
 
 
 @pytest.mark.parametrize("split", ["validation", "test"])
@@ -171,30 +172,15 @@ def test_sources_smaller_than_a_step_are_told(
     assert "each is repeated about 2 times in it; lower --per_device_train_batch_size." in said
 
 
-def test_the_most_frequent_replies_stand_for_a_missing_response_set(without_responses: PreparedData) -> None:
-    (part,) = load_run_data(without_responses, ReplyArguments(), 0, need_responses=False).test
-    counts = Counter(normalise_reply(reply) for reply in part.train["reply"])
-    assert part.responses.clusters == ["thanks", "no", "maybe"] == [form for form, _ in counts.most_common()]
-    assert [normalise_reply(reply) for reply in part.responses.replies] == part.responses.clusters
-    assert set(part.responses.replies) <= set(part.train["reply"]), "each is spelled as somebody wrote it"
-    assert part.responses.log_probs == [None, None, None]
-
-
 def test_the_papers_rows_stand_beside_a_setting_alone() -> None:
-    rows = published_figures("retrieval", ReplyArguments(setting="monolingual"), ["es"])
-    assert [(row["model"], row["table"], row["setting"], row["language"]) for row in rows] == [
-        ("mbert", 3, "monolingual", "es"),
-        ("xlmr", 5, "monolingual", "es"),
-    ]
-    assert rows[0]["rouge"] == 0.0187
-    assert {row["language"] for row in published_figures("retrieval", ReplyArguments(setting="mt"), ["es", "ja"])} == {
-        "es",
-        "ja",
-    }
-    assert published_figures("retrieval", ReplyArguments(), ["es"]) == []
-    assert published_figures("retrieval", ReplyArguments(setting="mt", train=["en"]), ["es"]) == [], (
-        "other data than the paper's"
-    )
-    assert {row["model"] for row in published_figures("generation", ReplyArguments(setting="monolingual"), ["es"])} == {
-        "xdae"
-    }
+    def rows(family: str, *languages: str, **options: Any) -> list[dict[str, Any]]:
+        return published_figures(family, ReplyArguments(**options), list(languages))
+
+    found = rows("retrieval", "es", setting="monolingual")
+    places = [(row["model"], row["table"], row["setting"], row["language"]) for row in found]
+    assert places == [("mbert", 3, "monolingual", "es"), ("xlmr", 5, "monolingual", "es")]
+    assert found[0]["rouge"] == 0.0187
+    assert {row["language"] for row in rows("retrieval", "es", "ja", setting="mt")} == {"es", "ja"}
+    assert rows("retrieval", "es") == []
+    assert rows("retrieval", "es", setting="mt", train=["en"]) == [], "other data than the paper's"
+    assert {row["model"] for row in rows("generation", "es", setting="monolingual")} == {"xdae"}

@@ -19,6 +19,7 @@ from mrs_suggest.training.reply.guarding import (
     read_sheet,
     situation_messages,
 )
+from tests.cases import cases
 
 
 class Silent(ServedModel):
@@ -33,15 +34,7 @@ class Silent(ServedModel):
 
 
 def test_figures_count_what_is_vetoed_and_what_is_a_false_alarm() -> None:
-    sheet = [
-        SheetRow("sv", "held_out", "grief", "Min pappa dog i går."),
-        SheetRow("sv", "held_out", "legal", "Min mamma dog i går."),
-        SheetRow("sv", "held_out", "abuse", "Hej hej!"),
-        SheetRow("sv", "held_out", "everyday", "Min hund dog i går."),
-        SheetRow("sv", "held_out", "everyday", "Hej!"),
-        SheetRow("sv", "build", "everyday", "Min katt dog i går."),
-        SheetRow("sv", "sample", "grief", "Min morfar dog i tisdags."),
-    ]
+    sheet = [SheetRow(*row) for row in cases(__file__, "SHEET")]
     found = measure(Guard(GuardData(), Silent(), None), sheet, "held_out", ["sv", "pl"])
     assert list(found) == ["sv"]
     figures = found["sv"]
@@ -55,15 +48,7 @@ def test_figures_count_what_is_vetoed_and_what_is_a_false_alarm() -> None:
         measure(Guard(GuardData(), Silent(), None), sheet, "build", ["pl"])
 
 
-@pytest.mark.parametrize(
-    ("text", "problem"),
-    [
-        ("language\tmessage\n", "expected a first line"),
-        ("language\thalf\tclass\tmessage\nen\tbuild\tgrieff\ta\n", "line 2: expected language half class message"),
-        ("language\thalf\tclass\tmessage\nen\tbuild\tgrief\n", "line 2"),
-        ("language\thalf\tclass\tmessage\nen\tthird\tgrief\ta\n", "a half is one of build held_out earlier sample"),
-    ],
-)
+@pytest.mark.parametrize(("text", "problem"), cases(__file__, "test_a_damaged_sheet_is_refused"))
 def test_a_damaged_sheet_is_refused(tmp_path: Path, text: str, problem: str) -> None:
     path = tmp_path / "sheet.tsv"
     path.write_text(text)

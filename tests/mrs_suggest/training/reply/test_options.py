@@ -53,8 +53,7 @@ def test_the_defaults_are_sound() -> None:
 
 
 @pytest.mark.parametrize(
-    ("training", "options", "named"),
-    cases(__file__, "test_what_would_fail_later_or_have_no_effect_is_refused"),
+    ("training", "options", "named"), cases(__file__, "test_what_would_fail_later_or_have_no_effect_is_refused")
 )
 def test_what_would_fail_later_or_have_no_effect_is_refused(
     training: dict[str, Any], options: dict[str, Any], named: str

@@ -57,12 +57,9 @@ def test_the_grid_grows_until_the_best_lies_inside(monkeypatch: pytest.MonkeyPat
     assert max(sweep(SCORES, language(FREQUENT)).rouge) < 130 * found.unit, "it ends"
 
 
-def test_no_bonus_where_it_does_not_help() -> None:
+def test_no_bonus_where_it_does_not_help_or_says_nothing() -> None:
     found = sweep(SCORES, language([RARE[0]] * 4))
     assert found.alpha == 0, "of equal figures the smallest weight"
-
-
-def test_equal_log_probabilities_have_no_weight_to_try() -> None:
     found = sweep(SCORES, language(FREQUENT, [-2.0] * 5))
     assert (found.alpha, found.unit, list(found.rouge)) == (0.0, 0.0, [0.0])
 

@@ -119,6 +119,12 @@ def test_choices_are_among_the_suggestions_that_were_shown() -> None:
         else:
             assert choices.chosen[number] == row[7] - 1
     assert len(choices_of([(*row, "[1]") for row in rows if row[7] == 1], "v1", ["en"], NAMES).chosen) == 0
+    # Only choices of this model and language count.
+    rows = people(300, OLD, WANTED, 5)
+    count = len(choices_of(rows, "v1", ["en"], NAMES).chosen)
+    assert 0 < count == sum(row[7] is not None for row in rows)
+    assert not len(choices_of(rows, "v2", ["en"], NAMES).chosen)
+    assert not len(choices_of(rows, "v1", ["de"], NAMES).chosen)
 
 
 def overconfident(count: int, seed: int, offset: float = -1.0, slope: float = 0.5) -> list[tuple[Any, ...]]:
@@ -189,14 +195,6 @@ def test_slopes_are_those_of_the_likelihood() -> None:
     move = np.array([0, 0, 1e-6])
     up = log_likelihood(choices, theta, places + move).sum() - log_likelihood(choices, theta, places - move).sum()
     assert by_place[2] == pytest.approx(up / 2e-6, rel=1e-4)
-
-
-def test_only_choices_of_this_model_and_language_count() -> None:
-    rows = people(300, OLD, WANTED, 5)
-    count = len(choices_of(rows, "v1", ["en"], NAMES).chosen)
-    assert 0 < count == sum(row[7] is not None for row in rows)
-    assert not len(choices_of(rows, "v2", ["en"], NAMES).chosen)
-    assert not len(choices_of(rows, "v1", ["de"], NAMES).chosen)
 
 
 def test_a_tuned_copy_answers_with_other_weights_and_says_so(tmp_path: Path) -> None:

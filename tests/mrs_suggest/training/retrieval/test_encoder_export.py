@@ -99,7 +99,8 @@ def test_fewer_equal_answers_are_refused_and_nothing_changes(
     assert require_undamaged(folder, verify=True)
 
 
-def test_a_small_copy_has_no_export(run: Path, tmp_path: Path) -> None:
+def test_neither_a_small_copy_nor_new_weights_keep_the_export(run: Path, tmp_path: Path) -> None:
+    from mrs_suggest.training.record import RunFolder
     from mrs_suggest.training.retrieval.shrink import shrink
 
     folder = tmp_path / "run"
@@ -110,13 +111,6 @@ def test_a_small_copy_has_no_export(run: Path, tmp_path: Path) -> None:
     assert not (tmp_path / "small" / ONNX).exists()
     assert "exports" not in read_record(tmp_path / "small")
     assert "ONNX" not in (tmp_path / "small" / "README.md").read_text(encoding="utf-8")
-
-
-def test_training_again_removes_the_export_of_the_old_weights(run: Path, tmp_path: Path) -> None:
-    from mrs_suggest.training.record import RunFolder
-
-    folder = tmp_path / "run"
-    shutil.copytree(run, folder)
     RunFolder(folder, overwrite=False, resume="last").begin({})
     assert not (folder / ONNX / GRAPH).exists()
     assert (folder / "modules.json").is_file()

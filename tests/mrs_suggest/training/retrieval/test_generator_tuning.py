@@ -64,18 +64,12 @@ def test_validation_finds_that_the_generator_knows() -> None:
     assert found["nl"].settings == found["en"].settings
 
 
-def test_a_generator_that_knows_nothing_gets_less_weight_than_one_that_does() -> None:
-    assert added(Knowing(blind=True))["en"].mixture.weights["generator"] <= 0.5
-
-
-def test_a_language_without_validation_takes_the_weight_that_is_best_for_all() -> None:
+def test_the_weight_without_validation_and_of_a_generator_that_knows_nothing() -> None:
     found = added(Knowing(), languages=("en", "nl"))
     assert found["nl"].mixture.weights["generator"] == found["en"].mixture.weights["generator"] > 0
-
-
-def test_without_validation_in_its_languages_a_generator_has_no_weight() -> None:
     found = added(Knowing(), languages=("nl",), validation=("en",))
     assert found["nl"].mixture.weights["generator"] == 0
+    assert added(Knowing(blind=True))["en"].mixture.weights["generator"] <= 0.5
 
 
 def test_what_a_generator_said_is_not_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -129,9 +123,7 @@ def test_training_replies_that_the_set_lacks_join_as_candidates() -> None:
     (best,) = rankers["en"].suggest(message, encode([message])[0], 1)
     assert (best.reply, best.source) == ("often", "memory")
     assert response_sets({"en": whole}, rankers)["en"].replies == REPLIES
-
-
-def test_a_set_with_every_training_reply_stays_as_it_is() -> None:
+    # A set with every training reply stays as it is.
     part = data("en")
     (same,), own = with_memory_candidates([part], {"en": [part.train]})
     assert same is part

@@ -51,15 +51,12 @@ def test_each_language_remembers_its_own_pairs_only() -> None:
         assert found[language].suggest(message, encode([message])[0], 1)[0].reply == REPLIES[3 + shift]
 
 
-def test_pairs_with_other_replies_are_not_remembered() -> None:
+def test_pairs_with_other_replies_or_beyond_the_limit_are_not_remembered() -> None:
     part = data("en")
     other = Dataset.from_dict({"message": ["unknown 1", "known 2"], "reply": ["never seen", "Reply NUMBER 2!"]})
     found = build_rankers(encode, {"en": index()}, {"en": [other]}, [part], RankerOptions(("nearest",)))
     assert found["en"].memory.replies.tolist() == [2]
     assert len(found["en"].memory.vectors) == 1
-
-
-def test_as_many_messages_are_remembered_as_were_asked_for() -> None:
     part = data("en")
     for limit, remembered in ((20, 20), (200_000, 60)):
         options = RankerOptions(("nearest",), messages=limit)

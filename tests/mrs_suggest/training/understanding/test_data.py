@@ -52,9 +52,6 @@ def test_validation_on_all_languages_is_not_zero_shot(tasks_folder: Path) -> Non
     assert list(data.validation["XNLI"]) == ["de", "en"]
     assert data.zero_shot == {"XNLI": []}
     assert data.facts()["plan"]["validation_by"] == "all"
-
-
-def test_several_tasks_are_tested_in_the_languages_that_each_has(tasks_folder: Path) -> None:
     data = load(tasks_folder, mode="multitask", tasks=["xnli", "PAWS-X", "ner", "xnli"], languages=["es", "fr"])
     assert {task: list(of) for task, of in data.test.items()} == {
         "XNLI": ["es", "fr"],

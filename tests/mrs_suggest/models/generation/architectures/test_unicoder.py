@@ -31,6 +31,7 @@ from mrs_suggest.models.generation.architectures.unicoder import (
     read_tags,
     unicoder_config,
 )
+from tests.cases import cases
 
 PAD, HEADS, WIDTH, FFN, VOCAB, ROWS = 1, 2, 16, 24, 60, 14
 LANGS = ("de", "en", "es")
@@ -422,16 +423,7 @@ def test_weights_of_another_model(tmp_path: Path, write: Write, change: Change, 
     refused(tmp_path, path, str(path), words)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        ({"encoder_normalize_before": True}, "layer norms stand before"),
-        ({"activation_fn": "tanh"}, "activation_fn is 'tanh', expected gelu or relu"),
-        ({"encoder_attention_heads": 3}, "divisors of the width 16, found 3"),
-        ({"decoder_attention_heads": "two"}, "divisors of the width 16, found 'two'"),
-        ({"placeholder": 10**12}, "tags do not fit a vocabulary of 60"),
-    ],
-)
+@pytest.mark.parametrize(("arguments", "words"), cases(__file__, "test_arguments_of_another_model"))
 def test_arguments_of_another_model(tmp_path: Path, write: Write, arguments: dict[str, object], words: str) -> None:
     path = write(**arguments)
     refused(tmp_path, path, str(path), words)

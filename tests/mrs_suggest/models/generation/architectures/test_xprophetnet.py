@@ -29,25 +29,13 @@ from mrs_suggest.models.generation.architectures.xprophetnet import (
 from mrs_suggest.models.generation.decoding.settings import Decoding
 from mrs_suggest.models.generation.generator import Generator, PairCollator
 from mrs_suggest.models.old_checkpoints import convert_transformers
+from tests.cases import cases
 
 GOLDEN: dict[str, Any] = json.loads((Path(__file__).parent / "golden" / "xprophetnet.json").read_text())
 SOURCE, TARGET = torch.tensor(GOLDEN["source"]), torch.tensor(GOLDEN["target"])
 ARGUMENTS = {"arch": "ngram_transformer_prophet_large", "encoder_attention_heads": 2, "decoder_attention_heads": 2}
 # The hub's config.json (microsoft/xprophetnet-large-wiki100-cased), with small sizes.
-OLD_CONFIG = {
-    "activation_dropout": 0.1, "activation_function": "gelu", "add_cross_attention": True,
-    "architectures": ["XLMProphetNetForConditionalGeneration"], "attention_dropout": 0.1, "bos_token_id": 2,
-    "decoder_ffn_dim": 24, "decoder_layerdrop": 0.0, "decoder_max_position_embeddings": 26,
-    "decoder_start_token_id": 2, "disable_ngram_loss": False, "dropout": 0.1, "encoder_ffn_dim": 24,
-    "encoder_layerdrop": 0.0, "encoder_max_position_embeddings": 25, "eos_token_id": 2, "eps": 0.0, "hidden_size": 16,
-    "id2label": {"0": "LABEL_0", "1": "LABEL_1", "2": "LABEL_2"}, "init_std": 0.02, "is_encoder_decoder": True,
-    "label2id": {"LABEL_0": 0, "LABEL_1": 1, "LABEL_2": 2}, "max_position_embeddings": 26,
-    "model_type": "xlm-prophetnet", "ngram": 2, "num_buckets": 32, "num_decoder_attention_heads": 2,
-    "num_decoder_layers": 2, "num_encoder_attention_heads": 2, "num_encoder_layers": 2, "output_past": False,
-    "pad_token_id": 0, "prefix": " ", "relative_max_distance": 128,
-    "task_specific_params": {"summarization": {"early_stopping": True, "length_penalty": 2.0, "num_beams": 4}},
-    "vocab_size": 40,
-}  # fmt: skip
+OLD_CONFIG = cases(__file__, "OLD_CONFIG")
 TEXTS = ["hola, que tal?", "te veo alla.", "el hotel", "vale, bella", "¿que te vale? hola hola", "tal vez ﬁel"]
 
 
@@ -210,8 +198,6 @@ def test_files_that_do_not_belong_together_are_refused(tmp_path: Path, checkpoin
     with pytest.raises(InputError, match=r"no such file; pass the checkpoint\.pt of xProphetNet"):
         read_fairseq(tmp_path / "missing.pt", "xProphetNet")
     assert not (tmp_path / "out").exists()
-
-
-def test_a_folder_with_pytorch_model_bin_alone_is_refused_with_the_remedy(tmp_path: Path, pieces: Path) -> None:
+    # A folder with pytorch_model.bin alone is refused with the remedy.
     with pytest.raises(InputError, match=r"weights must be safetensors \(see `mrs convert`\)"):
         build(old_folder(tmp_path / "old", pieces, "bin"))

@@ -51,12 +51,9 @@ def test_no_suggestion_is_outside_of_the_set(
             assert [score for _, score in found] == pytest.approx(own.tolist(), abs=1e-3)
 
 
-def test_a_set_smaller_than_the_beams_is_found_whole(folder: Path) -> None:
+def test_a_set_smaller_than_the_beams_is_found_whole_but_for_blocked_words(folder: Path) -> None:
     found = writer(folder, {"en": TEXTS}, Decoding(beams=8, max_tokens=60)).suggest(["Hi!"], "en", 8)[0]
     assert sorted(text for text, _ in found) == sorted(TEXTS)
     assert [score for _, score in found] == sorted((score for _, score in found), reverse=True)
-
-
-def test_blocked_words_stay_blocked(folder: Path) -> None:
     generator = writer(folder, {"en": TEXTS}, Decoding(beams=8, max_tokens=60, blocked=("you",)))
     assert not [text for text, _ in generator.suggest(["Hi!"], "en", 8)[0] if "you" in text.split()]

@@ -311,15 +311,7 @@ def test_words_within_scripts_without_spaces_and_unknown_words() -> None:
     assert blocked_token_ids(tokenizer, []) == []
 
 
-@pytest.mark.parametrize(
-    ("blocked", "hit", "missed"),
-    [
-        ("gracias", ["¡gracias!", "(Gracias)", "Oh,GRACIAS", "ｇｒａｃｉａｓ"], ["agraciasa", "gracia s"]),
-        ("see you", ["“See  you”", "ok, see\nyou."], ["see yourself", "foresee you"]),
-        ("馬鹿", ["お馬鹿さん", "馬鹿"], ["馬と鹿"]),
-        ("c++", ["I like C++!"], ["I like c+"]),
-    ],
-)
+@pytest.mark.parametrize(("blocked", "hit", "missed"), cases(__file__, "test_no_text_holds_a_blocked_word"))
 def test_no_text_holds_a_blocked_word(blocked: str, hit: list[str], missed: list[str]) -> None:
     given_texts = [(text, 0.0) for text in [*hit, *missed]]
     assert [text for text, _ in suggestions(given_texts, 9, [blocked])] == missed

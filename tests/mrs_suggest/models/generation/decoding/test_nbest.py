@@ -48,9 +48,6 @@ def test_drawn_texts_come_once_and_the_best_first(generator: Generator) -> None:
         scores = [text.log_prob / text.length for text in row]
         assert scores == sorted(scores, reverse=True)
         assert len({text.text for text in row}) == len(row) <= 10
-
-
-def test_the_most_probable_way_to_write_a_text_counts() -> None:
     rows = [Written("a", -2.0, 3), Written("b", -1.0, 2), Written("a", -1.5, 4), Written("\u200b", -0.1, 1)]
     assert merged(rows) == [Written("a", -1.5, 4), Written("b", -1.0, 2)]
 
