@@ -316,10 +316,7 @@ def test_a_wrong_model_is_refused_before_anything_is_read(
     build: Call, dumps: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     wrong = tmp_path / "wrong.bin"
-    for content, words in (
-        (b"", "but the file is not one"),
-        (b"no model at all", "expected a fastText model"),
-    ):
+    for content, words in ((b"", "but the file is not one"), (b"no model at all", "expected a fastText model")):
         wrong.write_bytes(content)
         assert_refused(build("--language-model", wrong), "wrong.bin", words)
     assert_refused(build("--language-model", dumps), "no language model there")

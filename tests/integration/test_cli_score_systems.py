@@ -176,10 +176,7 @@ def test_power_of_one_system_counts_messages_and_assumes_independence(tmp_path: 
     assert f"n = {record['units_needed']:,} detects" in shown(single, "--language", "en", "--power", ".01")
 
 
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    cases(__file__, "test_what_cannot_be_scored_is_one_sentence"),
-)
+@pytest.mark.parametrize(("arguments", "words"), cases(__file__, "test_what_cannot_be_scored_is_one_sentence"))
 def test_what_cannot_be_scored_is_one_sentence(
     systems: list[str], tmp_path: Path, arguments: list[str], words: str, refusal: Ask
 ) -> None:

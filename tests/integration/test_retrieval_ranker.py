@@ -83,9 +83,6 @@ def test_a_damaged_ranker_is_told_when_the_model_is_loaded(train: Train, tmp_pat
         Suggester.from_pretrained(broken)
 
 
-@pytest.mark.parametrize(
-    ("options", "sentence"),
-    cases(__file__, "test_options_that_do_not_fit_are_refused"),
-)
+@pytest.mark.parametrize(("options", "sentence"), cases(__file__, "test_options_that_do_not_fit_are_refused"))
 def test_options_that_do_not_fit_are_refused(refused: Callable[..., str], options: list[str], sentence: str) -> None:
     assert sentence in refused(*options)

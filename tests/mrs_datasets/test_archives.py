@@ -186,8 +186,7 @@ def test_a_member_that_is_not_a_file_is_refused(kind: bytes, mode: int | None, w
 
 
 @pytest.mark.parametrize(
-    ("headers", "words"),
-    [({"path": "a\0é"}, "null character"), ({"path": "../é"}, "parent folder")],
+    ("headers", "words"), [({"path": "a\0é"}, "null character"), ({"path": "../é"}, "parent folder")]
 )
 def test_what_a_pax_header_says_is_checked_too(headers: dict[str, str], words: str, refusal) -> None:
     member = tar_member("a")

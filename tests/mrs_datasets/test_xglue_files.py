@@ -8,10 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mrs_datasets.readers.xglue_files import (
-    predictions_path,
-    references_path,
-)
+from mrs_datasets.readers.xglue_files import predictions_path, references_path
 from mrs_metrics.xglue import aggregate, average_scores
 from mrs_metrics.xglue_tasks import TASKS
 from mrs_suggest.common.errors import InputError

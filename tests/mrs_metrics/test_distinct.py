@@ -10,12 +10,7 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mrs_metrics.distinct import (
-    distinct_n,
-    distinct_signature,
-    expectation_adjusted_distinct,
-    sampled_distinct_n,
-)
+from mrs_metrics.distinct import distinct_n, distinct_signature, expectation_adjusted_distinct, sampled_distinct_n
 from mrs_metrics.tokenize import get_tokenizer, ngrams, numbered
 
 GOLDEN = yaml.safe_load((Path(__file__).parent / "golden" / "dist_n.yaml").read_text(encoding="utf-8"))

@@ -9,12 +9,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mrs_metrics.perplexity import (
-    aggregate,
-    perplexity_interval,
-    score_losses,
-    score_token_losses,
-)
+from mrs_metrics.perplexity import aggregate, perplexity_interval, score_losses, score_token_losses
 
 GOLDEN: list[dict[str, Any]] = yaml.safe_load(
     (Path(__file__).parent / "golden" / "perplexity.yaml").read_text(encoding="utf-8")

@@ -9,14 +9,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mrs_metrics.ranking import (
-    RankingScores,
-    aggregate,
-    random_pools,
-    ranking_signature,
-    ranks,
-    score_rankings,
-)
+from mrs_metrics.ranking import RankingScores, aggregate, random_pools, ranking_signature, ranks, score_rankings
 
 GOLDEN: list[dict[str, Any]] = yaml.safe_load(
     (Path(__file__).parent / "golden" / "response_ranking.yaml").read_text(encoding="utf-8")

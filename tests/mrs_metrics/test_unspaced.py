@@ -63,8 +63,7 @@ def test_a_missing_tokenizer_names_its_package(language, package, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("language", "package", "text"),
-    [("zh", "rjieba", "我来到\0清华大学"), ("th", "pythainlp", "สวัสดีครับ\0ขอบคุณครับ")],
+    ("language", "package", "text"), [("zh", "rjieba", "我来到\0清华大学"), ("th", "pythainlp", "สวัสดีครับ\0ขอบคุณครับ")]
 )
 def test_nothing_is_lost_after_a_nul(language, package, text):
     pytest.importorskip(package, reason=f"needs {package}")

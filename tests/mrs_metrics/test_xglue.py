@@ -109,9 +109,7 @@ def test_bleu_is_sacrebleu_s_of_the_whole_corpus(pairs: list[tuple[str, str]]) -
 
 
 @given(sentences)
-def test_chunks_of_parts_of_speech_are_runs_but_those_that_begin_with_s_stand_alone(
-    tags: list[list[str]],
-) -> None:
+def test_chunks_of_parts_of_speech_are_runs_but_those_that_begin_with_s_stand_alone(tags: list[list[str]]) -> None:
     for sentence in tags:
         runs, start = [], 0
         for tag, group in groupby(sentence):

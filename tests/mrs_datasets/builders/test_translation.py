@@ -18,15 +18,7 @@ from hypothesis import strategies as st
 from mrs_datasets.builders import passes as running
 from mrs_datasets.builders import translation as module
 from mrs_datasets.builders.passes import Rows, run_passes
-from mrs_datasets.builders.translation import (
-    CODE,
-    DUPLICATE,
-    KEPT,
-    REASONS,
-    Translation,
-    TranslationPass,
-    is_copy,
-)
+from mrs_datasets.builders.translation import CODE, DUPLICATE, KEPT, REASONS, Translation, TranslationPass, is_copy
 from mrs_datasets.check.check import check
 from mrs_datasets.prepared.prepared import open_prepared
 from mrs_datasets.texts.dictionary_texts import DictionaryTranslator

@@ -16,16 +16,7 @@ from hypothesis import strategies as st
 
 from mrs_datasets.builders.reddit import pairs as module
 from mrs_datasets.builders.reddit import partition as partitioning
-from mrs_datasets.builders.reddit.pairs import (
-    CYCLE,
-    DUPLICATE,
-    MISSING,
-    PAIRS,
-    POST,
-    SELF,
-    identify_pairs,
-    join_bucket,
-)
+from mrs_datasets.builders.reddit.pairs import CYCLE, DUPLICATE, MISSING, PAIRS, POST, SELF, identify_pairs, join_bucket
 from mrs_datasets.builders.reddit.partition import PARTITION, partition, stable_hashes
 from mrs_datasets.builders.reddit.plan import KEPT, LOW_SCORE, UNKNOWN_LANGUAGE
 

@@ -387,9 +387,7 @@ OBJECTS = st.fixed_dictionaries(
     },
 )
 SOME_JSON = st.one_of(
-    OBJECTS,
-    st.tuples(OBJECTS, st.sampled_from(sorted(COMMENT)), JSON).map(lambda t: t[0] | {t[1]: t[2]}),
-    JSON,
+    OBJECTS, st.tuples(OBJECTS, st.sampled_from(sorted(COMMENT)), JSON).map(lambda t: t[0] | {t[1]: t[2]}), JSON
 )
 LINES = st.tuples(SOME_JSON, st.booleans()).map(
     lambda drawn: json.dumps(drawn[0], ensure_ascii=drawn[1]).encode("utf-8", "surrogatepass")
