@@ -100,22 +100,7 @@ def test_a_killed_build_in_s3_goes_on_and_ends_with_the_local_files(
     assert leftovers(tmp_path / "scratch") == []
 
 
-@pytest.mark.parametrize(
-    ("dumps_at", "out", "words"),
-    [
-        (DUMPS, "s3://texts/mrs", "--dumps s3://texts/dumps/RC_*.zst: no such file; pass monthly dumps"),
-        (
-            "s3://other-texts/RC_*",
-            "s3://texts/mrs",
-            "s3://other-texts/RC_*: cannot be reached (the bucket does not exist; check its name",
-        ),
-        (
-            "{local}",
-            "s3://other-texts/mrs",
-            "s3://other-texts/mrs: cannot be reached (the bucket does not exist; check its name",
-        ),
-    ],
-)
+@pytest.mark.parametrize(("dumps_at", "out", "words"), cases(__file__, "test_what_is_not_in_s3_is_one_sentence"))
 def test_what_is_not_in_s3_is_one_sentence(
     mrs: Mrs, s3: S3, dumps: Path, lid_model: Path, tmp_path: Path, dumps_at: str, out: str, words: str
 ) -> None:

@@ -19,20 +19,14 @@ from mrs_metrics.spaces import metric_names, space_files
 from mrs_metrics.tokenize import get_tokenizer
 from tests import warm_python
 from tests.browser import SERVED_AT, ask, open_browser, quiet_environment, running
+from tests.cases import cases
 from tests.command import released
 from tests.hub.fixtures import Client
 from tests.hub.server import LoopbackHub
 
 pytestmark = pytest.mark.integration
 
-EXAMPLES: dict[str, tuple[list[list[str]], list[str]]] = {
-    "en": (
-        [["Thanks a lot!", "See you tomorrow!", "No."], ["I can't. Sorry!", 'He said "yes".'], ["x"]],
-        ["Thank you, see you tomorrow!", "I'm sorry, I can't.", "..."],
-    ),
-    "es": ([["¿Quedamos mañana?", "Sí, claro."], []], ["Sí, mañana quedamos.", "No"]),
-    "ja": ([["ありがとうございます。", "いいえ"]], ["どうもありがとうございます。"]),
-}
+EXAMPLES: dict[str, tuple[list[list[str]], list[str]]] = cases(__file__, "EXAMPLES")
 LOAD = """
 import evaluate, json, sys
 found = {}

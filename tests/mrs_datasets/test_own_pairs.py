@@ -13,6 +13,7 @@ from mrs_datasets.readers.pairs.own_pairs import PairOptions
 from mrs_datasets.readers.pairs.pair_files import Columns
 from mrs_suggest.cli.main import main
 from mrs_suggest.common.errors import InputError
+from tests.cases import cases
 
 GOOD = "Message 1\tyes\nMessage 3\tyes\nMessage 0\tyes\n"  # train, validation, test
 SKIP = PairOptions(on_error="skip")
@@ -113,15 +114,7 @@ def test_a_broken_row_stops_or_is_counted(write_tree, rows, tmp_path: Path, name
     assert len([row for split in ("train", "validation", "test") for row in rows(tmp_path / "out", "en", split)]) == 3
 
 
-@pytest.mark.parametrize(
-    ("name", "content", "sentence"),
-    [
-        ("en.csv", "a,b\n1,2\n", r"line 1: expected a header with the columns 'message' and 'reply', found 'a', 'b'"),
-        ("en.csv", "message,reply,reply\n1,2,3\n", r"line 1: 2 columns are called 'reply'"),
-        ("en.csv", "", r"the file is empty"),
-        ("jp.tsv", GOOD, r"unknown language 'jp'; expected a BCP-47 code"),
-    ],
-)
+@pytest.mark.parametrize(("name", "content", "sentence"), cases(__file__, "test_what_no_option_can_mend_is_refused"))
 def test_what_no_option_can_mend_is_refused(write_tree, tmp_path: Path, name: str, content: str, sentence: str) -> None:
     source = write_tree(tmp_path / "src", {name: content})
     with pytest.raises(InputError, match=sentence):

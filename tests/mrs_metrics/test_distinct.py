@@ -2,18 +2,17 @@
 
 from collections import Counter
 from fractions import Fraction
-from pathlib import Path
 
 import numpy as np
 import pytest
-import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mrs_metrics.distinct import distinct_n, distinct_signature, expectation_adjusted_distinct, sampled_distinct_n
 from mrs_metrics.tokenize import get_tokenizer, ngrams, numbered
+from tests.mrs_metrics.modules import golden
 
-GOLDEN = yaml.safe_load((Path(__file__).parent / "golden" / "dist_n.yaml").read_text(encoding="utf-8"))
+GOLDEN = golden("dist_n")
 token_lists = st.lists(st.lists(st.sampled_from("abcd"), max_size=6), max_size=8)
 
 REPLIES = [["i", "do", "not", "know"], ["i", "do"], []]

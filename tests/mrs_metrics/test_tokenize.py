@@ -1,7 +1,7 @@
 """The tokenizers against golden output, against NLTK itself, and at their edges."""
 
-import builtins
 import json
+import sys
 from importlib import metadata
 
 import pytest
@@ -85,13 +85,6 @@ def test_what_is_no_language_code_is_refused(language):
 
 
 def test_missing_mecab_names_the_extra(monkeypatch):
-    real_import = builtins.__import__
-
-    def without_fugashi(name, *args, **kwargs):
-        if name == "fugashi":
-            raise ImportError(name)
-        return real_import(name, *args, **kwargs)
-
-    monkeypatch.setattr(builtins, "__import__", without_fugashi)
+    monkeypatch.setitem(sys.modules, "fugashi", None)
     with pytest.raises(ImportError, match=r"pip install fugashi unidic-lite"):
         tokenize._mecab()
