@@ -246,14 +246,9 @@ UNUSABLE = {
 
 @pytest.mark.parametrize(("harm", "words"), UNUSABLE.values(), ids=UNUSABLE)
 def test_a_month_that_cannot_be_used_stops_the_build_and_can_be_replaced(
-    build: Call,
-    dumps: Path,
-    months: Path,
-    tmp_path: Path,
-    expected: dict[str, bytes],
-    harm: Callable[[Path], None],
+    build: Call, dumps: Path, months: Path, tmp_path: Path, expected: dict[str, bytes], harm: Callable[[Path], None],
     words: str,
-) -> None:
+) -> None:  # fmt: skip
     """The other month, which was read already, is not read again."""
     harm(dumps / "RC_2018-02.zst")
     assert_refused(build(), "RC_2018-02.zst", words)

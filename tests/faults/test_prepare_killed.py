@@ -31,14 +31,9 @@ def partials(folder: Path) -> list[Path]:
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
 @pytest.mark.parametrize("seconds", [0.1, 1.0])
 def test_nothing_half_under_the_final_name(
-    tmp_path: Path,
-    large: Path,
-    bin_folder: Path,
-    start: Callable[..., subprocess.Popen[bytes]],
-    wait_for: Callable[..., None],
-    number: signal.Signals,
-    seconds: float,
-) -> None:
+    tmp_path: Path, large: Path, bin_folder: Path, start: Callable[..., subprocess.Popen[bytes]],
+    wait_for: Callable[..., None], number: signal.Signals, seconds: float,
+) -> None:  # fmt: skip
     out = tmp_path / "out"
     out.mkdir()
     command = [bin_folder / "mrs", "data", "prepare", "mrs", "--out", out / "data"]
@@ -69,12 +64,9 @@ def test_nothing_half_under_the_final_name(
 
 
 def test_an_old_folder_survives_the_interruption_of_its_replacement(
-    tmp_path: Path,
-    large: Path,
-    bin_folder: Path,
-    start: Callable[..., subprocess.Popen[bytes]],
+    tmp_path: Path, large: Path, bin_folder: Path, start: Callable[..., subprocess.Popen[bytes]],
     wait_for: Callable[..., None],
-) -> None:
+) -> None:  # fmt: skip
     small = tmp_path / "small"
     small.mkdir()
     (small / "en.tsv").write_text("".join(f"message {n}\treply\n" for n in range(50)))

@@ -68,13 +68,9 @@ def uninterrupted(
 
 
 def test_killed_between_requests_and_while_writing(
-    tmp_path: Path,
-    command: list[object],
-    server: ScoringServer,
-    uninterrupted: tuple[dict[str, bytes], Counter[tuple[str, str]]],
-    start: Start,
-    wait_for: Callable[..., None],
-) -> None:
+    tmp_path: Path, command: list[object], server: ScoringServer,
+    uninterrupted: tuple[dict[str, bytes], Counter[tuple[str, str]]], start: Start, wait_for: Callable[..., None],
+) -> None:  # fmt: skip
     """Each time a request is held back, the process killed, and the build resumed; then killed as it writes."""
     whole, texts = uninterrupted
     for number in (2, 6, 10, 14):
@@ -106,13 +102,9 @@ def kill_while_writing(folder: Path, command: list[object], start: Start) -> Non
 
 
 def test_an_expired_key_stops_the_build_and_a_new_one_continues_it(
-    tmp_path: Path,
-    command: list[object],
-    server: ScoringServer,
-    uninterrupted: tuple[dict[str, bytes], Counter[tuple[str, str]]],
-    start: Start,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+    tmp_path: Path, command: list[object], server: ScoringServer,
+    uninterrupted: tuple[dict[str, bytes], Counter[tuple[str, str]]], start: Start, monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
     whole, texts = uninterrupted
     server.answered.clear()
     server.requests.clear()

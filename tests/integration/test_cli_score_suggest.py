@@ -231,12 +231,8 @@ def test_the_language_is_detected_message_by_message(run: Command, detecting: Pa
     first, second = map(json.loads, out.splitlines())
     assert (code, err, first["language"], len(first["suggestions"])) == (0, "", "en", 3)
     assert second == {
-        "message": "日本",
-        "language": None,
-        "model": str(detecting),
-        "suggestions": [],
-        "reason": "language_unclear",
-    }
+        "message": "日本", "language": None, "model": str(detecting), "suggestions": [], "reason": "language_unclear",
+    }  # fmt: skip
 
 
 def test_typed_messages_are_detected_each(run: Command, detecting: Path, monkeypatch: pytest.MonkeyPatch) -> None:

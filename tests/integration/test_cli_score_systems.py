@@ -92,14 +92,8 @@ def test_xglue_by_task_and_language(tmp_path: Path, shown: Ask, score: Ask, refu
         (tmp_path / name).parent.mkdir(parents=True)
         (tmp_path / name).write_text(lines)
     arguments = [
-        str(tmp_path / "pred"),
-        "--metric",
-        "xglue_score",
-        "--gold",
-        str(tmp_path / "data"),
-        "--language",
-        "en",
-    ]
+        str(tmp_path / "pred"), "--metric", "xglue_score", "--gold", str(tmp_path / "data"), "--language", "en",
+    ]  # fmt: skip
     record = score(*arguments)
     assert record["POS"] == record["all"] == pytest.approx(2 / 3)
     assert record["languages"]["POS"]["en"]["chunk_precision"] == pytest.approx(2 / 3)

@@ -70,15 +70,9 @@ def output(workplace: Path) -> list[str]:
         ):  # fmt: skip
             batch = ["--per_device_train_batch_size", 8 // ranks]
             options = [
-                "--objective",
-                objective,
-                *OPTIONS,
-                *OWN[objective],
-                *batch,
-                "--output_dir",
-                f"{objective}_{name}",
+                "--objective", objective, *OPTIONS, *OWN[objective], *batch, "--output_dir", f"{objective}_{name}",
                 *more,
-            ]
+            ]  # fmt: skip
             runs.append(([str(option) for option in options], cut, ranks))
             expected.append(code)
     codes, printed = forked_runs("mrs_trainers.pretraining", runs, workplace, 400)

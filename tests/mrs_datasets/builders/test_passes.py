@@ -72,12 +72,8 @@ class Without:
         report = rewrite(data.folder, target, data.report(), data.record(), changed)  # type: ignore[arg-type]
         came, dropped = (sum(int(found[key]) for found in counts) for key in ("rows", "dropped"))  # type: ignore[call-overload]
         return report, {
-            "name": self.name,
-            "in": came,
-            "out": came - dropped,
-            "dropped": {"letter": dropped},
-            "about": {},
-        }
+            "name": self.name, "in": came, "out": came - dropped, "dropped": {"letter": dropped}, "about": {},
+        }  # fmt: skip
 
 
 @pytest.fixture(autouse=True)

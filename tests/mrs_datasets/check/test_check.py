@@ -24,14 +24,9 @@ Rows = list[dict[str, Any]]
 
 def example(number: int, split: str) -> dict[str, Any]:
     return {
-        "premise": f"Premise {number} of {split}.",
-        "choice1": f"One {number}.",
-        "choice2": f"Two {number}.",
-        "question": ("cause", "effect")[number % 2],
-        "label": number % 2,
-        "idx": number,
-        "changed": False,
-    }
+        "premise": f"Premise {number} of {split}.", "choice1": f"One {number}.", "choice2": f"Two {number}.",
+        "question": ("cause", "effect")[number % 2], "label": number % 2, "idx": number, "changed": False,
+    }  # fmt: skip
 
 
 @pytest.fixture(scope="module")

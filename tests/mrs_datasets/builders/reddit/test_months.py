@@ -19,15 +19,9 @@ from tests.cases import cases
 PAPER, CLEAN = Settings(), Settings(drop_bots=True)
 BOUNDED = Settings(min_characters=3, max_characters=5)
 ROW = {
-    "id": "zzc1",
-    "parent_id": "t1_zzc0",
-    "link_id": "t3_zzp1",
-    "body": "Sure!",
-    "score": 1,
-    "is_bot": False,
-    "deleted_later": False,
-    "created": 0,
-}
+    "id": "zzc1", "parent_id": "t1_zzc0", "link_id": "t3_zzp1", "body": "Sure!", "score": 1, "is_bot": False,
+    "deleted_later": False, "created": 0,
+}  # fmt: skip
 
 
 def batch_of(*changes: dict[str, Any]) -> pa.RecordBatch:

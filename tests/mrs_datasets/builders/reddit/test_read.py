@@ -24,25 +24,13 @@ from mrs_suggest.common.io.streams import PIECE
 from tests.cases import cases
 
 COMMENT = {
-    "author": "SynthUser_1",
-    "body": "Sure!",
-    "created_utc": 1514764800,
-    "id": "zzc1",
-    "link_id": "t3_zzp1",
-    "parent_id": "t1_zzc0",
-    "score": 3,
-    "subreddit": "synth_sub_1",
-}
+    "author": "SynthUser_1", "body": "Sure!", "created_utc": 1514764800, "id": "zzc1", "link_id": "t3_zzp1",
+    "parent_id": "t1_zzc0", "score": 3, "subreddit": "synth_sub_1",
+}  # fmt: skip
 ROW = {
-    "id": "zzc1",
-    "parent_id": "t1_zzc0",
-    "link_id": "t3_zzp1",
-    "body": "Sure!",
-    "score": 3,
-    "is_bot": False,
-    "deleted_later": False,
-    "created": 1514764800,
-}
+    "id": "zzc1", "parent_id": "t1_zzc0", "link_id": "t3_zzp1", "body": "Sure!", "score": 3, "is_bot": False,
+    "deleted_later": False, "created": 1514764800,
+}  # fmt: skip
 Dump = Callable[..., Path]
 
 
