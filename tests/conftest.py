@@ -116,7 +116,10 @@ def mrs_here(capsys: pytest.CaptureFixture[str]) -> Callable[..., Result]:
     from mrs_suggest.cli.main import main
 
     def run(*arguments: object) -> Result:
-        code = main([*map(str, arguments)])
+        try:
+            code = main([*map(str, arguments)])
+        except SystemExit as error:  # of argparse
+            code = int(error.code or 0)
         return code, *capsys.readouterr()
 
     return run

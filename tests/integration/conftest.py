@@ -67,6 +67,12 @@ def refusal(
 
 
 @pytest.fixture
+def folder(workplace: Path, output: list[str]) -> Callable[[str], Path]:
+    """A function that gives the folder of a run by its name, where the tests of a file share runs (`output`)."""
+    return lambda name: workplace / name
+
+
+@pytest.fixture
 def refused(refusal: Callable[..., str], prepared: PreparedData) -> Callable[..., str]:
     """`refusal` of the retrieval trainer."""
     return lambda *options: refusal("retrieval", ["--data", prepared.folder, *OPTIONS, *options])

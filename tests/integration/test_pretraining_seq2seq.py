@@ -80,11 +80,6 @@ def output(workplace: Path) -> list[str]:
     return printed
 
 
-@pytest.fixture
-def folder(workplace: Path, output: list[str]) -> Callable[[str], Path]:
-    return lambda name: workplace / name
-
-
 @pytest.mark.parametrize("objective", OBJECTIVES)
 def test_held_out_perplexity_falls_and_the_card_says_of_what(objective: str, folder: Callable[[str], Path]) -> None:
     found = record(folder(f"{objective}_whole"))
@@ -154,12 +149,6 @@ def test_generators_start_from_the_results_by_their_names(
         assert len(generator.suggest(["aa aa bb bb"], "ja", 1)) == 1
 
 
-@pytest.fixture
-def refused(refusal: Callable[..., str], workplace: Path) -> Callable[..., str]:
-    """`refusal` of this trainer."""
-    return lambda *options: refusal("pretraining", [*OPTIONS, *options], workplace)
-
-
-def test_bad_input_is_refused_in_a_sentence(refused: Callable[..., str], output: list[str]) -> None:
+def test_bad_input_is_refused_in_a_sentence(refusal: Callable[..., str], workplace: Path, output: list[str]) -> None:
     for options, found in cases(__file__, "REFUSED"):
-        assert found in refused(*options), options
+        assert found in refusal("pretraining", [*OPTIONS, *options], workplace), options
