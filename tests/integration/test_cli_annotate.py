@@ -234,16 +234,13 @@ def test_bad_rows_name_file_and_row(
     assert f"{file_of(made, 2)}, {expected}" in refused(run("read", made))
 
 
-def test_sides_exchanged_by_hand_are_refused(run: Callable[..., Result], made: Path) -> None:
+def test_sides_exchanged_and_missing_or_double_rows_are_refused(run: Callable[..., Result], made: Path) -> None:
     annotate_all(made)
     rows = load(file_of(made, 3))
     for row in rows:
         row["suggestions left"], row["suggestions right"] = row["suggestions right"], row["suggestions left"]
     save(file_of(made, 3), rows)
     assert "was altered" in refused(run("read", made))
-
-
-def test_missing_and_double_rows(run: Callable[..., Result], made: Path) -> None:
     annotate_all(made)
     rows = load(file_of(made, 2))
     save(file_of(made, 2), rows[2:])

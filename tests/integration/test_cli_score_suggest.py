@@ -160,9 +160,6 @@ def test_bytes_that_are_no_text_end_in_no_traceback(model: Path) -> None:
     assert done.returncode in (0, 2)
     assert done.returncode == 0 or done.stderr.count(b"\n") == 1
     assert b'"hello"' in done.stdout
-
-
-def test_an_argument_that_is_no_text_ends_in_no_traceback(model: Path) -> None:
     done = subprocess.run(
         [str(BIN / "mrs").encode(), b"suggest", b"--model", str(model).encode(), b"--language", b"en", b"ni\xf1o"],
         capture_output=True,

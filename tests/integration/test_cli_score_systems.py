@@ -82,6 +82,9 @@ def test_perplexity_of_losses(tmp_path: Path, score: Ask) -> None:
     record = score(tmp_path / "losses.tsv", "--metric", "reply_perplexity")
     assert record["perplexity"] == pytest.approx(32 ** (1 / 3))
     assert record["tokens"] == 3
+    (tmp_path / "losses.tsv").write_text("5000\t1\n")
+    record = score(tmp_path / "losses.tsv", "--metric", "reply_perplexity")
+    assert (record["perplexity"], record["loss"]) == (None, 5000.0), "beyond floats it is null in JSON"
 
 
 def test_xglue_by_task_and_language(tmp_path: Path, shown: Ask, score: Ask, refusal: Ask) -> None:
@@ -110,7 +113,11 @@ def test_weighted_f1_has_the_keys_of_the_task_s_scorer(
     record = score("--metric", "weighted_f1", *named, "--rules", "official")
     for key, value in golden["aws_baseline"].items():
         assert round(record[key], 4) == value
-    assert "rules:paper" in shown("--metric", "weighted_f1", *named)
+    saved = [str(tmp_path / name) for name in ("a.json", "b.json")]
+    for path in saved:
+        assert "rules:paper" in shown("--metric", "weighted_f1", *named, "--save-scores", path)
+    (test,) = score("--metric", "weighted_f1", "--compare", *saved)["tests"]
+    assert (test["difference"], test["p"]) == (0.0, 1.0), "saved scores need no gold"
 
 
 def test_ranking_of_scores(tmp_path: Path, score: Ask, refusal: Ask) -> None:
@@ -266,12 +273,6 @@ def test_losses_that_are_none(tmp_path: Path, line: str, words: str, refusal: As
     assert words in sentence
 
 
-def test_a_perplexity_beyond_floats_is_null_in_json(tmp_path: Path, score: Ask) -> None:
-    (tmp_path / "l.tsv").write_text("5000\t1\n")
-    record = score(tmp_path / "l.tsv", "--metric", "reply_perplexity")
-    assert (record["perplexity"], record["loss"]) == (None, 5000.0)
-
-
 def test_ranking_in_pools_and_of_odd_replies(tmp_path: Path, shown: Ask) -> None:
     (tmp_path / "s.tsv").write_text("a\u2028b\t0\t3\t1\t2\nno\t-1\t1\t2\t3\n", encoding="utf-8")
     ranking = [tmp_path / "s.tsv", "--metric", "response_ranking", "--json"]
@@ -279,17 +280,6 @@ def test_ranking_in_pools_and_of_odd_replies(tmp_path: Path, shown: Ask) -> None
     assert (record["n"], record["mrr"], record["skipped"]) == (1, 1.0, {"reply_absent": 1})
     assert "pool:2|of:candidates|seed:7" in record["signature"]
     assert json.loads(shown(*ranking, "--missing-reference", "zero"))["mrr"] == 0.5
-
-
-def test_saved_scores_need_no_gold(shared_data: Path, tmp_path: Path, shown: Ask, score: Ask) -> None:
-    golden = json.loads((shared_data / "golden" / "staple.json").read_text(encoding="utf-8"))
-    metric = ["--metric", "weighted_f1"]
-    named = ["--gold", str(shared_data / golden["gold"]), "--pred", str(shared_data / golden["pred"])]
-    saved = [str(tmp_path / name) for name in ("a.json", "b.json")]
-    for path in saved:
-        shown(*metric, *named, "--save-scores", path)
-    (test,) = score(*metric, "--compare", *saved)["tests"]
-    assert (test["difference"], test["p"]) == (0.0, 1.0)
 
 
 def test_prompts_without_predictions_are_shown(tmp_path: Path, shown: Ask) -> None:

@@ -90,17 +90,6 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
     )
 
 
-@pytest.fixture(scope="module")
-def sample(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Some rows of the embedded sample."""
-    source = open_prepared("sample")
-    chunks = []
-    for config in ("en", "es", "ja", "en-responses", "es-responses"):
-        for split in source.splits(config):
-            chunks.append((config, split, pq.read_table(source.files(config, split)[0]).slice(0, 120)))
-    return written(tmp_path_factory.mktemp("sample") / "mrs", chunks)
-
-
 def pairs(*found: tuple[str, str]) -> pa.Table:
     return pa.Table.from_pylist([dict(zip(("message", "reply"), pair, strict=True)) for pair in found], PAIR_SCHEMA)
 
