@@ -5,6 +5,7 @@ import os
 import random
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -48,17 +49,20 @@ def test_a_flood_of_messages_one_answer_each(model: Path, bin_folder: Path) -> N
         assert (least <= distinct <= 3) if answer["message"].strip() else distinct == 0, answer
 
 
+def scored(bin_folder: Path, path: Path) -> dict[str, Any]:
+    command = [str(bin_folder / "mrs"), "score", str(path), "--language", "en", "--json"]
+    done = subprocess.run(command, capture_output=True, timeout=300)
+    assert done.returncode == 0, done.stderr[-2000:]
+    return dict(json.loads(done.stdout))
+
+
 def test_a_flood_of_predictions(tmp_path: Path, bin_folder: Path) -> None:
     """200,000 lines; a third right, a third wrong, a third without suggestions: the figures are known."""
     path = tmp_path / "predictions.tsv"
     kinds = ["\tso what\tno\tso what\tx\n", "hi\tso what\tno\tnever\tx\n", "hi\tso what\t\t\t\n"]
     rows = 200_000
     path.write_text("".join(kinds[n % 3] for n in range(rows)), encoding="utf-8")
-    done = subprocess.run(
-        [str(bin_folder / "mrs"), "score", str(path), "--language", "en", "--json"], capture_output=True, timeout=300
-    )
-    assert done.returncode == 0, done.stderr[-2000:]
-    figures = json.loads(done.stdout)
+    figures = scored(bin_folder, path)
     right = (rows + 2) // 3
     assert figures["n"] == rows
     assert figures["weighted"] == pytest.approx(right / rows / 2, abs=1e-6)
@@ -71,9 +75,5 @@ def test_long_lines_of_predictions(tmp_path: Path, bin_folder: Path) -> None:
     odd = [text.replace("\t", " ") for text in ODD]
     lines = [f"{long}\tyes\t{long}\tyes\t{text}" for text in odd] + [f"m\t{text}\tyes\t\t" for text in odd]
     path.write_text("".join(line + "\n" for line in lines), encoding="utf-8", newline="\n")
-    done = subprocess.run(
-        [str(bin_folder / "mrs"), "score", str(path), "--language", "en", "--json"], capture_output=True, timeout=300
-    )
-    assert done.returncode == 0, done.stderr[-2000:]
-    figures = json.loads(done.stdout)
+    figures = scored(bin_folder, path)
     assert figures["n"] + sum(figures["skipped"].values()) == len(lines)

@@ -85,6 +85,12 @@ def shown(mrs_here: Callable[..., Result]) -> Callable[..., str]:
 
 
 @pytest.fixture
+def unscored(mrs_here: Callable[..., Result]) -> Callable[..., str]:
+    """A function that runs `mrs score`, and returns the sentence with which it refuses."""
+    return lambda *arguments: command.refused(mrs_here("score", *arguments))
+
+
+@pytest.fixture
 def score(shown: Callable[..., str]) -> Callable[..., Any]:
     """The same with `--json`."""
     return lambda *arguments: json.loads(shown(*arguments, "--json"))

@@ -55,12 +55,7 @@ def output(workplace: Path) -> list[str]:
         for name, more, cut, ranks in (
             ("whole", LONG, 0, 1),
             ("cut", LONG, CUT, 1),
-            (
-                "cut",
-                [*LONG, *resume, "--pivot", "de", "--train", "de=data/data/qg-de/test-00000-of-00001.parquet"],
-                0,
-                1,
-            ),
+            ("cut", [*LONG, *resume, "--pivot", "de", "--train", OTHER], 0, 1),
             ("cut", [*LONG, *resume], 0, 1),
             ("ranks", [*LONG, *SHORT, "--per_device_train_batch_size", 16], 0, 2),
             ("all", of_all, 0, 1),

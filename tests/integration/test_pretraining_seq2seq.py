@@ -12,6 +12,7 @@ from safetensors.torch import load_file
 from mrs_datasets.prepared.prepared import PreparedData
 from tests.cases import cases
 from tests.forked_runs import forked_runs
+from tests.integration.test_pretraining import sentence
 from tests.run_files import curve, record
 from tests.weights import FEW, differing
 
@@ -28,11 +29,6 @@ OWN: dict[str, list[object]] = {
     "xdae": ["--noise", "spans=.7", "shuffle+drop=.3", "--learning_rate", 0.003],
     "xfnp": ["--learning_rate", 0.003],
 }
-
-
-def sentence(draw: random.Random, letters: str) -> str:
-    """Every word stands twice, so that a hidden one can be told from its neighbour."""
-    return " ".join(f"{letter * 2} {letter * 2}" for letter in draw.choices(letters, k=4))
 
 
 @pytest.fixture(scope="module")
