@@ -5,13 +5,9 @@ from pathlib import Path
 
 
 def write_classifier(
-    folder: Path,
-    texts: Sequence[str],
-    labels: Sequence[str] = ("neutral", "toxic"),
-    problem_type: str | None = "single_label_classification",
-    seed: int = 2,
-    spread: float = 2.0,
-) -> Path:
+    folder: Path, texts: Sequence[str], labels: Sequence[str] = ("neutral", "toxic"),
+    problem_type: str | None = "single_label_classification", seed: int = 2, spread: float = 2.0,
+) -> Path:  # fmt: skip
     """An untrained BERT with a head for these labels, and a tokenizer of the texts.
 
     Args:

@@ -72,21 +72,33 @@ def repository() -> Path:
 
 
 @pytest.fixture(scope="session")
-def shared_data() -> Path:
-    """Return the folder of real data; skip the test where it is absent."""
-    folder = Path(os.environ.get("MRS_SHARED_DATA", ROOT.parent / "shared" / "data"))
-    if not (folder / "replies").is_dir():
-        pytest.skip(f"needs the shared data, which {folder} does not hold (set MRS_SHARED_DATA)")
+def tracked() -> list[str]:
+    """Return the paths of the files that git tracks; skip the test where there is no checkout."""
+    if not (ROOT / ".git").exists():
+        pytest.skip("needs a checkout, to list the tracked files")
+    listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, check=True).stdout
+    return [name for name in listed.decode("utf-8").split("\0") if (ROOT / name).is_file()]
+
+
+def shared(name: str, member: str) -> Path:
+    """Return a shared folder, where `member` shows that it is there; skip the test where it is absent."""
+    variable = f"MRS_SHARED_{name.upper()}"
+    folder = Path(os.environ.get(variable, ROOT.parent / "shared" / name))
+    if not (folder / member).is_dir():
+        pytest.skip(f"needs the shared {name}, which {folder} does not hold (set {variable})")
     return folder
 
 
 @pytest.fixture(scope="session")
+def shared_data() -> Path:
+    """Return the folder of real data."""
+    return shared("data", "replies")
+
+
+@pytest.fixture(scope="session")
 def shared_models() -> Path:
-    """Return the folder of real checkpoints; skip the test where it is absent."""
-    folder = Path(os.environ.get("MRS_SHARED_MODELS", ROOT.parent / "shared" / "models"))
-    if not (folder / "e5-small").is_dir():
-        pytest.skip(f"needs the shared checkpoints, which {folder} does not hold (set MRS_SHARED_MODELS)")
-    return folder
+    """Return the folder of real checkpoints."""
+    return shared("models", "e5-small")
 
 
 @pytest.fixture(scope="session")
@@ -116,7 +128,10 @@ def mrs_here(capsys: pytest.CaptureFixture[str]) -> Callable[..., Result]:
     from mrs_suggest.cli.main import main
 
     def run(*arguments: object) -> Result:
-        code = main([*map(str, arguments)])
+        try:
+            code = main([*map(str, arguments)])
+        except SystemExit as error:  # of argparse
+            code = int(error.code or 0)
         return code, *capsys.readouterr()
 
     return run

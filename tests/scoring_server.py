@@ -40,8 +40,6 @@ class ScoringServer:
         answered: how often each text was scored in an answer that was sent, by language.
         keys: the Authorization header of every request.
         key: the one that is accepted; empty: any.
-        hold_at: the number of the request, from 1, that is held until `let_go` is set, and then not answered.
-        holding: it is there.
     """
 
     url: str
@@ -53,9 +51,6 @@ class ScoringServer:
     requests: list[dict[str, Any]] = field(default_factory=list)
     keys: list[str | None] = field(default_factory=list)
     key: str = ""
-    hold_at: int | None = None
-    holding: threading.Event = field(default_factory=threading.Event)
-    let_go: threading.Event = field(default_factory=threading.Event)
     lock: threading.Lock = field(default_factory=threading.Lock)
 
 
@@ -67,11 +62,6 @@ class _Handler(BaseHTTPRequestHandler):
             ours.requests.append(asked)
             ours.keys.append(self.headers.get("Authorization"))
             failure = ours.planned.pop(0) if ours.planned else None
-            held = ours.hold_at == len(ours.requests)
-        if held:
-            ours.holding.set()
-            ours.let_go.wait(60)
-            return
         if failure is None and ours.key and self.headers.get("Authorization") != f"Bearer {ours.key}":
             failure = Failure(401)
         if failure is not None:

@@ -18,6 +18,12 @@ def read(path: Path) -> Any:
     return yaml.safe_load(path.read_text(encoding="utf-8"))
 
 
+def kubernetes(repository: Path) -> list[Any]:
+    """The deployment, the service and the scaler."""
+    path = repository / "deploy" / "kubernetes" / "mrs-serve.yaml"
+    return list(yaml.safe_load_all(path.read_text(encoding="utf-8")))
+
+
 def test_the_dockerfile_passes_the_linter(repository: Path) -> None:
     linter = shutil.which("hadolint", path=str(Path(sys.executable).parent)) or shutil.which("hadolint")
     if linter is None:
@@ -123,8 +129,7 @@ def test_a_first_failed_reload_raises_a_series_that_is_already_there() -> None:
 def test_the_kubernetes_files_start_the_image_as_it_is(repository: Path) -> None:
     from mrs_suggest.cli.serve import make_parser
 
-    path = repository / "deploy" / "kubernetes" / "mrs-serve.yaml"
-    deployment, service, scaler = yaml.safe_load_all(path.read_text(encoding="utf-8"))
+    deployment, service, scaler = kubernetes(repository)
     pod = deployment["spec"]["template"]
     (container,) = pod["spec"]["containers"]
     options = make_parser().parse_args(container["args"])
@@ -186,15 +191,9 @@ def test_the_charts_values_fit_the_server_and_the_image(repository: Path) -> Non
     dockerfile = (repository / "deploy" / "Dockerfile").read_text(encoding="utf-8")
     assert f"USER {values['podSecurityContext']['runAsUser']}" in dockerfile
     chart = read(repository / CHART / "Chart.yaml")
-    image = read_all(repository / "deploy" / "kubernetes" / "mrs-serve.yaml")[0]["spec"]["template"]["spec"][
-        "containers"
-    ][0]["image"]
-    assert f"{values['image']['repository']}:{values['image']['tag']}" == image
+    (container,) = kubernetes(repository)[0]["spec"]["template"]["spec"]["containers"]
+    assert f"{values['image']['repository']}:{values['image']['tag']}" == container["image"]
     assert str(chart["appVersion"]) == str(values["image"]["tag"])
-
-
-def read_all(path: Path) -> list[Any]:
-    return list(yaml.safe_load_all(path.read_text(encoding="utf-8")))
 
 
 def test_the_chart_renders(repository: Path) -> None:

@@ -98,16 +98,7 @@ def test_secrets_and_large_files_are_refused(
         check.scan_file("mrs_suggest/x.json", content)
 
 
-@pytest.mark.parametrize(
-    ("licences", "says"),
-    [
-        ([{"expression": "GPL-3.0-or-later"}], "copyleft"),
-        ([{"license": {"name": "GNU Affero General Public License v3"}}], "copyleft"),
-        ([], "states no licence"),
-        ([{"expression": "MIT OR GPL-2.0"}], None),
-        ([{"license": {"id": "LGPL-2.1-or-later"}}], None),
-    ],
-)
+@pytest.mark.parametrize(("licences", "says"), cases(__file__, "test_a_licence_of_the_base_installation"))
 def test_a_licence_of_the_base_installation(check: Any, licences: list[object], says: str | None) -> None:
     problem = check.licence_problem({"licenses": licences})
     assert problem is None if says is None else says in problem

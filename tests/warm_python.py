@@ -31,13 +31,9 @@ READ_LATE = ("HF_TOKEN",)
 
 
 def run(
-    command: Sequence[object],
-    *,
-    cwd: Path,
-    env: Mapping[str, str] | None = None,
-    timeout: float = 120,
+    command: Sequence[object], *, cwd: Path, env: Mapping[str, str] | None = None, timeout: float = 120,
     merged: bool = False,
-) -> subprocess.CompletedProcess[str]:
+) -> subprocess.CompletedProcess[str]:  # fmt: skip
     """As `subprocess.run` that captures text: a Python script, or this interpreter with one, `-m NAME` or `-c CODE`.
 
     With `merged`, standard error goes where standard output goes.

@@ -19,20 +19,7 @@ import parsers  # noqa: E402
 PAGES = blocks.pages(ROOT)
 LAUNCHERS = ("accelerate", "torchrun")
 MADE = "docs/first_contribution.md"  # its test runs its commands once it has added what they name
-OTHER_PROGRAMS = {
-    "curl",
-    "npx",
-    "pip",
-    "sudo",
-    "export",
-    "source",
-    "git",
-    "cd",
-    "ln",
-    "pytest",
-    "lm_eval",
-    "lighteval",
-}
+OTHER_PROGRAMS = {"curl", "npx", "pip", "sudo", "export", "source", "git", "cd", "ln", "pytest", "lm_eval", "lighteval"}
 
 
 @cache

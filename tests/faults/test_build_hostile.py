@@ -246,14 +246,9 @@ UNUSABLE = {
 
 @pytest.mark.parametrize(("harm", "words"), UNUSABLE.values(), ids=UNUSABLE)
 def test_a_month_that_cannot_be_used_stops_the_build_and_can_be_replaced(
-    build: Call,
-    dumps: Path,
-    months: Path,
-    tmp_path: Path,
-    expected: dict[str, bytes],
-    harm: Callable[[Path], None],
+    build: Call, dumps: Path, months: Path, tmp_path: Path, expected: dict[str, bytes], harm: Callable[[Path], None],
     words: str,
-) -> None:
+) -> None:  # fmt: skip
     """The other month, which was read already, is not read again."""
     harm(dumps / "RC_2018-02.zst")
     assert_refused(build(), "RC_2018-02.zst", words)
@@ -316,10 +311,7 @@ def test_a_wrong_model_is_refused_before_anything_is_read(
     build: Call, dumps: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     wrong = tmp_path / "wrong.bin"
-    for content, words in (
-        (b"", "but the file is not one"),
-        (b"no model at all", "expected a fastText model"),
-    ):
+    for content, words in ((b"", "but the file is not one"), (b"no model at all", "expected a fastText model")):
         wrong.write_bytes(content)
         assert_refused(build("--language-model", wrong), "wrong.bin", words)
     assert_refused(build("--language-model", dumps), "no language model there")

@@ -18,12 +18,9 @@ COPIES = 60  # of each text, all but the first dropped as duplicates
 
 @pytest.mark.parametrize("workers", [1, 2])
 def test_killed_in_every_stage(
-    workers: int,
-    tmp_path: Path,
-    bin_folder: Path,
-    start: Callable[..., subprocess.Popen[bytes]],
+    workers: int, tmp_path: Path, bin_folder: Path, start: Callable[..., subprocess.Popen[bytes]],
     wait_for: Callable[..., None],
-) -> None:
+) -> None:  # fmt: skip
     texts = write_texts(tmp_path / "texts")
     first = (tmp_path / "texts" / "ru.txt").read_bytes()
     for number in range(6):

@@ -24,6 +24,13 @@ def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.fixture
+def small(tmp_path: Path) -> Path:
+    (tmp_path / "small").mkdir()
+    (tmp_path / "small" / "en.tsv").write_text("".join(f"message {n}\treply\n" for n in range(50)))
+    return tmp_path / "small"
+
+
 def partials(folder: Path) -> list[Path]:
     return [path for path in folder.iterdir() if ".partial" in path.name]
 
@@ -31,14 +38,9 @@ def partials(folder: Path) -> list[Path]:
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
 @pytest.mark.parametrize("seconds", [0.1, 1.0])
 def test_nothing_half_under_the_final_name(
-    tmp_path: Path,
-    large: Path,
-    bin_folder: Path,
-    start: Callable[..., subprocess.Popen[bytes]],
-    wait_for: Callable[..., None],
-    number: signal.Signals,
-    seconds: float,
-) -> None:
+    tmp_path: Path, large: Path, small: Path, bin_folder: Path, start: Callable[..., subprocess.Popen[bytes]],
+    wait_for: Callable[..., None], number: signal.Signals, seconds: float,
+) -> None:  # fmt: skip
     out = tmp_path / "out"
     out.mkdir()
     command = [bin_folder / "mrs", "data", "prepare", "mrs", "--out", out / "data"]
@@ -58,9 +60,6 @@ def test_nothing_half_under_the_final_name(
         assert all(path.name.startswith(".") for path in out.iterdir())
 
     # What is left must not stand in the way of the next run, nor be taken for data.
-    small = tmp_path / "small"
-    small.mkdir()
-    (small / "en.tsv").write_text("".join(f"message {n}\treply\n" for n in range(50)))
     again = start(*command, "--source", small)
     printed, err = again.communicate(timeout=60)
     assert again.returncode == 0, err
@@ -69,15 +68,9 @@ def test_nothing_half_under_the_final_name(
 
 
 def test_an_old_folder_survives_the_interruption_of_its_replacement(
-    tmp_path: Path,
-    large: Path,
-    bin_folder: Path,
-    start: Callable[..., subprocess.Popen[bytes]],
+    tmp_path: Path, large: Path, small: Path, bin_folder: Path, start: Callable[..., subprocess.Popen[bytes]],
     wait_for: Callable[..., None],
-) -> None:
-    small = tmp_path / "small"
-    small.mkdir()
-    (small / "en.tsv").write_text("".join(f"message {n}\treply\n" for n in range(50)))
+) -> None:  # fmt: skip
     command = [bin_folder / "mrs", "data", "prepare", "mrs", "--out", tmp_path / "data", "--overwrite"]
     first = start(*command, "--source", small)
     assert first.communicate(timeout=60)

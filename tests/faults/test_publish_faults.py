@@ -23,14 +23,11 @@ REPO = "org/mrs"
 OLD = {"README.md": "# Old\n", "data/es/train-00000-of-00001.parquet": "PAR1 old PAR1", "left-over.txt": "old\n"}
 ALWAYS = 10**6
 ONCE: dict[str, dict[str, Any]] = {
-    "500 once": {"status": 500},
-    "429, Retry-After 0": {"status": 429, "retry_after": 0},
-    "429, Retry-After 1": {"status": 429, "retry_after": 1},
-    "dropped before": {"drop_request": True},
-    "dropped after": {"drop_response": 0},
-    "answer cut in its head": {"drop_response": 20},
+    "500 once": {"status": 500}, "429, Retry-After 0": {"status": 429, "retry_after": 0},
+    "429, Retry-After 1": {"status": 429, "retry_after": 1}, "dropped before": {"drop_request": True},
+    "dropped after": {"drop_response": 0}, "answer cut in its head": {"drop_response": 20},
     "answer cut in its body": {"drop_body": 3},
-}
+}  # fmt: skip
 FOR_EVER: dict[str, dict[str, Any]] = {
     "500 for ever": {"status": 500, "times": ALWAYS},
     "429 for ever": {"status": 429, "retry_after": 0, "times": ALWAYS},

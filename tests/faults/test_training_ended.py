@@ -45,13 +45,9 @@ def alive(process: psutil.Process) -> bool:
     ids=["in one process", "in that of an accelerate config"],
 )
 def test_no_training_outlives_its_command(
-    tmp_path: Path,
-    bin_folder: Path,
-    start: Callable[..., Any],
-    wait_for: Callable[..., None],
-    config: str | None,
+    tmp_path: Path, bin_folder: Path, start: Callable[..., Any], wait_for: Callable[..., None], config: str | None,
     ending: signal.Signals,
-) -> None:
+) -> None:  # fmt: skip
     home = tmp_path / "hf"
     if config:
         (home / "accelerate").mkdir(parents=True)

@@ -17,21 +17,12 @@ import pytest
 from safetensors.torch import load_file
 
 from mrs_datasets.prepared.prepare import prepare, prepare_mrs
+from tests.cases import cases
 
 pytestmark = pytest.mark.faults
 
 TRAINERS = Path(__file__).resolve().parents[2] / "trainers"
-FAMILIES: dict[str, list[object]] = {  # a trainer, and its own options
-    "retrieval": ["--mini_batch_size", 8],
-    "generation": [],
-    "causal": ["--vocabulary", 300],
-    "pretraining": ["--max_tokens", 32],  # on the texts of the pairs
-    "multiple_choice": [
-        "--train", "qaa", "--languages", "qaa", "--pooling", "mean", "--dropout", 0, "--patience", 0,
-        "--save_total_limit", 2, "--max_train_examples", 200, "--max_validation_examples", 16,
-        "--max_test_examples", 16,
-    ],
-}  # fmt: skip
+FAMILIES: dict[str, list[object]] = cases(__file__, "FAMILIES")
 PREDICTING = FAMILIES.keys() - {"pretraining"}  # their runs write files of predictions
 STEPS, SAVE = 96, 4
 OPTIONS = [

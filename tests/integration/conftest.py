@@ -67,6 +67,12 @@ def refusal(
 
 
 @pytest.fixture
+def folder(workplace: Path, output: list[str]) -> Callable[[str], Path]:
+    """A function that gives the folder of a run by its name, where the tests of a file share runs (`output`)."""
+    return lambda name: workplace / name
+
+
+@pytest.fixture
 def refused(refusal: Callable[..., str], prepared: PreparedData) -> Callable[..., str]:
     """`refusal` of the retrieval trainer."""
     return lambda *options: refusal("retrieval", ["--data", prepared.folder, *OPTIONS, *options])
@@ -76,6 +82,12 @@ def refused(refusal: Callable[..., str], prepared: PreparedData) -> Callable[...
 def shown(mrs_here: Callable[..., Result]) -> Callable[..., str]:
     """A function that runs `mrs score`, and returns what it prints."""
     return lambda *arguments: command.shown(mrs_here("score", *arguments))
+
+
+@pytest.fixture
+def unscored(mrs_here: Callable[..., Result]) -> Callable[..., str]:
+    """A function that runs `mrs score`, and returns the sentence with which it refuses."""
+    return lambda *arguments: command.refused(mrs_here("score", *arguments))
 
 
 @pytest.fixture

@@ -36,18 +36,10 @@ RUNS: dict[str, list[object]] = {
     "full": START,
     "lora": [*START, "--peft", "lora", "--lora_rank", 4, "--samples", 6],
     "constrained": [
-        "--vocabulary",
-        200,
-        "--constrained",
-        "true",
-        "--prompt",
-        "[{code}]{message}</s>",
-        "--packing",
-        "true",
-        "--rank_pools",
-        "true",
+        "--vocabulary", 200, "--constrained", "true", "--prompt", "[{code}]{message}</s>", "--packing", "true",
+        "--rank_pools", "true",
     ],
-}
+}  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -87,13 +79,20 @@ def test_a_run_trains_and_measures(folders: dict[str, Path]) -> None:
 
 
 @pytest.mark.parametrize("name", RUNS)
-def test_the_saved_model_answers_as_in_its_test(name: str, folders: dict[str, Path]) -> None:
+def test_the_saved_model_answers_as_in_its_test_and_its_card_says_what_it_is(
+    name: str, folders: dict[str, Path]
+) -> None:
     suggester = Suggester.from_pretrained(folders[name], guard=False)
     assert suggester.languages == ["en", "es"]
     rows = read_predictions(folders[name] / "predictions.es.tsv")
     answers = suggester.suggest([row.message for row in rows], "es")
     assert [answer.replies for answer in answers] == [list(row.suggestions) for row in rows]
     assert all(answer.replies for answer in answers)
+    _, front, body = (folders[name] / "README.md").read_text(encoding="utf-8").split("---\n", 2)
+    assert yaml.safe_load(front)["pipeline_tag"] == "text-generation"
+    assert "A causal language model for reply suggestion" in body
+    assert ("only suggests replies of its response sets" in body) is (name == "constrained")
+    assert "$" not in body
 
 
 def test_adapters_answer_as_the_merged_model(folders: dict[str, Path], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -106,22 +105,16 @@ def test_adapters_answer_as_the_merged_model(folders: dict[str, Path], monkeypat
     assert all(answer.replies for answer in both[0])
 
 
-def test_a_constrained_model_only_knows_its_response_sets(folders: dict[str, Path]) -> None:
+def test_a_constrained_model_only_knows_its_response_sets_and_ranks_pools_on_request(folders: dict[str, Path]) -> None:
     sets = json.loads((folders["constrained"] / "replies.json").read_text(encoding="utf-8"))
     assert sets.keys() == PAIRS.keys()
     for code, replies in sets.items():
         for row in read_predictions(folders["constrained"] / f"predictions.{code}.tsv"):
             assert {*row.suggestions} <= {*replies}
             assert len(row.suggestions) == 3
-
-
-@pytest.mark.parametrize("name", RUNS)
-def test_the_card_says_what_it_is(name: str, folders: dict[str, Path]) -> None:
-    _, front, body = (folders[name] / "README.md").read_text(encoding="utf-8").split("---\n", 2)
-    assert yaml.safe_load(front)["pipeline_tag"] == "text-generation"
-    assert "A causal language model for reply suggestion" in body
-    assert ("only suggests replies of its response sets" in body) is (name == "constrained")
-    assert "$" not in body
+    figures = {name: record(folder)["metrics"]["systems"]["Model"]["pooled"] for name, folder in folders.items()}
+    assert ["mrr" in of for of in figures.values()] == [False, False, True]
+    assert 0 < figures["constrained"]["mrr"] <= 1
 
 
 def test_runs_are_compared_and_scored(
@@ -136,12 +129,6 @@ def test_runs_are_compared_and_scored(
     )
     assert code == 0, err
     assert len(json.loads(out)) == 2
-
-
-def test_pools_are_ranked_where_it_is_asked_for(folders: dict[str, Path]) -> None:
-    figures = {name: record(folder)["metrics"]["systems"]["Model"]["pooled"] for name, folder in folders.items()}
-    assert ["mrr" in of for of in figures.values()] == [False, False, True]
-    assert 0 < figures["constrained"]["mrr"] <= 1
 
 
 def test_an_export_says_why_there_is_none(folders: dict[str, Path], mrs_here: Callable[..., Any]) -> None:

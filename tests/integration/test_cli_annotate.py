@@ -13,6 +13,7 @@ from scipy.stats import binomtest
 
 from mrs_suggest.common.io.sheets import restored
 from mrs_suggest.evaluation.annotation_files import COLUMNS
+from tests.cases import cases
 from tests.command import Result, refused
 
 pytestmark = pytest.mark.integration
@@ -221,14 +222,7 @@ def change(folder: Path, column: str, value: str, row: int = 0) -> None:
 @pytest.mark.parametrize(
     ("column", "value", "expected"),
     [
-        ("preference", "", "row 5: no preference; expected left, right or tie"),
-        ("preference", "both", "row 5: 'both' is not a preference; expected left, right or tie"),
-        ("message", "message 99", "row 5: the column 'message' of item"),
-        ("suggestions left", "• none", "row 5: the column 'suggestions left' of item"),
-        ("suggestions right", "", "row 5: the column 'suggestions right' of item"),
-        ("item", "77", "row 5: the column 'item' has '77'"),
-        ("item", "", "row 5: the column 'item' has ''"),
-        ("item", "²", "row 5: the column 'item' has '²'"),
+        *cases(__file__, "test_bad_rows_name_file_and_row"),
         pytest.param("item", "9" * 5000, "row 5: the column 'item' has '9999", id="long number"),
     ],
 )
@@ -240,16 +234,13 @@ def test_bad_rows_name_file_and_row(
     assert f"{file_of(made, 2)}, {expected}" in refused(run("read", made))
 
 
-def test_sides_exchanged_by_hand_are_refused(run: Callable[..., Result], made: Path) -> None:
+def test_sides_exchanged_and_missing_or_double_rows_are_refused(run: Callable[..., Result], made: Path) -> None:
     annotate_all(made)
     rows = load(file_of(made, 3))
     for row in rows:
         row["suggestions left"], row["suggestions right"] = row["suggestions right"], row["suggestions left"]
     save(file_of(made, 3), rows)
     assert "was altered" in refused(run("read", made))
-
-
-def test_missing_and_double_rows(run: Callable[..., Result], made: Path) -> None:
     annotate_all(made)
     rows = load(file_of(made, 2))
     save(file_of(made, 2), rows[2:])

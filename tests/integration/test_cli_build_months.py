@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.command import refused
 from tests.conftest import Mrs
 from tests.dumps import leftovers, parquet_bytes, read_report, write_months
 
@@ -91,10 +90,3 @@ def test_the_slurm_recipe_builds_the_same(
     assert done.returncode == 0, done.stderr
     assert parquet_bytes(tmp_path / "out") == parquet_bytes(whole)
     assert leftovers(tmp_path, *programs) == ["out"]
-
-
-def test_what_cannot_be_is_one_sentence(mrs: Mrs, dumps: Path, lid_model: Path, tmp_path: Path) -> None:
-    options = ("--dumps", dumps / "RC_*", "--out", "out", "--language-model", lid_model, "--only", "months")
-    done = mrs("data", "build", *options, cwd=tmp_path)
-    assert "pass the same --buckets to all of them" in refused((done.returncode, done.stdout, done.stderr))
-    assert leftovers(tmp_path) == []

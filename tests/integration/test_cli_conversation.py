@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from mrs_suggest.suggest.suggester import Suggester
+from tests.cases import cases
 from tests.command import Result, refused, shown
 
 pytestmark = pytest.mark.integration
@@ -50,15 +51,8 @@ def test_why_nothing_is_suggested(mrs_here: Command, file: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "sentence"),
     [
-        ("[", "cannot be read as JSON (Expecting value: line 1 column 2 (char 1)); expected a list of turns in UTF-8."),
+        *cases(__file__, "test_refused_files"),
         ("[" * 100_000, "cannot be read as JSON ("),
-        (b"\xff", "cannot be read as JSON ("),
-        ("{}", "expected a JSON list of turns, found dict."),
-        ("[]", "expected turns, found none."),
-        ('["a"]', 'turn 1: expected {"from": "them" or "me", "text": ...}, found str.'),
-        ('[{"from": "you", "text": "a"}]', 'expected {"from": "them" or "me", "text": ...}, found from=\'you\'.'),
-        ('[{"from": "me", "text": "\\ud800"}]', "turn 1: its text holds a lone surrogate"),
-        ('[{"from": "them", "text": " "}]', "their last message is empty; there is nothing to answer."),
     ],
 )
 def test_refused_files(mrs_here: Command, file: Path, content: str | bytes, sentence: str) -> None:

@@ -7,6 +7,7 @@ import pytest
 
 from mrs_suggest.cli.main import run_verb
 from mrs_suggest.common.errors import InputError
+from tests.cases import cases
 from tests.corpus_texts import OPTIONS, Texts, contents, write_texts
 from tests.dumps import leftovers
 from tests.s3_server import S3
@@ -62,15 +63,7 @@ def test_a_corpus_in_s3_is_the_local_one(
     run_verb("data", [*command, "--resume"])
 
 
-@pytest.mark.parametrize(
-    ("source", "words"),
-    [
-        ("--text=en=s3://texts/raw/nothing", "--text en=s3://texts/raw/nothing: no such file or folder"),
-        ("--text=en=s3://other/raw/en", r"s3://other/raw/en: cannot be reached \(the bucket does not exist"),
-        ("--model=en=s3://texts/en.safetensors", "must be a local file; download it, and pass its path"),
-        ("--out=s3://texts/out", "pass a local folder with --scratch FOLDER"),
-    ],
-)
+@pytest.mark.parametrize(("source", "words"), cases(__file__, "test_what_cannot_be_is_one_sentence"))
 def test_what_cannot_be_is_one_sentence(s3: S3, texts: Texts, tmp_path: Path, source: str, words: str) -> None:
     s3.send(texts.folder, "raw")
     with pytest.raises(InputError, match=words):

@@ -16,6 +16,7 @@ import pytest
 
 from mrs_datasets.generated.generate import ANSWERS
 from mrs_datasets.prepared.prepared import open_prepared
+from tests.cases import cases
 from tests.causal_model import make_causal_model
 from tests.chat_server import ChatServer, Failure, chat_server
 from tests.command import Result, refused, shown
@@ -123,14 +124,7 @@ def whole_lines(path: Path) -> list[str]:
     return path.read_text("utf-8").split("\n")[:-1]
 
 
-@pytest.mark.parametrize(
-    ("change", "problem"),
-    [
-        ({"--task": "missing.yaml"}, "missing.yaml: No such file"),
-        ({"--teacher": "gpt"}, "pass openai:URL#MODEL or openai:FILE.yaml"),
-        ({"--languages": "tlh"}, "found 'tlh'"),
-    ],
-)
+@pytest.mark.parametrize(("change", "problem"), cases(__file__, "test_wrong_options"))
 def test_wrong_options(
     mrs_here: Run, server: ChatServer, task: Path, tmp_path: Path, change: dict[str, str], problem: str
 ) -> None:

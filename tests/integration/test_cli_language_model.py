@@ -107,11 +107,7 @@ def test_answers_are_tested_against_a_file(mrs_here: Command, model: str, predic
 
 @pytest.mark.parametrize(
     "words",
-    [
-        ["-", "--language", "en"],
-        ["scores.json", "--language", "en"],
-        ["losses.tsv", "--metric", "reply_perplexity"],
-    ],
+    [["-", "--language", "en"], ["scores.json", "--language", "en"], ["losses.tsv", "--metric", "reply_perplexity"]],
 )
 def test_models_that_cannot_be_scored(mrs_here: Command, model: str, words: list[str]) -> None:
     sentence = refused(mrs_here("score", *words, "--model", model))

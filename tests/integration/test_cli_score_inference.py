@@ -9,18 +9,12 @@ import pytest
 
 from mrs_metrics.power import FACTOR
 from tests import command
-from tests.command import Result, refused
+from tests.command import Result
 
 pytestmark = pytest.mark.integration
 
 Ask = Callable[..., Any]
 WORDS = ["yes", "no", "we", "are", "going", "home", "at", "eight", "or", "nine", "and", "then", "to", "town", "all"]
-
-
-@pytest.fixture
-def refusal(mrs_here: Callable[..., Result]) -> Callable[..., str]:
-    """A function that runs `mrs score`, and returns the sentence with which it refuses."""
-    return lambda *arguments: refused(mrs_here("score", *arguments))
 
 
 @pytest.fixture
@@ -48,7 +42,7 @@ def two_systems(folder: Path) -> list[str]:
     return files
 
 
-def test_a_column_of_the_file_is_the_unit(threads: Path, score: Ask, shown: Ask, refusal: Ask) -> None:
+def test_a_column_of_the_file_is_the_unit(threads: Path, score: Ask, shown: Ask, unscored: Ask) -> None:
     by_thread = score(threads, "--language", "en", "--unit", "thread")
     assert "|unit:thread|version:" in by_thread["signature"]
     assert by_thread["interval_method"].endswith(", by thread")
@@ -62,7 +56,7 @@ def test_a_column_of_the_file_is_the_unit(threads: Path, score: Ask, shown: Ask,
     assert widths[0] > 1.4 * widths[1], "three rows of a thread are alike"
     assert by_thread["dist1_interval"][0] < by_thread["dist1"] < by_thread["dist1_interval"][1]
     assert "by thread" in shown(threads, "--language", "en", "--unit", "thread", "--metric", "reply_bleu")
-    assert "a column 'person' (--unit), found" in refusal(threads, "--language", "en", "--unit", "person")
+    assert "a column 'person' (--unit), found" in unscored(threads, "--language", "en", "--unit", "person")
 
 
 def test_numbers_have_units_too(tmp_path: Path, score: Ask) -> None:
@@ -120,12 +114,12 @@ def test_the_effect_size_counts_deviations_of_the_difference(tmp_path: Path, sco
     assert test["cohens_h"] == pytest.approx(math.pi - 2 * math.asin(math.sqrt(0.25)))
 
 
-def test_power_from_the_deviation_of_a_paper(shown: Ask, score: Ask, refusal: Ask, threads: Path) -> None:
+def test_power_from_the_deviation_of_a_paper(shown: Ask, score: Ask, unscored: Ask, threads: Path) -> None:
     needed = math.ceil(2 * (FACTOR * 0.3 / 0.01) ** 2)
     assert score("--power", ".01", "--power-sd", ".3")["units_needed"] == needed
     assert f"n = {needed:,} detects a difference of 0.01" in shown("--power", ".01", "--power-sd", ".3")
     for arguments in (["--power-sd", ".3"], ["--power", ".1", "--power-sd", "0"], [threads, "--power-sd", "1"]):
-        assert "--power-sd: expected a deviation above 0 with --power D, and no file" in refusal(*arguments)
+        assert "--power-sd: expected a deviation above 0 with --power D, and no file" in unscored(*arguments)
 
 
 def test_decomposed_text_scores_as_composed_text(tmp_path: Path, score: Ask) -> None:

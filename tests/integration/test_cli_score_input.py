@@ -11,6 +11,7 @@ import pytest
 
 from mrs_suggest.cli.main import run_verb
 from mrs_suggest.common.errors import InputError
+from tests.cases import cases
 from tests.mrs_metrics.test_punkt import PARAMETERS
 
 ROWS = "hi\tI don't. Help?\tI don't. Yes?\tno\nbye\tsee you\tSee you!\n"
@@ -82,16 +83,7 @@ def test_sentences_are_split_on_request(
     assert "|sent:no|" in scored(capsys, "-", "--metric", metric)["signature"]
 
 
-@pytest.mark.parametrize(
-    ("arguments", "sentence"),
-    [
-        (["--sentences", "no", "--punkt", "x"], "--punkt: applies only to --sentences punkt"),
-        (["--punkt", "x"], "--sentences punkt: x/collocations.tab: cannot read"),
-        (["--sentences", "punkt", "--punkt", "x"], "--sentences punkt: x/collocations.tab: cannot read"),
-        (["--sentences", "punkt", "--metric", "reply_bleu"], "--sentences does not apply to reply_bleu"),
-        (["--language", "xx"], "--language: unknown language 'xx'; MRS has en es"),
-    ],
-)
+@pytest.mark.parametrize(("arguments", "sentence"), cases(__file__, "test_what_cannot_be_used_is_refused"))
 def test_what_cannot_be_used_is_refused(arguments: list[str], sentence: str, piped: Put) -> None:
     piped(ROWS)
     with pytest.raises(InputError, match=sentence):

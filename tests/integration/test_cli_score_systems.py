@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.cases import cases
-from tests.command import Result, refused
+from tests.command import refused
 
 pytestmark = pytest.mark.integration
 
@@ -32,12 +32,6 @@ def systems(tmp_path: Path) -> list[str]:
     good[0] = ("Hm", "Maybe")
     files = {"good.tsv": good, "same.tsv": [texts[::-1] for texts in good], "bad_1.tsv": [("Hm", "What")] * 24}
     return [str(predictions(tmp_path / name, texts)) for name, texts in files.items()]
-
-
-@pytest.fixture
-def refusal(mrs_here: Callable[..., Result]) -> Callable[..., str]:
-    """A function that runs `mrs score`, and returns the sentence with which it refuses."""
-    return lambda *arguments: refused(mrs_here("score", *arguments))
 
 
 def test_systems_are_ordered_and_the_best_group_is_marked(systems: list[str], shown: Ask, score: Ask) -> None:
@@ -82,9 +76,12 @@ def test_perplexity_of_losses(tmp_path: Path, score: Ask) -> None:
     record = score(tmp_path / "losses.tsv", "--metric", "reply_perplexity")
     assert record["perplexity"] == pytest.approx(32 ** (1 / 3))
     assert record["tokens"] == 3
+    (tmp_path / "losses.tsv").write_text("5000\t1\n")
+    record = score(tmp_path / "losses.tsv", "--metric", "reply_perplexity")
+    assert (record["perplexity"], record["loss"]) == (None, 5000.0), "beyond floats it is null in JSON"
 
 
-def test_xglue_by_task_and_language(tmp_path: Path, shown: Ask, score: Ask, refusal: Ask) -> None:
+def test_xglue_by_task_and_language(tmp_path: Path, shown: Ask, score: Ask, unscored: Ask) -> None:
     for name, lines in (
         ("pred/POS/en.prediction", "DET\nNOUN\n\nVERB\n"),
         ("data/POS/en.test", "a DET\nb NOUN\n\nc AUX\n"),
@@ -92,20 +89,14 @@ def test_xglue_by_task_and_language(tmp_path: Path, shown: Ask, score: Ask, refu
         (tmp_path / name).parent.mkdir(parents=True)
         (tmp_path / name).write_text(lines)
     arguments = [
-        str(tmp_path / "pred"),
-        "--metric",
-        "xglue_score",
-        "--gold",
-        str(tmp_path / "data"),
-        "--language",
-        "en",
-    ]
+        str(tmp_path / "pred"), "--metric", "xglue_score", "--gold", str(tmp_path / "data"), "--language", "en",
+    ]  # fmt: skip
     record = score(*arguments)
     assert record["POS"] == record["all"] == pytest.approx(2 / 3)
     assert record["languages"]["POS"]["en"]["chunk_precision"] == pytest.approx(2 / 3)
     assert "0.6667" in shown(*arguments)
-    assert "--gold" in refusal(tmp_path / "pred", "--metric", "xglue_score")
-    assert refusal(*arguments[:-1], "fr")
+    assert "--gold" in unscored(tmp_path / "pred", "--metric", "xglue_score")
+    assert unscored(*arguments[:-1], "fr")
 
 
 def test_weighted_f1_has_the_keys_of_the_task_s_scorer(
@@ -116,17 +107,21 @@ def test_weighted_f1_has_the_keys_of_the_task_s_scorer(
     record = score("--metric", "weighted_f1", *named, "--rules", "official")
     for key, value in golden["aws_baseline"].items():
         assert round(record[key], 4) == value
-    assert "rules:paper" in shown("--metric", "weighted_f1", *named)
+    saved = [str(tmp_path / name) for name in ("a.json", "b.json")]
+    for path in saved:
+        assert "rules:paper" in shown("--metric", "weighted_f1", *named, "--save-scores", path)
+    (test,) = score("--metric", "weighted_f1", "--compare", *saved)["tests"]
+    assert (test["difference"], test["p"]) == (0.0, 1.0), "saved scores need no gold"
 
 
-def test_ranking_of_scores(tmp_path: Path, score: Ask, refusal: Ask) -> None:
+def test_ranking_of_scores(tmp_path: Path, score: Ask, unscored: Ask) -> None:
     (tmp_path / "s.tsv").write_text("yes\t0\t-.5\t-2\t-.5\nno\t2\t1\t2\t3\n")  # a tie counts against us
     record = score(tmp_path / "s.tsv", "--metric", "response_ranking")
     assert (record["mrr"], record["p@1"]) == (0.75, 0.5)
     assert "ties:pessimistic" in record["signature"]
     (tmp_path / "s.tsv").write_text("yes\t3\t.5\t.2\n")
     problem = "line 1: candidate 3 is not among the 2 scores"
-    assert problem in refusal(tmp_path / "s.tsv", "--metric", "response_ranking")
+    assert problem in unscored(tmp_path / "s.tsv", "--metric", "response_ranking")
 
 
 def test_comparing_tests_neighbours_also_from_saved_scores(
@@ -176,24 +171,21 @@ def test_power_of_one_system_counts_messages_and_assumes_independence(tmp_path: 
     assert f"n = {record['units_needed']:,} detects" in shown(single, "--language", "en", "--power", ".01")
 
 
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    cases(__file__, "test_what_cannot_be_scored_is_one_sentence"),
-)
+@pytest.mark.parametrize(("arguments", "words"), cases(__file__, "test_what_cannot_be_scored_is_one_sentence"))
 def test_what_cannot_be_scored_is_one_sentence(
-    systems: list[str], tmp_path: Path, arguments: list[str], words: str, refusal: Ask
+    systems: list[str], tmp_path: Path, arguments: list[str], words: str, unscored: Ask
 ) -> None:
     short, junk = tmp_path / "short.tsv", tmp_path / "junk.json"
     short.write_text("".join(Path(systems[0]).read_text(encoding="utf-8").splitlines(keepends=True)[1:]))
     junk.write_text("{}")
     one = predictions(tmp_path / "one.tsv", [("Maybe",)] * len(REPLIES))
     named = [argument.format(*systems, short=short, junk=junk, one=one) for argument in arguments]
-    assert words in refusal(*named)
+    assert words in unscored(*named)
     assert not Path("x.json").exists()
 
 
 def test_systems_of_other_examples_are_neither_ordered_nor_tested(
-    systems: list[str], tmp_path: Path, shown: Ask, score: Ask, refusal: Ask
+    systems: list[str], tmp_path: Path, shown: Ask, score: Ask, unscored: Ask
 ) -> None:
     """The same number of lines does not make them the same lines."""
     lines = Path(systems[0]).read_text(encoding="utf-8").splitlines(keepends=True)
@@ -205,7 +197,7 @@ def test_systems_of_other_examples_are_neither_ordered_nor_tested(
     assert "not ordered: shuffled.tsv has other examples" in shown(*files, "--language", "en")
     saved = str(tmp_path / "good.json")
     shown(systems[0], "--language", "en", "--save-scores", saved)
-    assert "other examples" in refusal("--compare", saved, files[2], "--language", "en")
+    assert "other examples" in unscored("--compare", saved, files[2], "--language", "en")
 
 
 def test_systems_that_skip_examples_are_ordered_by_those_of_all(tmp_path: Path, shown: Ask, score: Ask) -> None:
@@ -251,7 +243,7 @@ def test_what_was_counted_is_shown(tmp_path: Path, shown: Ask) -> None:
     assert "bootstrap" not in shown(file, "--language", "en", "--metric", "dist_n")
 
 
-def test_dist_n_that_corrects_for_length(tmp_path: Path, score: Ask, refusal: Ask) -> None:
+def test_dist_n_that_corrects_for_length(tmp_path: Path, score: Ask, unscored: Ask) -> None:
     file = str(predictions(tmp_path / "p.tsv", [("i do", "i do not")] * len(REPLIES)))
     metric = [file, "--language", "en", "--metric", "dist_n"]
     record = score(*metric, "--vocabulary", "10", "--sample-size", "4", "--seed", "1")
@@ -260,7 +252,7 @@ def test_dist_n_that_corrects_for_length(tmp_path: Path, score: Ask, refusal: As
     assert "vocab:10" in record["signature"]
     assert "size:4|samples:100|seed:1" in record["signature"]
     assert score(*metric, "--level", "response")["dist1"] == 1.0
-    assert refusal(*metric, "--level", "response", "--vocabulary", "10")
+    assert unscored(*metric, "--level", "response", "--vocabulary", "10")
 
 
 @pytest.mark.parametrize(
@@ -268,17 +260,11 @@ def test_dist_n_that_corrects_for_length(tmp_path: Path, score: Ask, refusal: As
     [("1.5\tinf", "a whole number of tokens"), ("3.0\t2.7", "a whole number"), ("nan\t1", "finite loss"),
      ("1\t1e30", "whole number"), ("1_0\t1", "separated by tabs"), ("1", "separated by tabs")],
 )  # fmt: skip
-def test_losses_that_are_none(tmp_path: Path, line: str, words: str, refusal: Ask) -> None:
+def test_losses_that_are_none(tmp_path: Path, line: str, words: str, unscored: Ask) -> None:
     (tmp_path / "l.tsv").write_text(f"1.5\t2\n{line}\n")
-    sentence = refusal(tmp_path / "l.tsv", "--metric", "reply_perplexity")
+    sentence = unscored(tmp_path / "l.tsv", "--metric", "reply_perplexity")
     assert "l.tsv, line 2: " in sentence
     assert words in sentence
-
-
-def test_a_perplexity_beyond_floats_is_null_in_json(tmp_path: Path, score: Ask) -> None:
-    (tmp_path / "l.tsv").write_text("5000\t1\n")
-    record = score(tmp_path / "l.tsv", "--metric", "reply_perplexity")
-    assert (record["perplexity"], record["loss"]) == (None, 5000.0)
 
 
 def test_ranking_in_pools_and_of_odd_replies(tmp_path: Path, shown: Ask) -> None:
@@ -288,17 +274,6 @@ def test_ranking_in_pools_and_of_odd_replies(tmp_path: Path, shown: Ask) -> None
     assert (record["n"], record["mrr"], record["skipped"]) == (1, 1.0, {"reply_absent": 1})
     assert "pool:2|of:candidates|seed:7" in record["signature"]
     assert json.loads(shown(*ranking, "--missing-reference", "zero"))["mrr"] == 0.5
-
-
-def test_saved_scores_need_no_gold(shared_data: Path, tmp_path: Path, shown: Ask, score: Ask) -> None:
-    golden = json.loads((shared_data / "golden" / "staple.json").read_text(encoding="utf-8"))
-    metric = ["--metric", "weighted_f1"]
-    named = ["--gold", str(shared_data / golden["gold"]), "--pred", str(shared_data / golden["pred"])]
-    saved = [str(tmp_path / name) for name in ("a.json", "b.json")]
-    for path in saved:
-        shown(*metric, *named, "--save-scores", path)
-    (test,) = score(*metric, "--compare", *saved)["tests"]
-    assert (test["difference"], test["p"]) == (0.0, 1.0)
 
 
 def test_prompts_without_predictions_are_shown(tmp_path: Path, shown: Ask) -> None:

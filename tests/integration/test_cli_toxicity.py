@@ -13,6 +13,7 @@ from mrs_datasets.synthetic.dumps import write_toxic_words
 from mrs_datasets.synthetic.speech import TOXIC_WORDS
 from tests.cases import cases
 from tests.classifiers import write_classifier
+from tests.command import refused
 from tests.dumps import SMALL, leftovers, parquet_bytes, read_pairs, read_report, write_months
 from tests.scoring_server import Failure, scoring_server
 
@@ -85,8 +86,8 @@ def test_the_stage_of_a_build(mrs, lid_model: Path, tmp_path: Path) -> None:
     assert "toxic_words" in page
     assert report["passes"][0]["about"]["rejects"]["toxic"]
     assert TOXIC_WORDS["en"] not in page
-    refused = mrs("data", "publish", "out", "--repo", "me/mrs", "--dry-run", cwd=tmp_path)
-    assert "contains texts that were dropped" in refused.stderr
+    done = mrs("data", "publish", "out", "--repo", "me/mrs", "--dry-run", cwd=tmp_path)
+    assert "contains texts that were dropped" in done.stderr
     # A build without the stage has the same rows, but for the toxic ones.
     assert mrs(*start, "--workers", 1, "--out", "all", cwd=tmp_path).returncode == 0
     more = read_pairs(tmp_path / "all") - read_pairs(tmp_path / "out")
@@ -97,31 +98,19 @@ def test_the_stage_of_a_build(mrs, lid_model: Path, tmp_path: Path) -> None:
 WRONG = cases(__file__, "WRONG")
 
 
-def refuse(arguments: list[object], capsys: pytest.CaptureFixture[str]) -> str:
-    """Run the command in this process, which takes less time; return what it said."""
-    from mrs_suggest.cli.main import main
-
-    code = main([str(argument) for argument in arguments])
-    out, err = capsys.readouterr()
-    assert (code, out) == (2, "")
-    lines = err.strip().splitlines()
-    assert len(lines) == 1, err
-    return lines[0]
-
-
 @pytest.mark.parametrize(("options", "words"), WRONG.values(), ids=WRONG)
 def test_wrong_options_are_one_sentence(
-    data: Path, model: Path, tmp_path: Path, capsys, monkeypatch, options, words
+    data: Path, model: Path, tmp_path: Path, mrs_here, monkeypatch, options, words
 ) -> None:
     monkeypatch.chdir(tmp_path)
     options = [model if option == "TINY" else option for option in options]
-    line = refuse(["data", "toxicity", data, "--out", "out", *options], capsys)
+    line = refused(mrs_here("data", "toxicity", data, "--out", "out", *options))
     assert [word for word in words if word not in line] == [], line
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_server_that_answers_rubbish_or_refuses_the_key(
-    data: Path, tmp_path: Path, capsys, monkeypatch: pytest.MonkeyPatch
+    data: Path, tmp_path: Path, mrs_here, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("MRS_TOXICITY_KEY", "secret")
@@ -132,7 +121,7 @@ def test_a_server_that_answers_rubbish_or_refuses_the_key(
             (Failure(404), "refuses the request (HTTP 404); check the address."),
         ):
             server.planned = [failure]
-            line = refuse(["data", "toxicity", data, "--out", "out", "--toxicity", server.url], capsys)
+            line = refused(mrs_here("data", "toxicity", data, "--out", "out", "--toxicity", server.url))
             assert words in line
             assert "secret" not in line
     assert list(tmp_path.iterdir()) == []

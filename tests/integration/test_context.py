@@ -86,9 +86,7 @@ def test_a_suggester_asks_as_training_did(trained: Path, monkeypatch: pytest.Mon
     asked: list[str] = []
     suggest = type(suggester.model).suggest
     monkeypatch.setattr(
-        type(suggester.model),
-        "suggest",
-        lambda self, texts, *more: asked.extend(texts) or suggest(self, texts, *more),
+        type(suggester.model), "suggest", lambda self, texts, *more: asked.extend(texts) or suggest(self, texts, *more)
     )
     best(suggester, MESSAGES[0])
     assert asked == [MESSAGES[0]]

@@ -16,11 +16,7 @@ REPLIES = [
     "--per_device_train_batch_size", 4, "--languages", "en", "--max_validation_examples", 4, "--max_test_examples", 8,
     "--max_tokens", 4, "--use_cpu", "true",
 ]  # fmt: skip
-FAMILIES = {
-    "retrieval": [*OPTIONS[6:], "--save_total_limit", 1],
-    "generation": REPLIES,
-    "causal": REPLIES,
-}
+FAMILIES = {"retrieval": [*OPTIONS[6:], "--save_total_limit", 1], "generation": REPLIES, "causal": REPLIES}
 
 
 @pytest.mark.parametrize("family", FAMILIES)

@@ -82,9 +82,13 @@ def test_the_canary_is_better_and_clicks_make_the_old_model_better(tmp_path: Pat
             for number in range(CONVERSATIONS):
                 message = MESSAGES[rng.integers(len(MESSAGES))]
                 (answer,) = client.suggest([message], "en", session=f"conversation {number}")
+                assert len(answer.version or "") == 12
                 places = list(range(1, len(answer.replies) + 1))
                 chosen = chooses(rng, [liking(message, reply) for reply in answer.replies])
                 client.feedback(answer, chosen, shown=places)
+        logged = [line for line in server.log if "/v1/feedback" in line]
+        assert json.loads(logged[0])["status"] == 204
+        assert not [line for line in server.log if message in line], "what people write is logged"
 
     def ran(*words: object) -> Any:
         done = mrs("feedback", *words, "--json", cwd=tmp_path)
@@ -93,6 +97,8 @@ def test_the_canary_is_better_and_clicks_make_the_old_model_better(tmp_path: Pat
     figures = {one["model"]: one for one in ran("report", path) if (one["language"], one["tag"]) == ("all", "")}
     assert figures["a"]["sessions"] + figures["b"]["sessions"] == CONVERSATIONS
     assert 150 <= figures["b"]["sessions"] <= 250
+    printed = mrs("feedback", "report", path, cwd=tmp_path)
+    assert "one chosen" in shown((printed.returncode, printed.stdout, printed.stderr))
     compared = ran("compare", path, "b", "a")
     assert 0 < compared["interval"][0] < compared["difference"] < compared["interval"][1]
     assert compared["p"] < 0.01

@@ -383,12 +383,9 @@ def check_adapters(folder: Path, base: Path, encoders: dict[str, str]) -> None:
 
 
 def check_suggestions(
-    main: Callable[[list[str]], int],
-    capsys: pytest.CaptureFixture[str],
-    folder: Path,
-    messages: list[str],
+    main: Callable[[list[str]], int], capsys: pytest.CaptureFixture[str], folder: Path, messages: list[str],
     expected: list[list[str]],
-) -> None:
+) -> None:  # fmt: skip
     """The merged model and the adapters on their base answer alike."""
     capsys.readouterr()
     for model in (folder, folder / "adapter"):

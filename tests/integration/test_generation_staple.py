@@ -64,11 +64,6 @@ def output(workplace: Path) -> list[str]:
     return printed
 
 
-@pytest.fixture
-def folder(workplace: Path, output: list[str]) -> Callable[[str], Path]:
-    return lambda name: workplace / name
-
-
 def test_a_tiny_model_learns_what_learners_would_write(folder: Callable[[str], Path]) -> None:
     metrics = record(folder("whole"))["metrics"]
     model, reference = metrics["systems"]["model"]["pt"], metrics["systems"]["reference"]["pt"]
@@ -199,14 +194,8 @@ def test_two_ranks_train_as_one_and_one_writes(folder: Callable[[str], Path], ou
     assert len(evaluated) == 3, "each run's first process tells"
 
 
-@pytest.fixture
-def refused(refusal: Callable[..., str], workplace: Path) -> Callable[..., str]:
-    """`refusal` of this trainer."""
-    return lambda *options: refusal("generation", [*BASIC, *SHORT, *options], workplace)
-
-
 def test_bad_input_is_refused_in_a_sentence(
-    refused: Callable[..., str], folder: Callable[[str], Path], workplace: Path, tmp_path: Path
+    refusal: Callable[..., str], folder: Callable[[str], Path], workplace: Path, tmp_path: Path
 ) -> None:
     from mrs_datasets.prepared.prepare import prepare
 
@@ -218,4 +207,6 @@ def test_bad_input_is_refused_in_a_sentence(
     short.write_text("um\n", encoding="utf-8")
     xx.write_text("a\tb\tc\n", encoding="utf-8")
     for options, sentence in cases(__file__, "REFUSED"):
-        assert sentence in refused(*(option.format(tmp=tmp_path) for option in options)), options
+        assert sentence in refusal(
+            "generation", [*BASIC, *SHORT, *(option.format(tmp=tmp_path) for option in options)], workplace
+        ), options

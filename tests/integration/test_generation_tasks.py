@@ -55,12 +55,7 @@ def output(workplace: Path) -> list[str]:
         for name, more, cut, ranks in (
             ("whole", LONG, 0, 1),
             ("cut", LONG, CUT, 1),
-            (
-                "cut",
-                [*LONG, *resume, "--pivot", "de", "--train", "de=data/data/qg-de/test-00000-of-00001.parquet"],
-                0,
-                1,
-            ),
+            ("cut", [*LONG, *resume, "--pivot", "de", "--train", OTHER], 0, 1),
             ("cut", [*LONG, *resume], 0, 1),
             ("ranks", [*LONG, *SHORT, "--per_device_train_batch_size", 16], 0, 2),
             ("all", of_all, 0, 1),
@@ -70,11 +65,6 @@ def output(workplace: Path) -> list[str]:
     codes, printed = forked_runs("mrs_trainers.generation", runs, workplace, 500)
     assert codes == ["0", "9", "2", "0", "0 0", "0", "0"], "\n".join(printed)[-3000:]
     return printed
-
-
-@pytest.fixture
-def folder(workplace: Path, output: list[str]) -> Callable[[str], Path]:
-    return lambda name: workplace / name
 
 
 def test_a_tiny_model_learns_to_ask(folder: Callable[[str], Path]) -> None:
@@ -149,13 +139,7 @@ def test_the_result_writes(folder: Callable[[str], Path]) -> None:
     assert found.reply.lower() == "where does karl live?"
 
 
-@pytest.fixture
-def refused(refusal: Callable[..., str], workplace: Path) -> Callable[..., str]:
-    """`refusal` of this trainer."""
-    return lambda *options: refusal("generation", [*BASIC, "--task", "ntg", *SHORT, *options], workplace)
-
-
-def test_bad_input_is_refused_in_a_sentence(refused: Callable[..., str], workplace: Path, tmp_path: Path) -> None:
+def test_bad_input_is_refused_in_a_sentence(refusal: Callable[..., str], workplace: Path, tmp_path: Path) -> None:
     lacking, null, broken = (tmp_path / name for name in ("lacking.jsonl", "null.parquet", "broken.parquet"))
     lacking.write_text('{"news_body": "a"}\n', encoding="utf-8")
     Dataset.from_list([{"news_body": "a", "news_title": "b"}, {"news_body": "a", "news_title": None}]).to_parquet(null)
@@ -165,4 +149,8 @@ def test_bad_input_is_refused_in_a_sentence(refused: Callable[..., str], workpla
     for path in (tmp_path / "other" / "data").glob("ntg-*"):
         shutil.rmtree(path)
     for options, sentence in cases(__file__, "REFUSED"):
-        assert sentence in refused(*(option.format(tmp=tmp_path) for option in options)), options
+        assert sentence in refusal(
+            "generation",
+            [*BASIC, "--task", "ntg", *SHORT, *(option.format(tmp=tmp_path) for option in options)],
+            workplace,
+        ), options

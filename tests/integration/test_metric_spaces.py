@@ -19,20 +19,14 @@ from mrs_metrics.spaces import metric_names, space_files
 from mrs_metrics.tokenize import get_tokenizer
 from tests import warm_python
 from tests.browser import SERVED_AT, ask, open_browser, quiet_environment, running
+from tests.cases import cases
 from tests.command import released
 from tests.hub.fixtures import Client
 from tests.hub.server import LoopbackHub
 
 pytestmark = pytest.mark.integration
 
-EXAMPLES: dict[str, tuple[list[list[str]], list[str]]] = {
-    "en": (
-        [["Thanks a lot!", "See you tomorrow!", "No."], ["I can't. Sorry!", 'He said "yes".'], ["x"]],
-        ["Thank you, see you tomorrow!", "I'm sorry, I can't.", "..."],
-    ),
-    "es": ([["¿Quedamos mañana?", "Sí, claro."], []], ["Sí, mañana quedamos.", "No"]),
-    "ja": ([["ありがとうございます。", "いいえ"]], ["どうもありがとうございます。"]),
-}
+EXAMPLES: dict[str, tuple[list[list[str]], list[str]]] = cases(__file__, "EXAMPLES")
 LOAD = """
 import evaluate, json, sys
 found = {}
@@ -148,6 +142,8 @@ def score_by_api(url: str, *inputs: str) -> tuple[str, Any]:
 
 
 def test_the_page_of_mrs_rouge_scores_and_explains_errors(tmp_path: Path, outside: tuple[str, list[str]]) -> None:
+    """By its API and in a browser. `MRS_SCREENSHOT=docs/space_mrs_rouge.png pytest -k page_of_mrs_rouge` takes the
+    picture of docs/metrics.md."""
     suggestions = ["Thanks a lot!", "See you tomorrow!"]
     reply = "Thank you, see you tomorrow!"
     with served("mrs_rouge", tmp_path, outside[0]) as url:
@@ -159,36 +155,27 @@ def test_the_page_of_mrs_rouge_scores_and_explains_errors(tmp_path: Path, outsid
             event, data = score_by_api(url, *inputs)
             assert (event, sentence in data["error"]) == ("error", True), data
         event, (figures, signature) = score_by_api(url, "\n\n ".join(suggestions), reply, "en")
-        fonts_and_all = ask(url)
-    scores = score_examples([suggestions], [reply], language="en")
-    expected = aggregate(scores)
-    del expected["n"]
-    assert event == "complete"
-    assert figures == {**expected, "best_suggestion": "See you tomorrow!"}
-    assert signature == released(scores.signature)
-    assert "fonts.googleapis.com" not in fonts_and_all
-    assert outside[1] == [], "the page called somebody"
-
-
-def test_the_page_of_mrs_rouge_in_a_browser(tmp_path: Path, outside: tuple[str, list[str]]) -> None:
-    """`MRS_SCREENSHOT=docs/space_mrs_rouge.png pytest -k in_a_browser` takes the picture of docs/metrics.md."""
-    suggestions = ["Thanks a lot!", "See you tomorrow!"]
-    reply = "Thank you, see you tomorrow!"
-    with served("mrs_rouge", tmp_path, outside[0]) as url, open_browser(tmp_path / "profile") as browser:
-        browser.open(url)
-        browser.type("#suggestions textarea", "\n".join(suggestions))
-        browser.type("#reply textarea", reply)
-        browser.click("#score")
-        signature = browser.wait_for_value("#signature textarea")
-        figures = browser.text("#figures")
-        picture = browser.screenshot()
-        assert browser.called() == [], "the page called somebody"
-    scores = score_examples([suggestions], [reply], language="en")
-    shown = re.search(r"weighted\W+([\d.]+)", figures)
-    assert shown, figures
-    assert float(shown[1]) == aggregate(scores)["weighted"]
-    assert signature == released(scores.signature)
-    assert "See you tomorrow!" in figures
+        scores = score_examples([suggestions], [reply], language="en")
+        expected = aggregate(scores)
+        del expected["n"]
+        assert event == "complete"
+        assert figures == {**expected, "best_suggestion": "See you tomorrow!"}
+        assert signature == released(scores.signature)
+        assert "fonts.googleapis.com" not in ask(url)
+        assert outside[1] == [], "the page called somebody"
+        with open_browser(tmp_path / "profile") as browser:
+            browser.open(url)
+            browser.type("#suggestions textarea", "\n".join(suggestions))
+            browser.type("#reply textarea", reply)
+            browser.click("#score")
+            assert browser.wait_for_value("#signature textarea") == signature
+            shown = browser.text("#figures")
+            picture = browser.screenshot()
+            assert browser.called() == [], "the page called somebody"
+    found = re.search(r"weighted\W+([\d.]+)", shown)
+    assert found, shown
+    assert float(found[1]) == expected["weighted"]
+    assert "See you tomorrow!" in shown
     assert picture.startswith(b"\x89PNG")
     if target := os.environ.get("MRS_SCREENSHOT"):
         Path(target).write_bytes(picture)

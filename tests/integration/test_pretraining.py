@@ -82,11 +82,6 @@ def output(workplace: Path) -> list[str]:
     return printed
 
 
-@pytest.fixture
-def folder(workplace: Path, output: list[str]) -> Callable[[str], Path]:
-    return lambda name: workplace / name
-
-
 def test_held_out_perplexity_falls_below_that_of_the_head_alone(folder: Callable[[str], Path]) -> None:
     found, control = record(folder("whole")), record(folder("control"))
     perplexities = curve(folder("whole"), "eval_perplexity", STEPS)
@@ -181,17 +176,13 @@ def test_the_result_is_a_start_by_its_name(folder: Callable[[str], Path], output
     assert load_fast_tokenizer(name, None).mask_token == "[MASK]"
 
 
-@pytest.fixture
-def refused(refusal: Callable[..., str], workplace: Path) -> Callable[..., str]:
-    """`refusal` of this trainer."""
-    return lambda *options: refusal("pretraining", [*OPTIONS, *TEXT, *options], workplace)
-
-
-def test_bad_input_is_refused_in_a_sentence(refused: Callable[..., str], workplace: Path, tmp_path: Path) -> None:
+def test_bad_input_is_refused_in_a_sentence(refusal: Callable[..., str], workplace: Path, tmp_path: Path) -> None:
     from mrs_suggest.models.retrieval.tiny import build_tiny
 
     (tmp_path / "empty.txt").write_text("\n")
     (tmp_path / "unmasked").mkdir()
     build_tiny(["aa bb"] * 5, tmp_path / "unmasked", 0, 50)
     for options, sentence in cases(__file__, "REFUSED"):
-        assert sentence in refused(*(option.format(tmp=tmp_path) for option in options)), options
+        assert sentence in refusal(
+            "pretraining", [*OPTIONS, *TEXT, *(option.format(tmp=tmp_path) for option in options)], workplace
+        ), options

@@ -12,6 +12,7 @@ from safetensors.torch import load_file
 from mrs_datasets.prepared.prepared import PreparedData
 from tests.cases import cases
 from tests.forked_runs import forked_runs
+from tests.integration.test_pretraining import sentence
 from tests.run_files import curve, record
 from tests.weights import FEW, differing
 
@@ -28,11 +29,6 @@ OWN: dict[str, list[object]] = {
     "xdae": ["--noise", "spans=.7", "shuffle+drop=.3", "--learning_rate", 0.003],
     "xfnp": ["--learning_rate", 0.003],
 }
-
-
-def sentence(draw: random.Random, letters: str) -> str:
-    """Every word stands twice, so that a hidden one can be told from its neighbour."""
-    return " ".join(f"{letter * 2} {letter * 2}" for letter in draw.choices(letters, k=4))
 
 
 @pytest.fixture(scope="module")
@@ -70,25 +66,14 @@ def output(workplace: Path) -> list[str]:
         ):  # fmt: skip
             batch = ["--per_device_train_batch_size", 8 // ranks]
             options = [
-                "--objective",
-                objective,
-                *OPTIONS,
-                *OWN[objective],
-                *batch,
-                "--output_dir",
-                f"{objective}_{name}",
+                "--objective", objective, *OPTIONS, *OWN[objective], *batch, "--output_dir", f"{objective}_{name}",
                 *more,
-            ]
+            ]  # fmt: skip
             runs.append(([str(option) for option in options], cut, ranks))
             expected.append(code)
     codes, printed = forked_runs("mrs_trainers.pretraining", runs, workplace, 400)
     assert codes == expected, "\n".join(printed)[-3000:]
     return printed
-
-
-@pytest.fixture
-def folder(workplace: Path, output: list[str]) -> Callable[[str], Path]:
-    return lambda name: workplace / name
 
 
 @pytest.mark.parametrize("objective", OBJECTIVES)
@@ -160,12 +145,6 @@ def test_generators_start_from_the_results_by_their_names(
         assert len(generator.suggest(["aa aa bb bb"], "ja", 1)) == 1
 
 
-@pytest.fixture
-def refused(refusal: Callable[..., str], workplace: Path) -> Callable[..., str]:
-    """`refusal` of this trainer."""
-    return lambda *options: refusal("pretraining", [*OPTIONS, *options], workplace)
-
-
-def test_bad_input_is_refused_in_a_sentence(refused: Callable[..., str], output: list[str]) -> None:
+def test_bad_input_is_refused_in_a_sentence(refusal: Callable[..., str], workplace: Path, output: list[str]) -> None:
     for options, found in cases(__file__, "REFUSED"):
-        assert found in refused(*options), options
+        assert found in refusal("pretraining", [*OPTIONS, *options], workplace), options

@@ -1,9 +1,7 @@
 """Runs of the retrieval trainer with a ranker, and what is made of them."""
 
 import json
-import shutil
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 
@@ -12,7 +10,7 @@ from mrs_suggest.common.text.predictions import read_predictions
 from mrs_suggest.suggest.retrieval_suggester import RetrievalSuggester
 from mrs_suggest.suggest.suggester import Suggester
 from tests.cases import cases
-from tests.conftest import Mrs
+from tests.command import Result, shown
 from tests.integration.conftest import Train
 
 pytestmark = pytest.mark.integration
@@ -20,7 +18,9 @@ pytestmark = pytest.mark.integration
 BOTH = ("--languages", "en", "ja", "--ranker", "true", "--max_test_examples", 40)
 
 
-def test_a_run_with_a_ranker_serves_what_it_was_scored_by(train: Train) -> None:
+def test_a_run_with_a_ranker_serves_and_explains_what_it_was_scored_by(
+    train: Train, mrs_here: Callable[..., Result]
+) -> None:
     folder = train("ranked", *BOTH)
     suggester = Suggester.from_pretrained(folder, guard=False)  # with an encoder of two steps, it takes any message
     assert isinstance(suggester.model, RetrievalSuggester)
@@ -33,6 +33,16 @@ def test_a_run_with_a_ranker_serves_what_it_was_scored_by(train: Train) -> None:
     assert set(record["metrics"]["ranker"]["weights"]) == {"en", "ja"}
     assert list(record["metrics"]["systems"])[:3] == ["Model", "Model, top 3", "Model, direct scores"]
     assert {"ranker/ranker.json", "ranker/en.safetensors", "ranker/ja.safetensors"} <= set(record["files"])
+
+    ask, parts = ["suggest", "--model", folder, "--language", "en", "--explain"], record["metrics"]["ranker"]["names"]
+    told = shown(mrs_here(*ask, "en message 3")).splitlines()[1]
+    assert told.startswith("  1. en reply ")
+    assert any(f"; {name} " in told.partition("(score ")[2] for name in parts)
+    assert set(json.loads(shown(mrs_here(*ask, "--json", "en message 3")))["suggestions"][0]["parts"]) == set(parts)
+
+    (folder / "ranker" / "ranker.json").write_text("{}")
+    with pytest.raises(InputError, match=r"ranker\.json"):
+        Suggester.from_pretrained(folder)
 
 
 def test_a_model_is_ranked_without_training_and_a_run_starts_from_it(train: Train) -> None:
@@ -62,30 +72,6 @@ def test_zero_shot_languages_have_no_memory_and_are_answered_by_direct_scores(tr
     assert suggester.suggest(["en message 3"], "en")[0][0].parts
 
 
-def test_explained_suggestions(train: Train, mrs: Mrs, tmp_path: Path) -> None:
-    folder = train("told", *BOTH)
-    shown = mrs("suggest", "--model", folder, "--language", "en", "--explain", "en message 3", cwd=tmp_path)
-    assert shown.returncode == 0, shown.stderr
-    assert shown.stdout.splitlines()[1].startswith("  1. en reply ")
-    parts = json.loads((folder / "run.json").read_text())["metrics"]["ranker"]["names"]
-    told = shown.stdout.splitlines()[1].partition("(score ")[2]
-    assert any(f"; {name} " in told for name in parts)
-    found = mrs("suggest", "--model", folder, "--language", "en", "--explain", "--json", "en message 3", cwd=tmp_path)
-    assert set(json.loads(found.stdout)["suggestions"][0]["parts"]) == set(parts)
-
-
-def test_a_damaged_ranker_is_told_when_the_model_is_loaded(train: Train, tmp_path: Path) -> None:
-    folder = train("whole", *BOTH)
-    broken = tmp_path / "broken"
-    shutil.copytree(folder, broken)
-    (broken / "ranker" / "ranker.json").write_text("{}")
-    with pytest.raises(InputError, match=r"ranker\.json"):
-        Suggester.from_pretrained(broken)
-
-
-@pytest.mark.parametrize(
-    ("options", "sentence"),
-    cases(__file__, "test_options_that_do_not_fit_are_refused"),
-)
+@pytest.mark.parametrize(("options", "sentence"), cases(__file__, "test_options_that_do_not_fit_are_refused"))
 def test_options_that_do_not_fit_are_refused(refused: Callable[..., str], options: list[str], sentence: str) -> None:
     assert sentence in refused(*options)

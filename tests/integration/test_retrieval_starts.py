@@ -13,6 +13,7 @@ from mrs_suggest.models.retrieval.dual_encoder import build_dual_encoder, load_d
 from mrs_suggest.models.retrieval.encode import encode_messages
 from mrs_suggest.models.retrieval.message_encoder import MessageEncoder
 from mrs_suggest.models.retrieval.routes import prompts_of
+from tests.run_files import curve, record
 
 pytestmark = pytest.mark.integration
 
@@ -41,17 +42,11 @@ def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def arguments(folder: Path) -> dict[str, Any]:
     """The options in the record of a run."""
-    return dict(json.loads((folder / "run.json").read_text(encoding="utf-8"))["arguments"])
+    return dict(record(folder)["arguments"])
 
 
 def weights(folder: Path) -> dict[str, torch.Tensor]:
     return dict(load_dual_encoder(folder).state_dict())
-
-
-def losses(folder: Path) -> list[float]:
-    """The losses of a run's steps."""
-    state = json.loads((folder / "checkpoint-2" / "trainer_state.json").read_text(encoding="utf-8"))
-    return [entry["loss"] for entry in state["log_history"] if "loss" in entry]
 
 
 def test_prompts_and_normalisation_in_a_run(base: Path, train: Train) -> None:
@@ -63,7 +58,7 @@ def test_prompts_and_normalisation_in_a_run(base: Path, train: Train) -> None:
     card = (run / "README.md").read_text(encoding="utf-8")
     assert "| `query_prompt` | query:" in card
     assert "query_prompt" not in (plain / "README.md").read_text(encoding="utf-8")
-    assert losses(plain) != losses(run)  # training read the prompts
+    assert curve(plain, "loss", 2) != curve(run, "loss", 2)  # training read the prompts
     model = load_dual_encoder(run)
     assert prompts_of(model) == ("query: ", "passage: ")
     encoder = MessageEncoder.load(run)
@@ -86,10 +81,6 @@ def test_adapters_keep_prompts_and_normalisation(base: Path, train: Train) -> No
     merged = load_dual_encoder(run)
     assert prompts_of(loaded) == ("query: ", "")
     torch.testing.assert_close(encode_messages(loaded, TEXTS), encode_messages(merged, TEXTS), rtol=0, atol=1e-5)
-
-
-def record(folder: Path) -> dict[str, Any]:
-    return dict(json.loads((folder / "run.json").read_text(encoding="utf-8")))
 
 
 def test_a_run_starts_from_a_run(base: Path, train: Train, refused: Callable[..., str]) -> None:
@@ -153,7 +144,7 @@ def test_fewer_layers_with_falling_rates_and_a_resumed_run(
     plain = train("one-rate", *options, "--layer_decay", 1)
     before = dict(build_dual_encoder(str(base), "mean", layers=2).state_dict())
     for part, share in (("embeddings.word", 0.25), ("layer.0.", 0.5), ("layer.1.", 1.0)):
-        first = [weights_at(folder, 1) for folder in (run, plain)]
+        first = [weights(folder / "checkpoint-1") for folder in (run, plain)]
         moved = [
             sum(float((step[name] - before[name]).abs().sum()) for name in before if part in name) for step in first
         ]
@@ -170,10 +161,6 @@ def test_fewer_layers_with_falling_rates_and_a_resumed_run(
     assert static == "--layers: static vectors are one table without layers; leave it out."
 
 
-def weights_at(folder: Path, step: int) -> dict[str, torch.Tensor]:
-    return weights(folder / f"checkpoint-{step}")
-
-
 def test_distillation_in_a_run(base: Path, train: Train, refused: Callable[..., str], tmp_path: Path) -> None:
     """The teacher is wider than its student, and runs before training, once."""
     student = ["--model_name_or_path", base, "--encoders", "static", "--dimension", 8]
@@ -186,7 +173,7 @@ def test_distillation_in_a_run(base: Path, train: Train, refused: Callable[..., 
     for folder in (run, small):
         assert {key: arguments(folder)[key] for key in kept} == kept
     assert arguments(plain)["distill_weight"] is None
-    assert all(mine > alone for mine, alone in zip(losses(run), losses(plain), strict=True))
+    assert all(mine > alone for mine, alone in zip(*(curve(folder, "loss", 2) for folder in (run, plain)), strict=True))
     assert f"| `teacher` | .../{base.name} |" in (run / "README.md").read_text(encoding="utf-8")
     resumed = tmp_path / "resumed"
     shutil.copytree(run, resumed)

@@ -85,6 +85,10 @@ def test_chips_on_a_phone_are_chosen_edited_or_passed_over(tmp_path: Path) -> No
         while sum(row[8] is not None for row in read_answers(str(path))) < 3:
             assert time.monotonic() < deadline, "the clicks did not arrive"
             time.sleep(0.05)
+        server.stop()
+        receive(browser, MESSAGE)
+        browser.wait_for_text("#thread", "The server did not answer")
+        assert chips(browser) == [], "without a server one types"
     rows = read_answers(str(path))
     assert [row[7:10] for row in rows[:3]] == [(2, 0, 0), (1, 1, 8), (None, 0, 9)]
     assert len({row[1] for row in rows}) == 1
@@ -92,13 +96,3 @@ def test_chips_on_a_phone_are_chosen_edited_or_passed_over(tmp_path: Path) -> No
         kept = "\n".join(file.iterdump())
     assert "See you" not in kept
     assert json.dumps(expected[0])[1:-1] not in kept
-
-
-def test_without_a_server_there_are_no_chips_and_one_types(tmp_path: Path) -> None:
-    with open_browser(tmp_path / "profile") as browser:
-        with ServerProcess(folder=tmp_path) as server:
-            server.wait_for_workers()
-            browser.open(f"{server.url}/chat")
-        receive(browser, MESSAGE)
-        browser.wait_for_text("#thread", "The server did not answer")
-        assert chips(browser) == []

@@ -1,6 +1,5 @@
 """The official layout, as a folder and as an archive."""
 
-import lzma
 from pathlib import Path
 
 import pytest
@@ -8,6 +7,7 @@ import pytest
 from mrs_datasets.prepared.prepare import prepare_mrs
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.common.io import lines as lines_module
+from tests.cases import cases
 
 PLAIN = {f"{split}/en/a.tsv": "Hi\tHello\n" for split in ("train", "valid", "test")}
 ENGLISH_TRAIN = [("Hi there", "Hello"), ("Are you in?", "Yes"), ("Thanks", "Any time"), ("Bye", "See you")]
@@ -87,20 +87,9 @@ NOISE = bytes(range(256)) * 8
 @pytest.mark.parametrize(
     ("files", "words"),
     [
-        ({"valid/en/a.tsv": None}, ["valid", "en", "validation split", "missing"]),
-        ({"test/en/a.tsv": None, "test/en/a.txt": "a\tb\n"}, ["test/en", "missing"]),
-        ({"train/de/a.tsv": "Hallo\tHi\n"}, ["valid/de", "missing"]),
-        ({"train/en/a.tsv": "a\tb\nno tab here\n"}, ["train/en/a.tsv, line 2", "one column"]),
-        ({"train/en/a.tsv": b"a\tb\nc\td\ne\t\xe9t\xe9\n"}, ["train/en/a.tsv, line 3", "UTF-8"]),
-        ({"test/en/a.tsv": ""}, ["test/en/a.tsv", "empty"]),
-        ({"test/en/a.tsv": None, "test/en/a.tsv.gz": ""}, ["test/en/a.tsv.gz", "empty"]),
+        *cases(__file__, "test_a_broken_folder_is_refused_with_file_and_line"),
         ({"train/en/b.tsv.gz": NOISE}, ["train/en/b.tsv.gz", "damaged"]),
         ({"train/en/b.tsv.xz": NOISE}, ["train/en/b.tsv.xz", "damaged"]),
-        ({"train/en/b.tsv.xz": lzma.compress(b"a\tb\n" * 999)[:-9]}, ["train/en/b.tsv.xz", "damaged"]),
-        ({RESPONSES: "-1\tYes\t7\nlow\tNo\t3\n"}, [f"{RESPONSES}, line 2", "'low'"]),
-        ({RESPONSES: "nan\tYes\t7\n"}, [f"{RESPONSES}, line 1", "'nan'"]),
-        ({RESPONSES: "-1\tYes\t7\n-1\tYes\n"}, [f"{RESPONSES}, line 2", "2 columns"]),
-        ({RESPONSES: ""}, [RESPONSES, "empty"]),
     ],
 )
 def test_a_broken_folder_is_refused_with_file_and_line(write_tree, tmp_path, files, words) -> None:

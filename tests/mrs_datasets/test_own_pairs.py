@@ -13,6 +13,7 @@ from mrs_datasets.readers.pairs.own_pairs import PairOptions
 from mrs_datasets.readers.pairs.pair_files import Columns
 from mrs_suggest.cli.main import main
 from mrs_suggest.common.errors import InputError
+from tests.cases import cases
 
 GOOD = "Message 1\tyes\nMessage 3\tyes\nMessage 0\tyes\n"  # train, validation, test
 SKIP = PairOptions(on_error="skip")
@@ -80,23 +81,16 @@ def test_csv_and_json_lines_in_any_language(write_tree, rows, tmp_path: Path, ca
     assert all(row["tokenizer"] and row["tokens"] for row in counted)
 
 
+START = {"en.tsv": GOOD, "en.jsonl": JSON, "en.csv": CSV}
 BROKEN = {
-    "one column": ("en.tsv", GOOD + "no tab\n", "fewer than two columns", 4),
+    **{what: (name, START[name] + more, *told) for what, (name, more, *told) in cases(__file__, "BROKEN").items()},
     "not UTF-8": ("en.tsv", GOOD.encode() + b"\xff\tb\n", "not UTF-8", 4),
-    "NUL": ("en.tsv", GOOD + "a\x00\tb\n", "NUL character", 4),
     "a cell too many": (
         "en.tsv",
         "message\treply\n" + GOOD + "a\tb\tc\n",
         "another number of columns than the header",
         5,
     ),
-    "no object": ("en.jsonl", JSON + "[1]\n", "no JSON object", 4),
-    "cut off": ("en.jsonl", JSON + '{"message": "a", "re\n', "no JSON object", 4),
-    "no key": ("en.jsonl", JSON + '{"message": "a"}\n', "no key 'reply'", 4),
-    "no text": ("en.jsonl", JSON + '{"message": "a", "reply": 3}\n', "no text under 'reply'", 4),
-    "NUL by escape": ("en.jsonl", JSON + '{"message": "a\\u0000", "reply": "b"}\n', "NUL character", 4),
-    "cells": ("en.csv", CSV + "4;b\n", "another number of columns than the header", 7),
-    "an open quote": ("en.csv", CSV + '4;"b;c\n', "broken CSV", 7),
 }
 
 
@@ -113,15 +107,7 @@ def test_a_broken_row_stops_or_is_counted(write_tree, rows, tmp_path: Path, name
     assert len([row for split in ("train", "validation", "test") for row in rows(tmp_path / "out", "en", split)]) == 3
 
 
-@pytest.mark.parametrize(
-    ("name", "content", "sentence"),
-    [
-        ("en.csv", "a,b\n1,2\n", r"line 1: expected a header with the columns 'message' and 'reply', found 'a', 'b'"),
-        ("en.csv", "message,reply,reply\n1,2,3\n", r"line 1: 2 columns are called 'reply'"),
-        ("en.csv", "", r"the file is empty"),
-        ("jp.tsv", GOOD, r"unknown language 'jp'; expected a BCP-47 code"),
-    ],
-)
+@pytest.mark.parametrize(("name", "content", "sentence"), cases(__file__, "test_what_no_option_can_mend_is_refused"))
 def test_what_no_option_can_mend_is_refused(write_tree, tmp_path: Path, name: str, content: str, sentence: str) -> None:
     source = write_tree(tmp_path / "src", {name: content})
     with pytest.raises(InputError, match=sentence):

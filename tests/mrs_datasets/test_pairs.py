@@ -98,15 +98,7 @@ def test_a_folder_of_pairs_becomes_configs_and_splits(write_tree, rows, tmp_path
     assert report["dropped"] == {"en": {"empty message": 1, "empty reply": 1}}
 
 
-@pytest.mark.parametrize(
-    ("files", "words"),
-    [
-        ({"en.tsv": GOOD, "en.tsv.gz": GOOD}, ["en.tsv", "more than one file for en"]),
-        ({"en.tsv": GOOD, "english.tsv": "a\tb\n"}, ["english.tsv", "unknown language 'english'"]),
-        ({"mt-xx.tsv": "a\tb\n"}, ["mt-xx.tsv", "unknown language 'xx'"]),
-        ({"notes.txt": "a\tb\n"}, ["src", "LANG.tsv"]),
-    ],
-)
+@pytest.mark.parametrize(("files", "words"), cases(__file__, "test_a_broken_folder_of_pairs_is_refused"))
 def test_a_broken_folder_of_pairs_is_refused(write_tree, tmp_path, files, words) -> None:
     write_tree(tmp_path / "src", files)
     with pytest.raises(InputError) as caught:

@@ -13,6 +13,7 @@ from mrs_datasets.prepared.prepared import open_prepared
 from mrs_datasets.readers.siqa import TEXTS
 from mrs_suggest.cli.main import main
 from mrs_suggest.common.errors import InputError
+from tests.cases import cases
 
 WriteTree = Callable[[Path, dict[str, Any]], Path]
 ROW = {"context": "C.", "question": "Why?", "answerA": "a", "answerB": "b", "answerC": "c"}
@@ -71,15 +72,9 @@ def test_a_part_is_noted_and_checks_without_an_error(
 
 THREE = {**examples("dev", 3)}
 DAMAGE: dict[str, tuple[dict[str, str | bytes | None], str]] = {
-    "no labels file": ({"dev-labels.lst": None}, r"dev-labels\.lst: no such file; the published archive"),
-    "fewer labels": ({"dev-labels.lst": "1\n2\n"}, r"dev-labels\.lst: 2 labels for the 3 examples of dev\.jsonl"),
-    "label 0": ({"dev-labels.lst": "1\n0\n3\n"}, r"dev-labels\.lst, line 2: expected 1, 2 or 3, found '0'"),
-    "label ٢": ({"dev-labels.lst": "1\n٢\n3\n"}, r"dev-labels\.lst, line 2: .*found '٢'"),
-    "two labels": ({"dev-labels.lst": "1 2 3"}, r"dev-labels\.lst, line 1: .*found '1 2 3'"),
-    "empty file": ({"dev.jsonl": "", "dev-labels.lst": ""}, r"dev\.jsonl: the file has no examples"),
+    **cases(__file__, "DAMAGE"),
     "cut off": ({"dev.jsonl": THREE["dev.jsonl"][:-20]}, r"dev\.jsonl, line 3: not a JSON object .*truncated"),
     "empty line": ({"dev.jsonl": lines(ROW) + "\n" + lines(ROW)}, r"dev\.jsonl, line 2: an empty line"),
-    "a different line end": ({"dev-labels.lst": "1\n2\r\n3\r\n"}, r"dev-labels\.lst, line 2: a different line end"),
 }
 for name in TEXTS:
     for kind, row in (

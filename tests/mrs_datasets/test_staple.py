@@ -13,18 +13,11 @@ from mrs_datasets.prepared.prepare import prepare
 from mrs_datasets.prepared.prepared import open_prepared
 from mrs_suggest.cli.main import run_verb
 from mrs_suggest.common.errors import InputError
+from tests.cases import cases
 
 GOLD = "prompt_a|yes, please.\nsim, por favor|0.75\na|b |0.25\n\nprompt_b|go!\nvá!|1.0\n"
 AWS = "prompt_b|go!\nVá!\n\nprompt_a|yes, please.\nSim.\n"
-ROWS = [
-    {
-        "id": "prompt_a",
-        "prompt": "yes, please.",
-        "reference": "Sim.",
-        "translations": [{"text": "sim, por favor", "weight": 0.75}, {"text": "a|b ", "weight": 0.25}],
-    },
-    {"id": "prompt_b", "prompt": "go!", "reference": "Vá!", "translations": [{"text": "vá!", "weight": 1.0}]},
-]
+ROWS = cases(__file__, "ROWS")
 
 
 def task(folder: Path, **files: str | bytes) -> Path:
@@ -91,29 +84,16 @@ def test_weights_that_do_not_sum_to_one_and_prompts_without_reference_are_noted(
 @pytest.mark.parametrize(
     ("name", "text", "sentence"),
     [
-        ("gold", GOLD.replace("0.25", "a lot"), r"line 3: expected a number after the last \|, found"),
-        ("gold", GOLD.replace("0.25", "\uff10.25"), r"line 3: expected a number after the last \|, found"),
-        ("gold", GOLD.replace("0.25", "-0.25"), r"line 3: expected a finite weight of 0 or more"),
-        ("gold", GOLD.replace("1.0", "inf"), r"line 6: expected a finite weight"),
-        ("gold", GOLD.replace("vá!|1.0", "vá!"), r"line 6: expected text\|weight, found 'vá!'"),
-        ("gold", GOLD.replace("vá!", " "), r"line 6: expected text\|weight"),
-        ("gold", GOLD.replace("prompt_b", "b"), r"line 5: expected prompt_<md5>"),
-        ("gold", GOLD.replace("prompt_b", "prompt_a"), r"line 5: the prompt prompt_a is in line 1 already"),
-        ("gold", GOLD.replace("vá!|1.0\n", ""), r"line 5: the prompt prompt_b has no translation"),
-        ("gold", GOLD.replace("\n\n", "\n"), r"line 4: expected an empty line before the next prompt"),
+        *(
+            (name, (GOLD if name == "gold" else AWS).replace(old, new), told)
+            for name, old, new, told in cases(__file__, "test_damage_is_refused_with_file_and_line")
+        ),
         ("gold", "\n \n", r"the file has no prompts"),
-        ("gold", GOLD.replace("|0.25", "|0.2_5"), r"line 3: expected a number after the last \|"),
         ("gold", GOLD.replace("vá!|1.0", "vá!|x\n\n").encode() + b"\xff", r"line 6: expected a number"),
-        ("gold", GOLD.replace("favor", "fa\x00vor"), r"line 2: a NUL character"),
-        ("gold", GOLD.replace("|go!", "|\u2060"), r"line 5: expected prompt_<md5>"),
         ("gold", GOLD.replace("1.0\n", "0.4\nvou|0.6")[:-1], r"line 7: .* sum to 0\.4, not 1; it is truncated"),
-        ("aws", AWS.replace("Sim.", "\u200b"), r"line 5: the translation of prompt_a is empty"),
         ("gold", "\ufeff" + GOLD, r"line 1: a byte-order mark"),
         ("gold", GOLD.replace("\n", "\r\n", 2), r"line 3: a different line end than in the lines before"),
         ("gold", GOLD.encode() + "prompt_c|x\né|1".encode("latin-1"), r"line \d: not UTF-8"),
-        ("aws", AWS.replace("prompt_a", "prompt_x"), r"line 4: prompt_x is not a prompt of .*gold\.txt"),
-        ("aws", AWS.replace("Sim.", "Sim.\nSim!"), r"line 4: expected one translation of prompt_a, found 2"),
-        ("aws", AWS.replace("Sim.\n", ""), r"line 4: expected one translation of prompt_a, found 0"),
     ],
 )
 def test_damage_is_refused_with_file_and_line(tmp_path: Path, name: str, text: str | bytes, sentence: str) -> None:

@@ -37,68 +37,10 @@ def asked(name: str, **fields: Any) -> dict[str, Any]:
     return {"id": name, "question": "Where does Anna live?", "answers": answers, **fields}
 
 
-ANSWERED = {
-    "context": "Anna lives in Berlin.",
-    "question": "Where does Anna live?",
-    "answers": [{"text": "Berlin", "start": 14}],
-}
 MLQA_DE = "MLQA/MLQA_V1/dev/dev-context-de-question-de.json"
-FILES: Files = {
-    "NER/en.train": "-DOCSTART- -X- -X- O\n\nAnna B-PER\nlives O\n\n\nBerlin B-LOC\n",
-    "NER/de.test": "Ja O\n",
-    "POS/en.train": "It PRON\nrains VERB\n. PUNCT\n",
-    "POS/de.dev": "im _\nin ADP\ndem DET\n",
-    "NC/xglue.nc.en.train": "A title\tA body\tsports\n",
-    "NC/xglue.nc.de.test": "Ein Titel\tEin Text\n",  # the first release has no labels for the test splits
-    "MLQA/squad1.1/train-v1.1.json": squad(asked("q1"), asked("q2")),
-    MLQA_DE: squad(asked("q3")),
-    "XNLI/multinli.train.en.tsv": "premise\thypo\tlabel\np\th\tcontradictory\np\tg\tneutral\n",
-    "XNLI/de.dev": "p\th\tentailment\n",
-    "PAWSX/en/train.tsv": "id\tsentence1\tsentence2\tlabel\n1\ta b\tb a\t0\n\n2\tc\tc\t1\n",
-    "PAWSX/de/dev_2k.tsv": 'id\tsentence1\tsentence2\tlabel\n1\tein "Wort\tzwei\t1\n',
-    "QADSM/xglue.qadsm.en.train": "q\tt\td\tGood\nq\tt\td \tBad\n",
-    "WPR/xglue.wpr.en.train": "q\tt\ts\t4\nq\tt\ts 2\t0\n",
-    "QAM/xglue.qam.en.train": "q\ta\t1\n",
-    "QG/xglue.qg.en.src.train": "A passage.\nAnother.\n",
-    "QG/xglue.qg.en.tgt.train": "A question?\nAnother?\n",
-    "NTG/xglue.ntg.de.src.test": "Ein Text.\n",  # without titles, as in the first release
-}
-ROWS: dict[tuple[str, str], list[dict[str, Any]]] = {
-    ("ner-en", "train"): [
-        {"words": ["Anna", "lives"], "tags": ["B-PER", "O"]},
-        {"words": ["Berlin"], "tags": ["B-LOC"]},
-    ],
-    ("ner-de", "test"): [{"words": ["Ja"], "tags": ["O"]}],
-    ("pos-en", "train"): [{"words": ["It", "rains", "."], "tags": ["PRON", "VERB", "PUNCT"]}],
-    ("pos-de", "validation"): [{"words": ["im", "in", "dem"], "tags": ["_", "ADP", "DET"]}],
-    ("nc-en", "train"): [{"news_title": "A title", "news_body": "A body", "label": "sports"}],
-    ("nc-de", "test"): [{"news_title": "Ein Titel", "news_body": "Ein Text", "label": None}],
-    ("mlqa-en", "train"): [{"id": "q1", **ANSWERED}, {"id": "q2", **ANSWERED}],
-    ("mlqa-de", "validation"): [{"id": "q3", **ANSWERED}],
-    ("xnli-en", "train"): [
-        {"premise": "p", "hypothesis": "h", "label": "contradiction"},
-        {"premise": "p", "hypothesis": "g", "label": "neutral"},
-    ],
-    ("xnli-de", "validation"): [{"premise": "p", "hypothesis": "h", "label": "entailment"}],
-    ("pawsx-en", "train"): [
-        {"sentence1": "a b", "sentence2": "b a", "label": "0"},
-        {"sentence1": "c", "sentence2": "c", "label": "1"},
-    ],
-    ("pawsx-de", "validation"): [{"sentence1": 'ein "Wort', "sentence2": "zwei", "label": "1"}],
-    ("qadsm-en", "train"): [
-        {"query": "q", "ad_title": "t", "ad_description": "d", "label": label} for label in ("Good", "Bad")
-    ],
-    ("wpr-en", "train"): [
-        {"query": "q", "web_page_title": "t", "web_page_snippet": "s", "label": "4"},
-        {"query": "q", "web_page_title": "t", "web_page_snippet": "s 2", "label": "0"},
-    ],
-    ("qam-en", "train"): [{"question": "q", "answer": "a", "label": "1"}],
-    ("qg-en", "train"): [
-        {"answer_passage": "A passage.", "question": "A question?"},
-        {"answer_passage": "Another.", "question": "Another?"},
-    ],
-    ("ntg-de", "test"): [{"news_body": "Ein Text.", "news_title": None}],
-}
+FILES: Files = cases(__file__, "FILES")
+Rows = dict[tuple[str, str], list[dict[str, Any]]]
+ROWS: Rows = {tuple(part.split("/")): rows for part, rows in cases(__file__, "ROWS").items()}
 
 
 def read(*sources: Path) -> tuple[dict[tuple[str, str], list[dict[str, Any]]], Report]:
@@ -157,17 +99,17 @@ def test_an_answer_elsewhere_than_told_is_moved_and_counted(tmp_path: Path, writ
     assert what.startswith("answer_start that is not where the answer is")
 
 
-def replaced(old: str, new: str) -> Callable[[str], str]:
-    def change(text: str) -> str:
+def changed(text: str, change: Any) -> str | bytes:
+    if isinstance(change, dict):
+        ((old, new),) = change.items()
         assert old in text
         return text.replace(old, new)
+    return change(text) if callable(change) else change or ""
 
-    return change
 
-
-# File, what is done to it (None: removed), and the sentence.
+# File, what is done to it (a mapping: texts replaced; None: removed), and the sentence.
 DAMAGE: list[tuple[str, Any, str]] = [
-    # any file
+    *cases(__file__, "DAMAGE"),
     *[
         (name, change, sentence)
         for name in ("XNLI/de.dev", MLQA_DE)
@@ -176,32 +118,8 @@ DAMAGE: list[tuple[str, Any, str]] = [
             (lambda text: text + "\0", r"line \d+: the line has a NUL"),
         )
     ],
-    ("POS/de.dev", "\n\n", "the file has no examples"),
-    ("XNLI/de.dev", "", "the file has no examples"),
-    ("PAWSX/de/dev_2k.tsv", "id\tsentence1\tsentence2\tlabel\n", "the file has no examples"),
-    ("QG/xglue.qg.en.src.train", "", r"tgt\.train, line 1: xglue\.qg\.en\.src\.train ends before it"),
     (MLQA_DE, "", "line 1: JSON is expected"),
     (MLQA_DE, '{"data": []}', "the file has no examples"),
-    # words and tags
-    ("POS/de.dev", replaced("in ADP", "in"), "line 2: expected a word and its tag, found 'in'"),
-    ("POS/de.dev", replaced("in ADP", "in APPR"), "line 2 must be labelled with one of ADJ, .* not 'APPR'"),
-    ("NER/de.test", "Ja\n\nNein O\n", "line 3: a tag, but earlier sentences do not have any"),
-    ("NER/en.train", "Anna\nlives\n", "line 1: expected a word and its tag, found 'Anna'"),
-    ("NER/en.train", replaced("Anna B-PER", "Anna _"), "line 3 must be labelled .* for NER, not '_'"),
-    # tables
-    ("XNLI/de.dev", "p\tneutral\n", "line 1: expected 3 columns between tabs .premise, hypothesis, label., found 2"),
-    ("XNLI/de.dev", "p\th\tmaybe\n", "line 1 must be labelled with one of neutral, contradiction, .*'maybe'"),
-    ("XNLI/de.dev", "premise\thypo\tlabel\np\th\tneutral\n", "line 1 must be labelled .* not 'label'"),
-    ("NC/xglue.nc.de.test", "T\tB\nT\tB\tsports\n", "line 2: expected 2 columns between tabs .*news_body., found 3"),
-    ("PAWSX/de/dev_2k.tsv", "1\ta\tb\t1\n", "line 1: a header is expected"),
-    ("PAWSX/de/dev_2k.tsv", "id\ts\ts\tlabel\na\tb\t1\n", "line 2: expected 4 columns between tabs .id, sentence1"),
-    ("WPR/xglue.wpr.en.train", replaced("\t4", "\t5"), "line 1 must be labelled with one of 0, 1, 2, 3, 4"),
-    # texts
-    ("QG/xglue.qg.en.src.train", None, r"src\.train: no such file, but xglue\.qg\.en\.tgt\.train is there"),
-    ("QG/xglue.qg.en.tgt.train", None, r"tgt\.train: no such file, but xglue\.qg\.en\.src\.train is there"),
-    ("QG/xglue.qg.en.tgt.train", "A question?\n", r"src\.train, line 2: .*tgt\.train ends before it; both need"),
-    ("NTG/xglue.ntg.de.src.test", "", "the file has no examples"),
-    # JSON
     (MLQA_DE, lambda text: text[:-5], "line 1: JSON is expected"),
     (MLQA_DE, "[" * 100_000, "JSON is expected"),
     (MLQA_DE, "{}", "not in the format of SQuAD 1.1 .* question 1 lacks 'data'"),
@@ -224,7 +142,7 @@ def test_damage_is_told_in_one_sentence_and_nothing_is_left(
     tmp_path: Path, write_tree: WriteTree, name: str, change: Any, sentence: str
 ) -> None:
     beside = {other: FILES[other] for other in FILES if other.startswith("QG") and name.startswith("QG")}
-    write_tree(tmp_path / "source", {**beside, name: change(FILES[name]) if callable(change) else change or ""})
+    write_tree(tmp_path / "source", {**beside, name: changed(FILES[name], change)})
     if change is None:
         (tmp_path / "source" / name).unlink()
     with pytest.raises(InputError, match=sentence) as caught:

@@ -1,6 +1,5 @@
 """XGLUE's files: submissions and data in their official layout, and what is said of broken ones."""
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -8,38 +7,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mrs_datasets.readers.xglue_files import (
-    predictions_path,
-    references_path,
-)
+from mrs_datasets.readers.xglue_files import predictions_path, references_path
 from mrs_metrics.xglue import aggregate, average_scores
 from mrs_metrics.xglue_tasks import TASKS
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.evaluation.scores.score_xglue import score_files, score_folder
 from tests.cases import cases
 
-QUESTIONS = {"data": [{"paragraphs": [{"qas": [{"id": "q1", "answers": [{"text": "1900"}]}]}]}]}
-QUESTIONS["data"].append(
-    {"paragraphs": [{"qas": [{"id": "q2", "answers": [{"text": "Madrid"}, {"text": "in Madrid"}]}]}, {"qas": []}]}
-)
 # The data of each task in one language, as they are released; predictions; the score that they have.
-CASES: dict[str, tuple[str, str, float]] = {
-    "NER": (
-        "-DOCSTART- -X- -X- O\n\nAnna B-PER\nlebt O\n\nin O\nBerlin B-LOC\n\n\nJa O\n",
-        "B-PER\nO\n\nO\nB-ORG\n\nO\n\n\n",
-        0.5,
-    ),
-    "POS": ("Das PRON\nist AUX\n\nJa INTJ\n. PUNCT", "PRON\nVERB\n\nINTJ", 0.5),
-    "NC": ("Titel\tText\tsports\nT\t\tautos\n", "sports\nnews\n", 0.5),
-    "MLQA": (json.dumps(QUESTIONS), json.dumps({"q1": "1900.", "q9": "x"}), 0.5),
-    "XNLI": ("a\tb\tneutral\nc\td\tentailment\n", "neutral\nneutral", 0.5),
-    "PAWSX": ("id\tsentence1\tsentence2\tlabel\n1\ta\tb\t0\n\n2\tc\td\t1\n", "0\n0\n", 0.5),
-    "QADSM": ("q\tt\td\tGood\nq\tt\td\tBad\n", "Good \r\nGood\r\n", 0.5),
-    "WPR": ("q\tt\ts\t2\nq\tt\ts\t4\nr\tt\ts\t1\nr\tt\ts\t0\n", "2\n1\n3.5\n-1\n", (0.8597186998521972 + 1) / 2),
-    "QAM": ("q\ta\t1\nq\ta\t0\n", "1\n1\n", 0.5),
-    "QG": ("What is the capital of France?\nWho\u2028wrote it?\n", "What is the capital of France?\n\n", 0.0),
-    "NTG": ("id\tNeuer Rekord beim Marathon\n", "neuer Rekord beim Marathon\n", 1.0),
-}
+CASES: dict[str, tuple[str, str, float]] = cases(__file__, "CASES")
 
 
 def write(path: Path, text: str) -> Path:

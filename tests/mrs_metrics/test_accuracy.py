@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mrs_metrics import accuracy
 from mrs_metrics.accuracy import (
     chance_test,
     macro_average,
@@ -15,6 +16,7 @@ from mrs_metrics.accuracy import (
     wilson_interval,
 )
 from mrs_metrics.significance import permutation_test
+from tests.mrs_metrics.modules import refused_calls
 
 
 def test_wilson_by_its_formula() -> None:
@@ -101,16 +103,7 @@ def test_two_runs_are_compared_over_the_same_examples(rows: list[tuple[int, ...]
 
 @pytest.mark.parametrize(
     ("call", "sentence"),
-    [
-        (lambda: wilson_interval(3, 2), "counts from 0 to their sizes"),
-        (lambda: chance_test(0, 0), "not less than 1"),
-        (lambda: wilson_interval(1, 2, 1.0), "between 0 and 1, not 1.0"),
-        (lambda: chance_test(1, 2, 1), "two choices or more, not 1"),
-        (lambda: macro_average({}), "No language"),
-        (lambda: macro_average({"et": [1, 0], "qu": [1]}), "differ: et 2, qu 1"),
-        (lambda: macro_average({"et": [1, 0.5]}), "of et must be a list"),
-        (lambda: macro_difference_test({"et": [1]}, {"qu": [1]}), "same languages, not et and qu"),
-    ],
+    refused_calls(__file__, "test_what_cannot_be_computed_is_told", accuracy),
 )
 def test_what_cannot_be_computed_is_told(call: object, sentence: str) -> None:
     with pytest.raises(ValueError, match=sentence):

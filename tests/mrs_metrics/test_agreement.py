@@ -1,11 +1,14 @@
 """Kappa and alpha, by hand, by published examples, and where they are undefined."""
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 import pytest
 
+from mrs_metrics import agreement
 from mrs_metrics.agreement import cohens_kappa, fleiss_kappa, krippendorff_alpha
+from tests.mrs_metrics.modules import refused_calls
 
 pytest.importorskip("statsmodels", reason="needs statsmodels, of the extra [analysis]")
 
@@ -26,18 +29,6 @@ def test_fleiss_kappa_by_hand() -> None:
 def test_the_same_judgement_everywhere_is_undefined() -> None:
     assert cohens_kappa([1, 1], [1, 1], 3) is None
     assert fleiss_kappa([[2, 0], [2, 0]]) is None
-
-
-@pytest.mark.parametrize(("first", "second"), [([], []), ([0], [0, 1]), ([0], [3]), ([-1], [0])])
-def test_what_are_no_two_lists(first: list[int], second: list[int]) -> None:
-    with pytest.raises(ValueError, match="equally long lists"):
-        cohens_kappa(first, second, 3)
-
-
-@pytest.mark.parametrize("counts", [[], [[1, 0]], [[2, 0], [3, 0]], [1, 2]])
-def test_what_is_no_table(counts: list[object]) -> None:
-    with pytest.raises(ValueError, match="needs a table"):
-        fleiss_kappa(counts)
 
 
 # Krippendorff 2011: the data of sections A, B and C, each row an observer; a point where one gave no value
@@ -80,7 +71,7 @@ def test_alpha_is_undefined_without_pairs_or_with_one_value() -> None:
     assert krippendorff_alpha([[1], [2]]) is None
 
 
-@pytest.mark.parametrize("grades", [[1, 2], [[1, math.inf]]])
-def test_what_are_no_grades(grades: list[object]) -> None:
-    with pytest.raises(ValueError, match="needs a table"):
-        krippendorff_alpha(grades)
+@pytest.mark.parametrize(("call", "sentence"), refused_calls(__file__, "test_what_are_no_judgements", agreement))
+def test_what_are_no_judgements(call: Callable[[], object], sentence: str) -> None:
+    with pytest.raises(ValueError, match=sentence):
+        call()

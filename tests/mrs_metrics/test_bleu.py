@@ -1,12 +1,11 @@
 """BLEU of suggestions: values from elsewhere, agreement with sacreBLEU itself, the choice, and properties."""
 
-import builtins
+import sys
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -21,10 +20,10 @@ from mrs_metrics.bleu import (  # noqa: E402
     score_suggestions,
 )
 from mrs_metrics.corpus import jackknife_interval  # noqa: E402
+from tests.cases import cases  # noqa: E402
+from tests.mrs_metrics.modules import golden  # noqa: E402
 
-GOLDEN: dict[str, Any] = yaml.safe_load(
-    (Path(__file__).parent / "golden" / "reply_bleu.yaml").read_text(encoding="utf-8")
-)
+GOLDEN: dict[str, Any] = golden("reply_bleu")
 PREDICTIONS, REFERENCES = GOLDEN["corpora"]["predictions"], GOLDEN["corpora"]["references"]
 
 text = st.one_of(
@@ -109,24 +108,13 @@ def test_the_language_picks_the_tokenizer(language: str, name: str) -> None:
     assert default_tokenizer(language) == name
 
 
-def _without(monkeypatch: pytest.MonkeyPatch, *absent: str) -> None:
-    real = builtins.__import__
-
-    def refuse(name: str, *args: Any, **options: Any) -> Any:
-        if name.split(".")[0] in absent:
-            raise ImportError(name)
-        return real(name, *args, **options)
-
-    monkeypatch.setattr(builtins, "__import__", refuse)
-
-
 def test_what_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     from sacrebleu.tokenizers import tokenizer_ja_mecab
 
     monkeypatch.setattr(tokenizer_ja_mecab, "MeCab", None)
     with pytest.raises(ImportError, match=r"pip install 'sacrebleu\[ja\]', or use the tokenizer 'char'"):
         score_suggestions([["はい"]], ["はい"], "ja")
-    _without(monkeypatch, "sacrebleu", "sentencepiece")
+    monkeypatch.setitem(sys.modules, "sacrebleu.metrics.bleu", None)
     with pytest.raises(ImportError, match="run pip install sacrebleu"):
         score_suggestions([["a"]], ["a"])
 
@@ -142,12 +130,7 @@ def test_japanese_by_mecab() -> None:
 
 @pytest.mark.parametrize(
     ("predictions", "references", "options", "sentence"),
-    [
-        ([["a"]], "a", {}, "not one text"),
-        ([["a"]], ["a"], {"chosen": "last"}, r"one of \['best', 'best_rouge', 'first'\], not 'last'"),
-        ([["a"]], ["a"], {"tokenize": "moses"}, "tokenizer for BLEU must be one of .* not 'moses'"),
-        ([["a"]], ["a"], {"language": "?"}, "BCP-47"),
-    ],
+    cases(__file__, "test_bad_arguments_are_refused_with_one_sentence"),
 )
 def test_bad_arguments_are_refused_with_one_sentence(
     predictions: Any, references: Any, options: dict[str, str], sentence: str

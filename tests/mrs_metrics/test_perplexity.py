@@ -1,24 +1,17 @@
 """Perplexity: hand-worked probabilities, a model's own loss, refusals, overflow, and properties."""
 
 import math
-from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mrs_metrics.perplexity import (
-    aggregate,
-    perplexity_interval,
-    score_losses,
-    score_token_losses,
-)
+from mrs_metrics import perplexity
+from mrs_metrics.perplexity import aggregate, perplexity_interval, score_losses, score_token_losses
+from tests.mrs_metrics.modules import golden, refused_calls
 
-GOLDEN: list[dict[str, Any]] = yaml.safe_load(
-    (Path(__file__).parent / "golden" / "perplexity.yaml").read_text(encoding="utf-8")
-)
+GOLDEN: list[dict[str, Any]] = golden("perplexity")
 token_losses = st.lists(st.lists(st.floats(0, 50), max_size=6), min_size=1, max_size=6).filter(any)
 
 
@@ -77,14 +70,7 @@ def test_the_interval_leaves_out_examples_without_tokens() -> None:
 @pytest.mark.parametrize(
     ("call", "sentence"),
     [
-        (lambda: score_losses([1.0, -0.5], [1, 1]), "loss of example 1 must be finite and 0 or more nats, not -0.5"),
-        (lambda: score_losses([float("nan")], [1]), "loss of example 0 must be finite"),
-        (lambda: score_losses([1.0], [-1]), "number of tokens of example 0 must be whole, 0 or more, not -1"),
-        (lambda: score_losses([1.0, 2.0], [1, 0]), "of example 1 must be 0 for an example without tokens, not 2.0"),
-        (lambda: score_losses([1.0], [1, 2]), "one number of tokens for each example, not 1 and 2"),
-        (lambda: score_losses(1.0, 1), "losses must be a list of numbers"),
-        (lambda: score_token_losses([[1.0], [1.0, -2.0]]), "In example 1, the loss of token 1 must be finite and 0"),
-        (lambda: score_token_losses([[1.0], 2.0]), "losses of example 1 must be a list of numbers, not 2.0"),
+        *refused_calls(__file__, "test_bad_input_is_refused_with_one_sentence", perplexity),
         (lambda: aggregate(score_token_losses([[], []])), "The 2 examples have no token to compute a perplexity of"),
         (lambda: perplexity_interval(score_losses([0.0], [0])), "no token"),
     ],

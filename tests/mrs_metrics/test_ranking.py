@@ -1,26 +1,17 @@
 """Ranks, MRR, macro-MRR, precision at k and pools: hand-computed values, scikit-learn's and SciPy's, and properties."""
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mrs_metrics.ranking import (
-    RankingScores,
-    aggregate,
-    random_pools,
-    ranking_signature,
-    ranks,
-    score_rankings,
-)
+from mrs_metrics import ranking
+from mrs_metrics.ranking import RankingScores, aggregate, random_pools, ranking_signature, ranks, score_rankings
+from tests.mrs_metrics.modules import golden, refused_calls
 
-GOLDEN: list[dict[str, Any]] = yaml.safe_load(
-    (Path(__file__).parent / "golden" / "response_ranking.yaml").read_text(encoding="utf-8")
-)
+GOLDEN: list[dict[str, Any]] = golden("response_ranking")
 # few values, so that ties come
 numbers = st.one_of(st.integers(-2, 2), st.floats(allow_nan=False, width=32))
 
@@ -146,24 +137,8 @@ def test_ranks_by_hand():
 @pytest.mark.parametrize(
     ("call", "sentence"),
     [
-        (lambda: ranks([1.0, 2.0]), "table"),
-        (lambda: ranks([[1.0, float("nan")]]), "NaN"),
-        (lambda: ranks([[1.0, 2.0]], 2), "outside the 2 columns"),
-        (lambda: ranks([[1.0, 2.0]], [0, 1]), "one for each of the 1 rows"),
-        (lambda: score_rankings([[1.0]], [0, 0]), "1 lists of scores, 2 targets"),
-        (lambda: score_rankings([[1.0]], [0], ["a", "b"]), "1 targets and 2 replies"),
-        (lambda: score_rankings([[1.0]], [0], [None]), "reply of example 0 must be a text"),
-        (lambda: score_rankings([[1.0], [1.0, float("nan")]], [0, 0]), "scores of example 1 contain NaN"),
-        (lambda: score_rankings([[1.0], ["1"]], [0, 0]), "scores of example 1 must be a list of numbers"),
-        (lambda: score_rankings([[True]], [0]), "scores of example 0 must be a list of numbers"),
-        (lambda: score_rankings([[1.0]], [1]), "target of example 0 must be the index of one of its 1 candidates"),
-        (lambda: score_rankings([[1.0]], [0.0]), r"not 0\.0"),
-        (lambda: score_rankings([[1.0]], [0], pool=0), "1 candidate or more"),
-        (lambda: score_rankings([[1.0]], [0], missing_reference="drop"), "'skip' or 'zero'"),
+        *refused_calls(__file__, "test_bad_arguments", ranking),
         (lambda: aggregate(score_rankings([[1.0]], [0]), k=(1, 0)), "must be 1 or more"),
-        (lambda: random_pools([5], 5), "from 0 to 4"),
-        (lambda: random_pools([0], 5, size=0), "1 or more"),
-        (lambda: random_pools([0], 5, seed=-1), "seed from 0"),
     ],
 )
 def test_bad_arguments(call, sentence):

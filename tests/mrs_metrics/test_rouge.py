@@ -7,17 +7,17 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mrs_metrics.distinct import distinct_counts
 from mrs_metrics.rouge import RougeScores, aggregate, score_examples
 from mrs_metrics.tokenize import Tokenizer, get_tokenizer
+from tests.mrs_metrics.modules import golden
 
 FOLDER = Path(__file__).parent / "golden"
 CASES = json.loads((FOLDER / "rouge_cases.json").read_text(encoding="utf-8"))
-GOLDEN = yaml.safe_load((FOLDER / "mrs_rouge.yaml").read_text(encoding="utf-8"))
+GOLDEN = golden("mrs_rouge")
 RULES = ("official", "paper")
 LANGUAGES = ("en", "es", "de", "pt", "fr", "ja", "sv", "it", "nl", "ru")
 

@@ -1,21 +1,18 @@
 """Self-ROUGE: the package rouge's values, hand-worked ceilings, skipping, and properties."""
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mrs_metrics.rouge import score_examples
 from mrs_metrics.similarity import SimilarityScores, aggregate, score_similarity
 from mrs_metrics.tokenize import Tokenizer
+from tests.mrs_metrics.modules import golden
 
-GOLDEN: list[dict[str, Any]] = yaml.safe_load(
-    (Path(__file__).parent / "golden" / "self_rouge.yaml").read_text(encoding="utf-8")
-)
+GOLDEN: list[dict[str, Any]] = golden("self_rouge")
 text = st.one_of(
     st.lists(st.sampled_from(["a", "b", "c", "it's", ".", "!", " ", ""]), max_size=6).map(" ".join),
     st.text(max_size=30),

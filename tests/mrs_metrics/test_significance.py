@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import binom, binomtest
 
+from mrs_metrics import significance
 from mrs_metrics.significance import (
     bootstrap_interval,
     holm,
@@ -17,6 +18,7 @@ from mrs_metrics.significance import (
     ratio_interval,
     resampled_sums,
 )
+from tests.mrs_metrics.modules import refused_calls
 
 
 def test_interval_of_a_coin_by_the_binomial_law():
@@ -137,27 +139,7 @@ def test_pairs_share_their_examples():
 
 @pytest.mark.parametrize(
     ("call", "sentence"),
-    [
-        (lambda: bootstrap_interval([]), "non-empty list"),
-        (lambda: bootstrap_interval([[1.0]]), "non-empty list"),
-        (lambda: bootstrap_interval([float("nan")]), "finite"),
-        (lambda: bootstrap_interval([1.0], confidence=1.0), "between 0 and 1"),
-        (lambda: bootstrap_interval([1.0], samples=0), "At least one"),
-        (lambda: paired_bootstrap_interval([1.0], [1.0, 2.0]), "1 and 2"),
-        (lambda: permutation_test([1.0], [1.0, 2.0]), "1 and 2"),
-        (lambda: permutation_test([float("inf")], [1.0]), "finite"),
-        (lambda: permutation_test([1e308] * 4, [-1e308] * 4), "too large"),
-        (lambda: permutation_test([1.0], [2.0], samples=0), "At least one sample"),
-        (lambda: rank_groups({}), "No system"),
-        (lambda: rank_groups({"x": [1.0]}, alpha=1.0), "alpha"),
-        (lambda: rank_groups({"x": [1.0], "y": [1.0, 2.0]}), "x 1, y 2"),
-        (lambda: holm([0.5, 1.5]), "between 0 and 1"),
-        (lambda: resampled_sums([1.0]), "table"),
-        (lambda: resampled_sums([[float("nan")]]), "finite"),
-        (lambda: ratio_interval([1.0], [0.0]), "above 0"),
-        (lambda: ratio_interval([1.0], [1.0, 2.0]), "as many"),
-        (lambda: ratio_interval([], []), "at least one row"),
-    ],
+    refused_calls(__file__, "test_bad_arguments", significance),
 )
 def test_bad_arguments(call, sentence):
     with pytest.raises(ValueError, match=sentence):

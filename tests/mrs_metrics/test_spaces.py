@@ -163,14 +163,7 @@ def test_a_dry_run_prints_the_files_and_the_card_of_each_metric(capsys: pytest.C
 
 
 @pytest.mark.parametrize(
-    ("arguments", "sentence"),
-    [
-        (["org", "bleu"], "unknown metric 'bleu'; expected one of dist_n, mrs_rouge, reply_bleu,"),
-        (["org", "mrs_rouge", "bleu"], "'bleu'"),
-        (["org/metrics"], "'org/metrics/dist_n': not a repository name"),
-        (["my org", "--dry-run"], "'my org/dist_n': not a repository name"),
-        ([""], "'/dist_n': not a repository name"),
-    ],
+    ("arguments", "sentence"), cases(__file__, "test_wrong_arguments_are_refused_before_anything_is_sent")
 )
 def test_wrong_arguments_are_refused_before_anything_is_sent(
     arguments: list[str], sentence: str, monkeypatch: pytest.MonkeyPatch

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -22,10 +21,9 @@ from mrs_metrics.translations_f1 import (
     read_texts,
     score_translations,
 )
+from tests.mrs_metrics.modules import golden
 
-GOLDEN: list[dict[str, Any]] = yaml.safe_load(
-    (Path(__file__).parent / "golden" / "weighted_f1.yaml").read_text(encoding="utf-8")
-)
+GOLDEN: list[dict[str, Any]] = golden("weighted_f1")
 RULES = ("paper", "official")
 # with marks, white space of all kinds, what NFC joins, and letters whose lower case is another length or depends
 CHARACTERS = "aAéÉΣΑσİIßçc\u0327e\u0301가가。、!-_|'’ \t\u00a0\u3000\x85\r\n0.€\u00ad\U0001d15e\ud800"

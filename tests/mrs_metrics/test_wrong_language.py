@@ -1,6 +1,6 @@
 """Suggestions in a wrong language: real answers of an identifier, the rules, a real fastText model, and properties."""
 
-import builtins
+import sys
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -20,10 +19,9 @@ from mrs_metrics.language_match import (
     language_interval,
     score_languages,
 )
+from tests.mrs_metrics.modules import golden
 
-GOLDEN: dict[str, Any] = yaml.safe_load(
-    (Path(__file__).parent / "golden" / "wrong_language.yaml").read_text(encoding="utf-8")
-)
+GOLDEN: dict[str, Any] = golden("wrong_language")
 LONG = "a sentence"  # letters enough
 
 
@@ -211,13 +209,6 @@ def test_what_is_no_model_is_refused(tmp_path: Path) -> None:
 
 
 def test_without_fasttext_the_sentence_says_what_to_do(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    real = builtins.__import__
-
-    def refuse(name: str, *args: Any, **options: Any) -> Any:
-        if name.startswith("fasttext"):
-            raise ImportError(name)
-        return real(name, *args, **options)
-
-    monkeypatch.setattr(builtins, "__import__", refuse)
+    monkeypatch.setitem(sys.modules, "fasttext.FastText", None)
     with pytest.raises(ImportError, match="pip install fasttext, or pass a function `identify`"):
         fasttext_identifier(tmp_path / "lid.176.ftz")

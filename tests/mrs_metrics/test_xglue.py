@@ -1,14 +1,12 @@
 """XGLUE's scores: values from elsewhere, agreement with scikit-learn and sacreBLEU, averages, what is refused."""
 
-import builtins
 import math
+import sys
 from itertools import groupby, pairwise, permutations
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -16,10 +14,9 @@ from mrs_metrics.xglue import aggregate, average_scores, score_interval, score_t
 from mrs_metrics.xglue_statistics import chunks, ndcg, query_starts, score_answer
 from mrs_metrics.xglue_tasks import TASKS
 from tests.cases import cases
+from tests.mrs_metrics.modules import golden
 
-GOLDEN: dict[str, Any] = yaml.safe_load(
-    (Path(__file__).parent / "golden" / "xglue_score.yaml").read_text(encoding="utf-8")
-)
+GOLDEN: dict[str, Any] = golden("xglue_score")
 sentences = st.lists(st.lists(st.sampled_from(["DET", "NOUN", "SYM", "SCONJ", "INTJ"]), max_size=6), min_size=1)
 
 
@@ -109,9 +106,7 @@ def test_bleu_is_sacrebleu_s_of_the_whole_corpus(pairs: list[tuple[str, str]]) -
 
 
 @given(sentences)
-def test_chunks_of_parts_of_speech_are_runs_but_those_that_begin_with_s_stand_alone(
-    tags: list[list[str]],
-) -> None:
+def test_chunks_of_parts_of_speech_are_runs_but_those_that_begin_with_s_stand_alone(tags: list[list[str]]) -> None:
     for sentence in tags:
         runs, start = [], 0
         for tag, group in groupby(sentence):
@@ -191,14 +186,7 @@ def test_what_cannot_be_scored_is_refused(arguments: tuple[Any, ...], sentence: 
         score_task(*arguments)
 
 
-@pytest.mark.parametrize(
-    ("scores", "sentence"),
-    [
-        ({"NER": {"fr": 0.5}}, "NER needs a finite score for one or more of de, en, es, nl, not {'fr': 0.5}"),
-        ({"NER": {"de": math.nan}}, "NER needs a finite score"),
-        ({"PAWS-X": {"de": 0.5}, "PAWSX": {"en": 0.5}}, "Each task may be given only once"),
-    ],
-)
+@pytest.mark.parametrize(("scores", "sentence"), cases(__file__, "test_averages_of_something_else_are_refused"))
 def test_averages_of_something_else_are_refused(scores: Any, sentence: str) -> None:
     with pytest.raises(ValueError, match=sentence):
         average_scores(scores)
@@ -223,14 +211,7 @@ def test_signatures_name_the_rules() -> None:
 
 
 def test_without_sacrebleu_only_generation_stops(monkeypatch: pytest.MonkeyPatch) -> None:
-    real = builtins.__import__
-
-    def refuse(name: str, *args: Any, **options: Any) -> Any:
-        if name.startswith("sacrebleu"):
-            raise ImportError(name)
-        return real(name, *args, **options)
-
-    monkeypatch.setattr(builtins, "__import__", refuse)
+    monkeypatch.setitem(sys.modules, "sacrebleu", None)
     assert aggregate(score_task("QAM", ["1"], ["1"]))["score"] == 1
     with pytest.raises(ImportError, match="pip install sacrebleu"):
         score_task("QG", ["a"], ["a"])

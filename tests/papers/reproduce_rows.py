@@ -172,17 +172,8 @@ def run(name: str, patterns: Sequence[str]) -> bool:
     tables = list(dict.fromkeys(row.table for row in rows))
     chosen = ["--only", *cells] if cells else ["--page"]
     words = [
-        "reproduce",
-        name,
-        "--scale",
-        "tiny",
-        "--table",
-        *tables,
-        *chosen,
-        *made(name),
-        "--output",
-        str(FOLDER / name),
-    ]
+        "reproduce", name, "--scale", "tiny", "--table", *tables, *chosen, *made(name), "--output", str(FOLDER / name),
+    ]  # fmt: skip
     if cells:
         subprocess.run([sys.executable, "-m", "mrs_suggest.cli.main", *words], stdout=subprocess.DEVNULL, check=False)
     path = FOLDER / name / "tiny" / f"{name}.json"

@@ -16,6 +16,7 @@ from mrs_metrics.accuracy import weighted_wilson_interval, wilson_interval
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.common.io.sheets import read_sheet, restored
 from tests.audit_sheets import InMemory, change, in_memory, judge, load, numbered, page_of, save, sheet_of
+from tests.cases import cases
 
 PAPER, WIDE = KINDS["paper"], KINDS["wide"]
 QUESTIONS = [question.name for question in WIDE.questions]
@@ -175,14 +176,9 @@ def test_a_damaged_sheet_is_read_or_refused(
 @pytest.mark.parametrize(
     ("cells", "expected"),
     [
-        ({"toxic": "maybe"}, "annotator-1.csv, row 5: the column 'toxic' has 'maybe'; expected yes, no or unsure."),
-        ({"message": "other"}, "row 5: the column 'message' of item"),
-        ({"item": "99"}, "row 5: the column 'item' has '99', which is not one of the items 1 to 30"),
+        *cases(__file__, "test_bad_rows_are_named"),
         ({"item": "9" * 5000}, "row 5: the column 'item' has '9999"),
         ({"sheet": f"audit 00000000, annotator {'9' * 5000}"}, "row 5: the column 'sheet' has 'audit 0000"),
-        ({"sheet": ""}, "row 5: the column 'sheet' has ''; expected audit"),
-        ({"sheet": "audit 00000000, annotator 1"}, "row 5: a sheet of the audit 00000000; expected one of"),
-        ({"private": ""}, "row 5: no answer in the column 'private'; expected yes, no or unsure; complete it, or pass"),
     ],
 )
 def test_bad_rows_are_named(data: InMemory, tmp_path: Path, cells: dict[str, str], expected: str) -> None:

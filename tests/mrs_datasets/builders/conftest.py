@@ -4,9 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 
 from mrs_datasets.prepared.prepare import prepare_mrs
+from mrs_datasets.prepared.prepared import open_prepared
+from mrs_datasets.prepared.report import Report
+from mrs_datasets.prepared.schema import MRS
+from mrs_datasets.prepared.writer import write_prepared
 
 
 @pytest.fixture(scope="session")
@@ -14,6 +19,19 @@ def prepared_sample(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The embedded sample; do not change it."""
     folder = tmp_path_factory.mktemp("source") / "mrs"
     prepare_mrs("sample", folder)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def sample(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Some rows of the sample in a folder; do not change them."""
+    source, folder = open_prepared("sample"), tmp_path_factory.mktemp("sample") / "mrs"
+    chunks = [
+        (config, split, pq.read_table(source.files(config, split)[0]).slice(0, 120))
+        for config in ("en", "es", "ja", "en-responses", "es-responses")
+        for split in source.splits(config)
+    ]
+    write_prepared(folder, chunks, Report("pairs", partial=True), MRS, "the sample")
     return folder
 
 

@@ -35,7 +35,7 @@ class Fake:
     """A scorer that counts what it is asked.
 
     Attributes:
-        fails_after: texts, after which it is interrupted.
+        fails_after: texts, after which it is interrupted, or stops with `error`.
     """
 
     name: str = "fake"
@@ -44,6 +44,7 @@ class Fake:
     known: frozenset[str] | None = None
     gives: Callable[[str], float] = hashed
     fails_after: int | None = None
+    error: BaseException = field(default_factory=KeyboardInterrupt)
     asked: Counter[tuple[str, str]] = field(default_factory=Counter)
 
     @property
@@ -56,7 +57,7 @@ class Fake:
     def score(self, texts: Sequence[str], language: str) -> list[float]:
         assert len(texts) <= (self.at_once or len(texts))
         if self.fails_after is not None and self.asked.total() >= self.fails_after:
-            raise KeyboardInterrupt
+            raise self.error
         self.asked.update((language, text) for text in texts)
         return [self.gives(text) for text in texts]
 
@@ -87,17 +88,6 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return written(
         tmp_path_factory.mktemp("small") / "mrs", [*chunks, ("mt-es", "train", pairs(("t", "u 9"), ("v", "w")))]
     )
-
-
-@pytest.fixture(scope="module")
-def sample(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Some rows of the embedded sample."""
-    source = open_prepared("sample")
-    chunks = []
-    for config in ("en", "es", "ja", "en-responses", "es-responses"):
-        for split in source.splits(config):
-            chunks.append((config, split, pq.read_table(source.files(config, split)[0]).slice(0, 120)))
-    return written(tmp_path_factory.mktemp("sample") / "mrs", chunks)
 
 
 def pairs(*found: tuple[str, str]) -> pa.Table:
@@ -179,9 +169,13 @@ def test_equal_to_brute_force_with_small_shards(sample: Path, tmp_path: Path, mo
 
 def test_an_interrupted_pass_and_one_with_a_cache_ask_for_no_text_again(sample: Path, tmp_path: Path) -> None:
     asked: Counter[tuple[str, str]] = Counter()
-    for most in (60, 200, 400):
-        scorer = Fake(fails_after=most)
-        with pytest.raises(KeyboardInterrupt):
+    for most, error in (
+        (60, KeyboardInterrupt()),
+        (200, InputError("the key has expired.")),
+        (400, KeyboardInterrupt()),
+    ):
+        scorer = Fake(fails_after=most, error=error)
+        with pytest.raises(type(error)):
             run_passes(str(sample), [paper(scorer)], tmp_path / "out", resume=True)
         asked += scorer.asked
     last = Fake()

@@ -18,15 +18,7 @@ from hypothesis import strategies as st
 from mrs_datasets.builders import passes as running
 from mrs_datasets.builders import translation as module
 from mrs_datasets.builders.passes import Rows, run_passes
-from mrs_datasets.builders.translation import (
-    CODE,
-    DUPLICATE,
-    KEPT,
-    REASONS,
-    Translation,
-    TranslationPass,
-    is_copy,
-)
+from mrs_datasets.builders.translation import CODE, DUPLICATE, KEPT, REASONS, Translation, TranslationPass, is_copy
 from mrs_datasets.check.check import check
 from mrs_datasets.prepared.prepared import open_prepared
 from mrs_datasets.texts.dictionary_texts import DictionaryTranslator
@@ -203,15 +195,7 @@ def test_pairs_that_are_there_are_replaced_only_on_request(source: Path, tmp_pat
         assert rows(tmp_path / "two", config) == rows(tmp_path / "wanted", config)
 
 
-@pytest.mark.parametrize(
-    ("targets", "given", "sentence"),
-    [
-        (["en"], {}, "--to en: is the language that is translated; name another one."),
-        (["de", "xyzq"], {}, "--to: unknown language 'xyzq'"),
-        (["ja"], {}, "backwards: does not know ja."),
-        (["de"], {"source": "pl"}, "mrs: has no training pairs of pl to translate, only en es de"),
-    ],
-)
+@pytest.mark.parametrize(("targets", "given", "sentence"), cases(__file__, "test_bad_directions_are_refused"))
 def test_bad_directions_are_refused(
     source: Path, tmp_path: Path, targets: list[str], given: dict[str, str], sentence: str
 ) -> None:

@@ -128,8 +128,7 @@ def damage(path: Path, name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "name",
-    ["cut", "other format", "no settings", "too few levels", "2.keys", "2.log_p", "1.keys", "alphabet"],
+    "name", ["cut", "other format", "no settings", "too few levels", "2.keys", "2.log_p", "1.keys", "alphabet"]
 )
 def test_damaged_files_are_refused(tmp_path: Path, name: str) -> None:
     path = tmp_path / "de.safetensors"

@@ -146,10 +146,7 @@ def test_the_report_counts_and_hashes_what_was_written(prepared: Path) -> None:
         assert (len(content), hashlib.sha256(content).hexdigest()) == (file["bytes"], file["sha256"])
 
 
-@pytest.mark.parametrize(
-    ("sizes", "shards"),
-    [((3, 3, 4), [4, 4, 2]), ((1, 11), [4, 4, 4]), ((2,), [2])],
-)
+@pytest.mark.parametrize(("sizes", "shards"), [((3, 3, 4), [4, 4, 2]), ((1, 11), [4, 4, 4]), ((2,), [2])])
 def test_shards_keep_the_order_and_name_their_number(tmp_path: Path, rows, monkeypatch, sizes, shards) -> None:
     from datasets import load_dataset
 

@@ -11,6 +11,7 @@ import pytest
 
 from mrs_datasets.prepared.prepare import prepare_mrs
 from mrs_suggest.cli.main import main
+from tests.cases import cases
 
 ROW = 7
 FILE = "train-00000-of-00001.parquet"
@@ -64,14 +65,7 @@ DAMAGE: dict[str, tuple[Callable[[Path], object], tuple[str, ...]]] = {
         ("report.json", "recursion limit"),
     ),
 }
-VERBS: dict[str, list[str]] = {
-    "stats": ["data", "stats", "DATA", "--language", "en"],
-    "toxicity": ["data", "toxicity", "DATA", "--out", "OUT", "--toxicity", "words"],
-    "responses": ["data", "responses", "DATA", "--out", "OUT", "--language", "en", "--replace"],
-    "publish": ["data", "publish", "DATA", "--repo", "org/name", "--dry-run"],
-    "train retrieval": ["train", "retrieval", "--data", "DATA", "--languages", "en", "--output_dir", "OUT"],
-    "train generation": ["train", "generation", "--data", "DATA", "--languages", "en", "--output_dir", "OUT"],
-}
+VERBS: dict[str, list[str]] = cases(__file__, "VERBS")
 
 
 CASES = [

@@ -31,6 +31,7 @@ from mrs_datasets.builders.pipeline.stages import (
 )
 from mrs_datasets.builders.pipeline.work_folder import LOCK, MARKER, WorkFolder, remove_work, writing
 from mrs_suggest.common.errors import InputError
+from tests.cases import cases
 
 IDENTITY = {"settings": {"min_score": 1, "clean": False}, "dumps": ["a"], "buckets": 4}
 
@@ -140,16 +141,7 @@ def test_work_of_an_earlier_build_is_not_touched_unasked(tmp_path: Path) -> None
     assert open_work(tmp_path, overwrite=True).done("stage", "a") is None
 
 
-@pytest.mark.parametrize(
-    ("changes", "words"),
-    [
-        ({"settings": {"min_score": 2, "clean": False}}, "other min_score;"),
-        ({"settings": {"min_score": 2, "clean": True}, "buckets": 8}, "other min_score, clean, buckets;"),
-        ({"dumps": ["a", "b"]}, "other dumps;"),
-        ({"settings": {"min_score": 1}}, "other settings;"),
-        ({"dumps": ["b"], "buckets": 8, "changeable": {"dumps": []}}, "other buckets;"),
-    ],
-)
+@pytest.mark.parametrize(("changes", "words"), cases(__file__, "test_work_of_another_build_is_not_taken_up"))
 def test_work_of_another_build_is_not_taken_up(tmp_path: Path, changes: dict[str, Any], words: str) -> None:
     open_work(tmp_path)
     with pytest.raises(InputError, match=words):

@@ -36,13 +36,7 @@ from mrs_datasets.builders.reddit.plan import KEPT
 from mrs_suggest.common.text.masks import MASKS, mask
 from tests.cases import cases
 
-VISIBLE = r"""
-a b Wort слово 日本 ü 1 & &amp; &amp;amp; &gt; &lt; &#42; &#x200B; &nbsp; \ \* \_ * ** *** _ __ ~~ `
-``` ^ ^( ( ) [ ]( ![ ]: : | |- --- # ## > >! !< >> - + . , ! ? ' " http:// https://a.b/c
-http://x.org/a_(b) www. www.a.de/x a.com/b u/ /u/ user/ /user/ u/bob_b U/X-y r/a
-/r/a/comments/ab1cd/ comments/ab1cd/ \/ u\/ &#47; &#x2F; r/u_ /r/u_bob t1_ab1cd
-message/compose/?to= a.dev/x @ a@b.co <url> <user> <email> < > :// mailto: {
-"""
+VISIBLE = cases(__file__, "VISIBLE")
 PIECES = [*VISIBLE.split(), " ", "  ", "\n", "\n\n", "\t", "\r\n", "\u2028", "\u3000", "\u200b", "\0"]
 MARKED = st.lists(st.sampled_from(PIECES) | st.text(max_size=3), max_size=25).map("".join)
 PLAIN = st.lists(st.text("abzéßñжя日本語ひカ。、！ABC012", min_size=1, max_size=6), min_size=1, max_size=9).map(
@@ -142,29 +136,12 @@ def test_what_every_profile_masks(body: str, text: str) -> None:
     assert not HELD_BACK.search(SLASH.sub("/", clean_text(body)))
 
 
-PERSONAL = """
-+49 170 1234567 | +49 (0)30 123456-78 | +1 555 123 4567 | +1-555-123-4567 | +15551234567 | 0049 170 1234567
-+33 6 12 34 56 78 | +81 90-1234-5678 | +7 (912) 345-67-89 | (555) 123-4567 | 555-123-4567 | 555.123.4567
-1-800-555-0199 | 06 12 34 56 78 | 06.12.34.56.78 | 0170 1234567 | 0170/1234567 | (030) 12345678 | 03-1234-5678
-090-1234-5678 | 8 (912) 345-67-89 | 8-912-345-67-89 | (11) 91234-5678 | (11) 3456-7890 | 070-123 45 67
-"""
-NOT_PERSONAL = """
-1914-1918 1939-1945 | 2018 2019 2020 | 2018-01-02 10:30:00 | 01/02/2018 15 Uhr | 31.12.2019 15:30 | 12.10.20 18 Uhr
-10:30:45 | 1,000,000 | $1.234.567,89 | 1 000 000 000 | 3.1415926535 | 1234567890 | 0.123456789 | 100-200
-v1.2.3.4 | version 10.0.19041.388 | Chrome 70.0.3538.77 | firmware: 12.1.0.33 | 1.2.3.4 | 127.0.0.1.5 | 256.300.1.1
-a::b | ::1 | std::vector | 12:30:45 | 3:2 4:1 5:0 | 1:2:3:4:5:6:7:8 | 16:9 | ISBN 978-3-16-148410-0 | 0-306-40615-2
-+100 | +1000000000 | 5-4-3-2-1-0-1-2 | 01 02 03 04 05 | 24/7 365 | 1080p 1920x1080 | Nokia phone 3310 | 007
-look at mail.com | sign up at gmail.com | the dot com bubble | meet me at home | a @ b | (at) | at the dot | [at] home
-U+1F600 | 4*8+1234567 | 1.000.000.000 | 10-20-30-40-50-60 | sha 0123456789abcdef | 2018/01/02 03:04 | $555-123-4567
-"""
-
-
-@pytest.mark.parametrize("number", [part.strip() for part in re.split(r"[|\n]", PERSONAL.strip())])
+@pytest.mark.parametrize("number", cases(__file__, "test_telephone_numbers_are_masked"))
 def test_telephone_numbers_are_masked(number: str) -> None:
     assert mask(f"Ring {number}, ok? ({number})") == "Ring <phone>, ok? (<phone>)"
 
 
-@pytest.mark.parametrize("text", [part.strip() for part in re.split(r"[|\n]", NOT_PERSONAL.strip())])
+@pytest.mark.parametrize("text", cases(__file__, "test_dates_versions_prices_and_scores_stay"))
 def test_dates_versions_prices_and_scores_stay(text: str) -> None:
     for whole in (text, f"It was {text}.", f"({text}), {text}!"):
         assert mask(whole) == whole
@@ -179,10 +156,7 @@ def test_ip_and_spelled_addresses_and_numbers_that_are_named_are_masked(body: st
     assert clean_text(text) == text
 
 
-REPEATED = r"""0 1- +1 1. 1: a: a(at)b. a@b[dot] +1( 0-1 a.b@ :: http://日 日.de/ 1.1.1. (at) a(dot) <a &lt;b
-<script> <!-- </p Ã© <i/
-a * ** **a *a* _a __ ` `a ~~a [ [a]( ![ ( ^ ^( > >!a \ &amp; amp; u/ /u/a a@ a. a.b/ www. http:// | # -
-r/u_ r/u_a r\/ \/ &#47; &amp; t1_ t1_abcde_ comments/ message/compose? a.dev a:&#47; a:\\"""
+REPEATED = cases(__file__, "REPEATED")
 
 
 @pytest.mark.parametrize("piece", [*REPEATED.split(), "- a\n", "a\n>"])
@@ -267,18 +241,7 @@ def test_texts_that_were_repaired_are_counted() -> None:
 # --- Columns ----------------------------------------------------------------------------------------------------------
 
 # Parts of what is masked or cleaned, also with letters that are only equal to theirs up to case: ſ, İ, ı, K.
-PARTS = r"""
-a b z A 0 1 9 . .. : :: / // \ \/ & &amp; &#47; &#x2F; &#x002f; &sol; &SOL; &ſol; &amp;sol; &#0047; ; # -
-+ = * ** _ ~~ ` > < | ^ ( ) [ ] { } @ ! ? , ' " % ://  http:// HTTPS:// ftp:// mailto: example.com EXAMPLE.İE
-a.io/ a.ıo/x b.de:80/ рф .рф/a xn--p1ai x.xn--p1ai/ r/ R/ r/a/ r/aſ/ /comments/ commentſ/ comments/abcd/ /s/ /ſ/
-u/ U/ /u/ u/bob /user/ uſer/ /uſer/bob r/u_ R/U\_ r/u_bob t1_ t3\_ t1_abcde t6_abcdefg www. WWW. wwW2. ww Ww
-message/compose message/compoſe ?to= to=bob @b.co a@b.co at AT At (at) [at] (arroba) [ARROBA] {ät} (СОБАКА) <@>
-dot punkt (dot) [.] gmail GMAİL gmaıl googlemail yahoo hotmail outlook İcloud iCloud aol gmx proton ymail mſn yandex
-mail maIl com 555 123-4567 +49 170 1234567 (212) 0170 12345 8(912) tel: phone: fax 1.2 192.168. 10.0.0.1 127.0.0.1:80
-fe80:: 2001:db8: ::1 abcd:ef01:2345 v1 2018-01-02 <br> </p> <ſpan> <K> <İ> <ı> <!-- --> <script> </script> </ſcript>
-<a href="x"> <url> <user> <email> Ã© Ã¨ â€™ â€œ Â Ã à € Œ œ ï ¿ ½ вЂ Р’ Гў ÂÂ Ø§Ù Ð” ’ “ ” « » é è É Ü 日 本 カ я Я ё 😀
-ß --- ``` 1. - > &gt; &gt;! >! !< [a](b) ![a](http://b.c) [a]: |-| |:-|:-| &nbsp; &#39; &lt;b&gt; ^(a) ^a \* \_
-"""
+PARTS = cases(__file__, "PARTS")
 _BETWEEN = ["", "", " ", "  ", *"\n\t\u00a0\u2028\u3000\x1c\x85\0\u200b\ufeff\xad"]
 TEXTS = st.lists(st.sampled_from(PARTS.split()) | st.sampled_from(_BETWEEN) | st.text(max_size=2), max_size=14).map(
     "".join

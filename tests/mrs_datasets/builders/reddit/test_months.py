@@ -14,19 +14,14 @@ from mrs_datasets.builders.reddit import months as rules
 from mrs_datasets.builders.reddit.months import FilterCounts, filter_batch
 from mrs_datasets.builders.reddit.plan import Settings
 from mrs_datasets.builders.reddit.read import COMMENTS
+from tests.cases import cases
 
 PAPER, CLEAN = Settings(), Settings(drop_bots=True)
 BOUNDED = Settings(min_characters=3, max_characters=5)
 ROW = {
-    "id": "zzc1",
-    "parent_id": "t1_zzc0",
-    "link_id": "t3_zzp1",
-    "body": "Sure!",
-    "score": 1,
-    "is_bot": False,
-    "deleted_later": False,
-    "created": 0,
-}
+    "id": "zzc1", "parent_id": "t1_zzc0", "link_id": "t3_zzp1", "body": "Sure!", "score": 1, "is_bot": False,
+    "deleted_later": False, "created": 0,
+}  # fmt: skip
 
 
 def batch_of(*changes: dict[str, Any]) -> pa.RecordBatch:
@@ -42,38 +37,10 @@ def reason(change: dict[str, Any], settings: Settings) -> str:
 
 @pytest.mark.parametrize(
     ("change", "settings", "expected"),
-    [
-        ({}, PAPER, ""),
-        ({"body": "[removed]"}, PAPER, rules.REMOVED),
-        ({"body": "[removed] by the moderators"}, PAPER, rules.REMOVED),
-        ({"body": "[ Removed by Reddit ] on account of its rules"}, PAPER, rules.REMOVED),
-        ({"body": "It says [ Removed by Reddit ]"}, PAPER, ""),
-        ({"body": "[deleted]\n"}, PAPER, rules.DELETED),
-        ({"body": "It says [removed] there"}, PAPER, ""),
-        ({"body": "[Removed]"}, PAPER, ""),
-        ({"deleted_later": True}, PAPER, rules.DELETED_LATER),
-        ({"score": 0}, PAPER, rules.LOW_SCORE),
-        ({"score": -7}, PAPER, rules.LOW_SCORE),
-        ({"score": None}, PAPER, ""),
-        ({"score": 4}, Settings(min_score=5), rules.LOW_SCORE),
-        ({"score": -9}, Settings(min_score=-9), ""),
-        ({"body": ""}, PAPER, rules.EMPTY),
-        ({"body": " \n\u3000\xa0"}, PAPER, rules.EMPTY),
-        ({"is_bot": True}, PAPER, ""),
-        ({"is_bot": True}, CLEAN, rules.BOT),
-        ({"is_bot": True, "body": ""}, CLEAN, rules.EMPTY),
-        ({"body": "[removed]", "score": -7, "deleted_later": True, "is_bot": True}, PAPER, rules.REMOVED),
-        ({"score": -7, "deleted_later": True}, PAPER, rules.DELETED_LATER),
-        ({"score": -7, "body": ""}, PAPER, rules.LOW_SCORE),
-        ({"body": "abc"}, BOUNDED, ""),
-        ({"body": "  ab  "}, BOUNDED, rules.TOO_SHORT),
-        ({"body": "ééé"}, BOUNDED, ""),
-        ({"body": "abcdef"}, BOUNDED, rules.TOO_LONG),
-        ({"body": " "}, BOUNDED, rules.EMPTY),
-    ],
+    cases(__file__, "test_the_first_reason_that_applies_counts"),
 )
-def test_the_first_reason_that_applies_counts(change: dict[str, Any], settings: Settings, expected: str) -> None:
-    assert reason(change, settings) == expected
+def test_the_first_reason_that_applies_counts(change: dict[str, Any], settings: dict[str, Any], expected: str) -> None:
+    assert reason(change, Settings(**settings)) == expected
 
 
 def test_samples_are_the_first_ones_of_each_reason_over_all_batches() -> None:

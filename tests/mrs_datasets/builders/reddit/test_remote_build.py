@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -74,6 +75,22 @@ def send(memory: Any, folder: Path) -> None:
         memory.pipe_file(f"/dumps/{path.name}", path.read_bytes())
 
 
+@contextmanager
+def failing(memory: Any, name: str, error: OSError) -> Iterator[None]:
+    """A storage that breaks off half-way through each file whose path contains `name`."""
+    put = memory.put_file
+
+    def put_file(source: str, target: str, **named: Any) -> None:
+        if name in target:
+            memory.pipe_file(target, b"half")
+            raise error
+        put(source, target, **named)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(type(memory), "put_file", staticmethod(put_file))
+        yield
+
+
 @pytest.mark.parametrize("profile", ["paper", "clean"])
 @pytest.mark.parametrize("groups", [1, 256])
 def test_a_build_in_memory_is_the_local_one(
@@ -101,18 +118,9 @@ def test_a_build_that_was_cut_off_is_resumed(
     settings = make_settings("clean", **FEW)
     make(tmp_path / "local", model, f"{months}/RC_*.zst", settings)
     out, dumps = location("memory://mrs", tmp_path / "scratch"), f"{months}/RC_*.zst"
-    put = memory.put_file
-
-    def full(source: str, target: str, **named: Any) -> None:
-        if "bucket-00001.arrow" in target:
-            memory.pipe_file(target, b"half")
-            raise OSError("the storage is full")
-        put(source, target, **named)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(type(memory), "put_file", staticmethod(full))
-        with pytest.raises(InputError, match=r"bucket-00001\.arrow: cannot be written \(the storage is full\)"):
-            make(out, model, dumps, settings)
+    told = r"bucket-00001\.arrow: cannot be written \(the storage is full\)"
+    with failing(memory, "bucket-00001.arrow", OSError("the storage is full")), pytest.raises(InputError, match=told):
+        make(out, model, dumps, settings)
     done = [path for path in memory.store if path.endswith(".arrow")]
     assert len(done) == 3  # both months, and a bucket
     assert [path for path in memory.store if "partial" in path or "00001.arrow" in path] == []
@@ -125,21 +133,13 @@ def test_a_build_that_was_cut_off_is_resumed(
 
 
 def test_sending_the_data_set_that_fails_leaves_nothing_of_it(
-    tmp_path: Path, model: Path, months: Path, memory: Any, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, model: Path, months: Path, memory: Any
 ) -> None:
     settings = make_settings("paper", **FEW)
     out, dumps = location("memory://mrs", tmp_path / "scratch"), f"{months}/RC_*.zst"
-    put = memory.put_file
-
-    def breaks(source: str, target: str, **named: Any) -> None:
-        if "report.html" in target:
-            raise ConnectionError("gone")
-        put(source, target, **named)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(type(memory), "put_file", staticmethod(breaks))
-        with pytest.raises(InputError, match=r"memory:///mrs: cannot be written \(gone\).* continue with --resume"):
-            make(out, model, dumps, settings)
+    told = r"memory:///mrs: cannot be written \(gone\).* continue with --resume"
+    with failing(memory, "report.html", ConnectionError("gone")), pytest.raises(InputError, match=told):
+        make(out, model, dumps, settings)
     assert not out.exists()
     memory.pipe_file("/mrs/.mrs-unfinished", b"")  # as a kill leaves it
     memory.pipe_file("/mrs/data/en/old.parquet", b"half")
