@@ -10,11 +10,15 @@ import io
 import json
 import sys
 import traceback
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from importlib import metadata
 from importlib.machinery import ModuleSpec
 from typing import Any
 
-from mrs_suggest.common.extras import modules_by_extra
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+from mrs_suggest.common.extras import installed_asked, modules_by_extra
 
 # What the packages of extras bring along; httpx may come with the base, through huggingface-hub.
 BLOCKED = {"multiprocess", "dill", "xxhash", "nltk", "joblib", "aiohttp", "pydantic"}
@@ -24,8 +28,26 @@ BLOCKED |= set().union(*modules_by_extra().values()) - {"httpx"}
 def lacking(extras: Sequence[str]) -> set[str]:
     """The modules that an installation with these extras lacks."""
     brought = modules_by_extra()
-    own = set().union(*(brought[extra] for extra in extras))
+    own = set().union(*(brought[extra] for extra in extras)) | brought_along(extras)
     return set().union(*brought.values()) - {"httpx"} - own if extras else BLOCKED
+
+
+def brought_along(extras: Sequence[str]) -> set[str]:
+    """The modules of all packages that the packages of these extras ask for, and those ask for in turn."""
+    modules: dict[str, set[str]] = {}
+    for module, names in metadata.packages_distributions().items():
+        for name in names:
+            modules.setdefault(canonicalize_name(name), set()).add(module)
+    found: set[str] = set()
+    waiting = [one for extra in extras for one in installed_asked().extras[extra]]
+    while waiting:
+        name = canonicalize_name(waiting.pop().name)
+        if name in found or name not in modules:
+            continue
+        found.add(name)
+        asked = map(Requirement, metadata.requires(name) or [])
+        waiting += [one for one in asked if one.marker is None or one.marker.evaluate({"extra": ""})]
+    return set().union(*(modules[name] for name in found))
 
 
 class Hiding:
@@ -39,6 +61,12 @@ class Hiding:
             return None
         found: ModuleSpec | None = self._finder.find_spec(name, path, target)
         return found
+
+    def find_distributions(self, context: Any) -> Iterator[metadata.Distribution]:
+        """As some libraries look for others by their metadata."""
+        for one in getattr(self._finder, "find_distributions", lambda _: ())(context):
+            if str(one.name).lower().replace("-", "_") not in self._hidden:
+                yield one
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._finder, name)

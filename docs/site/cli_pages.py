@@ -21,8 +21,9 @@ TRAINERS = """# Training options
 
 `accelerate launch trainers/NAME.py` and `mrs train NAME` take the same options, and so does a YAML file given with
 `--config` (keys without the dashes; the command line wins). [Configurations](configs.md) lists the files that come with
-the project; [Training](../training.md) explains the most common options. Only `mrs train` takes `--sweep FILE`, which
-tries the values in that file and prints the best ones on validation ([sweeps](../training.md#sweeps)).
+the project; [Fine-tune](../how_to/fine_tune.md#common-options) explains the most common options. Only `mrs train`
+takes `--sweep FILE`, which tries the values in that file and prints the best ones on validation
+([guide](../how_to/search_options.md)).
 
 """
 SHORT = 24  # letters of choices that stand in the place of a value

@@ -16,7 +16,7 @@ HEAD = """# Configurations
 
 The files in `trainers/configs` (`mrs_trainers/configs` in a wheel). The comment on each line gives the source of its
 value. Pass a file to a trainer with `--config FILE`; options on the command line override it
-([the paper's runs](../training.md#the-papers-runs)).
+([the paper's runs](../how_to/train_on_mrs.md#the-papers-runs)).
 
 ## Keys
 

@@ -69,7 +69,7 @@ def make_dataclass_parser(
         help="any other setting of the library's trainer; may be repeated",
     )
     if advanced:
-        parser.epilog = f"for experiments, see docs/training.md: {', '.join(f'--{name}' for name in sorted(advanced))}"
+        parser.epilog = f"for experiments, see docs/how_to/: {', '.join(f'--{name}' for name in sorted(advanced))}"
     return parser
 
 

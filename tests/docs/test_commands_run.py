@@ -1,18 +1,15 @@
-"""Commands of the documentation run as a reader would type them, page by page.
+"""Commands of the documentation run as a reader would type them, page by page, with the extras that the page names.
 
-Each page has a folder of its own, in which its commands run one after the other, in this process: it saves the imports.
+Each page has a folder of its own, in which its commands run one after the other, in one process: it saves the imports.
 The folder has what the pages name as the reader's own: prediction files, pairs, replies, a trained model.
 """
 
-import importlib
 import json
 import os
-import re
 import shlex
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +21,8 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.append(str(ROOT / "docs" / "site"))  # the site's own scripts; no name of theirs is a library's
 
 import blocks  # noqa: E402
+
+from tests.docs.test_extras import named_before  # noqa: E402
 
 LEDGER = {
     page: [entry for entry in entries.values() if "run" in entry]
@@ -65,31 +64,19 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-@pytest.fixture(autouse=True)
-def fresh_state() -> Iterator[None]:
-    """What a trainer leaves in the process goes with its test."""
-    yield
-    from accelerate.state import AcceleratorState
-
-    AcceleratorState._reset_state(reset_partial_state=True)
-
-
-def extras_of(page: str) -> list[str] | None:
-    """The extras of the first installation that a page names; None where it names none."""
-    found = re.search(r"pip install '?\.(?:\[([\w,]+)\])?", (ROOT / page).read_text(encoding="utf-8"))
-    return None if found is None else found[1].split(",") if found[1] else []
+def extras_of(page: str) -> list[str]:
+    """The extras that a page names up to the section of the last command that runs here."""
+    text = (ROOT / page).read_text(encoding="utf-8")
+    here = {entry["command"] for entry in LEDGER[page]}
+    last = max(one.end() for one in blocks.BLOCK.finditer(text) if here & set(blocks.commands_of(one["text"])))
+    return sorted(named_before(text, last))
 
 
-SHORT = [page for page in PAGES if page == "README.md" or page.startswith("docs/how_to/")]
-
-
-@pytest.mark.parametrize("page", SHORT)
-def test_a_page_needs_no_more_than_it_installs_first(page: str, folder: Path) -> None:
-    extras = extras_of(page)
-    assert extras is not None
-    commands = [words_of(entry)[1:] for entry in LEDGER[page]]
+@pytest.mark.parametrize("page", PAGES)
+def test_the_commands_of_a_page_run_with_its_extras(page: str, folder: Path) -> None:
+    commands = [words_of(entry) for entry in LEDGER[page]]
     env = {**os.environ, "PYTHONPATH": str(ROOT)}
-    words = [sys.executable, "-m", "tests.lean_process", json.dumps(commands), *extras]
+    words = [sys.executable, "-m", "tests.lean_process", json.dumps(commands), *extras_of(page)]
     done = subprocess.run(words, cwd=folder, capture_output=True, text=True, env=env)
     assert done.returncode == 0, done.stderr[-2000:]
     expected = [entry["run"].get("code", 0) if isinstance(entry["run"], dict) else 0 for entry in LEDGER[page]]
@@ -97,31 +84,13 @@ def test_a_page_needs_no_more_than_it_installs_first(page: str, folder: Path) ->
         assert one["code"] == code, f"{one['words']}\n{one['out'][-1500:]}{one['err'][-1500:]}"
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if page not in SHORT])
-def test_the_commands_of_a_page_run(page: str, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    for entry in LEDGER[page]:
-        code = run(words_of(entry))
-        said = capsys.readouterr()
-        expected = entry["run"].get("code", 0) if isinstance(entry["run"], dict) else 0
-        assert code == expected, f"{entry['command']}\n{said.out[-1500:]}{said.err[-1500:]}"
-
-
 def words_of(entry: dict[str, Any]) -> list[str]:
-    """The words of a command, with what its entry replaces and adds."""
+    """The words of a command for `mrs`, with what its entry replaces and adds."""
     other = entry["run"] if isinstance(entry["run"], dict) else {}
     words = [other.get("with", {}).get(word, word) for word in shlex.split(entry["command"])]
-    return [*words, *shlex.split(other.get("plus", ""))]
-
-
-def run(words: list[str]) -> int:
-    """Run one command in this process; exit codes are those of the program."""
+    words += shlex.split(other.get("plus", ""))
     if words[:2] == ["accelerate", "launch"]:
         (at,) = [number for number, word in enumerate(words) if word.endswith(".py")]
         words = ["mrs", "train", Path(words[at]).stem, *words[at + 1 :]]
     assert words[0] == "mrs", words
-    if words[1] == "train" and "--help" not in words:
-        return int(importlib.import_module(f"mrs_trainers.{words[2]}").main(words[3:]))
-    try:
-        return int(importlib.import_module("mrs_suggest.cli.main").main(words[1:]))
-    except SystemExit as end:  # `--help`
-        return int(end.code or 0)
+    return words[1:]

@@ -14,7 +14,8 @@ pytestmark = pytest.mark.integration
 
 ROOT = Path(__file__).resolve().parents[2]
 SIZES = {"phone": (390, 844), "desktop": (1280, 900)}  # CSS pixels
-PAGES = ("index", "training", "reference/cli", "reference/configs", "reference/api/mrs_suggest", "results", "metrics")
+REFERENCE = ("reference/cli", "reference/configs", "reference/api/mrs_suggest")
+PAGES = ("index", "how_to/train_on_mrs", *REFERENCE, "results", "metrics")
 SCHEMES = {"light": "default", "dark": "slate"}
 # Elements that reach beyond the screen, and are not inside one that scrolls by itself.
 TOO_WIDE = """

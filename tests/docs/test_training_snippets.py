@@ -1,4 +1,4 @@
-"""What docs/training.md shows of training works: its commands run.
+"""What the guides to training show works: their commands run.
 
 The commands run as they stand there, in a folder that has small stand-ins under the names of data and checkpoints, with
 options around theirs that make them short. Those of one process run in this one, which saves imports.
@@ -23,7 +23,8 @@ pytestmark = pytest.mark.integration
 
 ROOT = Path(__file__).resolve().parents[2]
 BIN = Path(sys.executable).parent
-PAGE = ROOT / "docs" / "training.md"
+GUIDES = ("train_on_mrs", "pretrained_encoder", "train_generator", "distil", "memory_and_gpus", "search_options")
+PAGES = [ROOT / "docs" / "how_to" / f"{name}.md" for name in GUIDES]
 LANGUAGES = ("en", "es", "de", "pt", "fr", "ja")
 ENCODER, TOKENIZER = "google-bert/bert-base-multilingual-cased", "FacebookAI/xlm-roberta-base"
 E5 = "intfloat/multilingual-e5-small"
@@ -61,10 +62,10 @@ def read_blocks(text: str) -> list[Block]:
     return blocks
 
 
-TEXT = PAGE.read_text(encoding="utf-8")
-BLOCKS = read_blocks(TEXT)
+BLOCKS = [block for page in PAGES for block in read_blocks(page.read_text(encoding="utf-8"))]
 TESTED = [block for block in BLOCKS if block.mark == "tested"]
-PREPARING = (["mrs", "data"], ["mrs", "convert"])
+PREPARED = ["mrs", "data", "prepare", "mrs", "--source", "pairs", "--out", "build/mrs"]
+CONVERTING = ["mrs", "convert"]
 NUMBERED = [pytest.param(number, id=f"{number}-{block.heading}") for number, block in enumerate(TESTED)]
 
 
@@ -114,10 +115,10 @@ def write_unicoder(checkpoint: Path, tokenizer: Path) -> None:
 
 @pytest.fixture(scope="module")
 def workplace(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """A folder where the page's commands find what they name; its own preparing commands made data and Unicoder."""
+    """A folder where the commands find what they name; the guide's own command made Unicoder."""
     from accelerate.state import AcceleratorState
 
-    folder = tmp_path_factory.mktemp("training_page")
+    folder = tmp_path_factory.mktemp("training_guides")
     (folder / "trainers").symlink_to(ROOT / "trainers")
     write_pairs(folder / "pairs")
     texts = [line for path in (folder / "pairs").iterdir() for line in path.read_text(encoding="utf-8").splitlines()]
@@ -129,7 +130,8 @@ def workplace(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     before = Path.cwd()
     os.chdir(folder)
     try:
-        for command in [command for block in TESTED for command in block.commands() if command[:2] in PREPARING]:
+        converting = [one for block in TESTED for one in block.commands() if one[:2] == CONVERTING]
+        for command in (PREPARED, *converting):
             run(command)
     finally:
         os.chdir(before)
@@ -138,7 +140,7 @@ def workplace(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 
 def run(command: list[str]) -> None:
-    """Run one command of the page in the working folder; a launcher of several processes starts them."""
+    """Run one command of a guide in the working folder; a launcher of several processes starts them."""
     family, own = trained_by(command)
     if family is None:
         assert command[0] == "mrs", command
@@ -183,15 +185,9 @@ def folder_of(own: list[str]) -> Path:
 
 
 @pytest.mark.parametrize("number", NUMBERED)
-def test_the_page_does_what_it_shows(number: int, workplace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_guide_does_what_it_shows(number: int, workplace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(workplace)
     block = TESTED[number]
-    if block.kind == "python":
-        needs = re.search(r"build/\w+", block.text)
-        if needs and not Path(needs[0]).exists():  # this test alone: the block before makes it
-            run_block(TESTED[number - 1])
-        exec(compile(block.text, str(PAGE), "exec"), {})
-        return
     needed = [word for command in block.commands() if not trained_by(command)[0] for word in command]
     for earlier in TESTED[:number]:  # what `mrs suggest` and `mrs models` look at
         for command in earlier.commands():
@@ -203,7 +199,7 @@ def test_the_page_does_what_it_shows(number: int, workplace: Path, monkeypatch: 
 
 def run_block(block: Block) -> None:
     for command in block.commands():
-        if command[:2] in PREPARING:
+        if command[:2] == CONVERTING:
             continue  # the fixture ran it
         family, own = trained_by(command)
         if "--resume_from_checkpoint" in own:

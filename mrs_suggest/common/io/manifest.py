@@ -14,7 +14,7 @@ from mrs_suggest.common.io.files import file_sha256
 
 RECORD = "run.json"
 KEY = "files"
-HASHED_AT_LOAD = 256 << 20  # ours: .3 s on one core; loading such a model takes several seconds (docs/training.md)
+HASHED_AT_LOAD = 256 << 20  # ours: .3 s on one core; loading such a model takes several seconds (docs/concepts/runs.md)
 
 
 class FileEntry(TypedDict):

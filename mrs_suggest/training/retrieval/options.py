@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from transformers import TrainingArguments
 
 METRICS = ("rouge_mrr", "weighted_rouge", "mrr", "p_at_1")
-# Ours: on open chat ROUGE alone, the paper's main metric, kept checkpoints whose MRR had fallen (docs/training.md).
+# Ours: on open chat ROUGE alone, the paper's main metric, kept checkpoints whose MRR had fallen.
 BEST_METRIC = METRICS[0]
 STEPS = 1500  # when neither epochs nor steps are given: minutes on two cores, ten passes over the embedded sample
 SWEEP = "sweep"

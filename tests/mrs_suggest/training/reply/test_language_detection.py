@@ -70,7 +70,7 @@ def test_the_threshold_is_the_one_that_its_rule_gives(sample: Sample) -> None:
 
 
 def test_messages_of_another_domain(sample: Sample, shared_data: Path) -> None:
-    """A chat bot's questions, with names, typing mistakes and missing accents; docs/training.md rounds the shares."""
+    """A chat bot's questions, with names, typing mistakes and missing accents; docs/concepts/ranking.md rounds."""
     messages = {}
     for part in sample.parts:
         lines = (shared_data / "replies" / f"{part.language}.tsv").read_text(encoding="utf-8").split("\n")
