@@ -57,8 +57,8 @@ tables:
       USE: {cell: "", empty: it has no checkpoint, paper: "xcopa/table_8/CO-ZS/use/{language}"}
 """
 # What a run writes; with `--estimate`, it prints times alone. Of its configuration, `fail: 1` fails, 2 is killed after
-# a checkpoint the first time, 3 waits there until it is; `meet: N` waits until N runs have begun; `interrupt: 1` sends SIGINT to the runner. A run that
-# starts from one that is not finished fails.
+# a checkpoint the first time, 3 waits there until it is; `meet: N` waits until N runs have begun; `interrupt: 1` sends
+# SIGINT to the runner. A run that starts from one that is not finished fails.
 FAKE = """
 import json, os, pathlib, signal, sys, time
 words = sys.argv[1:]
