@@ -108,9 +108,9 @@ def test_the_batch_of_a_step_is_that_of_all_processes(
             "generation/unicoder/mt_es",
             1,
             ["--per_device_train_batch_size", "3"],
-            "--global_batch_size 1,024: 1 processes with batches of at most 3",
+            "--global_batch_size 1,024: 1 process with batches of at most 3",
         ),
-        ("multiple_choice/co_zs", 1, ["--global_batch_size", "0"], "--global_batch_size 0: 1 processes"),
+        ("multiple_choice/co_zs", 1, ["--global_batch_size", "0"], "--global_batch_size 0: 1 process"),
         (
             "generation/unicoder/mt_es",
             8,
