@@ -65,6 +65,9 @@ def write_dumps(
     ):
         if value < least or (most is not None and value > most):
             raise InputError(f"{option}: expected {least} {f'to {most}' if most else 'or more'}, found {value}.")
+    if long_thread > comments * len(spans):
+        every = f"{comments * len(spans):,} comments of all months"
+        raise InputError(f"--long-thread {long_thread:,}: expected at most the {every}; raise --comments.")
     threads = Threads(np.random.default_rng(seed), long_thread)
     files = {}
     try:

@@ -6,7 +6,7 @@ import argparse
 import re
 import shlex
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -72,12 +72,17 @@ def make_parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--dry-run", action="store_true", help="list the cells with state, steps, estimated time and command, and stop"
     )  # fmt: skip
+    parser.add_argument(
+        "--estimate", action="store_true",
+        help="time one cell of each kind that can run here, for a few steps, print the time of all, and stop",
+    )  # fmt: skip
     parser.set_defaults(run=_run)
     return parser
 
 
 def _run(options: argparse.Namespace) -> int:
     from mrs_suggest.reproduce.cells import Setup, all_cells, chosen_cells
+    from mrs_suggest.reproduce.overview import trial_lines
     from mrs_suggest.reproduce.preference import read_sheets
     from mrs_suggest.reproduce.processes import Stopped, StopSignals
     from mrs_suggest.reproduce.report import write_report
@@ -87,8 +92,7 @@ def _run(options: argparse.Namespace) -> int:
     if options.jobs < 1:
         raise InputError(f"--jobs {options.jobs}: expected a whole number from 1.")
     if options.table == ALL:
-        list_tables(options.scale)
-        return 0
+        return list_tables(options)
     table = read_table(TABLES, options.table)
     table = at_scale(table, options.scale)
     sheets = read_sheets(options.sheets) if options.sheets else None
@@ -114,6 +118,9 @@ def _run(options: argparse.Namespace) -> int:
     try:
         with StopSignals() as signals:
             setup = prepare_data(setup, sources, used, options.dry_run, say)
+            if options.estimate:
+                _print_all(trial_lines(setup, cells))
+                return 0
             if options.dry_run:
                 list_cells(setup, cells, options.jobs)
                 return 0
@@ -140,17 +147,22 @@ def _named(words: Sequence[str], option: str, what: str) -> dict[str, Path]:
     return found
 
 
-def list_tables(scale: str) -> None:
-    """Print what every table and figure needs."""
+def list_tables(options: argparse.Namespace) -> int:
+    """Print what every table and figure needs, and with `--estimate` how long its cells take on this machine."""
     from mrs_suggest.reproduce.overview import Overview
     from mrs_suggest.reproduce.table import read_table, table_names
 
     tables = {name: read_table(TABLES, name) for name in table_names(TABLES)}
     scales = list(dict.fromkeys(one for table in tables.values() for one in table.scale_names()))
-    if scale not in scales:
+    if (scale := options.scale) not in scales:
         raise InputError(f"--scale {scale}: no table has such a scale; expected one of {', '.join(scales)}.")
-    for line in Overview(scale, CONFIGS).lines(tables):
-        print(visible(line))
+    _print_all(Overview(scale, CONFIGS).lines(tables))
+    for name, table in tables.items():
+        if options.estimate and scale in table.scale_names():
+            print(f"{name}, timed on this machine:", flush=True)
+            if code := _run(argparse.Namespace(**{**vars(options), "table": name, "printed": list(table.tables)})):
+                return code
+    return 0
 
 
 def list_cells(setup: Setup, cells: Mapping[str, Cell], jobs: int) -> None:
@@ -179,3 +191,8 @@ def list_cells(setup: Setup, cells: Mapping[str, Cell], jobs: int) -> None:
     time = f" (time{at_once}: {told_total(left, jobs)})" if left else ""
     empty = len(cells) - finished - len(left)
     print(f"{len(cells)} cells: {finished} finished, {empty} cannot run, {len(left)} to run{time}")
+
+
+def _print_all(lines: Iterable[str]) -> None:
+    for line in lines:
+        print(visible(line), flush=True)

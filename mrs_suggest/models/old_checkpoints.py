@@ -72,7 +72,7 @@ def _config(path: Path) -> dict[str, Any]:
 
 
 def _distinct(weights: dict[str, Tensor]) -> dict[str, Tensor]:
-    """The weights, of tied ones only the table of words, which a model without their head needs, too."""
+    """The weights, without views; of tied ones only the table of words, which a model without a head needs, too."""
     order = sorted(weights, key=lambda key: ("embed" in key or "shared" in key, -len(key)))
     last = {(weights[key].data_ptr(), weights[key].shape): key for key in order}
-    return {key: weights[key].contiguous() for key in last.values()}
+    return {key: weights.pop(key).clone().contiguous() for key in last.values()}

@@ -47,11 +47,11 @@ class Estimates:
         steps, training = note.get("steps"), note.get("training_seconds")
         if note.get("code") == 0 and steps and training is not None and not note.get("resumed"):
             rest = max(0.0, note["seconds"] - training)
-            self._timed.append(Timed(*_kind(note["identity"]), steps, training, rest))
+            self._timed.append(Timed(*kind_of(note["identity"]), steps, training, rest))
 
     def seconds(self, identity: Record, steps: int | None) -> float | None:
         """Of a run with so many steps, or with as many as earlier ones; None until one of its kind has finished."""
-        kind, setting = _kind(identity)
+        kind, setting = kind_of(identity)
         timed = [one for one in self._timed if one.kind == kind]
         if not timed:
             return None
@@ -60,7 +60,8 @@ class Estimates:
         return median(training) + median(one.rest for one in alike)
 
 
-def _kind(identity: Record) -> tuple[tuple[Any, ...], str]:
+def kind_of(identity: Record) -> tuple[tuple[Any, ...], str]:
+    """The trainer and the options of `SAME`, and the setting."""
     options = identity.get("options", {})
     return (identity.get("trainer"), *(str(options.get(key)) for key in SAME)), str(options.get("setting"))
 

@@ -2,14 +2,43 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from mrs_suggest.reproduce.cells import DONE, Setup, States, all_cells
-from mrs_suggest.reproduce.estimates import Estimates, steps_of, told_total
+from mrs_suggest.reproduce.cells import DONE, Cell, Setup, States, all_cells
+from mrs_suggest.reproduce.estimates import SAME, Estimates, kind_of, steps_of, told_total
+from mrs_suggest.reproduce.runner import time_of_trial
 from mrs_suggest.reproduce.table import Table, at_scale, only_tables
+
+
+def trial_lines(setup: Setup, cells: Mapping[str, Cell]) -> Iterator[str]:
+    """The time on this machine of each group of like cells, of which one is tried, and why other cells have none."""
+    from torch.cuda import is_available
+
+    states, estimates = States(setup, cells), Estimates(setup.output)
+    gpu = setup.table.at(setup.scale).gpu and not is_available()
+    groups, others = defaultdict[tuple[str, ...], list[Cell]](list), Counter[str]()
+    for name, cell in cells.items():
+        why = states.without_command(name)
+        if not why and (lacking := states.lacking(name)):
+            why = f"lack {' '.join(lacking)}"
+        why = why or states.unavailable(name) or (states.state(name) if states.state(name) == DONE else "")
+        if why := why or ("train no model" if not cell.spec.config else "need a GPU" if gpu else ""):
+            others[why] += 1
+        else:
+            groups[kind_of(states.identity(name))[0]].append(cell)
+    for kind, alike in groups.items():
+        told = ", ".join([kind[0], *(f"{key} {of}" for key, of in zip(SAME, kind[1:], strict=True) if of != "None")])
+        ready = [cell for cell in alike if all(states.state(one) == DONE for one in cell.needs())]
+        problem = "" if ready else f"unknown until {', '.join(alike[0].needs())} has run"
+        if ready and estimates.seconds(identity := states.identity(ready[0].name), 1) is None:
+            found, problem = time_of_trial(setup, ready[0])
+            estimates.add({"identity": identity, **found})
+        times = [estimates.seconds(states.identity(cell.name), steps_of(cell, setup)) for cell in alike]
+        yield f"  {told}: {len(alike)} cell{'s' * (len(alike) != 1)}, {problem or told_total(times)}"
+    yield from (f"  not timed: {count} cell{'s' * (count != 1)}, {why}" for why, count in others.items())
 
 
 @dataclass

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from pydantic import TypeAdapter
 
+from mrs_suggest.common.errors import InputError
 from mrs_suggest.common.io.files import atomic_write
 from mrs_suggest.common.report.pages import Block, Grid, Picture, as_html, as_markdown
 from mrs_suggest.common.text.text import finite_json
@@ -154,7 +155,12 @@ def printed_tables(record: Record, table: Table) -> dict[str, dict[str, str]]:
     by_row = record["unit"] == ROW
     told = json.dumps(record["claims"]).replace('"verdict": "', '"verdict": "by row: ' if by_row else '"verdict": "')
     claims = TypeAdapter(list[ClaimResult]).validate_json(told)
-    compared = grouped(grids, figures, [] if by_row else record["comparisons"])
+    try:
+        compared = grouped(grids, figures, [] if by_row else record["comparisons"])
+    except KeyError as error:  # table, row, column, metric
+        of, again = f"{table.name} at scale {record['scale']}", f"mrs reproduce {table.name} --scale {record['scale']}"
+        lacks = f"the record has no figure for the newer row {error.args[0][1]!r} of table {error.args[0][0]}"
+        raise InputError(f"{of}: {lacks}; write it again with `{again} --page`.") from None
     found = {}
     for name, grid in grids.items():
         parts = _by_metric(grid, [one for one in figures if one.table == name], compared)

@@ -5,10 +5,12 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import re
 import shlex
 import shutil
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -38,6 +40,8 @@ INTERVAL = 0.2  # seconds between two looks at the processes
 ENDING = 60  # seconds that what a killed command has left may take to notice it
 SECONDS_BETWEEN_LINES = 60
 THREADS = "OMP_NUM_THREADS"
+TIME = re.compile(r"time: (.+?) +[│|] +([\d.,]+) (s|min|h)\b")  # a row that `--estimate` prints
+SECONDS = {"s": 1, "min": 60, "h": 3600}
 Say = Callable[[str], None]
 
 
@@ -104,6 +108,29 @@ def _made(setup: Setup, name: str, command: str, values: Mapping[str, Path], dry
         raise InputError(f"--data {name}{given}: cannot be prepared ({_last_line(log)}).")
     atomic_write(note, json.dumps(identity))
     return out
+
+
+def time_of_trial(setup: Setup, cell: Cell) -> tuple[Record, str]:
+    """What a run's note says of its time, by its trainer's `--estimate`, or nothing and why."""
+    with tempfile.TemporaryDirectory() as folder:
+        config = Path(folder) / "config.yaml"
+        config.write_text(yaml.safe_dump(cell.config(setup), allow_unicode=True), encoding="utf-8")
+        words = [str(config) if one == str(cell.config_path(setup)) else one for one in cell.command(setup)[1:]]
+        log = Path(folder) / LOG
+        process = start([*_mrs(), *words, "--estimate"], log, False, {**environment(1), "PYTHONIOENCODING": "utf-8"})
+        try:
+            code = process.wait()
+        except BaseException:
+            end_all([process])
+            raise
+        rows = TIME.findall(log.read_text(encoding="utf-8", errors="replace"))
+        if code or not rows:
+            return {}, f"{cell.name} cannot be timed: {_last_line(log)}"
+    times = {name: float(value.replace(",", "")) * SECONDS[unit] for name, value, unit in rows}
+    steps = next(int(name.split()[0].replace(",", "")) for name in times if name.endswith(" steps"))
+    rest = sum(seconds for name, seconds in times.items() if name.startswith(("until", "test")))
+    total = sum(times.values())
+    return {"code": 0, "steps": steps, "training_seconds": total - rest, "seconds": total}, ""
 
 
 def run_cells(

@@ -13,6 +13,7 @@ from functools import cached_property
 from pathlib import Path
 
 from mrs_suggest.common.errors import InputError
+from mrs_suggest.common.text.predictions import PASSED_ON
 
 API_KEYS, ADMIN_KEYS = "MRS_API_KEYS", "MRS_ADMIN_KEYS"  # environment variables
 SHORTEST_KEY = 16  # characters; ours: 64 bits if they are hexadecimal
@@ -61,7 +62,7 @@ class Settings:
     guard: bool | Path = True
     precision: float | None = None
     fallback: str | None = None
-    fallback_share: float = 0.2
+    fallback_share: float = PASSED_ON
     host: str = "127.0.0.1"
     port: int = 8000
     workers: int = 1

@@ -11,7 +11,7 @@ from typing import Any
 
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.common.hub.baselines import ENDPOINT, resolve_model
-from mrs_suggest.common.text.predictions import SUGGESTIONS
+from mrs_suggest.common.text.predictions import PASSED_ON, SUGGESTIONS
 from mrs_suggest.models.model_folder import open_model_folder
 from mrs_suggest.models.starting_points import GENERATOR
 from mrs_suggest.suggest.answering import ServedModel, Suggestion, Tags
@@ -19,7 +19,6 @@ from mrs_suggest.suggest.conversation import Conversation, read_conversations
 from mrs_suggest.suggest.remembering import read_texts
 
 FALLBACK = "fallback"  # the source of suggestions
-SHARE = 0.2  # of the messages, at most; ours
 
 
 def load_model(name: str, revision: str | None = None, verify: bool = False) -> tuple[ServedModel, Path | None]:
@@ -60,7 +59,7 @@ class WithFallback:
         self._last: tuple[str, int, list[tuple[Conversation, list[Suggestion]]]] = "", 0, []
 
     @classmethod
-    def load(cls, first: ServedModel, name: str, share: float = SHARE) -> WithFallback:
+    def load(cls, first: ServedModel, name: str, share: float = PASSED_ON) -> WithFallback:
         """Pass on this share of the messages at most, on the validation examples of the first model.
 
         Raises:

@@ -15,11 +15,11 @@ import numpy as np
 from mrs_suggest.common.errors import ArgumentError, InputError
 from mrs_suggest.common.io.manifest import again
 from mrs_suggest.common.suggest_arguments import require_count, require_messages, require_score
-from mrs_suggest.common.text.predictions import SUGGESTIONS
+from mrs_suggest.common.text.predictions import PASSED_ON, SUGGESTIONS
 from mrs_suggest.models.starting_points import ADAPTER_RECORD, DETECTOR
 from mrs_suggest.suggest.answering import Answer, ServedModel, Tags
 from mrs_suggest.suggest.conversation import Chat, Conversation, fitting, guard_reasons, read_conversations, read_single
-from mrs_suggest.suggest.fallback import SHARE, WithFallback, load_model
+from mrs_suggest.suggest.fallback import WithFallback, load_model
 from mrs_suggest.suggest.guard import BLANK, NO_REPLIES, OWN_MESSAGE, UNCLEAR, UNLIKELY
 from mrs_suggest.suggest.guard.guard import Guard
 from mrs_suggest.suggest.guard.lists import GuardData
@@ -77,7 +77,7 @@ class Suggester:
         guard: bool | Path = True,
         precision: float | None = None,
         fallback: str | None = None,
-        fallback_share: float = SHARE,
+        fallback_share: float = PASSED_ON,
     ) -> Suggester:
         """Load a model: the folder of a run, a baseline, `ORG/NAME[@REVISION]`, `openai:URL#MODEL`, `openai:FILE.yaml`.
 

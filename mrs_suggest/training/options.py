@@ -125,8 +125,9 @@ class TrainerDefaults(Bfloat16Anywhere):
             size = min(most, share)
             if share < 1 or rest or share % size:
                 raise InputError(
-                    f"--global_batch_size {total:,}: {processes:,} processes with batches of at most {most:,} "
-                    "(--per_device_train_batch_size) cannot share it equally; change one of the three numbers."
+                    f"--global_batch_size {total:,}: {processes:,} process{'es' * (processes != 1)} with batches "
+                    f"of at most {most:,} (--per_device_train_batch_size) cannot share it equally; change one of the "
+                    "three numbers."
                 )
             if self.gradient_accumulation_steps not in (1, share // size):
                 raise InputError("--gradient_accumulation_steps: follows from --global_batch_size; leave one out.")

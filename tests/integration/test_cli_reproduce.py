@@ -1,6 +1,7 @@
 """`mrs reproduce`, with the real trainer and tiny models."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -52,6 +53,16 @@ def test_what_each_table_needs_is_listed(mrs: Mrs, tmp_path: Path) -> None:
     refusal = refused((done.returncode, done.stdout, done.stderr))
     assert "--scale huge: no table has such a scale; expected one of full, tiny, " in refusal
     assert not list(tmp_path.iterdir())
+
+
+def test_a_cell_of_each_kind_is_timed(mrs: Mrs, tmp_path: Path) -> None:
+    words = ("reproduce", "retrieval", "--scale", "tiny", "--only", "student", "--estimate", "--output", "out")
+    done = mrs(*words, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    tiny, student = done.stdout.splitlines()
+    assert re.fullmatch(r"  retrieval, model_name_or_path tiny, .+: 1 cell, about \d+ (s|min)", tiny)
+    assert student.endswith(": 1 cell, unknown until sample/42 has run")
+    assert not list(tmp_path.iterdir()), "nothing is left"
 
 
 @pytest.mark.parametrize(("words", "sentence"), cases(__file__, "test_what_cannot_be_is_one_sentence"))

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mrs_suggest.common.errors import InputError
+from mrs_suggest.common.text.predictions import PASSED_ON
 from mrs_suggest.common.text.text import visible
 
 if TYPE_CHECKING:
@@ -56,8 +57,8 @@ def add_silence_options(parser: argparse.ArgumentParser) -> None:
 def add_fallback(parser: argparse.ArgumentParser) -> None:
     """Add `--fallback` and `--fallback-share`."""
     parser.add_argument("--fallback", metavar="MODEL", help="a model for messages of which the first is unsure")
-    share = "share of the messages to pass on at most, as calibrated on validation (default .2)"
-    parser.add_argument("--fallback-share", type=float, default=0.2, metavar="P", help=share)
+    share = "share of the messages to pass on at most, as calibrated on validation (default %(default)s)"
+    parser.add_argument("--fallback-share", type=float, default=PASSED_ON, metavar="P", help=share)
 
 
 def guard_of(choice: str, lists: Path | None) -> bool | Path:

@@ -18,6 +18,7 @@ from mrs_suggest.common.text.text import visible
 BOM = codecs.BOM_UTF8.decode()
 MESSAGE = "message"  # the unit of inference, unless another column is named
 SUGGESTIONS = 3  # three replies are shown (Zhang et al. 2021, section 3.3)
+PASSED_ON = 0.2  # share of the messages that a fallback answers, at most; ours
 # A first line is a header if each of its fields is such a name, in any case.
 _PROMPT = re.compile("message|prompt|question|query|context|input|source")
 _REFERENCE = re.compile("ref|reference|gold|target|reply|real reply|response|answer")

@@ -1,39 +1,55 @@
 """Rows of tokens: from sentences, cut to a length or packed until they fill it, and from pairs of translations."""
 
-from collections.abc import Iterable, Sequence
+import hashlib
+import json
+from array import array
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from io import BytesIO
+from pathlib import Path
+from typing import IO, Any
 
 import numpy as np
+from datasets import config
+from huggingface_hub.utils import WeakFileLock
 from numpy.typing import NDArray
 from torch.utils.data import Dataset
 from transformers import PreTrainedTokenizerFast
 
 from mrs_suggest.common.errors import InputError
+from mrs_suggest.common.io.files import atomic_folder, writing
+from mrs_suggest.training.pretraining.texts import add_lines
 
+STORED = 10_000  # texts from which their rows are kept on disk
+NOTES = ("cut", "unknown", "tokens")
 BATCH = 10_000  # sentences tokenized at a time
 
 
 class TokenRows(Dataset[dict[str, Any]]):
-    """Rows of ids, in one array.
+    """Rows of ids, in one array, which may be memory-mapped.
+
+    Args:
+        ids: of all rows, one after the other.
+        ends: where each row ends.
 
     Attributes:
         shared: what each row has in addition to its ids, such as its language.
     """
 
-    def __init__(self, rows: Iterable[Sequence[int]]) -> None:
+    def __init__(self, ids: NDArray[np.int32], ends: NDArray[np.int64]) -> None:
         self.shared: dict[str, Any] = {}
-        parts = [np.asarray(row, dtype=np.int32) for row in rows]
-        self.lengths: NDArray[np.int64] = np.array([len(row) for row in parts], dtype=np.int64)
-        self._ends = np.cumsum(self.lengths)
-        self._ids = np.concatenate(parts) if parts else np.empty(0, np.int32)
+        self._ids, self._ends = ids, ends
+
+    @property
+    def lengths(self) -> NDArray[np.int64]:
+        return np.diff(self._ends, prepend=0)
 
     def __len__(self) -> int:
-        return len(self.lengths)
+        return len(self._ends)
 
     def __getitem__(self, number: int) -> dict[str, Any]:
-        end = int(self._ends[number])
-        return {"input_ids": self._ids[end - int(self.lengths[number]) : end].tolist(), **self.shared}
+        begin = int(self._ends[number - 1]) if number else 0
+        return {"input_ids": self._ids[begin : int(self._ends[number])].tolist(), **self.shared}
 
 
 @dataclass(frozen=True)
@@ -71,23 +87,27 @@ def encode(
     begin, end = frame(tokenizer) if framed else ([], [])
     room = most - len(begin) - len(end)
     special = set(tokenizer.all_special_ids)
-    bodies: list[list[int]] = []
-    cut = unknown = 0
-    for first in range(0, len(sentences), BATCH):
-        batch = list(sentences[first : first + BATCH])
-        for ids in tokenizer(batch, add_special_tokens=False, verbose=False)["input_ids"]:
-            if special.issuperset(ids):
-                unknown += 1
-            elif pack:
-                bodies.append(ids)
-            else:
-                cut += len(ids) > room
-                bodies.append(ids[:room])
-    if pack:
-        bodies = _packed(bodies, room, tokenizer.sep_token_id)
-    bodies = [ids for ids in bodies if not special.issuperset(ids)]  # what is left of a long sentence may be unknown
-    _require_known(bodies, language)
-    return Encoded(TokenRows([*begin, *ids, *end] for ids in bodies), cut, unknown, sum(map(len, bodies)))
+    notes = dict.fromkeys(NOTES, 0)
+
+    def bodies() -> Iterator[list[int]]:
+        for first in range(0, len(sentences), BATCH):
+            batch = list(sentences[first : first + BATCH])
+            for ids in tokenizer(batch, add_special_tokens=False, verbose=False)["input_ids"]:
+                if special.issuperset(ids):
+                    notes["unknown"] += 1
+                else:
+                    notes["cut"] += not pack and len(ids) > room
+                    yield ids if pack else ids[:room]
+
+    def rows() -> Iterator[list[int]]:
+        for ids in _packed(bodies(), room, tokenizer.sep_token_id) if pack else bodies():
+            if not special.issuperset(ids):  # what is left of a long sentence may be unknown
+                notes["tokens"] += len(ids)
+                yield [*begin, *ids, *end]
+
+    return _encoded(
+        rows(), notes, sentences, f"{begin} {room} {end} {pack} {tokenizer.sep_token_id}", tokenizer, language
+    )
 
 
 def encode_pairs(
@@ -105,25 +125,69 @@ def encode_pairs(
     if room < 2:
         raise InputError(f"--max_tokens {most}: leaves no room for two texts next to the special tokens; raise it.")
     special = set(tokenizer.all_special_ids)
-    rows: list[list[int]] = []
-    cut = unknown = tokens = 0
-    for first in range(0, len(pairs), BATCH):
-        batch = pairs[first : first + BATCH]
-        sides = (
-            tokenizer(list(texts), add_special_tokens=False, verbose=False)["input_ids"]
-            for texts in zip(*batch, strict=True)
-        )
-        for one, two in zip(*sides, strict=True):
-            lengths = fair_cut(len(one), len(two), room)
-            kept = one[: lengths[0]], two[: lengths[1]]
-            if any(special.issuperset(ids) for ids in kept):
-                unknown += 1
-                continue
-            cut += lengths != (len(one), len(two))
-            tokens += sum(lengths)
-            rows.append([*begin, *kept[0], *between, *kept[1], *end])
-    _require_known(rows, where)
-    return Encoded(TokenRows(rows), cut, unknown, tokens)
+    notes = dict.fromkeys(NOTES, 0)
+
+    def rows() -> Iterator[list[int]]:
+        for first in range(0, len(pairs), BATCH):
+            batch = pairs[first : first + BATCH]
+            sides = (
+                tokenizer(list(texts), add_special_tokens=False, verbose=False)["input_ids"]
+                for texts in zip(*batch, strict=True)
+            )
+            for one, two in zip(*sides, strict=True):
+                lengths = fair_cut(len(one), len(two), room)
+                kept = one[: lengths[0]], two[: lengths[1]]
+                if any(special.issuperset(ids) for ids in kept):
+                    notes["unknown"] += 1
+                    continue
+                notes["cut"] += lengths != (len(one), len(two))
+                notes["tokens"] += sum(lengths)
+                yield [*begin, *kept[0], *between, *kept[1], *end]
+
+    return _encoded(rows(), notes, pairs, f"{begin} {between} {room} {end}", tokenizer, where)
+
+
+def _encoded(
+    rows: Iterator[list[int]],
+    notes: dict[str, int],
+    texts: Sequence[Any],
+    settings: str,
+    tokenizer: PreTrainedTokenizerFast,
+    where: str,
+) -> Encoded:
+    """The rows in memory or, of many texts, memory-mapped files in the cache of `datasets`, which are written once.
+
+    Args:
+        notes: complete once `rows` are through.
+        settings: on which the rows depend, in addition to texts and tokenizer.
+    """
+
+    def write(file: IO[bytes]) -> NDArray[np.int64]:
+        lengths = array("q")
+        for row in rows:
+            file.write(array("i", row))
+            lengths.append(len(row))
+        if not lengths:
+            raise InputError(f"{where}: the tokenizer knows no piece of this text; start from another encoder.")
+        return np.cumsum(lengths)
+
+    if len(texts) < STORED:
+        buffer = BytesIO()
+        ends = write(buffer)
+        return Encoded(TokenRows(np.frombuffer(buffer.getbuffer(), np.int32), ends), **notes)
+    digest = hashlib.sha256(f"{settings} {tokenizer.backend_tokenizer.to_str()}\n".encode())
+    add_lines(digest, texts)
+    folder = Path(config.HF_DATASETS_CACHE).expanduser() / "mrs-rows" / digest.hexdigest()[:32]
+    with writing(folder):
+        folder.parent.mkdir(parents=True, exist_ok=True)
+    with WeakFileLock(folder.with_suffix(".lock")):  # other processes wait for the one that writes
+        if not folder.is_dir():
+            with atomic_folder(folder) as new:
+                with (new / "ids.bin").open("wb") as file:
+                    np.save(new / "ends.npy", write(file))
+                (new / "notes.json").write_text(json.dumps(notes))
+    ids, ends = np.memmap(folder / "ids.bin", np.int32, "r"), np.load(folder / "ends.npy", mmap_mode="r")
+    return Encoded(TokenRows(ids, ends), **json.loads((folder / "notes.json").read_text()))
 
 
 def fair_cut(one: int, two: int, room: int) -> tuple[int, int]:
@@ -151,11 +215,6 @@ def pair_frame(tokenizer: PreTrainedTokenizerFast) -> tuple[list[int], list[int]
     return begin, between, end
 
 
-def _require_known(rows: Sequence[object], where: str) -> None:
-    if not rows:
-        raise InputError(f"{where}: the tokenizer knows no piece of this text; start from another encoder.")
-
-
 def frame(tokenizer: PreTrainedTokenizerFast) -> tuple[list[int], list[int]]:
     """The special tokens before and after a text."""
     whole: Any = tokenizer("a")["input_ids"]
@@ -164,18 +223,18 @@ def frame(tokenizer: PreTrainedTokenizerFast) -> tuple[list[int], list[int]]:
     return whole[:at], whole[at + len(body) :]
 
 
-def _packed(bodies: Iterable[list[int]], room: int, separator: int | None) -> list[list[int]]:
-    rows: list[list[int]] = [[]]
+def _packed(bodies: Iterable[list[int]], room: int, separator: int | None) -> Iterator[list[int]]:
     between = [] if separator is None else [separator]
+    row: list[int] = []
     for ids in bodies:
-        needed = len(rows[-1]) + len(between) + len(ids)
-        if not rows[-1]:
-            rows[-1] = list(ids)
-        elif needed <= room:
-            rows[-1] += [*between, *ids]
+        if row and len(row) + len(between) + len(ids) <= room:
+            row += [*between, *ids]
         else:
-            rows.append(list(ids))
-        while len(rows[-1]) > room:
-            rows[-1], rest = rows[-1][:room], rows[-1][room:]
-            rows.append(rest)
-    return rows if rows[-1] else rows[:-1]
+            if row:
+                yield row
+            row = list(ids)
+        while len(row) > room:
+            yield row[:room]
+            row = row[room:]
+    if row:
+        yield row

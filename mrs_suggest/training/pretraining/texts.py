@@ -13,6 +13,7 @@ from mrs_suggest.evaluation.language_data import EVALUATION_SEED
 from mrs_suggest.models.saved.record import Record
 
 MOST_HELD_OUT = 10  # at most one sentence in this many is held out of a text (ours: a small text must still teach)
+LINES = 100_000  # hashed at a time
 NO_SOURCES: tuple[Sequence[Any], Sequence[Any], Sequence[Any]] = ((), (), ())
 
 
@@ -54,18 +55,25 @@ class TextData(Splits[str]):
             for language, sentences in by_language.items():
                 rows.setdefault(language, {})[split] = len(sentences)
                 digest.update(f"{split} {language} {len(sentences)}\n".encode())
-                digest.update("\n".join(sentences).encode("utf-8", "surrogateescape"))
+                add_lines(digest, sentences)
         for split, by_pair in self.pairs.by_name().items():
             for language, pairs in by_pair.items():
                 rows.setdefault(language, {})[split] = len(pairs)
                 digest.update(f"{split} {language} {len(pairs)}\n".encode())
-                digest.update("\n".join(map("\t".join, pairs)).encode("utf-8", "surrogateescape"))
+                add_lines(digest, pairs)
         parts = (f"text in {', '.join(self.train)}", f"translations {', '.join(self.pairs.train)}")
         title = ", ".join(part for part, has in zip(parts, (self.train, self.pairs.train), strict=True) if has)
         data = {"id": "text", "title": title, "content_hash": digest.hexdigest()[:16], "rows": rows}
         if all(source["source"] == "sample" for source in self.sources):
             data["reader"] = "sample"  # its licence is known
         return {"data": data, "texts": {"sources": self.sources, "repeated": self.repeated}}
+
+
+def add_lines(digest: Any, items: Sequence[Any]) -> None:
+    """Hash sentences or pairs, one a line, in parts: the lines together would be in memory twice more."""
+    for first in range(0, len(items), LINES):
+        part = (item if isinstance(item, str) else "\t".join(item) for item in items[first : first + LINES])
+        digest.update(("\n" * (first > 0) + "\n".join(part)).encode("utf-8", "surrogateescape"))
 
 
 def read_texts(

@@ -160,7 +160,7 @@ def make_trainer(
         model=first.model,
         args=training,
         train_dataset=rows,
-        eval_dataset=TokenRows([]),  # ours is in `held_out`
+        eval_dataset=[],  # ours is in `held_out`
         data_collator=KeyedCollator(dict(enumerate(collators)), WHICH),
         compute_loss_func=mixture[0].objective.loss,
     )

@@ -74,6 +74,18 @@ def test_shards_are_joined(old: Old, tmp_path: Path) -> None:
     assert all(torch.equal(loaded[key], own[key]) for key in own)
 
 
+def test_views_of_other_tensors_are_copied(old: Old, tmp_path: Path) -> None:
+    folder, _ = old
+    state = torch.load(folder / "pytorch_model.bin", weights_only=True)
+    name, whole = "roberta.embeddings.position_embeddings.weight", torch.arange(3 * 40 * 16.0).view(3, 40, 16)
+    views = {"roberta.part": whole[1][:7], "roberta.flat": whole[1].reshape(-1), "roberta.turned": whole[1].T}
+    state |= {name: whole[1], **views}
+    torch.save(state, folder / "pytorch_model.bin")
+    weights = load_file(convert_transformers(str(folder), tmp_path / "new") / "model.safetensors")
+    for key in (name, *views):
+        assert torch.equal(weights[key], state[key]), key
+
+
 @pytest.mark.parametrize(
     ("change", "words"),
     [

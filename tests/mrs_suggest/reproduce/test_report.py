@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from mrs_metrics.significance import paired_bootstrap_interval
+from mrs_suggest.common.errors import InputError
 from mrs_suggest.evaluation.choice.analysis import average
 from mrs_suggest.evaluation.choice.answers import read_run_answers
 from mrs_suggest.models.saved.record import read_record
-from mrs_suggest.reproduce.report import write_report
+from mrs_suggest.reproduce.report import printed_tables, write_report
 from mrs_suggest.reproduce.results import Results
 from mrs_suggest.reproduce.runner import prepare_data, run_cells
 from tests.mrs_suggest.reproduce.conftest import TABLE, Ready
@@ -81,6 +83,16 @@ def test_what_is_missing_has_its_reason(ready: Ready) -> None:
     assert quoted.startswith("|  | en |\n"), "without the column that has no run"
     assert "nothing" not in quoted, "nor a row that has none"
     assert record["printed"]["percent"]["accuracy"].startswith("|  | ht | both | all |"), "no run at all: as it is"
+
+
+def test_a_record_older_than_its_table_is_named(ready: Ready) -> None:
+    setup, _ = ready("teacher")
+    grid = replace(setup.table.tables["main"], compared=[["teacher", "student"]])
+    table = replace(setup.table, tables={**setup.table.tables, "main": grid})
+    _, record, _ = reported(ready, "teacher")
+    record["figures"] = [one for one in record["figures"] if one["row"] != "student"]
+    with pytest.raises(InputError, match=r"test at scale full: .* newer row 'student' of table main; .*--page`\.$"):
+        printed_tables(record, table)
 
 
 def test_another_test_split_is_not_compared(ready: Ready) -> None:

@@ -10,6 +10,7 @@ import pytest
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.reproduce import runner
 from mrs_suggest.reproduce.cells import DONE, FAILED, INTERRUPTED, MISSING, States
+from mrs_suggest.reproduce.overview import trial_lines
 from mrs_suggest.reproduce.runner import prepare_data, run_cells
 from tests.mrs_suggest.reproduce.conftest import TABLE, Ready
 
@@ -177,3 +178,33 @@ def test_a_cell_with_other_data_waits_for_them_and_depends_on_their_contents(rea
     (moved / "T.txt").write_text("another line")
     setup = prepare_data(setup, {"texts": moved}, ["sample", "texts"], False, print)
     assert States(setup, cells).state("adapted/42").startswith("changed: other data texts")
+
+
+def test_one_cell_of_a_kind_is_timed_and_nothing_is_left(ready: Ready, tmp_path: Path) -> None:
+    setup, cells = ready()
+    told = list(trial_lines(setup, cells))
+    options = "retrieval, model_name_or_path"
+    assert told == [
+        f"  {options} org/base: 2 cells, about 4 min",
+        f"  {options} @teacher: 1 cell, unknown until teacher/42 has run",
+        "  not timed: 1 cell, lack chats",
+        "  not timed: 1 cell, lack texts",
+        "  not timed: 1 cell, the configuration none.yaml does not exist yet",
+    ]
+    assert list(trial_lines(*ready("teacher/42"))) == [f"  {options} org/base: 1 cell, about 115 s"]
+    shorter = list(trial_lines(*ready("teacher/42", config="max_steps: 500\nlearning_rate: 1\n")))
+    assert shorter == [f"  {options} org/base: 1 cell, about 65 s"], "10 s + 5 s + half of 100 s"
+    assert not (tmp_path / "out").exists()
+    broken = list(trial_lines(*ready("teacher/42", config="fail: 2\nlearning_rate: too much\n")))
+    assert broken == [f"  {options} org/base: 1 cell, teacher/42 cannot be timed: too much"]
+    assert calls(tmp_path) == []
+    setup, cells = ready()
+    assert run_cells(setup, cells, lambda line: None)
+    assert "  not timed: 3 cells, finished" in trial_lines(setup, cells)
+
+
+def test_cells_that_need_a_gpu_are_timed_on_one_alone(ready: Ready, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = TABLE.replace("scales: {", "scales: {full: {gpu: true}, ")
+    for there, line in ((False, "not timed: 1 cell, need a GPU"), (True, "org/base: 1 cell, about 115 s")):
+        monkeypatch.setattr("torch.cuda.is_available", lambda there=there: there)
+        assert [one.endswith(line) for one in trial_lines(*ready("teacher/42", text=text))] == [True]

@@ -1,9 +1,12 @@
 """Text from every kind of source, what is held out, and rows of tokens."""
 
 import gzip
+import hashlib
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
+import datasets
 import pytest
 import zstandard
 from hypothesis import given
@@ -12,8 +15,9 @@ from hypothesis import strategies as st
 from mrs_datasets.prepared.prepared import PreparedData
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.models.retrieval.tiny import train_tokenizer
-from mrs_suggest.training.pretraining.rows import encode, frame
-from mrs_suggest.training.pretraining.texts import TextData, TextSource, read_texts
+from mrs_suggest.training.pretraining import rows
+from mrs_suggest.training.pretraining.rows import Encoded, encode, encode_pairs, frame
+from mrs_suggest.training.pretraining.texts import TextData, TextSource, add_lines, read_texts
 
 Write = Callable[..., str]
 
@@ -121,12 +125,52 @@ def test_packing_loses_nothing_and_cutting_only_ends(sentences: list[str], most:
     begin, end = frame(TOKENIZER)
     assert (begin, end) == ([TOKENIZER.cls_token_id], [TOKENIZER.sep_token_id])
     for encoded in (packed, single):
-        rows = [encoded.rows[n]["input_ids"] for n in range(len(encoded.rows))]
-        assert all(row[:1] == begin and row[-1:] == end and len(row) <= most for row in rows)
-        assert encoded.rows.lengths.tolist() == [len(row) for row in rows]
+        own = [encoded.rows[n]["input_ids"] for n in range(len(encoded.rows))]
+        assert all(row[:1] == begin and row[-1:] == end and len(row) <= most for row in own)
+        assert encoded.rows.lengths.tolist() == [len(row) for row in own]
     inside = [token for n in range(len(packed.rows)) for token in packed.rows[n]["input_ids"] if token not in special]
     assert inside == [token for ids in known for token in ids if token not in special]
     cut = [single.rows[n]["input_ids"][1:-1] for n in range(len(single.rows))]
     kept = [ids[: most - 2] for ids in known if not special.issuperset(ids[: most - 2])]
     assert cut == kept
     assert single.cut == sum(len(ids) > most - 2 for ids in known)
+
+
+def test_rows_of_many_texts_are_written_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    texts, pairs = ["aa bb cc", "", "dd aa", "cc " * 9] * 5, [("aa bb", "cc"), ("", "aa"), ("dd " * 9, "bb")] * 5
+    monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", tmp_path)
+
+    def encoded(most: int = 8) -> list[Encoded]:
+        found = [encode(texts, TOKENIZER, most, pack, "ht") for pack in (True, False)]
+        return [*found, encode_pairs(pairs, TOKENIZER, most, "en-ht")]
+
+    def contents(found: list[Encoded]) -> list[object]:
+        notes = [(one.cut, one.unknown, one.tokens, one.rows.lengths.tolist()) for one in found]
+        return [*notes, *([one.rows[n] for n in range(len(one.rows))] for one in found)]
+
+    in_memory = contents(encoded())
+    assert not list(tmp_path.iterdir())
+    monkeypatch.setattr(rows, "STORED", 1)
+    with pytest.raises(InputError, match="ht: the tokenizer knows no piece"):
+        encode(["", ""], TOKENIZER, 8, True, "ht")
+    assert contents(encoded()) == in_memory
+    assert len(list(tmp_path.glob("mrs-rows/*/"))) == 3, "one for each kind, none for the text without pieces"
+    with monkeypatch.context() as patch:
+        for name in ("_packed", "fair_cut", "array"):
+            patch.setattr(rows, name, None)
+        assert contents(encoded()) == in_memory, "read, not made again"
+    assert contents(encoded(9)) != in_memory
+    assert len(list(tmp_path.glob("mrs-rows/*/"))) == 6
+
+
+@pytest.mark.parametrize("kind", [list, lambda texts: [(text, text) for text in texts]])
+def test_the_hash_of_texts_does_not_depend_on_its_parts(
+    monkeypatch: pytest.MonkeyPatch, kind: Callable[[list[str]], list[Any]]
+) -> None:
+    items, digests = kind(["a", "b", "", "\udcff", "e"]), set()
+    for size in (1, 2, 5, 9):
+        monkeypatch.setattr("mrs_suggest.training.pretraining.texts.LINES", size)
+        add_lines(digest := hashlib.sha256(), items)
+        digests.add(digest.hexdigest())
+    lines = [item if isinstance(item, str) else "\t".join(item) for item in items]
+    assert digests == {hashlib.sha256("\n".join(lines).encode("utf-8", "surrogateescape")).hexdigest()}
