@@ -33,6 +33,7 @@ WITHOUT_EFFECT = {
     "save_only_model": "such a checkpoint cannot be resumed",
 }
 ADAPTERS = ("none", "lora")
+LIMITS = dict.fromkeys(("max_train_examples", "max_validation_examples", "max_test_examples"), 1)
 # The settings of the library's trainers that are options; all others are set by `trainer:` in YAML, or by `--set`.
 SHOWN = (
     "output_dir", "global_batch_size", "per_device_train_batch_size", "per_device_eval_batch_size",
@@ -56,10 +57,13 @@ class RunArguments:
     """The options of every trainer.
 
     Attributes:
+        advanced: options that the help only names; those of the bases are added, as for `least`.
+        least: the smallest values of options; None is allowed, too.
         scratch: the names of models that the trainer builds.
     """
 
     advanced: ClassVar[tuple[str, ...]] = ("data_revision", "model_revision")
+    least: ClassVar[dict[str, int]] = {"patience": 0}
     scratch: ClassVar[tuple[str, ...]] = (TINY,)
 
     data: str = option("sample", "a prepared folder, a hub id (also ORG/NAME@REVISION), or `sample`")
@@ -81,6 +85,7 @@ class LoraArguments(RunArguments):
     """Those of one that can train adapters instead of the whole model; its trainer needs `OurTrainer` as a base."""
 
     advanced: ClassVar[tuple[str, ...]] = ("lora_alpha", "lora_dropout")
+    least: ClassVar[dict[str, int]] = {"lora_rank": 1}
     peft: str = option("none", "none, or lora: train low-rank adapters (Hu et al. 2022)")
     lora_rank: int = option(16, "rank of the adapters")
     lora_alpha: float = option(32.0, "their scale is lora_alpha / lora_rank")
@@ -160,11 +165,12 @@ def sound(
     training.load_best_model_at_end &= training.eval_strategy != "no"  # without evaluations, no checkpoint is the best
     if int(os.environ.get("WORLD_SIZE", 1)) > 1 and training.world_size == 1:
         raise InputError("several processes were launched, but they are not connected; on CPUs pass --use_cpu true.")
-    require_least(training, "per_device_train_batch_size", 1)
-    require_least(training, "gradient_accumulation_steps", 1)
-    require_least(options, "patience", 0)
+    for name, least in (("per_device_train_batch_size", 1), ("gradient_accumulation_steps", 1), ("seed", 0)):
+        require_least(training, name, least)
+    for kind in type(options).__mro__:
+        for name, least in vars(kind).get("least", {}).items():
+            require_least(options, name, least)
     require_one_of("metric_for_best_model", training.metric_for_best_model, metrics)
-    require_least(training, "seed", 0)
     if not 0 <= training.label_smoothing_factor < 1:
         raise InputError(
             f"--label_smoothing_factor: expected 0 or more and less than 1, found {training.label_smoothing_factor:g}."
@@ -179,13 +185,13 @@ def sound(
     for name, reason in {**WITHOUT_EFFECT, **(without_effect or {})}.items():
         if name in {field.name for field in fields(training)} and is_given(training, name):
             raise InputError(f"--{name}: has no effect here: {reason}; leave it out.")
-    by_steps = training.eval_strategy == "steps"
-    if training.load_best_model_at_end and by_steps and training.eval_steps != training.save_steps:
+    keeps_best = training.load_best_model_at_end
+    if keeps_best and training.eval_strategy == "steps" and training.eval_steps != training.save_steps:
         raise InputError(
             f"--save_steps {training.save_steps:g}: must equal --eval_steps, which is {training.eval_steps}, so that "
             "the best model is among the checkpoints; pass the same for both, or --load_best_model_at_end false."
         )
-    if options.patience and not training.load_best_model_at_end:
+    if options.patience and not keeps_best:
         if training.eval_strategy != "no":
             raise InputError("--patience needs --load_best_model_at_end true: it keeps the best checkpoint.")
         if is_given(options, "patience"):
@@ -201,7 +207,6 @@ def has_steps(training: TrainingArguments) -> bool:
 
 
 def _require_sound_lora(options: LoraArguments) -> None:
-    require_least(options, "lora_rank", 1)
     require_one_of("peft", options.peft, ADAPTERS)
     if options.peft == "none":
         for name in LORA_OPTIONS:
@@ -244,10 +249,9 @@ def with_model_revision(options: Arguments) -> Arguments:
     name, revision = options.model_name_or_path, options.model_revision
     if name in FROM_SCRATCH and name not in options.scratch:
         raise InputError(f"--model_name_or_path {name}: only for `mrs train generation`; pass another model.")
-    built = name in FROM_SCRATCH
-    if built or Path(name).exists():
-        if revision is not None:
-            require_no_revision(f"--model_name_or_path {name}", revision, "is built here" if built else "is a folder")
+    if name in FROM_SCRATCH or Path(name).exists():
+        what = "is built here" if name in FROM_SCRATCH else "is a folder"
+        require_no_revision(f"--model_name_or_path {name}", revision, what)
         return options
     name, revision = split_revision(name, revision)
     return replace(options, model_name_or_path=name, model_revision=revision)

@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Protocol, Self, TypeVar
+from typing import Any, Self, TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -62,14 +62,7 @@ SCHEDULE = (
 Loaded = TypeVar("Loaded")
 
 
-class HasModel(Protocol):
-    """A model and whatever belongs to it, such as a tokenizer."""
-
-    @property
-    def model(self) -> nn.Module: ...
-
-
-Built = TypeVar("Built", bound=HasModel)
+Built = TypeVar("Built", bound=Any)  # a model, as its `model`, and whatever belongs to it, such as a tokenizer
 
 
 class Run:

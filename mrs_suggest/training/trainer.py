@@ -135,6 +135,9 @@ class OurTrainer(Base):
         else:
             super()._load_best_model()
 
+    def _issue_warnings_after_load(self, load_result: Any) -> None:
+        """Do not warn about tied weights, which a checkpoint holds once; that all were read is checked afterwards."""
+
     # --- validation by ourselves, in place of the library's loop
 
     def answered(self, rows: Sequence[Row], answer: Callable[[Sequence[Row]], Sequence[Answer]]) -> list[Answer]:

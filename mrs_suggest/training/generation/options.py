@@ -82,6 +82,7 @@ class SearchArguments(ReplyArguments):
     advanced: ClassVar[tuple[str, ...]] = (
         "groups", "diversity_penalty", "no_repeat_ngram", "min_tokens", "length_penalty",
     )  # fmt: skip
+    least: ClassVar[dict[str, int]] = {"message_tokens": 4, "reply_tokens": 4, "decoding_batch_size": 1}
     message_tokens: int = option(MESSAGE_TOKENS, "longer messages, or source texts, are cut")
     reply_tokens: int = option(REPLY_TOKENS, "longer replies, or texts, are cut, in the perplexity too")
     beams: int = option(5, "beam size (official script)")
@@ -188,10 +189,7 @@ def require_own_options(options: GenerationArguments) -> None:
 
 
 def require_sound_search(options: SearchArguments, texts: int) -> None:
-    """Refuse lengths and settings of a search that cannot give so many texts; the InputError names the option."""
-    require_least(options, "message_tokens", 4)
-    require_least(options, "reply_tokens", 4)
-    require_least(options, "decoding_batch_size", 1)
+    """Refuse settings of a search that cannot give so many texts; the InputError names the option."""
     if decoding_of(options).beams < texts:
         raise InputError(f"--beams {options.beams}: {texts} replies are suggested; pass at least as many.")
     if options.groups > 1 and not options.diversity_penalty:

@@ -143,9 +143,6 @@ class PairTrainer(OurTrainer, Seq2SeqTrainer):
         fit = aggregate(score_losses(losses, tokens))
         return {"perplexity": fit["perplexity"], "loss": fit["loss"]}
 
-    def _issue_warnings_after_load(self, load_result: Any) -> None:
-        """Do not warn about tied weights, which a checkpoint holds once; that all were read is checked afterwards."""
-
 
 class GenerationTrainer(WatchesLanguages, DenoisingSteps, PairTrainer):
     """The trainer of replies."""

@@ -55,6 +55,10 @@ class PretrainingArguments(DecoderArguments):
     advanced: ClassVar[tuple[str, ...]] = (
         "batches", "length_window", "vocabulary", "tiny_layers", "span_share", "span_length",
     )  # fmt: skip
+    least: ClassVar[dict[str, int]] = {
+        "held_out": 0, "max_tokens": 8, "length_window": 0, "future_tokens": 1, "tiny_layers": 1,
+        "max_train_examples": 1,
+    }  # fmt: skip
     data: str = option(
         "sample", "without --text: a prepared folder, a hub id, or `sample`, of which --languages are used"
     )
@@ -141,9 +145,6 @@ def sound_pretraining(options: PretrainingArguments, training: TrainingArguments
     options = sound(options, training, METRICS, WITHOUT_EFFECT)
     _require_own(options)
     require_one_of("batches", options.batches, BATCHES)
-    least_of = {"held_out": 0, "max_tokens": 8, "length_window": 0, "future_tokens": 1, "tiny_layers": 1}
-    for name, least in {**least_of, "max_train_examples": 1}.items():
-        require_least(options, name, least)
     require_least(training, "per_device_eval_batch_size", 1)
     require_alpha(options.sampling_alpha)
     if options.text and options.languages != ["all"]:

@@ -50,16 +50,12 @@ class TextData(Splits[str]):
         """Facts for the record of a run."""
         rows: dict[str, dict[str, int]] = {}
         digest = hashlib.sha256()
-        for split, by_language in self.by_name().items():
-            for language, sentences in by_language.items():
-                rows.setdefault(language, {})[split] = len(sentences)
-                digest.update(f"{split} {language} {len(sentences)}\n".encode())
-                digest.update("\n".join(sentences).encode("utf-8", "surrogateescape"))
-        for split, by_pair in self.pairs.by_name().items():
-            for language, pairs in by_pair.items():
-                rows.setdefault(language, {})[split] = len(pairs)
-                digest.update(f"{split} {language} {len(pairs)}\n".encode())
-                digest.update("\n".join(map("\t".join, pairs)).encode("utf-8", "surrogateescape"))
+        of_splits: list[tuple[str, dict[str, list[Any]]]] = [*self.by_name().items(), *self.pairs.by_name().items()]
+        for split, by_language in of_splits:
+            for language, items in by_language.items():
+                rows.setdefault(language, {})[split] = len(items)
+                digest.update(f"{split} {language} {len(items)}\n".encode())
+                digest.update("\n".join("\t".join(_sides(item)) for item in items).encode("utf-8", "surrogateescape"))
         parts = (f"text in {', '.join(self.train)}", f"translations {', '.join(self.pairs.train)}")
         title = ", ".join(part for part, has in zip(parts, (self.train, self.pairs.train), strict=True) if has)
         data = {"id": "text", "title": title, "content_hash": digest.hexdigest()[:16], "rows": rows}

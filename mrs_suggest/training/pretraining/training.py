@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -120,29 +121,17 @@ class PretrainingTrainer(OurTrainer, Trainer):
             }
         if world > 1:
             ranks = gather_object([found])
-            found = {
-                name: {
-                    language: (
-                        [loss for share in ranks for loss in share[name][language][0]],
-                        [count for share in ranks for count in share[name][language][1]],
-                    )
-                    for language in losses
-                }
-                for name, losses in found.items()
-            }
+            for name, language in [(name, language) for name, losses in found.items() for language in losses]:
+                sums, counts = zip(*(share[name][language] for share in ranks), strict=True)
+                found[name][language] = list(chain(*sums)), list(chain(*counts))
         for name, losses in found.items():
             total, tokens = (sum(sum(both[part]) for both in losses.values()) for part in (0, 1))
             if not total / max(1, tokens) < MOST_NATS:  # refuses NaN too
                 raise diverged(f"the held-out loss of {name} is {total / max(1, tokens):g} nats a token")
         own = [mixed_figures(found, {part.name: part.share for part in self.mixture}) if rank == 0 else {}]
-        if world > 1:
-            own = broadcast_object_list(own)  # one rank's rounding for all
-        metrics = self.log_figures(own[0], metric_key_prefix)
+        metrics = self.log_figures(broadcast_object_list(own)[0], metric_key_prefix)  # one rank's rounding for all
         model.train()
         return metrics
-
-    def _issue_warnings_after_load(self, load_result: Any) -> None:
-        """Do not warn about tied weights, which a checkpoint holds once; that all were read is checked afterwards."""
 
 
 def make_trainer(

@@ -15,7 +15,7 @@ from mrs_suggest.training.generation.options import (
     require_own_options,
     resolved_search,
 )
-from mrs_suggest.training.options import is_given, require_least, require_one_of
+from mrs_suggest.training.options import is_given, require_one_of
 from mrs_suggest.training.reply.options import sound_reply
 from mrs_suggest.training.run import Run
 from mrs_suggest.training.sampling import require_alpha
@@ -79,20 +79,18 @@ def sound_staple(options: GenerationArguments, training: GenerationTrainingArgum
     require_alpha(options.sampling_alpha)
     _require_sound_draw(options)
     _require_sound_parallel(options)
-    require_least(options, "nbest", 1)
     _require_same_order(options)
     return options
 
 
 def _require_sound_draw(options: GenerationArguments) -> None:
     require_one_of("draw", options.draw, DRAWS)
-    for name, draw, least in (("top_k", TOP, 1), ("copies", COPIES, 2)):
+    for name, draw in (("top_k", TOP), ("copies", COPIES)):
         value = getattr(options, name)
         if value is not None and options.draw != draw:
             raise InputError(f"--{name}: belongs to --draw {draw}; pass that, or leave it out.")
         if value is None and options.draw == draw:
             raise InputError(f"--draw {draw}: needs --{name}; pass it, such as 5.")
-        require_least(options, name, least)
 
 
 def _require_sound_parallel(options: GenerationArguments) -> None:
