@@ -158,8 +158,7 @@ class Trainer:
         """
         if dataset is not None:
             return self.suggester(guard=False).evaluate(dataset)
-        figures: dict[str, Any] = self._trained()["metrics"]["systems"]["Model"]
-        return figures
+        return self._trained()["metrics"]["systems"]["Model"]
 
     def suggester(self, guard: bool | Path = True, precision: float | None = None) -> Suggester:
         """The trained model, ready to answer; arguments as for `Suggester.from_pretrained`."""
@@ -235,9 +234,7 @@ def _splits(
     if wrong := [our for our in names.values() if our not in COLUMNS]:
         raise InputError(f"column_mapping: expected {', '.join(COLUMNS)} on the right, found {wrong[0]!r}.")
     splits = dict(train) if isinstance(train, DatasetDict) else {"train": train}
-    for name, rows in (("validation", validation), ("test", test)):
-        if rows is not None:
-            splits[name] = rows
+    splits |= {name: rows for name, rows in (("validation", validation), ("test", test)) if rows is not None}
     for name, rows in splits.items():
         if wrong := [their for their in names if their not in rows.column_names]:
             found = ", ".join(rows.column_names)

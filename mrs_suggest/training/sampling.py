@@ -308,7 +308,6 @@ class KeyedCollator:
         self._collators, self._named = collators, named
 
     def __call__(self, rows: Sequence[tuple[Any, Any]]) -> dict[str, Any]:
-        """Collate a batch."""
         key = rows[0][0]
         batch = self._collators[key]([row for _, row in rows])
         return {**batch, self._named: key} if self._named else {**batch}

@@ -25,7 +25,7 @@ from mrs_suggest.models.checkpoint_loading import from_pretrained
 from mrs_suggest.models.exports import CTRANSLATE2, SETTINGS, WEIGHTS, damaged, note_missing, read_settings
 from mrs_suggest.models.generation.decoding.beam_search import Hypothesis, by_score
 from mrs_suggest.models.generation.decoding.settings import Decoding
-from mrs_suggest.models.generation.generator import GeneratorSettings, ReplyWriter, read_generator_settings
+from mrs_suggest.models.generation.generator import ReplyWriter, read_generator_settings
 from mrs_suggest.models.generation.text_coder import TextCoder
 
 if TYPE_CHECKING:
@@ -74,7 +74,9 @@ class ExportedGenerator(ReplyWriter):
             translator = Translator(str(place / CTRANSLATE2), device="cpu", intra_threads=torch.get_num_threads())
         except (RuntimeError, ValueError) as error:
             raise damaged(place / CTRANSLATE2 / WEIGHTS, folder) from error
-        return cls(translator, _saved_coder(folder, facts), facts.languages, facts.decoding, end, pad)
+        parts = ("AutoTokenizer", "AutoConfig")  # the texts and ids of the generator, without its weights
+        coder = facts.coder(*(from_pretrained(part, folder, option="", advice=again(folder)) for part in parts))
+        return cls(translator, coder, facts.languages, facts.decoding, end, pad)
 
     def log_probs(
         self, messages: Sequence[str], replies: Sequence[str], language: str
@@ -153,14 +155,6 @@ class ExportedGenerator(ReplyWriter):
             max_input_length=0,
         )
         return [float(sum(result.log_probs[len(prompt) - 1 :])) for result in results]
-
-
-def _saved_coder(folder: Path, facts: GeneratorSettings) -> TextCoder:
-    """The texts and ids of a saved generator, without its weights."""
-    config, tokenizer = (
-        from_pretrained(kind, folder, option="", advice=again(folder)) for kind in ("AutoConfig", "AutoTokenizer")
-    )
-    return facts.coder(tokenizer, config)
 
 
 def as_json(decoding: Decoding) -> dict[str, Any]:

@@ -159,7 +159,6 @@ class BestOfEachLanguage(Resumable, TrainerCallback, ExportableState):
         return found
 
     def state(self) -> dict[str, Any]:
-        """The state to store in a checkpoint."""
         return {"args": {}, "attributes": {"best": {code: list(entry) for code, entry in self.best.items()}}}
 
 

@@ -221,16 +221,12 @@ class WatchesLanguages(Base):
         is unknown, since no reply's language can be identified, is left out."""
         if self.watch is None:
             return {}
-        counts, totals = {}, [0, 0]
+        counts, identifier = {}, self.watch.identifier
         for code, messages in self.watch.messages.items():
             texts = self.answered(messages, partial(_texts, self.generator, code))
-            identifier = self.watch.identifier
-            wrong, decided = wrong_and_decided(
-                score_languages(texts, code, identifier.identify, identifier=identifier.name)
-            )
-            counts[f"{SHARE}_{code}"] = wrong, decided
-            totals = [totals[0] + wrong, totals[1] + decided]
-        counts[SHARE] = totals[0], totals[1]
+            found = score_languages(texts, code, identifier.identify, identifier=identifier.name)
+            counts[f"{SHARE}_{code}"] = wrong_and_decided(found)
+        counts[SHARE] = tuple(map(sum, zip(*counts.values(), strict=True)))
         return {name: wrong / decided for name, (wrong, decided) in counts.items() if decided}
 
     def is_above(self, figures: Mapping[str, float], prefix: str = "") -> bool:

@@ -139,9 +139,8 @@ def make_trainer(
 ) -> PretrainingTrainer:
     encoded = [_encoded(part, options, data, training.process_index == 0) for part in mixture]
     tokens = [{language: found.tokens for language, found in rows.items()} for rows in encoded]
-    first = mixture[0].parts
-    named = dict(zip((part.name for part in mixture), tokens, strict=True))
-    first.notes["train_tokens"] = tokens[0] if len(tokens) == 1 else named
+    first, names = mixture[0].parts, [part.name for part in mixture]
+    first.notes["train_tokens"] = dict(zip(names, tokens, strict=True)) if names[1:] else tokens[0]
     rows = KeyedRows([(number, found.rows) for number, own in enumerate(encoded) for found in own.values()])
     sizes = [sum(len(found.rows) for found in own.values()) for own in encoded]
     collators = [part.objective.collator(part.parts, options, training.seed) for part in mixture]

@@ -124,13 +124,13 @@ class Source:
         return MT_PREFIX + self.language if self.translated else self.language
 
     @classmethod
-    def parse(cls, config: str, option: str = "--train") -> Source:
-        """The source that the config `LANG` or `mt-LANG` holds; `option` begins the InputError about others."""
+    def parse(cls, config: str) -> Source:
+        """The source that the config `LANG` or `mt-LANG` of `--train` holds; an InputError refuses others."""
         language = config.removeprefix(MT_PREFIX)
-        _require_trainable(language, f"{option} {config}")
+        _require_trainable(language, f"--train {config}")
         if config == MT_PREFIX + ENGLISH:
             raise InputError(
-                f"{option} {config}: expected {MT_PREFIX}LANG for another language, since the translated pairs are "
+                f"--train {config}: expected {MT_PREFIX}LANG for another language, since the translated pairs are "
                 f"translated from English; name {ENGLISH} itself."
             )
         return cls(language, config != language)
