@@ -143,7 +143,8 @@ class OurTrainer(Base):
     def answered(self, rows: Sequence[Row], answer: Callable[[Sequence[Row]], Sequence[Answer]]) -> list[Answer]:
         """The answers to all rows, on every rank: each takes its share, however uneven, and they are gathered."""
         world, rank = self.args.world_size, self.args.process_index
-        mine = answer(rows[rank::world])
+        own = rows[rank::world]
+        mine = answer(own) if own else []
         if world == 1:
             return list(mine)
         shares = gather_object([mine])

@@ -1,6 +1,6 @@
 """The options of a generator: its texts, its search, its task, and the library's trainer with other defaults."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import ClassVar
 
 from transformers import Seq2SeqTrainingArguments
@@ -218,15 +218,6 @@ def resolved_search(options: GenerationArguments, texts: int) -> GenerationArgum
 
 
 def decoding_of(options: SearchArguments) -> Decoding:
-    """How the model searches."""
-    return Decoding(
-        beams=options.beams,
-        groups=options.groups,
-        diversity_penalty=options.diversity_penalty,
-        no_repeat_ngram=options.no_repeat_ngram,
-        min_tokens=options.min_tokens,
-        max_tokens=options.max_tokens,
-        length_penalty=options.length_penalty,
-        blocked=tuple(options.blocked),
-        batch_size=options.decoding_batch_size,
-    )
+    """How the model searches, by options with the names of the settings."""
+    own = {field.name: getattr(options, field.name) for field in fields(Decoding) if field.name != "batch_size"}
+    return Decoding(**own, batch_size=options.decoding_batch_size)

@@ -256,8 +256,6 @@ class WatchesLanguages(Base):
 
 
 def _texts(generator: Generator, language: str, messages: Sequence[str]) -> list[list[str]]:
-    if not messages:
-        return []
     return [[text for text, _ in row] for row in generator.suggest(messages, language, SUGGESTIONS)]
 
 

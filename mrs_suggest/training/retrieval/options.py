@@ -292,7 +292,9 @@ def ranker_options(options: RetrievalArguments) -> RankerOptions:
     for part in options.ranker_parts:
         name, _, number = part.partition("=")
         require_one_of("ranker_parts", name, tuple(PARTS))
-        given[name] = parse_weight(part, number) if number else None
+        given[name] = _at_least_0(number) if number else None
+        if number and given[name] is None:
+            raise InputError(f"--ranker_parts {part}: expected a number of at least 0 after the equals sign.")
     require_one_of("choice", options.choice, CHOICES)
     if not options.ranker_parts:
         raise InputError(f"--ranker_parts: expected at least one of {', '.join(PARTS)}.")
@@ -318,17 +320,6 @@ def ranker_options(options: RetrievalArguments) -> RankerOptions:
             "--ranker_parts, --choice, --generator and --memory_...: apply only to a ranker; pass --ranker true, too."
         )
     return wanted
-
-
-def parse_weight(part: str, weight: str) -> float:
-    """The weight of a part such as `votes=0.5`; InputError unless it is a number of at least 0."""
-    try:
-        number = float(weight)
-    except ValueError:
-        number = -1.0
-    if not 0 <= number < float("inf"):
-        raise InputError(f"--ranker_parts {part}: expected a number of at least 0 after the equals sign.")
-    return number
 
 
 def _require_sound_teacher(options: RetrievalArguments) -> None:
@@ -369,12 +360,16 @@ def teacher_vectors(
 
 def alpha_of(text: str) -> float | None:
     """The weight of the bonus; None means the best one on validation."""
-    if text == SWEEP:
-        return None
+    alpha = None if text == SWEEP else _at_least_0(text)
+    if alpha is None and text != SWEEP:
+        raise InputError(f"--alpha {text}: expected 0 or more, or `{SWEEP}` for the best one on validation.")
+    return alpha
+
+
+def _at_least_0(text: str) -> float | None:
+    """The number; None if it is not one of at least 0."""
     try:
-        alpha = float(text)
-        if 0 <= alpha < float("inf"):
-            return alpha
-        raise ValueError
+        number = float(text)
     except ValueError:
-        raise InputError(f"--alpha {text}: expected 0 or more, or `{SWEEP}` for the best one on validation.") from None
+        return None
+    return number if 0 <= number < float("inf") else None

@@ -80,8 +80,6 @@ class TextTrainer(PairTrainer):
 
 def answer(generator: Generator, language: str, rows: Sequence[Record]) -> list[tuple[str, float, int]]:
     """Of each row: the best text for its source, and nats and tokens of its target."""
-    if not rows:
-        return []
     sources, targets = ([row[column] for row in rows] for column in COLUMNS)
     losses, tokens = generator.losses(sources, targets, language)
     return list(zip(write_texts(generator, sources, language), losses.tolist(), tokens.tolist(), strict=True))
