@@ -92,25 +92,8 @@ class LoraArguments(RunArguments):
     lora_dropout: float = option(0.05, "dropout before the adapters")
 
 
-class Bfloat16Anywhere:
-    """Before the library's arguments: `--bf16 true` on a machine without an accelerator trains on the CPU, for which
-    the library itself wants `--use_cpu true`, too."""
-
-    bf16: bool
-    use_cpu: bool
-    per_device_train_batch_size: int
-    gradient_accumulation_steps: int
-
-    def __post_init__(self) -> None:
-        import torch  # here, since a model's card names options without it
-
-        if self.bf16 and not torch.accelerator.is_available():
-            self.use_cpu = True
-        super().__post_init__()  # type: ignore[misc]
-
-
 @dataclass
-class TrainerDefaults(Bfloat16Anywhere):
+class TrainerDefaults:
     """Defaults shared by all trainers that differ from the library's; listed before its arguments."""
 
     global_batch_size: int | None = option(None, "examples per step of all processes together: each takes its share")
@@ -121,9 +104,13 @@ class TrainerDefaults(Bfloat16Anywhere):
     report_to: Names = option(["none"], "none, tensorboard, wandb, trackio, mlflow: one or several")
 
     def __post_init__(self) -> None:
+        import torch  # here, since a model's card names options without it
         from accelerate.utils import get_int_from_env
 
-        most, total = self.per_device_train_batch_size, self.global_batch_size
+        own: Any = self  # with the library's arguments
+        if own.bf16 and not torch.accelerator.is_available():
+            own.use_cpu = True  # which the library itself wants to be told
+        most, total = own.per_device_train_batch_size, self.global_batch_size
         if most > 0 and total is not None:
             processes = get_int_from_env(["WORLD_SIZE", "PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "MV2_COMM_WORLD_SIZE"], 1)
             share, rest = divmod(total, processes)
@@ -133,10 +120,10 @@ class TrainerDefaults(Bfloat16Anywhere):
                     f"--global_batch_size {total:,}: {processes:,} processes with batches of at most {most:,} "
                     "(--per_device_train_batch_size) cannot share it equally; change one of the three numbers."
                 )
-            if self.gradient_accumulation_steps not in (1, share // size):
+            if own.gradient_accumulation_steps not in (1, share // size):
                 raise InputError("--gradient_accumulation_steps: follows from --global_batch_size; leave one out.")
-            self.per_device_train_batch_size, self.gradient_accumulation_steps = size, share // size
-        super().__post_init__()
+            own.per_device_train_batch_size, own.gradient_accumulation_steps = size, share // size
+        super().__post_init__()  # type: ignore[misc]
 
 
 def added_options(kind: type) -> tuple[str, ...]:

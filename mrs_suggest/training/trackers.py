@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
+from transformers import TrainerCallback, TrainerState
 from transformers.integrations import MLflowCallback, TensorBoardCallback, TrackioCallback, WandbCallback
 
 from mrs_suggest.models.saved.allowlist import TRACKERS as FOLDER
@@ -116,9 +116,7 @@ class _TellOptions(TrainerCallback):
     def __init__(self, trackers: Sequence[Any], values: Mapping[str, Any]) -> None:
         self._trackers, self._values = trackers, values
 
-    def on_train_begin(
-        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
-    ) -> None:
+    def on_train_begin(self, args: Any, state: TrainerState, control: Any, **kwargs: Any) -> None:
         if state.is_world_process_zero:
             for tracker in self._trackers:
                 tracker.add_options(self._values)

@@ -37,9 +37,8 @@ def embed_by_length(model: nn.Module, feature: dict[str, Any]) -> Tensor:
             inputs, which have no mask, cannot be cut.
     """
     mask = feature.get("attention_mask")
-    if mask is None or mask.device.type != "cpu" or len(mask) < 2 * _LEAST_IN_PART:
-        return model(feature)["sentence_embedding"]
-    if not mask[:, 0].all():  # padded on the left
+    # Texts that are padded on the left cannot be cut either.
+    if mask is None or mask.device.type != "cpu" or len(mask) < 2 * _LEAST_IN_PART or not mask[:, 0].all():
         return model(feature)["sentence_embedding"]
     lengths = mask.sum(dim=1)
     order = lengths.argsort(stable=True)
@@ -155,10 +154,6 @@ class ReplyLoss(CachedMultipleNegativesRankingLoss):
             equal = (labels[own, None] == labels[None, :]) & ~diagonal
             parts = [part.masked_fill(equal, -torch.inf) for part in parts]
         return torch.logsumexp(torch.cat(parts, dim=1), dim=1) - positive
-
-    def get_config_dict(self) -> dict[str, Any]:
-        names = ("kind", "mask_duplicates", "mini_batch_size", "gather_across_devices", "temperature")
-        return {name: getattr(self, name) for name in names}
 
 
 def require_temperature(temperature: float, option: str = "temperature") -> None:

@@ -80,14 +80,11 @@ class ChoiceData:
             for part in configs.values():
                 rows.setdefault(part.config, {})[split] = len(part.questions)
         plan = {
-            "setup": self.options.setup,
+            **{name: getattr(self.options, name) for name in ("setup", "view", "questions", "prompts")},
             "train": list(self.train),
             "choices": next(iter(self.train.values())).choices,
             "validation": list(self.validation),
             "validation_by": validates_on(self.options),
-            "view": self.options.view,
-            "questions": self.options.questions,
-            "prompts": self.options.prompts,
         }
         return {"data": {**self.origin, "rows": rows, "test_hash": _questions_hash(self.tests)}, "plan": plan}
 
