@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from netrc import NetrcParseError, netrc
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import urlsplit
 
 from transformers import TrainerCallback, TrainerState
@@ -41,6 +41,16 @@ class Tracked(Base):
     `add_options` adds the run's own options to the library's, under `options/NAME`, `add_figures` the figures of the
     end; `close` closes the tracker's run.
     """
+
+    def __init__(self, options: Mapping[str, Any]) -> None:
+        super().__init__()
+        self._options = options
+
+    def on_train_begin(self, args: Any, state: TrainerState, control: Any, **kwargs: Any) -> None:
+        """Open the tracker's run, and add the options."""
+        super().on_train_begin(args, state, control, **kwargs)
+        if state.is_world_process_zero:
+            cast(Any, self).add_options(self._options)
 
     def on_train_end(self, *args: Any, **kwargs: Any) -> None:
         """Leave open what the library would close."""
@@ -110,18 +120,6 @@ class Mlflow(Tracked, MLflowCallback):
 TRACKERS: Mapping[str, type[Any]] = {"tensorboard": TensorBoard, "wandb": Wandb, "trackio": Trackio, "mlflow": Mlflow}
 
 
-class _TellOptions(TrainerCallback):
-    """Tells the options once the library's callbacks, which come before it, have opened their runs."""
-
-    def __init__(self, trackers: Sequence[Any], values: Mapping[str, Any]) -> None:
-        self._trackers, self._values = trackers, values
-
-    def on_train_begin(self, args: Any, state: TrainerState, control: Any, **kwargs: Any) -> None:
-        if state.is_world_process_zero:
-            for tracker in self._trackers:
-                tracker.add_options(self._values)
-
-
 class Trackers:
     """The trackers of a run.
 
@@ -131,12 +129,10 @@ class Trackers:
 
     def __init__(self, trainer: Trainer, values: Mapping[str, Any]) -> None:
         names = [name for name in TRACKERS if name in (trainer.args.report_to or ())]
-        self._trainer, self._found = trainer, [TRACKERS[name]() for name in names]
+        self._trainer, self._found = trainer, [TRACKERS[name](values) for name in names]
         for tracker in self._found:
             trainer.remove_callback(type(tracker).__bases__[1])  # the library's
             trainer.add_callback(tracker)
-        if self._found:
-            trainer.add_callback(_TellOptions(self._found, values))
 
     def make_folder(self, run: Path) -> None:
         """The folder in which trackers that make none themselves write."""

@@ -138,8 +138,8 @@ class DistilledReplyLoss(ReplyLoss):
     batch. Similarities are compared and not vectors, so the dimensions may differ. Rows are independent, so that
     mini-batches (GradCache) give the whole batch's loss and gradients.
 
-    The other arguments are those of `ReplyLoss`, without `gather_across_devices`. The `label` column has two integers: the reply's id, and the row of
-    the pair in `teacher`.
+    The other arguments are those of `ReplyLoss`, without `gather_across_devices`. The `label` column has two integers:
+    the reply's id, and the row of the pair in `teacher`.
     """
 
     def __init__(self, *args: Any, teacher: TeacherVectors, weight: float = 1.0, **kwargs: Any) -> None:

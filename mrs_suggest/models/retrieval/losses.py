@@ -66,9 +66,9 @@ class ReplyLoss(CachedMultipleNegativesRankingLoss):
             batch is not a negative. Replies follow Zipf's law, so that a batch of 256 holds "thanks" several times.
         mini_batch_size: pairs that are embedded with gradients at a time (GradCache, Gao et al. 2021); it bounds the
             memory and does not change the loss.
-        gather_across_devices: the replies of all ranks are negatives.
         temperature: scores are divided by it; 1 is the paper's. Cosines, which lie between -1 and 1, need a low one:
             .05 is the library's default scale of 20.
+        gather_across_devices: the replies of all ranks are negatives.
     """
 
     def __init__(
@@ -77,8 +77,8 @@ class ReplyLoss(CachedMultipleNegativesRankingLoss):
         kind: str = "eq4",
         mask_duplicates: bool = True,
         mini_batch_size: int = 32,
-        gather_across_devices: bool = False,
         temperature: float = 1.0,
+        gather_across_devices: bool = False,
     ) -> None:
         if kind not in LOSSES:
             raise InputError(f"--loss: expected one of {', '.join(LOSSES)}, found {kind!r}.")

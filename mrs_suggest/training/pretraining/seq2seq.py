@@ -4,7 +4,6 @@ import sys
 import tempfile
 from abc import abstractmethod
 from collections.abc import Sequence
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
@@ -120,9 +119,6 @@ class Seq2SeqObjective(Objective):
         """`language`, the id of the language's token (of the start token, if the checkpoint does not have one)."""
         _, number = TokenFrame.of(parts.state.row, language, parts.model.config, parts.tokenizer)
         return {"language": number}
-
-    def forward(self, parts: Pretrained, labels: Tensor) -> AbstractContextManager[None]:
-        return nullcontext()
 
     def row_losses(self, outputs: Any, labels: Tensor) -> tuple[Tensor, Tensor]:
         """Of the first stream, where there are several."""

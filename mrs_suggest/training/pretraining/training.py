@@ -19,7 +19,7 @@ from mrs_suggest.training.pretraining.objective import Batch, Collator, Objectiv
 from mrs_suggest.training.pretraining.options import PretrainingArguments
 from mrs_suggest.training.pretraining.rows import Encoded, TokenRows
 from mrs_suggest.training.pretraining.texts import TextData
-from mrs_suggest.training.sampling import KeyedCollator, KeyedRows, MixedSampler, StepSampler, make_sampler
+from mrs_suggest.training.sampling import KeyedCollator, KeyedRows, MixedSampler, make_sampler
 from mrs_suggest.training.trainer import OurTrainer
 
 MOST_NATS = 700.0  # per token; exp of more overflows
@@ -142,7 +142,12 @@ def make_trainer(
     first, names = mixture[0].parts, [part.name for part in mixture]
     first.notes["train_tokens"] = dict(zip(names, tokens, strict=True)) if names[1:] else tokens[0]
     rows = KeyedRows([(number, found.rows) for number, own in enumerate(encoded) for found in own.values()])
-    sizes = [sum(len(found.rows) for found in own.values()) for own in encoded]
+    sizes = [[len(found.rows) for found in own.values()] for own in encoded]
+    samplers = []
+    for part, own, each in zip(mixture, encoded, sizes, strict=True):
+        packed = options.packing and part.objective.packs
+        lengths = None if packed else np.concatenate([found.rows.lengths for found in own.values()])
+        samplers.append(make_sampler(each, options, training, options.sampling_alpha, lengths))
     collators = [part.objective.collator(part.parts, options, training.seed) for part in mixture]
     trainer = PretrainingTrainer(
         model=first.model,
@@ -152,7 +157,10 @@ def make_trainer(
         data_collator=KeyedCollator(dict(enumerate(collators)), WHICH),
         compute_loss_func=mixture[0].objective.loss,
     )
-    trainer.sampler = _sampler(mixture, encoded, sizes, options, training)
+    trainer.sampler = samplers[0]
+    if samplers[1:]:
+        shares = [part.share for part in mixture]
+        trainer.sampler = MixedSampler(samplers, list(map(sum, sizes)), shares, training.seed)
     trainer.sampler.told += [collator.set_epoch for collator in collators]
     trainer.mixture = mixture
     trainer.held_out = {
@@ -173,26 +181,6 @@ def _encoded(part: Part, options: PretrainingArguments, data: TextData, tells: b
     if tells:
         _tell(found, "pairs" if part.objective.reads == "parallel" else "sentences")
     return found
-
-
-def _sampler(
-    mixture: Sequence[Part],
-    encoded: Sequence[Mapping[str, Encoded]],
-    sizes: Sequence[int],
-    options: PretrainingArguments,
-    training: TrainingArguments,
-) -> StepSampler:
-    samplers = []
-    for part, own in zip(mixture, encoded, strict=True):
-        rows = [found.rows for found in own.values()]
-        packed = options.packing and part.objective.packs
-        lengths = None if packed else np.concatenate([found.lengths for found in rows])
-        samplers.append(
-            make_sampler([len(found) for found in rows], options, training, options.sampling_alpha, lengths)
-        )
-    if len(samplers) == 1:
-        return samplers[0]
-    return MixedSampler(samplers, sizes, [part.share for part in mixture], training.seed)
 
 
 def held_out(part: Part, options: PretrainingArguments, texts: Mapping[str, Sequence[Any]], option: str) -> HeldOut:

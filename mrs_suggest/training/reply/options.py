@@ -227,8 +227,14 @@ def make_plan(
         raise InputError(f"--setting {setting}: expected one of {', '.join(SETTINGS)}, or no setting.")
     kind = FREE if setting is None else SETTINGS[setting]
     have = _Configs(configs)
-    tested = have.tested(languages, kind.train == "translated")
-    targets = tuple(code for code in tested if code != ENGLISH) if kind.train == "translated" else tested
+    translated = kind.train == "translated"
+    if translated and not have.translated:
+        raise InputError(
+            f"--setting mt: no {MT_PREFIX}LANG config, {have.listed}; prepare data with machine-translated pairs, or "
+            "choose another setting."
+        )
+    tested = have.languages("--languages", languages, have.translated if translated else None)
+    targets = tuple(code for code in tested if code != ENGLISH) if translated else tested
     if not targets:
         raise InputError(
             f"--languages {' '.join(languages)}: --setting {setting} trains on pairs translated from English, so "
@@ -274,15 +280,6 @@ class _Configs:
                     f"{option}: {code} needs the config {code!r}, but {self.listed}; leave {code} out, or prepare it."
                 )
         return tuple(asked)
-
-    def tested(self, asked: Sequence[str], translated: bool) -> tuple[str, ...]:
-        """The languages of `--languages`; where translated pairs train, `all` stands for those that have them."""
-        if translated and not self.translated:
-            raise InputError(
-                f"--setting mt: no {MT_PREFIX}LANG config, {self.listed}; prepare data with machine-translated pairs, "
-                "or choose another setting."
-            )
-        return self.languages("--languages", asked, self.translated if translated else None)
 
     def derived(self, setting: str | None, kind: Setting, targets: tuple[str, ...]) -> tuple[Source, ...]:
         """The sources that the setting names or derives from its languages."""
