@@ -101,6 +101,8 @@ class TrainerDefaults:
     save_strategy: str = option("steps", "no, steps or epoch")
     save_total_limit: int | None = option(2, "checkpoints kept: the best and the last")
     load_best_model_at_end: bool = option(True, "keep the best checkpoint")
+    logging_steps: float = option(20, "steps between two points of the loss curve")
+    remove_unused_columns: bool = option(False, "keep false: batches are ours")
     report_to: Names = option(["none"], "none, tensorboard, wandb, trackio, mlflow: one or several")
 
     def __post_init__(self) -> None:

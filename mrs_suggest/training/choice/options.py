@@ -105,7 +105,6 @@ class ChoiceTrainingArguments(TrainerDefaults, TrainingArguments):
     save_steps: float = option(10, "steps between two checkpoints; must equal eval_steps")
     save_total_limit: int | None = option(1, "checkpoints kept in addition to the best one")
     metric_for_best_model: str | None = option(METRICS[0], "the validation metric that picks the checkpoint")
-    remove_unused_columns: bool = option(False, "keep false: batches are ours")
 
 
 def validates_on(options: ChoiceArguments) -> str:

@@ -131,11 +131,9 @@ class GenerationTrainingArguments(TrainerDefaults, Seq2SeqTrainingArguments):
     warmup_steps: float = option(0.2, "steps, or a share of them if below 1 (paper: .2)")
     lr_scheduler_type: str = option("linear", "schedule (official script: inverse_sqrt)")
     label_smoothing_factor: float = option(0.1, "label smoothing (official script: .2)")
-    logging_steps: float = option(20, "steps between two points of the loss curve")
     eval_steps: float | None = option(0.25, "steps, or a share of the run if below 1")
     save_steps: float = option(0.25, "steps, or a share of the run if below 1")
     metric_for_best_model: str | None = option(BEST_METRIC, "the validation metric that picks the checkpoint")
-    remove_unused_columns: bool = option(False, "keep false: the batches need `prompt`")
 
 
 def require_sound_remedies(options: RemedyArguments, language_model: str | None) -> None:

@@ -34,7 +34,6 @@ from mrs_suggest.training.pretraining.rows import TokenRows, encode
 from mrs_suggest.training.pretraining.seq2seq import separators
 from mrs_suggest.training.pretraining.texts import TextData, read_texts
 from mrs_suggest.training.sampling import (
-    BatchOptions,
     KeyedCollator,
     KeyedRows,
     MixedSampler,
@@ -75,9 +74,8 @@ class DenoisingSteps(Base):
     _losses_of_kinds: Mapping[int, Any] | None = None
 
     def mix(
-        self, texts: Mapping[str, Sequence[str]], share: float, coder: TextCoder, sampler: PairSampler,
-        options: BatchOptions,
-    ) -> StepSampler:  # fmt: skip
+        self, texts: Mapping[str, Sequence[str]], share: float, coder: TextCoder, sampler: PairSampler, options: Any
+    ) -> StepSampler:
         """Mix steps of text into those of the pairs, which alone decide how long an epoch is.
 
         Args:

@@ -133,11 +133,9 @@ class PretrainingTrainingArguments(TrainerDefaults, TrainingArguments):
     num_train_epochs: float = option(0.0, f"passes over the text; 0: train {STEPS:,} steps (--max_steps sets others)")
     learning_rate: float = option(1e-3, "peak learning rate (a pre-trained encoder: 5e-5)")
     warmup_steps: float = option(0.06, "steps, or a share of them if below 1 (RoBERTa: .06)")
-    logging_steps: float = option(20, "steps between two points of the loss curve")
     eval_steps: float | None = option(0.1, "steps, or a share of the run if below 1")
     save_steps: float = option(0.1, "steps, or a share of the run if below 1")
     metric_for_best_model: str | None = option(METRICS[0], "metric that picks the checkpoint (XCOPA, 4.4: perplexity)")
-    remove_unused_columns: bool = option(False, "keep false: rows are made here")
 
 
 def sound_pretraining(options: PretrainingArguments, training: TrainingArguments) -> PretrainingArguments:

@@ -90,11 +90,9 @@ class UnderstandingTrainingArguments(TrainerDefaults, TrainingArguments):
     lr_scheduler_type: str = option("linear", "schedule (6.1 names a warm-up alone; BERT: linear)")
     warmup_steps: float = option(0.1, "steps, or a share of them if below 1 (6.1: a warm-up; BERT's share: .1)")
     weight_decay: float = option(0.0, "weight decay (6.1: Adam, no decay named)")
-    logging_steps: float = option(20, "steps between two points of the loss curve")
     eval_strategy: str = option("epoch", "no, steps or epoch (6.1: epoch)")
     save_strategy: str = option("epoch", "no, steps or epoch; must equal eval_strategy")
     metric_for_best_model: str | None = option(METRICS[0], "the validation metric that picks the checkpoint")
-    remove_unused_columns: bool = option(False, "keep false: batches are ours")
 
 
 def sound_understanding(options: UnderstandingArguments, training: TrainingArguments) -> UnderstandingArguments:
