@@ -46,9 +46,9 @@ class Tracked(Base):
         super().__init__()
         self._options = options
 
-    def on_train_begin(self, args: Any, state: TrainerState, control: Any, **kwargs: Any) -> None:
+    def on_train_begin(self, args: Any, state: TrainerState, control: Any, *rest: Any, **kwargs: Any) -> None:
         """Open the tracker's run, and add the options."""
-        super().on_train_begin(args, state, control, **kwargs)
+        super().on_train_begin(args, state, control, *rest, **kwargs)
         if state.is_world_process_zero:
             cast(Any, self).add_options(self._options)
 

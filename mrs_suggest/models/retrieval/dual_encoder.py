@@ -99,11 +99,14 @@ def build_dual_encoder(
                 f"--{side}_prompt {prompt!r}: fills all {tokens} tokens of a text; shorten it, or raise "
                 f"--{'message' if side == 'query' else side}_tokens."
             )
-    router = Router.for_query_document(*(_normalized(modules, asked["normalize"]) for modules in routes))
+    query, reply = (_normalized(modules, asked["normalize"]) for modules in routes)
     card = SentenceTransformerModelCardData(generate_widget_examples=False)  # they would show training texts
-    named = dict(zip(ROUTES, prompts, strict=True))
     return SentenceTransformer(
-        modules=[router], similarity_fn_name="dot", device="cpu", model_card_data=card, prompts=named
+        modules=[Router.for_query_document(query, reply)],
+        similarity_fn_name="dot",
+        device="cpu",
+        model_card_data=card,
+        prompts=dict(zip(ROUTES, prompts, strict=True)),
     )
 
 

@@ -224,7 +224,8 @@ class WatchesLanguages(Base):
             texts = self.answered(messages, partial(_texts, self.generator, code))
             found = score_languages(texts, code, identifier.identify, identifier=identifier.name)
             counts[f"{SHARE}_{code}"] = wrong_and_decided(found)
-        counts[SHARE] = tuple(map(sum, zip(*counts.values(), strict=True)))
+        wrong, decided = map(sum, zip(*counts.values(), strict=True))
+        counts[SHARE] = wrong, decided
         return {name: wrong / decided for name, (wrong, decided) in counts.items() if decided}
 
     def is_above(self, figures: Mapping[str, float], prefix: str = "") -> bool:

@@ -246,8 +246,10 @@ def make_plan(
             f"are {len(targets)} ({' '.join(targets)}); name one and start a run for each."
         )
     sources = have.derived(setting, kind, targets) if train is None else have.named(train)
-    own = validation is None
-    checked = have.validated(setting, kind, targets, sources) if own else have.languages("--validation", validation)
+    if validation is None:
+        checked = have.validated(setting, kind, targets, sources)
+    else:
+        checked = have.languages("--validation", validation)
     alpha = kind.sampling_alpha if sampling_alpha is None else sampling_alpha
     require_alpha(alpha)
     return TrainingPlan(setting, sources, float(alpha), checked, tested)
