@@ -7,6 +7,7 @@ import dataclasses
 import sys
 from collections.abc import Mapping, Sequence
 from enum import Enum
+from functools import partial
 from itertools import chain, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, get_args, get_type_hints
@@ -20,11 +21,6 @@ if TYPE_CHECKING:
 
 
 SET, OTHERS = "set", "trainer"  # the option, and the key of a YAML file, that take what the help does not list
-
-
-class _Help(argparse.RawDescriptionHelpFormatter):
-    def __init__(self, prog: str) -> None:
-        super().__init__(prog, max_help_position=36, width=110)
 
 
 _METAVARS = {int: "N", float: "X", str: "TEXT"}
@@ -47,7 +43,7 @@ def make_dataclass_parser(
 
     parser = Parser(
         types, prog=prog, usage=f"{prog} [options]", description=description, allow_abbrev=False,
-        formatter_class=_Help,
+        formatter_class=partial(argparse.RawDescriptionHelpFormatter, max_help_position=36, width=110),
     )  # fmt: skip
     ours, *library = types
     advanced = [name for kind in ours.__mro__ for name in vars(kind).get("advanced", ())]

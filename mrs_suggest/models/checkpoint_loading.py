@@ -126,7 +126,6 @@ def set_length(config: Any, encoder: Any, tokenizer: Any, max_tokens: int | None
 
 
 def encoder_config(name: str, revision: str | None = None) -> Any:
-    """The configuration of an encoder."""
     config = from_pretrained("AutoConfig", name, revision)
     if getattr(config, "is_encoder_decoder", False) or getattr(config, "is_decoder", False):
         raise InputError(f"{OPTION} {name}: is not an encoder ({config.model_type}); use BERT, XLM-R or such.")

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
+from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.models.saved.record import Record, read_record
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
     from mrs_suggest.suggest.suggester import Suggester
 
 COLUMNS = ("message", "reply", "language")
-Run = Callable[[Any, Any], Record | None]  # a family's `run`
 
 
 @dataclass
@@ -94,6 +94,8 @@ class Trainer:
         InputError: a setting, a column or a language is missing or wrong; the sentence names it.
     """
 
+    _family: ClassVar[str]  # the name of its folder, and of the command line's trainer
+
     def __init__(
         self,
         model: str | Path = "tiny",
@@ -121,17 +123,14 @@ class Trainer:
         from mrs_suggest.common.arguments import make_dataclass_parser, parse_mapping
         from mrs_suggest.training.options import SHOWN
 
-        name, types, self._run = self._family()
-        values = {**given, "model_name_or_path": str(model), "data": self.data}
-        self._options, self._training = parse_mapping(
-            make_dataclass_parser(types, f"mrs train {name}", "", SHOWN), values
+        options, self._run = (import_module(f"{__package__}.{self._family}.{part}") for part in ("options", "run"))
+        kinds = (f"{self._family.capitalize()}{end}" for end in ("Arguments", "TrainingArguments"))
+        parser = make_dataclass_parser(
+            [getattr(options, kind) for kind in kinds], f"mrs train {self._family}", "", SHOWN
         )
+        values = {**given, "model_name_or_path": str(model), "data": self.data}
+        self._options, self._training = parse_mapping(parser, values)
         self.record: Record | None = None
-
-    @staticmethod
-    def _family() -> tuple[str, tuple[type, type], Run]:
-        """The name of the command line's trainer, the classes of its options, and its run."""
-        raise NotImplementedError
 
     @property
     def folder(self) -> Path:
@@ -145,7 +144,7 @@ class Trainer:
             InputError: the options contradict each other, `output_dir` holds another run, the loss is not finite, or
                 the memory ran out.
         """
-        self._run(self._options, self._training)
+        self._run.run(self._options, self._training)
         self.record = read_record(self.folder)
         return self.record
 
@@ -158,8 +157,7 @@ class Trainer:
         """
         if dataset is not None:
             return self.suggester(guard=False).evaluate(dataset)
-        figures: dict[str, Any] = self._trained()["metrics"]["systems"]["Model"]
-        return figures
+        return self._trained()["metrics"]["systems"]["Model"]
 
     def suggester(self, guard: bool | Path = True, precision: float | None = None) -> Suggester:
         """The trained model, ready to answer; arguments as for `Suggester.from_pretrained`."""
@@ -196,34 +194,19 @@ class RetrievalTrainer(Trainer):
         ['Sí, perfecto.', 'Vale, ¿a qué hora?', 'Mañana no puedo, lo siento.']
     """
 
-    @staticmethod
-    def _family() -> tuple[str, tuple[type, type], Run]:
-        from mrs_suggest.training.retrieval.options import RetrievalArguments, RetrievalTrainingArguments
-        from mrs_suggest.training.retrieval.run import run
-
-        return "retrieval", (RetrievalArguments, RetrievalTrainingArguments), run
+    _family = "retrieval"
 
 
 class GenerationTrainer(Trainer):
     """Trains a sequence-to-sequence model that writes the replies; used as `RetrievalTrainer`."""
 
-    @staticmethod
-    def _family() -> tuple[str, tuple[type, type], Run]:
-        from mrs_suggest.training.generation.options import GenerationArguments, GenerationTrainingArguments
-        from mrs_suggest.training.generation.run import run
-
-        return "generation", (GenerationArguments, GenerationTrainingArguments), run
+    _family = "generation"
 
 
 class CausalTrainer(Trainer):
     """Trains a causal language model that writes the replies; used as `RetrievalTrainer`."""
 
-    @staticmethod
-    def _family() -> tuple[str, tuple[type, type], Run]:
-        from mrs_suggest.training.causal.options import CausalArguments, CausalTrainingArguments
-        from mrs_suggest.training.causal.run import run
-
-        return "causal", (CausalArguments, CausalTrainingArguments), run
+    _family = "causal"
 
 
 def _splits(
@@ -235,9 +218,7 @@ def _splits(
     if wrong := [our for our in names.values() if our not in COLUMNS]:
         raise InputError(f"column_mapping: expected {', '.join(COLUMNS)} on the right, found {wrong[0]!r}.")
     splits = dict(train) if isinstance(train, DatasetDict) else {"train": train}
-    for name, rows in (("validation", validation), ("test", test)):
-        if rows is not None:
-            splits[name] = rows
+    splits |= {name: rows for name, rows in (("validation", validation), ("test", test)) if rows is not None}
     for name, rows in splits.items():
         if wrong := [their for their in names if their not in rows.column_names]:
             found = ", ".join(rows.column_names)

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 from transformers import Trainer, TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 
-from mrs_suggest.common.report.console import make_console
+from mrs_suggest.common.report.console import print_table
 from mrs_suggest.models.saved.record import Record
 
 WARM_UP, TIMED = 5, 20  # steps: the first ones are slower
@@ -64,31 +64,20 @@ def estimate(trainer: Trainer, model: nn.Module, facts: Record, start: float, te
         f"{saves} checkpoints and the model": (saves + 1) * save,
         "test (an example as in the first validation)": first * tested / validated if tests and validated else 0.0,
     }
-    _print(
-        torch.cuda.get_device_name() if training.device.type == "cuda" else training.device.type.upper(),
-        {
-            "parameters": f"{sum(one.numel() for one in every):,}",
-            "trained parameters": f"{sum(one.numel() for one in trained):,}",
-            **{f"memory: {name}": _megabytes(size) for name, size in memory.items()},
-            "memory: peak of the whole process, or allocated on the GPU": _megabytes(peak),
-            "examples a step": f"{examples:,}",
-            "seconds a step": f"{step:.3f}",
-            "examples a second": f"{examples / step:,.1f}",
-            "tokens a second, without padding": f"{tokens / step:,.0f}",
-            **{f"time: {name}": _duration(seconds) for name, seconds in times.items()},
-            "time of the run, unless it stops early": _duration(sum(times.values())),
-        },
-    )
-
-
-def _print(device: str, rows: Mapping[str, str]) -> None:
-    from rich.table import Table
-
-    table = Table("", "estimate", title=f"From {WARM_UP + TIMED} steps on {device}", title_justify="left")
-    table.columns[1].justify = "right"
-    for row in rows.items():
-        table.add_row(*row)
-    make_console(100).print(table)
+    rows = {
+        "parameters": f"{sum(one.numel() for one in every):,}",
+        "trained parameters": f"{sum(one.numel() for one in trained):,}",
+        **{f"memory: {name}": _megabytes(size) for name, size in memory.items()},
+        "memory: peak of the whole process, or allocated on the GPU": _megabytes(peak),
+        "examples a step": f"{examples:,}",
+        "seconds a step": f"{step:.3f}",
+        "examples a second": f"{examples / step:,.1f}",
+        "tokens a second, without padding": f"{tokens / step:,.0f}",
+        **{f"time: {name}": _duration(seconds) for name, seconds in times.items()},
+        "time of the run, unless it stops early": _duration(sum(times.values())),
+    }
+    device = torch.cuda.get_device_name() if training.device.type == "cuda" else training.device.type.upper()
+    print_table(f"From {WARM_UP + TIMED} steps on {device}", ["", "estimate"], list(rows.items()))
 
 
 class _Trial(TrainerCallback):

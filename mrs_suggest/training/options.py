@@ -33,6 +33,7 @@ WITHOUT_EFFECT = {
     "save_only_model": "such a checkpoint cannot be resumed",
 }
 ADAPTERS = ("none", "lora")
+LIMITS = dict.fromkeys(("max_train_examples", "max_validation_examples", "max_test_examples"), 1)
 # The settings of the library's trainers that are options; all others are set by `trainer:` in YAML, or by `--set`.
 SHOWN = (
     "output_dir", "global_batch_size", "per_device_train_batch_size", "per_device_eval_batch_size",
@@ -56,10 +57,13 @@ class RunArguments:
     """The options of every trainer.
 
     Attributes:
+        advanced: options that the help only names; those of the bases are added, as for `least`.
+        least: the smallest values of options; None is allowed, too.
         scratch: the names of models that the trainer builds.
     """
 
     advanced: ClassVar[tuple[str, ...]] = ("data_revision", "model_revision")
+    least: ClassVar[dict[str, int]] = {"patience": 0}
     scratch: ClassVar[tuple[str, ...]] = (TINY,)
 
     data: str = option("sample", "a prepared folder, a hub id (also ORG/NAME@REVISION), or `sample`")
@@ -81,31 +85,15 @@ class LoraArguments(RunArguments):
     """Those of one that can train adapters instead of the whole model; its trainer needs `OurTrainer` as a base."""
 
     advanced: ClassVar[tuple[str, ...]] = ("lora_alpha", "lora_dropout")
+    least: ClassVar[dict[str, int]] = {"lora_rank": 1}
     peft: str = option("none", "none, or lora: train low-rank adapters (Hu et al. 2022)")
     lora_rank: int = option(16, "rank of the adapters")
     lora_alpha: float = option(32.0, "their scale is lora_alpha / lora_rank")
     lora_dropout: float = option(0.05, "dropout before the adapters")
 
 
-class Bfloat16Anywhere:
-    """Before the library's arguments: `--bf16 true` on a machine without an accelerator trains on the CPU, for which
-    the library itself wants `--use_cpu true`, too."""
-
-    bf16: bool
-    use_cpu: bool
-    per_device_train_batch_size: int
-    gradient_accumulation_steps: int
-
-    def __post_init__(self) -> None:
-        import torch  # here, since a model's card names options without it
-
-        if self.bf16 and not torch.accelerator.is_available():
-            self.use_cpu = True
-        super().__post_init__()  # type: ignore[misc]
-
-
 @dataclass
-class TrainerDefaults(Bfloat16Anywhere):
+class TrainerDefaults:
     """Defaults shared by all trainers that differ from the library's; listed before its arguments."""
 
     global_batch_size: int | None = option(None, "examples per step of all processes together: each takes its share")
@@ -113,12 +101,18 @@ class TrainerDefaults(Bfloat16Anywhere):
     save_strategy: str = option("steps", "no, steps or epoch")
     save_total_limit: int | None = option(2, "checkpoints kept: the best and the last")
     load_best_model_at_end: bool = option(True, "keep the best checkpoint")
+    logging_steps: float = option(20, "steps between two points of the loss curve")
+    remove_unused_columns: bool = option(False, "keep false: batches are ours")
     report_to: Names = option(["none"], "none, tensorboard, wandb, trackio, mlflow: one or several")
 
     def __post_init__(self) -> None:
+        import torch  # here, since a model's card names options without it
         from accelerate.utils import get_int_from_env
 
-        most, total = self.per_device_train_batch_size, self.global_batch_size
+        own: Any = self  # with the library's arguments
+        if own.bf16 and not torch.accelerator.is_available():
+            own.use_cpu = True  # which the library itself wants to be told
+        most, total = own.per_device_train_batch_size, self.global_batch_size
         if most > 0 and total is not None:
             processes = get_int_from_env(["WORLD_SIZE", "PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "MV2_COMM_WORLD_SIZE"], 1)
             share, rest = divmod(total, processes)
@@ -129,10 +123,10 @@ class TrainerDefaults(Bfloat16Anywhere):
                     f"of at most {most:,} (--per_device_train_batch_size) cannot share it equally; change one of the "
                     "three numbers."
                 )
-            if self.gradient_accumulation_steps not in (1, share // size):
+            if own.gradient_accumulation_steps not in (1, share // size):
                 raise InputError("--gradient_accumulation_steps: follows from --global_batch_size; leave one out.")
-            self.per_device_train_batch_size, self.gradient_accumulation_steps = size, share // size
-        super().__post_init__()
+            own.per_device_train_batch_size, own.gradient_accumulation_steps = size, share // size
+        super().__post_init__()  # type: ignore[misc]
 
 
 def added_options(kind: type) -> tuple[str, ...]:
@@ -161,11 +155,12 @@ def sound(
     training.load_best_model_at_end &= training.eval_strategy != "no"  # without evaluations, no checkpoint is the best
     if int(os.environ.get("WORLD_SIZE", 1)) > 1 and training.world_size == 1:
         raise InputError("several processes were launched, but they are not connected; on CPUs pass --use_cpu true.")
-    require_least(training, "per_device_train_batch_size", 1)
-    require_least(training, "gradient_accumulation_steps", 1)
-    require_least(options, "patience", 0)
+    for name, least in (("per_device_train_batch_size", 1), ("gradient_accumulation_steps", 1), ("seed", 0)):
+        require_least(training, name, least)
+    for kind in type(options).__mro__:
+        for name, least in vars(kind).get("least", {}).items():
+            require_least(options, name, least)
     require_one_of("metric_for_best_model", training.metric_for_best_model, metrics)
-    require_least(training, "seed", 0)
     if not 0 <= training.label_smoothing_factor < 1:
         raise InputError(
             f"--label_smoothing_factor: expected 0 or more and less than 1, found {training.label_smoothing_factor:g}."
@@ -180,13 +175,13 @@ def sound(
     for name, reason in {**WITHOUT_EFFECT, **(without_effect or {})}.items():
         if name in {field.name for field in fields(training)} and is_given(training, name):
             raise InputError(f"--{name}: has no effect here: {reason}; leave it out.")
-    by_steps = training.eval_strategy == "steps"
-    if training.load_best_model_at_end and by_steps and training.eval_steps != training.save_steps:
+    keeps_best = training.load_best_model_at_end
+    if keeps_best and training.eval_strategy == "steps" and training.eval_steps != training.save_steps:
         raise InputError(
             f"--save_steps {training.save_steps:g}: must equal --eval_steps, which is {training.eval_steps}, so that "
             "the best model is among the checkpoints; pass the same for both, or --load_best_model_at_end false."
         )
-    if options.patience and not training.load_best_model_at_end:
+    if options.patience and not keeps_best:
         if training.eval_strategy != "no":
             raise InputError("--patience needs --load_best_model_at_end true: it keeps the best checkpoint.")
         if is_given(options, "patience"):
@@ -202,7 +197,6 @@ def has_steps(training: TrainingArguments) -> bool:
 
 
 def _require_sound_lora(options: LoraArguments) -> None:
-    require_least(options, "lora_rank", 1)
     require_one_of("peft", options.peft, ADAPTERS)
     if options.peft == "none":
         for name in LORA_OPTIONS:
@@ -245,10 +239,9 @@ def with_model_revision(options: Arguments) -> Arguments:
     name, revision = options.model_name_or_path, options.model_revision
     if name in FROM_SCRATCH and name not in options.scratch:
         raise InputError(f"--model_name_or_path {name}: only for `mrs train generation`; pass another model.")
-    built = name in FROM_SCRATCH
-    if built or Path(name).exists():
-        if revision is not None:
-            require_no_revision(f"--model_name_or_path {name}", revision, "is built here" if built else "is a folder")
+    if name in FROM_SCRATCH or Path(name).exists():
+        what = "is built here" if name in FROM_SCRATCH else "is a folder"
+        require_no_revision(f"--model_name_or_path {name}", revision, what)
         return options
     name, revision = split_revision(name, revision)
     return replace(options, model_name_or_path=name, model_revision=revision)

@@ -16,17 +16,7 @@ from mrs_suggest.common.io.files import atomic_write
 from mrs_suggest.common.io.remote_errors import masked
 from mrs_suggest.common.report.drawing import drawing
 from mrs_suggest.models.checkpoint_loading import stated_license
-from mrs_suggest.models.saved.allowlist import (
-    BEST,
-    CARD,
-    CURVE_POINTS,
-    CURVES,
-    EXPORTS,
-    MODEL,
-    RECORD,
-    TRACKERS,
-    TRAINING_ARGUMENTS,
-)
+from mrs_suggest.models.saved.allowlist import CARD, EXPORTS, OF_RUN, RECORD
 from mrs_suggest.models.saved.record import Record, as_json
 from mrs_suggest.models.starting_points import FROM_SCRATCH, TINY, checkpoint_file
 from mrs_suggest.training.options import RunArguments
@@ -94,8 +84,7 @@ class RunFolder:
         """
         stale = [] if self._resume else [RECORD]  # a resumed run's record stays until the model is replaced
         if self._overwrite and not self._resume:
-            stale += [CARD, CURVES, CURVE_POINTS, "predictions*", "checkpoint-*", BEST, TRACKERS, TRAINING_ARGUMENTS]
-            stale += [name.partition("/")[0] for name in (*MODEL, *model_files)]
+            stale += [name.partition("/")[0] for name in (*OF_RUN, *model_files)]
         stale += [name.partition("/")[0] for name in EXPORTS]  # of the weights that training replaces
         found = {path for pattern in stale for path in self.folder.glob(pattern)}  # two patterns may match one path
         for path in found:

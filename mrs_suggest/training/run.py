@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Protocol, Self, TypeVar
+from typing import Any, Self, TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -62,14 +62,7 @@ SCHEDULE = (
 Loaded = TypeVar("Loaded")
 
 
-class HasModel(Protocol):
-    """A model and whatever belongs to it, such as a tokenizer."""
-
-    @property
-    def model(self) -> nn.Module: ...
-
-
-Built = TypeVar("Built", bound=HasModel)
+Built = TypeVar("Built", bound=Any)  # a model, as its `model`, and whatever belongs to it, such as a tokenizer
 
 
 class Run:
@@ -97,7 +90,7 @@ class Run:
         if LAUNCHER in os.environ:
             end_with_launcher()
         disable_progress_bar()  # of loading and saving weights; the trainer's own bar stays
-        self._family, self._options, self._training = family, options, training
+        self._family, self.options, self._training = family, options, training
         self._advice = advice or (lambda trains: lower_batch_size(training, trains))
         self._open, self._started = ExitStack(), time.time()
         self._trackers: Trackers | None = None
@@ -141,7 +134,7 @@ class Run:
             facts: of the data, for the record: `data` with `id`, `title`, `revision` or `content_hash`, and `rows`
                 (config -> split -> rows used), and keys of the family's own.
         """
-        options, training = self._options, self._training
+        options, training = self.options, self._training
         keys = (*(LORA_OPTIONS if isinstance(options, LoraArguments) else ()), *resume_keys)
         found = {
             "trainer": self._family.name,
@@ -159,7 +152,7 @@ class Run:
 
     def build(self, make: Callable[[], Built]) -> Built:
         """Build the model, add adapters where they are trained, and move it to its device; else an InputError."""
-        options, training = self._options, self._training
+        options, training = self.options, self._training
         with explain_out_of_memory(lambda: "while the model was loaded; choose a smaller one"):
             parts = make()
             if isinstance(options, LoraArguments) and trains_lora(options):
@@ -188,7 +181,7 @@ class Run:
         Raises:
             InputError: the run diverged, or the memory ran out.
         """
-        options, training = self._options, self._training
+        options, training = self.options, self._training
         if options.estimate:
             with explain_out_of_memory(lambda: f"in the trial; {self._advice(True)}"), loss_bar(trainer):
                 estimate(trainer, model, self._facts, time.time() - self._started, tests=not options.skip_test)
@@ -229,7 +222,7 @@ class Run:
         model.eval()
         if has_lora(model):
             folder = self.folder / ADAPTER_FOLDER
-            base = self._options.model_name_or_path, self._options.model_revision
+            base = self.options.model_name_or_path, self.options.model_revision
             save_adapter(model, folder, *base, self._training.seed)
             if save_beside:
                 save_beside(folder)
@@ -263,7 +256,7 @@ class Run:
             named: how the last printed line names these files.
             curves: metrics that are drawn -> their labels; None: the metric that chooses the checkpoint.
         """
-        options, training, folder, state = self._options, self._training, self.folder, self._state
+        options, training, folder, state = self.options, self._training, self.folder, self._state
         for name, write in (files or {}).items():
             write(folder / name)
         record = run_record(

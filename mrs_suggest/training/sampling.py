@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 from torch.utils.data import ConcatDataset, DataLoader, Dataset, Sampler
@@ -308,23 +308,15 @@ class KeyedCollator:
         self._collators, self._named = collators, named
 
     def __call__(self, rows: Sequence[tuple[Any, Any]]) -> dict[str, Any]:
-        """Collate a batch."""
         key = rows[0][0]
         batch = self._collators[key]([row for _, row in rows])
         return {**batch, self._named: key} if self._named else {**batch}
 
 
-class BatchOptions(Protocol):
-    """The options that say how batches are made."""
-
-    batches: str
-    length_window: int
-
-
 def make_sampler(
-    sizes: Sequence[int], options: BatchOptions, training: TrainingArguments, alpha: float, lengths: np.ndarray | None
+    sizes: Sequence[int], options: Any, training: TrainingArguments, alpha: float, lengths: np.ndarray | None
 ) -> PairSampler:
-    """The sampler of a run."""
+    """The sampler of a run whose options are `batches` and `length_window`."""
     mixed, window = options.batches == "mixed", options.length_window
     return sampler_of_run(sizes, training, alpha=alpha, mixed=mixed, lengths=lengths, window=window)
 

@@ -14,10 +14,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from netrc import NetrcParseError, netrc
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import urlsplit
 
-from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
+from transformers import TrainerCallback, TrainerState
 from transformers.integrations import MLflowCallback, TensorBoardCallback, TrackioCallback, WandbCallback
 
 from mrs_suggest.models.saved.allowlist import TRACKERS as FOLDER
@@ -36,27 +36,28 @@ OFFLINE = "offline"
 
 
 class Tracked(Base):
-    """Mixin, placed before the library's callback: the run stays open until its test figures are known."""
+    """Mixin, placed before the library's callback: the run stays open until its test figures are known.
 
-    package: ClassVar[str]
+    `add_options` adds the run's own options to the library's, under `options/NAME`, `add_figures` the figures of the
+    end; `close` closes the tracker's run.
+    """
+
+    def __init__(self, options: Mapping[str, Any]) -> None:
+        super().__init__()
+        self._options = options
+
+    def on_train_begin(self, args: Any, state: TrainerState, control: Any, *rest: Any, **kwargs: Any) -> None:
+        """Open the tracker's run, and add the options."""
+        super().on_train_begin(args, state, control, *rest, **kwargs)
+        if state.is_world_process_zero:
+            cast(Any, self).add_options(self._options)
 
     def on_train_end(self, *args: Any, **kwargs: Any) -> None:
         """Leave open what the library would close."""
 
-    def add_options(self, values: Mapping[str, Any]) -> None:
-        """Add the run's own options to the library's, under `options/NAME`."""
-
-    def add_figures(self, figures: Mapping[str, float], step: int) -> None:
-        """Add the figures of the end."""
-
-    def close(self) -> None:
-        """Close the tracker's run."""
-
 
 class TensorBoard(Tracked, TensorBoardCallback):
     """Event files in `trackers/tensorboard`."""
-
-    package = "tensorboard"
 
     def add_options(self, values: Mapping[str, Any]) -> None:
         self.tb_writer.add_text("options", json.dumps(values, indent=2, ensure_ascii=False))
@@ -73,8 +74,6 @@ class TensorBoard(Tracked, TensorBoardCallback):
 class Wandb(Tracked, WandbCallback):
     """A run in `trackers/wandb`; offline, unless WANDB_MODE or a login says otherwise."""
 
-    package = "wandb"
-
     def add_options(self, values: Mapping[str, Any]) -> None:
         self._wandb.config.update({f"options/{name}": value for name, value in values.items()}, allow_val_change=True)
 
@@ -88,8 +87,6 @@ class Wandb(Tracked, WandbCallback):
 
 class Trackio(Tracked, TrackioCallback):
     """A database in `trackers/trackio`."""
-
-    package = "trackio"
 
     def add_options(self, values: Mapping[str, Any]) -> None:
         self._trackio.config.update({f"options/{name}": value for name, value in values.items()}, allow_val_change=True)
@@ -106,8 +103,6 @@ class Trackio(Tracked, TrackioCallback):
 class Mlflow(Tracked, MLflowCallback):
     """An SQLite database, `trackers/mlflow.db`."""
 
-    package = "mlflow"
-
     def add_options(self, values: Mapping[str, Any]) -> None:
         self._ml_flow.log_params(
             {f"options/{name}": str(value)[: self._MAX_PARAM_VAL_LENGTH] for name, value in values.items()}
@@ -122,21 +117,7 @@ class Mlflow(Tracked, MLflowCallback):
             self._ml_flow.end_run()
 
 
-TRACKERS: Mapping[str, type[Tracked]] = {kind.package: kind for kind in (TensorBoard, Wandb, Trackio, Mlflow)}
-
-
-class _TellOptions(TrainerCallback):
-    """Tells the options once the library's callbacks, which come before it, have opened their runs."""
-
-    def __init__(self, trackers: Sequence[Tracked], values: Mapping[str, Any]) -> None:
-        self._trackers, self._values = trackers, values
-
-    def on_train_begin(
-        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
-    ) -> None:
-        if state.is_world_process_zero:
-            for tracker in self._trackers:
-                tracker.add_options(self._values)
+TRACKERS: Mapping[str, type[Any]] = {"tensorboard": TensorBoard, "wandb": Wandb, "trackio": Trackio, "mlflow": Mlflow}
 
 
 class Trackers:
@@ -148,12 +129,10 @@ class Trackers:
 
     def __init__(self, trainer: Trainer, values: Mapping[str, Any]) -> None:
         names = [name for name in TRACKERS if name in (trainer.args.report_to or ())]
-        self._trainer, self._found = trainer, [TRACKERS[name]() for name in names]
+        self._trainer, self._found = trainer, [TRACKERS[name](values) for name in names]
         for tracker in self._found:
             trainer.remove_callback(type(tracker).__bases__[1])  # the library's
             trainer.add_callback(tracker)
-        if self._found:
-            trainer.add_callback(_TellOptions(self._found, values))
 
     def make_folder(self, run: Path) -> None:
         """The folder in which trackers that make none themselves write."""
@@ -167,7 +146,6 @@ class Trackers:
             trainer.callback_handler.on_train_begin(trainer.args, trainer.state, trainer.control)
 
     def add_figures(self, record: Record) -> None:
-        """Add the figures of the finished run."""
         for tracker in self._found:
             tracker.add_figures(final_figures(record), record["steps"])
 

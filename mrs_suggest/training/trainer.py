@@ -17,15 +17,7 @@ from accelerate.utils import gather_object
 from torch import Tensor
 from torch.utils.data import DataLoader
 from tqdm import tqdm
-from transformers import (
-    EarlyStoppingCallback,
-    ProgressCallback,
-    Trainer,
-    TrainerCallback,
-    TrainerControl,
-    TrainerState,
-    TrainingArguments,
-)
+from transformers import EarlyStoppingCallback, ProgressCallback, Trainer, TrainerCallback, TrainerState
 from transformers.trainer_callback import PrinterCallback
 
 from mrs_suggest.common.errors import InputError, diverged
@@ -135,12 +127,16 @@ class OurTrainer(Base):
         else:
             super()._load_best_model()
 
+    def _issue_warnings_after_load(self, load_result: Any) -> None:
+        """Do not warn about tied weights, which a checkpoint holds once; that all were read is checked afterwards."""
+
     # --- validation by ourselves, in place of the library's loop
 
     def answered(self, rows: Sequence[Row], answer: Callable[[Sequence[Row]], Sequence[Answer]]) -> list[Answer]:
         """The answers to all rows, on every rank: each takes its share, however uneven, and they are gathered."""
         world, rank = self.args.world_size, self.args.process_index
-        mine = answer(rows[rank::world])
+        own = rows[rank::world]
+        mine = answer(own) if own else []
         if world == 1:
             return list(mine)
         shares = gather_object([mine])
@@ -169,9 +165,7 @@ class _BeforeEachUpdate(TrainerCallback):
     def __init__(self, trainer: OurTrainer) -> None:
         self._trainer = trainer
 
-    def on_pre_optimizer_step(
-        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
-    ) -> None:
+    def on_pre_optimizer_step(self, *args: Any, **kwargs: Any) -> None:
         self._trainer.stop_if_diverged()
 
 
@@ -191,9 +185,7 @@ class Resumable(CallbackBase):
     The library does so only where it may build the callback anew.
     """
 
-    def on_train_begin(
-        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
-    ) -> None:
+    def on_train_begin(self, args: Any, state: TrainerState, control: Any, **kwargs: Any) -> None:
         """Read the attributes that `state` of the callback gave when the checkpoint was written."""
         super().on_train_begin(args, state, control, **kwargs)
         stored: Any = state.stateful_callbacks or {}
@@ -208,22 +200,13 @@ class Patience(Resumable, EarlyStoppingCallback):
 class LossBar(ProgressCallback):
     """The library's bar; figures go into it instead of being printed as dictionaries between its updates."""
 
-    def on_train_begin(
-        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
-    ) -> None:
+    def on_train_begin(self, args: Any, state: TrainerState, control: Any, **kwargs: Any) -> None:
         if state.is_world_process_zero:
             interval = 0.2 if sys.stderr.isatty() else SECONDS_BETWEEN_LINES
             self.training_bar = tqdm(total=state.max_steps, desc="train", unit=" steps", mininterval=interval)
         self.current_step = 0
 
-    def on_log(
-        self,
-        args: TrainingArguments,
-        state: TrainerState,
-        control: TrainerControl,
-        logs: dict[str, float] | None = None,
-        **kwargs: Any,
-    ) -> None:
+    def on_log(self, args: Any, state: TrainerState, control: Any, logs: Any = None, **kwargs: Any) -> None:
         if state.is_world_process_zero and self.training_bar is not None and logs and "loss" in logs:
             self.training_bar.set_postfix_str(f"loss {float(logs['loss']):.3f}", refresh=False)
 

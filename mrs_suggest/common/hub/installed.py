@@ -65,7 +65,6 @@ class Cache:
         return name if inside and os.path.realpath(place) == os.path.join(root, name) else None
 
     def write(self, folders: Iterable[Path]) -> None:
-        """Replace the list."""
         self.manifest.parent.mkdir(parents=True, exist_ok=True)
         names = [os.path.relpath(os.path.realpath(folder), os.path.realpath(self.root)) for folder in folders]
         atomic_write(self.manifest, json.dumps({"folders": names}, indent=2, ensure_ascii=False) + "\n")

@@ -144,7 +144,6 @@ def content_hash(paths: Iterable[Path]) -> str:
 
 
 def umask() -> int:
-    """The process's umask."""
     current = os.umask(0)
     os.umask(current)
     return current

@@ -123,7 +123,6 @@ def same_file(a: Location, b: Location) -> bool:
 
 
 def size(path: Location) -> int:
-    """Bytes of a file."""
     return path.stat().st_size if isinstance(path, Path) else path.size()
 
 

@@ -310,7 +310,6 @@ def _frame_header(file: BinaryIO) -> tuple[bytes, bool]:
 
 
 def _blocks(file: BinaryIO) -> Iterator[bytes]:
-    """The compressed blocks of a frame."""
     last = 0
     while not last:
         head = _exactly(file, 3)

@@ -31,7 +31,6 @@ DECODERS = (COPIED, FRESH)
 # Kasai et al. 2021, "Deep Encoder, Shallow Decoder": one layer writes several times faster and nearly as well. Ours is
 # one more, so that a layer of each end of the encoder is copied.
 DECODER_LAYERS = 2
-OFFSET = 2  # Bart's table of positions begins with two rows that no token has
 
 
 class Target(NamedTuple):
@@ -42,7 +41,8 @@ class Target(NamedTuple):
         layer: its names of a layer's parts -> BERT's.
         tied: see `write_checkpoint`.
         make: (encoder, tokenizer, layers of the decoder) -> a fresh model.
-        embed: (encoder, body, tokenizer) -> None: copies the embeddings.
+        tables: its names of the vectors of words and positions, and of the norm of their sum.
+        before: rows of the table of positions before that of a text's first token.
         finish: (body) -> None: what else is changed.
     """
 
@@ -51,7 +51,8 @@ class Target(NamedTuple):
     last_norm: str
     tied: tuple[str, ...]
     make: Callable[[Any, PreTrainedTokenizerFast, int], Any]
-    embed: Callable[[Any, Any, PreTrainedTokenizerFast], None]
+    tables: tuple[str, str, str]
+    before: int
     finish: Callable[[Any], None] = lambda _: None
 
 
@@ -108,7 +109,7 @@ def build_from_encoder(
         for parameter in body.decoder.layers.parameters():
             if parameter.dim() == 2:  # as `tiny`: with transformers' own initialization the message is ignored for long
                 nn.init.xavier_uniform_(parameter)
-        target.embed(encoder, body, tokenizer)
+        _embed(encoder, body, tokenizer, target)
     known = list(encoder.encoder.layer)
     pairs = list(zip(known, body.encoder.layers, strict=True))
     if decoder == COPIED:
@@ -154,12 +155,20 @@ def positions_of(encoder: Any) -> Tensor:
 
 
 @torch.no_grad()
-def copy_words(encoder: Any, table: Tensor, tokenizer: PreTrainedTokenizerFast) -> None:
-    """Write an encoder's token vectors to `table`, in place; added tokens are as that of a text's start with noise."""
-    words = encoder.embeddings.word_embeddings.weight
+def _embed(encoder: Any, body: Any, tokenizer: PreTrainedTokenizerFast, target: Target) -> None:
+    """Copy an encoder's vectors of words, with those of added tokens as that of a text's start with noise, and of
+    positions, with the last one for rows behind it."""
+    words, positions = encoder.embeddings.word_embeddings.weight, positions_of(encoder)
+    table = body.get_submodule(target.tables[0]).weight
     nn.init.normal_(table, std=encoder.config.initializer_range)
     table += words[tokenizer.cls_token_id]
     table[: len(words)] = words
+    for side in (body.encoder, body.decoder):
+        places = side.get_submodule(target.tables[1]).weight
+        places[: target.before] = 0
+        places[target.before :] = positions[-1]
+        places[target.before : target.before + len(positions)] = positions
+        side.get_submodule(target.tables[2]).load_state_dict(encoder.embeddings.LayerNorm.state_dict())
 
 
 def _bart(encoder: Any, tokenizer: PreTrainedTokenizerFast, layers: int) -> Any:
@@ -180,16 +189,6 @@ def _bart(encoder: Any, tokenizer: PreTrainedTokenizerFast, layers: int) -> Any:
             decoder_start_token_id=None,
         )
     )  # fmt: skip
-
-
-@torch.no_grad()
-def _embed_bart(encoder: Any, body: Any, tokenizer: PreTrainedTokenizerFast) -> None:
-    positions = positions_of(encoder)
-    copy_words(encoder, body.shared.weight, tokenizer)
-    for side in (body.encoder, body.decoder):
-        side.embed_positions.weight.zero_()
-        side.embed_positions.weight[OFFSET:] = positions
-        side.layernorm_embedding.load_state_dict(encoder.embeddings.LayerNorm.state_dict())
 
 
 @torch.no_grad()
@@ -216,4 +215,5 @@ LAYER = {
     "fc2": "output.dense",
     "final_layer_norm": "output.LayerNorm",
 }
-BART = Target("model", LAYER, "final_layer_norm", TIED, _bart, _embed_bart, _even_out)
+TABLES = ("shared", "embed_positions", "layernorm_embedding")
+BART = Target("model", LAYER, "final_layer_norm", TIED, _bart, TABLES, before=2, finish=_even_out)

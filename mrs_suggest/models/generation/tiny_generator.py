@@ -7,6 +7,7 @@ All builders write a transformers checkpoint (config, random weights, tokenizer)
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,7 +15,7 @@ from mrs_suggest.models.retrieval.tiny import VOCABULARY, train_tokenizer, write
 
 if TYPE_CHECKING:
     from torch import nn
-    from transformers import PreTrainedModel, PreTrainedTokenizerFast
+    from transformers import PretrainedConfig, PreTrainedModel, PreTrainedTokenizerFast
 
 # Chosen on the validation split of the embedded sample for a run of minutes on two CPU cores.
 WIDTH, LAYERS, HEADS = 128, 1, 4
@@ -50,12 +51,7 @@ def build_tiny_generator(
     config = unicoder_config(len(tokenizer), WIDTH, layers, HEADS, 4 * WIDTH, POSITIONS, DROPOUT)
     config.pad_token_id, config.eos_token_id = tokenizer.pad_token_id, tokenizer.eos_token_id
     config.bos_token_id = config.forced_eos_token_id = config.decoder_start_token_id = None
-
-    def make() -> PreTrainedModel:
-        model = BartForConditionalGeneration(config)
-        initialize(model, "model.shared")
-        return model
-
+    make = partial(_initialized, BartForConditionalGeneration, config, "model.shared")
     return write_untrained(make, tokenizer, folder, seed, TIED)
 
 
@@ -89,12 +85,7 @@ def build_tiny_causal(
         num_attention_heads=HEADS, max_position_embeddings=4 * POSITIONS, tie_word_embeddings=True, bos_token_id=None,
         pad_token_id=tokenizer.pad_token_id, eos_token_id=tokenizer.eos_token_id,
     )  # fmt: skip
-
-    def make() -> PreTrainedModel:
-        model = LlamaForCausalLM(config)
-        initialize(model, "model.embed_tokens")
-        return model
-
+    make = partial(_initialized, LlamaForCausalLM, config, "model.embed_tokens")
     return write_untrained(make, tokenizer, folder, seed, ("lm_head.",))
 
 
@@ -106,6 +97,12 @@ def tiny_tokenizer(texts: Iterable[str], languages: Sequence[str], vocabulary: i
         {"sep_token": SEPARATOR, "eos_token": END, "mask_token": "[MASK]", "additional_special_tokens": tags}
     )
     return tokenizer
+
+
+def _initialized(kind: type[PreTrainedModel], config: PretrainedConfig, embeddings: str) -> PreTrainedModel:
+    model = kind(config)
+    initialize(model, embeddings)
+    return model
 
 
 def initialize(model: nn.Module, embeddings: str) -> None:

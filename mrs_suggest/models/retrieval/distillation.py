@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import numpy as np
 import torch
@@ -138,24 +138,13 @@ class DistilledReplyLoss(ReplyLoss):
     batch. Similarities are compared and not vectors, so the dimensions may differ. Rows are independent, so that
     mini-batches (GradCache) give the whole batch's loss and gradients.
 
-    The other arguments are those of `ReplyLoss`. The `label` column has two integers: the reply's id, and the row of
-    the pair in `teacher`.
+    The other arguments are those of `ReplyLoss`, without `gather_across_devices`. The `label` column has two integers:
+    the reply's id, and the row of the pair in `teacher`.
     """
 
-    def __init__(
-        self,
-        model: SentenceTransformer,
-        kind: str = "eq4",
-        mask_duplicates: bool = True,
-        mini_batch_size: int = 32,
-        temperature: float = 1.0,
-        *,
-        teacher: TeacherVectors,
-        weight: float = 1.0,
-    ) -> None:
-        super().__init__(model, kind, mask_duplicates, mini_batch_size, temperature=temperature)
-        self.teacher = teacher
-        self.weight = weight
+    def __init__(self, *args: Any, teacher: TeacherVectors, weight: float = 1.0, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.teacher, self.weight = teacher, weight
 
     def calculate_loss(
         self, reps: list[list[Tensor]], labels: Tensor | None = None, *, with_backward: bool = False

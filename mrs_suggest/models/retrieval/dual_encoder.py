@@ -99,15 +99,14 @@ def build_dual_encoder(
                 f"--{side}_prompt {prompt!r}: fills all {tokens} tokens of a text; shorten it, or raise "
                 f"--{'message' if side == 'query' else side}_tokens."
             )
-    named = dict(zip(ROUTES, prompts, strict=True))
-    return _assembled([_normalized(modules, asked["normalize"]) for modules in routes], named)
-
-
-def _assembled(routes: list[list[Module]], prompts: dict[str, str]) -> SentenceTransformer:
-    router = Router.for_query_document(query_modules=routes[0], document_modules=routes[1])
+    query, reply = (_normalized(modules, asked["normalize"]) for modules in routes)
     card = SentenceTransformerModelCardData(generate_widget_examples=False)  # they would show training texts
     return SentenceTransformer(
-        modules=[router], similarity_fn_name="dot", device="cpu", model_card_data=card, prompts=prompts
+        modules=[Router.for_query_document(query, reply)],
+        similarity_fn_name="dot",
+        device="cpu",
+        model_card_data=card,
+        prompts=dict(zip(ROUTES, prompts, strict=True)),
     )
 
 

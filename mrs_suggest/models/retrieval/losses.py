@@ -37,9 +37,8 @@ def embed_by_length(model: nn.Module, feature: dict[str, Any]) -> Tensor:
             inputs, which have no mask, cannot be cut.
     """
     mask = feature.get("attention_mask")
-    if mask is None or mask.device.type != "cpu" or len(mask) < 2 * _LEAST_IN_PART:
-        return model(feature)["sentence_embedding"]
-    if not mask[:, 0].all():  # padded on the left
+    # Texts that are padded on the left cannot be cut either.
+    if mask is None or mask.device.type != "cpu" or len(mask) < 2 * _LEAST_IN_PART or not mask[:, 0].all():
         return model(feature)["sentence_embedding"]
     lengths = mask.sum(dim=1)
     order = lengths.argsort(stable=True)
@@ -67,9 +66,9 @@ class ReplyLoss(CachedMultipleNegativesRankingLoss):
             batch is not a negative. Replies follow Zipf's law, so that a batch of 256 holds "thanks" several times.
         mini_batch_size: pairs that are embedded with gradients at a time (GradCache, Gao et al. 2021); it bounds the
             memory and does not change the loss.
-        gather_across_devices: the replies of all ranks are negatives.
         temperature: scores are divided by it; 1 is the paper's. Cosines, which lie between -1 and 1, need a low one:
             .05 is the library's default scale of 20.
+        gather_across_devices: the replies of all ranks are negatives.
     """
 
     def __init__(
@@ -78,8 +77,8 @@ class ReplyLoss(CachedMultipleNegativesRankingLoss):
         kind: str = "eq4",
         mask_duplicates: bool = True,
         mini_batch_size: int = 32,
-        gather_across_devices: bool = False,
         temperature: float = 1.0,
+        gather_across_devices: bool = False,
     ) -> None:
         if kind not in LOSSES:
             raise InputError(f"--loss: expected one of {', '.join(LOSSES)}, found {kind!r}.")
@@ -155,10 +154,6 @@ class ReplyLoss(CachedMultipleNegativesRankingLoss):
             equal = (labels[own, None] == labels[None, :]) & ~diagonal
             parts = [part.masked_fill(equal, -torch.inf) for part in parts]
         return torch.logsumexp(torch.cat(parts, dim=1), dim=1) - positive
-
-    def get_config_dict(self) -> dict[str, Any]:
-        names = ("kind", "mask_duplicates", "mini_batch_size", "gather_across_devices", "temperature")
-        return {name: getattr(self, name) for name in names}
 
 
 def require_temperature(temperature: float, option: str = "temperature") -> None:

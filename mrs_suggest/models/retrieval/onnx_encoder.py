@@ -73,8 +73,7 @@ class OnnxEncoder:
         for number, row in enumerate(rows):
             ids[number, : len(row)] = row
             mask[number, : len(row)] = 1
-        vectors: np.ndarray = self._session.run([OUTPUT], dict(zip(INPUTS, (ids, mask), strict=True)))[0]
-        return vectors
+        return self._session.run([OUTPUT], dict(zip(INPUTS, (ids, mask), strict=True)))[0]
 
 
 def message_tokenizer(folder: Path) -> Tokenizer:

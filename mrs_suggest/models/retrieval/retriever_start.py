@@ -8,7 +8,6 @@ import copy
 from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, cast
 
 import torch
@@ -31,19 +30,17 @@ from mrs_suggest.models.starting_points import (
 )
 
 # The arguments of `build_dual_encoder` for a checkpoint without settings.
-DEFAULTS: Mapping[str, Any] = MappingProxyType(
-    {
-        "encoders": "two",
-        "dimension": 256,  # of untrained static vectors
-        "pooling": None,
-        "message_tokens": 70,  # official train.sh: --max_msg_len 70 --max_rsp_len 30
-        "reply_tokens": 30,
-        "query_prompt": "",
-        "reply_prompt": "",
-        "normalize": None,
-        "layers": None,
-    }
-)
+DEFAULTS: Mapping[str, Any] = {
+    "encoders": "two",
+    "dimension": 256,  # of untrained static vectors
+    "pooling": None,
+    "message_tokens": 70,  # official train.sh: --max_msg_len 70 --max_rsp_len 30
+    "reply_tokens": 30,
+    "query_prompt": "",
+    "reply_prompt": "",
+    "normalize": None,
+    "layers": None,
+}
 TOKENIZER = "tokenizer"  # the kind of an encoder of which only the tokenizer is used
 PARTS = {ENCODER: "the encoder", STATIC: "the model", RETRIEVER: "the retriever"}
 TOKEN_OUTPUT: Any = {"text": {"method": "forward", "method_output_name": "last_hidden_state"}}

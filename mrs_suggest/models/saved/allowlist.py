@@ -58,6 +58,7 @@ SENTENCE_TRANSFORMERS = (
 _OURS = (DETECTOR, *INDEXES, *RANKER, *RANKER_GENERATOR, *GUARD, *ADAPTER_OF_RUN, *EXPORTS)
 MODEL = tuple(dict.fromkeys((*GENERATOR_FILES, *SENTENCE_TRANSFORMERS, *_OURS)))
 TRAINING_ARGUMENTS = "training_args.bin"  # the trainer's, pickled
+OF_RUN = (CARD, CURVES, CURVE_POINTS, "predictions*", "checkpoint-*", BEST, TRACKERS, TRAINING_ARGUMENTS, *MODEL)
 
 PICKLE = "a pickle, which can run code where it is loaded"
 STAYS = {

@@ -24,8 +24,7 @@ NO_NAMES = ("other", "unknown")  # the hub's values for a licence without a name
 
 def card_texts(template: str) -> dict[str, Any]:
     """The sentences of a template's cards that depend on the run, by their names in `card_texts.yaml`."""
-    found: dict[str, Any] = read_packaged("mrs_suggest.models.saved", "card_texts.yaml")[template]
-    return found
+    return read_packaged("mrs_suggest.models.saved", "card_texts.yaml")[template]
 
 
 def model_card(record: Record, repo_id: str | None = None, adapter: bool = False) -> str:
@@ -186,18 +185,14 @@ def _data_terms(record: Record) -> str | None:
 
 def licence_section(record: Record) -> str:
     base, known, stated = hub_base(record), licence_of(record), record.get("base_license")
-    texts = card_texts("licence")
+    texts, name = card_texts("licence"), f"`{base}`" if base else "the base model"
+    scratch = record["arguments"]["model_name_or_path"] in FROM_SCRATCH
     if terms := _data_terms(record):
-        began = record["arguments"]["model_name_or_path"] not in FROM_SCRATCH
-        name = f"`{base}`" if base else "the base model"
+        own = texts["data"].format(terms=terms, title=record["data"]["title"])
         says = f"its card states `{stated}`" if stated else "its card states none"
-        more = f" The terms of {name} that they started from apply too: {says}." if began else ""
-        return (
-            f"`{terms}`: the weights were trained on {record['data']['title']} and carry the terms of these data.{more}"
-        )
-    if record["arguments"]["model_name_or_path"] in FROM_SCRATCH:
+        return own if scratch else f"{own} The terms of {name} that they started from apply too: {says}."
+    if scratch:
         return str(texts["sample" if known else "scratch"].format(known=known))
-    name = f"`{base}`" if base else "the base model"
     return str(texts["stated" if stated else "unknown"].format(name=name, stated=stated))
 
 

@@ -55,8 +55,7 @@ class Family:
         """The card of a run: the family's, or without the test's figures (`--skip_test`) the one of any task."""
         tested = not record["arguments"].get("skip_test")
         module, _, function = (self.card if tested else Family.card).partition(":")
-        card: str = getattr(importlib.import_module(module), function)(record, repo_id, adapter)
-        return card
+        return getattr(importlib.import_module(module), function)(record, repo_id, adapter)
 
     def model_files(self, folder: Path) -> list[Path]:
         """The existing files of a run's model, sorted."""

@@ -10,12 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
-from transformers import (
-    AutoModelForQuestionAnswering,
-    AutoModelForSequenceClassification,
-    AutoModelForTokenClassification,
-    PreTrainedModel,
-)
+import transformers
+from transformers import PreTrainedModel
 
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.common.hub.baselines import starting_point
@@ -24,12 +20,11 @@ from mrs_suggest.models.starting_points import UNDERSTANDING, require_start
 from mrs_suggest.models.understanding.shared_body import MODEL_TYPE, Parts, SharedBodyConfig, SharedBodyModel, draw
 from mrs_suggest.models.understanding.text_rows import ANSWER, LABEL, PAGE, TAGS
 
-CLASSES: Mapping[str, tuple[str, Any]] = {
-    LABEL: ("SequenceClassification", AutoModelForSequenceClassification),
-    PAGE: ("SequenceClassification", AutoModelForSequenceClassification),
-    TAGS: ("TokenClassification", AutoModelForTokenClassification),
-    ANSWER: ("QuestionAnswering", AutoModelForQuestionAnswering),
-}
+# The end of the names of transformers' classes.
+CLASSES = {
+    LABEL: "SequenceClassification", PAGE: "SequenceClassification", TAGS: "TokenClassification",
+    ANSWER: "QuestionAnswering",
+}  # fmt: skip
 MAX_TOKENS, LEAST_TOKENS = 512, 16  # XGLUE, section 6.1; room for a question and a piece of text
 
 
@@ -151,7 +146,7 @@ def has_head(name: str, task: str, head: Head, revision: str | None = None) -> b
 
 def _fits(config: Any, task: str, head: Head) -> bool:
     """Whether the head of a checkpoint of transformers' own class is one for the task."""
-    if not any(name.endswith(f"For{CLASSES[head.kind][0]}") for name in config.architectures or []):
+    if not any(name.endswith(f"For{CLASSES[head.kind]}") for name in config.architectures or []):
         return False
     if known := heads_of(config):
         return task in known
@@ -159,7 +154,8 @@ def _fits(config: Any, task: str, head: Head) -> bool:
 
 
 def _single(name: str, revision: str | None, config: Any, task: str, head: Head) -> PreTrainedModel:
-    what, kind = CLASSES[head.kind]
+    what = CLASSES[head.kind]
+    kind: Any = getattr(transformers, f"AutoModelFor{what}")
     if config.model_type == MODEL_TYPE:
         raise InputError(
             f"--model_name_or_path {name}: has a head for each of {', '.join(heads_of(config))}; pass --mode multitask."

@@ -25,8 +25,6 @@ class CausalArguments(SearchArguments):
 
 @dataclass
 class CausalTrainingArguments(GenerationTrainingArguments):
-    """As for a generator."""
-
     output_dir: str | None = option("build/causal", "the folder of the run")
     learning_rate: float = option(1e-3, "peak learning rate; of a trained model, about 2e-5, or 2e-4 with LoRA")
 

@@ -1,11 +1,13 @@
 """A run of a causal language model that writes replies: data, training on the replies alone, test."""
 
 import tempfile
+from functools import partial
 from pathlib import Path
 
 from transformers import MODEL_FOR_MASKED_LM_MAPPING
 
 from mrs_suggest.common.errors import InputError
+from mrs_suggest.evaluation.tables import print_results
 from mrs_suggest.models.checkpoint_loading import from_pretrained
 from mrs_suggest.models.generation.decoder_freezing import freeze_embeddings
 from mrs_suggest.models.generation.decoding.settings import Sampling
@@ -18,20 +20,16 @@ from mrs_suggest.models.saved.record import Record
 from mrs_suggest.models.starting_points import CAUSAL, FROM, TINY, require_start
 from mrs_suggest.training.causal import FAMILY
 from mrs_suggest.training.causal.options import CausalArguments, CausalTrainingArguments, sound_causal
-from mrs_suggest.training.generation.model import advice
-from mrs_suggest.training.generation.options import STEPS, decoding_of
-from mrs_suggest.training.generation.run import reply_trainer, save_and_test
-from mrs_suggest.training.reply.data import RunData, load_reply_data, reply_identity
-from mrs_suggest.training.run import Run
+from mrs_suggest.training.generation.model import generator_run, save_and_test
+from mrs_suggest.training.generation.options import decoding_of
+from mrs_suggest.training.generation.run import compared, reply_trainer
+from mrs_suggest.training.reply.data import CURVES, RunData, load_reply_data, reply_identity
 
 
 def run(options: CausalArguments, training: CausalTrainingArguments) -> Record | None:
     """Train a language model on replies, and compare it with the baselines on test."""
     options = sound_causal(options, training)
-    with Run(
-        FAMILY, options, training, steps=STEPS, lower_is_better=("perplexity", "loss"),
-        advice=lambda trains: advice(options, training, trains),
-    ) as run:  # fmt: skip
+    with generator_run(FAMILY, options, training) as run:
         data = run.load(lambda: load_reply_data(options, training, options.constrained or options.rank_pools))
         facts = data.facts()
         run.begin(facts, ("prompt",), **reply_identity(options, facts))
@@ -44,7 +42,8 @@ def run(options: CausalArguments, training: CausalTrainingArguments) -> Record |
         coder = generator.coder
         assert isinstance(coder, PromptCoder)
         prompts = {part.language: coder.rendered(part.language) for part in data.test}
-        return save_and_test(run, generator, options, data, FAMILY.name, {"prompts": prompts})
+        test = partial(compared, generator, options, data, FAMILY.name, {"prompts": prompts})
+        return save_and_test(run, generator, test, CURVES, print_results)
 
 
 def build_language_model(options: CausalArguments, training: CausalTrainingArguments, data: RunData) -> Generator:
@@ -67,8 +66,8 @@ def build_language_model(options: CausalArguments, training: CausalTrainingArgum
         tokenizer, ROWS["causal"], model.config, options.message_tokens, options.reply_tokens, template=options.prompt
     )
     sampling = Sampling(options.samples, options.temperature) if options.samples else None
-    sets = {part.language: part.responses.replies for part in (*data.validation, *data.test)}
-    replies = sets if options.constrained else None
+    evaluated = (*data.validation, *data.test)
+    replies = {part.language: part.responses.replies for part in evaluated} if options.constrained else None
     generator = Generator(model, coder, list(replies or languages), decoding_of(options), sampling, replies)
     around = max(len(coder.messages([""], language)[0]) + 1 for language in languages)
     length = around + options.message_tokens + max(options.reply_tokens, options.max_tokens + 1)

@@ -74,23 +74,17 @@ class ChoiceData:
     def facts(self) -> Record:
         """Facts for the record of a run: the data and the rows used, and the plan."""
         rows: dict[str, dict[str, int]] = {}
-        parts = [
-            ("train", self.train),
-            ("validation", self.validation),
-            *(("test", one) for one in self.tests.values()),
-        ]
+        parts = [("train", self.train), ("validation", self.validation)]
+        parts += [("test", one) for one in self.tests.values()]
         for split, configs in parts:
             for part in configs.values():
                 rows.setdefault(part.config, {})[split] = len(part.questions)
         plan = {
-            "setup": self.options.setup,
+            **{name: getattr(self.options, name) for name in ("setup", "view", "questions", "prompts")},
             "train": list(self.train),
             "choices": next(iter(self.train.values())).choices,
             "validation": list(self.validation),
             "validation_by": validates_on(self.options),
-            "view": self.options.view,
-            "questions": self.options.questions,
-            "prompts": self.options.prompts,
         }
         return {"data": {**self.origin, "rows": rows, "test_hash": _questions_hash(self.tests)}, "plan": plan}
 
@@ -122,19 +116,13 @@ def load_choice_data(options: ChoiceArguments, seed: int) -> ChoiceData:
         for config in (options.train if own else languages)
     }
     limit = options.max_test_examples
-    own_test: dict[str, Part] = {}
-    tests: dict[str, dict[str, Part]] = {}
-    for view in dict.fromkeys([options.view, *options.test_views]):
-        if view == TRANSLATION:
-            tests[view] = {
-                code: _part(target, TRANSLATION_PREFIX + code, "test", options, limit, EVALUATION_SEED)
-                for code in _translated(target, languages, options)
-            }
-        else:
-            own_test = own_test or {
-                code: _part(target, code, "test", options, limit, EVALUATION_SEED) for code in languages
-            }
-            tests[view] = own_test
+    test = {code: _part(target, code, "test", options, limit, EVALUATION_SEED) for code in languages}
+    tests = dict.fromkeys([options.view, *options.test_views], test)
+    if TRANSLATION in tests:
+        tests[TRANSLATION] = {
+            code: _part(target, TRANSLATION_PREFIX + code, "test", options, limit, EVALUATION_SEED)
+            for code in _translated(target, languages, options)
+        }
     origin = {**source.identity([], [*options.train]), "test": target.identity([], languages)}
     return ChoiceData(options, train, validation, tests, origin)
 

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from scipy.special import log_softmax
 
 from mrs_metrics.accuracy import wilson_interval
 from mrs_suggest.common.io.files import atomic_write
@@ -27,12 +28,7 @@ def right_answers(scores: Sequence[Sequence[float]], labels: Sequence[int]) -> l
 
 def cross_entropy(scores: Sequence[Sequence[float]], labels: Sequence[int]) -> list[float]:
     """The loss of each question in nats: -log of the right choice's share of the softmax."""
-    found = []
-    for row, label in zip(scores, labels, strict=True):
-        values = np.asarray(row, np.float64)
-        top = values.max()
-        found.append(float(top + np.log(np.exp(values - top).sum()) - values[label]))
-    return found
+    return [float(-log_softmax(row)[label]) for row, label in zip(scores, labels, strict=True)]
 
 
 def counted(right: Sequence[bool]) -> Record:

@@ -11,10 +11,10 @@ from mrs_suggest.models.understanding.choice_start import DEFAULTS, HEADS, MAX_T
 from mrs_suggest.models.understanding.multiple_choice import INPUTS, POOLINGS
 from mrs_suggest.training.choice.setups import ENGLISH_PROMPTS, PROMPTS, SETUPS, TARGET, setup_of
 from mrs_suggest.training.options import (
+    LIMITS,
     LoraArguments,
     TrainerDefaults,
     option,
-    require_least,
     require_one_of,
     sound,
     trains_lora,
@@ -37,6 +37,7 @@ class ChoiceArguments(LoraArguments):
     """Model, data and what is evaluated. Defaults are the paper's (section 4.1, appendix C) unless they say `ours`."""
 
     advanced: ClassVar[tuple[str, ...]] = ("encoder_dropout", "vocabulary")
+    least: ClassVar[dict[str, int]] = {"vocabulary": 100, **LIMITS}
     data: str = option("", "training data: a prepared folder, or a hub id (also ORG/NAME@REVISION)")
     setup: str | None = option(
         None, f"{', '.join(SETUPS)} (paper, Table 4); default: --train, --validation and --languages"
@@ -104,7 +105,6 @@ class ChoiceTrainingArguments(TrainerDefaults, TrainingArguments):
     save_steps: float = option(10, "steps between two checkpoints; must equal eval_steps")
     save_total_limit: int | None = option(1, "checkpoints kept in addition to the best one")
     metric_for_best_model: str | None = option(METRICS[0], "the validation metric that picks the checkpoint")
-    remove_unused_columns: bool = option(False, "keep false: batches are ours")
 
 
 def validates_on(options: ChoiceArguments) -> str:
@@ -131,9 +131,6 @@ def sound_choice(options: ChoiceArguments, training: TrainingArguments) -> Choic
             raise InputError(
                 f"--validation {options.validation}: --setup {setup.name} chooses by {setup.validation}; leave one out."
             )
-    require_least(options, "vocabulary", 100)
-    for name in ("max_train_examples", "max_validation_examples", "max_test_examples"):
-        require_least(options, name, 1)
     if trains_lora(options) and options.frozen_encoder:
         raise InputError("--peft lora: trains parts of the encoder, which --frozen_encoder freezes; leave one out.")
     if validates_on(options) == TARGET and not training.load_best_model_at_end:

@@ -38,9 +38,9 @@ from mrs_suggest.training.run import Run
 from mrs_suggest.training.sampling import sampler_of_run
 from mrs_suggest.training.trainer import OurTrainer, Resumable
 
+SHAPE = ("head", "pooling", "input", "dropout", "encoder_dropout", "max_tokens")  # of a model
 RESUME_KEYS = (
-    "setup", "train", "view", "questions", "prompts", "head", "pooling", "input", "frozen_encoder", "dropout",
-    "encoder_dropout", "max_tokens", "max_train_examples", "vocabulary",
+    "setup", "train", "view", "questions", "prompts", "frozen_encoder", "max_train_examples", "vocabulary", *SHAPE,
 )  # fmt: skip
 
 
@@ -111,9 +111,8 @@ class BestOfEachLanguage(Resumable, TrainerCallback, ExportableState):
 
     def __init__(self, folder: Path, languages: Sequence[str], patience: int, parts: ChoiceParts) -> None:
         self.folder, self.patience, self.parts = folder, patience, parts
-        self.best: dict[str, list[float]] = {
-            code: [-1.0, 0, 0] for code in languages
-        }  # accuracy, step, evaluations since
+        # Accuracy, step, evaluations since.
+        self.best: dict[str, list[float]] = {code: [-1.0, 0, 0] for code in languages}
 
     def on_evaluate(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any) -> None:
         """Compare the languages that have patience left."""
@@ -160,7 +159,6 @@ class BestOfEachLanguage(Resumable, TrainerCallback, ExportableState):
         return found
 
     def state(self) -> dict[str, Any]:
-        """The state to store in a checkpoint."""
         return {"args": {}, "attributes": {"best": {code: list(entry) for code, entry in self.best.items()}}}
 
 
@@ -198,17 +196,8 @@ def run(options: ChoiceArguments, training: ChoiceTrainingArguments) -> Record |
 
 def _build(options: ChoiceArguments, seed: int, data: ChoiceData) -> ChoiceParts:
     with start_folder(options.model_name_or_path, data.texts, seed, options.vocabulary) as name:
-        parts = build_choice_model(
-            name,
-            options.model_revision,
-            head=options.head,
-            pooling=options.pooling,
-            input=options.input,
-            dropout=options.dropout,
-            encoder_dropout=options.encoder_dropout,
-            max_tokens=options.max_tokens,
-            seed=seed,
-        )
+        shape = {key: getattr(options, key) for key in SHAPE}
+        parts = build_choice_model(name, options.model_revision, seed=seed, **shape)
     if options.frozen_encoder:
         if not isinstance(parts.model, ChoiceModel):
             raise InputError(

@@ -6,7 +6,7 @@ from typing import ClassVar, TypeVar
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.models.generation.encoder_decoder import COPIED, DECODER_LAYERS, DECODERS, is_encoder
 from mrs_suggest.models.starting_points import FROM_SCRATCH
-from mrs_suggest.training.options import LoraArguments, option, require_least, require_one_of, trains_lora
+from mrs_suggest.training.options import LoraArguments, option, require_one_of, trains_lora
 
 
 @dataclass
@@ -14,6 +14,7 @@ class DecoderArguments(LoraArguments):
     """Options of the decoder that an encoder gets."""
 
     advanced: ClassVar[tuple[str, ...]] = ("decoder_layers",)
+    least: ClassVar[dict[str, int]] = {"decoder_layers": 1}
     decoder: str | None = option(
         None,
         f"of an encoder's checkpoint: {COPIED} from its layers (default; Rothe et al. 2020; XGLUE, "
@@ -43,8 +44,6 @@ def with_decoder(options: Options) -> Options:
         return options
     if trains_lora(options):
         raise InputError(f"--peft lora adapts a trained model, and {name} has no decoder yet; leave it out.")
-    layers = DECODER_LAYERS if options.decoder_layers is None else options.decoder_layers
-    require_one_of("decoder", options.decoder or COPIED, DECODERS)
-    options = replace(options, decoder=options.decoder or COPIED, decoder_layers=layers)
-    require_least(options, "decoder_layers", 1)
-    return options
+    decoder, layers = options.decoder or COPIED, options.decoder_layers or DECODER_LAYERS
+    require_one_of("decoder", decoder, DECODERS)
+    return replace(options, decoder=decoder, decoder_layers=layers)

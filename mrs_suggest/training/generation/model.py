@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
@@ -15,10 +15,14 @@ from mrs_suggest.models.generation.encoder_decoder import build_from_encoder
 from mrs_suggest.models.generation.generator import Generator, PairCollator
 from mrs_suggest.models.generation.text_coder import Direction
 from mrs_suggest.models.generation.tiny_generator import build_convolutional, build_tiny_generator
+from mrs_suggest.models.saved.families import Family
+from mrs_suggest.models.saved.record import Record
 from mrs_suggest.models.starting_points import CONVOLUTIONAL, TINY
-from mrs_suggest.training.generation.options import GenerationArguments, SearchArguments, decoding_of
+from mrs_suggest.training.generation.options import STEPS, GenerationArguments, SearchArguments, decoding_of
 from mrs_suggest.training.generation.training import PairTrainer, SmoothedLoss
 from mrs_suggest.training.options import trains_lora
+from mrs_suggest.training.reply.data import Compared
+from mrs_suggest.training.run import Run
 from mrs_suggest.training.sampling import StepSampler
 
 if TYPE_CHECKING:
@@ -42,6 +46,28 @@ def advice(options: SearchArguments, training: TrainingArguments, trains: bool) 
             f"{batch * training.world_size * training.gradient_accumulation_steps:,}, which leaves the step as it is"
         )
     return "lower --message_tokens and --reply_tokens, or pass --activation_checkpointing true or --peft lora"
+
+
+def generator_run(family: Family, options: SearchArguments, training: TrainingArguments) -> Run:
+    """The run of a generator, of any task."""
+    return Run(
+        family, options, training, steps=STEPS, lower_is_better=("perplexity", "loss"),
+        advice=lambda trains: advice(options, training, trains),
+    )  # fmt: skip
+
+
+def save_and_test(
+    run: Run, generator: Generator, test: Callable[[], Compared], curves: Mapping[str, str] | None = None,
+    show: Callable[[Record], None] | None = None,
+) -> Record:  # fmt: skip
+    """Save a trained generator, test it unless the options leave that out, and record its figures."""
+    run.merge_adapters(generator.model, generator.save_settings)
+    run.save(generator.save)
+    if run.options.skip_test:
+        return run.finish({}, curves=curves)
+    tested = run.evaluate(test)
+    figures = {**tested.figures, "language_tokens": generator.coder.row.name}  # the card says how plain models are told
+    return run.finish(figures, tested.milliseconds, tested.files, tested.named, curves, show)
 
 
 def build_generator(

@@ -1,6 +1,6 @@
 """The options of a generator: its texts, its search, its task, and the library's trainer with other defaults."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import ClassVar
 
 from transformers import Seq2SeqTrainingArguments
@@ -82,6 +82,7 @@ class SearchArguments(ReplyArguments):
     advanced: ClassVar[tuple[str, ...]] = (
         "groups", "diversity_penalty", "no_repeat_ngram", "min_tokens", "length_penalty",
     )  # fmt: skip
+    least: ClassVar[dict[str, int]] = {"message_tokens": 4, "reply_tokens": 4, "decoding_batch_size": 1}
     message_tokens: int = option(MESSAGE_TOKENS, "longer messages, or source texts, are cut")
     reply_tokens: int = option(REPLY_TOKENS, "longer replies, or texts, are cut, in the perplexity too")
     beams: int = option(5, "beam size (official script)")
@@ -130,11 +131,9 @@ class GenerationTrainingArguments(TrainerDefaults, Seq2SeqTrainingArguments):
     warmup_steps: float = option(0.2, "steps, or a share of them if below 1 (paper: .2)")
     lr_scheduler_type: str = option("linear", "schedule (official script: inverse_sqrt)")
     label_smoothing_factor: float = option(0.1, "label smoothing (official script: .2)")
-    logging_steps: float = option(20, "steps between two points of the loss curve")
     eval_steps: float | None = option(0.25, "steps, or a share of the run if below 1")
     save_steps: float = option(0.25, "steps, or a share of the run if below 1")
     metric_for_best_model: str | None = option(BEST_METRIC, "the validation metric that picks the checkpoint")
-    remove_unused_columns: bool = option(False, "keep false: the batches need `prompt`")
 
 
 def require_sound_remedies(options: RemedyArguments, language_model: str | None) -> None:
@@ -188,10 +187,7 @@ def require_own_options(options: GenerationArguments) -> None:
 
 
 def require_sound_search(options: SearchArguments, texts: int) -> None:
-    """Refuse lengths and settings of a search that cannot give so many texts; the InputError names the option."""
-    require_least(options, "message_tokens", 4)
-    require_least(options, "reply_tokens", 4)
-    require_least(options, "decoding_batch_size", 1)
+    """Refuse settings of a search that cannot give so many texts; the InputError names the option."""
     if decoding_of(options).beams < texts:
         raise InputError(f"--beams {options.beams}: {texts} replies are suggested; pass at least as many.")
     if options.groups > 1 and not options.diversity_penalty:
@@ -220,15 +216,6 @@ def resolved_search(options: GenerationArguments, texts: int) -> GenerationArgum
 
 
 def decoding_of(options: SearchArguments) -> Decoding:
-    """How the model searches."""
-    return Decoding(
-        beams=options.beams,
-        groups=options.groups,
-        diversity_penalty=options.diversity_penalty,
-        no_repeat_ngram=options.no_repeat_ngram,
-        min_tokens=options.min_tokens,
-        max_tokens=options.max_tokens,
-        length_penalty=options.length_penalty,
-        blocked=tuple(options.blocked),
-        batch_size=options.decoding_batch_size,
-    )
+    """How the model searches, by options with the names of the settings."""
+    own = {field.name: getattr(options, field.name) for field in fields(Decoding) if field.name != "batch_size"}
+    return Decoding(**own, batch_size=options.decoding_batch_size)

@@ -34,7 +34,6 @@ from mrs_suggest.training.pretraining.rows import TokenRows, encode
 from mrs_suggest.training.pretraining.seq2seq import separators
 from mrs_suggest.training.pretraining.texts import TextData, read_texts
 from mrs_suggest.training.sampling import (
-    BatchOptions,
     KeyedCollator,
     KeyedRows,
     MixedSampler,
@@ -75,9 +74,8 @@ class DenoisingSteps(Base):
     _losses_of_kinds: Mapping[int, Any] | None = None
 
     def mix(
-        self, texts: Mapping[str, Sequence[str]], share: float, coder: TextCoder, sampler: PairSampler,
-        options: BatchOptions,
-    ) -> StepSampler:  # fmt: skip
+        self, texts: Mapping[str, Sequence[str]], share: float, coder: TextCoder, sampler: PairSampler, options: Any
+    ) -> StepSampler:
         """Mix steps of text into those of the pairs, which alone decide how long an epoch is.
 
         Args:
@@ -221,16 +219,13 @@ class WatchesLanguages(Base):
         is unknown, since no reply's language can be identified, is left out."""
         if self.watch is None:
             return {}
-        counts, totals = {}, [0, 0]
+        counts, identifier = {}, self.watch.identifier
         for code, messages in self.watch.messages.items():
             texts = self.answered(messages, partial(_texts, self.generator, code))
-            identifier = self.watch.identifier
-            wrong, decided = wrong_and_decided(
-                score_languages(texts, code, identifier.identify, identifier=identifier.name)
-            )
-            counts[f"{SHARE}_{code}"] = wrong, decided
-            totals = [totals[0] + wrong, totals[1] + decided]
-        counts[SHARE] = totals[0], totals[1]
+            found = score_languages(texts, code, identifier.identify, identifier=identifier.name)
+            counts[f"{SHARE}_{code}"] = wrong_and_decided(found)
+        wrong, decided = map(sum, zip(*counts.values(), strict=True))
+        counts[SHARE] = wrong, decided
         return {name: wrong / decided for name, (wrong, decided) in counts.items() if decided}
 
     def is_above(self, figures: Mapping[str, float], prefix: str = "") -> bool:
@@ -260,8 +255,6 @@ class WatchesLanguages(Base):
 
 
 def _texts(generator: Generator, language: str, messages: Sequence[str]) -> list[list[str]]:
-    if not messages:
-        return []
     return [[text for text, _ in row] for row in generator.suggest(messages, language, SUGGESTIONS)]
 
 

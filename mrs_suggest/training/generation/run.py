@@ -1,6 +1,7 @@
 """A run of a generator of replies: data, training, remedies, test (Zhang et al. 2021, section 4.2)."""
 
 from dataclasses import replace
+from functools import partial
 
 from transformers import TrainingArguments
 
@@ -14,10 +15,9 @@ from mrs_suggest.models.saved.record import Record
 from mrs_suggest.suggest.answering import MODEL
 from mrs_suggest.suggest.generation_suggester import Writer
 from mrs_suggest.training.generation import FAMILY as GENERATION
-from mrs_suggest.training.generation.model import advice, build_generator, make_pair_trainer
+from mrs_suggest.training.generation.model import build_generator, generator_run, make_pair_trainer, save_and_test
 from mrs_suggest.training.generation.options import (
     REMEDIES,
-    STEPS,
     GenerationArguments,
     GenerationTrainingArguments,
     SearchArguments,
@@ -33,9 +33,8 @@ from mrs_suggest.training.generation.training import (
     encode_sources,
     interpolate,
 )
-from mrs_suggest.training.reply.data import CURVES, RunData, compare_replies, load_reply_data, reply_identity
+from mrs_suggest.training.reply.data import CURVES, Compared, RunData, compare_replies, load_reply_data, reply_identity
 from mrs_suggest.training.reply.options import sound_reply
-from mrs_suggest.training.run import Run
 from mrs_suggest.training.sampling import PairSampler, make_sampler
 
 RESUME_KEYS = ("decoder", "decoder_layers", "keep_pieces", *REMEDIES)
@@ -48,10 +47,7 @@ def run(options: GenerationArguments, training: GenerationTrainingArguments) -> 
     if options.wrong_language_limit is not None and training.eval_strategy == "no":
         raise InputError("--wrong_language_limit: needs evaluations, which --eval_strategy no disables; leave one out.")
     options = resolved_search(options, SUGGESTIONS)
-    with Run(
-        GENERATION, options, training, steps=STEPS, lower_is_better=("perplexity", "loss"),
-        advice=lambda trains: advice(options, training, trains),
-    ) as run:  # fmt: skip
+    with generator_run(GENERATION, options, training) as run:
         data = run.load(lambda: _load(options, training))
         facts = data.facts()
         text = facts["data"].get("denoising", {}).get("content_hash")
@@ -66,22 +62,17 @@ def run(options: GenerationArguments, training: GenerationTrainingArguments) -> 
         more: Record = {"interpolation": between} if between else {}
         if options.wrong_language_limit is not None:
             more["watched"] = watch_record(trainer.state, options.wrong_language_limit, options.watch_languages)
-        return save_and_test(run, generator, options, data, GENERATION.name, more)
+        test = partial(compared, generator, options, data, GENERATION.name, more)
+        return save_and_test(run, generator, test, CURVES, print_results)
 
 
-def save_and_test(
-    run: Run, generator: Generator, options: SearchArguments, data: RunData, family: str, more: Record
-) -> Record:
-    """Save a trained generator, compare it with the baselines on test, and record its figures, and `more`."""
-    run.merge_adapters(generator.model, generator.save_settings)
-    run.save(generator.save)
-    if options.skip_test:
-        return run.finish({}, curves=CURVES)
+def compared(generator: Generator, options: SearchArguments, data: RunData, family: str, more: Record) -> Compared:
+    """A trained generator and the baselines on test, with `more` among the figures."""
     systems: list[MakeSystem] = [lambda part: Writer(generator, MODEL, part.language)]
-    compared = run.evaluate(lambda: compare_replies(systems, data.test, options, family, options.rank_pools))
-    figures = {**compared.figures, **more}
-    run.evaluate(lambda: add_perplexity(figures, generator, data))
-    return run.finish(figures, compared.milliseconds, compared.files, compared.named, CURVES, show=print_results)
+    found = compare_replies(systems, data.test, options, family, options.rank_pools)
+    figures = {**found.figures, **more}
+    add_perplexity(figures, generator, data)
+    return replace(found, figures=figures)
 
 
 def _load(options: GenerationArguments, training: TrainingArguments) -> RunData:

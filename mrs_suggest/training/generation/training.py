@@ -126,8 +126,7 @@ class PairTrainer(OurTrainer, Seq2SeqTrainer):
     def measured(self) -> dict[str, float]:
         """The figures on validation, on every rank."""
         self.generator.model.eval()
-        found: dict[str, float] = broadcast_object_list([self.figures()])[0]
-        return found
+        return broadcast_object_list([self.figures()])[0]
 
     def evaluate(self, *args: Any, metric_key_prefix: str = "eval", **kwargs: Any) -> dict[str, float]:
         """Evaluate each example once: each rank takes its share, however uneven, and the results are gathered."""
@@ -142,9 +141,6 @@ class PairTrainer(OurTrainer, Seq2SeqTrainer):
             raise diverged(f"at step {self.state.global_step:,} the loss on validation is {loss:.4g} nats per token")
         fit = aggregate(score_losses(losses, tokens))
         return {"perplexity": fit["perplexity"], "loss": fit["loss"]}
-
-    def _issue_warnings_after_load(self, load_result: Any) -> None:
-        """Do not warn about tied weights, which a checkpoint holds once; that all were read is checked afterwards."""
 
 
 class GenerationTrainer(WatchesLanguages, DenoisingSteps, PairTrainer):
@@ -230,7 +226,6 @@ def add_perplexity(figures: Record, generator: Generator, data: RunData) -> None
         figures["systems"][MODEL][scope]["perplexity"] = value
     coder = generator.coder
     tokens = f"{coder.config.model_type}-{coder.vocabulary_hash()}+{'+'.join(coder.row.end)}"  # not where it began
-    figures["language_tokens"] = coder.row.name  # the card says how plain transformers is told the language
     signature = perplexity_signature(tokens, cut=coder.reply_tokens)
     for signatures in figures["signatures"].values():
         signatures["reply_perplexity"] = signature

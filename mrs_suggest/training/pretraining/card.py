@@ -23,17 +23,13 @@ def pretraining_card(record: Record, repo_id: str | None = None, adapter: bool =
     data, metrics = record["data"], record["metrics"]
     seq2seq = metrics.get("architecture") == "seq2seq"
     kind = "sequence-to-sequence model" if seq2seq else "encoder"
+    texts = record["texts"]["sources"]
+    sources = [[text["language"], _named(text), text["for"], f"{text['sentences']:,}"] for text in texts]
     values = {
         "title": f"{kind.capitalize()}, {data['title']}",
         "base_model": base_model(record, f"a small untrained {kind}"),
         "objective": metrics["about"],
-        "sources": markdown_table(
-            ["language", "text", "for", "sentences"],
-            [
-                [text["language"], _named(text), text["for"], f"{text['sentences']:,}"]
-                for text in record["texts"]["sources"]
-            ],
-        ),
+        "sources": markdown_table(["language", "text", "for", "sentences"], sources),
         "what_trained": _what_trained(record, adapter),
         "figures": _figures(metrics),
         "signature": "`\n\n`".join(value for name, value in metrics.items() if name.endswith("signature")),
@@ -59,16 +55,13 @@ def _named(text: Record) -> str:
 
 def _what_trained(record: Record, adapter: bool) -> str:
     metrics, arguments = record["metrics"], record["arguments"]
+    trained = "decoder" if "start" in metrics else "encoder"
     if arguments["frozen_encoder"]:
-        what = "The head alone was trained: the encoder is the base model's."
+        trained = "head"
     elif arguments["peft"] == "lora":
-        what = "Low-rank adapters were trained" + ("." if adapter else " and merged into the weights.")
-    else:
-        what = "Encoder and language-model head were trained."
-        if "start" in metrics:
-            what = f"Encoder and decoder were trained; they began from {metrics['start']}."
-    head = " The base model has no such head, so it began fresh." if metrics.get("head") == "fresh" else ""
-    return what + head
+        trained = "adapters" if adapter else "merged"
+    what: str = TEXTS["trained"][trained].format(start=metrics.get("start"))
+    return f"{what} {TEXTS['fresh_head']}" if metrics.get("head") == "fresh" else what
 
 
 def _figures(metrics: Record) -> str:
@@ -80,8 +73,5 @@ def _figures(metrics: Record) -> str:
         if perplexity:
             split, _, objective = of.partition("_")
             rows.append([split, objective or first, language.removeprefix("_") or "all", f"{value:,.2f}"])
-    return (
-        markdown_table(["held-out text", "objective", "language", "perplexity"], rows)
-        if rows
-        else "None were measured."
-    )
+    table = markdown_table(["held-out text", "objective", "language", "perplexity"], rows)
+    return table if rows else "None were measured."

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from mrs_suggest.common.errors import InputError
-from mrs_suggest.training.options import require_one_of
+from mrs_suggest.training.options import is_given, require_one_of
 from mrs_suggest.training.pretraining.mlm import MaskedLanguageModelling, TranslationLanguageModelling
 from mrs_suggest.training.pretraining.objective import Objective, Pretrained
 from mrs_suggest.training.pretraining.options import PretrainingArguments
@@ -71,14 +71,10 @@ def _require_read(options: PretrainingArguments, reads: set[str]) -> None:
         "text": ("text", "validation_text", "test_text", "text_column", "data", "languages"),
         "parallel": ("parallel", "validation_parallel", "test_parallel", "parallel_columns"),
     }
-    why = {
-        "text": "only translations (--parallel) are read by",
-        "parallel": "only tlm reads translations, not",
-    }
-    default = PretrainingArguments()
+    why = {"text": "only translations (--parallel) are read by", "parallel": "only tlm reads translations, not"}
     for kind, options_of_it in own.items():
         for name in options_of_it if kind not in reads else ():
-            if getattr(options, name) != getattr(default, name):
+            if is_given(options, name):
                 raise InputError(
                     f"--{name}: has no effect: {why[kind]} --objective {' '.join(options.objective)}; leave it out."
                 )

@@ -84,8 +84,7 @@ class MaskedLanguageModelling(Objective):
         return _collator(parts, SHARE, False, EVALUATION_SEED)
 
     def forward(self, parts: Pretrained, labels: Tensor) -> AbstractContextManager[None]:
-        within: AbstractContextManager[None] = parts.state.head_at(labels != IGNORED)
-        return within
+        return parts.state.head_at(labels != IGNORED)
 
     def row_losses(self, outputs: Any, labels: Tensor) -> tuple[Tensor, Tensor]:
         predicted = labels != IGNORED

@@ -2,14 +2,15 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from torch import Tensor
-from transformers import PreTrainedModel, PreTrainedTokenizerFast, TrainingArguments
+from transformers import TrainingArguments
 
 from mrs_suggest.models.saved.record import Record
+from mrs_suggest.models.understanding.shared_body import Parts
 from mrs_suggest.training.pretraining.options import PretrainingArguments
 from mrs_suggest.training.pretraining.rows import Encoded
 from mrs_suggest.training.pretraining.texts import TextData
@@ -26,15 +27,13 @@ class Collator(Protocol):
 
 
 @dataclass(frozen=True)
-class Pretrained:
+class Pretrained(Parts):
     """A model to pretrain and its tokenizer.
 
     Attributes:
         notes: for the record and the card, such as a fresh head.
     """
 
-    model: PreTrainedModel
-    tokenizer: PreTrainedTokenizerFast
     notes: Record = field(default_factory=dict)
     state: Any = None
 
@@ -84,9 +83,9 @@ class Objective(ABC):
     def held_out_collator(self, parts: Pretrained) -> Collator:
         """The batches of validation and test, the same in every run, so that perplexities can be compared."""
 
-    @abstractmethod
     def forward(self, parts: Pretrained, labels: Tensor) -> AbstractContextManager[None]:
         """A block around the model's forward pass of a batch with these labels."""
+        return nullcontext()
 
     @abstractmethod
     def row_losses(self, outputs: Any, labels: Tensor) -> tuple[Tensor, Tensor]:

@@ -55,6 +55,10 @@ class PretrainingArguments(DecoderArguments):
     advanced: ClassVar[tuple[str, ...]] = (
         "batches", "length_window", "vocabulary", "tiny_layers", "span_share", "span_length",
     )  # fmt: skip
+    least: ClassVar[dict[str, int]] = {
+        "held_out": 0, "max_tokens": 8, "length_window": 0, "future_tokens": 1, "tiny_layers": 1,
+        "max_train_examples": 1,
+    }  # fmt: skip
     data: str = option(
         "sample", "without --text: a prepared folder, a hub id, or `sample`, of which --languages are used"
     )
@@ -129,11 +133,9 @@ class PretrainingTrainingArguments(TrainerDefaults, TrainingArguments):
     num_train_epochs: float = option(0.0, f"passes over the text; 0: train {STEPS:,} steps (--max_steps sets others)")
     learning_rate: float = option(1e-3, "peak learning rate (a pre-trained encoder: 5e-5)")
     warmup_steps: float = option(0.06, "steps, or a share of them if below 1 (RoBERTa: .06)")
-    logging_steps: float = option(20, "steps between two points of the loss curve")
     eval_steps: float | None = option(0.1, "steps, or a share of the run if below 1")
     save_steps: float = option(0.1, "steps, or a share of the run if below 1")
     metric_for_best_model: str | None = option(METRICS[0], "metric that picks the checkpoint (XCOPA, 4.4: perplexity)")
-    remove_unused_columns: bool = option(False, "keep false: rows are made here")
 
 
 def sound_pretraining(options: PretrainingArguments, training: TrainingArguments) -> PretrainingArguments:
@@ -141,9 +143,6 @@ def sound_pretraining(options: PretrainingArguments, training: TrainingArguments
     options = sound(options, training, METRICS, WITHOUT_EFFECT)
     _require_own(options)
     require_one_of("batches", options.batches, BATCHES)
-    least_of = {"held_out": 0, "max_tokens": 8, "length_window": 0, "future_tokens": 1, "tiny_layers": 1}
-    for name, least in {**least_of, "max_train_examples": 1}.items():
-        require_least(options, name, least)
     require_least(training, "per_device_eval_batch_size", 1)
     require_alpha(options.sampling_alpha)
     if options.text and options.languages != ["all"]:

@@ -1,7 +1,5 @@
 """A run of pretraining by one objective or several (XGLUE, Liang et al. 2020, sections 3 and 4)."""
 
-from pathlib import Path
-
 from transformers import TrainingArguments
 
 from mrs_suggest.models.saved.record import Record
@@ -43,7 +41,7 @@ def run(options: PretrainingArguments, training: PretrainingTrainingArguments) -
         if not run.train(trainer, parts.model):
             return None
         run.merge_adapters(parts.model, parts.tokenizer.save_pretrained)
-        run.save(lambda folder: _save(parts, folder))
+        run.save(parts.save)
         if options.skip_test:
             return run.finish({})
         figures = run.evaluate(lambda: _held_out_figures(options, training, data, parts))
@@ -54,11 +52,6 @@ def _print_perplexities(record: Record) -> None:
     for name, value in record["metrics"].items():
         if "_perplexity" in name:
             print(f"{name.replace('_', ' ')}: {value:,.2f}")
-
-
-def _save(parts: Pretrained, folder: Path) -> None:
-    parts.model.save_pretrained(folder)
-    parts.tokenizer.save_pretrained(folder)
 
 
 def _held_out_figures(

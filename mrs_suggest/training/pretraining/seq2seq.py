@@ -4,7 +4,6 @@ import sys
 import tempfile
 from abc import abstractmethod
 from collections.abc import Sequence
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
@@ -29,7 +28,6 @@ from mrs_suggest.models.generation.tiny_generator import build_tiny_generator
 from mrs_suggest.models.pretraining.future_ngrams import BLOCK, SPAN, SpanMaskingCollator, future_ngram_loss
 from mrs_suggest.models.pretraining.masked_lm import Vocabulary, vocabulary_of
 from mrs_suggest.models.pretraining.noising import (
-    MAX_TOKENS,
     SPAN_LENGTH,
     SPAN_SHARE,
     NoisingCollator,
@@ -122,9 +120,6 @@ class Seq2SeqObjective(Objective):
         _, number = TokenFrame.of(parts.state.row, language, parts.model.config, parts.tokenizer)
         return {"language": number}
 
-    def forward(self, parts: Pretrained, labels: Tensor) -> AbstractContextManager[None]:
-        return nullcontext()
-
     def row_losses(self, outputs: Any, labels: Tensor) -> tuple[Tensor, Tensor]:
         """Of the first stream, where there are several."""
         return next_token_losses(outputs["logits"], labels).double().sum(1).cpu(), (labels != IGNORED).sum(1).cpu()
@@ -165,32 +160,24 @@ class Denoising(Seq2SeqObjective):
         )
 
     def collator(self, parts: Pretrained, options: PretrainingArguments, seed: int) -> NoisingCollator:
-        noises = parse_noises(options.noise)
-        return self._collator(parts, noises, seed, options.max_tokens, options.span_share, options.span_length)
+        return self._collator(
+            parts, seed, noises=parse_noises(options.noise), max_tokens=options.max_tokens,
+            span_share=options.span_share, span_length=options.span_length,
+        )  # fmt: skip
 
     def held_out_collator(self, parts: Pretrained) -> NoisingCollator:
         """Spans, whatever trained: the best noise of the paper, and perplexities of all noises compare."""
-        return self._collator(parts, {("spans",): 1.0}, EVALUATION_SEED)
+        return self._collator(parts, EVALUATION_SEED)
 
     def signature(self, parts: Pretrained) -> str:
         fixed = {"noise": "spans", "share": SPAN_SHARE, "length": SPAN_LENGTH, "seed": EVALUATION_SEED}
         return signature("denoising_perplexity", avg="token", log="natural", **fixed, tok=tokens_of(parts))
 
     @staticmethod
-    def _collator(
-        parts: Pretrained,
-        noises: dict[tuple[str, ...], float],
-        seed: int,
-        max_tokens: int = MAX_TOKENS,
-        share: float = SPAN_SHARE,
-        length: float = SPAN_LENGTH,
-    ) -> NoisingCollator:
-        frame, tokenizer = parts.state.frame, parts.tokenizer
-        return NoisingCollator(
-            int(tokenizer.pad_token_id or 0), parts.state.vocabulary.mask_id, frame, noises=noises, seed=seed,
-            span_share=share, span_length=length, special_ids=separators(tokenizer),
-            max_tokens=max_tokens,
-        )  # fmt: skip
+    def _collator(parts: Pretrained, seed: int, **given: Any) -> NoisingCollator:
+        pad, mask = int(parts.tokenizer.pad_token_id or 0), parts.state.vocabulary.mask_id
+        special_ids = separators(parts.tokenizer)
+        return NoisingCollator(pad, mask, parts.state.frame, seed=seed, special_ids=special_ids, **given)
 
 
 class FutureNgrams(Seq2SeqObjective):

@@ -51,16 +51,12 @@ class TextData(Splits[str]):
         """Facts for the record of a run."""
         rows: dict[str, dict[str, int]] = {}
         digest = hashlib.sha256()
-        for split, by_language in self.by_name().items():
-            for language, sentences in by_language.items():
-                rows.setdefault(language, {})[split] = len(sentences)
-                digest.update(f"{split} {language} {len(sentences)}\n".encode())
-                add_lines(digest, sentences)
-        for split, by_pair in self.pairs.by_name().items():
-            for language, pairs in by_pair.items():
-                rows.setdefault(language, {})[split] = len(pairs)
-                digest.update(f"{split} {language} {len(pairs)}\n".encode())
-                add_lines(digest, pairs)
+        of_splits: list[tuple[str, dict[str, Any]]] = [*self.by_name().items(), *self.pairs.by_name().items()]
+        for split, by_language in of_splits:
+            for language, items in by_language.items():
+                rows.setdefault(language, {})[split] = len(items)
+                digest.update(f"{split} {language} {len(items)}\n".encode())
+                add_lines(digest, items)
         parts = (f"text in {', '.join(self.train)}", f"translations {', '.join(self.pairs.train)}")
         title = ", ".join(part for part, has in zip(parts, (self.train, self.pairs.train), strict=True) if has)
         data = {"id": "text", "title": title, "content_hash": digest.hexdigest()[:16], "rows": rows}
@@ -72,7 +68,7 @@ class TextData(Splits[str]):
 def add_lines(digest: Any, items: Sequence[Any]) -> None:
     """Hash sentences or pairs, one a line, in parts: the lines together would be in memory twice more."""
     for first in range(0, len(items), LINES):
-        part = (item if isinstance(item, str) else "\t".join(item) for item in items[first : first + LINES])
+        part = ("\t".join(_sides(item)) for item in items[first : first + LINES])
         digest.update(("\n" * (first > 0) + "\n".join(part)).encode("utf-8", "surrogateescape"))
 
 

@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ from mrs_suggest.training.pretraining.objective import Batch, Collator, Objectiv
 from mrs_suggest.training.pretraining.options import PretrainingArguments
 from mrs_suggest.training.pretraining.rows import Encoded, TokenRows
 from mrs_suggest.training.pretraining.texts import TextData
-from mrs_suggest.training.sampling import KeyedCollator, KeyedRows, MixedSampler, StepSampler, make_sampler
+from mrs_suggest.training.sampling import KeyedCollator, KeyedRows, MixedSampler, make_sampler
 from mrs_suggest.training.trainer import OurTrainer
 
 MOST_NATS = 700.0  # per token; exp of more overflows
@@ -120,29 +121,17 @@ class PretrainingTrainer(OurTrainer, Trainer):
             }
         if world > 1:
             ranks = gather_object([found])
-            found = {
-                name: {
-                    language: (
-                        [loss for share in ranks for loss in share[name][language][0]],
-                        [count for share in ranks for count in share[name][language][1]],
-                    )
-                    for language in losses
-                }
-                for name, losses in found.items()
-            }
+            for name, language in [(name, language) for name, losses in found.items() for language in losses]:
+                sums, counts = zip(*(share[name][language] for share in ranks), strict=True)
+                found[name][language] = list(chain(*sums)), list(chain(*counts))
         for name, losses in found.items():
             total, tokens = (sum(sum(both[part]) for both in losses.values()) for part in (0, 1))
             if not total / max(1, tokens) < MOST_NATS:  # refuses NaN too
                 raise diverged(f"the held-out loss of {name} is {total / max(1, tokens):g} nats a token")
         own = [mixed_figures(found, {part.name: part.share for part in self.mixture}) if rank == 0 else {}]
-        if world > 1:
-            own = broadcast_object_list(own)  # one rank's rounding for all
-        metrics = self.log_figures(own[0], metric_key_prefix)
+        metrics = self.log_figures(broadcast_object_list(own)[0], metric_key_prefix)  # one rank's rounding for all
         model.train()
         return metrics
-
-    def _issue_warnings_after_load(self, load_result: Any) -> None:
-        """Do not warn about tied weights, which a checkpoint holds once; that all were read is checked afterwards."""
 
 
 def make_trainer(
@@ -150,11 +139,15 @@ def make_trainer(
 ) -> PretrainingTrainer:
     encoded = [_encoded(part, options, data, training.process_index == 0) for part in mixture]
     tokens = [{language: found.tokens for language, found in rows.items()} for rows in encoded]
-    first = mixture[0].parts
-    named = dict(zip((part.name for part in mixture), tokens, strict=True))
-    first.notes["train_tokens"] = tokens[0] if len(tokens) == 1 else named
+    first, names = mixture[0].parts, [part.name for part in mixture]
+    first.notes["train_tokens"] = dict(zip(names, tokens, strict=True)) if names[1:] else tokens[0]
     rows = KeyedRows([(number, found.rows) for number, own in enumerate(encoded) for found in own.values()])
-    sizes = [sum(len(found.rows) for found in own.values()) for own in encoded]
+    sizes = [[len(found.rows) for found in own.values()] for own in encoded]
+    samplers = []
+    for part, own, each in zip(mixture, encoded, sizes, strict=True):
+        packed = options.packing and part.objective.packs
+        lengths = None if packed else np.concatenate([found.rows.lengths for found in own.values()])
+        samplers.append(make_sampler(each, options, training, options.sampling_alpha, lengths))
     collators = [part.objective.collator(part.parts, options, training.seed) for part in mixture]
     trainer = PretrainingTrainer(
         model=first.model,
@@ -164,7 +157,10 @@ def make_trainer(
         data_collator=KeyedCollator(dict(enumerate(collators)), WHICH),
         compute_loss_func=mixture[0].objective.loss,
     )
-    trainer.sampler = _sampler(mixture, encoded, sizes, options, training)
+    trainer.sampler = samplers[0]
+    if samplers[1:]:
+        shares = [part.share for part in mixture]
+        trainer.sampler = MixedSampler(samplers, list(map(sum, sizes)), shares, training.seed)
     trainer.sampler.told += [collator.set_epoch for collator in collators]
     trainer.mixture = mixture
     trainer.held_out = {
@@ -185,26 +181,6 @@ def _encoded(part: Part, options: PretrainingArguments, data: TextData, tells: b
     if tells:
         _tell(found, "pairs" if part.objective.reads == "parallel" else "sentences")
     return found
-
-
-def _sampler(
-    mixture: Sequence[Part],
-    encoded: Sequence[Mapping[str, Encoded]],
-    sizes: Sequence[int],
-    options: PretrainingArguments,
-    training: TrainingArguments,
-) -> StepSampler:
-    samplers = []
-    for part, own in zip(mixture, encoded, strict=True):
-        rows = [found.rows for found in own.values()]
-        packed = options.packing and part.objective.packs
-        lengths = None if packed else np.concatenate([found.lengths for found in rows])
-        samplers.append(
-            make_sampler([len(found) for found in rows], options, training, options.sampling_alpha, lengths)
-        )
-    if len(samplers) == 1:
-        return samplers[0]
-    return MixedSampler(samplers, sizes, [part.share for part in mixture], training.seed)
 
 
 def held_out(part: Part, options: PretrainingArguments, texts: Mapping[str, Sequence[Any]], option: str) -> HeldOut:

@@ -39,18 +39,7 @@ from mrs_suggest.training.reply.card_sections import (
     wrong_languages,
 )
 
-MESSAGES = {
-    "en": ("Are you coming to dinner tonight?", "Yes, see you then!"),
-    "es": ("¿Quedamos mañana?", "Sí, ¿a qué hora?"),
-    "de": ("Kommst du heute Abend?", "Ja, bis dann!"),
-    "pt": ("Você vem hoje à noite?", "Vou sim!"),
-    "fr": ("Tu viens ce soir ?", "Oui, à ce soir !"),
-    "ja": ("今晩来ますか？", "はい、行きます。"),
-    "sv": ("Kommer du ikväll?", "Ja, vi ses!"),
-    "it": ("Vieni stasera?", "Sì, a dopo!"),
-    "nl": ("Kom je vanavond?", "Ja, tot straks!"),
-    "ru": ("Ты придёшь сегодня?", "Да, до встречи!"),
-}
+TEXTS = card_texts("reply")
 CANDIDATE_SETTINGS = ("generator", "generated", "memory_candidates")
 RANKER_SETTINGS = ("ranker_parts", "choice", "memory_dimension", "memory_prototypes", "memory_messages")
 SETTINGS_SHOWN = (
@@ -62,17 +51,7 @@ SETTINGS_SHOWN = (
     "beams", "samples", "constrained", "label_smoothing_factor", "batches", "length_window", *SHOWN,
 )  # fmt: skip
 COLUMNS_OF_ROWS = (*SPLITS, "responses")
-SAMPLE_LIMITS = (
-    "This model was trained on the embedded sample of mrs-suggest, a small set of friendly everyday exchanges that was "
-    "written to try out the project's commands. It shows how the software works; it is not a product, and its figures "
-    "cannot be compared with published ones."
-)
-MRS_LIMITS = (
-    "MRS was collected from Reddit. Its authors filter toxic text, and warn that models trained on it may still behave "
-    "in undesirable ways and that the data should not be used in production systems as they are (section 2.2): this "
-    "model is for benchmarks of cross-lingual generalization. Before it is used with people, biases and inappropriate "
-    "content in the response set must be dealt with."
-)
+PAPER_FIGURES = ("rouge", "dist1", "dist2")
 OF_DIFFERENCE = "95 % interval of the difference [{}, {}]"
 # Figures that a systems table shows if the model has them: title, key, digits (None: with its interval).
 COLUMNS = (
@@ -89,34 +68,10 @@ COLUMNS = (
     ("wrong language, first", "wrong_language_first", 3),
     ("BLEU", "bleu", 1),
 )
-SELF_ROUGE = (
-    "Self-ROUGE is the similarity of the three suggestions for a message, the mean weighted ROUGE of their pairs "
-    "(after Towle and Zhou 2023): low values leave the user a choice."
-)
-# How texts are encoded and scored, in the retriever's first paragraph.
-ENCODERS = {
-    "two": "Two separate encoders, one for messages and one for replies, score a reply by the dot product of the two "
-    "vectors",
-    "one": "One encoder, shared by messages and replies, scores a reply by the dot product of the two vectors; the "
-    "paper has two separate ones",
-    "static": "Instead of a neural encoder, a message and a reply are each the mean of their tokens' vectors, from one "
-    "table for messages and one for replies, and the score is the dot product of the two means; the paper has two "
-    "encoders",
-}
-STATIC = "scratch (two static tables of token vectors, no encoder), with {}"
-STORED = "Weights and response vectors are stored as {}; the figures above were measured before that."
-LIMITS = {"sample": SAMPLE_LIMITS, "official": MRS_LIMITS}  # by the data's reader
-OTHER_LIMITS = "The model reproduces its training pairs, including their biases and mistakes."
-
-
-# What a model is, and the front of its card.
+# What a model is, and the front of its card. A generator's is not text-generation, which would load only its decoder.
 KINDS = {
     RETRIEVAL: ("Reply retriever", {"library_name": "sentence-transformers", "pipeline_tag": "sentence-similarity"}),
-    GENERATION: (
-        "Reply generator",
-        # Not text-generation: its pipeline would load only the decoder.
-        {"library_name": "transformers", "pipeline_tag": "text2text-generation"},
-    ),
+    GENERATION: ("Reply generator", {"library_name": "transformers", "pipeline_tag": "text2text-generation"}),
     CAUSAL: ("Reply language model", {"library_name": "transformers", "pipeline_tag": "text-generation"}),
 }
 
@@ -127,7 +82,7 @@ def model_card(record: Record, repo_id: str | None = None, adapter: bool = False
     what, own_front = KINDS[record["trainer"]]
     languages = list(figures["signatures"])
     language = "en" if "en" in languages else languages[0]
-    message, reply = MESSAGES.get(language, MESSAGES["en"])  # of a made-up one nothing is known here
+    message, reply = TEXTS["examples"].get(language, TEXTS["examples"]["en"])  # a made-up one has none
     which = languages[0] if len(languages) == 1 else f"{len(languages)} languages"
     pooled = figures["systems"][MODEL][POOLED]
     static = arguments.get("encoders") == "static"
@@ -138,7 +93,7 @@ def model_card(record: Record, repo_id: str | None = None, adapter: bool = False
     # Read without pydantic, which a base installation does not have.
     values = {
         "title": (repo_id or f"{what}, {which}, {data['title']}").rpartition("/")[2],
-        "encoders": ENCODERS[arguments.get("encoders", "two")],
+        "encoders": TEXTS["encoders"][arguments.get("encoders", "two")],
         "languages": ", ".join(f"{require_any_language(code, 'the run').name} (`{code}`)" for code in languages),
         "base_model": _base_model(record),
         "trained_on": _trained_on(record["plan"]),
@@ -155,7 +110,7 @@ def model_card(record: Record, repo_id: str | None = None, adapter: bool = False
         "message": message,
         "reply": reply,
         "steps": steps_of(record, " ".join(record["plan"]["validation"])),
-        "limits": LIMITS.get(data.get("reader"), OTHER_LIMITS),
+        "limits": TEXTS["limits"].get(data.get("reader"), TEXTS["limits"]["other"]),
         "guard": guard_paragraph(record),
         "ranking": "\n\n".join([ranked, *response_sets(record.get("response_sets", {})), *clicks(record)]),
         "speeds": _speeds(record, sizes(record, adapter), adapter),
@@ -163,7 +118,7 @@ def model_card(record: Record, repo_id: str | None = None, adapter: bool = False
         **shared_values(record, repo_id, adapter, shown, COLUMNS_OF_ROWS),
     }
     if "stored_as" in record:  # a copy without curves
-        values["curves"] = STORED.format(record["stored_as"])
+        values["curves"] = TEXTS["stored"].format(record["stored_as"])
     if record["trainer"] == GENERATION:
         values["steps"] = f"{values['steps']} {remedies(record)}".strip()
         values["languages_table"] += f"\n\n{shares}" if (shares := wrong_languages(figures, languages)) else ""
@@ -231,7 +186,7 @@ def _systems(figures: Record) -> str:
         for name, scopes in figures["systems"].items()
     ]
     table = markdown_table(["system", *(title for title, _, _ in shown)], rows)
-    return f"{table}\n\n{SELF_ROUGE}" if own.get("self_rouge") is not None else table
+    return f"{table}\n\n{TEXTS['self_rouge']}" if own.get("self_rouge") is not None else table
 
 
 def _cell(row: Record, key: str, digits: int | None) -> str:
@@ -242,24 +197,12 @@ def _cell(row: Record, key: str, digits: int | None) -> str:
 
 def _paper(rows: list[Record]) -> str:
     """The paper's figures for the setting, or an empty text."""
-    if not rows:
-        return ""
-    table = markdown_table(
-        ["the paper's", "model", "language", "ROUGE", "Dist-1", "Dist-2"],
-        [
-            [
-                f"Table {row['table']}",
-                row["model"],
-                row["language"],
-                *(f"{row[key]:.4f}" for key in ("rouge", "dist1", "dist2")),
-            ]
-            for row in rows
-        ],
-    )
-    return (
-        "Figures of the paper for this setting, on the whole MRS test sets; they can be compared with the ones above "
-        f"only if model and data are the same:\n\n{table}"
-    )
+    cells = [
+        [f"Table {row['table']}", row["model"], row["language"], *(f"{row[key]:.4f}" for key in PAPER_FIGURES)]
+        for row in rows
+    ]
+    table = markdown_table(["the paper's", "model", "language", "ROUGE", "Dist-1", "Dist-2"], cells)
+    return f"{TEXTS['paper']}\n\n{table}" if rows else ""
 
 
 def _leads(figures: Record) -> str:
@@ -273,16 +216,11 @@ def _leads(figures: Record) -> str:
 
 def _by_language(figures: Record, languages: list[str]) -> str:
     systems = figures["systems"]
-    rows = [
-        [
-            code,
-            f"{systems[MODEL][code]['n']:,}",
-            f"{systems[MODEL][code]['ceiling']:.4f}",
-            _with_interval(systems[MODEL][code], "weighted"),
-            *(f"{scopes[code]['weighted']:.4f}" for name, scopes in systems.items() if name != MODEL),
-        ]
-        for code in languages
-    ]
+    rows = []
+    for code in languages:
+        own, others = systems[MODEL][code], (scopes[code] for name, scopes in systems.items() if name != MODEL)
+        figures_of = [_with_interval(own, "weighted"), *(f"{other['weighted']:.4f}" for other in others)]
+        rows.append([code, f"{own['n']:,}", f"{own['ceiling']:.4f}", *figures_of])
     return markdown_table(["language", "examples", "ceiling", *systems], rows)
 
 
@@ -293,7 +231,8 @@ def _with_interval(row: Record, key: str) -> str:
 def _base_model(record: Record) -> str:
     if _untrained_vectors(record):
         base = base_model(record, "")
-        return STATIC.format(f"the tokenizer of {base}" if base else "its own tokenizer")
+        tokenizer = f"the tokenizer of {base}" if base else "its own tokenizer"
+        return f"scratch (two static tables of token vectors, no encoder), with {tokenizer}"
     kind = {RETRIEVAL: "BERT", GENERATION: "BART", CAUSAL: "Llama"}[record["trainer"]]
     return base_model(record, f"scratch (a small {kind} with its own tokenizer)")
 
@@ -327,18 +266,17 @@ def _language(record: Record, code: str) -> dict[str, str]:
     """How to give plain transformers the language of a message and its reply."""
     found = record["metrics"].get("language_tokens", "")
     row = row_named(found) if found else None
+    told = {"source_language": "", "start": "", "language_note": TEXTS["no_token"]}
     if row is None or row.tag is None:
-        return {"source_language": "", "start": "", "language_note": "A reply's language follows from the message."}
+        return told
     tag = row.tag(code)
-    source = f', src_lang="{tag}"' if LANGUAGE in row.before else ""
-    if LANGUAGE not in row.prompt:
-        return {"source_language": source, "start": "", "language_note": "A reply's language follows from the message."}
-    option = "decoder_start_token_id" if row.prompt == (LANGUAGE,) else "forced_bos_token_id"
-    return {
-        "source_language": source,
-        "start": f', {option}=tokenizer.convert_tokens_to_ids("{tag}")',
-        "language_note": f"The token `{tag}` asks for a reply in that language; each language has its own.",
-    }
+    if LANGUAGE in row.before:
+        told["source_language"] = f', src_lang="{tag}"'
+    if LANGUAGE in row.prompt:
+        option = "decoder_start_token_id" if row.prompt == (LANGUAGE,) else "forced_bos_token_id"
+        told["start"] = f', {option}=tokenizer.convert_tokens_to_ids("{tag}")'
+        told["language_note"] = TEXTS["token"].format(tag=tag)
+    return told
 
 
 def _speeds(record: Record, size: str, adapter: bool) -> str:
@@ -357,12 +295,10 @@ def _export(kind: str, facts: Record) -> str:
     )  # fmt: skip
     own, whose = ("weights", "the weights'") if "weights" in times else ("torch", "torch's")  # what answered before
     rouge = facts.get("rouge")
-    quality = (
-        f"weighted ROUGE {rouge[kind]:.4f} instead of {rouge['torch']:.4f} ("
-        f"{interval_text(rouge['difference'], '{:+.4f}'.format, OF_DIFFERENCE).strip('()')}), "
-        if rouge
-        else ""
-    )
+    quality = ""
+    if rouge:
+        interval = interval_text(rouge["difference"], "{:+.4f}".format, OF_DIFFERENCE).strip("()")
+        quality = f"weighted ROUGE {rouge[kind]:.4f} instead of {rouge['torch']:.4f} ({interval}), "
     return (
         f"`{kind}/` holds the {what} ({precision}, {facts['bytes']:,} bytes; extra `{kind}`): {quality}the same three "
         f"suggestions for {facts['agreement']:.2%} of {facts['messages']:,} {facts['split']} messages, and "

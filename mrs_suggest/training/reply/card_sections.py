@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from mrs_suggest.common.report.cards import markdown_table
 from mrs_suggest.models.generation.language_tokens import UNTOLD
+from mrs_suggest.models.saved.card import card_texts
 from mrs_suggest.models.saved.record import Record
 from mrs_suggest.models.starting_points import GENERATOR_FOLDER
 from mrs_suggest.suggest.answering import MODEL
@@ -11,32 +12,12 @@ from mrs_suggest.suggest.ranking.choice import WIDTH
 from mrs_suggest.suggest.ranking.language_ranker import PARTS
 from mrs_suggest.suggest.ranking.second_stage import GENERATOR_PART, MEANING
 
-REAL = (
-    "These messages are tamer than what people write: at real chat the model is silent more often than the shares "
-    "below say. `benchmarks/bench_guard.py` measures that, and docs/results.md has the shipped model's figures."
-)
-WITHOUT = "All other figures of this card are measured without the guard."
-TOLD = (
-    "`mrs suggest` and `Suggester` suggest nothing, with a reason, if a message seems to be about self-harm, the "
-    "exploitation of minors, blackmail with intimate pictures, threats, abuse, illness, death, war, the law, or a loss "
-    "of work, home or partner, and never suggest slurs, private data, links, "
-    "or dates and places that the message does not name (docs/guard.md; `--guard off`)."
-)
-
-_HALVES = {
-    "held_out": "the half that it was not built on",
-    "earlier": "a half that it was not built on, but whose figures had been read before",
-    "build": "the half that it was built on",
-}
+TEXTS = card_texts("reply")
 # Everyday messages -> the keys of those that are not answered, and of all.
 _CORPORA = {
     "sheet": ("lookalike_alarms", "lookalikes"),
     "sample": ("alarms", "everyday"),
     "mrs-everyday": ("situation_alarms", "situations"),
-}
-CHOICE_TOLD = {
-    "expected": "Three are chosen together, so that the best of them is expected to be nearest to the real reply.",
-    "top": "The three with the best scores are suggested.",
 }
 
 
@@ -47,7 +28,7 @@ def guard_paragraph(record: Record) -> str:
     """A paragraph on the guard, with its figures if `run.json` has them."""
     guard = record.get("guard")
     if guard is None:
-        return f"{TOLD} {WITHOUT} It has not been measured with this model."
+        return f"{TEXTS['guard']} {TEXTS['guard_unmeasured']}"
     languages = guard["languages"]
     rows = [_row(code, figures) for code, figures in languages.items()]
     total = {key: sum(figures[key] for figures in languages.values()) for key in next(iter(languages.values()))}
@@ -55,12 +36,8 @@ def guard_paragraph(record: Record) -> str:
         ["language", "sensitive", "recall", "right reason", *(f"false silence, {name}" for name in _CORPORA)],
         [*rows, _row("all", total)],
     )
-    half = _HALVES[guard["half"]]
-    return (
-        f"{TOLD} {WITHOUT} {REAL} On a sheet of messages ({half}) it is silent on these shares of the sensitive "
-        "messages and of everyday ones, many of which only sound grave; then, of the embedded sample's test messages "
-        "and of mrs-everyday's test and unseen ones:\n\n" + table
-    )
+    measured = TEXTS["guard_measured"].format(half=TEXTS["guard_halves"][guard["half"]])
+    return f"{TEXTS['guard']} {measured}\n\n{table}"
 
 
 def _row(name: str, figures: dict[str, int]) -> list[str]:
@@ -92,7 +69,7 @@ def ranking(figures: Record, asked: Sequence[str] = ()) -> str:
     """
     ranker = figures.get("ranker")
     if ranker is None:
-        return "Suggestions are the replies with the best direct scores: message vector . reply vector."
+        return str(TEXTS["direct"])
     generator = ranker.get("generator")
     parts = {name: PARTS[name] for name in ranker["names"]} | ({GENERATOR_PART: MEANING} if generator else {})
     rows = [
@@ -100,13 +77,9 @@ def ranking(figures: Record, asked: Sequence[str] = ()) -> str:
         for name, meaning in parts.items()
     ]
     table = markdown_table(["part", "meaning", *ranker["weights"]], rows)
-    return (
-        "Replies are ranked by a mixture of scores, each standardised per message; the weights were "
-        f"{'given' if any('=' in part for part in asked) else 'chosen on validation'}. {CHOICE_TOLD[ranker['choice']]} "
-        "`mrs suggest --explain` shows the parts of each suggestion. The memory, in `ranker/`, holds vectors (and "
-        "hashed character n-grams) of training messages, not their texts."
-        f"{_further_candidates(ranker)}\n\n{table}{_silence(ranker, figures.get('coverage'))}"
-    )
+    origin = "given" if any("=" in part for part in asked) else "chosen on validation"
+    told = TEXTS["ranker"].format(origin=origin, choice=TEXTS["choice"][ranker["choice"]])
+    return f"{told}{_further_candidates(ranker)}\n\n{table}{_silence(ranker, figures.get('coverage'))}"
 
 
 def _silence(ranker: Record, on_test: list[list[float]] | None) -> str:
@@ -115,14 +88,8 @@ def _silence(ranker: Record, on_test: list[list[float]] | None) -> str:
     if trigger is None:
         return ""
     rows = [[f"{at:.2f}", f"{share:.0%}", f"{reached:.0%}"] for at, share, reached in on_test or []]
-    return (
-        f"\n\nA suggestion counts as used if its weighted ROUGE against the real reply is {trigger['used']:g} or more. "
-        "How likely that is for the best of three was calibrated on validation. With `mrs suggest --precision P` (off "
-        "by default) suggestions are suppressed if their estimated chance of being used is below P. This only holds "
-        "for messages like those of the model's own data; in other chats far fewer are used (docs/results.md has "
-        "figures of the shipped model). Measure it on your own data first with `benchmarks/bench_trigger.py`. "
-        "On the test split:\n\n" + markdown_table(["least probability", "messages answered", "of these used"], rows)
-    )
+    table = markdown_table(["least probability", "messages answered", "of these used"], rows)
+    return f"\n\n{TEXTS['silence'].format(used=trigger['used'])}\n\n{table}"
 
 
 def _further_candidates(ranker: Record) -> str:
@@ -155,17 +122,14 @@ def response_sets(changes: Mapping[str, list[Record]]) -> Iterator[str]:
     told = []
     for language, own in changes.items():
         for change in own:
-            ranked = f"; ranked by {change['ranked']}"
             tags = ", ".join(f"`{tag}` {count:,}" for tag, count in change["tags"].items())
             told.append(
                 f"- `{language}`: {change['change']} from `{change['file']}`, now {change['replies']:,} replies "
-                f"({change['new']:,} new, {change['gone']:,} gone{f'; tags: {tags}' if tags else ''}){ranked}."
+                f"({change['new']:,} new, {change['gone']:,} gone{f'; tags: {tags}' if tags else ''}); ranked by "
+                f"{change['ranked']}."
                 + (f" It no longer answers in {_codes(change['dropped'])}." if change["dropped"] else "")
             )
-    yield (
-        "The response set was changed after training (`mrs models index`); the figures above were measured before "
-        "that:\n\n" + "\n".join(told)
-    )
+    yield "\n".join([TEXTS["changed_sets"], "", *told])
 
 
 def clicks(record: Record) -> Iterator[str]:
@@ -175,11 +139,7 @@ def clicks(record: Record) -> Iterator[str]:
             if "gain" in one:
                 low, high = one["interval"]
                 told = f"{one['answers']:,} answers" if "answers" in one else f"{one['clicks']:,} clicks"
-                yield (
-                    f"`mrs feedback tune` then fitted the {name} to {told}, which raised the log-probability of "
-                    f"held-out answers by {one['gain']:.4f} [{low:.4f}, {high:.4f}]; the figures above were measured "
-                    "before that."
-                )
+                yield TEXTS["clicks"].format(name=name, told=told, gain=one["gain"], low=low, high=high)
 
 
 # --- the languages of a generator
@@ -193,10 +153,8 @@ def wrong_languages(figures: Record, languages: Sequence[str]) -> str:
         shares = [own[code].get(key) for key in ("wrong_language_first", "wrong_language")]
         if any(share is not None for share in shares):
             rows.append([code, *("" if share is None else f"{share:.3f}" for share in shares)])
-    if not rows:
-        return ""
-    head = "Share of suggestions in a language other than the message's, among those whose language is identified:"
-    return f"{head}\n\n{markdown_table(['language', 'first suggestion', 'all three'], rows)}"
+    table = markdown_table(["language", "first suggestion", "all three"], rows)
+    return f"{TEXTS['wrong_languages']}\n\n{table}" if rows else ""
 
 
 def remedies(record: Record) -> str:

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar, Literal, TypeVar
 
 from mrs_datasets.prepared.schema import MT_PREFIX
@@ -18,7 +17,7 @@ from mrs_suggest.common.text.language_id import LanguageIdentifier
 from mrs_suggest.common.text.languages import KNOWN, is_made_up, require_known
 from mrs_suggest.common.text.predictions import MESSAGE
 from mrs_suggest.models.retrieval.tiny import VOCABULARY
-from mrs_suggest.training.options import LoraArguments, option, require_least, require_one_of, sound, trains_lora
+from mrs_suggest.training.options import LIMITS, LoraArguments, option, require_one_of, sound, trains_lora
 from mrs_suggest.training.sampling import BATCHES, WINDOW, require_alpha
 
 if TYPE_CHECKING:
@@ -28,10 +27,7 @@ ALL_LANGUAGES = "all"
 ENGLISH = "en"  # what the machine-translated pairs are translated from
 # Options of the libraries' trainers that have no effect here, and why.
 WITHOUT_EFFECT = {
-    "data_seed": "--seed draws the batches",
     "train_sampling_strategy": "see --batches and --length_window",
-    "bf16_full_eval": "evaluation is in the model's precision",
-    "fp16_full_eval": "evaluation is in the model's precision",
     "predict_with_generate": "every evaluation generates",
     "generation_num_beams": "see --beams",
     "generation_max_length": "see --max_tokens",
@@ -50,6 +46,7 @@ class ReplyArguments(LoraArguments):
     """Where training pairs come from, how they are drawn, and what is evaluated."""
 
     advanced: ClassVar[tuple[str, ...]] = ("batches", "length_window", "vocabulary")
+    least: ClassVar[dict[str, int]] = {"vocabulary": 100, "length_window": 0, **LIMITS}
     setting: str | None = option(
         None,
         "monolingual, zero_shot, mt or multilingual (paper, section 3.2): the data for training, "
@@ -89,12 +86,7 @@ def sound_reply(
 ) -> Arguments:
     """The options, once the libraries would not fail with them; see `mrs_suggest.training.options.sound`."""
     options = sound(options, training, metrics, {**WITHOUT_EFFECT, **(without_effect or {})})
-    require_least(options, "vocabulary", 100)
-    require_least(options, "length_window", 0)
     require_one_of("batches", options.batches, BATCHES)
-    for name in ("max_train_examples", "max_validation_examples", "max_test_examples"):
-        if getattr(options, name) is not None:
-            require_least(options, name, 1)
     if trains_lora(options) and (options.freeze_embeddings or getattr(options, "freeze_layers", False)):
         raise InputError("--peft lora: already freezes all but the adapters; leave the --freeze options out.")
     if options.language_model is not None:
@@ -132,13 +124,13 @@ class Source:
         return MT_PREFIX + self.language if self.translated else self.language
 
     @classmethod
-    def parse(cls, config: str, option: str = "--train") -> Source:
-        """The source that the config `LANG` or `mt-LANG` holds; `option` begins the InputError about others."""
+    def parse(cls, config: str) -> Source:
+        """The source that the config `LANG` or `mt-LANG` of `--train` holds; an InputError refuses others."""
         language = config.removeprefix(MT_PREFIX)
-        _require_trainable(language, f"{option} {config}")
+        _require_trainable(language, f"--train {config}")
         if config == MT_PREFIX + ENGLISH:
             raise InputError(
-                f"{option} {config}: expected {MT_PREFIX}LANG for another language, since the translated pairs are "
+                f"--train {config}: expected {MT_PREFIX}LANG for another language, since the translated pairs are "
                 f"translated from English; name {ENGLISH} itself."
             )
         return cls(language, config != language)
@@ -154,9 +146,8 @@ class Setting:
         sampling_alpha: see `mrs_suggest.training.sampling.shares`.
     """
 
-    train: tuple[str, ...] | Literal["languages", "translated"]
-    validation: tuple[str, ...] | Literal["languages", "training"]
-    source: str
+    train: tuple[str, ...] | Literal["languages", "translated"] = "languages"
+    validation: tuple[str, ...] | Literal["languages", "training"] = "languages"
     sampling_alpha: float = 1.0
     one_language: bool = False
 
@@ -190,33 +181,18 @@ class TrainingPlan:
         }
 
 
-SETTINGS: Mapping[str, Setting] = MappingProxyType(
-    {
-        "monolingual": Setting(
-            train="languages",
-            validation="languages",
-            one_language=True,
-            source='Zhang et al. 2021, section 3.2: "we simply train and test models in a single language"',
-        ),
-        "zero_shot": Setting(
-            train=(ENGLISH,),
-            validation=(ENGLISH,),  # section 4.3: hyperparameters are tuned on the English validation set
-            source='Zhang et al. 2021, section 3.2: "train the model on the English training set"',
-        ),
-        "mt": Setting(
-            train="translated",
-            validation="languages",
-            source='Zhang et al. 2021, section 3.2: "examples machine-translated to the target language"',
-        ),
-        "multilingual": Setting(
-            train=(ENGLISH, "es", "de", "pt", "fr"),
-            validation="training",
-            sampling_alpha=0.0,  # section 3.2: non-English data are oversampled to the same number of examples
-            source='Zhang et al. 2021, section 3.2: "the five languages with the most training data"',
-        ),
-    }
-)
-FREE = Setting(train="languages", validation="languages", source="ours: every language asked for, as its data are")
+# Zhang et al. 2021, section 3.2, with its words.
+SETTINGS: Mapping[str, Setting] = {
+    # "we simply train and test models in a single language"
+    "monolingual": Setting(one_language=True),
+    # "train the model on the English training set"; section 4.3: the English validation set tunes hyperparameters
+    "zero_shot": Setting((ENGLISH,), (ENGLISH,)),
+    # "examples machine-translated to the target language"
+    "mt": Setting("translated"),
+    # "the five languages with the most training data", oversampled to the same number of examples
+    "multilingual": Setting((ENGLISH, "es", "de", "pt", "fr"), "training", sampling_alpha=0.0),
+}
+FREE = Setting()  # ours: every language asked for, as its data are
 
 
 def make_plan(
@@ -251,8 +227,14 @@ def make_plan(
         raise InputError(f"--setting {setting}: expected one of {', '.join(SETTINGS)}, or no setting.")
     kind = FREE if setting is None else SETTINGS[setting]
     have = _Configs(configs)
-    tested = have.tested(languages, kind.train == "translated")
-    targets = tuple(code for code in tested if code != ENGLISH) if kind.train == "translated" else tested
+    translated = kind.train == "translated"
+    if translated and not have.translated:
+        raise InputError(
+            f"--setting mt: no {MT_PREFIX}LANG config, {have.listed}; prepare data with machine-translated pairs, or "
+            "choose another setting."
+        )
+    tested = have.languages("--languages", languages, have.translated if translated else None)
+    targets = tuple(code for code in tested if code != ENGLISH) if translated else tested
     if not targets:
         raise InputError(
             f"--languages {' '.join(languages)}: --setting {setting} trains on pairs translated from English, so "
@@ -264,10 +246,10 @@ def make_plan(
             f"are {len(targets)} ({' '.join(targets)}); name one and start a run for each."
         )
     sources = have.derived(setting, kind, targets) if train is None else have.named(train)
-    if validation is not None:
-        checked = have.languages("--validation", validation)
-    else:
+    if validation is None:
         checked = have.validated(setting, kind, targets, sources)
+    else:
+        checked = have.languages("--validation", validation)
     alpha = kind.sampling_alpha if sampling_alpha is None else sampling_alpha
     require_alpha(alpha)
     return TrainingPlan(setting, sources, float(alpha), checked, tested)
@@ -300,15 +282,6 @@ class _Configs:
                     f"{option}: {code} needs the config {code!r}, but {self.listed}; leave {code} out, or prepare it."
                 )
         return tuple(asked)
-
-    def tested(self, asked: Sequence[str], translated: bool) -> tuple[str, ...]:
-        """The languages of `--languages`; where translated pairs train, `all` stands for those that have them."""
-        if translated and not self.translated:
-            raise InputError(
-                f"--setting mt: no {MT_PREFIX}LANG config, {self.listed}; prepare data with machine-translated pairs, "
-                "or choose another setting."
-            )
-        return self.languages("--languages", asked, self.translated if translated else None)
 
     def derived(self, setting: str | None, kind: Setting, targets: tuple[str, ...]) -> tuple[Source, ...]:
         """The sources that the setting names or derives from its languages."""

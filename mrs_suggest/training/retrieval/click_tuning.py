@@ -170,8 +170,7 @@ def outcomes_of(
 
 def _shown(places: str | None = None) -> list[int] | None:
     """The places of the suggestions that were shown; None: all."""
-    found: list[int] | None = None if places is None else json.loads(places)
-    return found
+    return None if places is None else json.loads(places)
 
 
 def calibrate(used: Array, chosen: Array) -> tuple[float, float]:

@@ -25,7 +25,7 @@ from mrs_suggest.models.starting_points import RETRIEVAL, TINY, require_start
 from mrs_suggest.suggest.ranking.choice import CHOICES
 from mrs_suggest.suggest.ranking.language_ranker import PARTS
 from mrs_suggest.suggest.ranking.memory import PROTOTYPES
-from mrs_suggest.training.options import TrainerDefaults, option, require_least, require_one_of, trains_lora
+from mrs_suggest.training.options import TrainerDefaults, option, require_one_of, trains_lora
 from mrs_suggest.training.reply.options import ReplyArguments, sound_reply
 from mrs_suggest.training.retrieval.ranker_generator import generator_folder, require_outside
 from mrs_suggest.training.retrieval.ranker_tuning import MOST_REMEMBERED, RankerOptions
@@ -58,6 +58,11 @@ class RetrievalArguments(ReplyArguments):
         "gather_across_devices", "layer_decay", "dropout", "ranker_parts", "memory_dimension",
         "memory_prototypes", "memory_messages", "generated",
     )  # fmt: skip
+    least: ClassVar[dict[str, int]] = {
+        **dict.fromkeys(("freeze_layers", "context_turns", "perturbed", "generated"), 0),
+        **dict.fromkeys(("mini_batch_size", "layers", "dimension", "memory_dimension"), 1),
+        **dict.fromkeys(("memory_prototypes", "memory_messages"), 1), "keep_pieces": LEAST_PIECES,
+    }  # fmt: skip
     length_window: int = option(
         0,
         "steps whose pairs are sorted by length together; 0: not sorted (tiny), since negatives of similar "
@@ -229,23 +234,16 @@ def sound_retrieval(options: RetrievalArguments, training: RetrievalTrainingArgu
 
 def resolved(options: RetrievalArguments) -> RetrievalArguments:
     """The options with defaults that depend on others and on the checkpoint; what a trained retriever has is kept."""
-    require_least(options, "mini_batch_size", 1)
-    require_least(options, "freeze_layers", 0)
-    require_least(options, "context_turns", 0)
     if options.context_turns and (options.teacher is not None or options.generator is not None or trains_lora(options)):
         raise InputError(
             "--context_turns: does not go together with --teacher, --generator or --peft lora; leave one of them out."
         )
-    if options.keep_pieces is not None:
-        require_least(options, "keep_pieces", LEAST_PIECES)
-        if trains_lora(options):
-            raise InputError(
-                "--keep_pieces: with --peft lora the adapters' record can only name the model as it is, not one with a "
-                "cut vocabulary; leave one of the two out."
-            )
+    if options.keep_pieces is not None and trains_lora(options):
+        raise InputError(
+            "--keep_pieces: with --peft lora the adapters' record can only name the model as it is, not one with a cut "
+            "vocabulary; leave one of the two out."
+        )
     require_temperature(options.temperature)
-    if options.layers is not None:
-        require_least(options, "layers", 1)
     if not 0 < options.layer_decay <= 1:
         raise InputError(f"--layer_decay: expected more than 0 and at most 1, found {options.layer_decay:g}.")
     alpha_of(options.alpha)
@@ -256,10 +254,8 @@ def resolved(options: RetrievalArguments) -> RetrievalArguments:
         require_one_of("encoders", options.encoders, ENCODERS)
     own = _own_settings(options)
     encoders = options.encoders or own["encoders"]
-    if options.dimension is not None:
-        require_least(options, "dimension", 1)
-        if encoders != "static":
-            raise InputError(f"--dimension {options.dimension}: applies only to --encoders static; pass that too.")
+    if options.dimension is not None and encoders != "static":
+        raise InputError(f"--dimension {options.dimension}: applies only to --encoders static; pass that too.")
     if encoders == "static" and options.pooling not in (None, "mean"):
         raise InputError(f"--pooling {options.pooling}: --encoders static supports only mean; leave it out.")
     if encoders == "static" and int(os.environ.get("WORLD_SIZE", 1)) > 1:
@@ -271,8 +267,7 @@ def resolved(options: RetrievalArguments) -> RetrievalArguments:
     if options.teacher is not None:
         own |= {"distill_weight": 1.0, "distill": DISTILL[0]}
         own["perturbed"] = PERTURBED if options.distill == DISTILL[1] else 0
-    if options.mask_duplicates is None:
-        own["mask_duplicates"] = options.loss == "eq4"
+    own["mask_duplicates"] = options.loss == "eq4"
     if options.generator is not None:
         own["generated"] = GENERATED
     return replace(options, **{key: value for key, value in own.items() if getattr(options, key) is None})
@@ -297,12 +292,10 @@ def ranker_options(options: RetrievalArguments) -> RankerOptions:
     for part in options.ranker_parts:
         name, _, number = part.partition("=")
         require_one_of("ranker_parts", name, tuple(PARTS))
-        given[name] = parse_weight(part, number) if number else None
+        given[name] = _at_least_0(number) if number else None
+        if number and given[name] is None:
+            raise InputError(f"--ranker_parts {part}: expected a number of at least 0 after the equals sign.")
     require_one_of("choice", options.choice, CHOICES)
-    require_least(options, "memory_prototypes", 1)
-    require_least(options, "memory_messages", 1)
-    if options.memory_dimension is not None:
-        require_least(options, "memory_dimension", 1)
     if not options.ranker_parts:
         raise InputError(f"--ranker_parts: expected at least one of {', '.join(PARTS)}.")
     names = tuple(name for name in PARTS if name in given)
@@ -320,7 +313,6 @@ def ranker_options(options: RetrievalArguments) -> RankerOptions:
     if options.generated is not None:
         if options.generator is None:
             raise InputError("--generated: has no effect without --generator; pass that too, or leave it out.")
-        require_least(options, "generated", 0)
         if options.generated > MOST_SUGGESTIONS:
             raise InputError(f"--generated {options.generated}: expected at most {MOST_SUGGESTIONS}; lower it.")
     if not options.ranker and (wanted != RankerOptions() or options.generator is not None or options.memory_candidates):
@@ -328,17 +320,6 @@ def ranker_options(options: RetrievalArguments) -> RankerOptions:
             "--ranker_parts, --choice, --generator and --memory_...: apply only to a ranker; pass --ranker true, too."
         )
     return wanted
-
-
-def parse_weight(part: str, weight: str) -> float:
-    """The weight of a part such as `votes=0.5`; InputError unless it is a number of at least 0."""
-    try:
-        number = float(weight)
-    except ValueError:
-        number = -1.0
-    if not 0 <= number < float("inf"):
-        raise InputError(f"--ranker_parts {part}: expected a number of at least 0 after the equals sign.")
-    return number
 
 
 def _require_sound_teacher(options: RetrievalArguments) -> None:
@@ -351,8 +332,6 @@ def _require_sound_teacher(options: RetrievalArguments) -> None:
         raise InputError(f"--distill_weight: expected a number above 0, found {options.distill_weight:g}.")
     if options.distill is not None:
         require_one_of("distill", options.distill, DISTILL)
-    if options.perturbed is not None:
-        require_least(options, "perturbed", 0)
     if options.perturbed and options.distill != DISTILL[1]:
         raise InputError("--perturbed: applies to --distill vectors; perturbed messages have no reply to learn.")
     if options.distill == DISTILL[1]:
@@ -381,12 +360,16 @@ def teacher_vectors(
 
 def alpha_of(text: str) -> float | None:
     """The weight of the bonus; None means the best one on validation."""
-    if text == SWEEP:
-        return None
+    alpha = None if text == SWEEP else _at_least_0(text)
+    if alpha is None and text != SWEEP:
+        raise InputError(f"--alpha {text}: expected 0 or more, or `{SWEEP}` for the best one on validation.")
+    return alpha
+
+
+def _at_least_0(text: str) -> float | None:
+    """The number; None if it is not one of at least 0."""
     try:
-        alpha = float(text)
-        if 0 <= alpha < float("inf"):
-            return alpha
-        raise ValueError
+        number = float(text)
     except ValueError:
-        raise InputError(f"--alpha {text}: expected 0 or more, or `{SWEEP}` for the best one on validation.") from None
+        return None
+    return number if 0 <= number < float("inf") else None

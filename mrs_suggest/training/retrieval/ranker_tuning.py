@@ -184,8 +184,17 @@ def tune_rankers(rankers: Mapping[str, LanguageRanker], asked: Mapping[str, Aske
     tuned = {language: replace(ranker, mixture=mixtures[language]) for language, ranker in tuned.items()}
     if settings.choice == "expected":
         scores = {lang: [tuned[lang].rank(*row) for row in of.rows()] for lang, of in asked.items()}
-        temperature = max(SET_TEMPERATURES, key=lambda value: _chosen_gain(tuned, asked, scores, value))
-        settings = replace(settings, temperature=temperature)
+
+        def gain(temperature: float) -> float:
+            """The mean gain of three replies that are chosen with a temperature."""
+            gains: list[float] = []
+            for language, of in asked.items():
+                ranker = replace(tuned[language], settings=replace(settings, temperature=temperature))
+                for number, row in enumerate(scores[language]):
+                    gains.append(float(of.gains(ranker, number, ranker.choose(row, SUGGESTIONS)[0]).max()))
+            return float(np.mean(gains))
+
+        settings = replace(settings, temperature=max(SET_TEMPERATURES, key=gain))
     return {language: replace(ranker, settings=settings) for language, ranker in tuned.items()}
 
 
@@ -221,21 +230,6 @@ def _examples(ranker: LanguageRanker, asked: Asked, width: int = WIDTH) -> Examp
         gains[number, : len(rows)] = asked.gains(ranker, number, rows)
         most = max(most, len(rows))
     return Examples(parts[:, :most], gains[:, :most])
-
-
-def _chosen_gain(
-    rankers: Mapping[str, LanguageRanker],
-    asked: Mapping[str, Asked],
-    scores: Mapping[str, Sequence[NDArray[np.float32]]],
-    temperature: float,
-) -> float:
-    """Mean gain of three replies chosen with a temperature."""
-    gains: list[float] = []
-    for language, of in asked.items():
-        ranker = replace(rankers[language], settings=replace(rankers[language].settings, temperature=temperature))
-        for number, row in enumerate(scores[language]):
-            gains.append(float(of.gains(ranker, number, ranker.choose(row, SUGGESTIONS)[0]).max()))
-    return float(np.mean(gains))
 
 
 def add_trigger(

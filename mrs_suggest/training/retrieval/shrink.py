@@ -65,9 +65,8 @@ def remember_all(run: Path, out: Path, data: str) -> None:
     rankers = {}
     for language, ranker in tqdm(model.rankers.items(), desc="remember", unit=" languages"):
         rows = concatenate_datasets([source.load(language, split) for split in source.splits(language)])
-        index, stances = ranker.index, [None] * len(rows)
-        if "stance" in rows.column_names:
-            stances = rows["stance"][:]
+        index = ranker.index
+        stances = rows["stance"][:] if "stance" in rows.column_names else [None] * len(rows)
         tags = dict(zip(index.replies, model.tags[language].by_reply(), strict=True))
         known = {normalise_reply(reply) for reply in index.replies}
         new: dict[str, list[str]] = {

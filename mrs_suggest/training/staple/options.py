@@ -19,6 +19,7 @@ class StapleArguments:
     advanced: ClassVar[tuple[str, ...]] = (
         "top_k", "copies", "right_to_left", "parallel_columns", "parallel_mode", "parallel_share",
     )  # fmt: skip
+    least: ClassVar[dict[str, int]] = {"top_k": 1, "copies": 2, "nbest": 1}
     draw: str = option(
         WEIGHTED,
         "staple: accepted translations to train on. One row per prompt, its target drawn anew at each use: "

@@ -7,17 +7,15 @@ from mrs_suggest.common.errors import InputError
 from mrs_suggest.models.generation.text_coder import Direction
 from mrs_suggest.models.saved.record import Record
 from mrs_suggest.models.starting_points import FROM_SCRATCH, GENERATOR, checkpoint_file
-from mrs_suggest.training.generation.model import advice, build_generator
+from mrs_suggest.training.generation.model import build_generator, generator_run, save_and_test
 from mrs_suggest.training.generation.options import (
-    STEPS,
     GenerationArguments,
     GenerationTrainingArguments,
     require_own_options,
     resolved_search,
 )
-from mrs_suggest.training.options import is_given, require_least, require_one_of
+from mrs_suggest.training.options import is_given, require_one_of
 from mrs_suggest.training.reply.options import sound_reply
-from mrs_suggest.training.run import Run
 from mrs_suggest.training.sampling import require_alpha
 from mrs_suggest.training.staple import FAMILY
 from mrs_suggest.training.staple.card import print_scores
@@ -39,10 +37,7 @@ def run(options: GenerationArguments, training: GenerationTrainingArguments) -> 
     # As many beams as translations, as fairseq's n-best lists need (`baseline_fairseq`).
     least = options.nbest * max(1, options.groups) if options.direction == FROM_ENGLISH else 1
     options = resolved_search(replace(options, beams=max(options.beams, least)), 1)
-    with Run(
-        FAMILY, options, training, steps=STEPS, lower_is_better=METRICS[1:],
-        advice=lambda trains: advice(options, training, trains),
-    ) as run:  # fmt: skip
+    with generator_run(FAMILY, options, training) as run:
         data = run.load(lambda: load_staple_data(options, training.seed, training.eval_strategy != "no"))
         facts = data.facts()
         plan = facts["plan"]
@@ -57,13 +52,7 @@ def run(options: GenerationArguments, training: GenerationTrainingArguments) -> 
         trainer = make_staple_trainer(generator, options, training, data)
         if not run.train(trainer, generator.model):
             return None
-        run.merge_adapters(generator.model, generator.save_settings)
-        run.save(generator.save)
-        if options.skip_test:
-            return run.finish({})
-        tested = run.evaluate(lambda: answer_tests(generator, data, options.nbest))
-        figures = {**tested.figures, "language_tokens": generator.coder.row.name}
-        return run.finish(figures, tested.milliseconds, tested.files, tested.named, show=print_scores)
+        return save_and_test(run, generator, lambda: answer_tests(generator, data, options.nbest), show=print_scores)
 
 
 def sound_staple(options: GenerationArguments, training: GenerationTrainingArguments) -> GenerationArguments:
@@ -79,20 +68,18 @@ def sound_staple(options: GenerationArguments, training: GenerationTrainingArgum
     require_alpha(options.sampling_alpha)
     _require_sound_draw(options)
     _require_sound_parallel(options)
-    require_least(options, "nbest", 1)
     _require_same_order(options)
     return options
 
 
 def _require_sound_draw(options: GenerationArguments) -> None:
     require_one_of("draw", options.draw, DRAWS)
-    for name, draw, least in (("top_k", TOP, 1), ("copies", COPIES, 2)):
+    for name, draw in (("top_k", TOP), ("copies", COPIES)):
         value = getattr(options, name)
         if value is not None and options.draw != draw:
             raise InputError(f"--{name}: belongs to --draw {draw}; pass that, or leave it out.")
         if value is None and options.draw == draw:
             raise InputError(f"--draw {draw}: needs --{name}; pass it, such as 5.")
-        require_least(options, name, least)
 
 
 def _require_sound_parallel(options: GenerationArguments) -> None:

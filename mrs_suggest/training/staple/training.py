@@ -119,8 +119,6 @@ def make_staple_trainer(
 
 def answer(generator: Generator, language: str, nbest: int, rows: Sequence[Record]) -> list[Answer]:
     """A model's answers to prompts; `nbest` translations of each."""
-    if not rows:
-        return []
     texts = write_translations(generator, [row["prompt"] for row in rows], language, nbest)
     losses, tokens = expected_losses(generator, rows, language)
     return [Answer(*found) for found in zip(texts, losses, tokens, strict=True)]

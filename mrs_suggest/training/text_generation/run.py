@@ -14,11 +14,10 @@ from mrs_suggest.common.io.files import atomic_write
 from mrs_suggest.models.generation.generator import Generator
 from mrs_suggest.models.saved.record import Record
 from mrs_suggest.models.starting_points import FROM_SCRATCH
-from mrs_suggest.training.generation.model import advice, build_generator, make_pair_trainer
+from mrs_suggest.training.generation.model import build_generator, generator_run, make_pair_trainer, save_and_test
 from mrs_suggest.training.generation.options import (
     MODES,
     MULTILANGUAGE,
-    STEPS,
     GenerationArguments,
     GenerationTrainingArguments,
     require_own_options,
@@ -28,7 +27,6 @@ from mrs_suggest.training.generation.training import PairTrainer, by_language, e
 from mrs_suggest.training.options import require_one_of
 from mrs_suggest.training.reply.data import Compared
 from mrs_suggest.training.reply.options import sound_reply
-from mrs_suggest.training.run import Run
 from mrs_suggest.training.sampling import make_sampler, require_alpha
 from mrs_suggest.training.text_generation import FAMILY
 from mrs_suggest.training.text_generation.card import print_scores
@@ -82,8 +80,6 @@ class TextTrainer(PairTrainer):
 
 def answer(generator: Generator, language: str, rows: Sequence[Record]) -> list[tuple[str, float, int]]:
     """Of each row: the best text for its source, and nats and tokens of its target."""
-    if not rows:
-        return []
     sources, targets = ([row[column] for row in rows] for column in COLUMNS)
     losses, tokens = generator.losses(sources, targets, language)
     return list(zip(write_texts(generator, sources, language), losses.tolist(), tokens.tolist(), strict=True))
@@ -143,10 +139,7 @@ def run(options: GenerationArguments, training: GenerationTrainingArguments) -> 
     """Train a generator of another task than replies, and score it next to the beginning of the source."""
     task = task_of(options.task)
     options = resolved_search(sound_task(task, options, training), 1)
-    with Run(
-        FAMILY, options, training, steps=STEPS, lower_is_better=("perplexity", "loss"),
-        advice=lambda trains: advice(options, training, trains),
-    ) as run:  # fmt: skip
+    with generator_run(FAMILY, options, training) as run:
         data = run.load(lambda: load_text_data(task, options, training.seed))
         facts = data.facts()
         run.begin(
@@ -163,14 +156,8 @@ def run(options: GenerationArguments, training: GenerationTrainingArguments) -> 
         trainer.task, trainer.validation = task, data.validation
         if not run.train(trainer, generator.model):
             return None
-        run.merge_adapters(generator.model, generator.save_settings)
-        run.save(generator.save)
         curves = {task.metric: f"{task.name}, {task.metric.upper()}"}
-        if options.skip_test:
-            return run.finish({}, curves=curves)
-        tested = run.evaluate(lambda: answer_tests(generator, data))
-        figures = {**tested.figures, "language_tokens": generator.coder.row.name}
-        return run.finish(figures, tested.milliseconds, tested.files, tested.named, curves, show=print_scores)
+        return save_and_test(run, generator, lambda: answer_tests(generator, data), curves, print_scores)
 
 
 def sound_task(

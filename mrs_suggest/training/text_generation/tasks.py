@@ -48,7 +48,6 @@ class TextTask:
         return XGLUE[self.name].score
 
     def config(self, language: str) -> str:
-        """The data's config."""
         return f"{self.option}-{language}"
 
     def language(self, config: str) -> str | None:

@@ -13,19 +13,7 @@ from mrs_suggest.common.io.files import atomic_write
 from mrs_suggest.common.metric_errors import metric_errors
 from mrs_suggest.models.generation.padding import IGNORED
 from mrs_suggest.models.saved.record import Record
-from mrs_suggest.models.understanding.text_rows import (
-    ANSWER,
-    PAGE,
-    TAGS,
-    Asked,
-    Row,
-    Said,
-    pair_rows,
-    read_answers,
-    read_tags,
-    span_rows,
-    tag_rows,
-)
+from mrs_suggest.models.understanding import text_rows
 from mrs_suggest.models.understanding.understanding_start import Head, UnderstandingParts
 from mrs_suggest.suggest.ranking.choice import softmax
 from mrs_suggest.training.understanding.data import Part, Parts
@@ -34,41 +22,41 @@ Predictions = dict[str, dict[str, list[Any]]]  # task -> language -> of each exa
 DIGITS = 6  # of a page's predicted relevance, in files and figures
 
 
-def rows_of(part: Part, parts: UnderstandingParts, overlap: int) -> list[Row]:
+def rows_of(part: Part, parts: UnderstandingParts, overlap: int) -> list[text_rows.Row]:
     """The rows that the model reads of a split, with the right answers where they are known."""
     task, head, gold = part.task, parts.heads[part.task.name], part.gold
     numbers = {label: number for number, label in enumerate(head.labels)}
-    if task.kind == TAGS:
+    if task.kind == text_rows.TAGS:
         words = part.columns[task.first[0]]
         known = gold if gold is not None else [[None] * len(one) for one in words]
         # UD's mark of a token of several words is not learned.
         tags = [[numbers[tag] if tag is not None and tag != NO_TAG else IGNORED for tag in one] for one in known]
-        return tag_rows(parts.tokenizer, words, tags, parts.max_tokens, overlap)
-    if task.kind == ANSWER:
-        return span_rows(parts.tokenizer, asked_of(part), parts.max_tokens, overlap)
+        return text_rows.tag_rows(parts.tokenizer, words, tags, parts.max_tokens, overlap)
+    if task.kind == text_rows.ANSWER:
+        return text_rows.span_rows(parts.tokenizer, asked_of(part), parts.max_tokens, overlap)
     pairs = [(part.text(number, task.first), part.text(number, task.second)) for number in range(len(part))]
     labels = [numbers[label] for label in gold] if gold is not None else [None] * len(part)
-    return pair_rows(parts.tokenizer, pairs, labels, parts.max_tokens)
+    return text_rows.pair_rows(parts.tokenizer, pairs, labels, parts.max_tokens)
 
 
-def asked_of(part: Part) -> list[Asked]:
+def asked_of(part: Part) -> list[text_rows.Asked]:
     """Questions with the first of their right answers."""
     found = []
     for number in range(len(part)):
         question, text = part.text(number, part.task.first), part.columns["context"][number]
         own = (part.gold[number] or [None])[0] if part.gold is not None else None
         span = (own["start"], own["start"] + len(own["text"])) if own else None
-        found.append(Asked(question, text, span))
+        found.append(text_rows.Asked(question, text, span))
     return found
 
 
-def predictions_of(part: Part, head: Head, rows: Sequence[Row], said: Sequence[Said]) -> list[Any]:
+def predictions_of(part: Part, head: Head, rows: Sequence[text_rows.Row], said: Sequence[text_rows.Said]) -> list[Any]:
     """As the scorer takes them: tags, a label, an answer, or of a page the mean of its grades, by their probability."""
-    if part.task.kind == TAGS:
-        return read_tags(rows, said, part.columns[part.task.first[0]], head.labels, part.task.rest)
-    if part.task.kind == ANSWER:
-        return read_answers(rows, said, asked_of(part))
-    if part.task.kind == PAGE:
+    if part.task.kind == text_rows.TAGS:
+        return text_rows.read_tags(rows, said, part.columns[part.task.first[0]], head.labels, part.task.rest)
+    if part.task.kind == text_rows.ANSWER:
+        return text_rows.read_answers(rows, said, asked_of(part))
+    if part.task.kind == text_rows.PAGE:
         grades = np.asarray([float(label) for label in head.labels])
         return [round(float(softmax(one.scores, 1.0) @ grades), DIGITS) for one in said]
     return [head.labels[int(one.scores.argmax())] for one in said]
@@ -78,7 +66,7 @@ def scored(part: Part, predictions: Sequence[Any]) -> XglueScores:
     """The scores of a split whose answers are known; InputError if there is nothing to score, as in lone pages."""
     assert part.gold is not None
     gold: list[Any] = part.gold
-    if part.task.kind == ANSWER:
+    if part.task.kind == text_rows.ANSWER:
         gold = [[answer["text"] for answer in answers] for answers in gold]
     queries = part.columns[part.task.query] if part.task.query else None
     with metric_errors(part.name):
@@ -125,11 +113,11 @@ def validation_figures(predictions: Predictions, parts: Parts) -> dict[str, floa
 def write_predictions(path: Path, part: Part, predictions: Sequence[Any]) -> None:
     """A file of a submission; see `mrs_datasets.readers.xglue_files`."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    if part.task.kind == ANSWER:
+    if part.task.kind == text_rows.ANSWER:
         answers: Mapping[str, Any] = dict(zip(part.columns["id"], predictions, strict=True))
         atomic_write(path, json.dumps(answers, ensure_ascii=False, indent=1) + "\n")
-    elif part.task.kind == TAGS:
+    elif part.task.kind == text_rows.TAGS:
         atomic_write(path, "\n".join("".join(f"{tag}\n" for tag in tags) for tags in predictions))
     else:
-        texts = [f"{one:.6f}" if part.task.kind == PAGE else one for one in predictions]
+        texts = [f"{one:.6f}" if part.task.kind == text_rows.PAGE else one for one in predictions]
         atomic_write(path, "".join(f"{text}\n" for text in texts))

@@ -8,7 +8,7 @@ from transformers import TrainingArguments
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.models.retrieval.tiny import VOCABULARY
 from mrs_suggest.models.understanding.understanding_start import LEAST_TOKENS, MAX_TOKENS
-from mrs_suggest.training.options import LoraArguments, TrainerDefaults, option, require_least, require_one_of, sound
+from mrs_suggest.training.options import LIMITS, LoraArguments, TrainerDefaults, option, require_one_of, sound
 from mrs_suggest.training.sampling import WINDOW, require_alpha
 from mrs_suggest.training.understanding.tasks import UNDERSTANDING_TASKS, Understanding, understanding_task
 
@@ -28,6 +28,9 @@ class UnderstandingArguments(LoraArguments):
     """Tasks, languages, data and model. Defaults are XGLUE's (sections 6.1 and 6.3) unless they say `ours`."""
 
     advanced: ClassVar[tuple[str, ...]] = ("length_window", "window_overlap", "vocabulary")
+    least: ClassVar[dict[str, int]] = {
+        "length_window": 0, "window_overlap": 0, "vocabulary": 100, "max_tokens": LEAST_TOKENS, **LIMITS,
+    }  # fmt: skip
     data: str = option("", "the folder that `mrs data prepare xglue` wrote, or a hub id (also ORG/NAME@REVISION)")
     mode: str = option(
         PIVOT,
@@ -87,11 +90,9 @@ class UnderstandingTrainingArguments(TrainerDefaults, TrainingArguments):
     lr_scheduler_type: str = option("linear", "schedule (6.1 names a warm-up alone; BERT: linear)")
     warmup_steps: float = option(0.1, "steps, or a share of them if below 1 (6.1: a warm-up; BERT's share: .1)")
     weight_decay: float = option(0.0, "weight decay (6.1: Adam, no decay named)")
-    logging_steps: float = option(20, "steps between two points of the loss curve")
     eval_strategy: str = option("epoch", "no, steps or epoch (6.1: epoch)")
     save_strategy: str = option("epoch", "no, steps or epoch; must equal eval_strategy")
     metric_for_best_model: str | None = option(METRICS[0], "the validation metric that picks the checkpoint")
-    remove_unused_columns: bool = option(False, "keep false: batches are ours")
 
 
 def sound_understanding(options: UnderstandingArguments, training: TrainingArguments) -> UnderstandingArguments:
@@ -109,8 +110,4 @@ def sound_understanding(options: UnderstandingArguments, training: TrainingArgum
     if options.mode == MULTILANGUAGE and options.pivot != "en":
         raise InputError("--pivot: --mode multilanguage trains on all languages; leave the option out.")
     require_alpha(options.sampling_alpha)
-    for name, least in (("length_window", 0), ("window_overlap", 0), ("vocabulary", 100)):
-        require_least(options, name, least)
-    for name in ("max_train_examples", "max_validation_examples", "max_test_examples", "max_tokens"):
-        require_least(options, name, LEAST_TOKENS if name == "max_tokens" else 1)
     return options

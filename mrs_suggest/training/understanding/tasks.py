@@ -40,7 +40,6 @@ class Understanding:
 
     @property
     def head(self) -> Head:
-        """The outputs of a model."""
         return Head(self.kind, self.task.labels)
 
     @property

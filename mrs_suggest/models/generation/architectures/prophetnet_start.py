@@ -15,7 +15,6 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import torch
 from torch import nn
 
 from mrs_suggest.models.generation.encoder_decoder import (
@@ -23,7 +22,6 @@ from mrs_suggest.models.generation.encoder_decoder import (
     DECODER_LAYERS,
     Target,
     build_from_encoder,
-    copy_words,
     positions_of,
 )
 from mrs_suggest.models.generation.tiny_generator import (
@@ -43,6 +41,7 @@ if TYPE_CHECKING:
 
 PAD = 0
 AROUND = 2  # rows of the table of positions that no token of a text has: the padding's, and the last stream's next one
+TABLES = ("word_embeddings", "position_embeddings", "embeddings_layer_norm")
 TIED = ("prophetnet.encoder.word_embeddings", "prophetnet.decoder.word_embeddings", "lm_head.")
 # ProphetNet's names of a layer's parts -> BERT's.
 LAYER = {
@@ -109,7 +108,7 @@ def build_prophetnet_from_encoder(
             init_std=given.initializer_range,
         )  # fmt: skip
 
-    target = Target("prophetnet", LAYER, "feed_forward_layer_norm", TIED, make, _embed)
+    target = Target("prophetnet", LAYER, "feed_forward_layer_norm", TIED, make, TABLES, before=1)
     return build_from_encoder(name, revision, languages, folder, seed, decoder, layers, target=target)
 
 
@@ -127,15 +126,3 @@ def _prophetnet(
         bos_token_id=None, decoder_start_token_id=None, **more,
     )  # fmt: skip
     return ProphetNetForConditionalGeneration(config)
-
-
-@torch.no_grad()
-def _embed(encoder: Any, body: Any, tokenizer: Any) -> None:
-    copy_words(encoder, body.word_embeddings.weight, tokenizer)
-    positions = positions_of(encoder)
-    for side in (body.encoder, body.decoder):
-        table = side.position_embeddings.weight
-        table.zero_()
-        table[1:-1] = positions
-        table[-1] = positions[-1]
-        side.embeddings_layer_norm.load_state_dict(encoder.embeddings.LayerNorm.state_dict())

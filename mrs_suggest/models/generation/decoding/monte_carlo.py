@@ -100,44 +100,32 @@ def n_agreed(
     for seed in passes:
         with thinned(generator.model, seed, rate):
             rows = generator.hypotheses(texts, language, settings)
-        for row, of_passes, pool in zip(rows, held, pools, strict=True):
-            own = written(row, coder, settings)
-            best = {text for text, _, _ in merged(own)[:n]}
-            of_passes.append(best)
-            for (ids, _), (text, _, _) in zip(row, own, strict=True):
+        for row, best_of_passes, pool in zip(rows, held, pools, strict=True):
+            found = written(row, coder, settings)
+            best = {text for text, _, _ in merged(found)[:n]}
+            best_of_passes.append(best)
+            for (ids, _), (text, _, _) in zip(row, found, strict=True):
                 if text in best:
                     pool[tuple(ids)] = text
-    scored = _scored(generator, texts, language, pools, passes, rate)
+    inputs, prompt = coder.messages(texts, language), coder.prompt(language)
+    sources = [ids for ids, pool in zip(inputs, pools, strict=True) for _ in pool]
+    targets = [[*ids, generator.end] for pool in pools for ids in pool]
+    own = generator.log_probs_of_ids(sources, prompt, targets)
+    of_passes = np.zeros((len(passes), len(targets)))
+    for number, seed in enumerate(passes):
+        with thinned(generator.model, seed, rate):
+            of_passes[number] = generator.log_probs_of_ids(sources, prompt, targets)
+    ends = np.cumsum([len(pool) for pool in pools])[:-1]
+    scored = zip(np.split(own, ends), np.split(of_passes, ends, axis=1), strict=True)
     power = settings.length_penalty
     results = []
-    for pool, (own_scores, of_seeds), of_passes in zip(pools, scored, held, strict=True):
+    for pool, (own_scores, of_seeds), best_of_passes in zip(pools, scored, held, strict=True):
         chosen: dict[str, Agreed] = {}  # of each text, its most probable tokens
         for place, (tokens, text) in enumerate(pool.items()):
             log_prob, of_text = float(own_scores[place]), of_seeds[:, place]
             if text not in chosen or log_prob > chosen[text].text.log_prob:
-                share = sum(text in best for best in of_passes) / len(passes)
-                found = Written(text, log_prob, len(tokens) + 1)
-                chosen[text] = Agreed(found, share, float(of_text.mean()), float(of_text.std()))
+                share = sum(text in best for best in best_of_passes) / len(passes)
+                one = Written(text, log_prob, len(tokens) + 1)
+                chosen[text] = Agreed(one, share, float(of_text.mean()), float(of_text.std()))
         results.append(sorted(chosen.values(), key=lambda one: -one.text.log_prob / one.text.length**power))
     return results
-
-
-def _scored(
-    generator: Generator,
-    texts: Sequence[str],
-    language: str,
-    pools: Sequence[dict[tuple[int, ...], str]],
-    passes: Sequence[Sequence[int]],
-    rate: float | None,
-) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Of each source's pool, the log-probabilities by the model (n,) and by its passes (passes, n)."""
-    inputs, prompt = generator.coder.messages(texts, language), generator.coder.prompt(language)
-    sources = [ids for ids, pool in zip(inputs, pools, strict=True) for _ in pool]
-    targets = [[*ids, generator.end] for pool in pools for ids in pool]
-    own = generator.log_probs_of_ids(sources, prompt, targets)
-    of_seeds = np.zeros((len(passes), len(targets)))
-    for number, seed in enumerate(passes):
-        with thinned(generator.model, seed, rate):
-            of_seeds[number] = generator.log_probs_of_ids(sources, prompt, targets)
-    ends = np.cumsum([len(pool) for pool in pools])[:-1]
-    return zip(np.split(own, ends), np.split(of_seeds, ends, axis=1), strict=True)

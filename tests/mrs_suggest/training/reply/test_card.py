@@ -25,7 +25,7 @@ from mrs_suggest.common.text.predictions import Prediction, write_predictions
 from mrs_suggest.evaluation.scores.systems import score_file
 from mrs_suggest.models.saved.families import model_card
 from mrs_suggest.training.record import base_license, run_record, started_from
-from mrs_suggest.training.reply.card import MESSAGES
+from mrs_suggest.training.reply.card import TEXTS
 from tests.cases import cases
 from tests.hub.store import card_errors
 
@@ -75,7 +75,7 @@ def test_every_placeholder_is_filled(record: Record) -> None:
         scopes["qaa"] = scopes[first]
     card = model_card(record)
     assert "qaa (`qaa`)" in card
-    assert MESSAGES["en"][0] in card
+    assert TEXTS["examples"]["en"][0] in card
 
 
 def test_how_alike_suggestions_are_is_in_the_table_where_it_was_measured(record: Record) -> None:
