@@ -123,13 +123,9 @@ def n_agreed(
 
 
 def _scored(
-    generator: Generator,
-    texts: Sequence[str],
-    language: str,
-    pools: Sequence[dict[tuple[int, ...], str]],
-    passes: Sequence[Sequence[int]],
-    rate: float | None,
-) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    generator: Generator, texts: Sequence[str], language: str, pools: Sequence[dict[tuple[int, ...], str]],
+    passes: Sequence[Sequence[int]], rate: float | None,
+) -> Iterator[tuple[np.ndarray, np.ndarray]]:  # fmt: skip
     """Of each source's pool, the log-probabilities by the model (n,) and by its passes (passes, n)."""
     inputs, prompt = generator.coder.messages(texts, language), generator.coder.prompt(language)
     sources = [ids for ids, pool in zip(inputs, pools, strict=True) for _ in pool]
