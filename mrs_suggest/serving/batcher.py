@@ -104,13 +104,9 @@ class Batcher:
     """
 
     def __init__(
-        self,
-        answer: Callable[[Sequence[Any]], Sequence[Any]],
-        most: int,
-        seconds: float,
-        room: int,
+        self, answer: Callable[[Sequence[Any]], Sequence[Any]], most: int, seconds: float, room: int,
         observe: Callable[[int, float, float], None] = lambda size, seconds, waited: None,
-    ) -> None:
+    ) -> None:  # fmt: skip
         self._answer, self._most, self._seconds, self._room, self._observe = answer, most, seconds, room, observe
         self._waiting: deque[Waiting] = deque()
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="model")

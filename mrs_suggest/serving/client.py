@@ -96,28 +96,17 @@ class Client:
     """
 
     def __init__(
-        self,
-        url: str,
-        key: str | None = None,
-        seconds: float = SECONDS,
-        tries: int = 3,
+        self, url: str, key: str | None = None, seconds: float = SECONDS, tries: int = 3,
         transport: httpx.BaseTransport | None = None,
-    ) -> None:
+    ) -> None:  # fmt: skip
         self._tries = tries
         self._http = httpx.Client(base_url=url, headers=_headers(key), timeout=seconds, transport=transport)
 
     def suggest(
-        self,
-        messages: Sequence[str | Chat],
-        language: str | None = None,
-        k: int = SUGGESTIONS,
-        explain: bool = False,
-        allow: Sequence[str] = (),
-        deny: Sequence[str] = (),
-        min_score: float | None = None,
-        model: str | None = None,
-        session: str | None = None,
-    ) -> list[ReceivedAnswer]:
+        self, messages: Sequence[str | Chat], language: str | None = None, k: int = SUGGESTIONS,
+        explain: bool = False, allow: Sequence[str] = (), deny: Sequence[str] = (), min_score: float | None = None,
+        model: str | None = None, session: str | None = None,
+    ) -> list[ReceivedAnswer]:  # fmt: skip
         """An answer for each message.
 
         Args:
@@ -196,28 +185,17 @@ class AsyncClient:
     """As `Client`, for asynchronous code."""
 
     def __init__(
-        self,
-        url: str,
-        key: str | None = None,
-        seconds: float = SECONDS,
-        tries: int = 3,
+        self, url: str, key: str | None = None, seconds: float = SECONDS, tries: int = 3,
         transport: httpx.AsyncBaseTransport | None = None,
-    ) -> None:
+    ) -> None:  # fmt: skip
         self._tries = tries
         self._http = httpx.AsyncClient(base_url=url, headers=_headers(key), timeout=seconds, transport=transport)
 
     async def suggest(
-        self,
-        messages: Sequence[str | Chat],
-        language: str | None = None,
-        k: int = SUGGESTIONS,
-        explain: bool = False,
-        allow: Sequence[str] = (),
-        deny: Sequence[str] = (),
-        min_score: float | None = None,
-        model: str | None = None,
-        session: str | None = None,
-    ) -> list[ReceivedAnswer]:
+        self, messages: Sequence[str | Chat], language: str | None = None, k: int = SUGGESTIONS,
+        explain: bool = False, allow: Sequence[str] = (), deny: Sequence[str] = (), min_score: float | None = None,
+        model: str | None = None, session: str | None = None,
+    ) -> list[ReceivedAnswer]:  # fmt: skip
         """As `Client.suggest`."""
         question = _question(messages, language, k, explain, allow, deny, min_score, model, session)
         return _read(await self._send("POST", "/v1/suggest", self._tries, question), _answers)
@@ -272,14 +250,9 @@ def _headers(key: str | None) -> dict[str, str]:
 
 
 def _question(
-    messages: Sequence[Any],
-    language: str | None,
-    k: int,
-    explain: bool,
-    allow: Sequence[str],
-    deny: Sequence[str],
+    messages: Sequence[Any], language: str | None, k: int, explain: bool, allow: Sequence[str], deny: Sequence[str],
     *others: float | str | None,
-) -> dict[str, Any]:
+) -> dict[str, Any]:  # fmt: skip
     for name, given in (("messages", messages), ("allow", allow), ("deny", deny)):
         if isinstance(given, str):
             raise TypeError(f"{name}: expected a list of texts, found one str; pass [text].")

@@ -273,7 +273,7 @@ def translator(run: Run, search: Search, language: str) -> Translate:
 
     if search.ctranslate2:
         writer = _exported(run)
-        exported_settings = settings(writer.coder.config)
+        exported_settings = settings(run.config)
         return lambda texts: n_best(writer, texts, language, search.nbest, exported_settings)
     generator = Generator.load(run.folder)
     own, n = settings(generator.coder.config), search.nbest

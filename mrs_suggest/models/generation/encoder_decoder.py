@@ -65,17 +65,9 @@ def is_encoder(name: str, revision: str | None = None) -> bool:
 
 
 def build_from_encoder(
-    name: str,
-    revision: str | None,
-    languages: Sequence[str],
-    folder: Path,
-    seed: int,
-    decoder: str = COPIED,
-    layers: int = DECODER_LAYERS,
-    texts: Iterable[str] = (),
-    pieces: int | None = None,
-    target: Target | None = None,
-) -> Path:
+    name: str, revision: str | None, languages: Sequence[str], folder: Path, seed: int, decoder: str = COPIED,
+    layers: int = DECODER_LAYERS, texts: Iterable[str] = (), pieces: int | None = None, target: Target | None = None,
+) -> Path:  # fmt: skip
     """Write a seq2seq checkpoint (config, weights, tokenizer) with an encoder's weights to `folder` and return it.
 
     Args:

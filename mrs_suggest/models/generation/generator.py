@@ -75,16 +75,9 @@ class Generator(ReplyWriter):
 
     @classmethod
     def build(
-        cls,
-        name: str,
-        languages: Sequence[str],
-        message_tokens: int,
-        reply_tokens: int,
-        decoding: Decoding,
-        revision: str | None = None,
-        direction: Direction | None = None,
-        force_language_token: bool | None = None,
-    ) -> Generator:
+        cls, name: str, languages: Sequence[str], message_tokens: int, reply_tokens: int, decoding: Decoding,
+        revision: str | None = None, direction: Direction | None = None, force_language_token: bool | None = None,
+    ) -> Generator:  # fmt: skip
         """Load a checkpoint by its hub id or folder, to be trained.
 
         Args:

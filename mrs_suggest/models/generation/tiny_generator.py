@@ -26,13 +26,9 @@ TIED = ("model.encoder.embed_tokens", "model.decoder.embed_tokens", "lm_head.")
 
 
 def build_tiny_generator(
-    texts: Iterable[str],
-    languages: Sequence[str],
-    folder: Path,
-    seed: int,
-    vocabulary: int = VOCABULARY,
+    texts: Iterable[str], languages: Sequence[str], folder: Path, seed: int, vocabulary: int = VOCABULARY,
     layers: int = LAYERS,
-) -> Path:
+) -> Path:  # fmt: skip
     """A small Unicoder-xDAE.
 
     Weights are initialized as in fairseq (Xavier, embeddings by the width): with transformers' own initialization, made

@@ -57,13 +57,9 @@ LAYER = {
 
 
 def build_tiny_prophetnet(
-    texts: Iterable[str],
-    languages: Sequence[str],
-    folder: Path,
-    seed: int,
-    vocabulary: int = VOCABULARY,
+    texts: Iterable[str], languages: Sequence[str], folder: Path, seed: int, vocabulary: int = VOCABULARY,
     streams: int = STREAMS,
-) -> Path:
+) -> Path:  # fmt: skip
     """A ProphetNet with the size, the tokenizer and the initialization of `build_tiny_generator`.
 
     Args:
@@ -86,15 +82,9 @@ def build_tiny_prophetnet(
 
 
 def build_prophetnet_from_encoder(
-    name: str,
-    revision: str | None,
-    languages: Sequence[str],
-    folder: Path,
-    seed: int,
-    decoder: str = COPIED,
-    layers: int = DECODER_LAYERS,
-    streams: int = STREAMS,
-) -> Path:
+    name: str, revision: str | None, languages: Sequence[str], folder: Path, seed: int, decoder: str = COPIED,
+    layers: int = DECODER_LAYERS, streams: int = STREAMS,
+) -> Path:  # fmt: skip
     """Write a ProphetNet with an encoder's weights to `folder` and return it; arguments as `build_from_encoder` and
     `build_tiny_prophetnet`."""
 

@@ -30,14 +30,9 @@ from mrs_suggest.models.generation.padding import padded
 
 
 def decode(
-    model: Any,
-    inputs: Sequence[Sequence[int]],
-    prompts: Sequence[Sequence[int]],
-    settings: Decoding,
-    n: int = 3,
-    bad_words: Sequence[Sequence[int]] = (),
-    allowed: Allowed | None = None,
-) -> list[list[Hypothesis]]:
+    model: Any, inputs: Sequence[Sequence[int]], prompts: Sequence[Sequence[int]], settings: Decoding, n: int = 3,
+    bad_words: Sequence[Sequence[int]] = (), allowed: Allowed | None = None,
+) -> list[list[Hypothesis]]:  # fmt: skip
     """The n best hypotheses of each input, best first, in the order of the inputs.
 
     Fewer than n come back only where the settings leave fewer replies. With groups, the best of each group come

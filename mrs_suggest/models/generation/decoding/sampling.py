@@ -23,15 +23,9 @@ from mrs_suggest.models.generation.decoding.settings import Decoding, Sampling
 
 
 def sample(
-    model: Any,
-    inputs: Sequence[Sequence[int]],
-    prompts: Sequence[Sequence[int]],
-    settings: Decoding,
-    sampling: Sampling,
-    seeds: Sequence[int],
-    bad_words: Sequence[Sequence[int]] = (),
-    allowed: Allowed | None = None,
-) -> list[list[Hypothesis]]:
+    model: Any, inputs: Sequence[Sequence[int]], prompts: Sequence[Sequence[int]], settings: Decoding,
+    sampling: Sampling, seeds: Sequence[int], bad_words: Sequence[Sequence[int]] = (), allowed: Allowed | None = None,
+) -> list[list[Hypothesis]]:  # fmt: skip
     """The samples of each input in the order of their drawing; equal ones stay.
 
     Temperature and `top_p` change the draws; a score is the model's own log-probability, as that of `decode`. The rules
