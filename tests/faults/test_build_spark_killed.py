@@ -1,4 +1,4 @@
-"""A build on Spark that loses executors, or their Python processes, as it joins or writes ends with the same data."""
+"""A build on Spark that loses executors, or their Python processes, as it joins or writes: the data stay the same."""
 
 import contextlib
 import os

@@ -105,11 +105,10 @@ def read_buckets(path: Location, buckets: range) -> pa.Table:
     written; InputError if the file is missing, incomplete or damaged."""
     with _opened(path) as (reader, index):
         tables = [PARTITION.empty_table()]
-        for low, first, ends in index["segments"]:
-            bounds = np.array([0, *ends])
-            start, end = bounds[np.clip([buckets.start - low, buckets.stop - low], 0, len(ends))].tolist()
+        for low, first, bounds in index["segments"]:
+            start, end = (bounds[min(max(b - low, 0), len(bounds) - 1)] for b in (buckets.start, buckets.stop))
             if start < end:
-                cuts = _batch_bounds(bounds)
+                cuts = _batch_bounds(np.array(bounds))
                 begin, stop = np.searchsorted(cuts, start, "right") - 1, np.searchsorted(cuts, end)
                 table = pa.Table.from_batches([read_checked(reader, first + n) for n in range(begin, stop)])
                 tables.append(table.slice(start - cuts[begin], end - start))
@@ -206,13 +205,13 @@ class _SegmentWriter:
     def __init__(self, writer: pa.RecordBatchFileWriter, path: Location, buckets: int) -> None:
         self._writer, self._path = writer, path
         self.comments = np.zeros(buckets, np.int64)
-        self._segments: list[tuple[int, int, list[int]]] = []  # first bucket, first batch, end of each bucket
+        self._segments: list[tuple[int, int, list[int]]] = []  # first bucket, first batch, where its buckets begin, end
         self._batches = 0
 
     def add(self, ordered: pa.RecordBatch, ends: NDArray[np.int64], low: int = 0) -> None:
         """Write comments in the order of their buckets; `ends` (n,): where bucket `low`, `low` + 1 ... end."""
-        self._segments.append((low, self._batches, ends.tolist()))
         bounds = np.insert(ends, 0, 0)
+        self._segments.append((low, self._batches, bounds.tolist()))
         for start, end in pairwise(_batch_bounds(bounds).tolist()):
             with writing(self._path):
                 write_checked(self._writer, ordered.slice(start, end - start))
