@@ -38,8 +38,8 @@ import numpy as np
 from timing import write_result
 
 SEED = 20200403
-TEXT = (6_000_000, 24_000_000, 96_000_000)  # bytes
-PAIRS = (30_000, 120_000, 480_000)
+TEXT = (3_000_000, 12_000_000, 48_000_000)  # bytes
+PAIRS = (15_000, 60_000, 240_000)
 SIZES = {"mlm": TEXT, "tlm": PAIRS, "retrieval": PAIRS}
 PAPERS: Mapping[str, Any] = {
     "mlm": {"size": 101e9, "about": "bytes of text (XGLUE, Liang et al. 2020, section 3)"},
