@@ -1,6 +1,8 @@
 """The documentation site: built without a warning, and looked at in Chromium as on a phone and on a desktop."""
 
 import os
+import re
+import struct
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -15,7 +17,8 @@ pytestmark = pytest.mark.integration
 ROOT = Path(__file__).resolve().parents[2]
 SIZES = {"phone": (390, 844), "desktop": (1280, 900)}  # CSS pixels
 REFERENCE = ("reference/cli", "reference/configs", "reference/api/mrs_suggest")
-PAGES = ("index", "how_to/train_on_mrs", *REFERENCE, "results", "metrics")
+PAGES = ("index", "how_to/train_on_mrs", *REFERENCE, "results", "metrics", "gallery")
+ADDRESS = "https://docs.example.org"
 SCHEMES = {"light": "default", "dark": "slate"}
 # Elements that reach beyond the screen, and are not inside one that scrolls by itself.
 TOO_WIDE = """
@@ -36,6 +39,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("site")
     env = {**os.environ, "NO_MKDOCS_2_WARNING": "1"}
     own = f"INHERIT: {ROOT}/mkdocs.yml\ndocs_dir: {folder}/pages\nsite_dir: {folder}/site\n"
+    own += f"site_url: {ADDRESS}/\ntheme: {{custom_dir: {ROOT}/docs/site/theme}}\n"
     (folder / "mkdocs.yml").write_text(own, encoding="utf-8")
     steps = (
         [str(ROOT / "docs" / "site" / "assemble.py"), str(folder / "pages")],
@@ -87,6 +91,15 @@ def take_pictures(browser: Browser, folder: Path, name: str) -> None:
         body = f"document.body.setAttribute('data-md-color-scheme', '{SCHEMES[scheme]}')"
         browser.script(body)
         (folder / f"{name}_{scheme}.png").write_bytes(browser.screenshot())
+
+
+def test_links_to_a_page_show_its_card(site: Path) -> None:
+    html = (site / "how_to" / "serve.html").read_text(encoding="utf-8")
+    shown = dict(re.findall(r'<meta property="og:(\w+)" content="([^"]*)">', html))
+    assert shown["title"] == "Serve"
+    assert shown["url"] == f"{ADDRESS}/how_to/serve.html"
+    assert shown["image"] == f"{ADDRESS}/social.png"
+    assert struct.unpack(">II", (site / "social.png").read_bytes()[16:24]) == (1200, 630)  # of a PNG file
 
 
 def test_search_finds_a_page(address: str, browser: Browser) -> None:
