@@ -110,6 +110,14 @@ def test_search_finds_a_page(address: str, browser: Browser) -> None:
     assert browser.called() == []
 
 
+def test_long_commands_wrap_on_a_phone(address: str, browser: Browser) -> None:
+    browser.resize(*SIZES["phone"], mobile=True)
+    browser.open(f"{address}/how_to/distil.html")
+    assert browser.script("""
+        const line = document.querySelector(".highlight span:has(> .gp)"), code = line.parentElement;
+        return code.scrollWidth <= code.clientWidth && line.getClientRects()[0].height > 100""")
+
+
 def test_the_copy_button_copies_commands_only(address: str, browser: Browser) -> None:
     browser.resize(1280, 900)
     browser.open(f"{address}/guard.html")
@@ -119,6 +127,6 @@ def test_the_copy_button_copies_commands_only(address: str, browser: Browser) ->
         return [shown, code.innerText.trimEnd()];""")
     assert shown.startswith("$ mrs suggest")
     assert '"reason": "hardship"' in shown
-    lines = [line for line in copied.split("\n") if line]
+    lines = copied.split("\n")
     assert len(lines) == 2
     assert all(line.startswith("mrs suggest") for line in lines)
