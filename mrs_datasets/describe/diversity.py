@@ -46,6 +46,7 @@ BENCHMARKS: dict[str, Benchmark] = {
 def family_index(languages: Sequence[Language]) -> float:
     """Distinct families per language, in (0, 1]; 1 if no two languages are related (section 2).
 
+    >>> from mrs_suggest.common.text.languages import KNOWN
     >>> round(family_index([KNOWN[code] for code in ("de", "nl", "ja")]), 3)
     0.667
     """
@@ -57,6 +58,7 @@ def geography_index(languages: Sequence[Language]) -> float:
 
     Table 2 gives the range as [0, ln 6], but only bits give its figures.
 
+    >>> from mrs_suggest.common.text.languages import KNOWN
     >>> geography_index([KNOWN[code] for code in ("de", "sw")])
     1.0
     """

@@ -47,7 +47,7 @@ def has_table(language: str) -> bool:
 def fitting_languages(message: str, languages: Iterable[str]) -> list[str]:
     """The languages in which the message is a known short message; empty for any other message.
 
-    >>> fitting_languages("Thanks!!", ["de", "en", "es"]), fitting_languages("ok 👍", ["de", "en", "es"])
+    >>> fitting_languages("Thank you!!", ["de", "en", "es"]), fitting_languages("ok 👍", ["de", "en", "es"])
     (['en'], ['de', 'en', 'es'])
     """
     kinds = _kinds(message)

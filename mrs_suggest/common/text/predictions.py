@@ -92,8 +92,8 @@ def _is_header(fields: Sequence[str]) -> bool:
 
 
 def write_predictions(path: Path, predictions: Iterable[Prediction]) -> None:
-    """Write a prediction file; tabs and line ends inside a text become spaces."""
-    text = "".join(_line((p.message, p.reference, *p.suggestions)) for p in predictions)
+    """Write a prediction file; tabs and line ends inside a text become spaces. Without a suggestion, an empty one."""
+    text = "".join(_line((p.message, p.reference, *(p.suggestions or ("",)))) for p in predictions)
     # If the first message itself begins with U+FEFF, write another one before it: readers remove one.
     atomic_write(path, f"{BOM}{text}" if text.startswith(BOM) else text)
 

@@ -68,7 +68,7 @@ class ErrorWords:
         >>> error_words("vi").cut("chúng tôi có hai con mèo")
         ['chúng tôi', 'có', 'hai', 'con', 'mèo']
         >>> error_words("ja").cut("彼女は猫を六匹飼っています")
-        ['彼女', 'は', '猫', 'を', '六', '匹', '飼っています']
+        ['彼女', 'は', '猫', 'を', '六', '匹飼っています']
         """
         return self._by_script(text) if self.by_script else self._joined(text.split())
 

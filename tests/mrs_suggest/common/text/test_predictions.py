@@ -38,6 +38,12 @@ def test_a_byte_order_mark_tabs_and_line_ends_do_not_break_the_file(tmp_path: Pa
     assert path.read_bytes() == b"a b\tc d\te f\tg h\ti\n"
 
 
+def test_an_example_without_suggestions_has_an_empty_one(tmp_path: Path) -> None:
+    path = tmp_path / "predictions.en.tsv"
+    write_predictions(path, [Prediction("hello", "hi", ())])
+    assert read_predictions(path) == [Prediction("hello", "hi", ("",))]
+
+
 @pytest.mark.parametrize(("line", "expected"), cases(__file__, "test_an_empty_field_shifts_nothing"))
 @pytest.mark.parametrize("end", ["", "\n"])
 def test_an_empty_field_shifts_nothing(tmp_path: Path, line: str, expected: list[str], end: str) -> None:
