@@ -3,8 +3,6 @@
 Names are imported from their modules on first use, so that `import mrs_suggest` costs nothing.
 """
 
-from __future__ import annotations
-
 from typing import TYPE_CHECKING
 
 from mrs_suggest.common import __version__

@@ -4,8 +4,6 @@ A pass drops or adds rows by what a model says, which is too expensive to be don
 data translate` run one on a prepared folder, and `mrs data build` runs those it was asked for after its own stages.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Callable, Sequence

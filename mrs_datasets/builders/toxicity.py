@@ -1,7 +1,5 @@
 """Drop toxic pairs and replies from a prepared folder by scores of toxicity (Zhang et al. 2021, section 2.2)."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field

@@ -1,8 +1,6 @@
 """What makes `import mrs_suggest` cheap: names that are imported on first use (PEP 562), and registrations that wait
 until the library that they need is imported."""
 
-from __future__ import annotations
-
 import importlib
 import sys
 from collections.abc import Callable, Sequence

@@ -1,7 +1,5 @@
 """Folders of transformers with pytorch_model.bin, such as Unicoder's encoder (XLM-R) and xProphetNet, converted."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from pathlib import Path

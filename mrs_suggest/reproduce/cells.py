@@ -1,7 +1,5 @@
 """The runs of a table: the command of each, and whether it is finished, interrupted or missing."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """The sentences of a paper about two rows of a table, tested on the runs."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 

@@ -1,7 +1,5 @@
 """Which rows of a table differ: the best of each column, and letters that rows share if they do not differ."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations, product

@@ -1,7 +1,5 @@
 """How long the runs of a table take: from those of the same kind that have finished."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path

@@ -4,8 +4,6 @@ A cell's `trainer` is the name: `sizes` of prepared data (Table 1 of MRS, Tables
 systems for STAPLE that start from runs, each with the rule of `RULES` (Table 3); `effects` of their features (Table 6).
 """
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

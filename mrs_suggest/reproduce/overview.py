@@ -1,7 +1,5 @@
 """What the tables need before they can be made: a line for each, and what is missing, once."""
 
-from __future__ import annotations
-
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """The page of a table: its figures next to the paper's, the paper's claims, curves and runs."""
 
-from __future__ import annotations
-
 import json
 import re
 import shlex

@@ -1,7 +1,5 @@
 """The pictures of a table: heat maps of its metrics, or bars; and the bars of a figure."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any

@@ -4,8 +4,6 @@ Zhang et al. 2021, section 3.3 and Figure 2: three annotators choose the set of 
 prefer to send, or a tie; the score is how often one model was chosen.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The page of a table's finished runs: printed, and written as HTML, Markdown, JSON and pictures."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence

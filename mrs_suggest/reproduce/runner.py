@@ -1,7 +1,5 @@
 """Runs the cells of a table that are not finished, each as a process of the `mrs` command."""
 
-from __future__ import annotations
-
 import fcntl
 import json
 import os

@@ -33,8 +33,6 @@ each column is bold, and letters mark which differ. `claims` are the paper's sen
 are tested.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass as plain_dataclass

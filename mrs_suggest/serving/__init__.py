@@ -3,8 +3,6 @@
 Names are imported from their modules on first use, so that `import mrs_suggest.serving` costs nothing.
 """
 
-from __future__ import annotations
-
 from typing import TYPE_CHECKING
 
 from mrs_suggest.common.lazy import lazy_names

@@ -1,7 +1,5 @@
 """The routes of the server."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import logging

@@ -1,7 +1,5 @@
 """Answers the messages of many requests together, in one thread."""
 
-from __future__ import annotations
-
 import asyncio
 import math
 import time

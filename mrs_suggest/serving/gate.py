@@ -1,7 +1,5 @@
 """Checks the key, the size and the time of every request before it reaches the application."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import logging

@@ -3,8 +3,6 @@
 The port is that of the container's first process, `mrs serve ... --port PORT`.
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
 import urllib.request

@@ -1,7 +1,5 @@
 """HTTP/1.1 with limits on heads, connections and the time that a client takes, which uvicorn lacks."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import socket

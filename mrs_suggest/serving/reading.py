@@ -1,7 +1,5 @@
 """Reads the requests of the server: their bodies, and the languages that a client prefers."""
 
-from __future__ import annotations
-
 import re
 from typing import TypeVar
 

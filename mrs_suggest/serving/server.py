@@ -1,7 +1,5 @@
 """Starts the server: one worker in this process, or several under a supervisor."""
 
-from __future__ import annotations
-
 import logging
 import math
 import os

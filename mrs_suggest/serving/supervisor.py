@@ -3,8 +3,6 @@
 Workers that accept for themselves would share unevenly: one of them often takes all connections that come together.
 """
 
-from __future__ import annotations
-
 import asyncio
 import ctypes
 import logging

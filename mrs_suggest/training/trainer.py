@@ -1,8 +1,6 @@
 """Our changes to the library's trainer: batches, validation, checkpoints of adapters, the check for NaN, the
 progress bar, patience across a resume, and the error when memory runs out."""
 
-from __future__ import annotations
-
 import errno
 import math
 import re

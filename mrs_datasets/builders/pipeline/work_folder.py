@@ -4,8 +4,6 @@ The lock works on this machine only: if the folder is remote, it is in the scrat
 on other machines.
 """
 
-from __future__ import annotations
-
 import glob
 import hashlib
 import json

@@ -1,7 +1,5 @@
 """Whether two texts mean the same: they differ in a typing error, or, if they are long, in few words."""
 
-from __future__ import annotations
-
 import unicodedata
 from collections import Counter
 from collections.abc import Iterable

@@ -1,7 +1,5 @@
 """MRS from monthly dumps: the stages in order, resumable at every shard (Zhang et al. 2021, section 2)."""
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Callable, Mapping, Sequence

@@ -6,8 +6,6 @@ called until nothing changes. All patterns take linear time: repetitions are bou
 have started one character earlier.
 """
 
-from __future__ import annotations
-
 import html
 import re
 from collections import Counter

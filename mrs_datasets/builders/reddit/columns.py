@@ -1,7 +1,5 @@
 """Changes of the texts of a column in turn; only texts that a pattern finds become Python strings."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

@@ -13,8 +13,6 @@ Memory: three bytes per pair of the language, and what `PART_PAIRS` and the samp
 the keys and texts of the language once more, and 40 bytes per pair.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Checks the beginning of a file before a build: anything other than a dump is refused by name."""
 
-from __future__ import annotations
-
 import io
 import re
 from collections.abc import Iterator

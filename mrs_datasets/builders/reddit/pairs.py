@@ -3,8 +3,6 @@
 The language is identified from a message and its reply as one text (Zhang et al. 2021, section 2).
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import lru_cache, partial

@@ -9,8 +9,6 @@ do not depend on the workers, and counts of its replies, in batches by the hash 
 (section 2.1): as many shards as there are parts each sum the counts of one hash, and another one ranks what is left.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack

@@ -1,7 +1,5 @@
 """`mrs data quasi-sentences` and `mrs data replace-terms`: text for pretraining from a bilingual dictionary."""
 
-from __future__ import annotations
-
 import argparse
 from collections.abc import Iterable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Log lines as JSON, without the texts of messages."""
 
-from __future__ import annotations
-
 import json
 import logging
 import sys

@@ -1,7 +1,5 @@
 """Prometheus metrics, shared by several workers through the folder `PROMETHEUS_MULTIPROC_DIR`."""
 
-from __future__ import annotations
-
 import os
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest, multiprocess

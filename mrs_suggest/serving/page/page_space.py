@@ -2,8 +2,6 @@
 the hub. The Space does not need a release of this package.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 

@@ -8,8 +8,6 @@ transformers has no such model. Importing this module registers it with its Auto
 `AutoModelForSeq2SeqLM` loads a checkpoint of it; no code of a checkpoint is ever run.
 """
 
-from __future__ import annotations
-
 import math
 from typing import Any, cast
 

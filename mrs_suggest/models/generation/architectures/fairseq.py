@@ -1,7 +1,5 @@
 """Checkpoints of fairseq and old transformers: their tensors, read without running code, and what must fit a model."""
 
-from __future__ import annotations
-
 import argparse
 import re
 import warnings

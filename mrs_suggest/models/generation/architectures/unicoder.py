@@ -9,8 +9,6 @@ The encoder reads `x </s> [EOS]`, the decoder starts at the language's tag and w
 as tokenizers do: fairseq counts positions from the first token, BART from the left edge.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace

@@ -9,8 +9,6 @@ Both have XLM-R's sentencepiece model. Its pieces follow 15 special tokens. The 
 starts with [SEP] and writes `y [SEP]`, whatever the language.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any

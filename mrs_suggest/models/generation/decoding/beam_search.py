@@ -10,8 +10,6 @@ the tokens of the groups before it and nothing of those after it.
 A model without an encoder (a language model) reads the message and the prompt as one text, padded on the left.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from typing import Any
