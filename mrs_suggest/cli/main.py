@@ -33,7 +33,6 @@ GROUPS = {
     },
     "setup": {
         "install": 'make load_dataset("mrs") and evaluate.load("mrs_rouge") work from any folder',
-        "completion": "print a shell script that completes `mrs` commands",
     },
 }
 VERBS = {verb: text for group in GROUPS.values() for verb, text in group.items()}
