@@ -6,7 +6,7 @@ tables of token vectors are the alternatives. `encode()` alone would take the do
 `encode_document`.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, cast
 
@@ -73,10 +73,9 @@ def build_dual_encoder(
         InputError: an argument is out of its range, the checkpoint cannot be loaded, is a trained generator or
             adapters, cannot have these encoders or this pooling, or a prompt leaves no room for a text.
     """
-    if encoders is not None and encoders not in ENCODERS:
-        raise InputError(f"--encoders: expected one of {', '.join(ENCODERS)}, found {encoders!r}.")
-    if pooling is not None and pooling not in POOLINGS:
-        raise InputError(f"--pooling: expected one of {', '.join(POOLINGS)}, found {pooling!r}.")
+    for name, value, known in (("encoders", encoders, ENCODERS), ("pooling", pooling, POOLINGS)):
+        if value is not None and value not in known:
+            raise InputError(f"--{name}: expected one of {', '.join(known)}, found {value!r}.")
     require_start(model_name_or_path, RETRIEVAL, revision)
     given = {
         "message_tokens": message_tokens, "reply_tokens": reply_tokens, "encoders": encoders, "dimension": dimension,
@@ -93,12 +92,7 @@ def build_dual_encoder(
         for encoder in distinct_encoders(routes):
             keep_layers(encoder, layers)
     prompts = (asked["query_prompt"], asked["reply_prompt"])
-    for side, prompt, modules, tokens in zip(("query", "reply"), prompts, routes, lengths, strict=True):
-        if prompt and _tokens_of(prompt, modules[0]) >= tokens:
-            raise InputError(
-                f"--{side}_prompt {prompt!r}: fills all {tokens} tokens of a text; shorten it, or raise "
-                f"--{'message' if side == 'query' else side}_tokens."
-            )
+    _require_room(prompts, routes, lengths)
     query, reply = (_normalized(modules, asked["normalize"]) for modules in routes)
     card = SentenceTransformerModelCardData(generate_widget_examples=False)  # they would show training texts
     return SentenceTransformer(
@@ -108,6 +102,16 @@ def build_dual_encoder(
         model_card_data=card,
         prompts=dict(zip(ROUTES, prompts, strict=True)),
     )
+
+
+def _require_room(prompts: Sequence[str], routes: Sequence[Sequence[Module]], lengths: Sequence[int]) -> None:
+    """Refuse a prompt that leaves no room for a text."""
+    for side, prompt, modules, tokens in zip(("query", "reply"), prompts, routes, lengths, strict=True):
+        if prompt and _tokens_of(prompt, modules[0]) >= tokens:
+            raise InputError(
+                f"--{side}_prompt {prompt!r}: fills all {tokens} tokens of a text; shorten it, or raise "
+                f"--{'message' if side == 'query' else side}_tokens."
+            )
 
 
 shape_of = build_settings  # what an adapter's record holds, in addition to revision and seed
