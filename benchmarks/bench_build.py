@@ -449,10 +449,7 @@ def main() -> None:
             "bytes a pair as Parquet": round(whole["parquet"] / one["written_pairs"], 1),
         },
         "texts_per_cpu_second": round(pairs / best["fastText"]["cpu"]),
-        "writing": {
-            "pairs_per_second": round(one["written_pairs"] / whole["write_wall"]),
-            "whole_build": whole,
-        },
+        "writing": {"pairs_per_second": round(one["written_pairs"] / whole["write_wall"]), "whole_build": whole},
         "minutes": round((time.perf_counter() - start) / 60, 1),
         "machine": {"cores": os.cpu_count(), "load_at_the_end": round(os.getloadavg()[0], 1)},
         "versions": {

@@ -76,10 +76,7 @@ LAWS: dict[str, tuple[Draw, float]] = {
     "zeros_95_beta": (_zeros(0.95, lambda generator, n: generator.beta(1, 2, n)), 0.05 / 3),
     "reciprocal_ranks": (lambda generator, n: generator.choice(_RANKS, n, p=_CHANCES), float(_RANKS @ _CHANCES)),
 }
-UNITS: dict[str, tuple[Draw, float]] = {
-    "normal": LAWS["normal"],
-    "zeros_95_beta": LAWS["zeros_95_beta"],
-}
+UNITS: dict[str, tuple[Draw, float]] = {"normal": LAWS["normal"], "zeros_95_beta": LAWS["zeros_95_beta"]}
 SWAPS = 2_000
 
 

@@ -73,8 +73,7 @@ def searches(rng: np.random.Generator, replies: int, messages: int) -> dict[str,
     np.testing.assert_allclose(ours(), rival()[memory.replies], atol=1e-5)
     return {
         "search in replies": compare(
-            lambda: index.search(asked, 3),
-            lambda: semantic_search(asked, whole, top_k=3, score_function=dot_score),
+            lambda: index.search(asked, 3), lambda: semantic_search(asked, whole, top_k=3, score_function=dot_score)
         ),
         "search in messages": {"ours": seconds(ours, 20), "rival": seconds(rival, 1)},
     }

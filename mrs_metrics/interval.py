@@ -1,9 +1,8 @@
 """An interval, and the exact one of a share."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable
+from typing import Self
 
 import numpy as np
 
@@ -17,7 +16,7 @@ class Interval(tuple[float, float]):
 
     method: str
 
-    def __new__(cls, ends: Iterable[float] = (math.nan, math.nan), method: str = "") -> Interval:
+    def __new__(cls, ends: Iterable[float] = (math.nan, math.nan), method: str = "") -> Self:
         made = super().__new__(cls, map(float, ends))
         made.method = method
         return made

@@ -5,12 +5,7 @@ from __future__ import annotations
 import ast
 from pathlib import Path
 
-PACKAGES = (
-    "mrs_suggest",
-    "mrs_metrics",
-    "mrs_datasets",
-    "mrs_suggest.serving",
-)
+PACKAGES = ("mrs_suggest", "mrs_metrics", "mrs_datasets", "mrs_suggest.serving")
 # What most people import.
 FIRST = ("Suggester", "RetrievalTrainer", "GenerationTrainer", "CausalTrainer", "Trainer", "TrainingArguments")
 

@@ -15,15 +15,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from mrs_datasets.catalogue import CONTEXT, ERROR, LIST, WARNING, DatasetRecord, Kind
-from mrs_datasets.check.findings import (
-    EXAMPLES,
-    Examples,
-    Finding,
-    batches,
-    joined,
-    languages_found,
-    scripts_found,
-)
+from mrs_datasets.check.findings import EXAMPLES, Examples, Finding, batches, joined, languages_found, scripts_found
 from mrs_datasets.describe.describe import text_columns, texts_of
 from mrs_datasets.prepared.prepared import PreparedData
 from mrs_datasets.prepared.report import PreparedReport

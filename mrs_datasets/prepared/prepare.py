@@ -115,11 +115,7 @@ def prepare_mrs(
 
 
 def prepare_pairs(
-    splits: Mapping[str, Dataset],
-    out: Path,
-    *,
-    pairs: PairOptions | None = None,
-    overwrite: bool = False,
+    splits: Mapping[str, Dataset], out: Path, *, pairs: PairOptions | None = None, overwrite: bool = False
 ) -> PreparedReport:
     """Write the prepared folder `out` of pairs that are in memory, as `prepare_mrs` does of files; return its report.
 

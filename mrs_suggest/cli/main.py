@@ -31,9 +31,7 @@ GROUPS = {
         "convert": "convert a fairseq checkpoint, or pytorch_model.bin, to safetensors",
         "metrics": "list the metric modules, publish them as Spaces",
     },
-    "setup": {
-        "install": 'make load_dataset("mrs") and evaluate.load("mrs_rouge") work from any folder',
-    },
+    "setup": {"install": 'make load_dataset("mrs") and evaluate.load("mrs_rouge") work from any folder'},
 }
 VERBS = {verb: text for group in GROUPS.values() for verb, text in group.items()}
 # verb -> the extra that brings all that it needs; `suggest` needs none for most models

@@ -1,7 +1,5 @@
 """Processes of a run: each in its own group, and ended with all that they started."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess
@@ -10,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import FrameType, TracebackType
-from typing import Any
+from typing import Any, Self
 
 import psutil
 
@@ -37,7 +35,7 @@ class StopSignals:
         self._before: dict[int, Any] = {}
         self._holding, self._heard = False, 0
 
-    def __enter__(self) -> StopSignals:
+    def __enter__(self) -> Self:
         if threading.current_thread() is threading.main_thread():
             for number in SIGNALS:
                 if signal.getsignal(number) is not signal.SIG_IGN:

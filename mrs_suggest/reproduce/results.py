@@ -1,10 +1,9 @@
 """Results of the finished runs of a table: the figure of each field, and the difference of two rows."""
 
-from __future__ import annotations
-
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -131,7 +130,7 @@ class Results:
     _read: dict[str, Views] = field(default_factory=dict)
 
     @classmethod
-    def read(cls, setup: Setup, problems: Mapping[str, str]) -> Results:
+    def read(cls, setup: Setup, problems: Mapping[str, str]) -> Self:
         """The records of the finished cells, without those of earlier options."""
         cells = all_cells(setup.table)
         states = States(setup, cells)

@@ -1,13 +1,11 @@
 """A client of `mrs serve`, for synchronous and asynchronous code; of other packages, it needs `httpx` only."""
 
-from __future__ import annotations
-
 import asyncio
 import random
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
 import httpx
 
@@ -163,7 +161,7 @@ class Client:
         """Close the connections."""
         self._http.close()
 
-    def __enter__(self) -> Client:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -227,7 +225,7 @@ class AsyncClient:
         """Close the connections."""
         await self._http.aclose()
 
-    async def __aenter__(self) -> AsyncClient:
+    async def __aenter__(self) -> Self:
         return self
 
     async def __aexit__(self, *_: object) -> None:

@@ -1,8 +1,6 @@
 """Requests and answers, as the OpenAPI page shows them."""
 
-from __future__ import annotations
-
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictInt, StrictStr, model_validator
 from pydantic_core import PydanticCustomError
@@ -98,7 +96,7 @@ class SuggestRequest(BaseModel):
     ] = None
 
     @model_validator(mode="after")
-    def _one_of(self) -> SuggestRequest:
+    def _one_of(self) -> Self:
         if bool(self.messages) == bool(self.conversations):
             raise PydanticCustomError("one_of", "pass either messages or conversations")
         return self
@@ -181,7 +179,7 @@ class FeedbackRequest(BaseModel):
     ] = None
 
     @model_validator(mode="after")
-    def _consistent(self) -> FeedbackRequest:
+    def _consistent(self) -> Self:
         if self.shown is not None and len(set(self.shown)) < len(self.shown):
             raise PydanticCustomError("shown", "a place in shown is given twice")
         if self.shown is not None and self.chosen is not None and self.chosen not in self.shown:

@@ -1,7 +1,5 @@
 """The models of a worker: they answer questions with items of the response."""
 
-from __future__ import annotations
-
 import gc
 import hashlib
 import random
@@ -9,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from mrs_suggest.common.errors import ArgumentError
 from mrs_suggest.common.io.manifest import RECORD
@@ -65,7 +63,7 @@ class ServedSuggester:
             self.detects_language = False
 
     @classmethod
-    def load(cls, name: str, settings: Settings) -> ServedSuggester:
+    def load(cls, name: str, settings: Settings) -> Self:
         """Load the model of this name, and answer once in every language, so that no request waits for it; a service
         answers once.
 
@@ -166,7 +164,7 @@ class ServedModels:
         self.languages = {code for model in models for code in model.languages}
 
     @classmethod
-    def load(cls, settings: Settings) -> ServedModels:
+    def load(cls, settings: Settings) -> Self:
         """Load all models; InputError as `ServedSuggester.load`."""
         return cls([ServedSuggester.load(name, settings) for name in settings.named], settings)
 

@@ -1,7 +1,5 @@
 """Settings of the server: its models, its limits, and the keys of its callers."""
 
-from __future__ import annotations
-
 import hashlib
 import hmac
 import math
@@ -11,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import Self
 
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.common.text.predictions import PASSED_ON
@@ -180,7 +179,7 @@ class Keys:
         return self._limits.get(_digest(key))
 
     @classmethod
-    def read(cls, path: Path | None, variable: str, environment: Mapping[str, str] = os.environ) -> Keys:
+    def read(cls, path: Path | None, variable: str, environment: Mapping[str, str] = os.environ) -> Self:
         """The keys of a file, one per line (`#` begins a comment), and of a variable, separated by white space.
 
         A line may have a number after its key: the requests a minute of this key, 0 for no limit.

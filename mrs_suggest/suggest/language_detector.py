@@ -6,13 +6,12 @@ frequent in any language are kept. The others are ignored, so a message in anoth
 assigned to any language.
 """
 
-from __future__ import annotations
-
 import re
 import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -62,7 +61,7 @@ class LanguageDetector:
             raise ValueError("the tables of the language detector do not match")
 
     @classmethod
-    def train(cls, texts: Mapping[str, Iterable[str]]) -> LanguageDetector:
+    def train(cls, texts: Mapping[str, Iterable[str]]) -> Self:
         """Learn from different texts of each language."""
         shares: dict[str, dict[str, float]] = {}
         for language, own in texts.items():
@@ -103,7 +102,7 @@ class LanguageDetector:
         save_file({**tables, "weights": self._weights.astype(np.float16)}, folder / DETECTOR)
 
     @classmethod
-    def load(cls, path: Path) -> LanguageDetector:
+    def load(cls, path: Path) -> Self:
         """Read the file that `save` wrote; InputError if it is damaged."""
         try:
             tables = load_file(path)

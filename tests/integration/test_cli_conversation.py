@@ -49,11 +49,7 @@ def test_why_nothing_is_suggested(mrs_here: Command, file: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("content", "sentence"),
-    [
-        *cases(__file__, "test_refused_files"),
-        ("[" * 100_000, "cannot be read as JSON ("),
-    ],
+    ("content", "sentence"), [*cases(__file__, "test_refused_files"), ("[" * 100_000, "cannot be read as JSON (")]
 )
 def test_refused_files(mrs_here: Command, file: Path, content: str | bytes, sentence: str) -> None:
     file.write_bytes(content if isinstance(content, bytes) else content.encode())

@@ -102,8 +102,7 @@ def test_two_runs_are_compared_over_the_same_examples(rows: list[tuple[int, ...]
 
 
 @pytest.mark.parametrize(
-    ("call", "sentence"),
-    refused_calls(__file__, "test_what_cannot_be_computed_is_told", accuracy),
+    ("call", "sentence"), refused_calls(__file__, "test_what_cannot_be_computed_is_told", accuracy)
 )
 def test_what_cannot_be_computed_is_told(call: object, sentence: str) -> None:
     with pytest.raises(ValueError, match=sentence):

@@ -137,10 +137,7 @@ def test_pairs_share_their_examples():
     assert paired_bootstrap_interval(a, a).ends is None
 
 
-@pytest.mark.parametrize(
-    ("call", "sentence"),
-    refused_calls(__file__, "test_bad_arguments", significance),
-)
+@pytest.mark.parametrize(("call", "sentence"), refused_calls(__file__, "test_bad_arguments", significance))
 def test_bad_arguments(call, sentence):
     with pytest.raises(ValueError, match=sentence):
         call()

@@ -1,13 +1,12 @@
 """A message and the turns before it as one text, for retrievers that were trained with context."""
 
-from __future__ import annotations
-
 import json
 import re
 from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Self
 
 from tokenizers import Tokenizer
 
@@ -25,7 +24,7 @@ class ContextReader:
     tokens: int  # longer texts are cut by the encoder
 
     @classmethod
-    def load(cls, folder: Path) -> ContextReader | None:
+    def load(cls, folder: Path) -> Self | None:
         """The reader of a trained retriever; None if it was trained on messages alone."""
         config = folder / "config.json"
         stored = json.loads(config.read_text(encoding="utf-8")).get("context") if config.is_file() else None

@@ -5,12 +5,10 @@ milliseconds per message. Vectors equal those of `encode_query` and `encode_docu
 this). Anything but BERT goes through sentence-transformers.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -53,7 +51,7 @@ class MessageEncoder:
         self._normalize, self._prompt = normalize, prompt
 
     @classmethod
-    def load(cls, folder: Path, route: str = QUERY) -> MessageEncoder | None:
+    def load(cls, folder: Path, route: str = QUERY) -> Self | None:
         """Read the encoder of a route of a model folder; None if it is not a BERT that this class can run."""
         modules = _modules(folder, route)
         if modules is None:

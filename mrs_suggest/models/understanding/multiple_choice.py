@@ -8,9 +8,7 @@ After `import mrs_suggest.models.understanding.multiple_choice`, `AutoModelForMu
 a folder, too.
 """
 
-from __future__ import annotations
-
-from typing import Any, cast
+from typing import Any, Self, cast
 
 import torch
 from torch import Tensor, nn
@@ -90,7 +88,7 @@ class ChoiceModel(PreTrainedModel):
         self.encoder.requires_grad_(False)
         self.encoder.eval()
 
-    def train(self, mode: bool = True) -> ChoiceModel:
+    def train(self, mode: bool = True) -> Self:
         """As usual; a frozen encoder stays in evaluation mode."""
         super().train(mode)
         if self.encoder_frozen:

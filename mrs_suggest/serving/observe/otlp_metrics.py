@@ -3,14 +3,12 @@
 They are read from the registry for Prometheus, which has the only definition of each.
 """
 
-from __future__ import annotations
-
 import os
 import threading
 import time
 from collections import defaultdict
 from itertools import pairwise
-from typing import Any
+from typing import Any, Self
 
 from prometheus_client import CollectorRegistry
 
@@ -38,7 +36,7 @@ class MetricExport:
         self._thread.start()
 
     @classmethod
-    def configured(cls, registry: CollectorRegistry) -> MetricExport | None:
+    def configured(cls, registry: CollectorRegistry) -> Self | None:
         """The export that the environment asks for; None if it asks for none."""
         asked = any(os.environ.get(name) for name in ENDPOINTS) and os.environ.get(EXPORTER) != "none"
         return cls(registry) if asked else None

@@ -6,14 +6,12 @@ is traced. A trace has the spans `suggest` (a request), `queue` (until the model
 the others. Texts are never part of a span.
 """
 
-from __future__ import annotations
-
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
-from typing import Any
+from typing import Any, Self
 from uuid import uuid4
 
 from mrs_suggest.common import __version__
@@ -50,7 +48,7 @@ class Traces:
         trace_with(self._tracer.start_as_current_span)
 
     @classmethod
-    def configured(cls) -> Traces | None:
+    def configured(cls) -> Self | None:
         """The tracer that the environment asks for; None if it asks for none."""
         return cls() if any(os.environ.get(name) for name in ENDPOINTS) else None
 

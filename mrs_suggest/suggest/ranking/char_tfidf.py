@@ -5,10 +5,9 @@ with a space at both ends (a test compares them). Its text module takes two seco
 in a Python dictionary; here n-grams are 64-bit hashes in a sorted array that can be memory-mapped.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,7 +37,7 @@ class CharTfidf:
     size: int
 
     @classmethod
-    def build(cls, texts: Sequence[str]) -> CharTfidf:
+    def build(cls, texts: Sequence[str]) -> Self:
         """Index texts, at least one."""
         if not texts:
             raise ValueError("Expected at least one text to index.")
@@ -81,7 +80,7 @@ class CharTfidf:
         }
 
     @classmethod
-    def from_arrays(cls, arrays: Mapping[str, np.ndarray]) -> CharTfidf:
+    def from_arrays(cls, arrays: Mapping[str, np.ndarray]) -> Self:
         """The index that `arrays` wrote, with weights rounded to float16; KeyError or ValueError if it is damaged."""
         grams, starts, texts = arrays["grams"].view(np.uint64), arrays["starts"], arrays["texts"]
         weights, size = arrays["weights"].astype(np.float32), int(arrays["size"][0])

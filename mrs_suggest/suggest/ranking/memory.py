@@ -1,9 +1,8 @@
 """A memory of real conversations: a reply is a good candidate if similar messages received it."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,7 +46,7 @@ class MessageMemory:
         limit: int = PROTOTYPES,
         dimension: int | None = None,
         ngrams: bool = True,
-    ) -> MessageMemory:
+    ) -> Self:
         """Remember messages, at most `limit` of each reply.
 
         Args:
@@ -110,7 +109,7 @@ class MessageMemory:
         return {**own, **{f"ngrams.{name}": a for name, a in self.ngrams.arrays().items()}} if self.ngrams else own
 
     @classmethod
-    def from_arrays(cls, arrays: Mapping[str, np.ndarray]) -> MessageMemory:
+    def from_arrays(cls, arrays: Mapping[str, np.ndarray]) -> Self:
         """The memory that `arrays` wrote; KeyError or ValueError if it is damaged."""
         ngrams = {name.removeprefix("ngrams."): array for name, array in arrays.items() if name.startswith("ngrams.")}
         axes = arrays["axes"].astype(np.float32) if "axes" in arrays else None

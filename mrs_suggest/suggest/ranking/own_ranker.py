@@ -6,12 +6,11 @@ conversations nor a certain encoder. The score of a suggestion is the share of t
 fits worse, so it means the same in every set.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -71,7 +70,7 @@ class OwnRanker:
     @classmethod
     def build(
         cls, index: ResponseIndex, examples: Sequence[Sequence[str]], encode: Encode, foreign: Sequence[str]
-    ) -> OwnRanker:
+    ) -> Self:
         """Measure the replies of an index on messages that they do not answer.
 
         Args:
@@ -113,7 +112,7 @@ class OwnRanker:
         named = [dict(zip(WEIGHTS, row, strict=True)) for row in parts.tolist()]
         return [Suggestion(self.index.replies[row], float(scores[row]), named[row]) for row in order[first]]
 
-    def part(self, rows: Rows, fitting: bool = False) -> OwnRanker:
+    def part(self, rows: Rows, fitting: bool = False) -> Self:
         """The ranker of the replies with the numbers `rows` of the index, in this order.
 
         Args:
@@ -149,7 +148,7 @@ class OwnRanker:
         save_arrays({**arrays, **ngrams}, folder / OWN_RANKER)
 
     @classmethod
-    def load(cls, folder: Path, index: ResponseIndex) -> OwnRanker:
+    def load(cls, folder: Path, index: ResponseIndex) -> Self:
         """Read what `save` wrote.
 
         Raises:

@@ -61,8 +61,7 @@ class ChoiceArguments(LoraArguments):
         [], f"further tests in addition to --view: {', '.join(VIEWS)}; translation: test sets translated to English"
     )
     questions: str = option(
-        QUESTIONS[0],
-        "files: the questions as published; corrected: the question of most languages, if they disagree",
+        QUESTIONS[0], "files: the questions as published; corrected: the question of most languages, if they disagree"
     )
     prompts: str = option(ENGLISH_PROMPTS, f"{' or '.join(PROMPTS)}: the language of the prompts")
     head: str | None = option(

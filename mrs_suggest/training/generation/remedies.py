@@ -33,14 +33,7 @@ from mrs_suggest.training.pretraining.options import ALPHA
 from mrs_suggest.training.pretraining.rows import TokenRows, encode
 from mrs_suggest.training.pretraining.seq2seq import separators
 from mrs_suggest.training.pretraining.texts import TextData, read_texts
-from mrs_suggest.training.sampling import (
-    KeyedCollator,
-    KeyedRows,
-    MixedSampler,
-    PairSampler,
-    StepSampler,
-    make_sampler,
-)
+from mrs_suggest.training.sampling import KeyedCollator, KeyedRows, MixedSampler, PairSampler, StepSampler, make_sampler
 
 if TYPE_CHECKING:
     from transformers import TrainerState

@@ -1,9 +1,8 @@
 """The weight of the log-probability bonus in suggestions that is best on validation (`--alpha sweep`)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -79,7 +78,7 @@ class _Vectors:
     name: str = MODEL
 
     @classmethod
-    def of(cls, encode: Encode, part: LanguageData, index: ResponseIndex) -> _Vectors:
+    def of(cls, encode: Encode, part: LanguageData, index: ResponseIndex) -> Self:
         different = list(dict.fromkeys(part.validation["message"][:]))
         numbers = {message: number for number, message in enumerate(different)}
         return cls(part, index, numbers, encode(different))

@@ -1,13 +1,11 @@
 """The generator of a ranker in a run: its source, its copy in the run's folder, and a cache of its replies."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import torch
@@ -89,7 +87,7 @@ class RankerGenerator:
         self._scored: dict[tuple[str, str, tuple[str, ...]], NDArray[np.float32]] = {}
 
     @classmethod
-    def open(cls, name: str, device: torch.device) -> RankerGenerator:
+    def open(cls, name: str, device: torch.device) -> Self:
         """Load the generator that `--generator` names."""
         path = generator_folder(name)
         generator = Generator.load(path)

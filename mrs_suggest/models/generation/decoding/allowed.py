@@ -1,9 +1,7 @@
 """A search that only finds the replies of a set (De Cao et al. 2021, "Autoregressive Entity Retrieval")."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import torch
 from torch import Tensor
@@ -21,7 +19,7 @@ class Allowed(NamedTuple):
     following: Mapping[tuple[int, ...], list[int]]
 
     @classmethod
-    def of(cls, replies: Sequence[str], ids: Sequence[Sequence[int]], most: int, end: int) -> Allowed:
+    def of(cls, replies: Sequence[str], ids: Sequence[Sequence[int]], most: int, end: int) -> Self:
         """The replies of at most `most` tokens, by their ids; of two with the same, the first."""
         texts: dict[tuple[int, ...], str] = {}
         for tokens, reply in zip(map(tuple, ids), replies, strict=True):

@@ -178,10 +178,7 @@ def generate(
     if hidden is not None:
         given = {"encoder_outputs": BaseModelOutput(last_hidden_state=hidden), "decoder_input_ids": start}
     return model.generate(
-        **given,
-        attention_mask=mask,
-        generation_config=config,
-        logits_processor=LogitsProcessorList(processors),
+        **given, attention_mask=mask, generation_config=config, logits_processor=LogitsProcessorList(processors)
     )
 
 

@@ -36,8 +36,7 @@ def reason(change: dict[str, Any], settings: Settings) -> str:
 
 
 @pytest.mark.parametrize(
-    ("change", "settings", "expected"),
-    cases(__file__, "test_the_first_reason_that_applies_counts"),
+    ("change", "settings", "expected"), cases(__file__, "test_the_first_reason_that_applies_counts")
 )
 def test_the_first_reason_that_applies_counts(change: dict[str, Any], settings: dict[str, Any], expected: str) -> None:
     assert reason(change, Settings(**settings)) == expected
