@@ -1,7 +1,5 @@
 """The architecture: which package may import which, what is packaged, which names and paths must not appear."""
 
-from __future__ import annotations
-
 import ast
 import configparser
 import re

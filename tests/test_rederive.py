@@ -1,7 +1,5 @@
 """The shipped model's figures are those of its record, recomputed from the files that ship."""
 
-from __future__ import annotations
-
 import importlib
 from pathlib import Path
 from typing import Any

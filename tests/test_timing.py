@@ -1,7 +1,5 @@
 """What each record of a benchmark says about its origin."""
 
-from __future__ import annotations
-
 import importlib
 import json
 import re

@@ -1,7 +1,5 @@
 """The page of `mrs data view` in a browser: the search shows the rows that have all words, and calls nobody."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

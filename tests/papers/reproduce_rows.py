@@ -6,8 +6,6 @@ Data are small: generated, cut from the embedded sample, or written here. To con
 finished cells are kept. Exit code 1: a row that has a cell has no figure.
 """
 
-from __future__ import annotations
-
 import json
 import random
 import shutil

@@ -1,7 +1,5 @@
 """Fixtures of the tests of passes and builds: the sample as a prepared folder, and a language model."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pyarrow.parquet as pq

@@ -1,7 +1,5 @@
 """Passes over a prepared folder: one after the other, resumed at every text, the same files in the end."""
 
-from __future__ import annotations
-
 from collections import Counter
 from pathlib import Path
 

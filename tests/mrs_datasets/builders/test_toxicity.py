@@ -1,7 +1,5 @@
 """The toxicity pass: the paper's rules by hand, equal to brute force, no text scored twice."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from collections.abc import Callable, Sequence

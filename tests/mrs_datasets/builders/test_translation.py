@@ -1,7 +1,5 @@
 """Translated training pairs and response sets: written, dropped and counted, and nothing is done twice."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence

@@ -1,7 +1,5 @@
 """The three baselines, by hand."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Figures of clicks, on clicks that follow a known rule."""
 
-from __future__ import annotations
-
 import random
 from typing import Any
 

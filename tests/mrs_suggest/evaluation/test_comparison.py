@@ -1,7 +1,5 @@
 """A model next to the baselines: rows, scopes, signatures, and figures that are the same in every run."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """The table of metrics, and what follows from it: the options of `mrs score`, its refusals, the documentation."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The papers' printed figures as they were typed: averages follow from their rows, and tables that share rows agree."""
 
-from __future__ import annotations
-
 from importlib import resources
 from statistics import mean
 from typing import Any

@@ -1,7 +1,5 @@
 """Evaluation by hand: a stub system, replies whose ROUGE is known from the paper's rules, ranks that can be counted."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 

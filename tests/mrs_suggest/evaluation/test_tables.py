@@ -1,7 +1,5 @@
 """What a run prints: every system, its lead, one row per language, the paper's figures; several runs in one table."""
 
-from __future__ import annotations
-
 import copy
 from typing import Any
 

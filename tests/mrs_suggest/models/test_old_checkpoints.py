@@ -1,7 +1,5 @@
 """Folders with pytorch_model.bin: Unicoder for understanding tasks, as transformers 2 saved XLM-R, and others."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Tables of experiments read from a text, after checking that their references name what there is."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import yaml

@@ -1,7 +1,5 @@
 """A small table, and a stand-in for the `mrs` command that writes what a training run writes, in milliseconds."""
 
-from __future__ import annotations
-
 import signal
 import sys
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """Tables of a whole benchmark: means over rows and columns, generated data, given checkpoints; XGLUE's own table."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """What a table's rows say beside each other: letters, best figures, and the claims of a paper."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Figures of bars, human preference from filled-in sheets, and training curves."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json

@@ -1,7 +1,5 @@
 """Cells that train nothing: sizes of data, reports of systems, effects of their features."""
 
-from __future__ import annotations
-
 import json
 import random
 from pathlib import Path

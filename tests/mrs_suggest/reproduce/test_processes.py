@@ -1,7 +1,5 @@
 """Processes end with all that they started, and signals wait while one is started."""
 
-from __future__ import annotations
-
 import signal
 import sys
 import time

@@ -1,7 +1,5 @@
 """The figures of a table: means and ranges over seeds, paired intervals, and why a field is empty."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Cells are run once, resumed, repeated where something changed, and one that fails does not stop the others."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

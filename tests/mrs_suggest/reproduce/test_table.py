@@ -1,7 +1,5 @@
 """The tables of the project name what there is, and mistakes in a table are found."""
 
-from __future__ import annotations
-
 from importlib import import_module
 from pathlib import Path
 

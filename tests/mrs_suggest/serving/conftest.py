@@ -1,7 +1,5 @@
 """One server for all tests that only ask it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import pytest

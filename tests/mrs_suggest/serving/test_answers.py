@@ -1,7 +1,5 @@
 """What the server answers: the same as `mrs suggest --json`."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 

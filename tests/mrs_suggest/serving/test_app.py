@@ -1,7 +1,5 @@
 """The application without a socket, around a model that the test controls."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import logging

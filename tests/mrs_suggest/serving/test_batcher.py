@@ -1,7 +1,5 @@
 """Batches across requests: nobody waits for company, nobody is answered twice, and a full queue says so."""
 
-from __future__ import annotations
-
 import asyncio
 import math
 import random

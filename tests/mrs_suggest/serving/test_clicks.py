@@ -1,7 +1,5 @@
 """Several models behind one server, and what people did with their answers."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import re

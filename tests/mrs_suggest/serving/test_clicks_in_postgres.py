@@ -1,7 +1,5 @@
 """Clicks in PostgreSQL, with a real server."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from dataclasses import replace

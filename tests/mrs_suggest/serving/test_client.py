@@ -1,7 +1,5 @@
 """The client against servers that drop connections, are busy, or are not `mrs serve` at all."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import socket

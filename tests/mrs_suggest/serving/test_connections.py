@@ -1,7 +1,5 @@
 """Limits of a connection: how large a head may be, how many there may be, how long a client may take."""
 
-from __future__ import annotations
-
 import http.client
 import json
 import socket

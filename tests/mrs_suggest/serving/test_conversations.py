@@ -1,7 +1,5 @@
 """Conversations in requests: answered as `Suggester.suggest` answers them, within limits."""
 
-from __future__ import annotations
-
 import asyncio
 from dataclasses import replace
 from typing import Any

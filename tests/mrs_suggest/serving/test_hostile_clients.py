@@ -1,7 +1,5 @@
 """What arrives over a real socket: odd texts, huge and slow requests, broken HTTP. Each gets a clear answer."""
 
-from __future__ import annotations
-
 import json
 import socket
 import subprocess

@@ -1,7 +1,5 @@
 """A language model behind a server, served by `mrs serve` and shown by `mrs demo`."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """The limits in the schema are those that the server enforces."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from pathlib import Path

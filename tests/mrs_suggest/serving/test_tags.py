@@ -1,7 +1,5 @@
 """Requests that allow or deny replies by their tags."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Threads of the arithmetic, and the cores that a server may use."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """OpenTelemetry traces and metrics of a real server, received by a real collector on this machine."""
 
-from __future__ import annotations
-
 import gzip
 from collections import Counter, defaultdict
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """Several workers behind one port: one that is killed comes back, and nothing that was taken is dropped."""
 
-from __future__ import annotations
-
 import contextlib
 import itertools
 import json

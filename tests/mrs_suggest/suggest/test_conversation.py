@@ -1,7 +1,5 @@
 """Conversations: which message is answered, in which language, without what was sent, and when nothing is said."""
 
-from __future__ import annotations
-
 import dataclasses
 from functools import cache
 from typing import Any

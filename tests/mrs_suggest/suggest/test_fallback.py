@@ -1,7 +1,5 @@
 """A second model for the messages of which the first is unsure, here one behind a server on this machine."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from pathlib import Path

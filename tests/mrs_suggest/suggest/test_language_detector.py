@@ -1,7 +1,5 @@
 """The language of a message among few: training, probabilities, and the file."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -1,7 +1,5 @@
 """`pipeline("reply-suggestion", ...)` of transformers answers as `Suggester.suggest` does."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Callable
 from pathlib import Path

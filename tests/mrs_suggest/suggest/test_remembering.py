@@ -1,7 +1,5 @@
 """Messages of several languages are encoded together, and answered as if each came alone."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 

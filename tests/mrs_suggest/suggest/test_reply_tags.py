@@ -1,7 +1,5 @@
 """Tags of replies, and requests that allow or deny some."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Greetings, thanks, "ok", laughter and the like: found without a language, and answered with replies that fit."""
 
-from __future__ import annotations
-
 import csv
 from functools import cache
 from pathlib import Path

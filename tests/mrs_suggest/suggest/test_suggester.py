@@ -1,7 +1,5 @@
 """Messages in, suggestions out: through a real small model saved to a folder."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The checks of a machine before Spark is started."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 

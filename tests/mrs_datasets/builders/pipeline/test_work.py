@@ -1,7 +1,5 @@
 """Shards that are done once, whatever ends the process; and files between the stages, which reveal damage."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

@@ -1,7 +1,5 @@
 """The build from dumps to the data set, on pairs counted by hand, with a stub for the language model."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from collections import Counter

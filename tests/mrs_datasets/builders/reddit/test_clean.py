@@ -1,7 +1,5 @@
 """Cleaning: golden texts, masked personal data, pairs; a pattern finds every text that its function changes."""
 
-from __future__ import annotations
-
 import re
 import time
 from collections import Counter

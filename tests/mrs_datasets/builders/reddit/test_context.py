@@ -1,7 +1,5 @@
 """The column `context`: the turns before each message, by the rules for messages, whatever the order of work."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from pathlib import Path

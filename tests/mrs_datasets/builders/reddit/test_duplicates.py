@@ -1,7 +1,5 @@
 """Duplicates over all buckets of a language, from numbers alone; near duplicates and what only looks like one."""
 
-from __future__ import annotations
-
 import random
 import statistics
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Files of another form than a dump are refused by name, before a build begins."""
 
-from __future__ import annotations
-
 import bz2
 import gzip
 import json

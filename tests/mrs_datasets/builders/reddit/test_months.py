@@ -1,7 +1,5 @@
 """Which comments stay, and the reason for every dropped one."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Replies joined with the comments that they answer, every comment accounted for; and the language of the pairs."""
 
-from __future__ import annotations
-
 import random
 from collections import Counter
 from collections.abc import Sequence

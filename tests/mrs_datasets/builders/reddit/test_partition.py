@@ -1,7 +1,5 @@
 """Partition files: nothing lost, whole or not at all, damage is noticed, and memory stays in its budget."""
 
-from __future__ import annotations
-
 import re
 import resource
 from collections.abc import Iterable, Iterator

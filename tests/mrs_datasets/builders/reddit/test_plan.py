@@ -1,7 +1,5 @@
 """Settings and plan of a build: which values and dumps are taken, and what it will need."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

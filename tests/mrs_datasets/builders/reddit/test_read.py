@@ -1,7 +1,5 @@
 """Reading dumps: the fields of every year, lines that are not comments, files that end early, memory."""
 
-from __future__ import annotations
-
 import gzip
 import hashlib
 import json

@@ -1,7 +1,5 @@
 """Builds from and to storages of fsspec, in this process."""
 
-from __future__ import annotations
-
 import json
 import logging
 from collections.abc import Iterator

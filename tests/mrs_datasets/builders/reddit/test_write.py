@@ -1,7 +1,5 @@
 """The split by hash: stable, 80/10/10; the parts of a language; and the counts of replies."""
 
-from __future__ import annotations
-
 import random
 from collections import Counter
 from pathlib import Path

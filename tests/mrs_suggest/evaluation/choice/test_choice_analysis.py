@@ -1,7 +1,5 @@
 """Answers of multiple-choice runs: read, averaged, split, compared; and what `mrs compare` prints of them."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Folders of finished runs, made by the real evaluation of a stub that knows some of the answers."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """`mrs compare` on folders of finished runs: rows, languages, means, leads, files, and what it refuses."""
 
-from __future__ import annotations
-
 import json
 import re
 import sys

@@ -1,7 +1,5 @@
 """A language model behind a server next to runs: it answers their test messages."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from collections.abc import Callable, Iterator

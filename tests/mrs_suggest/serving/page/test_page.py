@@ -1,7 +1,5 @@
 """What the demo page shows, and the files of its Space; the page itself is driven in tests/integration."""
 
-from __future__ import annotations
-
 import ast
 import re
 import sys

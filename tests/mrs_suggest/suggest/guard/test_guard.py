@@ -1,7 +1,5 @@
 """What keeps a suggester silent: sensitive messages, unfit replies, and the reasons in the answers."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 

@@ -4,8 +4,6 @@
 idioms and praise that look like something grave, and messages about harm that a cheerful reply would hurt.
 """
 
-from __future__ import annotations
-
 import csv
 import random
 from collections import Counter

@@ -1,7 +1,5 @@
 """The expressions that the phrases of the guard become: folding, borders of words, distances, and errors."""
 
-from __future__ import annotations
-
 import pytest
 
 from mrs_suggest.suggest.guard.patterns import Phrases, fold, spellings

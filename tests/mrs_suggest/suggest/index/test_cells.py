@@ -1,7 +1,5 @@
 """Search in a large response set, and what the index, its files and a ranker do with one."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

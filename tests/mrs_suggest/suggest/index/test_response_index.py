@@ -1,7 +1,5 @@
 """The response index against a brute force over all replies, and its files."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """`openai:URL#MODEL` and `openai:FILE.yaml`: what is read, and what is refused in one sentence without secrets."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

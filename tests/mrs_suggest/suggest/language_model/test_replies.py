@@ -1,7 +1,5 @@
 """What is read from the text of a language model, and which replies may be shown."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """Suggestions of a language model, against a server on this machine that fails in every way that servers fail."""
 
-from __future__ import annotations
-
 import json
 import time
 from collections.abc import Callable, Iterator

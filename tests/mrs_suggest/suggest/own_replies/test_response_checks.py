@@ -1,7 +1,5 @@
 """Files with response sets, and what is told of their replies."""
 
-from __future__ import annotations
-
 import gzip
 import math
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Response sets of one's own in a trained retriever: the embedded baseline, changed without training."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Character TF-IDF by an inverted index: equal to scikit-learn's vectors."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given

@@ -1,7 +1,5 @@
 """Choosing a set of suggestions: near the best set, and not three wordings of one reply."""
 
-from __future__ import annotations
-
 from itertools import combinations
 
 import numpy as np

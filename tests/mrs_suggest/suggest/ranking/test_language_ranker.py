@@ -1,7 +1,5 @@
 """The ranker of one language: parts, replies without messages, pools, and its folder."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from pathlib import Path

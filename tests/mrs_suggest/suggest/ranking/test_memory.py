@@ -1,7 +1,5 @@
 """The message memory: equal to a loop over all messages, bounded by messages that stand for the others."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given

@@ -1,7 +1,5 @@
 """The mixture of parts: what validation chooses, and what cannot change it."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given

@@ -1,7 +1,5 @@
 """Replies without conversations: ranked by texts and examples, against foreign messages."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

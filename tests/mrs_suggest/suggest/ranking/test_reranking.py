@@ -1,7 +1,5 @@
 """The second stage: candidates of the set and of a generator, their scores, the choice, pools and the folder."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """The probability that a suggestion is used, and what a threshold costs."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np

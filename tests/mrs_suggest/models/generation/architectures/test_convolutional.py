@@ -1,7 +1,5 @@
 """The convolutional model: against a reference in numpy, causal, blind to padding, equal with and without cache."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

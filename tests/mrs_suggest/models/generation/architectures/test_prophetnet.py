@@ -1,7 +1,5 @@
 """The corrected ProphetNet sees nothing it should not, searches alike with and without a cache, and fits BERT."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """A fairseq checkpoint with random weights becomes a BART that computes what fairseq's graph computes."""
 
-from __future__ import annotations
-
 import argparse
 import json
 import math

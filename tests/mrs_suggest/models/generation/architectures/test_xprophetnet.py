@@ -3,8 +3,6 @@
 `golden/xprophetnet.json` has the logits; its `about` says what computed them.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import math
