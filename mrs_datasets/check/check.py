@@ -246,11 +246,14 @@ def _repeated(hashes: Hashes) -> NDArray[np.bool_]:
 def _found(
     files: list[Path], mask: NDArray[np.bool_], shown: list[str], level: str, rule: str, where: str
 ) -> Iterator[Finding]:
-    """One finding for the rows of a mask; the files are read only if there are any."""
+    """One finding for the rows of a mask; the files are read until there are enough examples."""
     examples = Examples()
     for start, table in batches(files, shown) if mask.any() else ():
         if (some := mask[start : start + len(table)]).any():
             examples.add(some, joined(table, shown), start)
+        if len(examples.shown) == EXAMPLES:
+            break
+    examples.count = int(mask.sum())
     yield from examples.finding(level, rule, where)
 
 

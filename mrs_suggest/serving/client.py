@@ -94,17 +94,28 @@ class Client:
     """
 
     def __init__(
-        self, url: str, key: str | None = None, seconds: float = SECONDS, tries: int = 3,
+        self,
+        url: str,
+        key: str | None = None,
+        seconds: float = SECONDS,
+        tries: int = 3,
         transport: httpx.BaseTransport | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self._tries = tries
         self._http = httpx.Client(base_url=url, headers=_headers(key), timeout=seconds, transport=transport)
 
     def suggest(
-        self, messages: Sequence[str | Chat], language: str | None = None, k: int = SUGGESTIONS,
-        explain: bool = False, allow: Sequence[str] = (), deny: Sequence[str] = (), min_score: float | None = None,
-        model: str | None = None, session: str | None = None,
-    ) -> list[ReceivedAnswer]:  # fmt: skip
+        self,
+        messages: Sequence[str | Chat],
+        language: str | None = None,
+        k: int = SUGGESTIONS,
+        explain: bool = False,
+        allow: Sequence[str] = (),
+        deny: Sequence[str] = (),
+        min_score: float | None = None,
+        model: str | None = None,
+        session: str | None = None,
+    ) -> list[ReceivedAnswer]:
         """An answer for each message.
 
         Args:
@@ -130,9 +141,14 @@ class Client:
         return _read(self._send("GET", "/v1/models", self._tries), _models)
 
     def feedback(
-        self, answer: ReceivedAnswer | str, chosen: int | None, edited: bool = False, typed: int | None = None,
-        shown: Sequence[int] | None = None, text: str | None = None,
-    ) -> None:  # fmt: skip
+        self,
+        answer: ReceivedAnswer | str,
+        chosen: int | None,
+        edited: bool = False,
+        typed: int | None = None,
+        shown: Sequence[int] | None = None,
+        text: str | None = None,
+    ) -> None:
         """Report what a person did with an answer.
 
         Args:
@@ -183,17 +199,28 @@ class AsyncClient:
     """As `Client`, for asynchronous code."""
 
     def __init__(
-        self, url: str, key: str | None = None, seconds: float = SECONDS, tries: int = 3,
+        self,
+        url: str,
+        key: str | None = None,
+        seconds: float = SECONDS,
+        tries: int = 3,
         transport: httpx.AsyncBaseTransport | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self._tries = tries
         self._http = httpx.AsyncClient(base_url=url, headers=_headers(key), timeout=seconds, transport=transport)
 
     async def suggest(
-        self, messages: Sequence[str | Chat], language: str | None = None, k: int = SUGGESTIONS,
-        explain: bool = False, allow: Sequence[str] = (), deny: Sequence[str] = (), min_score: float | None = None,
-        model: str | None = None, session: str | None = None,
-    ) -> list[ReceivedAnswer]:  # fmt: skip
+        self,
+        messages: Sequence[str | Chat],
+        language: str | None = None,
+        k: int = SUGGESTIONS,
+        explain: bool = False,
+        allow: Sequence[str] = (),
+        deny: Sequence[str] = (),
+        min_score: float | None = None,
+        model: str | None = None,
+        session: str | None = None,
+    ) -> list[ReceivedAnswer]:
         """As `Client.suggest`."""
         question = _question(messages, language, k, explain, allow, deny, min_score, model, session)
         return _read(await self._send("POST", "/v1/suggest", self._tries, question), _answers)
@@ -203,9 +230,14 @@ class AsyncClient:
         return _read(await self._send("GET", "/v1/models", self._tries), _models)
 
     async def feedback(
-        self, answer: ReceivedAnswer | str, chosen: int | None, edited: bool = False, typed: int | None = None,
-        shown: Sequence[int] | None = None, text: str | None = None,
-    ) -> None:  # fmt: skip
+        self,
+        answer: ReceivedAnswer | str,
+        chosen: int | None,
+        edited: bool = False,
+        typed: int | None = None,
+        shown: Sequence[int] | None = None,
+        text: str | None = None,
+    ) -> None:
         """As `Client.feedback`."""
         told = _told(answer, chosen, edited, typed, shown, text)
         _read(await self._send("POST", "/v1/feedback", self._tries, told), _nothing)
@@ -248,9 +280,14 @@ def _headers(key: str | None) -> dict[str, str]:
 
 
 def _question(
-    messages: Sequence[Any], language: str | None, k: int, explain: bool, allow: Sequence[str], deny: Sequence[str],
+    messages: Sequence[Any],
+    language: str | None,
+    k: int,
+    explain: bool,
+    allow: Sequence[str],
+    deny: Sequence[str],
     *others: float | str | None,
-) -> dict[str, Any]:  # fmt: skip
+) -> dict[str, Any]:
     for name, given in (("messages", messages), ("allow", allow), ("deny", deny)):
         if isinstance(given, str):
             raise TypeError(f"{name}: expected a list of texts, found one str; pass [text].")
@@ -267,9 +304,13 @@ def _question(
 
 
 def _told(
-    answer: ReceivedAnswer | str, chosen: int | None, edited: bool, typed: int | None, shown: Sequence[int] | None,
+    answer: ReceivedAnswer | str,
+    chosen: int | None,
+    edited: bool,
+    typed: int | None,
+    shown: Sequence[int] | None,
     text: str | None,
-) -> dict[str, Any]:  # fmt: skip
+) -> dict[str, Any]:
     answer = answer if isinstance(answer, str) else answer.id or ""
     places = None if shown is None else list(shown)
     return {"id": answer, "chosen": chosen, "edited": edited, "typed": typed, "shown": places, "text": text}

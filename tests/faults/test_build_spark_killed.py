@@ -70,17 +70,23 @@ def writes(work: Path) -> bool:
     return any(work.glob("write/.*.partial-*"))
 
 
-@pytest.mark.parametrize(("kind", "stage"), [(EXECUTOR, joins), (PYTHON, joins), (EXECUTOR, writes)])
+@pytest.mark.parametrize(("kind", "stage", "most"), [(EXECUTOR, joins, 1), (PYTHON, joins, 9), (EXECUTOR, writes, 9)])
 def test_killed_executors_change_nothing(
-    tmp_path: Path, command: list[object], local: Path, start: Start, kind: bytes, stage: Callable[[Path], bool]
+    tmp_path: Path,
+    command: list[object],
+    local: Path,
+    start: Start,
+    kind: bytes,
+    stage: Callable[[Path], bool],
+    most: int,
 ) -> None:
-    """Executors with about as little memory as Spark accepts."""
+    """Executors with about as little memory as Spark accepts; `most` of the processes of a kind are killed."""
     little = ["--master", "local-cluster[2,1,512]", "--spark-conf", *SETTINGS, "spark.executor.memory=512m"]
     for _ in range(5):
         process = start(*command, "--engine", "spark", *little)
         killed = 0
         while process.poll() is None and not killed:
-            for number in of_kind(process.pid, kind) if stage(tmp_path / ".out.build") else []:
+            for number in of_kind(process.pid, kind)[-most:] if stage(tmp_path / ".out.build") else []:
                 with contextlib.suppress(OSError):
                     os.kill(number, signal.SIGKILL)
                     killed += 1

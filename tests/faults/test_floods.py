@@ -10,13 +10,38 @@ from typing import Any
 import pytest
 
 from mrs_suggest.suggest.short_messages import kind_of
-from tests.cases import cases
 from tests.untrained import untrained_retriever
 
 pytestmark = pytest.mark.faults
 
 LINES = 5_000
-ODD = cases(__file__, "ODD")
+ODD = [
+    "a" * 100_000,
+    "word " * 20_000,
+    "\U0001f44d",
+    "\U0001f469\u200d\U0001f467",
+    "\0",
+    "\0\x01\x02 x",
+    "\x1b[31mred\x1b[0m",
+    "\u0645\u0631\u062d\u0628\u0627",
+    "\u202eabc",
+    "\u05e9\u05dc\u05d5\u05dd",
+    "\u200b",
+    "\ufeff",
+    "e\u0301" * 500,
+    "x\u2028y\x85z\x0cw",
+    "\ufdfa" * 300,
+    "...",
+    "\\n",
+    '{"a": 1}',
+    "\t\tx\t",
+    "[UNK][PAD][CLS]",
+    "\U0010ffff",
+    "\ud7ff",
+    "\u01c5",
+    "\u0130" * 50,
+    "\u660e\u65e5" * 200,
+]
 BLANK = ["", " ", "\t", "\u3000 ", "\x0c", "\x1c"]  # white space only: nothing to answer
 
 

@@ -114,14 +114,16 @@ def read_buckets(path: Location, buckets: range) -> pa.Table:
                 tables.append(table.slice(start - cuts[begin], end - start))
         table, expected = pa.concat_tables(tables), sum(index["comments"][buckets.start : buckets.stop])
         if table.num_rows != expected:
-            raise pa.ArrowInvalid(f"{buckets} has {table.num_rows} of {expected} comments")
+            names = f"buckets {buckets.start} to {buckets.stop - 1}"
+            raise pa.ArrowInvalid(f"{names} have {table.num_rows} of {expected} comments")
         return table
 
 
 def _batch_bounds(bounds: NDArray[np.int64]) -> NDArray[np.int64]:
     """Where the batches of a segment begin and end, from where its buckets do: with the bucket that completes another
     `BATCH_ROWS` rows."""
-    return np.unique([0, *bounds[1:][np.diff(bounds // BATCH_ROWS) > 0], bounds[-1]])
+    full, large = np.diff(bounds // BATCH_ROWS) > 0, np.diff(bounds) >= BATCH_ROWS
+    return np.unique([0, *bounds[1:][full], *bounds[:-1][large], bounds[-1]])
 
 
 # --- Runs and groups ------------------------------------------------------------------------------------------------
