@@ -89,6 +89,8 @@ def _run(options: argparse.Namespace) -> int:
     from mrs_suggest.reproduce.runner import FAILED_NOW, prepare_data, run_cells
     from mrs_suggest.reproduce.table import at_scale, only_tables, read_table, with_checkpoints
 
+    if options.estimate and (options.dry_run or options.page or options.sheets):
+        raise InputError("--estimate: stops after the times; leave out --dry-run, --page and --sheets.")
     if options.jobs < 1:
         raise InputError(f"--jobs {options.jobs}: expected a whole number from 1.")
     if options.table == ALL:
@@ -119,7 +121,7 @@ def _run(options: argparse.Namespace) -> int:
         with StopSignals() as signals:
             setup = prepare_data(setup, sources, used, options.dry_run, say)
             if options.estimate:
-                _print_all(trial_lines(setup, cells))
+                _print_all(trial_lines(setup, cells, options.jobs))
                 return 0
             if options.dry_run:
                 list_cells(setup, cells, options.jobs)
@@ -156,11 +158,18 @@ def list_tables(options: argparse.Namespace) -> int:
     scales = list(dict.fromkeys(one for table in tables.values() for one in table.scale_names()))
     if (scale := options.scale) not in scales:
         raise InputError(f"--scale {scale}: no table has such a scale; expected one of {', '.join(scales)}.")
+    if options.checkpoint or options.only or options.figures or options.printed:
+        raise InputError(f"{ALL}: --table, --figure, --only and --checkpoint need the name of one table.")
+    given = _named(options.data, "data", "NAME")
+    if unknown := given.keys() - {name for table in tables.values() for name in table.data}:
+        raise InputError(f"--data {min(unknown)}: no table has such data.")
     _print_all(Overview(scale, CONFIGS).lines(tables))
     for name, table in tables.items():
         if options.estimate and scale in table.scale_names():
             print(f"{name}, timed on this machine:", flush=True)
-            if code := _run(argparse.Namespace(**{**vars(options), "table": name, "printed": list(table.tables)})):
+            own = {"table": name, "printed": list(table.tables), "output": options.output and options.output / name}
+            own["data"] = [f"{one}={folder}" for one, folder in given.items() if one in table.data]
+            if code := _run(argparse.Namespace(**{**vars(options), **own})):
                 return code
     return 0
 

@@ -11,7 +11,7 @@ from mrs_suggest.reproduce.runner import time_of_trial
 from mrs_suggest.reproduce.table import Table, at_scale, only_tables
 
 
-def trial_lines(setup: Setup, cells: Mapping[str, Cell]) -> Iterator[str]:
+def trial_lines(setup: Setup, cells: Mapping[str, Cell], jobs: int = 1) -> Iterator[str]:
     """The time on this machine of each group of like cells, of which one is tried, and why other cells have none."""
     from torch.cuda import is_available
 
@@ -35,7 +35,7 @@ def trial_lines(setup: Setup, cells: Mapping[str, Cell]) -> Iterator[str]:
             found, problem = time_of_trial(setup, ready[0])
             estimates.add({"identity": identity, **found})
         times = [estimates.seconds(states.identity(cell.name), steps_of(cell, setup)) for cell in alike]
-        yield f"  {told}: {len(alike)} cell{'s' * (len(alike) != 1)}, {problem or told_total(times)}"
+        yield f"  {told}: {len(alike)} cell{'s' * (len(alike) != 1)}, {problem or told_total(times, jobs)}"
     yield from (f"  not timed: {count} cell{'s' * (count != 1)}, {why}" for why, count in others.items())
 
 

@@ -155,7 +155,9 @@ def printed_tables(record: Record, table: Table) -> dict[str, dict[str, str]]:
     claims = TypeAdapter(list[ClaimResult]).validate_json(told)
     try:
         compared = grouped(grids, figures, [] if by_row else record["comparisons"])
-    except KeyError as error:  # table, row, column, metric
+    except KeyError as error:
+        if not isinstance(error.args[0], tuple):  # table, row, column, metric
+            raise
         of, again = f"{table.name} at scale {record['scale']}", f"mrs reproduce {table.name} --scale {record['scale']}"
         lacks = f"the record has no figure for the newer row {error.args[0][1]!r} of table {error.args[0][0]}"
         raise InputError(f"{of}: {lacks}; write it again with `{again} --page`.") from None

@@ -17,7 +17,7 @@ from pathlib import Path
 from fastapi import FastAPI
 from uvicorn.config import STARTUP_FAILURE
 
-from mrs_suggest.common.errors import InputError, MrsError
+from mrs_suggest.common.errors import InputError, MrsError, missing_extra
 from mrs_suggest.common.hub.baselines import ENDPOINT, resolve_model
 from mrs_suggest.common.text.text import visible
 from mrs_suggest.serving.observe.logs import configure_logs, log
@@ -95,10 +95,11 @@ def _build(settings: Settings, log_level: str) -> FastAPI:
 
     try:
         return create_app(settings)
-    except MrsError as error:
+    except (MrsError, ImportError) as error:
         if settings.workers == 1:
             raise
-        sys.stderr.write(f"mrs serve: {visible(error)}\n")  # one write: other workers write, too
+        told = error if isinstance(error, MrsError) else missing_extra(error, "mrs serve", "serve") or error
+        sys.stderr.write(f"mrs serve: {visible(told)}\n")  # one write: other workers write, too
         sys.stderr.flush()
         sys.exit(STARTUP_FAILURE)  # stops the supervisor: a restart would fail again
     finally:

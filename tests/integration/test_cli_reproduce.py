@@ -49,9 +49,14 @@ def test_what_each_table_needs_is_listed(mrs: Mrs, tmp_path: Path) -> None:
     assert all(f"\n{name}: " in f"\n{full}" for name in tables)
     tiny = mrs("reproduce", "all", "--scale", "tiny", cwd=tmp_path).stdout
     assert "  table 3: 21 cells: 21 can run here\n" in tiny, "its data are generated"
-    done = mrs("reproduce", "all", "--scale", "huge", cwd=tmp_path)
-    refusal = refused((done.returncode, done.stdout, done.stderr))
-    assert "--scale huge: no table has such a scale; expected one of full, tiny, " in refusal
+    refusals = {
+        "--scale huge": "--scale huge: no table has such a scale; expected one of full, tiny, ",
+        "--only student": "all: --table, --figure, --only and --checkpoint need the name of one table.",
+        "--data chats=x": "--data chats: no table has such data.",
+    }
+    for words, sentence in refusals.items():
+        done = mrs("reproduce", "all", *words.split(), cwd=tmp_path)
+        assert sentence in refused((done.returncode, done.stdout, done.stderr))
     assert not list(tmp_path.iterdir())
 
 

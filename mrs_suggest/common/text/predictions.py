@@ -27,7 +27,7 @@ _SUGGESTION = re.compile(r"(?:suggestion|prediction|hypothesis|candidate|output|
 
 @dataclass(frozen=True)
 class Prediction:
-    """One example: `suggestions` holds 1 to `SUGGESTIONS` texts, best first; any text may be empty. Intervals keep
+    """One example: `suggestions` holds at most `SUGGESTIONS` texts, best first; any text may be empty. Intervals keep
     examples of one `unit` together: the text of another column, or if empty the message."""
 
     message: str

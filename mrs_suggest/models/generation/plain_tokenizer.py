@@ -26,10 +26,14 @@ def saved_tokenizer(folder: Path) -> PreTrainedTokenizerBase:
     path, found = folder / "tokenizer.json", None
     with loading("the tokenizer", folder, "", again(folder)):
         settings = json.loads((folder / "tokenizer_config.json").read_text(encoding="utf-8"))
-        if path.is_file() and not settings.get("clean_up_tokenization_spaces"):
+        if path.is_file():
             found = PlainTokenizer(Tokenizer.from_file(str(path)), settings)
     found = found or from_pretrained("AutoTokenizer", folder, option="", advice=again(folder))
     return cast("PreTrainedTokenizerBase", found)
+
+
+# What transformers' `clean_up_tokenization` writes without the spaces, in its order.
+SPACED = (" .", " ?", " !", " ,", " ' ", " n't", " 'm", " 's", " 've", " 're")
 
 
 class PlainTokenizer:
@@ -39,6 +43,7 @@ class PlainTokenizer:
         tokenizer.no_truncation()
         tokenizer.no_padding()
         self._tokenizer, self._cuts_left = tokenizer, settings.get("truncation_side") == "left"
+        self._cleans = bool(settings.get("clean_up_tokenization_spaces")) and type(tokenizer.model).__name__ != "BPE"
         self.convert_tokens_to_ids = tokenizer.token_to_id
         named = [settings.get(f"{name}_token") for name in ("eos", "cls", "sep", "unk")]
         texts = [token["content"] if isinstance(token, dict) else token for token in named]  # older files have mappings
@@ -60,4 +65,7 @@ class PlainTokenizer:
         return {"input_ids": found[0] if isinstance(texts, str) else found}
 
     def decode(self, ids: Sequence[int], skip_special_tokens: bool) -> str:
-        return str(self._tokenizer.decode(list(ids), skip_special_tokens=skip_special_tokens))
+        text = str(self._tokenizer.decode(list(ids), skip_special_tokens=skip_special_tokens))
+        for spaced in SPACED if self._cleans else ():
+            text = text.replace(spaced, spaced.strip())
+        return text

@@ -118,11 +118,13 @@ def _halve_tables(graph: onnx.GraphProto) -> None:
     """Store the tables of vectors that token ids select from in 16 bits; most of a multilingual encoder's size."""
     from onnx import TensorProto, helper, numpy_helper
 
-    tables = {tensor.name: tensor for tensor in graph.initializer if tensor.data_type == TensorProto.FLOAT}
+    others = {name for node in graph.node for name in node.input[node.op_type == "Gather" :]}
+    floats = [one for one in graph.initializer if one.data_type == TensorProto.FLOAT and len(one.dims) == 2]
+    tables = {one.name: one for one in floats if one.name not in others}
     nodes = []
     for node in graph.node:
         nodes.append(node)
-        if node.op_type == "Gather" and (table := tables.pop(node.input[0], None)) is not None:
+        if node.op_type == "Gather" and (table := tables.get(node.input[0])):
             table.CopyFrom(numpy_helper.from_array(numpy_helper.to_array(table).astype(np.float16), table.name))
             selected = node.output[0]
             node.output[0] += "_half"

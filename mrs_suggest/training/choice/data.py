@@ -116,8 +116,10 @@ def load_choice_data(options: ChoiceArguments, seed: int) -> ChoiceData:
         for config in (options.train if own else languages)
     }
     limit = options.max_test_examples
-    test = {code: _part(target, code, "test", options, limit, EVALUATION_SEED) for code in languages}
-    tests = dict.fromkeys([options.view, *options.test_views], test)
+    views = dict.fromkeys([options.view, *options.test_views])
+    own_languages = languages if views.keys() - {TRANSLATION} else []
+    test = {code: _part(target, code, "test", options, limit, EVALUATION_SEED) for code in own_languages}
+    tests = dict.fromkeys(views, test)
     if TRANSLATION in tests:
         tests[TRANSLATION] = {
             code: _part(target, TRANSLATION_PREFIX + code, "test", options, limit, EVALUATION_SEED)

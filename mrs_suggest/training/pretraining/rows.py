@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import shutil
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -10,6 +11,7 @@ from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
+import tokenizers
 from datasets import config
 from huggingface_hub.utils import WeakFileLock
 from numpy.typing import NDArray
@@ -21,6 +23,7 @@ from mrs_suggest.common.io.files import atomic_folder, writing
 from mrs_suggest.training.pretraining.texts import add_lines
 
 STORED = 10_000  # texts from which their rows are kept on disk
+RULES = 1  # version of the rows' rules and files: increment it if either changes
 NOTES = ("cut", "unknown", "tokens")
 BATCH = 10_000  # sentences tokenized at a time
 
@@ -175,17 +178,21 @@ def _encoded(
         buffer = BytesIO()
         ends = write(buffer)
         return Encoded(TokenRows(np.frombuffer(buffer.getbuffer(), np.int32), ends), **notes)
-    digest = hashlib.sha256(f"{settings} {tokenizer.backend_tokenizer.to_str()}\n".encode())
+    special, own = sorted(tokenizer.all_special_ids), tokenizer.backend_tokenizer.to_str()
+    digest = hashlib.sha256(f"{RULES} {tokenizers.__version__} {settings} {special} {own}\n".encode())
     add_lines(digest, texts)
     folder = Path(config.HF_DATASETS_CACHE).expanduser() / "mrs-rows" / digest.hexdigest()[:32]
-    with writing(folder):
-        folder.parent.mkdir(parents=True, exist_ok=True)
-    with WeakFileLock(folder.with_suffix(".lock")):  # other processes wait for the one that writes
-        if not folder.is_dir():
-            with atomic_folder(folder) as new:
-                with (new / "ids.bin").open("wb") as file:
-                    np.save(new / "ends.npy", write(file))
-                (new / "notes.json").write_text(json.dumps(notes))
+    if not folder.is_dir():
+        with writing(folder, "set HF_DATASETS_CACHE to another folder"):
+            folder.parent.mkdir(parents=True, exist_ok=True)
+            with WeakFileLock(folder.with_suffix(".lock")):  # other processes wait for the one that writes
+                if not folder.is_dir():
+                    for partial in folder.parent.glob(f".{folder.name}.partial-*"):  # of a process that was killed
+                        shutil.rmtree(partial, ignore_errors=True)
+                    with atomic_folder(folder) as new:
+                        with (new / "ids.bin").open("wb") as file:
+                            np.save(new / "ends.npy", write(file))
+                        (new / "notes.json").write_text(json.dumps(notes))
     ids, ends = np.memmap(folder / "ids.bin", np.int32, "r"), np.load(folder / "ends.npy", mmap_mode="r")
     return Encoded(TokenRows(ids, ends), **json.loads((folder / "notes.json").read_text()))
 

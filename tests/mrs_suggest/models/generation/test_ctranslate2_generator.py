@@ -220,6 +220,7 @@ def test_a_tokenizer_that_only_transformers_has_asks_for_the_extra(
         saved_tokenizer(tmp_path)
 
 
+@pytest.mark.parametrize("cleaned", [False, True])
 @pytest.mark.parametrize(
     ("name", "built"),
     [
@@ -229,14 +230,18 @@ def test_a_tokenizer_that_only_transformers_has_asks_for_the_extra(
     ],
 )
 def test_ids_and_texts_are_those_of_transformers(
-    tmp_path: Path, name: str, built: Callable[[list[tuple[str, float]]], Any]
+    tmp_path: Path, name: str, built: Callable[[list[tuple[str, float]]], Any], cleaned: bool
 ) -> None:
     pieces = [(text, -float(len(text))) for text in dict.fromkeys("▁" + "".join(TEXTS).replace(" ", ""))]
     built(pieces).save_pretrained(tmp_path)
+    config = tmp_path / "tokenizer_config.json"
+    settings = json.loads(config.read_text(encoding="utf-8")) | {"clean_up_tokenization_spaces": cleaned}
+    config.write_text(json.dumps(settings), encoding="utf-8")
     plain: Any = saved_tokenizer(tmp_path)
     theirs = AutoTokenizer.from_pretrained(tmp_path)
     assert (type(plain).__name__, name) == ("PlainTokenizer", name)
-    texts = [*MESSAGES, *ODD, *(f"a {token} b" for token in theirs.all_special_tokens)]
+    assert theirs.clean_up_tokenization_spaces == cleaned
+    texts = [*MESSAGES, *ODD, "x . is it n't ?", *(f"a {token} b" for token in theirs.all_special_tokens)]
     for most in (5, 1000):
         given = {"add_special_tokens": False, "split_special_tokens": True, "truncation": True, "max_length": most}
         assert plain(texts, **given)["input_ids"] == theirs(texts, **given)["input_ids"]
