@@ -4,6 +4,7 @@ import unicodedata
 from collections import Counter
 from collections.abc import Iterable
 from difflib import SequenceMatcher
+from itertools import chain
 from os.path import commonprefix
 
 from mrs_datasets.readers.sample import PACKAGE
@@ -24,7 +25,7 @@ def count_words(texts: Iterable[str], language: str) -> Counter[str]:
     """How many of the different texts, and of those of `mrs-everyday` in the language, have each word."""
     own = PACKAGE / "everyday" / f"{language}.txt"
     lines = own.read_text(encoding="utf-8").splitlines() if own.is_file() else []
-    return Counter(word for text in {*texts, *lines} for word in {*_words(text)[0]})
+    return Counter(chain.from_iterable(map(_different_words, {*texts, *lines})))
 
 
 def alike(one: str, other: str, counts: Counter[str], language: str) -> bool:
@@ -79,6 +80,13 @@ def jaccard(one: str, other: str) -> float:
     """The Jaccard index of the shingles of two texts."""
     a, b = ({text[at : at + SHINGLE] for at in range(max(1, len(text) - SHINGLE + 1))} for text in (one, other))
     return len(a & b) / len(a | b)
+
+
+def _different_words(text: str) -> set[str]:
+    """Those of `_words`; of all texts of a language, so without what only candidates need."""
+    plain = " ".join(unicodedata.normalize("NFKC", text).split()).casefold().translate(_SIGNS)
+    words = plain.split(" ")
+    return set(words if "'" not in plain else [word.strip("'") for word in words]) - {""}
 
 
 def _words(text: str) -> tuple[list[str], list[bool]]:

@@ -166,10 +166,10 @@ def _gather(
             done, end = done + rows, ends[-1]
     numbers = dict(zip(names, np.memmap(path, np.uint64, "r", shape=(len(names), pairs)), strict=True))
     signatures = np.memmap(path, np.uint32, "r", offset=8 * len(names) * pairs, shape=(COLUMNS, pairs))
-    content, ends = np.memmap(path, np.uint8, "r", offset=texts_at), numbers[END]
+    content, ends = np.memmap(path, np.uint8, "r", offset=texts_at).data, np.asarray(numbers[END])
 
     def texts(row: int) -> list[str]:
-        return content[int(ends[row - 1]) if row else 0 : int(ends[row])].tobytes().decode().split("\0")
+        return str(content[int(ends[row - 1]) if row else 0 : int(ends[row])], "utf-8").split("\0")
 
     return numbers, signatures, texts
 
