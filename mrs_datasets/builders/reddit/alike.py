@@ -84,18 +84,26 @@ def jaccard(one: str, other: str) -> float:
 
 def _different_words(text: str) -> set[str]:
     """Those of `_words`; of all texts of a language, so without what only candidates need."""
-    plain = " ".join(unicodedata.normalize("NFKC", text).split()).casefold().translate(_SIGNS)
-    words = plain.split(" ")
+    words = (plain := _plain(_parts(text))).split(" ")
     return set(words if "'" not in plain else [word.strip("'") for word in words]) - {""}
 
 
 def _words(text: str) -> tuple[list[str], list[bool]]:
     """The words of a text without case and punctuation, and which of them are capitalised inside a sentence."""
-    parts = unicodedata.normalize("NFKC", text).split()
+    parts = _parts(text)
     words, capitalised, inside = [], [], False
-    for part, kept in zip(parts, " ".join(parts).casefold().translate(_SIGNS).split(" "), strict=False):
+    for part, kept in zip(parts, _plain(parts).split(" "), strict=False):
         if word := kept.strip("'"):
             words.append(word)
             capitalised.append(inside and part[0].isupper() and word.partition("'")[0] != "i")
         inside = part[-1] not in ".!?:"
     return words, capitalised
+
+
+def _parts(text: str) -> list[str]:
+    return unicodedata.normalize("NFKC", text).split()
+
+
+def _plain(parts: list[str]) -> str:
+    """The parts of a text, with spaces between them, without case and without punctuation other than apostrophes."""
+    return " ".join(parts).casefold().translate(_SIGNS)
