@@ -159,7 +159,7 @@ def list_tables(options: argparse.Namespace) -> int:
     if (scale := options.scale) not in scales:
         raise InputError(f"--scale {scale}: no table has such a scale; expected one of {', '.join(scales)}.")
     if options.checkpoint or options.only or options.figures or options.printed:
-        raise InputError(f"{ALL}: --table, --figure, --only and --checkpoint need the name of one table.")
+        raise InputError(f"--table, --figure, --only and --checkpoint: name one table instead of `{ALL}`.")
     given = _named(options.data, "data", "NAME")
     if unknown := given.keys() - {name for table in tables.values() for name in table.data}:
         raise InputError(f"--data {min(unknown)}: no table has such data.")

@@ -51,7 +51,7 @@ def test_what_each_table_needs_is_listed(mrs: Mrs, tmp_path: Path) -> None:
     assert "  table 3: 21 cells: 21 can run here\n" in tiny, "its data are generated"
     refusals = {
         "--scale huge": "--scale huge: no table has such a scale; expected one of full, tiny, ",
-        "--only student": "all: --table, --figure, --only and --checkpoint need the name of one table.",
+        "--only student": "--table, --figure, --only and --checkpoint: name one table instead of `all`.",
         "--data chats=x": "--data chats: no table has such data.",
     }
     for words, sentence in refusals.items():
