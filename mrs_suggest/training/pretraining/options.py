@@ -209,6 +209,9 @@ def load_texts(options: PretrainingArguments, training: TrainingArguments) -> Te
         [PairSource.parse(value, f"--{name}") for value in getattr(options, name)]
         for name in ("parallel", "validation_parallel", "test_parallel")
     )
+    with training.main_process_first(local=False):  # copies what is at URLs
+        for source in (*train, *validation, *test, *pairs, *pair_validation, *pair_test):
+            source.stamp  # noqa: B018
     data = read_texts(
         train, validation, test, options.text_column, options.held_out, options.validation,
         options.max_train_examples, training.seed, pairs=(pairs, pair_validation, pair_test),

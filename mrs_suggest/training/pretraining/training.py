@@ -1,7 +1,7 @@
 """The library's trainer with our batches, and held-out perplexity that all ranks share."""
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any
@@ -183,7 +183,7 @@ def _encoded(part: Part, options: PretrainingArguments, data: TextData, tells: b
     return found
 
 
-def held_out(part: Part, options: PretrainingArguments, texts: Mapping[str, Sequence[Any]], option: str) -> HeldOut:
+def held_out(part: Part, options: PretrainingArguments, texts: Mapping[str, Collection[Any]], option: str) -> HeldOut:
     """Held-out sentences or translations, ready to be measured."""
     objective, parts = part.objective, part.parts
     rows, pack = {}, options.packing and objective.packs_held_out
