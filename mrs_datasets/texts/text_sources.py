@@ -105,22 +105,15 @@ class Source(Generic[Item]):
             raise InputError(f"{option} {text}: expected LANG=SOURCE:CONFIG:SPLIT at most.")
         return cls(option, language, name, (rest[0] or None) if rest else None, *rest[1:])
 
-    def read(self, reading: Reading) -> tuple[list[Item], str | None]:
-        """All `items`, and the revision of a hub data set."""
-        return list(self.items(reading)), self.settled[1]
-
     def items(self, reading: Reading) -> Iterator[Item]:
-        """The sentences or pairs in order, without empty ones, read while they are taken.
-
-        Raises:
-            InputError: the source does not exist, cannot be read, has no text, or is not what it was when `stamp` was
-                first asked for.
-        """
-        stamp, found = self.stamp, False
-        for item in self._all(reading):
-            found = True
-            yield item
-        if not found:
+        """The sentences or pairs in order, without empty ones; InputError if the source cannot be read, has no text,
+        or is not what it was when `stamp` was first asked for."""
+        stamp, items = self.stamp, self._all(reading)
+        for first in items:
+            yield first
+            yield from items
+            break
+        else:
             raise InputError(f"{self}: has no text; leave it out, or pass another.")
         if self._stamp() != stamp:
             raise InputError(f"{self}: has changed while it was being used; start again when it is complete.")
@@ -142,7 +135,7 @@ class Source(Generic[Item]):
     def _stamp(self) -> str:
         """Equal for equal contents: names, sizes and times of files, or the commit of a data set on the hub."""
         where, _ = self.settled
-        paths = [Path(part) for part in ([where] if Path(where).exists() else where.split(","))]
+        paths = list(map(Path, [where] if Path(where).exists() else where.split(",")))
         files = [file for path in paths for file in (path, *sorted(path.rglob("*"))) if file.is_file()]
         stats = [(str(file.resolve()), file.stat()) for file in files]
         facts = [(name, stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns) for name, stat in stats]

@@ -8,7 +8,8 @@ from datasets import load_dataset
 
 from mrs_suggest.cli.main import run_verb
 from mrs_suggest.common.errors import InputError
-from mrs_suggest.training.pretraining.texts import TextSource, read_texts
+from mrs_datasets.texts.text_sources import Reading, TextSource
+from mrs_suggest.training.pretraining.texts import read_texts
 from tests.cases import cases
 from tests.conftest import Mrs
 from tests.corpus_texts import DROPPED, GARBLED, GOOD, LINES, Texts, contents, lines_of, write_texts
@@ -76,7 +77,7 @@ def test_the_same_bytes_from_one_process_and_from_the_models(
 
 def test_pretraining_and_datasets_read_it(corpus: Path, texts: Texts) -> None:
     data = read_texts(
-        [TextSource.parse(f"{code}={corpus / code}", "--text") for code in ("en", "ru")], [], [], "text", 0, []
+        [TextSource.parse(f"{code}={corpus / code}", "--text") for code in ("en", "ru")], [], [], Reading(), 0
     )
     assert sorted(data.train["en"]) == sorted(texts.good["en"])
     assert len(data.train["ru"]) == GOOD + GARBLED

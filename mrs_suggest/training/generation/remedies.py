@@ -16,7 +16,7 @@ from torch import Tensor
 from tqdm import tqdm
 
 from mrs_datasets.prepared.prepared import PreparedData
-from mrs_datasets.texts.text_sources import TextSource
+from mrs_datasets.texts.text_sources import Reading, TextSource
 from mrs_metrics.language_match import score_languages
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.common.text.language_id import LanguageIdentifier
@@ -55,7 +55,7 @@ def read_denoising_text(values: Sequence[str], seed: int) -> TextData | None:
     if not values:
         return None
     sources = [TextSource.parse(value, "--denoising_text") for value in values]
-    return read_texts(sources, (), (), "text", 0, (), None, seed)
+    return read_texts(sources, (), (), Reading(), 0, seed=seed)
 
 
 class DenoisingSteps(Base):

@@ -2,8 +2,9 @@
 
 import hashlib
 import json
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from itertools import chain, compress, islice, repeat
 from pathlib import Path
 from typing import Any, Generic
@@ -18,8 +19,7 @@ from mrs_suggest.training.pretraining.kept import kept
 
 MOST_HELD_OUT = 10  # at most one sentence in this many is held out of a text (ours: a small text must still teach)
 LINES = 100_000  # hashed at a time
-FACTS, HELD_OUT = "facts.json", ("validation", "test")
-NO_SOURCES: tuple[Sequence[Any], Sequence[Any], Sequence[Any]] = ((), (), ())
+FACTS, HELD_OUT, KINDS = "facts.json", ("validation", "test"), (TextSource, PairSource)
 
 
 @dataclass(frozen=True)
@@ -27,29 +27,18 @@ class Streamed(Collection[Item]):
     """Sentences or translations to train on, which are read from their sources whenever they are iterated over.
 
     Attributes:
-        unseen: texts that are held out; items with one of them are left out.
-        most: of the `clean` items that are left, so many are drawn with `seed`; None: all.
         digest: of the items, equal for equal ones.
     """
 
-    sources: Sequence[Source[Item]]
-    reading: Reading
-    unseen: frozenset[str]
-    most: int | None
-    seed: int
-    clean: int
+    read: Callable[[], Iterator[Item]]
+    size: int
     digest: str
 
     def __len__(self) -> int:
-        return self.clean if self.most is None else min(self.most, self.clean)
+        return self.size
 
     def __iter__(self) -> Iterator[Item]:
-        chosen: Iterable[bool] = repeat(True)
-        if len(self) < self.clean:
-            drawn = np.zeros(self.clean, dtype=bool)
-            drawn[np.random.default_rng(self.seed).permutation(self.clean)[: self.most]] = True
-            chosen = chain(drawn, repeat(False))  # the sources are read to their ends, where they are checked
-        return compress(_clean(self.sources, self.reading, self.unseen), chosen)
+        return self.read()
 
     def __contains__(self, item: object) -> bool:
         return any(item == other for other in self)
@@ -117,101 +106,82 @@ def counted(items: Iterable[Any]) -> tuple[int, str]:
 
 
 def read_texts(
-    train: Sequence[TextSource],
-    validation: Sequence[TextSource],
-    test: Sequence[TextSource],
-    column: str,
+    train: Sequence[Source[Any]],
+    validation: Sequence[Source[Any]],
+    test: Sequence[Source[Any]],
+    reading: Reading,
     held_out: int,
-    validated: Sequence[str],
+    validated: Sequence[str] = (),
     most: int | None = None,
     seed: int = 0,
-    *,
-    pairs: tuple[Sequence[PairSource], Sequence[PairSource], Sequence[PairSource]] = NO_SOURCES,
-    pair_columns: Sequence[str] = (),
-    stream: bool = False,
 ) -> TextData:
-    """Look through all sources, unless they are known: what was found is kept (see `kept`).
+    """Look through all sources, of sentences and of translations, unless what was found is `kept`.
 
-    Training text is not in memory, which needs up to 9 bytes a sentence while a part is drawn: what is held out of a
-    source, or `most` sentences.
-
+    No training text stays in memory. To draw a part of it takes up to 9 bytes a sentence for the time being.
     A sentence that is held out does not train, wherever it stands: alone, or as a side of a pair.
 
     Args:
-        validation: held-out text; without any, `held_out` sentences of the first source of each validated language
-            are, but at most one in ten; which ones depends on the text alone.
-        column: of the texts in Parquet files and in data sets that the catalogue does not know.
+        validation: held-out text; without any of a kind, `held_out` sentences of the first source of each validated
+            language are, but at most one in ten; which ones depends on the text alone.
         validated: languages, and pairs of them, that are held out; none of a kind: all of it.
-        most: training sentences of each language, and pairs of each two, drawn with `seed`; None: all.
-        pairs: translations to train on, held-out ones, and those of the test; the rest is as for sentences.
-        pair_columns: as `column`; none: those named as the languages, or `translation`.
-        stream: read hub data sets without downloading them whole; of those that train, the first sentences: `most`,
-            and those that are held out.
+        most: training sentences of each language, and pairs of each two, drawn with `seed`; None: all. Of a data set
+            that is streamed, the first ones.
 
     Raises:
         InputError: a source cannot be read, has no text, or a validated language lacks it.
     """
-    reading = Reading(column, pair_columns, stream, None if most is None else most + held_out)
-    kinds = ((train, validation, test), pairs)
-    own = {source.language for source in pairs[0]} | {name for name in validated if languages_of(name)}
-    wanted = [[name for name in validated if (name in own) is paired] for paired in (False, True)]
+    reading = replace(reading, most=None if most is None else most + held_out)
+    parts = (train, validation, test)
+    kinds = [[[source for source in part if isinstance(source, kind)] for part in parts] for kind in KINDS]
+    own = {source.language for source in kinds[1][0]} | {name for name in validated if languages_of(name)}
 
     def write(folder: Path) -> None:
-        found = _look_through(kinds, wanted, held_out, reading, most, seed)
-        (folder / FACTS).write_text(json.dumps(found), encoding="utf-8")
+        record: list[Record] = []
+        found = [
+            _held_out(kind, [name for name in validated if (name in own) is paired], held_out, reading, record)
+            for paired, kind in zip((False, True), kinds, strict=True)
+        ]
+        for kind, facts in zip(kinds, found, strict=True):
+            for language in dict.fromkeys(source.language for source in kind[0]):
+                count, digest = counted(_clean(kind, language, reading, found))
+                if not count:
+                    what = "pair has a sentence that" if languages_of(language) else "sentence"
+                    option = "parallel" if languages_of(language) else "text"
+                    raise InputError(f"--{option} {language}: every {what} is held out too; pass text that is not.")
+                drawn = (most, count, seed) if most is not None and most < count else None
+                facts["train"][language] = drawn, most if drawn else count, f"{digest} {drawn}"
+                facts["repeated"] -= count
+        (folder / FACTS).write_text(json.dumps([record, found]), encoding="utf-8")
 
-    stamps = [[[source.stamp for source in part] for part in kind] for kind in kinds]
-    settings = json.dumps([stamps, held_out, list(validated), most, seed, asdict(reading)])
-    facts = json.loads((kept(settings, write) / FACTS).read_text(encoding="utf-8"))
-    unseen = _unseen(facts["kinds"])
-    texts, translations = (
+    stamps = [[source.stamp for source in part] for part in parts]
+    settings = json.dumps([stamps, held_out, list(validated), asdict(reading)])
+    record, found = json.loads((kept(settings, write) / FACTS).read_text(encoding="utf-8"))
+    texts, pairs = (
         Splits(
-            {
-                language: Streamed([s for s in kind[0] if s.language == language], reading, unseen, most, seed, *counts)
-                for language, counts in found["train"].items()
-            },
-            *({code: list(map(_item, items)) for code, items in found[split].items()} for split in HELD_OUT),
+            {language: Streamed(partial(_clean, kind, language, reading, found, drawn), size, digest)
+             for language, (drawn, size, digest) in facts["train"].items()},
+            *({code: [item if isinstance(item, str) else tuple(item) for item in items]
+               for code, items in facts[split].items()} for split in HELD_OUT),
         )
-        for kind, found in zip(kinds, facts["kinds"], strict=True)
-    )
-    repeated = sum(found["repeated"] for found in facts["kinds"])
-    return TextData(texts.train, texts.validation, texts.test, facts["sources"], repeated, translations)
+        for kind, facts in zip(kinds, found, strict=True)
+    )  # fmt: skip
+    return TextData(texts.train, texts.validation, texts.test, record, sum(one["repeated"] for one in found), pairs)
 
 
-def _look_through(
-    kinds: Sequence[Sequence[Sequence[Source[Any]]]],
-    wanted: Sequence[Sequence[str]],
-    held_out: int,
-    reading: Reading,
-    most: int | None,
-    seed: int,
-) -> Record:
-    """What is held out, and how many items of each language are left, with their hash."""
-    sources: list[Record] = []
-    found = [_held_out(kind, names, held_out, reading, sources) for kind, names in zip(kinds, wanted, strict=True)]
-    unseen = _unseen(found)
-    for (train, *_), facts in zip(kinds, found, strict=True):
-        for language in dict.fromkeys(source.language for source in train):
-            left = _clean([source for source in train if source.language == language], reading, unseen)
-            count, digest = counted(left)
-            if not count:
-                what = "pair has a sentence that" if languages_of(language) else "sentence"
-                option = "parallel" if languages_of(language) else "text"
-                raise InputError(f"--{option} {language}: every {what} is held out too; pass text that is not.")
-            drawn = most is not None and most < count
-            facts["train"][language] = count, f"{digest} {most} {seed}" if drawn else digest
-            facts["repeated"] -= count
-    return {"sources": sources, "kinds": found}
-
-
-def _unseen(found: Sequence[Record]) -> frozenset[str]:
+def _clean(
+    kind: Sequence[Sequence[Source[Item]]], language: str, reading: Reading, found: Sequence[Record], drawn: Any = None
+) -> Iterator[Item]:
+    """The training items of a language without a text that is held out; `drawn`: how many of how many, with a seed."""
     parts = [items for facts in found for split in HELD_OUT for items in facts[split].values()]
-    return frozenset(text for items in parts for item in items for text in _sides(item))
-
-
-def _clean(sources: Sequence[Source[Item]], reading: Reading, unseen: frozenset[str]) -> Iterator[Item]:
-    """Items without a text that is held out."""
-    return (item for source in sources for item in source.items(reading) if unseen.isdisjoint(_sides(item)))
+    unseen = {text for items in parts for item in items for text in _sides(item)}
+    sources = (source for source in kind[0] if source.language == language)
+    items = (item for source in sources for item in source.items(reading) if unseen.isdisjoint(_sides(item)))
+    if drawn is None:
+        return items
+    most, count, seed = drawn
+    chosen = np.zeros(count, dtype=bool)
+    chosen[np.random.default_rng(seed).permutation(count)[:most]] = True
+    return compress(items, chain(chosen, repeat(False)))  # to the end, where sources are checked
 
 
 def _held_out(
@@ -255,10 +225,6 @@ def _held_out(
             found[split].setdefault(source.language, []).extend(items)
             note(source, split, len(items))
     return found
-
-
-def _item(item: Any) -> Any:
-    return item if isinstance(item, str) else tuple(item)
 
 
 def _sides(item: Item) -> Sequence[str]:

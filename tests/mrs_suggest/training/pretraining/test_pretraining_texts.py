@@ -18,7 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mrs_datasets.prepared.prepared import PreparedData
-from mrs_datasets.texts.text_sources import PairSource
+from mrs_datasets.texts.text_sources import PairSource, Reading
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.models.retrieval.tiny import train_tokenizer
 from mrs_suggest.training.pretraining import rows
@@ -40,12 +40,12 @@ def write(tmp_path: Path) -> Write:
     return file
 
 
-def read(*train: str, held_out: int = 0, **more: object) -> TextData:
-    sources = {
-        name: [TextSource.parse(text, "--text") for text in more.pop(name, ())] for name in ("validation", "test")
-    }  # type: ignore[attr-defined]
-    arguments = {"validated": [], "column": "text", "held_out": held_out, **more}
-    return read_texts([TextSource.parse(text, "--text") for text in train], **sources, **arguments)  # type: ignore[arg-type]
+def read(*train: str, held_out: int = 0, pairs: str | None = None, **more: Any) -> TextData:
+    splits = [train, more.pop("validation", ()), more.pop("test", ())]
+    parts: list[list[Any]] = [[TextSource.parse(text, "--text") for text in split] for split in splits]
+    if pairs:
+        parts[0].append(PairSource.parse(pairs, "--parallel"))
+    return read_texts(*parts, Reading(), held_out, **more)
 
 
 def trained(data: TextData) -> dict[str, list[str]]:
@@ -167,7 +167,6 @@ def test_rows_of_many_texts_are_written_once(write: Write, cache: Path, monkeypa
     )
     text = write("t.txt", "".join(f"{text}\n" for text in texts))
     parallel = write("p.tsv", "".join("\t".join(pair) + "\n" for pair in pairs))
-    sources = [PairSource.parse(f"en-ht={parallel}", "--parallel")], (), ()
     nothing = read(f"ht={write('none.txt', '[UNK]')}").train["ht"]
 
     def encoded(own: Any, translations: Any, most: int = 8) -> list[object]:
@@ -177,7 +176,7 @@ def test_rows_of_many_texts_are_written_once(write: Write, cache: Path, monkeypa
         return [*notes, *([one.rows[n] for n in range(len(one.rows))] for one in found)]
 
     def streamed(most: int = 8) -> list[object]:
-        data = read(f"ht={text}", pairs=sources)
+        data = read(f"ht={text}", pairs=f"en-ht={parallel}")
         return encoded(data.train["ht"], data.pairs.train["en-ht"], most)
 
     in_memory = encoded([" ".join(text.split()) for text in texts], pairs)
