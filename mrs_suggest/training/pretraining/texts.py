@@ -79,10 +79,8 @@ class TextData(Splits[str]):
         """Facts for the record of a run."""
         rows: dict[str, dict[str, int]] = {}
         digest = hashlib.sha256()
-        of_splits: list[tuple[str, Mapping[str, Collection[Any]]]] = [
-            *self.by_name().items(), *self.pairs.by_name().items()
-        ]  # fmt: skip
-        for split, by_language in of_splits:
+        both: list[Mapping[str, Mapping[str, Collection[Any]]]] = [self.by_name(), self.pairs.by_name()]
+        for split, by_language in chain(*(splits.items() for splits in both)):
             for language, items in by_language.items():
                 rows.setdefault(language, {})[split] = len(items)
                 own = items.digest if isinstance(items, Streamed) else counted(items)[1]
@@ -133,12 +131,13 @@ def read_texts(
     reading = replace(reading, most=None if most is None else most + held_out)
     parts = (train, validation, test)
     kinds = [[[source for source in part if isinstance(source, kind)] for part in parts] for kind in KINDS]
-    own = {source.language for source in kinds[1][0]} | {name for name in validated if languages_of(name)}
 
     def write(folder: Path) -> None:
         record: list[Record] = []
         found = [
-            _held_out(kind, [name for name in validated if (name in own) is paired], held_out, reading, record)
+            _held_out(
+                kind, [name for name in validated if bool(languages_of(name)) is paired], held_out, reading, record
+            )
             for paired, kind in zip((False, True), kinds, strict=True)
         ]
         for kind, facts in zip(kinds, found, strict=True):
