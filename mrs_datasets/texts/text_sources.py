@@ -135,11 +135,11 @@ class Source(Generic[Item]):
     def _stamp(self) -> str:
         """Equal for equal contents: names, sizes and times of files, or the commit of a data set on the hub."""
         where, _ = self.settled
-        parts = list(map(Path, [where] if Path(where).exists() else where.split(",")))
-        files = [file for part in parts for file in (part, *sorted(part.rglob("*"))) if file.is_file()]
+        parts: list[Path] = [Path(part) for part in ([where] if Path(where).exists() else where.split(","))]
+        files = [file for path in parts for file in [path, *sorted(path.rglob("*"))] if file.is_file()]
         stats = [(str(file.resolve()), file.stat()) for file in files]
         facts = [(name, stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns) for name, stat in stats]
-        return f"{self.settled} {self.language} {self.config} {self.split} {facts}"
+        return f"{type(self).__name__} {self.settled} {self.language} {self.config} {self.split} {facts}"
 
     stamp = cached_property(_stamp)
 

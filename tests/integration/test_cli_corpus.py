@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 from datasets import load_dataset
 
+from mrs_datasets.texts.text_sources import Reading, TextSource
 from mrs_suggest.cli.main import run_verb
 from mrs_suggest.common.errors import InputError
-from mrs_datasets.texts.text_sources import Reading, TextSource
 from mrs_suggest.training.pretraining.texts import read_texts
 from tests.cases import cases
 from tests.conftest import Mrs

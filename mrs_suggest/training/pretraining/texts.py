@@ -134,12 +134,10 @@ def read_texts(
 
     def write(folder: Path) -> None:
         record: list[Record] = []
-        found = [
-            _held_out(
-                kind, [name for name in validated if bool(languages_of(name)) is paired], held_out, reading, record
-            )
-            for paired, kind in zip((False, True), kinds, strict=True)
-        ]
+        found: list[Record] = []
+        for paired, kind in zip((False, True), kinds, strict=True):
+            names = [name for name in validated if bool(languages_of(name)) is paired]
+            found.append(_held_out(kind, names, held_out, reading, record))
         for kind, facts in zip(kinds, found, strict=True):
             for language in dict.fromkeys(source.language for source in kind[0]):
                 count, digest = counted(_clean(kind, language, reading, found))

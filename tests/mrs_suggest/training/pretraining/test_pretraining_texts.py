@@ -12,6 +12,7 @@ from subprocess import PIPE
 from typing import Any
 
 import datasets
+import numpy as np
 import pytest
 import zstandard
 from hypothesis import given
@@ -20,6 +21,7 @@ from hypothesis import strategies as st
 from mrs_datasets.prepared.prepared import PreparedData
 from mrs_datasets.texts.text_sources import PairSource, Reading
 from mrs_suggest.common.errors import InputError
+from mrs_suggest.evaluation.language_data import EVALUATION_SEED
 from mrs_suggest.models.retrieval.tiny import train_tokenizer
 from mrs_suggest.training.pretraining import rows
 from mrs_suggest.training.pretraining.kept import kept
@@ -93,6 +95,22 @@ def test_what_is_held_out_is_not_trained_on(write: Write) -> None:
     data = read(f"ht={text}", held_out=9, validation=[f"ht={dev}"], test=[f"qu={test}"])
     assert (trained(data), data.validation, data.test) == ({"ht": ["a"]}, {"ht": ["b", "x"]}, {"qu": ["c"]})
     assert data.repeated == 2
+
+
+def test_seeds_draw_the_same_sentences_as_from_a_list(write: Write) -> None:
+    texts = np.array([f"t {n}" for n in range(200)])
+    one = write("t.txt", "".join(f"{text}\n" for text in texts))
+    data = read(f"ht={one}", held_out=15, most=50, seed=7)
+    out = np.sort(np.random.default_rng(EVALUATION_SEED).permutation(200)[:15])
+    assert data.validation["ht"] == texts[out].tolist()
+    left = np.delete(texts, out)
+    assert trained(data)["ht"] == left[np.sort(np.random.default_rng(7).permutation(185)[:50])].tolist()
+    assert data.repeated == 0
+    other = read(f"ht={one}", held_out=15, most=50, seed=8)
+    assert data.facts()["data"]["content_hash"] != other.facts()["data"]["content_hash"]
+    moved = write("u.txt", "".join(f"{text}\n" for text in texts))
+    again = read(f"ht={moved}", held_out=15, most=50, seed=7)
+    assert data.facts()["data"] == again.facts()["data"], "the contents decide, not the path"
 
 
 def test_bad_sources_are_refused(write: Write, tmp_path: Path, prepared: PreparedData) -> None:
