@@ -135,13 +135,16 @@ class Source(Generic[Item]):
     def _stamp(self) -> str:
         """Equal for equal contents: names, sizes and times of files, or the commit of a data set on the hub."""
         where, _ = self.settled
-        parts: list[Path] = [Path(part) for part in ([where] if Path(where).exists() else where.split(","))]
-        files = [file for path in parts for file in [path, *sorted(path.rglob("*"))] if file.is_file()]
+        parts = [where] if Path(where).exists() else where.split(",")
+        files = [file for path in map(Path, parts) for file in sorted([path, *path.rglob("*")]) if file.is_file()]
         stats = [(str(file.resolve()), file.stat()) for file in files]
         facts = [(name, stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns) for name, stat in stats]
         return f"{type(self).__name__} {self.settled} {self.language} {self.config} {self.split} {facts}"
 
-    stamp = cached_property(_stamp)
+    @cached_property
+    def stamp(self) -> str:
+        """`_stamp`, when it was first asked for."""
+        return self._stamp()
 
     def _all(self, reading: Reading) -> Iterator[Item]:
         where, revision = self.settled

@@ -76,9 +76,8 @@ def test_the_same_bytes_from_one_process_and_from_the_models(
 
 
 def test_pretraining_and_datasets_read_it(corpus: Path, texts: Texts) -> None:
-    data = read_texts(
-        [TextSource.parse(f"{code}={corpus / code}", "--text") for code in ("en", "ru")], [], [], Reading(), 0
-    )
+    sources = [TextSource.parse(f"{code}={corpus / code}", "--text") for code in ("en", "ru")]
+    data = read_texts([sources, (), ()], Reading(), 0)
     assert sorted(data.train["en"]) == sorted(texts.good["en"])
     assert len(data.train["ru"]) == GOOD + GARBLED
     rows = load_dataset(str(corpus), "de")["train"]

@@ -55,7 +55,7 @@ def read_denoising_text(values: Sequence[str], seed: int) -> TextData | None:
     if not values:
         return None
     sources = [TextSource.parse(value, "--denoising_text") for value in values]
-    return read_texts(sources, (), (), Reading(), 0, seed=seed)
+    return read_texts([sources, (), ()], Reading(), 0, seed=seed)
 
 
 class DenoisingSteps(Base):

@@ -104,9 +104,7 @@ def counted(items: Iterable[Any]) -> tuple[int, str]:
 
 
 def read_texts(
-    train: Sequence[Source[Any]],
-    validation: Sequence[Source[Any]],
-    test: Sequence[Source[Any]],
+    parts: Sequence[Sequence[Source[Any]]],
     reading: Reading,
     held_out: int,
     validated: Sequence[str] = (),
@@ -119,8 +117,8 @@ def read_texts(
     A sentence that is held out does not train, wherever it stands: alone, or as a side of a pair.
 
     Args:
-        validation: held-out text; without any of a kind, `held_out` sentences of the first source of each validated
-            language are, but at most one in ten; which ones depends on the text alone.
+        parts: sources to train on, of validation and of the test. Without validation of a kind, `held_out` sentences of
+            the first source of each validated language are, at most one in ten; which ones depends on the text alone.
         validated: languages, and pairs of them, that are held out; none of a kind: all of it.
         most: training sentences of each language, and pairs of each two, drawn with `seed`; None: all. Of a data set
             that is streamed, the first ones.
@@ -129,8 +127,9 @@ def read_texts(
         InputError: a source cannot be read, has no text, or a validated language lacks it.
     """
     reading = replace(reading, most=None if most is None else most + held_out)
-    parts = (train, validation, test)
-    kinds = [[[source for source in part if isinstance(source, kind)] for part in parts] for kind in KINDS]
+    kinds: list[list[list[Source[Any]]]] = [
+        [[source for source in part if isinstance(source, kind)] for part in parts] for kind in KINDS
+    ]
 
     def write(folder: Path) -> None:
         record: list[Record] = []
@@ -151,7 +150,7 @@ def read_texts(
         (folder / FACTS).write_text(json.dumps([record, found]), encoding="utf-8")
 
     stamps = [[source.stamp for source in part] for part in parts]
-    settings = json.dumps([stamps, held_out, list(validated), asdict(reading)])
+    settings = json.dumps([stamps, held_out, list(validated), most, seed, asdict(reading)])
     record, found = json.loads((kept(settings, write) / FACTS).read_text(encoding="utf-8"))
     texts, pairs = (
         Splits(
@@ -166,8 +165,8 @@ def read_texts(
 
 
 def _clean(
-    kind: Sequence[Sequence[Source[Item]]], language: str, reading: Reading, found: Sequence[Record], drawn: Any = None
-) -> Iterator[Item]:
+    kind: Sequence[Sequence[Source[Any]]], language: str, reading: Reading, found: Sequence[Record], drawn: Any = None
+) -> Iterator[Any]:
     """The training items of a language without a text that is held out; `drawn`: how many of how many, with a seed."""
     parts = [items for facts in found for split in HELD_OUT for items in facts[split].values()]
     unseen = {text for items in parts for item in items for text in _sides(item)}
@@ -182,7 +181,7 @@ def _clean(
 
 
 def _held_out(
-    parts: Sequence[Sequence[Source[Item]]],
+    parts: Sequence[Sequence[Source[Any]]],
     validated: Sequence[str],
     most: int,
     reading: Reading,
@@ -191,7 +190,7 @@ def _held_out(
     """Held-out sentences, or translations, by language; `repeated` are the others in training sources."""
     train, validation, test = parts
 
-    def note(source: Source[Item], split: str, count: int) -> None:
+    def note(source: Source[Any], split: str, count: int) -> None:
         entry = {"language": source.language, "source": source.name(), "for": split, "sentences": count}
         if source.config or source.split != "train":
             entry["part"] = f"{source.config or source.language}/{source.split}"
@@ -218,11 +217,11 @@ def _held_out(
             raise InputError(f"--validation {language}: {where}; pass --validation_{kind} {language}=FILE.")
     for split, more in zip(HELD_OUT, (validation, test), strict=True):
         for source in more:
-            items = list(source.items(replace(reading, most=None)))
-            found[split].setdefault(source.language, []).extend(items)
-            note(source, split, len(items))
+            known = list(source.items(replace(reading, most=None)))
+            found[split].setdefault(source.language, []).extend(known)
+            note(source, split, len(known))
     return found
 
 
-def _sides(item: Item) -> Sequence[str]:
+def _sides(item: Any) -> Sequence[str]:
     return (item,) if isinstance(item, str) else item

@@ -105,7 +105,7 @@ def read(at: Path, text: list[str], parallel: list[str], **more: Any) -> TextDat
     for name, lines in (("t.txt", text), ("p.tsv", parallel)):
         (at / name).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
     sources = TextSource.parse(f"ht={at / 't.txt'}", "--text"), PairSource.parse(f"en-ht={at / 'p.tsv'}", "--parallel")
-    return read_texts(sources, (), (), Reading(), 5, **more)
+    return read_texts([sources, (), ()], Reading(), 5, **more)
 
 
 def test_no_sentence_that_is_held_out_trains_alone_or_in_a_pair(at: Path) -> None:

@@ -47,7 +47,7 @@ def read(*train: str, held_out: int = 0, pairs: str | None = None, **more: Any) 
     parts: list[list[Any]] = [[TextSource.parse(text, "--text") for text in split] for split in splits]
     if pairs:
         parts[0].append(PairSource.parse(pairs, "--parallel"))
-    return read_texts(*parts, Reading(), held_out, **more)
+    return read_texts(parts, Reading(), held_out, **more)
 
 
 def trained(data: TextData) -> dict[str, list[str]]:
@@ -224,7 +224,11 @@ def test_what_was_not_finished_is_not_trusted(write: Write, cache: Path, monkeyp
     killed = run.format("write_text('half') and os.kill(os.getpid(), 9)")
     assert subprocess.run([sys.executable, "-c", killed], env=environment, check=False).returncode == -9
     assert [path.suffix for path in cache.iterdir() if path.is_dir()] != [], "what was written before"
-    (folder := kept("k", lambda new: (new / "a").write_text("whole") and None)).is_dir()
+
+    def write_all(new: Path) -> None:
+        (new / "a").write_text("whole")
+
+    folder = kept("k", write_all)
     assert (folder / "a").read_text() == "whole"
     assert kept_folders(cache) == 1, "the other one's is gone"
     stream = read(f"ht={text}").train["ht"]
