@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from functools import cached_property
-from itertools import islice, zip_longest
+from itertools import chain, islice, zip_longest
 from pathlib import Path
 from typing import Any, ClassVar, Generic, TypeVar, cast
 
@@ -135,9 +135,9 @@ class Source(Generic[Item]):
     def _stamp(self) -> str:
         """Equal for equal contents: names, sizes and times of files, or the commit of a data set on the hub."""
         where, _ = self.settled
-        parts = [where] if Path(where).exists() else where.split(",")
-        files = [file for path in map(Path, parts) for file in sorted([path, *path.rglob("*")]) if file.is_file()]
-        stats = [(str(file.resolve()), file.stat()) for file in files]
+        places = [Path(part) for part in ([where] if Path(where).exists() else where.split(","))]
+        files = sorted(chain(places, *(place.rglob("*") for place in places)))
+        stats = [(str(file.resolve()), file.stat()) for file in files if file.is_file()]
         facts = [(name, stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns) for name, stat in stats]
         return f"{type(self).__name__} {self.settled} {self.language} {self.config} {self.split} {facts}"
 
