@@ -5,13 +5,15 @@ import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
-from itertools import islice, zip_longest
+from functools import cached_property
+from itertools import chain, islice, zip_longest
 from pathlib import Path
 from typing import Any, ClassVar, Generic, TypeVar, cast
 
 from mrs_datasets.catalogue import LANGUAGE
 from mrs_datasets.prepared.prepared import PreparedData, open_prepared
 from mrs_datasets.prepared.remote_data import fetched_texts
+from mrs_datasets.readers.sample import SAMPLE, SAMPLE_SOURCE
 from mrs_suggest.common.errors import InputError, first_line
 from mrs_suggest.common.hub.hub import commit_of, is_repo_id, split_revision
 from mrs_suggest.common.io.lines import open_binary, read_lines
@@ -21,6 +23,7 @@ from mrs_suggest.common.text.languages import find_language
 
 FILES = ("*.txt", "*.txt.gz", "*.txt.xz", "*.txt.zst")  # of a folder of texts
 START = 1 << 13  # bytes that are checked before a file is read as text
+ROWS = 10_000  # of a data set, in memory at a time
 TRANSLATION = "translation"  # the column of the hub's translation data sets: language -> text
 Pair = tuple[str, str]
 Item = TypeVar("Item", str, Pair)
@@ -47,11 +50,11 @@ def files_in(folder: Location, where: object, patterns: Sequence[str] = FILES) -
 
 def require_text(path: Location) -> None:
     """Refuse a binary file, which has a zero byte near its start; errors of reading are left to the reader."""
-    with open_binary(path) as file:
-        try:
+    try:
+        with open_binary(path) as file:
             binary = b"\0" in file.read(START)
-        except (OSError, EOFError, lzma.LZMAError, zlib.error):
-            binary = False
+    except (OSError, EOFError, lzma.LZMAError, zlib.error):
+        binary = False
     if binary:
         raise InputError(f"{path}: is a binary file; expected text in UTF-8 with one sentence a line.")
 
@@ -102,30 +105,60 @@ class Source(Generic[Item]):
             raise InputError(f"{option} {text}: expected LANG=SOURCE:CONFIG:SPLIT at most.")
         return cls(option, language, name, (rest[0] or None) if rest else None, *rest[1:])
 
-    def read(self, reading: Reading) -> tuple[list[Item], str | None]:
-        """All sentences or pairs in order, without empty ones, and the revision of a hub data set; InputError if the
-        source does not exist, cannot be read, or has no text."""
-        if is_url(self.where):
-            return replace(self, where=str(fetched_texts(self.where))).read(reading)
-        path, revision = Path(self.where), None
-        if path.is_file() or (self._is_local(self.where) and not path.exists()):
-            found = list(self._file(path, reading))
-        elif path.is_dir() and not (path / "data").is_dir():
-            files = cast("list[Path]", files_in(path, self, self.patterns))
-            found = [item for file in files for item in self._file(file, reading)]
-        elif path.is_dir() or self.where == "sample":
-            found = list(self._data_set(open_prepared(self.where), True, replace(reading, stream=False)))
-        elif is_repo_id(self.where) and "," not in self.where:
-            name, revision = split_revision(self.where)
-            revision = commit_of("dataset", name, revision) or revision
-            data = PreparedData(name, None, revision)
-            items = self._data_set(data, bool(data.report().get("data_set")), reading)
-            found = list(islice(items, reading.most if reading.stream else None))
+    def items(self, reading: Reading) -> Iterator[Item]:
+        """The sentences or pairs in order, without empty ones; InputError if the source cannot be read, has no text,
+        or is not what it was when `stamp` was first asked for."""
+        stamp, items = self.stamp, self._all(reading)
+        for first in items:
+            yield first
+            yield from items
+            break
         else:
-            raise InputError(f"{self}: no such file or folder, and not a hub id such as ORG/NAME.")
-        if not found:
             raise InputError(f"{self}: has no text; leave it out, or pass another.")
-        return found, revision
+        if self._stamp() != stamp:
+            raise InputError(f"{self}: has changed while it was being used; start again when it is complete.")
+
+    @cached_property
+    def settled(self) -> tuple[str, str | None]:
+        """Where it is read from: a path, also of the local copy of a URL, or a data set on the hub, and its commit."""
+        if is_url(self.where):
+            return str(fetched_texts(self.where)), None
+        if self._is_local(self.where):
+            return self.where, None
+        if self.where == SAMPLE_SOURCE:
+            return str(SAMPLE), None
+        if not is_repo_id(self.where) or "," in self.where:
+            raise InputError(f"{self}: no such file or folder, and not a hub id such as ORG/NAME.")
+        name, revision = split_revision(self.where)
+        return name, commit_of("dataset", name, revision) or revision
+
+    def _stamp(self) -> str:
+        """Equal for equal contents: names, sizes and times of files, or the commit of a data set on the hub."""
+        where, _ = self.settled
+        places = [Path(part) for part in ([where] if Path(where).exists() else where.split(","))]
+        files = sorted(chain(places, *(place.rglob("*") for place in places)))
+        stats = [(str(file.resolve()), file.stat()) for file in files if file.is_file()]
+        facts = [(name, stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns) for name, stat in stats]
+        return f"{type(self).__name__} {self.settled} {self.language} {self.config} {self.split} {facts}"
+
+    @cached_property
+    def stamp(self) -> str:
+        """`_stamp`, when it was first asked for."""
+        return self._stamp()
+
+    def _all(self, reading: Reading) -> Iterator[Item]:
+        where, revision = self.settled
+        path = Path(where)
+        if path.is_file() or (self._is_local(where) and not path.exists()):
+            return self._file(path, reading)
+        if path.is_dir() and not (path / "data").is_dir():
+            files = cast("list[Path]", files_in(path, self, self.patterns))
+            return (item for file in files for item in self._file(file, reading))
+        if path.is_dir():
+            return self._data_set(open_prepared(where), True, replace(reading, stream=False))
+        data = PreparedData(where, None, revision)
+        items = self._data_set(data, bool(data.report().get("data_set")), reading)
+        return islice(items, reading.most if reading.stream else None)
 
     def name(self) -> str:
         """The name in records: a hub id or `sample`; of files, folders and URLs the last part of the path."""
@@ -190,13 +223,9 @@ class Source(Generic[Item]):
             )
             names = rows.column_names or list(next(iter(rows), {}))
             columns = self._known_columns(data, str(config), names, reading) if known else self._columns(names, reading)
-            values = (
-                ([row[column] for column in columns] for row in rows)
-                if reading.stream
-                else zip(*(rows[column][:] for column in columns), strict=True)
-            )
-            for row in values:
-                yield from self._items(row)
+            for batch in rows.select_columns(list(dict.fromkeys(columns))).iter(batch_size=ROWS):
+                for row in zip(*(batch[column] for column in columns), strict=True):
+                    yield from self._items(row)
         except (ValueError, OSError) as error:
             raise InputError(f"{self}: cannot be loaded ({first_line(error)}).") from None
 

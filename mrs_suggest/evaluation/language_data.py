@@ -103,10 +103,11 @@ def load_language(
 def _most_frequent(pairs: Dataset) -> ResponseSet:
     forms: dict[str, str] = {}
     counts: Counter[str] = Counter()
-    for reply in pairs["reply"][:]:
-        form = normalise_reply(reply)
-        forms.setdefault(form, reply)
-        counts[form] += 1
+    for batch in pairs.select_columns("reply").iter(batch_size=10_000):
+        for reply in batch["reply"]:
+            form = normalise_reply(reply)
+            forms.setdefault(form, reply)
+            counts[form] += 1
     kept = [form for form, _ in counts.most_common(MOST_RESPONSES)]
     return ResponseSet([forms[form] for form in kept], kept, [None] * len(kept))
 

@@ -145,18 +145,15 @@ class PairSampler(StepSampler):
         rng = np.random.default_rng([self._seed, epoch])
         starts = np.cumsum([0, *self._sizes[:-1]])
         if self._mixed:
-            total = self.steps * self._step
-            drawn = [
-                start + _passes(size, int(count), rng)
-                for start, size, count in zip(
-                    starts, self._sizes, _quotas(self._shares, total, np.zeros_like(starts)), strict=True
-                )
-            ]
-            steps = self._cut(rng.permutation(np.concatenate(drawn)))
+            counts = _quotas(self._shares, self.steps * self._step, np.zeros_like(starts)).tolist()
+            parts = zip(starts, self._sizes, counts, strict=True)
+            rows = np.concatenate([_passes(size, count, rng, start) for start, size, count in parts])
+            rng.shuffle(rows)
+            steps = self._cut(rows)
         else:
             steps = np.concatenate(
                 [
-                    self._cut(start + _passes(size, int(quota) * self._step, rng))
+                    self._cut(_passes(size, int(quota) * self._step, rng, start))
                     for start, size, quota in zip(starts, self._sizes, self._quotas, strict=True)
                 ]
             )
@@ -165,8 +162,8 @@ class PairSampler(StepSampler):
     def _cut(self, rows: np.ndarray) -> np.ndarray:
         if self._lengths is not None:
             wide = self._window * self._step
-            windows = (rows[begin : begin + wide] for begin in range(0, len(rows), wide))
-            rows = np.concatenate([self._sorted(window) for window in windows])
+            for begin in range(0, len(rows), wide):
+                rows[begin : begin + wide] = self._sorted(rows[begin : begin + wide])
         return rows.reshape(-1, self._step)
 
     def _sorted(self, window: np.ndarray) -> np.ndarray:
@@ -262,10 +259,13 @@ def _quotas(share: np.ndarray, total: int, least: np.ndarray) -> np.ndarray:
     return counts
 
 
-def _passes(size: int, count: int, rng: np.random.Generator) -> np.ndarray:
-    """`count` numbers below `size`: shuffled passes, one after the other."""
-    passes = [rng.permutation(size) for _ in range(-(-count // size))]
-    return np.concatenate(passes or [np.empty(0, np.int64)])[:count]
+def _passes(size: int, count: int, rng: np.random.Generator, start: int) -> np.ndarray:
+    """`count` of the `size` numbers from `start`: shuffled passes, one after the other."""
+    found = np.empty(count, np.int64)
+    for begin in range(0, count, size):
+        found[begin : begin + size] = rng.permutation(size)[: count - begin]
+    found += start
+    return found
 
 
 class PairLoader(DataLoader[Any]):

@@ -6,9 +6,10 @@ from pathlib import Path
 import pytest
 from datasets import load_dataset
 
+from mrs_datasets.texts.text_sources import Reading, TextSource
 from mrs_suggest.cli.main import run_verb
 from mrs_suggest.common.errors import InputError
-from mrs_suggest.training.pretraining.texts import TextSource, read_texts
+from mrs_suggest.training.pretraining.texts import read_texts
 from tests.cases import cases
 from tests.conftest import Mrs
 from tests.corpus_texts import DROPPED, GARBLED, GOOD, LINES, Texts, contents, lines_of, write_texts
@@ -75,9 +76,8 @@ def test_the_same_bytes_from_one_process_and_from_the_models(
 
 
 def test_pretraining_and_datasets_read_it(corpus: Path, texts: Texts) -> None:
-    data = read_texts(
-        [TextSource.parse(f"{code}={corpus / code}", "--text") for code in ("en", "ru")], [], [], "text", 0, []
-    )
+    sources = [TextSource.parse(f"{code}={corpus / code}", "--text") for code in ("en", "ru")]
+    data = read_texts([sources, (), ()], Reading(), 0)
     assert sorted(data.train["en"]) == sorted(texts.good["en"])
     assert len(data.train["ru"]) == GOOD + GARBLED
     rows = load_dataset(str(corpus), "de")["train"]

@@ -6,7 +6,7 @@ generator writing them (Vu et al. 2022). A watch stops a run when too many repli
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -16,7 +16,7 @@ from torch import Tensor
 from tqdm import tqdm
 
 from mrs_datasets.prepared.prepared import PreparedData
-from mrs_datasets.texts.text_sources import TextSource
+from mrs_datasets.texts.text_sources import Reading, TextSource
 from mrs_metrics.language_match import score_languages
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.common.text.language_id import LanguageIdentifier
@@ -55,7 +55,7 @@ def read_denoising_text(values: Sequence[str], seed: int) -> TextData | None:
     if not values:
         return None
     sources = [TextSource.parse(value, "--denoising_text") for value in values]
-    return read_texts(sources, (), (), "text", 0, (), None, seed)
+    return read_texts([sources, (), ()], Reading(), 0, seed=seed)
 
 
 class DenoisingSteps(Base):
@@ -67,7 +67,7 @@ class DenoisingSteps(Base):
     _losses_of_kinds: Mapping[int, Any] | None = None
 
     def mix(
-        self, texts: Mapping[str, Sequence[str]], share: float, coder: TextCoder, sampler: PairSampler, options: Any
+        self, texts: Mapping[str, Collection[str]], share: float, coder: TextCoder, sampler: PairSampler, options: Any
     ) -> StepSampler:
         """Mix steps of text into those of the pairs, which alone decide how long an epoch is.
 
@@ -142,7 +142,7 @@ def noising_of(coder: TextCoder, language: str, seed: int) -> tuple[NoisingColla
     return noising, frame
 
 
-def _rows(sentences: Sequence[str], language: str, coder: TextCoder, frame: TokenFrame) -> TokenRows:
+def _rows(sentences: Collection[str], language: str, coder: TextCoder, frame: TokenFrame) -> TokenRows:
     tokenizer: Any = coder.tokenizer
     where = f"--denoising_text {language}"
     rows = encode(sentences, tokenizer, frame.room(coder.message_tokens), False, where, framed=False).rows

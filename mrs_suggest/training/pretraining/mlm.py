@@ -2,7 +2,7 @@
 
 import hashlib
 import sys
-from collections.abc import Sequence
+from collections.abc import Collection
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any
@@ -73,7 +73,7 @@ class MaskedLanguageModelling(Objective):
         return Pretrained(model, tokenizer, notes, EncoderState(vocabulary, HeadAt(model)))
 
     def encode(
-        self, sentences: Sequence[str], parts: Pretrained, options: PretrainingArguments, pack: bool, where: str
+        self, sentences: Collection[str], parts: Pretrained, options: PretrainingArguments, pack: bool, where: str
     ) -> Encoded:
         return encode(sentences, parts.tokenizer, options.max_tokens, pack, where)
 
@@ -110,7 +110,7 @@ class TranslationLanguageModelling(MaskedLanguageModelling):
     packs = False
 
     def encode(
-        self, sentences: Sequence[Any], parts: Pretrained, options: PretrainingArguments, pack: bool, where: str
+        self, sentences: Collection[Any], parts: Pretrained, options: PretrainingArguments, pack: bool, where: str
     ) -> Encoded:
         return encode_pairs(sentences, parts.tokenizer, options.max_tokens, where)
 

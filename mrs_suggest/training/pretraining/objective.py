@@ -1,7 +1,7 @@
 """The interface of an objective of pretraining; `mixture.py` has the table of them."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -67,7 +67,7 @@ class Objective(ABC):
 
     @abstractmethod
     def encode(
-        self, sentences: Sequence[str], parts: Pretrained, options: PretrainingArguments, pack: bool, where: str
+        self, sentences: Collection[str], parts: Pretrained, options: PretrainingArguments, pack: bool, where: str
     ) -> Encoded:
         """Rows of ids; of an objective that reads translations, `sentences` are pairs."""
 

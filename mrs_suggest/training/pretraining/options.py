@@ -7,7 +7,7 @@ from typing import ClassVar
 from transformers import TrainingArguments
 
 from mrs_datasets.prepared.prepared import open_prepared
-from mrs_datasets.texts.text_sources import PairSource, TextSource, languages_of
+from mrs_datasets.texts.text_sources import PairSource, Reading, TextSource, languages_of
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.models.generation.tiny_generator import LAYERS
 from mrs_suggest.models.pretraining.future_ngrams import STREAMS
@@ -45,6 +45,7 @@ OPTIONS_OF = {
     "tiny_layers": ("xdae",),
     **dict.fromkeys(("decoder", "decoder_layers"), SEQ2SEQ),
 }
+KINDS = ((TextSource, "text"), (PairSource, "parallel"))
 OF_ENCODERS = ("masked_share", "whole_words", "frozen_encoder")
 
 
@@ -201,19 +202,14 @@ def resolved(options: PretrainingArguments) -> PretrainingArguments:
 
 def load_texts(options: PretrainingArguments, training: TrainingArguments) -> TextData:
     """The text of a run, by `read_texts`; InputError if validation is asked for and nothing is held out."""
-    train, validation, test = (
-        [TextSource.parse(value, f"--{name}") for value in getattr(options, name)]
-        for name in ("text", "validation_text", "test_text")
-    )
-    pairs, pair_validation, pair_test = (
-        [PairSource.parse(value, f"--{name}") for value in getattr(options, name)]
-        for name in ("parallel", "validation_parallel", "test_parallel")
-    )
-    data = read_texts(
-        train, validation, test, options.text_column, options.held_out, options.validation,
-        options.max_train_examples, training.seed, pairs=(pairs, pair_validation, pair_test),
-        pair_columns=options.parallel_columns, stream=options.streaming,
-    )  # fmt: skip
+    parts = [
+        [kind.parse(value, f"--{split}{name}") for kind, name in KINDS for value in getattr(options, split + name)]
+        for split in ("", "validation_", "test_")
+    ]
+    reading = Reading(options.text_column, options.parallel_columns, options.streaming)
+    with training.main_process_first(local=False):  # which copies what is at URLs
+        _ = [source.stamp for part in parts for source in part]
+    data = read_texts(parts, reading, options.held_out, options.validation, options.max_train_examples, training.seed)
     for kind, own in (("text", data), ("parallel", data.pairs)):
         if own.train and not own.validation and training.eval_strategy != "no":
             raise InputError(

@@ -1,29 +1,25 @@
 """Rows of tokens: from sentences, cut to a length or packed until they fill it, and from pairs of translations."""
 
-import hashlib
 import json
-import shutil
 from array import array
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from io import BytesIO
+from itertools import islice
 from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
 import tokenizers
-from datasets import config
-from huggingface_hub.utils import WeakFileLock
 from numpy.typing import NDArray
 from torch.utils.data import Dataset
 from transformers import PreTrainedTokenizerFast
 
 from mrs_suggest.common.errors import InputError
-from mrs_suggest.common.io.files import atomic_folder, writing
-from mrs_suggest.training.pretraining.texts import add_lines
+from mrs_suggest.training.pretraining.kept import kept
+from mrs_suggest.training.pretraining.texts import Streamed
 
-STORED = 10_000  # texts from which their rows are kept on disk
-RULES = 1  # version of the rows' rules and files: increment it if either changes
+STORED = 10_000  # texts from which the rows of training are kept on disk
 NOTES = ("cut", "unknown", "tokens")
 BATCH = 10_000  # sentences tokenized at a time
 
@@ -72,7 +68,7 @@ class Encoded:
 
 
 def encode(
-    sentences: Sequence[str],
+    sentences: Collection[str],
     tokenizer: PreTrainedTokenizerFast,
     most: int,
     pack: bool,
@@ -93,8 +89,7 @@ def encode(
     notes = dict.fromkeys(NOTES, 0)
 
     def bodies() -> Iterator[list[int]]:
-        for first in range(0, len(sentences), BATCH):
-            batch = list(sentences[first : first + BATCH])
+        for batch in _batches(sentences):
             for ids in tokenizer(batch, add_special_tokens=False, verbose=False)["input_ids"]:
                 if special.issuperset(ids):
                     notes["unknown"] += 1
@@ -114,7 +109,7 @@ def encode(
 
 
 def encode_pairs(
-    pairs: Sequence[tuple[str, str]], tokenizer: PreTrainedTokenizerFast, most: int, where: str
+    pairs: Collection[tuple[str, str]], tokenizer: PreTrainedTokenizerFast, most: int, where: str
 ) -> Encoded:
     """Tokenize translations into rows of at most `most` tokens, a pair in each (Conneau and Lample 2019, section 3.4).
 
@@ -131,8 +126,7 @@ def encode_pairs(
     notes = dict.fromkeys(NOTES, 0)
 
     def rows() -> Iterator[list[int]]:
-        for first in range(0, len(pairs), BATCH):
-            batch = pairs[first : first + BATCH]
+        for batch in _batches(pairs):
             sides = (
                 tokenizer(list(texts), add_special_tokens=False, verbose=False)["input_ids"]
                 for texts in zip(*batch, strict=True)
@@ -153,12 +147,12 @@ def encode_pairs(
 def _encoded(
     rows: Iterator[list[int]],
     notes: dict[str, int],
-    texts: Sequence[Any],
+    texts: Collection[Any],
     settings: str,
     tokenizer: PreTrainedTokenizerFast,
     where: str,
 ) -> Encoded:
-    """The rows in memory or, of many texts, memory-mapped files in the cache of `datasets`, which are written once.
+    """The rows in memory or, of many texts that are streamed, memory-mapped files, which are written once (see `kept`).
 
     Args:
         notes: complete once `rows` are through.
@@ -174,27 +168,26 @@ def _encoded(
             raise InputError(f"{where}: the tokenizer knows no piece of this text; start from another encoder.")
         return np.cumsum(lengths)
 
-    if len(texts) < STORED:
+    if not isinstance(texts, Streamed) or len(texts) < STORED:
         buffer = BytesIO()
         ends = write(buffer)
         return Encoded(TokenRows(np.frombuffer(buffer.getbuffer(), np.int32), ends), **notes)
+
+    def write_files(folder: Path) -> None:
+        with (folder / "ids.bin").open("wb") as file:
+            np.save(folder / "ends.npy", write(file))
+        (folder / "notes.json").write_text(json.dumps(notes))
+
     special, own = sorted(tokenizer.all_special_ids), tokenizer.backend_tokenizer.to_str()
-    digest = hashlib.sha256(f"{RULES} {tokenizers.__version__} {settings} {special} {own}\n".encode())
-    add_lines(digest, texts)
-    folder = Path(config.HF_DATASETS_CACHE).expanduser() / "mrs-rows" / digest.hexdigest()[:32]
-    if not folder.is_dir():
-        with writing(folder, "set HF_DATASETS_CACHE to another folder"):
-            folder.parent.mkdir(parents=True, exist_ok=True)
-            with WeakFileLock(folder.with_suffix(".lock")):  # other processes wait for the one that writes
-                if not folder.is_dir():
-                    for partial in folder.parent.glob(f".{folder.name}.partial-*"):  # of a process that was killed
-                        shutil.rmtree(partial, ignore_errors=True)
-                    with atomic_folder(folder) as new:
-                        with (new / "ids.bin").open("wb") as file:
-                            np.save(new / "ends.npy", write(file))
-                        (new / "notes.json").write_text(json.dumps(notes))
+    folder = kept(f"{tokenizers.__version__} {settings} {special} {own}\n{texts.digest}", write_files)
     ids, ends = np.memmap(folder / "ids.bin", np.int32, "r"), np.load(folder / "ends.npy", mmap_mode="r")
     return Encoded(TokenRows(ids, ends), **json.loads((folder / "notes.json").read_text()))
+
+
+def _batches(texts: Iterable[Any]) -> Iterator[list[Any]]:
+    left = iter(texts)
+    while batch := list(islice(left, BATCH)):
+        yield batch
 
 
 def fair_cut(one: int, two: int, room: int) -> tuple[int, int]:

@@ -34,7 +34,7 @@ def run(options: PretrainingArguments, training: PretrainingTrainingArguments) -
         FAMILY, options, training, steps=STEPS, lower_is_better=METRICS,
         advice=lambda trains: f"{lower_batch_size(training, trains)}, or --max_tokens (now {options.max_tokens:,})",
     ) as run:  # fmt: skip
-        data = run.load(lambda: load_texts(options, training))
+        data = load_texts(options, training)
         run.begin(data.facts(), RESUME_KEYS)
         parts = run.build(lambda: OBJECTIVES[options.objective[0]].build(options, training, data))
         trainer = make_trainer(mixture(options, parts), options, training, data)

@@ -3,7 +3,7 @@
 import sys
 import tempfile
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
@@ -63,7 +63,7 @@ class Seq2SeqObjective(Objective):
 
     @abstractmethod
     def write_start(
-        self, texts: Sequence[str], languages: Sequence[str], folder: Path, seed: int, options: PretrainingArguments
+        self, texts: Iterable[str], languages: Sequence[str], folder: Path, seed: int, options: PretrainingArguments
     ) -> None:
         """Write a model of the kind to `folder`: a small one, or one with the weights of the encoder of `options`."""
 
@@ -109,7 +109,7 @@ class Seq2SeqObjective(Objective):
         return parts
 
     def encode(
-        self, sentences: Sequence[str], parts: Pretrained, options: PretrainingArguments, pack: bool, where: str
+        self, sentences: Collection[str], parts: Pretrained, options: PretrainingArguments, pack: bool, where: str
     ) -> Encoded:
         """Rows of ids without special tokens around them: the collator frames them."""
         room = parts.state.frame.room(options.max_tokens)
@@ -150,7 +150,7 @@ class Denoising(Seq2SeqObjective):
     loss = staticmethod(next_token_loss)
 
     def write_start(
-        self, texts: Sequence[str], languages: Sequence[str], folder: Path, seed: int, options: PretrainingArguments
+        self, texts: Iterable[str], languages: Sequence[str], folder: Path, seed: int, options: PretrainingArguments
     ) -> None:
         if options.model_name_or_path == TINY:
             build_tiny_generator(texts, languages, folder, seed, options.vocabulary, options.tiny_layers)
@@ -189,7 +189,7 @@ class FutureNgrams(Seq2SeqObjective):
     loss = staticmethod(future_ngram_loss)
 
     def write_start(
-        self, texts: Sequence[str], languages: Sequence[str], folder: Path, seed: int, options: PretrainingArguments
+        self, texts: Iterable[str], languages: Sequence[str], folder: Path, seed: int, options: PretrainingArguments
     ) -> None:
         if options.model_name_or_path == TINY:
             build_tiny_prophetnet(texts, languages, folder, seed, options.vocabulary, options.future_tokens)

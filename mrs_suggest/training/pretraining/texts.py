@@ -1,8 +1,12 @@
 """Text to pretrain on, by language: sentences and translations, with a part held out."""
 
 import hashlib
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+import json
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from functools import partial
+from itertools import chain, compress, islice, repeat
+from pathlib import Path
 from typing import Any, Generic
 
 import numpy as np
@@ -11,21 +15,44 @@ from mrs_datasets.texts.text_sources import Item, Pair, PairSource, Reading, Sou
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.evaluation.language_data import EVALUATION_SEED
 from mrs_suggest.models.saved.record import Record
+from mrs_suggest.training.pretraining.kept import kept
 
 MOST_HELD_OUT = 10  # at most one sentence in this many is held out of a text (ours: a small text must still teach)
 LINES = 100_000  # hashed at a time
-NO_SOURCES: tuple[Sequence[Any], Sequence[Any], Sequence[Any]] = ((), (), ())
+FACTS, HELD_OUT, KINDS = "facts.json", ("validation", "test"), (TextSource, PairSource)
+
+
+@dataclass(frozen=True)
+class Streamed(Collection[Item]):
+    """Sentences or translations to train on, which are read from their sources whenever they are iterated over.
+
+    Attributes:
+        digest: of the items, equal for equal ones.
+    """
+
+    read: Callable[[], Iterator[Item]]
+    size: int
+    digest: str
+
+    def __len__(self) -> int:
+        return self.size
+
+    def __iter__(self) -> Iterator[Item]:
+        return self.read()
+
+    def __contains__(self, item: object) -> bool:
+        return any(item == other for other in self)
 
 
 @dataclass(frozen=True)
 class Splits(Generic[Item]):
     """Sentences by language, or translations by their two languages (`en-ht`)."""
 
-    train: dict[str, list[Item]] = field(default_factory=dict)
+    train: Mapping[str, Collection[Item]] = field(default_factory=dict)
     validation: dict[str, list[Item]] = field(default_factory=dict)
     test: dict[str, list[Item]] = field(default_factory=dict)
 
-    def by_name(self) -> dict[str, dict[str, list[Item]]]:
+    def by_name(self) -> dict[str, Mapping[str, Collection[Item]]]:
         return {"train": self.train, "validation": self.validation, "test": self.test}
 
 
@@ -42,21 +69,22 @@ class TextData(Splits[str]):
     repeated: int = 0
     pairs: Splits[Pair] = field(default_factory=Splits)
 
-    def texts(self) -> list[str]:
+    def texts(self) -> Iterator[str]:
         """All training sentences, those of translations among them."""
-        own = [text for sentences in self.train.values() for text in sentences]
-        return own + [text for pairs in self.pairs.train.values() for pair in pairs for text in pair]
+        for items in chain(self.train.values(), self.pairs.train.values()):
+            for item in items:
+                yield from _sides(item)
 
     def facts(self) -> Record:
         """Facts for the record of a run."""
         rows: dict[str, dict[str, int]] = {}
         digest = hashlib.sha256()
-        of_splits: list[tuple[str, dict[str, Any]]] = [*self.by_name().items(), *self.pairs.by_name().items()]
-        for split, by_language in of_splits:
+        both: list[Mapping[str, Mapping[str, Collection[Any]]]] = [self.by_name(), self.pairs.by_name()]
+        for split, by_language in chain(*(splits.items() for splits in both)):
             for language, items in by_language.items():
                 rows.setdefault(language, {})[split] = len(items)
-                digest.update(f"{split} {language} {len(items)}\n".encode())
-                add_lines(digest, items)
+                own = items.digest if isinstance(items, Streamed) else counted(items)[1]
+                digest.update(f"{split} {language} {len(items)} {own}\n".encode())
         parts = (f"text in {', '.join(self.train)}", f"translations {', '.join(self.pairs.train)}")
         title = ", ".join(part for part, has in zip(parts, (self.train, self.pairs.train), strict=True) if has)
         data = {"id": "text", "title": title, "content_hash": digest.hexdigest()[:16], "rows": rows}
@@ -65,138 +93,135 @@ class TextData(Splits[str]):
         return {"data": data, "texts": {"sources": self.sources, "repeated": self.repeated}}
 
 
-def add_lines(digest: Any, items: Sequence[Any]) -> None:
-    """Hash sentences or pairs, one a line, in parts: the lines together would be in memory twice more."""
-    for first in range(0, len(items), LINES):
-        part = ("\t".join(_sides(item)) for item in items[first : first + LINES])
-        digest.update(("\n" * (first > 0) + "\n".join(part)).encode("utf-8", "surrogateescape"))
+def counted(items: Iterable[Any]) -> tuple[int, str]:
+    """How many sentences or pairs there are, and their hash, one a line."""
+    digest, count, left = hashlib.sha256(), 0, iter(items)
+    while part := list(islice(left, LINES)):
+        lines = "".join(f"{chr(9).join(_sides(item))}\n" for item in part)
+        digest.update(lines.encode("utf-8", "surrogateescape"))
+        count += len(part)
+    return count, digest.hexdigest()
 
 
 def read_texts(
-    train: Sequence[TextSource],
-    validation: Sequence[TextSource],
-    test: Sequence[TextSource],
-    column: str,
+    parts: Sequence[Sequence[Source[Any]]],
+    reading: Reading,
     held_out: int,
-    validated: Sequence[str],
+    validated: Sequence[str] = (),
     most: int | None = None,
     seed: int = 0,
-    *,
-    pairs: tuple[Sequence[PairSource], Sequence[PairSource], Sequence[PairSource]] = NO_SOURCES,
-    pair_columns: Sequence[str] = (),
-    stream: bool = False,
 ) -> TextData:
-    """Read all sources.
+    """Look through all sources, of sentences and of translations, unless what was found is `kept`.
 
+    No training text stays in memory. To draw a part of it takes up to 9 bytes a sentence for the time being.
     A sentence that is held out does not train, wherever it stands: alone, or as a side of a pair.
 
     Args:
-        validation: held-out text; without any, `held_out` sentences of the first source of each validated language
-            are, but at most one in ten; which ones depends on the text alone.
-        column: of the texts in Parquet files and in data sets that the catalogue does not know.
+        parts: sources to train on, of validation and of the test. Without validation of a kind, `held_out` sentences of
+            the first source of each validated language are, at most one in ten; which ones depends on the text alone.
         validated: languages, and pairs of them, that are held out; none of a kind: all of it.
-        most: training sentences of each language, and pairs of each two, drawn with `seed`; None: all.
-        pairs: translations to train on, held-out ones, and those of the test; the rest is as for sentences.
-        pair_columns: as `column`; none: those named as the languages, or `translation`.
-        stream: read hub data sets without downloading them whole; of those that train, the first sentences: `most`,
-            and those that are held out.
+        most: training sentences of each language, and pairs of each two, drawn with `seed`; None: all. Of a data set
+            that is streamed, the first ones.
 
     Raises:
         InputError: a source cannot be read, has no text, or a validated language lacks it.
     """
-    sources: list[Record] = []
-    reading = Reading(column, pair_columns, stream)
-    own = {source.language for source in pairs[0]} | {name for name in validated if languages_of(name)}
-    texts, translations = (
-        _read_kind(parts, names, held_out, most, reading, sources)
-        for parts, names in (
-            ((train, validation, test), [name for name in validated if name not in own]),
-            (pairs, [name for name in validated if name in own]),
+    reading = replace(reading, most=None if most is None else most + held_out)
+    kinds: list[list[list[Source[Any]]]] = [
+        [[source for source in part if isinstance(source, kind)] for part in parts] for kind in KINDS
+    ]
+
+    def write(folder: Path) -> None:
+        record: list[Record] = []
+        found: list[Record] = []
+        for paired, kind in zip((False, True), kinds, strict=True):
+            names = [name for name in validated if bool(languages_of(name)) is paired]
+            found.append(_held_out(kind, names, held_out, reading, record))
+        for kind, facts in zip(kinds, found, strict=True):
+            for language in dict.fromkeys(source.language for source in kind[0]):
+                count, digest = counted(_clean(kind, language, reading, found))
+                if not count:
+                    what = "pair has a sentence that" if languages_of(language) else "sentence"
+                    option = "parallel" if languages_of(language) else "text"
+                    raise InputError(f"--{option} {language}: every {what} is held out too; pass text that is not.")
+                drawn = (most, count, seed) if most is not None and most < count else None
+                facts["train"][language] = drawn, most if drawn else count, f"{digest} {drawn}"
+                facts["repeated"] -= count
+        (folder / FACTS).write_text(json.dumps([record, found]), encoding="utf-8")
+
+    stamps = [[source.stamp for source in part] for part in parts]
+    settings = json.dumps([stamps, held_out, list(validated), most, seed, asdict(reading)])
+    record, found = json.loads((kept(settings, write) / FACTS).read_text(encoding="utf-8"))
+    texts, pairs = (
+        Splits(
+            {language: Streamed(partial(_clean, kind, language, reading, found, drawn), size, digest)
+             for language, (drawn, size, digest) in facts["train"].items()},
+            *({code: [item if isinstance(item, str) else tuple(item) for item in items]
+               for code, items in facts[split].items()} for split in HELD_OUT),
         )
-    )
-    unseen = {
-        text
-        for kind in (texts, translations)
-        for part in (kind.validation, kind.test)
-        for items in part.values()
-        for item in items
-        for text in _sides(item)
-    }
-    left, left_pairs = _clean(texts, unseen, most, seed), _clean(translations, unseen, most, seed)
-    repeated = left[1] + left_pairs[1]
-    return TextData(
-        left[0], texts.validation, texts.test, sources, repeated, replace(translations, train=left_pairs[0])
-    )
+        for kind, facts in zip(kinds, found, strict=True)
+    )  # fmt: skip
+    return TextData(texts.train, texts.validation, texts.test, record, sum(one["repeated"] for one in found), pairs)
 
 
-def _read_kind(
-    parts: tuple[Sequence[Source[Item]], Sequence[Source[Item]], Sequence[Source[Item]]],
+def _clean(
+    kind: Sequence[Sequence[Source[Any]]], language: str, reading: Reading, found: Sequence[Record], drawn: Any = None
+) -> Iterator[Any]:
+    """The training items of a language without a text that is held out; `drawn`: how many of how many, with a seed."""
+    parts = [items for facts in found for split in HELD_OUT for items in facts[split].values()]
+    unseen = {text for items in parts for item in items for text in _sides(item)}
+    sources = (source for source in kind[0] if source.language == language)
+    items = (item for source in sources for item in source.items(reading) if unseen.isdisjoint(_sides(item)))
+    if drawn is None:
+        return items
+    most, count, seed = drawn
+    chosen = np.zeros(count, dtype=bool)
+    chosen[np.random.default_rng(seed).permutation(count)[:most]] = True
+    return compress(items, chain(chosen, repeat(False)))  # to the end, where sources are checked
+
+
+def _held_out(
+    parts: Sequence[Sequence[Source[Any]]],
     validated: Sequence[str],
-    held_out: int,
-    most: int | None,
+    most: int,
     reading: Reading,
     record: list[Record],
-) -> Splits[Item]:
-    """All sentences, or all translations."""
+) -> Record:
+    """Held-out sentences, or translations, by language; `repeated` are the others in training sources."""
     train, validation, test = parts
 
-    def read(source: Source[Item], split: str, reading: Reading) -> list[Item]:
-        found, revision = source.read(reading)
-        entry = {"language": source.language, "source": source.name(), "for": split, "sentences": len(found)}
+    def note(source: Source[Any], split: str, count: int) -> None:
+        entry = {"language": source.language, "source": source.name(), "for": split, "sentences": count}
         if source.config or source.split != "train":
             entry["part"] = f"{source.config or source.language}/{source.split}"
+        revision = source.settled[1]
         record.append({**entry, "revision": revision} if revision else entry)
-        return found
 
-    found = Splits[Item]()
+    found: Record = {"train": {}, "validation": {}, "test": {}, "repeated": 0}
     wanted = dict.fromkeys(validated or [source.language for source in train])
-    begins = replace(reading, most=None if most is None else most + held_out)
     for source in train:
-        items, language = read(source, "train", begins), source.language
-        if not validation and held_out and language in wanted and language not in found.validation:
-            found.validation[language], items = _held_out(items, held_out)
-        found.train.setdefault(language, []).extend(items)
+        language, count = source.language, sum(1 for _ in source.items(reading))
+        note(source, "train", count)
+        found["repeated"] += count
+        if not validation and most and language in wanted and language not in found["validation"]:
+            order = np.random.default_rng(EVALUATION_SEED).permutation(count)
+            chosen = set(order[: min(most, count // MOST_HELD_OUT)].tolist())
+            items = enumerate(source.items(reading))
+            found["validation"][language] = [item for number, item in items if number in chosen]
+            found["repeated"] -= len(chosen)
     for language in wanted:
-        if not validation and held_out and not found.validation.get(language):
+        if not validation and most and not found["validation"].get(language):
             kind = "parallel" if languages_of(language) else "text"
-            where = f"--{kind} has too little of it" if language in found.train else f"--{kind} lacks it"
+            have = language in {source.language for source in train}
+            where = f"--{kind} has too little of it" if have else f"--{kind} lacks it"
             raise InputError(f"--validation {language}: {where}; pass --validation_{kind} {language}=FILE.")
-    for more, split, into in ((validation, "validation", found.validation), (test, "test", found.test)):
+    for split, more in zip(HELD_OUT, (validation, test), strict=True):
         for source in more:
-            into.setdefault(source.language, []).extend(read(source, split, reading))
+            known = list(source.items(replace(reading, most=None)))
+            found[split].setdefault(source.language, []).extend(known)
+            note(source, split, len(known))
     return found
 
 
-def _clean(found: Splits[Item], unseen: set[str], most: int | None, seed: int) -> tuple[dict[str, list[Item]], int]:
-    """Training items without a text that is held out, `most` of each language, and how many had one."""
-    clean = {
-        language: [item for item in items if unseen.isdisjoint(_sides(item))] for language, items in found.train.items()
-    }
-    repeated = _count(found.train) - _count(clean)
-    for language, items in clean.items():
-        if not items:
-            what = "pair has a sentence that" if languages_of(language) else "sentence"
-            option = "parallel" if languages_of(language) else "text"
-            raise InputError(f"--{option} {language}: every {what} is held out too; pass text that is not.")
-        if most is not None and len(items) > most:
-            clean[language] = [items[n] for n in sorted(np.random.default_rng(seed).permutation(len(items))[:most])]
-    return clean, repeated
-
-
-def _count(by_language: Mapping[str, Sequence[Item]]) -> int:
-    return sum(map(len, by_language.values()))
-
-
-def _sides(item: Item) -> tuple[str, ...]:
+def _sides(item: Any) -> Sequence[str]:
     return (item,) if isinstance(item, str) else item
-
-
-def _held_out(items: list[Item], wanted: int) -> tuple[list[Item], list[Item]]:
-    """(held out, rest), each in the order of the text."""
-    count = min(wanted, len(items) // MOST_HELD_OUT)
-    chosen = np.zeros(len(items), dtype=bool)
-    chosen[np.random.default_rng(EVALUATION_SEED).permutation(len(items))[:count]] = True
-    both: tuple[list[Item], list[Item]] = ([], [])
-    for item, out in zip(items, chosen, strict=True):
-        both[0 if out else 1].append(item)
-    return both

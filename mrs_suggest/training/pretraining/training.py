@@ -1,7 +1,7 @@
 """The library's trainer with our batches, and held-out perplexity that all ranks share."""
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any
@@ -137,7 +137,12 @@ class PretrainingTrainer(OurTrainer, Trainer):
 def make_trainer(
     mixture: Sequence[Part], options: PretrainingArguments, training: TrainingArguments, data: TextData
 ) -> PretrainingTrainer:
-    encoded = [_encoded(part, options, data, training.process_index == 0) for part in mixture]
+    encoded = [
+        _encoded(part, options, part.texts(data).train, f"--{part.objective.reads}", options.packing)
+        for part in mixture
+    ]
+    for part, own in zip(mixture, encoded, strict=True) if training.process_index == 0 else ():
+        _tell(own, "pairs" if part.objective.reads == "parallel" else "sentences")
     tokens = [{language: found.tokens for language, found in rows.items()} for rows in encoded]
     first, names = mixture[0].parts, [part.name for part in mixture]
     first.notes["train_tokens"] = dict(zip(names, tokens, strict=True)) if names[1:] else tokens[0]
@@ -171,27 +176,23 @@ def make_trainer(
     return trainer
 
 
-def _encoded(part: Part, options: PretrainingArguments, data: TextData, tells: bool) -> dict[str, Encoded]:
-    """The training rows of an objective by language."""
-    found = {}
-    for language, texts in part.texts(data).train.items():
-        where = f"--{part.objective.reads} {language}"
-        found[language] = part.objective.encode(texts, part.parts, options, options.packing, where)
-        found[language].rows.shared = part.objective.shared(language, part.parts, where)
-    if tells:
-        _tell(found, "pairs" if part.objective.reads == "parallel" else "sentences")
-    return found
-
-
-def held_out(part: Part, options: PretrainingArguments, texts: Mapping[str, Sequence[Any]], option: str) -> HeldOut:
+def held_out(part: Part, options: PretrainingArguments, texts: Mapping[str, Collection[Any]], option: str) -> HeldOut:
     """Held-out sentences or translations, ready to be measured."""
-    objective, parts = part.objective, part.parts
-    rows, pack = {}, options.packing and objective.packs_held_out
-    for language, found in texts.items():
+    encoded = _encoded(part, options, texts, option, options.packing and part.objective.packs_held_out)
+    rows = {language: found.rows for language, found in encoded.items()}
+    return HeldOut(part.objective, part.parts, part.objective.held_out_collator(part.parts), rows)
+
+
+def _encoded(
+    part: Part, options: PretrainingArguments, texts: Mapping[str, Collection[Any]], option: str, pack: bool
+) -> dict[str, Encoded]:
+    """The rows of an objective by language."""
+    found = {}
+    for language, own in texts.items():
         where = f"{option} {language}"
-        rows[language] = objective.encode(found, parts, options, pack, where).rows
-        rows[language].shared = objective.shared(language, parts, where)
-    return HeldOut(objective, parts, objective.held_out_collator(parts), rows)
+        found[language] = part.objective.encode(own, part.parts, options, pack, where)
+        found[language].rows.shared = part.objective.shared(language, part.parts, where)
+    return found
 
 
 def _tell(encoded: Mapping[str, Encoded], what: str) -> None:

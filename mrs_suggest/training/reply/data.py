@@ -80,7 +80,8 @@ class RunData:
         """Messages and replies of the training sources, and the text that is trained on with them."""
         for pairs in self.sources.values():
             for column in ("message", "reply"):
-                yield from pairs[column][:]
+                for batch in pairs.select_columns(column).iter(batch_size=10_000):
+                    yield from batch[column]
         yield from self.denoising.texts() if self.denoising else ()
 
     def languages(self) -> list[str]:
@@ -184,12 +185,12 @@ def warn_about_small_sources(data: RunData, batches: str, pairs_a_step: int) -> 
 
 def byte_lengths(pairs: Dataset) -> np.ndarray:
     """(rows, 2) UTF-8 bytes of message and reply: proportional to tokens, within a language."""
-    table = pairs.select_columns(["message", "reply"]).with_format("arrow")
-    sides = [
-        np.concatenate([np.asarray(pc.binary_length(batch[side])) for batch in table.iter(batch_size=100_000)])
-        for side in ("message", "reply")
-    ]
-    return np.stack(sides, axis=1)
+    found, row = np.empty((len(pairs), 2), np.int32), 0
+    for batch in pairs.select_columns(["message", "reply"]).with_format("arrow").iter(batch_size=100_000):
+        for side, name in enumerate(("message", "reply")):
+            found[row : row + len(batch), side] = pc.binary_length(batch[name])
+        row += len(batch)
+    return found
 
 
 def with_context(data: RunData, reader: ContextReader) -> RunData:

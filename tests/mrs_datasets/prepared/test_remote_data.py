@@ -95,7 +95,7 @@ def test_texts_to_train_on_come_from_urls(s3: S3, folder: Path, tmp_path: Path) 
     s3.send(folder, "mrs")
 
     def read(where: str) -> list[str]:
-        return TextSource.parse(f"en={where}", "--text").read(Reading())[0]
+        return list(TextSource.parse(f"en={where}", "--text").items(Reading()))
 
     assert read("s3://texts/raw") == ["one", "two", "three"]
     assert read("s3://texts/raw/b.txt") == ["three"]

@@ -43,7 +43,7 @@ def at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def pairs(value: str, **reading: Any) -> list[tuple[str, str]]:
-    return PairSource.parse(value, "--parallel").read(Reading(**reading))[0]
+    return list(PairSource.parse(value, "--parallel").items(Reading(**reading)))
 
 
 def test_translations_and_sentences_of_files_and_folders(at: Path) -> None:
@@ -54,11 +54,11 @@ def test_translations_and_sentences_of_files_and_folders(at: Path) -> None:
     assert pairs("pt-BR-zh-Hant=pairs.parquet", pair_columns=("ht", "en")) == [pair[::-1] for pair in CLEAN]
     assert pairs("en-ht=folder") == [CLEAN[0], *CLEAN], "a.tsv.gz, then b.parquet"
     assert pairs("ht-en=folder/b.parquet") == [pair[::-1] for pair in CLEAN]
-    assert TextSource.parse("ht=texts.parquet", "--text").read(Reading())[0] == ["one", "two", "three"]
+    assert list(TextSource.parse("ht=texts.parquet", "--text").items(Reading())) == ["one", "two", "three"]
     (at / "more").mkdir()
     (at / "texts.parquet").rename("more/b.parquet")
     (at / "more" / "a.txt").write_text("zero\n")
-    assert TextSource.parse("ht=more", "--text").read(Reading())[0] == ["zero", "one", "two", "three"]
+    assert list(TextSource.parse("ht=more", "--text").items(Reading())) == ["zero", "one", "two", "three"]
 
 
 def test_prepared_translations_name_their_columns(prepared: Any) -> None:
@@ -80,7 +80,7 @@ def test_bad_translations_are_refused_in_a_sentence(at: Path) -> None:
     with pytest.raises(InputError, match="expected texts, found int; name another column"):
         pairs("en-ht=pairs.parquet", pair_columns=("en", "n"))
     with pytest.raises(InputError, match="no column 'text'; pass --text_column, one of en ht n"):
-        TextSource.parse("en=pairs.parquet", "--text").read(Reading())
+        list(TextSource.parse("en=pairs.parquet", "--text").items(Reading()))
 
 
 @pytest.mark.integration
@@ -91,23 +91,21 @@ from mrs_datasets.texts.text_sources import PairSource, Reading, TextSource
 rows = [{"text": f"line {n}", "translation": {"en": f"en {n}", "ht": f"ht {n}"}} for n in range(50)]
 Dataset.from_list(rows).push_to_hub("org/d")
 source = TextSource.parse("ht=org/d", "--text")
-found, revision = source.read(Reading(stream=True, most=3))
+found, revision = list(source.items(Reading(stream=True, most=3))), source.settled[1]
 assert found == ["line 0", "line 1", "line 2"] and len(revision) == 40, (found, revision)
-assert source.read(Reading(most=3))[0] == [f"line {n}" for n in range(50)]
-pairs = PairSource.parse("en-ht=org/d", "--parallel").read(Reading(stream=True, most=2))[0]
+assert list(source.items(Reading(most=3))) == [f"line {n}" for n in range(50)]
+parallel = PairSource.parse("en-ht=org/d", "--parallel")
+pairs = list(parallel.items(Reading(stream=True, most=2)))
 assert pairs == [("en 0", "ht 0"), ("en 1", "ht 1")], pairs
-assert PairSource.parse("en-ht=org/d", "--parallel").read(Reading())[0] == [(f"en {n}", f"ht {n}") for n in range(50)]
+assert list(parallel.items(Reading())) == [(f"en {n}", f"ht {n}") for n in range(50)]
 """)
 
 
 def read(at: Path, text: list[str], parallel: list[str], **more: Any) -> TextData:
     for name, lines in (("t.txt", text), ("p.tsv", parallel)):
         (at / name).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
-    arguments: dict[str, Any] = {"column": "text", "held_out": 5, "validated": [], **more}
-    return read_texts(
-        [TextSource.parse(f"ht={at / 't.txt'}", "--text")], (), (),
-        pairs=([PairSource.parse(f"en-ht={at / 'p.tsv'}", "--parallel")], (), ()), **arguments,
-    )  # fmt: skip
+    sources = TextSource.parse(f"ht={at / 't.txt'}", "--text"), PairSource.parse(f"en-ht={at / 'p.tsv'}", "--parallel")
+    return read_texts([sources, (), ()], Reading(), 5, **more)
 
 
 def test_no_sentence_that_is_held_out_trains_alone_or_in_a_pair(at: Path) -> None:

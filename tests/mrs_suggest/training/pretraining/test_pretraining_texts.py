@@ -2,22 +2,31 @@
 
 import gzip
 import hashlib
+import os
+import subprocess
+import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
+from subprocess import PIPE
 from typing import Any
 
 import datasets
+import numpy as np
 import pytest
 import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 
 from mrs_datasets.prepared.prepared import PreparedData
+from mrs_datasets.texts.text_sources import PairSource, Reading
 from mrs_suggest.common.errors import InputError
+from mrs_suggest.evaluation.language_data import EVALUATION_SEED
 from mrs_suggest.models.retrieval.tiny import train_tokenizer
 from mrs_suggest.training.pretraining import rows
-from mrs_suggest.training.pretraining.rows import Encoded, encode, encode_pairs, frame
-from mrs_suggest.training.pretraining.texts import TextData, TextSource, add_lines, read_texts
+from mrs_suggest.training.pretraining.kept import kept
+from mrs_suggest.training.pretraining.rows import encode, encode_pairs, frame
+from mrs_suggest.training.pretraining.texts import TextData, TextSource, counted, read_texts
 
 Write = Callable[..., str]
 
@@ -33,12 +42,18 @@ def write(tmp_path: Path) -> Write:
     return file
 
 
-def read(*train: str, held_out: int = 0, **more: object) -> TextData:
-    sources = {
-        name: [TextSource.parse(text, "--text") for text in more.pop(name, ())] for name in ("validation", "test")
-    }  # type: ignore[attr-defined]
-    arguments = {"validated": [], "column": "text", "held_out": held_out, **more}
-    return read_texts([TextSource.parse(text, "--text") for text in train], **sources, **arguments)  # type: ignore[arg-type]
+def read(*train: str, held_out: int = 0, pairs: str | None = None, **more: Any) -> TextData:
+    splits = [train, more.pop("validation", ()), more.pop("test", ())]
+    parts: list[list[Any]] = [[TextSource.parse(text, "--text") for text in split] for split in splits]
+    if pairs:
+        parts[0].append(PairSource.parse(pairs, "--parallel"))
+    return read_texts(parts, Reading(), held_out, **more)
+
+
+def trained(data: TextData) -> dict[str, list[str]]:
+    found = {language: list(items) for language, items in data.train.items()}
+    assert {language: len(items) for language, items in data.train.items()} == {k: len(v) for k, v in found.items()}
+    return found
 
 
 def test_text_files_and_folders(write: Write, tmp_path: Path) -> None:
@@ -48,7 +63,8 @@ def test_text_files_and_folders(write: Write, tmp_path: Path) -> None:
     write("many/d.txt.zst", zstandard.ZstdCompressor().compress(b"d\n"))
     write("many/e.json", "{}")
     data = read(f"ht={one}", f"ht={tmp_path / 'many'}", f"en={one}")
-    assert data.train == {"ht": ["one sentence", "two", "b", "c", "d"], "en": ["one sentence", "two"]}
+    assert trained(data) == {"ht": ["one sentence", "two", "b", "c", "d"], "en": ["one sentence", "two"]}
+    assert "two" in data.train["ht"]
     assert [source["source"] for source in data.sources] == ["a.txt", "many", "a.txt"], "no folders above"
     assert data.facts()["data"]["rows"] == {"ht": {"train": 5}, "en": {"train": 2}}
     assert read(f"ht={one}").facts()["data"]["content_hash"] != data.facts()["data"]["content_hash"]
@@ -77,8 +93,24 @@ def test_what_is_held_out_is_not_trained_on(write: Write) -> None:
     assert len(read(f"ht={target}", held_out=5000).validation["ht"]) == 20, "one in ten at most"
     text, dev, test = (write(f"{n}.txt", body) for n, body in enumerate(["a\nb\nc\n", "b\nx\n", "c\n"]))
     data = read(f"ht={text}", held_out=9, validation=[f"ht={dev}"], test=[f"qu={test}"])
-    assert (data.train, data.validation, data.test) == ({"ht": ["a"]}, {"ht": ["b", "x"]}, {"qu": ["c"]})
+    assert (trained(data), data.validation, data.test) == ({"ht": ["a"]}, {"ht": ["b", "x"]}, {"qu": ["c"]})
     assert data.repeated == 2
+
+
+def test_seeds_draw_the_same_sentences_as_from_a_list(write: Write) -> None:
+    texts = np.array([f"t {n}" for n in range(200)])
+    one = write("t.txt", "".join(f"{text}\n" for text in texts))
+    data = read(f"ht={one}", held_out=15, most=50, seed=7)
+    out = np.sort(np.random.default_rng(EVALUATION_SEED).permutation(200)[:15])
+    assert data.validation["ht"] == texts[out].tolist()
+    left = np.delete(texts, out)
+    assert trained(data)["ht"] == left[np.sort(np.random.default_rng(7).permutation(185)[:50])].tolist()
+    assert data.repeated == 0
+    other = read(f"ht={one}", held_out=15, most=50, seed=8)
+    assert data.facts()["data"]["content_hash"] != other.facts()["data"]["content_hash"]
+    moved = write("u.txt", "".join(f"{text}\n" for text in texts))
+    again = read(f"ht={moved}", held_out=15, most=50, seed=7)
+    assert data.facts()["data"] == again.facts()["data"], "the contents decide, not the path"
 
 
 def test_bad_sources_are_refused(write: Write, tmp_path: Path, prepared: PreparedData) -> None:
@@ -136,41 +168,115 @@ def test_packing_loses_nothing_and_cutting_only_ends(sentences: list[str], most:
     assert single.cut == sum(len(ids) > most - 2 for ids in known)
 
 
-def test_rows_of_many_texts_are_written_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    texts, pairs = ["aa bb cc", "", "dd aa", "cc " * 9] * 5, [("aa bb", "cc"), ("", "aa"), ("dd " * 9, "bb")] * 5
-    monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", tmp_path)
+@pytest.fixture
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", tmp_path / "cache")
+    return tmp_path / "cache" / "mrs-rows"
 
-    def encoded(most: int = 8) -> list[Encoded]:
-        found = [encode(texts, TOKENIZER, most, pack, "ht") for pack in (True, False)]
-        return [*found, encode_pairs(pairs, TOKENIZER, most, "en-ht")]
 
-    def contents(found: list[Encoded]) -> list[object]:
+def kept_folders(cache: Path) -> int:
+    return sum(path.is_dir() for path in cache.iterdir())
+
+
+def test_rows_of_many_texts_are_written_once(write: Write, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    texts, pairs = (
+        ["aa bb cc", "dd aa", "[UNK]", "cc " * 9] * 5,
+        [("aa bb", "cc"), ("[UNK]", "aa"), ("dd " * 9, "bb")] * 5,
+    )
+    text = write("t.txt", "".join(f"{text}\n" for text in texts))
+    parallel = write("p.tsv", "".join("\t".join(pair) + "\n" for pair in pairs))
+    nothing = read(f"ht={write('none.txt', '[UNK]')}").train["ht"]
+
+    def encoded(own: Any, translations: Any, most: int = 8) -> list[object]:
+        found = [encode(own, TOKENIZER, most, pack, "ht") for pack in (True, False)]
+        found.append(encode_pairs(translations, TOKENIZER, most, "en-ht"))
         notes = [(one.cut, one.unknown, one.tokens, one.rows.lengths.tolist()) for one in found]
         return [*notes, *([one.rows[n] for n in range(len(one.rows))] for one in found)]
 
-    in_memory = contents(encoded())
-    assert not list(tmp_path.iterdir())
+    def streamed(most: int = 8) -> list[object]:
+        data = read(f"ht={text}", pairs=f"en-ht={parallel}")
+        return encoded(data.train["ht"], data.pairs.train["en-ht"], most)
+
+    in_memory = encoded([" ".join(text.split()) for text in texts], pairs)
+    assert streamed() == in_memory
+    assert kept_folders(cache) == 2, "what is known about the texts alone"
     monkeypatch.setattr(rows, "STORED", 1)
     with pytest.raises(InputError, match="ht: the tokenizer knows no piece"):
-        encode(["", ""], TOKENIZER, 8, True, "ht")
-    assert contents(encoded()) == in_memory
-    assert len(list(tmp_path.glob("mrs-rows/*/"))) == 3, "one for each kind, none for the text without pieces"
+        encode(nothing, TOKENIZER, 8, True, "ht")
+    assert streamed() == in_memory
+    assert kept_folders(cache) == 5, "one for each kind, none for the text without pieces"
     with monkeypatch.context() as patch:
-        for name in ("_packed", "fair_cut", "array"):
-            patch.setattr(rows, name, None)
-        assert contents(encoded()) == in_memory, "read, not made again"
-    assert contents(encoded(9)) != in_memory
-    assert len(list(tmp_path.glob("mrs-rows/*/"))) == 6
+        patch.setattr(TextSource, "items", None)
+        patch.setattr(PairSource, "items", None)
+        assert streamed() == in_memory, "mapped: neither read nor made again"
+    assert streamed(9) != in_memory
+    assert kept_folders(cache) == 8
+    write("t.txt", "".join(f"{text}\n" for text in texts[::-1]))
+    assert streamed() != in_memory, "as many bytes as before, but others"
+
+
+def test_what_was_not_finished_is_not_trusted(write: Write, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = write("t.txt", "aa bb\n" * 99)
+    run = (
+        "import os, sys; from mrs_suggest.training.pretraining import kept; kept.kept('k', lambda new: (new / 'a').{})"
+    )
+    environment = {**os.environ, "HF_DATASETS_CACHE": str(cache.parent)}
+    killed = run.format("write_text('half') and os.kill(os.getpid(), 9)")
+    assert subprocess.run([sys.executable, "-c", killed], env=environment, check=False).returncode == -9
+    assert [path.suffix for path in cache.iterdir() if path.is_dir()] != [], "what was written before"
+
+    def write_all(new: Path) -> None:
+        (new / "a").write_text("whole")
+
+    folder = kept("k", write_all)
+    assert (folder / "a").read_text() == "whole"
+    assert kept_folders(cache) == 1, "the other one's is gone"
+    stream = read(f"ht={text}").train["ht"]
+    assert len(list(stream)) == 99
+    write("t.txt", "aa bb\n" * 50)
+    with pytest.raises(InputError, match="t.txt: has changed while it was being used"):
+        list(stream)
+    monkeypatch.setattr(rows, "STORED", 1)
+    before = kept_folders(cache)
+    with pytest.raises(InputError, match="has changed"):
+        encode(stream, TOKENIZER, 8, True, "ht")
+    assert kept_folders(cache) == before
+
+
+def test_one_process_writes_and_folders_that_nobody_opens_go(cache: Path) -> None:
+    run = (
+        "import sys, time; from pathlib import Path; from mrs_suggest.training.pretraining.kept import kept; "
+        "print('ready', flush=True); input(); "
+        "kept('k', lambda new: (time.sleep(1), (new / 'a').write_text('a'), print('wrote', flush=True)))"
+    )
+    environment = {**os.environ, "HF_DATASETS_CACHE": str(cache.parent)}
+    both = [
+        subprocess.Popen([sys.executable, "-c", run], env=environment, text=True, stdin=PIPE, stdout=PIPE)
+        for _ in range(2)
+    ]
+    for process in both:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+    assert sorted(process.communicate("\n")[0] for process in both) == ["", "wrote\n"]
+    folder = kept("k", lambda new: pytest.fail("it is there"))
+    os.utime(folder, (0, time.time() - 89 * 86_400))
+    kept("l", lambda new: None)
+    assert kept_folders(cache) == 2
+    os.utime(folder, (0, time.time() - 91 * 86_400))
+    assert kept("k", lambda new: pytest.fail("it is there")) == folder, "opened, and so in use"
+    os.utime(kept("l", lambda new: None), (0, time.time() - 91 * 86_400))
+    kept("m", lambda new: None)
+    assert kept_folders(cache) == 2
+    assert folder.is_dir()
 
 
 @pytest.mark.parametrize("kind", [list, lambda texts: [(text, text) for text in texts]])
 def test_the_hash_of_texts_does_not_depend_on_its_parts(
     monkeypatch: pytest.MonkeyPatch, kind: Callable[[list[str]], list[Any]]
 ) -> None:
-    items, digests = kind(["a", "b", "", "\udcff", "e"]), set()
+    items, found = kind(["a", "b", "", "\udcff", "e"]), set()
     for size in (1, 2, 5, 9):
         monkeypatch.setattr("mrs_suggest.training.pretraining.texts.LINES", size)
-        add_lines(digest := hashlib.sha256(), items)
-        digests.add(digest.hexdigest())
-    lines = [item if isinstance(item, str) else "\t".join(item) for item in items]
-    assert digests == {hashlib.sha256("\n".join(lines).encode("utf-8", "surrogateescape")).hexdigest()}
+        found.add(counted(items))
+    lines = "".join(f"{item if isinstance(item, str) else chr(9).join(item)}\n" for item in items)
+    assert found == {(5, hashlib.sha256(lines.encode("utf-8", "surrogateescape")).hexdigest())}

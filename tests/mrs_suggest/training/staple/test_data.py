@@ -80,10 +80,10 @@ def test_translations_of_a_known_data_set_need_no_columns(folder: Path, monkeypa
     """Where the catalogue knows one column in each of the languages; a track has two in its own."""
     source = PairSource.parse(f"pt-en={folder / 'data'}:pt:validation", "--parallel")
     with pytest.raises(InputError, match="no columns pt and en; pass --parallel_columns, two of id prompt reference"):
-        source.read(Reading())
+        list(source.items(Reading()))
     kind_of, texts = DatasetRecord.kind_of, {"{language}": ("reference",), "en": ("prompt",)}
     monkeypatch.setattr(DatasetRecord, "kind_of", lambda self, config: replace(kind_of(self, config), texts=texts))
-    pairs, _ = source.read(Reading())
+    pairs = list(source.items(Reading()))
     assert pairs[0] == ("eu como o pão", "i eat the bread")
 
 
