@@ -20,7 +20,7 @@ from mrs_datasets.builders.pipeline.stages import (
     write_batches,
 )
 from mrs_datasets.builders.pipeline.work_folder import writing
-from mrs_datasets.builders.reddit.duplicates import repeated
+from mrs_datasets.builders.reddit.duplicates import parts_of, repeated
 from mrs_datasets.builders.reddit.plan import LOW_SCORE, UNKNOWN_LANGUAGE
 from mrs_datasets.corpus.lines import LineRules, clean_lines, line_keys
 from mrs_datasets.corpus.ngrams import CharacterModel
@@ -92,9 +92,10 @@ def duplicates_shard(cleaned: Sequence[Location], target: Location, lines: int, 
                         entries[:, 1] = np.arange(done, done + batch.num_rows)
                         file.write(entries.tobytes())
                         done += batch.num_rows
-            mapped = np.memmap(path, np.uint64, "r", shape=(lines, 2))
+            mapped = np.array_split(np.memmap(path, np.uint64, "r", shape=(lines, 2)).T, len(parts_of(lines)), axis=1)
             with writing(target):
-                for rows, opens in repeated(mapped[:, 0], (mapped[:, 1], mapped[:, 1])):
+                for part in parts_of(lines):
+                    rows, opens = repeated([keys for keys, _ in mapped], [numbers[1:] for numbers in mapped], part)
                     codes[rows[~opens]] = 1
             del mapped
     write_array(target, codes)

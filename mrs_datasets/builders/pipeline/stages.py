@@ -79,11 +79,7 @@ def run_stage(
     work: WorkFolder, stage: str, shards: Sequence[Shard], engine: Engine, unit: str, scale: bool = False
 ) -> list[ShardCounts]:
     """Do the remaining shards under one progress bar; return the counts of all; finished ones outlast an InputError."""
-    found: dict[str, ShardCounts] = {}
-    for shard in shards:
-        whole = shard.output.exists() and (shard.second is None or shard.second.exists())
-        if whole and (noted := work.done(stage, shard.name)) is not None:
-            found[shard.name] = noted
+    found = {shard.name: counts for shard in shards if (counts := finished(work, stage, shard)) is not None}
     left = [shard for shard in shards if shard.name not in found]
     done = sum(shard.size for shard in shards if shard.name in found)
     total = sum(shard.size for shard in shards)
@@ -92,6 +88,12 @@ def run_stage(
             work.finish(stage, shard.name, counts)
             found[shard.name] = counts
     return [found[shard.name] for shard in shards]
+
+
+def finished(work: WorkFolder, stage: str, shard: Shard) -> ShardCounts | None:
+    """The counts of a shard that is done."""
+    whole = shard.output.exists() and (shard.second is None or shard.second.exists())
+    return work.done(stage, shard.name) if whole else None
 
 
 class Workers:
@@ -141,17 +143,14 @@ class Workers:
                         self.number, mp_context=self._context, initializer=_begin, initargs=(self._progress,)
                     )
                 progress = self._progress.get_obj()  # without the lock: a killed worker may hold it forever
-                begun, before, finished = bar.n, progress.value, 0
+                begun, before = bar.n, progress.value
                 waiting: dict[Future[ShardCounts], Shard] = {self._pool.submit(_do, s): s for s in shards}
             while waiting:
                 ready, _ = wait(waiting, timeout=POLL_SECONDS, return_when=FIRST_COMPLETED)
-                bar.update(max(begun + progress.value - before, bar.n) - bar.n)
+                bar.update(begun + progress.value - before - bar.n)
                 for future in sorted(ready, key=lambda done: done.exception() is not None):  # first those that are done
-                    shard = waiting.pop(future)
                     counts = future.result()
-                    finished += shard.size
-                    yield shard, counts
-            bar.update(begun + finished - bar.n)
+                    yield waiting.pop(future), counts
         except BrokenProcessPool:
             raise InputError(
                 "a worker was killed (perhaps for lack of memory); finished work stays: continue with --resume, with "
@@ -188,12 +187,18 @@ def _end_with_parent() -> None:
 
 
 def _do(shard: Shard) -> ShardCounts:
+    left = shard.size
+
     def advance(amount: int) -> None:
+        nonlocal left
+        left -= amount
         assert _progress is not None  # `_begin` ran first
         with _progress.get_lock():
             _progress.value += amount
 
-    return shard.work(advance)
+    counts = shard.work(advance)
+    advance(left)  # the remainder of an estimate
+    return counts
 
 
 @contextmanager

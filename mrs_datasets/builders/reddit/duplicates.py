@@ -6,16 +6,25 @@ MinHash signatures (Broder 1997; Leskovec et al., "Mining of Massive Datasets", 
 several changes, or a half of each side, which finds short texts with one typing error. Their texts decide (`alike`).
 
 The order of pairs is that of the hashes of their ids, and similarity depends on the language's texts alone: the result
-is the same for any number of buckets. The keys of a bucket's pairs are next to them, made when the texts were in
-memory: 4 bytes times `COLUMNS` per pair. Here, each column of keys is read once, sequentially.
+is the same for any number of buckets and workers. The keys of a bucket's pairs are next to them, made when the texts
+were in memory: 4 bytes times `COLUMNS` per pair.
 
-Memory: three bytes per pair of the language, and what `PART_PAIRS` and the sample of words take. Temporary disk space:
-the keys and texts of the language once more, and 40 bytes per pair.
+A language of up to `FILE_PAIRS` pairs is one shard. All workers share a larger one, in four steps: its pairs are
+gathered in files; one process finds the equal ones; each column of keys is searched in parts, each alone; one process
+joins what was found. The first three write into the scratch folder, which all workers must see.
+
+Memory: what `PART_PAIRS` and the sample of words take; to find equal pairs and to join, 2 bytes per pair of the
+language. Temporary disk space: the keys and texts of the language once more, and 40 bytes per pair.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from bisect import bisect
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from functools import partial
+from itertools import pairwise, product
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -28,16 +37,19 @@ from mrs_datasets.builders.pipeline.stages import (
     Shard,
     ShardCounts,
     damaged,
+    finished,
     read_array,
     read_pairs,
     run_stage,
     summed,
+    whole_file,
     write_array,
 )
-from mrs_datasets.builders.pipeline.work_folder import writing
-from mrs_datasets.builders.reddit.alike import LEAST, SHINGLE, alike, count_words
+from mrs_datasets.builders.pipeline.work_folder import WorkFolder, writing
+from mrs_datasets.builders.reddit.alike import LEAST, OFTEN, SHINGLE, alike, count_words
 from mrs_datasets.builders.reddit.partition import mix, stable_hashes
 from mrs_datasets.builders.reddit.plan import KEPT, BucketPairs, Build, Outcomes, languages_with
+from mrs_suggest.common.errors import first_line
 from mrs_suggest.common.io.storage import Location, local_file
 from mrs_suggest.common.text.text import normalise_reply
 
@@ -55,15 +67,33 @@ BANDS, ROWS = 16, 3
 SEED = 0  # of the hash functions
 BACK = 16  # pairs with the same halves that are compared with each pair
 COLUMNS = BANDS + 16 + 2  # of the keys: bands; halves; and which letters of each side occur an odd number of times
+_TEXTS_AT = 8 * (len(_NUMBERS) + 1) + 4 * COLUMNS  # of a gathered file: bytes of numbers and keys, per pair
 VOCABULARY = 1 << 16  # pairs whose words are counted; a word of two of their texts is not a typing error
 
 BATCH_PAIRS = 1 << 10  # hashed together: the temporary arrays stay in the processor's cache
-SCAN_PAIRS = 1 << 22  # read together: .2 GB
+FILE_PAIRS = 1 << 23  # gathered in a file, and read together: .2 GB
 PART_PAIRS = 1 << 24  # sorted together: .8 GB
 Signatures = npt.NDArray[np.uint16]
 Numbers = npt.NDArray[np.uint64]
 Keys = npt.NDArray[np.uint32]
+Rows = npt.NDArray[np.int64]
+Marks = npt.NDArray[np.bool_]
 Texts = Callable[[int], Sequence[str]]  # row -> its message and reply
+Buckets = Sequence[tuple[Location, int]]  # files of pairs, and how many of the language each has
+Files = Sequence[tuple[Path, Buckets]]  # gathered pairs, and where they are from
+Piece = tuple[int, int]  # a column of the keys, and which part of it
+
+
+class Gathered(NamedTuple):
+    """A language's pairs: by file, their numbers (4, n) (`_NUMBERS`, `END`) and keys (COLUMNS, n); and their texts."""
+
+    numbers: Sequence[Numbers]
+    keys: Sequence[Keys]
+    texts: Texts
+
+    @property
+    def arrival(self) -> list[Numbers]:
+        return [numbers[:2] for numbers in self.numbers]
 
 
 def find_duplicates(
@@ -74,17 +104,20 @@ def find_duplicates(
     Returns:
         language -> the file of its pairs' codes, and how many there are.
     """
-    folder = build.work.stage(STAGE)
+    folder, samples = build.work.stage(STAGE), build.settings.keep_rejects
     codes = {
         language: (folder / f"{language}.npy", outcomes[language, KEPT])
         for language in languages_with(outcomes, build.settings.min_examples)
     }
-    keep = build.settings.keep_rejects
+    run = partial(run_stage, build.work, STAGE, engine=engine, unit=" pairs", scale=True)
     shards = []
     for language, (target, number) in codes.items():
         buckets = [(path, sum(kept[language])) for path, kept in pairs.items() if language in kept]
-        shards.append(Shard(language, number, target, partial(duplicates_shard, buckets, language, target, keep)))
-    counts = run_stage(build.work, STAGE, shards, engine, " pairs", scale=True)
+        work = partial(duplicates_shard, buckets, language, samples, target)
+        shards.append(Shard(language, number, target, work))
+        if number > FILE_PAIRS:
+            _search_large(buckets, shards[-1], build.work, samples, run)
+    counts = run(shards)
     kept = sum(number for (_, outcome), number in outcomes.items() if outcome == KEPT)
     build.funnel.add(STAGE, kept, summed({reason: found[reason] for reason in (EXACT, NEAR)} for found in counts))
     for language, found in zip(codes, counts, strict=True):
@@ -115,36 +148,111 @@ def signature_file(pairs: Location) -> Location:
     return pairs.with_suffix(".signatures.npy")
 
 
-def duplicates_shard(
-    buckets: Sequence[tuple[Location, int]], language: str, target: Location, samples: int, advance: Advance
+# --- Shards -----------------------------------------------------------------------------------------------------------
+
+
+def duplicates_shard(buckets: Buckets, language: str, samples: int, target: Location, advance: Advance) -> ShardCounts:
+    """Write the codes of a language's pairs, by bucket, to `target` (.npy); return counts and samples."""
+    with local_file(target, "gathered") as path, writing(target):
+        _gather(buckets, language, path)
+        pairs = _opened([(path, buckets)])
+        exact, words = _exact_duplicates(pairs, language)
+        pieces = _pieces(len(exact))
+        each = partial(advance, len(exact) // len(pieces))
+        near, shown = near_duplicates(pairs, exact, words, language, pieces, samples, each)
+        del pairs
+    return _write_codes(exact, [near], shown, samples, target)
+
+
+def _search_large(
+    buckets: Buckets, shard: Shard, work: WorkFolder, samples: int, run: Callable[[list[Shard]], list[ShardCounts]]
+) -> None:
+    """Do the shard of a large language by many others, unless it is done; remove what they wrote."""
+    language, folder = shard.name, work.scratch / STAGE
+
+    def make(name: str, pairs: int, job: Callable[..., ShardCounts], *values: object) -> Shard:
+        path = folder / f"{language}.{name}"
+        return Shard(path.name, pairs, path, partial(job, *values, path))
+
+    if finished(work, STAGE, shard) is None:
+        parts, before = dict[int, list[tuple[Location, int]]](), 0
+        for bucket, rows in buckets:
+            parts.setdefault(before * -(-shard.size // FILE_PAIRS) // shard.size, []).append((bucket, rows))
+            before += rows
+        gather = [make(f"{at}.pairs", _pairs(part), _gather_shard, part, language) for at, part in parts.items()]
+        run(gather)
+        files = list(zip((made.output for made in gather), parts.values(), strict=True))
+        exact = make("exact.npy", shard.size, _exact_shard, files, language)
+        [words] = run([exact])
+        pieces = _pieces(shard.size)
+        known = files, exact.output, words, language, samples
+        near = [
+            make("{}.{}.npy".format(*piece), shard.size // len(pieces), _near_shard, *known, piece) for piece in pieces
+        ]
+        shown = [sample for counts in run(near) for sample in counts[SAMPLES]]
+        found = [made.output for made in near]
+        run([replace(shard, work=partial(_join_shard, exact.output, found, shown, samples, shard.output))])
+    for path in folder.glob(f"{language}.*.*"):
+        path.unlink()
+
+
+def _pairs(buckets: Buckets) -> int:
+    return sum(rows for _, rows in buckets)
+
+
+def _pieces(pairs: int) -> list[Piece]:
+    return list(product(range(COLUMNS - 2), parts_of(pairs)))
+
+
+def _gather_shard(buckets: Buckets, language: str, target: Path, _: Advance) -> ShardCounts:
+    with whole_file(target) as path:
+        _gather(buckets, language, path)
+    return {}
+
+
+def _exact_shard(files: Files, language: str, target: Path, _: Advance) -> ShardCounts:
+    exact, words = _exact_duplicates(_opened(files), language)
+    write_array(target, exact)
+    return words
+
+
+def _near_shard(
+    files: Files, exact: Path, words: ShardCounts, language: str, samples: int, piece: Piece, target: Path, _: Advance
 ) -> ShardCounts:
-    """Write the codes of a language's pairs, by bucket (file, pairs), to `target` (.npy); return counts and samples."""
-    with local_file(target, "gathered") as gathered:
-        numbers, signed, texts = _gather(buckets, language, gathered)
-        arrival = numbers["order"], numbers["thread"]
-        codes = np.full(signed.shape[1], KEPT_CODE, dtype=np.uint8)
-        with writing(target):
-            for rows, opens in repeated(numbers[KEY], arrival):
-                codes[rows[~opens]] = EXACT_CODE
-            share, among = len(codes) // (COLUMNS - 1), codes == KEPT_CODE
-            near, shown = near_duplicates(signed, arrival, among, texts, language, samples, lambda: advance(share))
-            codes[near] = NEAR_CODE
-            groups = [" ≈ ".join(" → ".join(texts(row)) for row in rows) for rows in shown]
-        del numbers, signed, arrival, texts
+    among = np.asarray(read_array(exact), np.bool_)
+    rows, shown = near_duplicates(_opened(files), among, Counter(words), language, [piece], samples)
+    write_array(target, rows)
+    return {SAMPLES: shown}
+
+
+def _join_shard(
+    exact: Location, near: Sequence[Location], shown: Sequence[tuple[int, str]], samples: int, target: Location, _: Advance
+) -> ShardCounts:
+    return _write_codes(read_array(exact), map(read_array, near), shown, samples, target)
+
+
+def _write_codes(
+    exact: npt.NDArray[Any],
+    near: Iterable[npt.NDArray[Any]],
+    shown: Sequence[tuple[int, str]],
+    samples: int,
+    target: Location,
+) -> ShardCounts:
+    """Write the codes; `shown` may have several samples of a pair, of which the first counts."""
+    codes, first = exact.astype(np.uint8), dict[int, str]()  # `EXACT_CODE` is 1
+    for rows in near:
+        codes[rows] = NEAR_CODE
     write_array(target, codes)
-    return {EXACT: int((codes == EXACT_CODE).sum()), NEAR: int((codes == NEAR_CODE).sum()), SAMPLES: groups}
+    for row, sample in shown:
+        first.setdefault(row, sample)
+    found = {reason: int((codes == code).sum()) for reason, code in ((EXACT, EXACT_CODE), (NEAR, NEAR_CODE))}
+    return {**found, SAMPLES: list(first.values())[:samples]}
 
 
-def _gather(
-    buckets: Sequence[tuple[Location, int]], language: str, path: Path
-) -> tuple[dict[str, Numbers], Keys, Texts]:
-    """The numbers (n,), keys (COLUMNS, n) and texts of a language, from all buckets, in one file, mapped."""
-    pairs = sum(rows for _, rows in buckets)
-    if not pairs:
-        return {name: np.empty(0, np.uint64) for name in _NUMBERS}, np.empty((COLUMNS, 0), np.uint32), lambda _: ()
-    done, end, names = 0, np.uint64(0), (*_NUMBERS, END)
-    texts_at = (8 * len(names) + 4 * COLUMNS) * pairs
-    with writing(path), path.open("wb") as file:  # written, not mapped, so that a full disk raises an error
+def _gather(buckets: Buckets, language: str, path: Path) -> None:
+    """Write the pairs of a language in some buckets: their numbers and keys, column by column, then their texts."""
+    pairs, done, end = _pairs(buckets), 0, np.uint64(0)
+    with path.open("wb") as file:  # written, not mapped, so that a full disk raises an error
 
         def write(place: int, piece: npt.NDArray[np.generic]) -> None:
             file.seek(place)
@@ -155,7 +263,7 @@ def _gather(
             sides = [table[side].cast(pa.large_binary()).combine_chunks() for side in ("message", "reply")]
             joined = pc.binary_join_element_wise(*sides, pa.scalar(b"\0", pa.large_binary()))
             ends = end + np.cumsum(pc.binary_length(joined).to_numpy(), dtype=np.uint64)
-            write(texts_at + int(end), np.frombuffer(b"".join(joined.to_pylist()), np.uint8))
+            write(_TEXTS_AT * pairs + int(end), np.frombuffer(b"".join(joined.to_pylist()), np.uint8))
             keys = read_array(signature_file(bucket))
             if keys.dtype != np.uint32 or keys.shape[:-1] != (COLUMNS,) or keys.shape[1] < start + rows:
                 raise damaged(signature_file(bucket), f"it holds {keys.dtype} {keys.shape}, not {start + rows:,} keys")
@@ -164,14 +272,27 @@ def _gather(
                 write(at * pairs + column.itemsize * done, column)
                 at += column.itemsize
             done, end = done + rows, ends[-1]
-    numbers = dict(zip(names, np.memmap(path, np.uint64, "r", shape=(len(names), pairs)), strict=True))
-    signatures = np.memmap(path, np.uint32, "r", offset=8 * len(names) * pairs, shape=(COLUMNS, pairs))
-    content, ends = np.memmap(path, np.uint8, "r", offset=texts_at).data, np.asarray(numbers[END])
+
+
+def _opened(files: Files) -> Gathered:
+    """The pairs in files that `_gather` wrote, one after the other, mapped."""
+    numbers, keys, contents, sizes = [], [], [], [_pairs(buckets) for _, buckets in files]
+    for (path, _), pairs in zip(files, sizes, strict=True):
+        try:
+            mapped = np.memmap(path, np.uint8, "r")
+            numbers.append(np.ndarray((len(_NUMBERS) + 1, pairs), np.uint64, mapped))
+            keys.append(np.ndarray((COLUMNS, pairs), np.uint32, mapped, numbers[-1].nbytes))
+        except (OSError, TypeError, ValueError) as error:
+            raise damaged(path, first_line(error)) from None
+        contents.append(mapped.data[_TEXTS_AT * pairs :])
+    starts = np.cumsum([0, *sizes]).tolist()
 
     def texts(row: int) -> list[str]:
-        return str(content[int(ends[row - 1]) if row else 0 : int(ends[row])], "utf-8").split("\0")
+        file = bisect(starts, row) - 1
+        ends, at = numbers[file][-1], row - starts[file]
+        return str(contents[file][int(ends[at - 1]) if at else 0 : int(ends[at])], "utf-8").split("\0")
 
-    return numbers, signatures, texts
+    return Gathered(numbers, keys, texts)
 
 
 # --- Signatures and near duplicates -----------------------------------------------------------------------------------
@@ -237,88 +358,115 @@ def _odd_letters(texts: Sequence[str]) -> Keys:
     return np.bitwise_xor.reduceat(bits, starts) if texts else bits
 
 
+def _exact_duplicates(pairs: Gathered, language: str) -> tuple[Marks, Counter[str]]:
+    """Which pairs (n,) equal an earlier one up to case and punctuation; and in how many texts of the first `VOCABULARY`
+    others a word is: all that `alike` asks about a word in fewer than `OFTEN` is that it is."""
+    exact = np.zeros(sum(part.shape[1] for part in pairs.numbers), np.bool_)
+    for part in parts_of(len(exact)):
+        found, opens = repeated([numbers[2] for numbers in pairs.numbers], pairs.arrival, part)
+        exact[found[~opens]] = True
+    rows, orders, start = np.empty(0, np.int64), np.empty(0, np.uint64), 0
+    for order, *_ in pairs.numbers:
+        others = np.flatnonzero(~exact[start : start + len(order)])
+        rows, orders, start = np.append(rows, others + start), np.append(orders, order[others]), start + len(order)
+        if len(rows) > VOCABULARY:
+            first = orders <= np.partition(orders, VOCABULARY)[VOCABULARY]
+            rows, orders = rows[first], orders[first]
+    if len(rows) > VOCABULARY:
+        rows = rows[orders < orders.max()]
+    counts = count_words((text for row in rows.tolist() for text in pairs.texts(row)), language)
+    return exact, Counter({word: number for word, number in counts.items() if number >= OFTEN})
+
+
 def near_duplicates(
-    signed: Keys,
-    arrival: tuple[Numbers, Numbers],
-    among: npt.NDArray[np.bool_],
-    texts: Texts,
+    pairs: Gathered,
+    exact: Marks,
+    words: Counter[str],
     language: str,
+    pieces: Iterable[Piece],
     samples: int = 0,
-    each_column: Callable[[], object] = lambda: None,
-) -> tuple[npt.NDArray[np.bool_], list[tuple[int, int]]]:
-    """Which pairs are near duplicates of an earlier one.
+    each_piece: Callable[[], object] = lambda: None,
+) -> tuple[Rows, list[tuple[int, str]]]:
+    """The rows of pairs that are `alike`, on both sides, an earlier one that shares some of the keys, whether that one
+    stays or not; and samples, each with its row, of at most `samples` of them, in the order of the pieces.
 
-    Where many share a key (`signed`, (COLUMNS, n) of `sign_pairs`), a pair is compared with the first of them and those
-    just before it, so that time grows linearly. The pairs `among` (n,) are ordered by the two numbers of `arrival`.
-
-    Returns:
-        (n,), true for a pair that is `alike`, on both sides, an earlier one, whether that one stays or not; and at
-        most `samples` of them, each after the earlier one.
+    Where many share a key, a pair is compared with the first of them and those just before it, so that time grows
+    linearly. Pairs in `exact` (n,) are left out. What a piece finds does not depend on the others.
     """
-    shown: list[tuple[int, int]] = []
-    found = np.zeros(signed.shape[1], dtype=bool)
-    first = np.flatnonzero(among)
-    if len(first) > VOCABULARY:
-        first = first[arrival[0][first] < np.partition(arrival[0][first], VOCABULARY)[VOCABULARY]]
-    counts = count_words((text for row in first.tolist() for text in texts(row)), language)
-    marks = np.ascontiguousarray(signed[-2:])
-    for column, keys in enumerate(signed[:-2]):
-        for rows, opens in repeated(keys, arrival, among):
-            places = np.arange(len(rows))
-            firsts = np.maximum.accumulate(np.where(opens, places, 0))
-            for back in range(2 if column < BANDS else BACK + 1):
-                before = places - back if back else firsts
-                fit = ~opens & (before >= firsts) & ~found[rows]
-                later, earlier = rows[fit], rows[before[fit]]
-                if column >= BANDS:
-                    changed = marks[:, later] ^ marks[:, earlier]
-                    for _ in range(2):
-                        changed &= changed - np.uint32(1)  # leaves out the last bit
-                    close = ~changed.any(axis=0)
-                    later, earlier = later[close], earlier[close]
-                for row, other in zip(later.tolist(), earlier.tolist(), strict=True):
-                    sides = zip(texts(row), texts(other), strict=True)
-                    if all(alike(*both, counts, language) for both in sides):
-                        found[row] = True
-                        shown += [(other, row)] * (len(shown) < samples)
-        each_column()
+    shown: list[tuple[int, str]] = []
+    found = np.empty(0, np.int64)
+    for column, part in pieces:
+        rows, opens = repeated([keys[column] for keys in pairs.keys], pairs.arrival, part, exact)
+        near, places = np.isin(rows, found), np.arange(len(rows))
+        firsts = np.maximum.accumulate(np.where(opens, places, 0))
+        marks = _take([keys[-2:] for keys in pairs.keys], rows) if column >= BANDS else np.empty((2, 0), np.uint32)
+        for back in range(2 if column < BANDS else BACK + 1):
+            before = places - back if back else firsts
+            later = np.flatnonzero(~opens & (before >= firsts) & ~near)
+            earlier = before[later]
+            if column >= BANDS:
+                changed = marks[:, later] ^ marks[:, earlier]
+                for _ in range(2):
+                    changed &= changed - np.uint32(1)  # leaves out the last bit
+                close = ~changed.any(axis=0)
+                later, earlier = later[close], earlier[close]
+            for place, row, other in zip(later.tolist(), rows[later].tolist(), rows[earlier].tolist(), strict=True):
+                both = pairs.texts(other), pairs.texts(row)
+                if all(alike(*sides, words, language) for sides in zip(*both, strict=True)):
+                    near[place] = True
+                    shown += [(row, " ≈ ".join(map(" → ".join, both)))] * (len(shown) < samples)
+        found = np.union1d(found, rows[near])
+        each_piece()
     return found, shown
 
 
+def parts_of(number: int) -> range:
+    """The parts of so many values in which `repeated` finds them."""
+    return range(-(-number // PART_PAIRS))
+
+
 def repeated(
-    values: Numbers | Keys, arrival: tuple[Numbers, Numbers], among: npt.NDArray[np.bool_] | None = None
-) -> Iterator[tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]]:
-    """The pairs that share their value with others, value by value and in the pairs' order, in parts.
+    values: Sequence[Numbers | Keys], arrival: Sequence[Numbers], part: int, without: Marks | None = None
+) -> tuple[Rows, Marks]:
+    """The pairs that share their value, a hash, with others, value by value and in the pairs' order.
 
-    A part has all pairs of some of the values (n,): at most about `PART_PAIRS` are in memory at a time, at 50 bytes
-    each. `among` (n,) are the pairs to consider; None: all.
+    A part has all pairs of some of the values: at most about `PART_PAIRS` are in memory at a time, at 50 bytes each.
 
-    Yields:
+    Args:
+        values: arrays (n,), one after the other, each read once.
+        arrival: arrays (k, n): the numbers that order the pairs, the first of them first.
+        without: pairs to ignore.
+
+    Returns:
         (m,) positions of pairs, and (m,), true for the first pair of each value.
     """
-    for part in range(parts := -(-len(values) // PART_PAIRS)):
-        rows, keys = _part(values, among, part, parts)
-        if not len(rows):
-            continue
-        sorting = np.argsort(keys, kind="stable")
-        again = keys[sorting][1:] == keys[sorting][:-1]
-        shared = np.sort(sorting[np.append(again, False) | np.insert(again, 0, False)])  # sorted: sequential reads
-        rows, keys = rows[shared], keys[shared]
-        sorting = np.lexsort((arrival[1][rows], arrival[0][rows], keys))
-        rows, keys = rows[sorting], keys[sorting]
-        yield rows, np.insert(keys[1:] != keys[:-1], 0, True)[: len(rows)]
+    parts, start = len(parts_of(sum(map(len, values)))), 0
+    positions, hashes = [], []
+    for scanned in values:
+        wanted = scanned % scanned.dtype.type(parts) == part
+        if without is not None:
+            wanted &= ~without[start : start + len(scanned)]
+        positions.append(np.flatnonzero(wanted) + start)
+        hashes.append(mix(scanned[wanted]))
+        start += len(scanned)
+    rows, keys = np.concatenate(positions), np.concatenate(hashes)
+    sorting = np.argsort(keys, kind="stable")
+    again = keys[sorting][1:] == keys[sorting][:-1]
+    shared = np.sort(sorting[(np.append(again, False) | np.insert(again, 0, False))[: len(rows)]])
+    rows, keys = rows[shared], keys[shared]  # sorted: sequential reads
+    sorting = np.lexsort((*_take(arrival, rows)[::-1], keys))
+    rows, keys = rows[sorting], keys[sorting]
+    return rows, np.insert(keys[1:] != keys[:-1], 0, True)[: len(rows)]
 
 
-def _part(
-    values: Numbers | Keys, among: npt.NDArray[np.bool_] | None, part: int, parts: int
-) -> tuple[npt.NDArray[np.int64], Numbers]:
-    """Positions and keys of the pairs in a part; the values are read once for each, `SCAN_PAIRS` at a time."""
-    rows, keys = [], []
-    for start in range(0, len(values), SCAN_PAIRS):
-        scanned = mix(np.asarray(values[start : start + SCAN_PAIRS], np.uint64))
-        wanted = scanned % np.uint64(parts) == part
-        if among is not None:
-            wanted &= among[start : start + SCAN_PAIRS]
-        rows.append(np.flatnonzero(wanted) + start)
-        keys.append(scanned[wanted])
-    return np.concatenate(rows), np.concatenate(keys)
+def _take(arrays: Sequence[npt.NDArray[Any]], rows: Rows) -> npt.NDArray[Any]:
+    """The columns of some rows (m,) of arrays (k, n) that stand side by side: (k, m)."""
+    sorting = np.argsort(rows, kind="stable")
+    taken = np.empty((len(arrays[0]), len(rows)), arrays[0].dtype)
+    starts = np.cumsum([0, *(array.shape[1] for array in arrays)])
+    for array, start, (first, end) in zip(
+        arrays, starts, pairwise(np.searchsorted(rows, starts, sorter=sorting)), strict=False
+    ):
+        places = sorting[first:end]
+        taken[:, places] = array[:, rows[places] - start]
+    return taken

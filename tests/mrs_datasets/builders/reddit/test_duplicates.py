@@ -4,7 +4,6 @@ import random
 import statistics
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -14,8 +13,10 @@ from hypothesis import strategies as st
 
 from mrs_datasets.builders.pipeline.stages import read_codes, read_pairs, write_array, write_batches
 from mrs_datasets.builders.reddit import duplicates as module
+from mrs_datasets.builders.reddit.alike import count_words
 from mrs_datasets.builders.reddit.duplicates import (
     BANDS,
+    COLUMNS,
     EXACT,
     EXACT_CODE,
     KEPT_CODE,
@@ -24,6 +25,7 @@ from mrs_datasets.builders.reddit.duplicates import (
     NEAR_CODE,
     ROWS,
     SAMPLES,
+    Gathered,
     duplicates_shard,
     keyed_pairs,
     near_duplicates,
@@ -66,7 +68,7 @@ def codes_of(paths: list[Path], language: str) -> dict[int, int]:
     target = paths[0].parent / f"{language}.npy"
     tables = [read_pairs(path, language, ["order"])[0] for path in paths]
     buckets = [(path, found.num_rows) for path, found in zip(paths, tables, strict=True) if found.num_rows]
-    counts = duplicates_shard(buckets, language, target, 1, lambda _: None)
+    counts = duplicates_shard(buckets, language, 1, target, lambda _: None)
     orders = np.concatenate([found["order"].to_numpy() for found in tables])
     codes = read_codes(target, len(orders))
     assert (counts[EXACT], counts[NEAR]) == ((codes == EXACT_CODE).sum(), (codes == NEAR_CODE).sum())
@@ -113,8 +115,7 @@ def test_the_buckets_do_not_matter(
     for language in {row[0] for row in rows}:
         found = codes_of(whole, language)
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(module, "PART_PAIRS", 4)  # several parts, several reads
-            patch.setattr(module, "SCAN_PAIRS", 3)
+            patch.setattr(module, "PART_PAIRS", 4)  # several parts
             assert codes_of(split, language) == found
 
 
@@ -131,7 +132,7 @@ def test_a_damaged_file_of_signatures_is_named(tmp_path: Path, harm: Callable[[P
     path = write_bucket(tmp_path / "1.arrow", ("en", "a", "b", 1), ("en", "c", "d", 2))
     harm(signature_file(path))
     with pytest.raises(InputError, match=r"1\.signatures\.npy: is damaged \(.*--resume"):
-        duplicates_shard([(path, 2)], "en", tmp_path / "en.npy", 0, lambda _: None)
+        duplicates_shard([(path, 2)], "en", 0, tmp_path / "en.npy", lambda _: None)
     assert not list(tmp_path.glob(".*"))
     write_array(tmp_path / "en.npy", np.zeros(3, np.uint8))
     with pytest.raises(InputError, match="3 entries for 4 rows"):
@@ -162,13 +163,16 @@ def edited(draw: random.Random, text: str, edits: int) -> str:
     return "".join(letters)
 
 
-def near(pairs: list[tuple[str, str]], language: str = "en", **options: Any) -> np.ndarray:
+def near(pairs: list[tuple[str, str]], language: str = "en") -> np.ndarray:
     """Which pairs have a near one before them, in the order of the list."""
-    numbers = np.arange(len(pairs), dtype=np.uint64)
+    numbers = np.zeros((4, len(pairs)), np.uint64)
+    numbers[0] = np.arange(len(pairs))
     sides = ([normalise_reply(text) for text in side] for side in zip(*pairs, strict=True))
-    arrival = numbers, np.zeros_like(numbers)
-    among = np.ones(len(pairs), bool)
-    return near_duplicates(sign_pairs(*sides), arrival, among, pairs.__getitem__, language, **options)[0]
+    gathered = Gathered([numbers], [sign_pairs(*sides)], pairs.__getitem__)
+    words = count_words((text for pair in pairs for text in pair), language)
+    exact, found = np.zeros(len(pairs), bool), np.zeros(len(pairs), bool)
+    found[near_duplicates(gathered, exact, words, language, [(column, 0) for column in range(COLUMNS - 2)])[0]] = True
+    return found
 
 
 @given(TEXTS)
