@@ -9,18 +9,16 @@ The order of pairs is that of the hashes of their ids, and similarity depends on
 is the same for any number of buckets and workers. The keys of a bucket's pairs are next to them, made when the texts
 were in memory: 4 bytes times `COLUMNS` per pair.
 
-A language of up to `FILE_PAIRS` pairs is one shard. All workers share a larger one, in four steps: its pairs are
-gathered in files; one process finds the equal ones; each column of keys is searched in parts, each alone; one process
-joins what was found. The first three write into the scratch folder, which all workers must see.
+A language of up to `FILE_PAIRS` pairs is one shard. All workers share a larger one: its pairs are gathered in files,
+and each column of keys is searched alone, in parts. Between these steps, this process finds the equal pairs.
 
-Memory: what `PART_PAIRS` and the sample of words take; to find equal pairs and to join, 2 bytes per pair of the
-language. Temporary disk space: the keys and texts of the language once more, and 40 bytes per pair.
+Memory: what `PART_PAIRS` and the sample of words take, and two bytes per pair of the language to find equal ones.
+Temporary disk space: the keys and texts of the language once more, and 40 bytes per pair.
 """
 
 from bisect import bisect
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from itertools import pairwise, product
 from pathlib import Path
@@ -40,6 +38,7 @@ from mrs_datasets.builders.pipeline.stages import (
     finished,
     read_array,
     read_pairs,
+    reading,
     run_stage,
     summed,
     whole_file,
@@ -49,7 +48,6 @@ from mrs_datasets.builders.pipeline.work_folder import WorkFolder, writing
 from mrs_datasets.builders.reddit.alike import LEAST, OFTEN, SHINGLE, alike, count_words
 from mrs_datasets.builders.reddit.partition import mix, stable_hashes
 from mrs_datasets.builders.reddit.plan import KEPT, BucketPairs, Build, Outcomes, languages_with
-from mrs_suggest.common.errors import first_line
 from mrs_suggest.common.io.storage import Location, local_file
 from mrs_suggest.common.text.text import normalise_reply
 
@@ -79,9 +77,8 @@ Keys = npt.NDArray[np.uint32]
 Rows = npt.NDArray[np.int64]
 Marks = npt.NDArray[np.bool_]
 Texts = Callable[[int], Sequence[str]]  # row -> its message and reply
-Buckets = Sequence[tuple[Location, int]]  # files of pairs, and how many of the language each has
-Files = Sequence[tuple[Path, Buckets]]  # gathered pairs, and where they are from
-Piece = tuple[int, int]  # a column of the keys, and which part of it
+Part = list[tuple[Location, int, int, int]]  # file; pairs of the language before these, before in it; these
+Sample = tuple[int, str]  # a near duplicate, and what to show of it
 
 
 class Gathered(NamedTuple):
@@ -90,10 +87,6 @@ class Gathered(NamedTuple):
     numbers: Sequence[Numbers]
     keys: Sequence[Keys]
     texts: Texts
-
-    @property
-    def arrival(self) -> list[Numbers]:
-        return [numbers[:2] for numbers in self.numbers]
 
 
 def find_duplicates(
@@ -112,12 +105,14 @@ def find_duplicates(
     run = partial(run_stage, build.work, STAGE, engine=engine, unit=" pairs", scale=True)
     shards = []
     for language, (target, number) in codes.items():
-        buckets = [(path, sum(kept[language])) for path, kept in pairs.items() if language in kept]
-        work = partial(duplicates_shard, buckets, language, samples, target)
+        parts = in_parts(pairs, language, FILE_PAIRS)
+        work = partial(duplicates_shard, parts[0], language, samples, target)
         shards.append(Shard(language, number, target, work))
-        if number > FILE_PAIRS:
-            _search_large(buckets, shards[-1], build.work, samples, run)
+        if len(parts) > 1 and finished(build.work, STAGE, shards[-1]) is None:
+            _search_together(parts, shards[-1], build.work, samples, run)
     counts = run(shards)
+    for path in (path for language in codes for path in (build.work.scratch / STAGE).glob(f"{language}.*.*")):
+        path.unlink()
     kept = sum(number for (_, outcome), number in outcomes.items() if outcome == KEPT)
     build.funnel.add(STAGE, kept, summed({reason: found[reason] for reason in (EXACT, NEAR)} for found in counts))
     for language, found in zip(codes, counts, strict=True):
@@ -148,97 +143,78 @@ def signature_file(pairs: Location) -> Location:
     return pairs.with_suffix(".signatures.npy")
 
 
+def in_parts(pairs: BucketPairs, language: str, size: int) -> list[Part]:
+    """The buckets of a language in parts of about `size` pairs, whatever the number of workers."""
+    total = sum(sum(kept.get(language, ())) for kept in pairs.values())
+    parts: dict[int, Part] = {}
+    before = 0
+    for path, kept in pairs.items():
+        of_part, start = Counter[int](), 0
+        for rows in filter(None, kept.get(language, ())):
+            of_part[(before + of_part.total()) * -(-total // size) // total] += rows
+        for number, rows in of_part.items():
+            parts.setdefault(number, []).append((path, before, start, rows))
+            before, start = before + rows, start + rows
+    return list(parts.values())
+
+
+def pairs_in(part: Part) -> int:
+    return sum(rows for *_, rows in part)
+
+
 # --- Shards -----------------------------------------------------------------------------------------------------------
 
 
-def duplicates_shard(buckets: Buckets, language: str, samples: int, target: Location, advance: Advance) -> ShardCounts:
+def duplicates_shard(part: Part, language: str, samples: int, target: Location, advance: Advance) -> ShardCounts:
     """Write the codes of a language's pairs, by bucket, to `target` (.npy); return counts and samples."""
     with local_file(target, "gathered") as path, writing(target):
-        _gather(buckets, language, path)
-        pairs = _opened([(path, buckets)])
+        _gather(part, language, path)
+        pairs = _opened({path: part})
         exact, words = _exact_duplicates(pairs, language)
-        pieces = _pieces(len(exact))
+        pieces = list(product(range(COLUMNS - 2), parts_of(len(exact))))
         each = partial(advance, len(exact) // len(pieces))
-        near, shown = near_duplicates(pairs, exact, words, language, pieces, samples, each)
+        near, shown = near_duplicates(pairs, exact, words, language, samples, pieces, each)
         del pairs
     return _write_codes(exact, [near], shown, samples, target)
 
 
-def _search_large(
-    buckets: Buckets, shard: Shard, work: WorkFolder, samples: int, run: Callable[[list[Shard]], list[ShardCounts]]
+def _search_together(
+    parts: list[Part], shard: Shard, work: WorkFolder, samples: int, run: Callable[[list[Shard]], list[ShardCounts]]
 ) -> None:
-    """Do the shard of a large language by many others, unless it is done; remove what they wrote."""
+    """Do the shard of a large language by others, which all workers share."""
     language, folder = shard.name, work.scratch / STAGE
-
-    def make(name: str, pairs: int, job: Callable[..., ShardCounts], *values: object) -> Shard:
-        path = folder / f"{language}.{name}"
-        return Shard(path.name, pairs, path, partial(job, *values, path))
-
-    if finished(work, STAGE, shard) is None:
-        parts, before = dict[int, list[tuple[Location, int]]](), 0
-        for bucket, rows in buckets:
-            parts.setdefault(before * -(-shard.size // FILE_PAIRS) // shard.size, []).append((bucket, rows))
-            before += rows
-        gather = [make(f"{at}.pairs", _pairs(part), _gather_shard, part, language) for at, part in parts.items()]
-        run(gather)
-        files = list(zip((made.output for made in gather), parts.values(), strict=True))
-        exact = make("exact.npy", shard.size, _exact_shard, files, language)
-        [words] = run([exact])
-        pieces = _pieces(shard.size)
-        known = files, exact.output, words, language, samples
-        near = [
-            make("{}.{}.npy".format(*piece), shard.size // len(pieces), _near_shard, *known, piece) for piece in pieces
-        ]
-        shown = [sample for counts in run(near) for sample in counts[SAMPLES]]
-        found = [made.output for made in near]
-        run([replace(shard, work=partial(_join_shard, exact.output, found, shown, samples, shard.output))])
-    for path in folder.glob(f"{language}.*.*"):
-        path.unlink()
+    files = {folder / f"{language}.{number}.pairs": part for number, part in enumerate(parts)}
+    run([Shard(at.name, pairs_in(part), at, partial(_gather_shard, part, language, at)) for at, part in files.items()])
+    exact, words = _exact_duplicates(_opened(files), language)
+    write_array(equal := folder / f"{language}.exact.npy", exact)
+    pieces = product(range(COLUMNS - 2), parts_of(shard.size))
+    near = {folder / f"{language}.{column}.{part}.npy": (column, part) for column, part in pieces}
+    known, size = {"words": words, "language": language, "samples": samples}, shard.size // len(near)
+    search = partial(_near_shard, files, equal, known)
+    counts = run([Shard(at.name, size, at, partial(search, piece, at)) for at, piece in near.items()])
+    shown = [sample for found in counts for sample in found[SAMPLES]]
+    work.finish(STAGE, language, _write_codes(exact, map(read_array, near), shown, samples, shard.output))
 
 
-def _pairs(buckets: Buckets) -> int:
-    return sum(rows for _, rows in buckets)
-
-
-def _pieces(pairs: int) -> list[Piece]:
-    return list(product(range(COLUMNS - 2), parts_of(pairs)))
-
-
-def _gather_shard(buckets: Buckets, language: str, target: Path, _: Advance) -> ShardCounts:
+def _gather_shard(part: Part, language: str, target: Path, _: Advance) -> ShardCounts:
     with whole_file(target) as path:
-        _gather(buckets, language, path)
+        _gather(part, language, path)
     return {}
 
 
-def _exact_shard(files: Files, language: str, target: Path, _: Advance) -> ShardCounts:
-    exact, words = _exact_duplicates(_opened(files), language)
-    write_array(target, exact)
-    return words
-
-
 def _near_shard(
-    files: Files, exact: Path, words: ShardCounts, language: str, samples: int, piece: Piece, target: Path, _: Advance
+    files: Mapping[Path, Part], exact: Path, known: Mapping[str, Any], piece: tuple[int, int], target: Path, _: Advance
 ) -> ShardCounts:
     among = np.asarray(read_array(exact), np.bool_)
-    rows, shown = near_duplicates(_opened(files), among, Counter(words), language, [piece], samples)
+    rows, shown = near_duplicates(_opened(files), among, pieces=[piece], **known)
     write_array(target, rows)
     return {SAMPLES: shown}
 
 
-def _join_shard(
-    exact: Location, near: Sequence[Location], shown: Sequence[tuple[int, str]], samples: int, target: Location, _: Advance
-) -> ShardCounts:
-    return _write_codes(read_array(exact), map(read_array, near), shown, samples, target)
-
-
 def _write_codes(
-    exact: npt.NDArray[Any],
-    near: Iterable[npt.NDArray[Any]],
-    shown: Sequence[tuple[int, str]],
-    samples: int,
-    target: Location,
+    exact: Marks, near: Iterable[npt.NDArray[Any]], shown: Sequence[Sample], samples: int, target: Location
 ) -> ShardCounts:
-    """Write the codes; `shown` may have several samples of a pair, of which the first counts."""
+    """Write the codes; return counts and samples: `shown` may have several of a pair, of which the first counts."""
     codes, first = exact.astype(np.uint8), dict[int, str]()  # `EXACT_CODE` is 1
     for rows in near:
         codes[rows] = NEAR_CODE
@@ -249,17 +225,18 @@ def _write_codes(
     return {**found, SAMPLES: list(first.values())[:samples]}
 
 
-def _gather(buckets: Buckets, language: str, path: Path) -> None:
-    """Write the pairs of a language in some buckets: their numbers and keys, column by column, then their texts."""
-    pairs, done, end = _pairs(buckets), 0, np.uint64(0)
+def _gather(part: Part, language: str, path: Path) -> None:
+    """Write the pairs of a part of a language: their numbers and keys, column by column, then their texts."""
+    pairs, done, end = pairs_in(part), 0, np.uint64(0)
     with path.open("wb") as file:  # written, not mapped, so that a full disk raises an error
 
         def write(place: int, piece: npt.NDArray[np.generic]) -> None:
             file.seek(place)
             file.write(np.ascontiguousarray(piece).tobytes())
 
-        for bucket, rows in buckets:
+        for bucket, _, skipped, rows in part:
             table, start = read_pairs(bucket, language, [*_NUMBERS, "message", "reply"])
+            table, start = table.slice(skipped, rows), start + skipped
             sides = [table[side].cast(pa.large_binary()).combine_chunks() for side in ("message", "reply")]
             joined = pc.binary_join_element_wise(*sides, pa.scalar(b"\0", pa.large_binary()))
             ends = end + np.cumsum(pc.binary_length(joined).to_numpy(), dtype=np.uint64)
@@ -274,18 +251,15 @@ def _gather(buckets: Buckets, language: str, path: Path) -> None:
             done, end = done + rows, ends[-1]
 
 
-def _opened(files: Files) -> Gathered:
+def _opened(files: Mapping[Path, Part]) -> Gathered:
     """The pairs in files that `_gather` wrote, one after the other, mapped."""
-    numbers, keys, contents, sizes = [], [], [], [_pairs(buckets) for _, buckets in files]
-    for (path, _), pairs in zip(files, sizes, strict=True):
-        try:
-            mapped = np.memmap(path, np.uint8, "r")
-            numbers.append(np.ndarray((len(_NUMBERS) + 1, pairs), np.uint64, mapped))
-            keys.append(np.ndarray((COLUMNS, pairs), np.uint32, mapped, numbers[-1].nbytes))
-        except (OSError, TypeError, ValueError) as error:
-            raise damaged(path, first_line(error)) from None
-        contents.append(mapped.data[_TEXTS_AT * pairs :])
-    starts = np.cumsum([0, *sizes]).tolist()
+    numbers, keys, contents, starts = [], [], [], [0]
+    for path, pairs in zip(files, map(pairs_in, files.values()), strict=True):
+        with reading(path):
+            numbers.append(np.memmap(path, np.uint64, "r", shape=(len(_NUMBERS) + 1, pairs)))
+            keys.append(np.memmap(path, np.uint32, "r", numbers[-1].nbytes, (COLUMNS, pairs)))
+            contents.append(np.memmap(path, np.uint8, "r", _TEXTS_AT * pairs).data)
+        starts.append(starts[-1] + pairs)
 
     def texts(row: int) -> list[str]:
         file = bisect(starts, row) - 1
@@ -361,12 +335,17 @@ def _odd_letters(texts: Sequence[str]) -> Keys:
 def _exact_duplicates(pairs: Gathered, language: str) -> tuple[Marks, Counter[str]]:
     """Which pairs (n,) equal an earlier one up to case and punctuation; and in how many texts of the first `VOCABULARY`
     others a word is: all that `alike` asks about a word in fewer than `OFTEN` is that it is."""
-    exact = np.zeros(sum(part.shape[1] for part in pairs.numbers), np.bool_)
+    keys, arrival = [numbers[2] for numbers in pairs.numbers], [numbers[:2] for numbers in pairs.numbers]
+    exact, rows, orders, start = (
+        np.zeros(sum(map(len, keys)), np.bool_),
+        np.empty(0, np.int64),
+        np.empty(0, np.uint64),
+        0,
+    )
     for part in parts_of(len(exact)):
-        found, opens = repeated([numbers[2] for numbers in pairs.numbers], pairs.arrival, part)
+        found, opens = repeated(keys, arrival, part)
         exact[found[~opens]] = True
-    rows, orders, start = np.empty(0, np.int64), np.empty(0, np.uint64), 0
-    for order, *_ in pairs.numbers:
+    for order, _ in arrival:
         others = np.flatnonzero(~exact[start : start + len(order)])
         rows, orders, start = np.append(rows, others + start), np.append(orders, order[others]), start + len(order)
         if len(rows) > VOCABULARY:
@@ -383,20 +362,20 @@ def near_duplicates(
     exact: Marks,
     words: Counter[str],
     language: str,
-    pieces: Iterable[Piece],
-    samples: int = 0,
+    samples: int,
+    pieces: Iterable[tuple[int, int]],
     each_piece: Callable[[], object] = lambda: None,
-) -> tuple[Rows, list[tuple[int, str]]]:
+) -> tuple[Rows, list[Sample]]:
     """The rows of pairs that are `alike`, on both sides, an earlier one that shares some of the keys, whether that one
     stays or not; and samples, each with its row, of at most `samples` of them, in the order of the pieces.
 
     Where many share a key, a pair is compared with the first of them and those just before it, so that time grows
     linearly. Pairs in `exact` (n,) are left out. What a piece finds does not depend on the others.
     """
-    shown: list[tuple[int, str]] = []
-    found = np.empty(0, np.int64)
+    shown: list[Sample] = []
+    found, arrival = np.empty(0, np.int64), [numbers[:2] for numbers in pairs.numbers]
     for column, part in pieces:
-        rows, opens = repeated([keys[column] for keys in pairs.keys], pairs.arrival, part, exact)
+        rows, opens = repeated([keys[column] for keys in pairs.keys], arrival, part, exact)
         near, places = np.isin(rows, found), np.arange(len(rows))
         firsts = np.maximum.accumulate(np.where(opens, places, 0))
         marks = _take([keys[-2:] for keys in pairs.keys], rows) if column >= BANDS else np.empty((2, 0), np.uint32)
@@ -428,14 +407,11 @@ def parts_of(number: int) -> range:
 def repeated(
     values: Sequence[Numbers | Keys], arrival: Sequence[Numbers], part: int, without: Marks | None = None
 ) -> tuple[Rows, Marks]:
-    """The pairs that share their value, a hash, with others, value by value and in the pairs' order.
+    """The pairs of a part that share their value, a hash, with others, value by value and in the pairs' order.
 
     A part has all pairs of some of the values: at most about `PART_PAIRS` are in memory at a time, at 50 bytes each.
-
-    Args:
-        values: arrays (n,), one after the other, each read once.
-        arrival: arrays (k, n): the numbers that order the pairs, the first of them first.
-        without: pairs to ignore.
+    Values (n,), the numbers that order the pairs (k, n), if they are in another order, and which pairs to leave out:
+    arrays for some of the pairs each, one after the other, or for all.
 
     Returns:
         (m,) positions of pairs, and (m,), true for the first pair of each value.
@@ -454,19 +430,14 @@ def repeated(
     again = keys[sorting][1:] == keys[sorting][:-1]
     shared = np.sort(sorting[(np.append(again, False) | np.insert(again, 0, False))[: len(rows)]])
     rows, keys = rows[shared], keys[shared]  # sorted: sequential reads
-    sorting = np.lexsort((*_take(arrival, rows)[::-1], keys))
+    sorting = np.lexsort((*(_take(arrival, rows)[::-1] if arrival else ()), keys))
     rows, keys = rows[sorting], keys[sorting]
     return rows, np.insert(keys[1:] != keys[:-1], 0, True)[: len(rows)]
 
 
 def _take(arrays: Sequence[npt.NDArray[Any]], rows: Rows) -> npt.NDArray[Any]:
     """The columns of some rows (m,) of arrays (k, n) that stand side by side: (k, m)."""
-    sorting = np.argsort(rows, kind="stable")
-    taken = np.empty((len(arrays[0]), len(rows)), arrays[0].dtype)
-    starts = np.cumsum([0, *(array.shape[1] for array in arrays)])
-    for array, start, (first, end) in zip(
-        arrays, starts, pairwise(np.searchsorted(rows, starts, sorter=sorting)), strict=False
-    ):
-        places = sorting[first:end]
-        taken[:, places] = array[:, rows[places] - start]
-    return taken
+    starts, sorting = np.cumsum([0, *(array.shape[1] for array in arrays)]), np.argsort(rows, kind="stable")
+    cuts = pairwise(np.searchsorted(rows, starts, sorter=sorting))
+    taken = [array[:, rows[sorting[a:b]] - at] for array, at, (a, b) in zip(arrays, starts, cuts, strict=False)]
+    return np.concatenate(taken, axis=1)[:, np.argsort(sorting)]
