@@ -79,7 +79,11 @@ def run_stage(
     work: WorkFolder, stage: str, shards: Sequence[Shard], engine: Engine, unit: str, scale: bool = False
 ) -> list[ShardCounts]:
     """Do the remaining shards under one progress bar; return the counts of all; finished ones outlast an InputError."""
-    found = {shard.name: counts for shard in shards if (counts := finished(work, stage, shard)) is not None}
+    found: dict[str, ShardCounts] = {}
+    for shard in shards:
+        whole = shard.output.exists() and (shard.second is None or shard.second.exists())
+        if whole and (noted := work.done(stage, shard.name)) is not None:
+            found[shard.name] = noted
     left = [shard for shard in shards if shard.name not in found]
     done = sum(shard.size for shard in shards if shard.name in found)
     total = sum(shard.size for shard in shards)
@@ -88,12 +92,6 @@ def run_stage(
             work.finish(stage, shard.name, counts)
             found[shard.name] = counts
     return [found[shard.name] for shard in shards]
-
-
-def finished(work: WorkFolder, stage: str, shard: Shard) -> ShardCounts | None:
-    """The counts of a shard that is done."""
-    whole = shard.output.exists() and (shard.second is None or shard.second.exists())
-    return work.done(stage, shard.name) if whole else None
 
 
 class Workers:

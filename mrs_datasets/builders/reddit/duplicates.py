@@ -12,7 +12,7 @@ were in memory: 4 bytes times `COLUMNS` per pair.
 A language of up to `FILE_PAIRS` pairs is one shard. All workers share a larger one: its pairs are gathered in files,
 and each column of keys is searched alone, in parts. Between these steps, this process finds the equal pairs.
 
-Memory: what `PART_PAIRS` and the sample of words take, and two bytes per pair of the language to find equal ones.
+Memory: what `PART_PAIRS` and the sample of words take, and 17 bytes per pair of the language to find equal ones.
 Temporary disk space: the keys and texts of the language once more, and 40 bytes per pair.
 """
 
@@ -22,7 +22,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from itertools import pairwise, product
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -35,7 +35,6 @@ from mrs_datasets.builders.pipeline.stages import (
     Shard,
     ShardCounts,
     damaged,
-    finished,
     read_array,
     read_pairs,
     reading,
@@ -79,14 +78,8 @@ Marks = npt.NDArray[np.bool_]
 Texts = Callable[[int], Sequence[str]]  # row -> its message and reply
 Part = list[tuple[Location, int, int, int]]  # file; pairs of the language before these, before in it; these
 Sample = tuple[int, str]  # a near duplicate, and what to show of it
-
-
-class Gathered(NamedTuple):
-    """A language's pairs: by file, their numbers (4, n) (`_NUMBERS`, `END`) and keys (COLUMNS, n); and their texts."""
-
-    numbers: Sequence[Numbers]
-    keys: Sequence[Keys]
-    texts: Texts
+# A language's pairs: by file, their numbers (4, n) (`_NUMBERS`, `END`) and keys (COLUMNS, n); and their texts
+Gathered = tuple[Sequence[Numbers], Sequence[Keys], Texts]
 
 
 def find_duplicates(
@@ -108,7 +101,7 @@ def find_duplicates(
         parts = in_parts(pairs, language, FILE_PAIRS)
         work = partial(duplicates_shard, parts[0], language, samples, target)
         shards.append(Shard(language, number, target, work))
-        if len(parts) > 1 and finished(build.work, STAGE, shards[-1]) is None:
+        if len(parts) > 1 and not (target.exists() and build.work.done(STAGE, language)):
             _search_together(parts, shards[-1], build.work, samples, run)
     counts = run(shards)
     for path in (path for language in codes for path in (build.work.scratch / STAGE).glob(f"{language}.*.*")):
@@ -266,7 +259,7 @@ def _opened(files: Mapping[Path, Part]) -> Gathered:
         ends, at = numbers[file][-1], row - starts[file]
         return str(contents[file][int(ends[at - 1]) if at else 0 : int(ends[at])], "utf-8").split("\0")
 
-    return Gathered(numbers, keys, texts)
+    return numbers, keys, texts
 
 
 # --- Signatures and near duplicates -----------------------------------------------------------------------------------
@@ -335,25 +328,16 @@ def _odd_letters(texts: Sequence[str]) -> Keys:
 def _exact_duplicates(pairs: Gathered, language: str) -> tuple[Marks, Counter[str]]:
     """Which pairs (n,) equal an earlier one up to case and punctuation; and in how many texts of the first `VOCABULARY`
     others a word is: all that `alike` asks about a word in fewer than `OFTEN` is that it is."""
-    keys, arrival = [numbers[2] for numbers in pairs.numbers], [numbers[:2] for numbers in pairs.numbers]
-    exact, rows, orders, start = (
-        np.zeros(sum(map(len, keys)), np.bool_),
-        np.empty(0, np.int64),
-        np.empty(0, np.uint64),
-        0,
-    )
+    numbers, _, texts = pairs
+    keys, arrival = [part[2] for part in numbers], [part[:2] for part in numbers]
+    exact = np.zeros(sum(map(len, keys)), np.bool_)
     for part in parts_of(len(exact)):
         found, opens = repeated(keys, arrival, part)
         exact[found[~opens]] = True
-    for order, _ in arrival:
-        others = np.flatnonzero(~exact[start : start + len(order)])
-        rows, orders, start = np.append(rows, others + start), np.append(orders, order[others]), start + len(order)
-        if len(rows) > VOCABULARY:
-            first = orders <= np.partition(orders, VOCABULARY)[VOCABULARY]
-            rows, orders = rows[first], orders[first]
-    if len(rows) > VOCABULARY:
-        rows = rows[orders < orders.max()]
-    counts = count_words((text for row in rows.tolist() for text in pairs.texts(row)), language)
+    orders, last = np.concatenate([order for order, _ in arrival]), np.iinfo(np.uint64).max
+    orders[exact] = last
+    end = np.partition(orders, VOCABULARY)[VOCABULARY] if len(orders) > VOCABULARY else last
+    counts = count_words((text for row in np.flatnonzero(orders < end).tolist() for text in texts(row)), language)
     return exact, Counter({word: number for word, number in counts.items() if number >= OFTEN})
 
 
@@ -373,12 +357,13 @@ def near_duplicates(
     linearly. Pairs in `exact` (n,) are left out. What a piece finds does not depend on the others.
     """
     shown: list[Sample] = []
-    found, arrival = np.empty(0, np.int64), [numbers[:2] for numbers in pairs.numbers]
+    numbers, keys, texts = pairs
+    found, arrival = np.empty(0, np.int64), [part[:2] for part in numbers]
     for column, part in pieces:
-        rows, opens = repeated([keys[column] for keys in pairs.keys], arrival, part, exact)
+        rows, opens = repeated([of_file[column] for of_file in keys], arrival, part, exact)
         near, places = np.isin(rows, found), np.arange(len(rows))
         firsts = np.maximum.accumulate(np.where(opens, places, 0))
-        marks = _take([keys[-2:] for keys in pairs.keys], rows) if column >= BANDS else np.empty((2, 0), np.uint32)
+        marks = _take([of_file[-2:] for of_file in keys], rows) if column >= BANDS else np.empty((2, 0), np.uint32)
         for back in range(2 if column < BANDS else BACK + 1):
             before = places - back if back else firsts
             later = np.flatnonzero(~opens & (before >= firsts) & ~near)
@@ -390,7 +375,7 @@ def near_duplicates(
                 close = ~changed.any(axis=0)
                 later, earlier = later[close], earlier[close]
             for place, row, other in zip(later.tolist(), rows[later].tolist(), rows[earlier].tolist(), strict=True):
-                both = pairs.texts(other), pairs.texts(row)
+                both = texts(other), texts(row)
                 if all(alike(*sides, words, language) for sides in zip(*both, strict=True)):
                     near[place] = True
                     shown += [(row, " ≈ ".join(map(" → ".join, both)))] * (len(shown) < samples)

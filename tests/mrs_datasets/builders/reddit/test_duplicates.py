@@ -29,7 +29,6 @@ from mrs_datasets.builders.reddit.duplicates import (
     NEAR_CODE,
     ROWS,
     SAMPLES,
-    Gathered,
     duplicates_shard,
     find_duplicates,
     in_parts,
@@ -283,7 +282,7 @@ def near(pairs: list[tuple[str, str]], language: str = "en") -> np.ndarray:
     numbers = np.zeros((4, len(pairs)), np.uint64)
     numbers[0] = np.arange(len(pairs))
     sides = ([normalise_reply(text) for text in side] for side in zip(*pairs, strict=True))
-    gathered = Gathered([numbers], [sign_pairs(*sides)], pairs.__getitem__)
+    gathered = [numbers], [sign_pairs(*sides)], pairs.__getitem__
     words = count_words((text for pair in pairs for text in pair), language)
     exact, found = np.zeros(len(pairs), bool), np.zeros(len(pairs), bool)
     pieces = [(column, 0) for column in range(COLUMNS - 2)]
