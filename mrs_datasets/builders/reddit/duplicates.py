@@ -43,7 +43,7 @@ from mrs_datasets.builders.pipeline.stages import (
     whole_file,
     write_array,
 )
-from mrs_datasets.builders.pipeline.work_folder import WorkFolder, writing
+from mrs_datasets.builders.pipeline.work_folder import writing
 from mrs_datasets.builders.reddit.alike import LEAST, OFTEN, SHINGLE, alike, count_words
 from mrs_datasets.builders.reddit.partition import mix, stable_hashes
 from mrs_datasets.builders.reddit.plan import KEPT, BucketPairs, Build, Outcomes, languages_with
@@ -77,6 +77,8 @@ Rows = npt.NDArray[np.int64]
 Marks = npt.NDArray[np.bool_]
 Texts = Callable[[int], Sequence[str]]  # row -> its message and reply
 Part = list[tuple[Location, int, int, int]]  # file; pairs of the language before these, before in it; these
+Files = Mapping[Path, Part]  # of `_gather`
+Piece = tuple[int, int]  # a column of the keys, and which part of it
 Sample = tuple[int, str]  # a near duplicate, and what to show of it
 # A language's pairs: by file, their numbers (4, n) (`_NUMBERS`, `END`) and keys (COLUMNS, n); and their texts
 Gathered = tuple[Sequence[Numbers], Sequence[Keys], Texts]
@@ -95,15 +97,14 @@ def find_duplicates(
         language: (folder / f"{language}.npy", outcomes[language, KEPT])
         for language in languages_with(outcomes, build.settings.min_examples)
     }
-    run = partial(run_stage, build.work, STAGE, engine=engine, unit=" pairs", scale=True)
     shards = []
     for language, (target, number) in codes.items():
         parts = in_parts(pairs, language, FILE_PAIRS)
         work = partial(duplicates_shard, parts[0], language, samples, target)
         shards.append(Shard(language, number, target, work))
         if len(parts) > 1 and not (target.exists() and build.work.done(STAGE, language)):
-            _search_together(parts, shards[-1], build.work, samples, run)
-    counts = run(shards)
+            _search_together(parts, shards[-1], build, engine)
+    counts = run_stage(build.work, STAGE, shards, engine, " pairs", scale=True)
     for path in (path for language in codes for path in (build.work.scratch / STAGE).glob(f"{language}.*.*")):
         path.unlink()
     kept = sum(number for (_, outcome), number in outcomes.items() if outcome == KEPT)
@@ -151,10 +152,6 @@ def in_parts(pairs: BucketPairs, language: str, size: int) -> list[Part]:
     return list(parts.values())
 
 
-def pairs_in(part: Part) -> int:
-    return sum(rows for *_, rows in part)
-
-
 # --- Shards -----------------------------------------------------------------------------------------------------------
 
 
@@ -171,22 +168,22 @@ def duplicates_shard(part: Part, language: str, samples: int, target: Location, 
     return _write_codes(exact, [near], shown, samples, target)
 
 
-def _search_together(
-    parts: list[Part], shard: Shard, work: WorkFolder, samples: int, run: Callable[[list[Shard]], list[ShardCounts]]
-) -> None:
+def _search_together(parts: list[Part], shard: Shard, build: Build, engine: Engine) -> None:
     """Do the shard of a large language by others, which all workers share."""
-    language, folder = shard.name, work.scratch / STAGE
+    language, folder, samples = shard.name, build.work.scratch / STAGE, build.settings.keep_rejects
+    run = partial(run_stage, build.work, STAGE, engine=engine, unit=" pairs", scale=True)
     files = {folder / f"{language}.{number}.pairs": part for number, part in enumerate(parts)}
-    run([Shard(at.name, pairs_in(part), at, partial(_gather_shard, part, language, at)) for at, part in files.items()])
+    size = shard.size // len(files)
+    run([Shard(at.name, size, at, partial(_gather_shard, part, language, at)) for at, part in files.items()])
     exact, words = _exact_duplicates(_opened(files), language)
     write_array(equal := folder / f"{language}.exact.npy", exact)
     pieces = product(range(COLUMNS - 2), parts_of(shard.size))
     near = {folder / f"{language}.{column}.{part}.npy": (column, part) for column, part in pieces}
-    known, size = {"words": words, "language": language, "samples": samples}, shard.size // len(near)
-    search = partial(_near_shard, files, equal, known)
+    search = partial(_near_shard, files, equal, words=words, language=language, samples=samples)
+    size = shard.size // len(near)
     counts = run([Shard(at.name, size, at, partial(search, piece, at)) for at, piece in near.items()])
     shown = [sample for found in counts for sample in found[SAMPLES]]
-    work.finish(STAGE, language, _write_codes(exact, map(read_array, near), shown, samples, shard.output))
+    build.work.finish(STAGE, language, _write_codes(exact, map(read_array, near), shown, samples, shard.output))
 
 
 def _gather_shard(part: Part, language: str, target: Path, _: Advance) -> ShardCounts:
@@ -195,18 +192,14 @@ def _gather_shard(part: Part, language: str, target: Path, _: Advance) -> ShardC
     return {}
 
 
-def _near_shard(
-    files: Mapping[Path, Part], exact: Path, known: Mapping[str, Any], piece: tuple[int, int], target: Path, _: Advance
-) -> ShardCounts:
+def _near_shard(files: Files, exact: Path, piece: Piece, target: Path, _: Advance, **known: Any) -> ShardCounts:
     among = np.asarray(read_array(exact), np.bool_)
     rows, shown = near_duplicates(_opened(files), among, pieces=[piece], **known)
     write_array(target, rows)
     return {SAMPLES: shown}
 
 
-def _write_codes(
-    exact: Marks, near: Iterable[npt.NDArray[Any]], shown: Sequence[Sample], samples: int, target: Location
-) -> ShardCounts:
+def _write_codes(exact: Marks, near: Iterable[Any], shown: list[Sample], samples: int, target: Location) -> ShardCounts:
     """Write the codes; return counts and samples: `shown` may have several of a pair, of which the first counts."""
     codes, first = exact.astype(np.uint8), dict[int, str]()  # `EXACT_CODE` is 1
     for rows in near:
@@ -220,7 +213,7 @@ def _write_codes(
 
 def _gather(part: Part, language: str, path: Path) -> None:
     """Write the pairs of a part of a language: their numbers and keys, column by column, then their texts."""
-    pairs, done, end = pairs_in(part), 0, np.uint64(0)
+    pairs, done, end = sum(rows for *_, rows in part), 0, np.uint64(0)
     with path.open("wb") as file:  # written, not mapped, so that a full disk raises an error
 
         def write(place: int, piece: npt.NDArray[np.generic]) -> None:
@@ -244,10 +237,10 @@ def _gather(part: Part, language: str, path: Path) -> None:
             done, end = done + rows, ends[-1]
 
 
-def _opened(files: Mapping[Path, Part]) -> Gathered:
+def _opened(files: Files) -> Gathered:
     """The pairs in files that `_gather` wrote, one after the other, mapped."""
     numbers, keys, contents, starts = [], [], [], [0]
-    for path, pairs in zip(files, map(pairs_in, files.values()), strict=True):
+    for path, pairs in ((path, sum(rows for *_, rows in part)) for path, part in files.items()):
         with reading(path):
             numbers.append(np.memmap(path, np.uint64, "r", shape=(len(_NUMBERS) + 1, pairs)))
             keys.append(np.memmap(path, np.uint32, "r", numbers[-1].nbytes, (COLUMNS, pairs)))
@@ -347,14 +340,13 @@ def near_duplicates(
     words: Counter[str],
     language: str,
     samples: int,
-    pieces: Iterable[tuple[int, int]],
+    pieces: Iterable[Piece],
     each_piece: Callable[[], object] = lambda: None,
 ) -> tuple[Rows, list[Sample]]:
-    """The rows of pairs that are `alike`, on both sides, an earlier one that shares some of the keys, whether that one
-    stays or not; and samples, each with its row, of at most `samples` of them, in the order of the pieces.
+    """The rows of pairs that are `alike`, on both sides, an earlier one in the pieces, and samples of some, in order.
 
-    Where many share a key, a pair is compared with the first of them and those just before it, so that time grows
-    linearly. Pairs in `exact` (n,) are left out. What a piece finds does not depend on the others.
+    The earlier one may be near itself, but not in `exact` (n,). Where many share a key, a pair is compared with the
+    first of them and those just before it, so that time grows linearly. Pieces do not depend on each other.
     """
     shown: list[Sample] = []
     numbers, keys, texts = pairs
@@ -392,14 +384,10 @@ def parts_of(number: int) -> range:
 def repeated(
     values: Sequence[Numbers | Keys], arrival: Sequence[Numbers], part: int, without: Marks | None = None
 ) -> tuple[Rows, Marks]:
-    """The pairs of a part that share their value, a hash, with others, value by value and in the pairs' order.
+    """Positions (m,) of the pairs that share their value with others, value by value; (m,), true for the first ones.
 
-    A part has all pairs of some of the values: at most about `PART_PAIRS` are in memory at a time, at 50 bytes each.
-    Values (n,), the numbers that order the pairs (k, n), if they are in another order, and which pairs to leave out:
-    arrays for some of the pairs each, one after the other, or for all.
-
-    Returns:
-        (m,) positions of pairs, and (m,), true for the first pair of each value.
+    Only those of a part, which has all pairs of some values: about `PART_PAIRS` are in memory, at 50 bytes each. Pairs
+    are ordered by the numbers (k, n) in `arrival`, else by position; values (n,) are hashes, in several arrays.
     """
     parts, start = len(parts_of(sum(map(len, values)))), 0
     positions, hashes = [], []

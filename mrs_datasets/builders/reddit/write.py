@@ -35,7 +35,7 @@ from mrs_datasets.builders.pipeline.stages import (
     write_batches,
 )
 from mrs_datasets.builders.pipeline.work_folder import RESUME, remove_leftovers, writing
-from mrs_datasets.builders.reddit.duplicates import KEPT_CODE, Part, in_parts, pairs_in
+from mrs_datasets.builders.reddit.duplicates import KEPT_CODE, Part, in_parts
 from mrs_datasets.builders.reddit.partition import mix, stable_hashes
 from mrs_datasets.builders.reddit.plan import KEPT, PAGE, BucketPairs, Build, Outcomes, Settings, languages_with
 from mrs_datasets.prepared.funnel import funnel_page
@@ -83,7 +83,10 @@ def write_data_set(
     for language, of in parts.items():
         of |= {f"{language}.{n:05d}": part for n, part in enumerate(in_parts(pairs, language, PART_PAIRS))}
     jobs: Jobs = {
-        name: (pairs_in(part), partial(write_part, part, codes.get(language), language, settings, len(of)))
+        name: (
+            sum(rows for *_, rows in part),
+            partial(write_part, part, codes.get(language), language, settings, len(of)),
+        )
         for language, of in parts.items()
         for name, part in of.items()
     }
