@@ -79,17 +79,14 @@ def write_data_set(
     build.work.stage(STAGE)
     folder, settings = build.work.scratch / STAGE, build.settings
     chosen = _chosen_languages(build, outcomes)
-    parts: dict[str, dict[str, Part]] = {language: {} for language in chosen}
-    for language, of in parts.items():
-        of |= {f"{language}.{n:05d}": part for n, part in enumerate(in_parts(pairs, language, PART_PAIRS))}
-    jobs: Jobs = {
-        name: (
-            sum(rows for *_, rows in part),
-            partial(write_part, part, codes.get(language), language, settings, len(of)),
-        )
-        for language, of in parts.items()
-        for name, part in of.items()
-    }
+    parts: dict[str, dict[str, Part]] = {}
+    jobs: Jobs = {}
+    for language in chosen:
+        own = enumerate(in_parts(pairs, language, PART_PAIRS))
+        of = parts[language] = {f"{language}.{number:05d}": part for number, part in own}
+        for name, part in of.items():
+            work = partial(write_part, part, codes.get(language), language, settings, len(of))
+            jobs[name] = sum(rows for *_, rows in part), work
     written = _run(build, engine, " pairs", jobs)
     found = {language: [written[name] for name in of] for language, of in parts.items()}
     rows = {
