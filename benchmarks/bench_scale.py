@@ -7,19 +7,22 @@ and the bytes of its files; beside them the highest size of the whole folder, lo
 
 check        for each stage and profile, a + b C through the two smaller sizes; predicted against measured at the
              largest. Memory of the stage `months` is at most the window and what stands beside it.
-writing      the stage `write` of `paper` with one and with two workers, at two sizes, in parts of 20,000 pairs, so that
-             the large languages have several; the least of five times; the bytes must be the same. Model: T(W) = own +
-             W', own the CPU-seconds of the process that started the others, per comment (the slope between both sizes,
-             so that starting does not count; too much if they are per part, as real parts are a hundred times as
-             large), W' those of the workers over W, rounded up to whole rounds of parts; efficiency = one worker's
-             CPU-seconds, at most those of the two, / (W T(W)).
+shared       the stages `write` of `paper` and `duplicates` of `clean` with one and with two workers, at two sizes; the
+             least of five times; the bytes must be the same. With two workers, every language is divided: writing in
+             parts of 20,000 pairs, the search in files of as many pairs as the smallest language has, with a vocabulary
+             of 1,024 pairs (counting words does not grow with a large language). Model: T(W) = own + W', own the
+             CPU-seconds of the process that started the others, per comment (the slope between both sizes, so that
+             starting does not count), W' those of the workers over W, rounded up to whole rounds of parts (pieces of
+             the search); efficiency = one worker's CPU-seconds, at most those of the two, / (W T(W)). Writing is also
+             measured in parts of a quarter: what own takes in addition is per part, and charged to the parts of a real
+             build, of 2 million pairs; the rest is per comment.
 extrapolated 2018 and 2010-2019, from the line through the smallest and the largest size: CPU-hours, disk, shuffle.
              Spark's figures follow from the local ones and from how many times as much it takes (`--spark-cost`).
 
 The tables of docs/scale.md are written from the JSON, also without a new measurement (`--docs`); a test compares them.
 
 Run: python benchmarks/bench_scale.py [--comments N N N] [--profiles P ...] [--folder DIR] [--spark-cost X] [--docs]
-     python benchmarks/bench_scale.py --writing
+     python benchmarks/bench_scale.py --shared
 """
 
 from __future__ import annotations
@@ -59,9 +62,10 @@ MEMORY = 8e9  # of a build here
 LEAST_BUCKETS = 64
 SPARK_COST = (89.4 - 41.7) / (65.4 - 25.8)  # CPU-seconds of local[2] over the local engine's, bench_spark, 1.4 to 4 M
 WORKERS = 16
-REPEATED = 5  # times that writing is measured
-WRITING = [125_000, 500_000]  # comments
-PARTS_OF = 20_000  # pairs, for that measurement
+REPEATED = 5  # times that a shared stage is measured
+SHARED = [125_000, 500_000]  # comments
+PARTS_OF = [20_000, 5_000]  # pairs that are written together, for that measurement
+VOCABULARY = 1024  # pairs whose words are counted
 
 
 def fresh(job: Callable[..., dict[str, Any]], *values: Any) -> dict[str, Any]:
@@ -91,7 +95,7 @@ def build(folder: Path, profile: str) -> dict[str, Any]:
 
     model, out = Path(os.environ.get("MRS_LANGUAGE_MODEL", folder / "small.bin")), folder / profile / "mrs"
     plan = make_build_plan(find_dumps([f"{folder}/dumps/RC_*"]), out, 1, int(MEMORY), BUCKETS)
-    settings = replace(make_settings(profile, min_examples=500, min_reply_count=1), buckets=BUCKETS)
+    settings = replace(make_settings(profile, min_examples=50, min_reply_count=1), buckets=BUCKETS)
     out.parent.mkdir()
     work = WorkFolder(work_place(out), {}, resume=False, overwrite=False)
     running = Build(plan, settings, model, work, Funnel({"profile": profile, "departures": {}}), lambda _: None)
@@ -129,57 +133,107 @@ def build(folder: Path, profile: str) -> dict[str, Any]:
     }
 
 
-def write_twice(folder: Path) -> dict[str, Any]:
-    """CPU-seconds of writing with one and with two workers."""
+def paired(folder: Path, profile: str) -> tuple[Any, Any, Any]:
+    """A build with its pairs, the files of the pairs, and how many there are."""
     from mrs_datasets.builders.pipeline.stages import Workers
     from mrs_datasets.builders.pipeline.work_folder import WorkFolder, work_place
-    from mrs_datasets.builders.reddit import months, pairs, write
+    from mrs_datasets.builders.reddit import months, pairs
     from mrs_datasets.builders.reddit.plan import Build, Funnel, find_dumps, make_build_plan, make_settings
 
     model = Path(os.environ.get("MRS_LANGUAGE_MODEL", folder / "small.bin"))
-    plan = make_build_plan(find_dumps([f"{folder}/dumps/RC_*"]), folder / "mrs", 1, int(MEMORY), 8 * BUCKETS)
-    settings = replace(make_settings("paper", min_examples=500, min_reply_count=1), buckets=plan.buckets)
-    work = WorkFolder(work_place(folder / "mrs"), {}, resume=False, overwrite=False)
-    running = Build(plan, settings, model, work, Funnel({"profile": "paper", "departures": {}}), lambda _: None)
+    plan = make_build_plan(find_dumps([f"{folder}/dumps/RC_*"]), folder / profile, 1, int(MEMORY), 8 * BUCKETS)
+    settings = replace(make_settings(profile, min_examples=50, min_reply_count=1), buckets=plan.buckets)
+    work = WorkFolder(work_place(folder / profile), {}, resume=False, overwrite=False)
+    running = Build(plan, settings, model, work, Funnel({"profile": profile, "departures": {}}), lambda _: None)
     with Workers(1) as engine:
-        buckets, outcomes = pairs.make_pairs(running, months.read_months(running, engine), engine)
-    write.PART_PAIRS = PARTS_OF
-    found: dict[str, Any] = {"pairs": outcomes.total()}
+        return running, *pairs.make_pairs(running, months.read_months(running, engine), engine)
+
+
+def write_twice(folder: Path, pairs_of_part: int) -> dict[str, Any]:
+    """CPU-seconds of writing with one and with two workers."""
+    from mrs_datasets.builders.reddit import write
+    from mrs_datasets.builders.reddit.plan import languages_with
+
+    running, buckets, outcomes = paired(folder, "paper")
+    write.PART_PAIRS = pairs_of_part
+
+    def job(engine: Any, workers: int) -> dict[Path, bytes]:
+        out = folder / f"{workers}"
+        shutil.rmtree(out, ignore_errors=True)
+        write.write_data_set(running, buckets, Counter(outcomes), {}, engine, out, False)
+        return {path.relative_to(out): path.read_bytes() for path in out.rglob("*.parquet")}
+
+    languages = languages_with(outcomes, running.settings.min_examples)
+    parts = sum(len(write.in_parts(buckets, language, pairs_of_part)) for language in languages)
+    return {"pairs": outcomes.total(), "parts": parts, **twice(running, write.STAGE, job)}
+
+
+def search_twice(folder: Path) -> dict[str, Any]:
+    """CPU-seconds of the search for duplicates with one worker and, all languages shared, with two."""
+    from mrs_datasets.builders.reddit import duplicates
+    from mrs_datasets.builders.reddit.plan import languages_with
+
+    running, buckets, outcomes = paired(folder, "clean")
+    duplicates.VOCABULARY, alone = VOCABULARY, duplicates.FILE_PAIRS
+    smallest = min(outcomes[code, "kept"] for code in languages_with(outcomes, running.settings.min_examples))
+
+    def job(engine: Any, workers: int) -> dict[Path, bytes]:
+        duplicates.FILE_PAIRS = alone if workers == 1 else smallest - 1
+        codes = duplicates.find_duplicates(running, buckets, Counter(outcomes), engine)
+        return {path: path.read_bytes() for path, _ in codes.values()}
+
+    return {"pairs": outcomes.total(), **twice(running, duplicates.STAGE, job)}
+
+
+def twice(running: Any, stage: str, job: Callable[[Any, int], dict[Path, bytes]]) -> dict[str, Any]:
+    """The least CPU-seconds of a stage with one and with two workers, which must write the same."""
+    from mrs_datasets.builders.pipeline.stages import Workers
+    from mrs_datasets.builders.reddit.plan import Funnel
+
+    found: dict[str, Any] = {}
+    written = []
     for workers in (1, 2) * REPEATED:
-        work.forget(write.STAGE)
-        shutil.rmtree(folder / f"{workers}", ignore_errors=True)
-        running.funnel = Funnel({"profile": "paper", "departures": {}})
+        running.work.forget(stage)
+        running.funnel = Funnel({"profile": running.settings.profile, "departures": {}})
         before, children = cpu_seconds(), cpu_seconds(resource.RUSAGE_CHILDREN)
         with Workers(workers) as engine:
-            write.write_data_set(running, buckets, Counter(outcomes), {}, engine, folder / f"{workers}", False)
+            written = [*written[-1:], job(engine, workers)]
         seconds = {"own": cpu_seconds() - before, "workers": cpu_seconds(resource.RUSAGE_CHILDREN) - children}
         least = found.get(f"{workers}", seconds)
         found[f"{workers}"] = {who: round(min(taken, least[who]), 3) for who, taken in seconds.items()}
-    one, two = (
-        {path.relative_to(folder / at): path.read_bytes() for path in (folder / at).rglob("*.parquet")} for at in "12"
-    )
-    assert one == two, "two workers write other bytes than one"
-    return {**found, "files": len(one)}
+        assert written[0] == written[-1], f"{stage}: two workers write other bytes than one"
+    return {**found, "files": len(written[-1])}
 
 
-def measured_writing(folder: Path | None) -> list[dict[str, Any]]:
-    """Writing at both sizes."""
-    sizes = []
-    for comments in WRITING:
+def measured_together(folder: Path | None) -> dict[str, list[dict[str, Any]]]:
+    """Writing and the search for duplicates at both sizes, and writing in smaller parts at the second one."""
+    record: dict[str, list[dict[str, Any]]] = {"writing": [], "searching": []}
+    for comments in SHARED:
         with tempfile.TemporaryDirectory(dir=folder) as name:
-            sizes.append({**fresh(prepare, Path(name), comments), **fresh(write_twice, Path(name))})
-            print(f"writing, {comments:,}: {sizes[-1]}", flush=True)
-    return sizes
+            lines = fresh(prepare, Path(name), comments)
+            for pairs_of_part in PARTS_OF[: 1 + (comments == SHARED[1])]:
+                record["writing"].append({**lines, **fresh(write_twice, Path(name), pairs_of_part)})
+                shutil.rmtree(Path(name) / ".paper.build")
+            record["searching"].append({**lines, **fresh(search_twice, Path(name))})
+        print(f"shared, {comments:,}: {record['writing'][-1]}, {record['searching'][-1]}", flush=True)
+    return record
 
 
-def efficiency(sizes: list[dict[str, Any]], workers: int, parts: float = 1e9) -> float:
-    """Of writing so many parts with so many workers."""
-    one, own, shared = (
+def own_seconds_of_writing(sizes: list[dict[str, Any]]) -> tuple[float, float]:
+    """CPU-seconds of the process that starts the others, per comment and per part."""
+    one, two, smaller = sizes
+    of_part = max(smaller["2"]["own"] - two["2"]["own"], 0) / (smaller["parts"] - two["parts"])
+    return max(line(one, two, lambda size: size["2"]["own"] - of_part * size["parts"])[1], 0), of_part
+
+
+def efficiency(sizes: list[dict[str, Any]], workers: int, parts: float = 1e9, own: float | None = None) -> float:
+    """Of so many parts of a stage with so many workers; `own` seconds per comment, if known."""
+    one, measured, shared = (
         line(sizes[0], sizes[1], lambda size, at=at, who=who: size[at][who])[1]
         for at, who in (("1", "own"), ("2", "own"), ("2", "workers"))
     )
     rounds = math.ceil(parts / workers) * workers / parts
-    own = max(own, 0)
+    own = max(measured, 0) if own is None else own
     return min(one, own + shared) / (workers * (own + rounds * shared / workers))
 
 
@@ -266,10 +320,13 @@ def check(sizes: list[dict[str, Any]], profiles: list[str]) -> dict[str, Any]:
 
 
 def extrapolate(
-    sizes: list[dict[str, Any]], writing: list[dict[str, Any]], profiles: list[str], spark_cost: float
+    sizes: list[dict[str, Any]], shared: dict[str, Any], profiles: list[str], spark_cost: float
 ) -> dict[str, Any]:
-    """What a year and a decade cost."""
+    """What a year and a decade cost, if all pairs are in one language."""
+    from mrs_datasets.builders.reddit import duplicates
     from mrs_datasets.builders.reddit.write import PART_PAIRS
+
+    of_comment, of_part = own_seconds_of_writing(shared["writing"])
 
     record: dict[str, Any] = {}
     for profile in profiles:
@@ -279,23 +336,26 @@ def extrapolate(
         spans = {}
         for span, (comments, months) in SPANS.items():
             hours = {stage: comments * slopes[f"{stage}, CPU-s"] / 3600 for stage in sizes[0][profile]["stages"]}
-            total, alone = sum(hours.values()), hours.get("duplicates", 0.0)
-            written = efficiency(writing, WORKERS, comments * pairs / PART_PAIRS)
-            wall = (
-                hours["months"] / min(WORKERS, months) + (hours["pairs"] + hours["write"] / written) / WORKERS + alone
-            )
+            total, search = sum(hours.values()), hours.get("duplicates", 0.0)
+            parts = comments * pairs / PART_PAIRS
+            written = efficiency(shared["writing"], WORKERS, parts, of_comment + of_part * parts / comments)
+            pieces = (duplicates.COLUMNS - 2) * math.ceil(comments * pairs / duplicates.PART_PAIRS)
+            searched = efficiency(shared["searching"], WORKERS, pieces)
+            evenly = hours["pairs"] + hours["write"] / written + search / searched
+            wall = hours["months"] / min(WORKERS, months) + evenly / WORKERS
             buckets = LEAST_BUCKETS
             bucket_bytes = max(slopes["pairs, memory in MB"], 0) * 1e6 * BUCKETS  # of a bucket, a comment in it
             while comments / buckets * bucket_bytes > READER:
                 buckets *= 2
             spans[span] = {
                 "comments": comments,
-                "CPU-hours, months, pairs and writing": round(total - alone, 1),
-                "CPU-hours, duplicates (at worst one process)": round(alone, 1),
+                "CPU-hours, months, pairs and writing": round(total - search, 1),
+                "CPU-hours, duplicates": round(search, 1),
                 "CPU-hours": round(total, 1),
                 f"hours with {WORKERS} workers": round(wall, 1),
                 f"efficiency of {WORKERS} workers": f"{total / WORKERS / wall:.0%}",
                 f"efficiency of writing with {WORKERS} workers": f"{written:.0%}",
+                f"efficiency of the search for duplicates with {WORKERS} workers": f"{searched:.0%}" if search else "",
                 "dumps, TB": round(comments * COMPRESSED / 1e12, 2),
                 "disk in addition to the dumps, GB": round(comments * slopes["disk, MB"] / 1e3),
                 "largest shuffle, GB": round(comments * slopes["partition, MB"] / 1e3),
@@ -360,21 +420,28 @@ def page_with(text: str, record: dict[str, Any]) -> str:
 def again(spark_cost: float) -> None:
     """Calculate from the sizes of the JSON again, and write it and the page."""
     record = json.loads(RESULT.read_text(encoding="utf-8"))
-    record |= calculated(record["sizes"], record["writing"], list(record["check"]), spark_cost)
+    record |= calculated(record["sizes"], record, list(record["check"]), spark_cost)
     RESULT.write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
     PAGE.write_text(page_with(PAGE.read_text(encoding="utf-8"), record), encoding="utf-8")
 
 
 def calculated(
-    sizes: list[dict[str, Any]], writing: list[dict[str, Any]], profiles: list[str], spark_cost: float
+    sizes: list[dict[str, Any]], shared: dict[str, Any], profiles: list[str], spark_cost: float
 ) -> dict[str, Any]:
-    """All that follows from the sizes."""
+    """All that follows from the sizes and the shared stages."""
+    of_comment, of_part = own_seconds_of_writing(shared["writing"])
+    many = (2, 4, 8, WORKERS, 2 * WORKERS)
     return {
         "check": check(sizes, profiles),
-        "extrapolated": extrapolate(sizes, writing, profiles, spark_cost),
-        "efficiency of writing": {
-            f"{workers} workers": round(efficiency(writing, workers), 3) for workers in (2, 4, 8, WORKERS, 2 * WORKERS)
+        "extrapolated": extrapolate(sizes, shared, profiles, spark_cost),
+        "seconds of the main process, writing": {
+            "a million comments": round(of_comment * 1e6, 3),
+            "a thousand parts": round(of_part * 1e3, 3),
         },
+        "efficiency of writing": {
+            f"{n} workers": round(efficiency(shared["writing"], n, own=of_comment), 3) for n in many
+        },
+        "efficiency of searching": {f"{n} workers": round(efficiency(shared["searching"], n), 3) for n in many},
         "spark cost": round(spark_cost, 2),
     }
 
@@ -389,14 +456,14 @@ def main() -> None:
     parser.add_argument("--folder", type=Path, help="where the files go for the time (default: the system's)")
     parser.add_argument("--spark-cost", type=float, default=SPARK_COST, help="CPU time over the local engine's")
     parser.add_argument("--docs", action="store_true", help="no builds: the tables again, from the JSON")
-    parser.add_argument("--writing", action="store_true", help="measure writing alone, then the tables")
+    parser.add_argument("--shared", action="store_true", help="measure the shared stages alone, then the tables")
     options = parser.parse_args()
-    if options.writing:
+    if options.shared:
         os.environ.setdefault("TQDM_DISABLE", "1")
         record = json.loads(RESULT.read_text(encoding="utf-8"))
-        record["writing"] = measured_writing(options.folder)
+        record |= measured_together(options.folder)
         RESULT.write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
-    if options.docs or options.writing:
+    if options.docs or options.shared:
         again(options.spark_cost)
         return
     os.environ.setdefault("TQDM_DISABLE", "1")
@@ -410,11 +477,11 @@ def main() -> None:
                 found[profile] = fresh(build, Path(name), profile)
                 print(f"{comments:,} {profile}: {found[profile]}", flush=True)
         sizes.append(found)
-    writing = measured_writing(options.folder)
+    shared = measured_together(options.folder)
     figures = {
         "sizes": sizes,
-        "writing": writing,
-        **calculated(sizes, writing, options.profiles, options.spark_cost),
+        **shared,
+        **calculated(sizes, shared, options.profiles, options.spark_cost),
         "language model": os.environ.get("MRS_LANGUAGE_MODEL", "the generator's, not lid.176").rpartition("/")[2],
         "minutes": round((time.perf_counter() - start) / 60, 1),
         "machine": {"cores": os.cpu_count(), "load_at_the_end": round(os.getloadavg()[0], 1)},

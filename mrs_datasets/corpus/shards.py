@@ -20,7 +20,7 @@ from mrs_datasets.builders.pipeline.stages import (
     write_batches,
 )
 from mrs_datasets.builders.pipeline.work_folder import writing
-from mrs_datasets.builders.reddit.duplicates import repeated
+from mrs_datasets.builders.reddit.duplicates import parts_of, repeated
 from mrs_datasets.builders.reddit.plan import LOW_SCORE, UNKNOWN_LANGUAGE
 from mrs_datasets.corpus.lines import LineRules, clean_lines, line_keys
 from mrs_datasets.corpus.ngrams import CharacterModel
@@ -78,23 +78,19 @@ def _batches(path: Location, advance: Advance = lambda _: None, digest: Any = No
 def duplicates_shard(cleaned: Sequence[Location], target: Location, lines: int, advance: Advance) -> dict[str, int]:
     """Write which lines of a language's files, one after the other, repeat an earlier one: (lines,) bytes, 1 if so.
 
-    Memory: 1 byte per line, and what `duplicates.PART_PAIRS` take. Temporary disk space: 16 bytes per line.
+    Memory: 1 byte per line, and what `duplicates.PART_PAIRS` take. Temporary disk space: 8 bytes per line.
     """
     codes = np.zeros(lines, dtype=np.uint8)
     with local_file(target, "keys") as path:
         if lines:
             with writing(path), path.open("wb") as file:  # written, not mapped, so that a full disk raises an error
-                done = 0
                 for source in cleaned:
                     for batch in read_batches(source, ["key"]):
-                        entries = np.empty((batch.num_rows, 2), dtype=np.uint64)
-                        entries[:, 0] = batch["key"].to_numpy()
-                        entries[:, 1] = np.arange(done, done + batch.num_rows)
-                        file.write(entries.tobytes())
-                        done += batch.num_rows
-            mapped = np.memmap(path, np.uint64, "r", shape=(lines, 2))
+                        file.write(batch["key"].to_numpy())
+            mapped = np.array_split(np.memmap(path, np.uint64, "r"), len(parts_of(lines)))
             with writing(target):
-                for rows, opens in repeated(mapped[:, 0], (mapped[:, 1], mapped[:, 1])):
+                for part in parts_of(lines):
+                    rows, opens = repeated(mapped, [], part)
                     codes[rows[~opens]] = 1
             del mapped
     write_array(target, codes)

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from mrs_datasets.builders.reddit import duplicates
 from mrs_suggest.cli.main import main
 from tests.dumps import leftovers, parquet_bytes, read_report, write_months
 from tests.s3_server import S3
@@ -56,8 +57,9 @@ def run(dumps: Path | str, model: Path, out: Path | str, *options: object) -> in
 
 @pytest.mark.parametrize("profile", list(ENOUGH))
 def test_both_engines_build_the_same(
-    session, local, dumps: Path, lid_model: Path, tmp_path: Path, profile: str, capsys
+    session, local, dumps: Path, lid_model: Path, tmp_path: Path, profile: str, capsys, monkeypatch
 ) -> None:
+    monkeypatch.setattr(duplicates, "FILE_PAIRS", 500)  # the search for duplicates is spread over tasks
     assert run(dumps, lid_model, tmp_path / "out", "--profile", profile, "--min-examples", ENOUGH[profile]) == 0
     assert_equal(tmp_path / "out", local[profile])
     assert leftovers(tmp_path) == ["out"]

@@ -141,17 +141,14 @@ class Workers:
                         self.number, mp_context=self._context, initializer=_begin, initargs=(self._progress,)
                     )
                 progress = self._progress.get_obj()  # without the lock: a killed worker may hold it forever
-                begun, before, finished = bar.n, progress.value, 0
+                begun, before = bar.n, progress.value
                 waiting: dict[Future[ShardCounts], Shard] = {self._pool.submit(_do, s): s for s in shards}
             while waiting:
                 ready, _ = wait(waiting, timeout=POLL_SECONDS, return_when=FIRST_COMPLETED)
-                bar.update(max(begun + progress.value - before, bar.n) - bar.n)
+                bar.update(begun + progress.value - before - bar.n)
                 for future in sorted(ready, key=lambda done: done.exception() is not None):  # first those that are done
-                    shard = waiting.pop(future)
                     counts = future.result()
-                    finished += shard.size
-                    yield shard, counts
-            bar.update(begun + finished - bar.n)
+                    yield waiting.pop(future), counts
         except BrokenProcessPool:
             raise InputError(
                 "a worker was killed (perhaps for lack of memory); finished work stays: continue with --resume, with "
@@ -188,12 +185,18 @@ def _end_with_parent() -> None:
 
 
 def _do(shard: Shard) -> ShardCounts:
+    left = shard.size
+
     def advance(amount: int) -> None:
+        nonlocal left
+        left -= amount
         assert _progress is not None  # `_begin` ran first
         with _progress.get_lock():
             _progress.value += amount
 
-    return shard.work(advance)
+    counts = shard.work(advance)
+    advance(left)  # the remainder of an estimate
+    return counts
 
 
 @contextmanager
@@ -272,7 +275,7 @@ def write_batches(path: Location, schema: pa.Schema, batches: Iterable[pa.Record
 
 def read_batches(path: Location, columns: Sequence[str], which: slice = slice(None)) -> Iterator[pa.RecordBatch]:
     """Yield these columns of all batches, or of some, in their order, one batch in memory at a time."""
-    with _reading(path), open_arrow(path) as source:
+    with reading(path), open_arrow(path) as source:
         reader = _reader_of(source, columns)
         for number in range(reader.num_record_batches)[which]:
             yield read_checked(reader, number).select(list(columns))
@@ -280,7 +283,7 @@ def read_batches(path: Location, columns: Sequence[str], which: slice = slice(No
 
 def read_pairs(path: Location, language: str, columns: Sequence[str]) -> tuple[pa.Table, int]:
     """The rows of a language in a file ordered by `language`, and the number of the first of them in the file."""
-    with _reading(path), open_arrow(path) as source:
+    with reading(path), open_arrow(path) as source:
         languages = _reader_of(source, ["language"])
         before, numbers = 0, []  # rows before the batches that may have the language, and these batches
         for number in range(languages.num_record_batches):
@@ -297,13 +300,13 @@ def read_pairs(path: Location, language: str, columns: Sequence[str]) -> tuple[p
 
 
 @contextmanager
-def _reading(path: Location) -> Iterator[None]:
-    """Turn what Arrow and the storage raise for a damaged or unreachable file into a sentence."""
+def reading(path: Location) -> Iterator[None]:
+    """Turn what Arrow, a map and the storage raise for a damaged or unreachable file into a sentence."""
     try:
         yield
     except RemoteError as error:
         raise unreachable(path, error) from None
-    except (pa.ArrowException, OSError, UnicodeDecodeError, SystemError) as error:
+    except (pa.ArrowException, OSError, ValueError, SystemError) as error:
         raise damaged(path, first_line(error)) from None
 
 

@@ -6,16 +6,23 @@ MinHash signatures (Broder 1997; Leskovec et al., "Mining of Massive Datasets", 
 several changes, or a half of each side, which finds short texts with one typing error. Their texts decide (`alike`).
 
 The order of pairs is that of the hashes of their ids, and similarity depends on the language's texts alone: the result
-is the same for any number of buckets. The keys of a bucket's pairs are next to them, made when the texts were in
-memory: 4 bytes times `COLUMNS` per pair. Here, each column of keys is read once, sequentially.
+is the same for any number of buckets and workers. The keys of a bucket's pairs are next to them, made when the texts
+were in memory: 4 bytes times `COLUMNS` per pair.
 
-Memory: three bytes per pair of the language, and what `PART_PAIRS` and the sample of words take. Temporary disk space:
-the keys and texts of the language once more, and 40 bytes per pair.
+A language of up to `FILE_PAIRS` pairs is one shard. All workers share a larger one: its pairs are gathered in files,
+and each column of keys is searched alone, in parts. Between these steps, this process finds the equal pairs.
+
+Memory: what `PART_PAIRS` and the sample of words take, and 17 bytes per pair of the language to find equal ones.
+Temporary disk space: the keys and texts of the language once more, and 40 bytes per pair.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from bisect import bisect
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
+from itertools import pairwise, product
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -30,12 +37,14 @@ from mrs_datasets.builders.pipeline.stages import (
     damaged,
     read_array,
     read_pairs,
+    reading,
     run_stage,
     summed,
+    whole_file,
     write_array,
 )
 from mrs_datasets.builders.pipeline.work_folder import writing
-from mrs_datasets.builders.reddit.alike import LEAST, SHINGLE, alike, count_words
+from mrs_datasets.builders.reddit.alike import LEAST, OFTEN, SHINGLE, alike, count_words
 from mrs_datasets.builders.reddit.partition import mix, stable_hashes
 from mrs_datasets.builders.reddit.plan import KEPT, BucketPairs, Build, Outcomes, languages_with
 from mrs_suggest.common.io.storage import Location, local_file
@@ -55,15 +64,24 @@ BANDS, ROWS = 16, 3
 SEED = 0  # of the hash functions
 BACK = 16  # pairs with the same halves that are compared with each pair
 COLUMNS = BANDS + 16 + 2  # of the keys: bands; halves; and which letters of each side occur an odd number of times
+_TEXTS_AT = 8 * (len(_NUMBERS) + 1) + 4 * COLUMNS  # of a gathered file: bytes of numbers and keys, per pair
 VOCABULARY = 1 << 16  # pairs whose words are counted; a word of two of their texts is not a typing error
 
 BATCH_PAIRS = 1 << 10  # hashed together: the temporary arrays stay in the processor's cache
-SCAN_PAIRS = 1 << 22  # read together: .2 GB
+FILE_PAIRS = 1 << 23  # gathered in a file, and read together: .2 GB
 PART_PAIRS = 1 << 24  # sorted together: .8 GB
 Signatures = npt.NDArray[np.uint16]
 Numbers = npt.NDArray[np.uint64]
 Keys = npt.NDArray[np.uint32]
+Rows = npt.NDArray[np.int64]
+Marks = npt.NDArray[np.bool_]
 Texts = Callable[[int], Sequence[str]]  # row -> its message and reply
+Part = list[tuple[Location, int, int, int]]  # file; pairs of the language before these, before in it; these
+Files = Mapping[Path, Part]  # of `_gather`
+Piece = tuple[int, int]  # a column of the keys, and which part of it
+Sample = tuple[int, str]  # a near duplicate, and what to show of it
+# A language's pairs: by file, their numbers (4, n) (`_NUMBERS`, `END`) and keys (COLUMNS, n); and their texts
+Gathered = tuple[Sequence[Numbers], Sequence[Keys], Texts]
 
 
 def find_duplicates(
@@ -74,17 +92,21 @@ def find_duplicates(
     Returns:
         language -> the file of its pairs' codes, and how many there are.
     """
-    folder = build.work.stage(STAGE)
+    folder, samples = build.work.stage(STAGE), build.settings.keep_rejects
     codes = {
         language: (folder / f"{language}.npy", outcomes[language, KEPT])
         for language in languages_with(outcomes, build.settings.min_examples)
     }
-    keep = build.settings.keep_rejects
     shards = []
     for language, (target, number) in codes.items():
-        buckets = [(path, sum(kept[language])) for path, kept in pairs.items() if language in kept]
-        shards.append(Shard(language, number, target, partial(duplicates_shard, buckets, language, target, keep)))
+        parts = in_parts(pairs, language, FILE_PAIRS)
+        work = partial(duplicates_shard, parts[0], language, samples, target)
+        shards.append(Shard(language, number, target, work))
+        if len(parts) > 1 and not (target.exists() and build.work.done(STAGE, language)):
+            _search_together(parts, shards[-1], build, engine)
     counts = run_stage(build.work, STAGE, shards, engine, " pairs", scale=True)
+    for path in (path for language in codes for path in (build.work.scratch / STAGE).glob(f"{language}.*.*")):
+        path.unlink()
     kept = sum(number for (_, outcome), number in outcomes.items() if outcome == KEPT)
     build.funnel.add(STAGE, kept, summed({reason: found[reason] for reason in (EXACT, NEAR)} for found in counts))
     for language, found in zip(codes, counts, strict=True):
@@ -115,47 +137,96 @@ def signature_file(pairs: Location) -> Location:
     return pairs.with_suffix(".signatures.npy")
 
 
-def duplicates_shard(
-    buckets: Sequence[tuple[Location, int]], language: str, target: Location, samples: int, advance: Advance
-) -> ShardCounts:
-    """Write the codes of a language's pairs, by bucket (file, pairs), to `target` (.npy); return counts and samples."""
-    with local_file(target, "gathered") as gathered:
-        numbers, signed, texts = _gather(buckets, language, gathered)
-        arrival = numbers["order"], numbers["thread"]
-        codes = np.full(signed.shape[1], KEPT_CODE, dtype=np.uint8)
-        with writing(target):
-            for rows, opens in repeated(numbers[KEY], arrival):
-                codes[rows[~opens]] = EXACT_CODE
-            share, among = len(codes) // (COLUMNS - 1), codes == KEPT_CODE
-            near, shown = near_duplicates(signed, arrival, among, texts, language, samples, lambda: advance(share))
-            codes[near] = NEAR_CODE
-            groups = [" ≈ ".join(" → ".join(texts(row)) for row in rows) for rows in shown]
-        del numbers, signed, arrival, texts
+def in_parts(pairs: BucketPairs, language: str, size: int) -> list[Part]:
+    """The buckets of a language in parts of about `size` pairs, whatever the number of workers."""
+    total = sum(sum(kept.get(language, ())) for kept in pairs.values())
+    parts: dict[int, Part] = {}
+    before = 0
+    for path, kept in pairs.items():
+        of_part, start = Counter[int](), 0
+        for rows in filter(None, kept.get(language, ())):
+            of_part[(before + of_part.total()) * -(-total // size) // total] += rows
+        for number, rows in of_part.items():
+            parts.setdefault(number, []).append((path, before, start, rows))
+            before, start = before + rows, start + rows
+    return list(parts.values())
+
+
+# --- Shards -----------------------------------------------------------------------------------------------------------
+
+
+def duplicates_shard(part: Part, language: str, samples: int, target: Location, advance: Advance) -> ShardCounts:
+    """Write the codes of a language's pairs, by bucket, to `target` (.npy); return counts and samples."""
+    with local_file(target, "gathered") as path, writing(target):
+        _gather(part, language, path)
+        pairs = _opened({path: part})
+        exact, words = _exact_duplicates(pairs, language)
+        pieces = list(product(range(COLUMNS - 2), parts_of(len(exact))))
+        each = partial(advance, len(exact) // len(pieces))
+        near, shown = near_duplicates(pairs, exact, words, language, samples, pieces, each)
+        del pairs
+    return _write_codes(exact, [near], shown, samples, target)
+
+
+def _search_together(parts: list[Part], shard: Shard, build: Build, engine: Engine) -> None:
+    """Do the shard of a large language by others, which all workers share."""
+    language, folder, samples = shard.name, build.work.scratch / STAGE, build.settings.keep_rejects
+    run = partial(run_stage, build.work, STAGE, engine=engine, unit=" pairs", scale=True)
+    files = {folder / f"{language}.{number}.pairs": part for number, part in enumerate(parts)}
+    size = shard.size // len(files)
+    run([Shard(at.name, size, at, partial(_gather_shard, part, language, at)) for at, part in files.items()])
+    exact, words = _exact_duplicates(_opened(files), language)
+    write_array(equal := folder / f"{language}.exact.npy", exact)
+    pieces = product(range(COLUMNS - 2), parts_of(shard.size))
+    near = {folder / f"{language}.{column}.{part}.npy": (column, part) for column, part in pieces}
+    search = partial(_near_shard, files, equal, words=words, language=language, samples=samples)
+    size = shard.size // len(near)
+    counts = run([Shard(at.name, size, at, partial(search, piece, at)) for at, piece in near.items()])
+    shown = [sample for found in counts for sample in found[SAMPLES]]
+    build.work.finish(STAGE, language, _write_codes(exact, map(read_array, near), shown, samples, shard.output))
+
+
+def _gather_shard(part: Part, language: str, target: Path, _: Advance) -> ShardCounts:
+    with whole_file(target) as path:
+        _gather(part, language, path)
+    return {}
+
+
+def _near_shard(files: Files, exact: Path, piece: Piece, target: Path, _: Advance, **known: Any) -> ShardCounts:
+    among = np.asarray(read_array(exact), np.bool_)
+    rows, shown = near_duplicates(_opened(files), among, pieces=[piece], **known)
+    write_array(target, rows)
+    return {SAMPLES: shown}
+
+
+def _write_codes(exact: Marks, near: Iterable[Any], shown: list[Sample], samples: int, target: Location) -> ShardCounts:
+    """Write the codes; return counts and samples: `shown` may have several of a pair, of which the first counts."""
+    codes, first = exact.astype(np.uint8), dict[int, str]()  # `EXACT_CODE` is 1
+    for rows in near:
+        codes[rows] = NEAR_CODE
     write_array(target, codes)
-    return {EXACT: int((codes == EXACT_CODE).sum()), NEAR: int((codes == NEAR_CODE).sum()), SAMPLES: groups}
+    for row, sample in shown:
+        first.setdefault(row, sample)
+    found = {reason: int((codes == code).sum()) for reason, code in ((EXACT, EXACT_CODE), (NEAR, NEAR_CODE))}
+    return {**found, SAMPLES: list(first.values())[:samples]}
 
 
-def _gather(
-    buckets: Sequence[tuple[Location, int]], language: str, path: Path
-) -> tuple[dict[str, Numbers], Keys, Texts]:
-    """The numbers (n,), keys (COLUMNS, n) and texts of a language, from all buckets, in one file, mapped."""
-    pairs = sum(rows for _, rows in buckets)
-    if not pairs:
-        return {name: np.empty(0, np.uint64) for name in _NUMBERS}, np.empty((COLUMNS, 0), np.uint32), lambda _: ()
-    done, end, names = 0, np.uint64(0), (*_NUMBERS, END)
-    texts_at = (8 * len(names) + 4 * COLUMNS) * pairs
-    with writing(path), path.open("wb") as file:  # written, not mapped, so that a full disk raises an error
+def _gather(part: Part, language: str, path: Path) -> None:
+    """Write the pairs of a part of a language: their numbers and keys, column by column, then their texts."""
+    pairs, done, end = sum(rows for *_, rows in part), 0, np.uint64(0)
+    with path.open("wb") as file:  # written, not mapped, so that a full disk raises an error
 
         def write(place: int, piece: npt.NDArray[np.generic]) -> None:
             file.seek(place)
             file.write(np.ascontiguousarray(piece).tobytes())
 
-        for bucket, rows in buckets:
+        for bucket, _, skipped, rows in part:
             table, start = read_pairs(bucket, language, [*_NUMBERS, "message", "reply"])
+            table, start = table.slice(skipped, rows), start + skipped
             sides = [table[side].cast(pa.large_binary()).combine_chunks() for side in ("message", "reply")]
             joined = pc.binary_join_element_wise(*sides, pa.scalar(b"\0", pa.large_binary()))
             ends = end + np.cumsum(pc.binary_length(joined).to_numpy(), dtype=np.uint64)
-            write(texts_at + int(end), np.frombuffer(b"".join(joined.to_pylist()), np.uint8))
+            write(_TEXTS_AT * pairs + int(end), np.frombuffer(b"".join(joined.to_pylist()), np.uint8))
             keys = read_array(signature_file(bucket))
             if keys.dtype != np.uint32 or keys.shape[:-1] != (COLUMNS,) or keys.shape[1] < start + rows:
                 raise damaged(signature_file(bucket), f"it holds {keys.dtype} {keys.shape}, not {start + rows:,} keys")
@@ -164,14 +235,24 @@ def _gather(
                 write(at * pairs + column.itemsize * done, column)
                 at += column.itemsize
             done, end = done + rows, ends[-1]
-    numbers = dict(zip(names, np.memmap(path, np.uint64, "r", shape=(len(names), pairs)), strict=True))
-    signatures = np.memmap(path, np.uint32, "r", offset=8 * len(names) * pairs, shape=(COLUMNS, pairs))
-    content, ends = np.memmap(path, np.uint8, "r", offset=texts_at).data, np.asarray(numbers[END])
+
+
+def _opened(files: Files) -> Gathered:
+    """The pairs in files that `_gather` wrote, one after the other, mapped."""
+    numbers, keys, contents, starts = [], [], [], [0]
+    for path, pairs in ((path, sum(rows for *_, rows in part)) for path, part in files.items()):
+        with reading(path):
+            numbers.append(np.memmap(path, np.uint64, "r", shape=(len(_NUMBERS) + 1, pairs)))
+            keys.append(np.memmap(path, np.uint32, "r", numbers[-1].nbytes, (COLUMNS, pairs)))
+            contents.append(np.memmap(path, np.uint8, "r", _TEXTS_AT * pairs).data)
+        starts.append(starts[-1] + pairs)
 
     def texts(row: int) -> list[str]:
-        return str(content[int(ends[row - 1]) if row else 0 : int(ends[row])], "utf-8").split("\0")
+        file = bisect(starts, row) - 1
+        ends, at = numbers[file][-1], row - starts[file]
+        return str(contents[file][int(ends[at - 1]) if at else 0 : int(ends[at])], "utf-8").split("\0")
 
-    return numbers, signatures, texts
+    return numbers, keys, texts
 
 
 # --- Signatures and near duplicates -----------------------------------------------------------------------------------
@@ -237,88 +318,99 @@ def _odd_letters(texts: Sequence[str]) -> Keys:
     return np.bitwise_xor.reduceat(bits, starts) if texts else bits
 
 
+def _exact_duplicates(pairs: Gathered, language: str) -> tuple[Marks, Counter[str]]:
+    """Which pairs (n,) equal an earlier one up to case and punctuation; and in how many texts of the first `VOCABULARY`
+    others a word is: all that `alike` asks about a word in fewer than `OFTEN` is that it is."""
+    numbers, _, texts = pairs
+    keys, arrival = [part[2] for part in numbers], [part[:2] for part in numbers]
+    exact = np.zeros(sum(map(len, keys)), np.bool_)
+    for part in parts_of(len(exact)):
+        found, opens = repeated(keys, arrival, part)
+        exact[found[~opens]] = True
+    orders, last = np.concatenate([order for order, _ in arrival]), np.iinfo(np.uint64).max
+    orders[exact] = last
+    end = np.partition(orders, VOCABULARY)[VOCABULARY] if len(orders) > VOCABULARY else last
+    counts = count_words((text for row in np.flatnonzero(orders < end).tolist() for text in texts(row)), language)
+    return exact, Counter({word: number for word, number in counts.items() if number >= OFTEN})
+
+
 def near_duplicates(
-    signed: Keys,
-    arrival: tuple[Numbers, Numbers],
-    among: npt.NDArray[np.bool_],
-    texts: Texts,
+    pairs: Gathered,
+    exact: Marks,
+    words: Counter[str],
     language: str,
-    samples: int = 0,
-    each_column: Callable[[], object] = lambda: None,
-) -> tuple[npt.NDArray[np.bool_], list[tuple[int, int]]]:
-    """Which pairs are near duplicates of an earlier one.
+    samples: int,
+    pieces: Iterable[Piece],
+    each_piece: Callable[[], object] = lambda: None,
+) -> tuple[Rows, list[Sample]]:
+    """The rows of pairs that are `alike`, on both sides, an earlier one in the pieces, and samples of some, in order.
 
-    Where many share a key (`signed`, (COLUMNS, n) of `sign_pairs`), a pair is compared with the first of them and those
-    just before it, so that time grows linearly. The pairs `among` (n,) are ordered by the two numbers of `arrival`.
-
-    Returns:
-        (n,), true for a pair that is `alike`, on both sides, an earlier one, whether that one stays or not; and at
-        most `samples` of them, each after the earlier one.
+    The earlier one may be near itself, but not in `exact` (n,). Where many share a key, a pair is compared with the
+    first of them and those just before it, so that time grows linearly. Pieces do not depend on each other.
     """
-    shown: list[tuple[int, int]] = []
-    found = np.zeros(signed.shape[1], dtype=bool)
-    first = np.flatnonzero(among)
-    if len(first) > VOCABULARY:
-        first = first[arrival[0][first] < np.partition(arrival[0][first], VOCABULARY)[VOCABULARY]]
-    counts = count_words((text for row in first.tolist() for text in texts(row)), language)
-    marks = np.ascontiguousarray(signed[-2:])
-    for column, keys in enumerate(signed[:-2]):
-        for rows, opens in repeated(keys, arrival, among):
-            places = np.arange(len(rows))
-            firsts = np.maximum.accumulate(np.where(opens, places, 0))
-            for back in range(2 if column < BANDS else BACK + 1):
-                before = places - back if back else firsts
-                fit = ~opens & (before >= firsts) & ~found[rows]
-                later, earlier = rows[fit], rows[before[fit]]
-                if column >= BANDS:
-                    changed = marks[:, later] ^ marks[:, earlier]
-                    for _ in range(2):
-                        changed &= changed - np.uint32(1)  # leaves out the last bit
-                    close = ~changed.any(axis=0)
-                    later, earlier = later[close], earlier[close]
-                for row, other in zip(later.tolist(), earlier.tolist(), strict=True):
-                    sides = zip(texts(row), texts(other), strict=True)
-                    if all(alike(*both, counts, language) for both in sides):
-                        found[row] = True
-                        shown += [(other, row)] * (len(shown) < samples)
-        each_column()
+    shown: list[Sample] = []
+    numbers, keys, texts = pairs
+    found, arrival = np.empty(0, np.int64), [part[:2] for part in numbers]
+    for column, part in pieces:
+        rows, opens = repeated([of_file[column] for of_file in keys], arrival, part, exact)
+        near, places = np.isin(rows, found), np.arange(len(rows))
+        firsts = np.maximum.accumulate(np.where(opens, places, 0))
+        marks = _take([of_file[-2:] for of_file in keys], rows) if column >= BANDS else np.empty((2, 0), np.uint32)
+        for back in range(2 if column < BANDS else BACK + 1):
+            before = places - back if back else firsts
+            later = np.flatnonzero(~opens & (before >= firsts) & ~near)
+            earlier = before[later]
+            if column >= BANDS:
+                changed = marks[:, later] ^ marks[:, earlier]
+                for _ in range(2):
+                    changed &= changed - np.uint32(1)  # leaves out the last bit
+                close = ~changed.any(axis=0)
+                later, earlier = later[close], earlier[close]
+            for place, row, other in zip(later.tolist(), rows[later].tolist(), rows[earlier].tolist(), strict=True):
+                both = texts(other), texts(row)
+                if all(alike(*sides, words, language) for sides in zip(*both, strict=True)):
+                    near[place] = True
+                    shown += [(row, " ≈ ".join(map(" → ".join, both)))] * (len(shown) < samples)
+        found = np.union1d(found, rows[near])
+        each_piece()
     return found, shown
 
 
+def parts_of(number: int) -> range:
+    """The parts of so many values in which `repeated` finds them."""
+    return range(-(-number // PART_PAIRS))
+
+
 def repeated(
-    values: Numbers | Keys, arrival: tuple[Numbers, Numbers], among: npt.NDArray[np.bool_] | None = None
-) -> Iterator[tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]]:
-    """The pairs that share their value with others, value by value and in the pairs' order, in parts.
+    values: Sequence[Numbers | Keys], arrival: Sequence[Numbers], part: int, without: Marks | None = None
+) -> tuple[Rows, Marks]:
+    """Positions (m,) of the pairs that share their value with others, value by value; (m,), true for the first ones.
 
-    A part has all pairs of some of the values (n,): at most about `PART_PAIRS` are in memory at a time, at 50 bytes
-    each. `among` (n,) are the pairs to consider; None: all.
-
-    Yields:
-        (m,) positions of pairs, and (m,), true for the first pair of each value.
+    Only those of a part, which has all pairs of some values: about `PART_PAIRS` are in memory, at 50 bytes each. Pairs
+    are ordered by the numbers (k, n) in `arrival`, else by position; values (n,) are hashes, in several arrays.
     """
-    for part in range(parts := -(-len(values) // PART_PAIRS)):
-        rows, keys = _part(values, among, part, parts)
-        if not len(rows):
-            continue
-        sorting = np.argsort(keys, kind="stable")
-        again = keys[sorting][1:] == keys[sorting][:-1]
-        shared = np.sort(sorting[np.append(again, False) | np.insert(again, 0, False)])  # sorted: sequential reads
-        rows, keys = rows[shared], keys[shared]
-        sorting = np.lexsort((arrival[1][rows], arrival[0][rows], keys))
-        rows, keys = rows[sorting], keys[sorting]
-        yield rows, np.insert(keys[1:] != keys[:-1], 0, True)[: len(rows)]
+    parts, start = len(parts_of(sum(map(len, values)))), 0
+    positions, hashes = [], []
+    for scanned in values:
+        wanted = scanned % scanned.dtype.type(parts) == part
+        if without is not None:
+            wanted &= ~without[start : start + len(scanned)]
+        positions.append(np.flatnonzero(wanted) + start)
+        hashes.append(mix(scanned[wanted]))
+        start += len(scanned)
+    rows, keys = np.concatenate(positions), np.concatenate(hashes)
+    sorting = np.argsort(keys, kind="stable")
+    again = keys[sorting][1:] == keys[sorting][:-1]
+    shared = np.sort(sorting[(np.append(again, False) | np.insert(again, 0, False))[: len(rows)]])
+    rows, keys = rows[shared], keys[shared]  # sorted: sequential reads
+    sorting = np.lexsort((*(_take(arrival, rows)[::-1] if arrival else ()), keys))
+    rows, keys = rows[sorting], keys[sorting]
+    return rows, np.insert(keys[1:] != keys[:-1], 0, True)[: len(rows)]
 
 
-def _part(
-    values: Numbers | Keys, among: npt.NDArray[np.bool_] | None, part: int, parts: int
-) -> tuple[npt.NDArray[np.int64], Numbers]:
-    """Positions and keys of the pairs in a part; the values are read once for each, `SCAN_PAIRS` at a time."""
-    rows, keys = [], []
-    for start in range(0, len(values), SCAN_PAIRS):
-        scanned = mix(np.asarray(values[start : start + SCAN_PAIRS], np.uint64))
-        wanted = scanned % np.uint64(parts) == part
-        if among is not None:
-            wanted &= among[start : start + SCAN_PAIRS]
-        rows.append(np.flatnonzero(wanted) + start)
-        keys.append(scanned[wanted])
-    return np.concatenate(rows), np.concatenate(keys)
+def _take(arrays: Sequence[npt.NDArray[Any]], rows: Rows) -> npt.NDArray[Any]:
+    """The columns of some rows (m,) of arrays (k, n) that stand side by side: (k, m)."""
+    starts, sorting = np.cumsum([0, *(array.shape[1] for array in arrays)]), np.argsort(rows, kind="stable")
+    cuts = pairwise(np.searchsorted(rows, starts, sorter=sorting))
+    taken = [array[:, rows[sorting[a:b]] - at] for array, at, (a, b) in zip(arrays, starts, cuts, strict=False)]
+    return np.concatenate(taken, axis=1)[:, np.argsort(sorting)]

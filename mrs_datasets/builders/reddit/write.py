@@ -35,7 +35,7 @@ from mrs_datasets.builders.pipeline.stages import (
     write_batches,
 )
 from mrs_datasets.builders.pipeline.work_folder import RESUME, remove_leftovers, writing
-from mrs_datasets.builders.reddit.duplicates import KEPT_CODE
+from mrs_datasets.builders.reddit.duplicates import KEPT_CODE, Part, in_parts
 from mrs_datasets.builders.reddit.partition import mix, stable_hashes
 from mrs_datasets.builders.reddit.plan import KEPT, PAGE, BucketPairs, Build, Outcomes, Settings, languages_with
 from mrs_datasets.prepared.funnel import funnel_page
@@ -59,7 +59,6 @@ COUNTED = pa.schema([("reply", pa.string()), ("count", pa.int64())])
 _TABLE_BYTES = 1024  # overhead of a table in memory
 _TENTHS = (0, 0, 0, 0, 0, 0, 0, 0, 1, 2)  # of the pairs: positions in SPLITS
 
-Part: TypeAlias = list[tuple[Location, int, int, int]]  # file; pairs of the language before these, before in it; these
 Jobs: TypeAlias = dict[str, tuple[int, Callable[[Path, Advance], ShardCounts]]]  # name -> size, work
 
 
@@ -80,18 +79,14 @@ def write_data_set(
     build.work.stage(STAGE)
     folder, settings = build.work.scratch / STAGE, build.settings
     chosen = _chosen_languages(build, outcomes)
-    parts = {
-        language: {f"{language}.{number:05d}": part for number, part in enumerate(in_parts(pairs, language))}
-        for language in chosen
-    }
-    jobs: Jobs = {
-        name: (
-            sum(rows for *_, rows in part),
-            partial(write_part, part, codes.get(language), language, settings, len(of)),
-        )
-        for language, of in parts.items()
-        for name, part in of.items()
-    }
+    parts: dict[str, dict[str, Part]] = {}
+    jobs: Jobs = {}
+    for language in chosen:
+        own = enumerate(in_parts(pairs, language, PART_PAIRS))
+        of = parts[language] = {f"{language}.{number:05d}": part for number, part in own}
+        for name, part in of.items():
+            work = partial(write_part, part, codes.get(language), language, settings, len(of))
+            jobs[name] = sum(rows for *_, rows in part), work
     written = _run(build, engine, " pairs", jobs)
     found = {language: [written[name] for name in of] for language, of in parts.items()}
     rows = {
@@ -199,21 +194,6 @@ def _lacking_split(rows: Counter[str], settings: Settings) -> str:
 
 
 # --- One part of a language -----------------------------------------------------------------------------------------
-
-
-def in_parts(pairs: BucketPairs, language: str) -> list[Part]:
-    """The buckets of a language in parts of about `PART_PAIRS` pairs, whatever the number of workers."""
-    total = sum(sum(kept.get(language, ())) for kept in pairs.values())
-    parts: dict[int, Part] = {}
-    before = 0
-    for path, kept in pairs.items():
-        of_part, start = Counter[int](), 0
-        for rows in filter(None, kept.get(language, ())):
-            of_part[(before + of_part.total()) * -(-total // PART_PAIRS) // total] += rows
-        for number, rows in of_part.items():
-            parts.setdefault(number, []).append((path, before, start, rows))
-            before, start = before + rows, start + rows
-    return list(parts.values())
 
 
 def write_part(

@@ -167,7 +167,6 @@ def test_the_first_of_equal_lines_stays(lines: list[str]) -> None:
     expected = [keys.index(key) < number for number, key in enumerate(keys)]
     with tempfile.TemporaryDirectory() as name, pytest.MonkeyPatch.context() as patch:
         patch.setattr(duplicates, "PART_PAIRS", 4)  # several parts, several reads
-        patch.setattr(duplicates, "SCAN_PAIRS", 3)
         folder = Path(name)
         cleaned = []
         for number, part in enumerate((lines[:7], lines[7:])):

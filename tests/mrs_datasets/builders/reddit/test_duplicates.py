@@ -2,7 +2,9 @@
 
 import random
 import statistics
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +14,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mrs_datasets.builders.pipeline.stages import read_codes, read_pairs, write_array, write_batches
+from mrs_datasets.builders.pipeline.stages import Shard, Workers, read_codes, read_pairs, write_array, write_batches
+from mrs_datasets.builders.pipeline.work_folder import WorkFolder
 from mrs_datasets.builders.reddit import duplicates as module
+from mrs_datasets.builders.reddit.alike import count_words
 from mrs_datasets.builders.reddit.duplicates import (
     BANDS,
+    COLUMNS,
     EXACT,
     EXACT_CODE,
     KEPT_CODE,
@@ -25,6 +30,8 @@ from mrs_datasets.builders.reddit.duplicates import (
     ROWS,
     SAMPLES,
     duplicates_shard,
+    find_duplicates,
+    in_parts,
     keyed_pairs,
     near_duplicates,
     sign_pairs,
@@ -32,8 +39,10 @@ from mrs_datasets.builders.reddit.duplicates import (
     signatures,
 )
 from mrs_datasets.builders.reddit.partition import stable_hashes
+from mrs_datasets.builders.reddit.plan import Build, Funnel, make_settings
 from mrs_datasets.readers.sample import exchanges_of
 from mrs_suggest.common.errors import InputError
+from mrs_suggest.common.io.storage import Location
 from mrs_suggest.common.text.text import normalise_reply
 from tests.cases import cases
 
@@ -65,8 +74,9 @@ def codes_of(paths: list[Path], language: str) -> dict[int, int]:
     """`order` -> code."""
     target = paths[0].parent / f"{language}.npy"
     tables = [read_pairs(path, language, ["order"])[0] for path in paths]
-    buckets = [(path, found.num_rows) for path, found in zip(paths, tables, strict=True) if found.num_rows]
-    counts = duplicates_shard(buckets, language, target, 1, lambda _: None)
+    pairs = {path: {language: [found.num_rows]} for path, found in zip(paths, tables, strict=True)}
+    [part] = in_parts(pairs, language, 1 << 20)
+    counts = duplicates_shard(part, language, 1, target, lambda _: None)
     orders = np.concatenate([found["order"].to_numpy() for found in tables])
     codes = read_codes(target, len(orders))
     assert (counts[EXACT], counts[NEAR]) == ((codes == EXACT_CODE).sum(), (codes == NEAR_CODE).sum())
@@ -113,9 +123,114 @@ def test_the_buckets_do_not_matter(
     for language in {row[0] for row in rows}:
         found = codes_of(whole, language)
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(module, "PART_PAIRS", 4)  # several parts, several reads
-            patch.setattr(module, "SCAN_PAIRS", 3)
+            patch.setattr(module, "PART_PAIRS", 4)  # several parts
             assert codes_of(split, language) == found
+
+
+def test_parts_have_whole_buckets_and_about_as_many_pairs() -> None:
+    pairs: dict[Location, dict[str, list[int]]] = {Path(f"{n}"): {"en": [30], "sv": [n]} for n in range(11)}
+    parts = in_parts(pairs, "en", 100)
+    assert [sum(rows for *_, rows in part) for part in parts] == [90, 90, 90, 60]
+    assert [bucket for part in parts for bucket in part] == [(path, 30 * n, 0, 30) for n, path in enumerate(pairs)]
+    assert in_parts(pairs, "sv", 100) == [[(path, sum(range(n)), 0, n) for n, path in enumerate(pairs) if n]]
+    assert in_parts({Path("a"): {"en": [1000]}, Path("b"): {"en": [1]}}, "en", 100) == [
+        [(Path("a"), 0, 0, 1000)], [(Path("b"), 1000, 0, 1)],
+    ]  # fmt: skip
+    a, b = Path("a"), Path("b")
+    together = in_parts({a: {"en": [0, 30, 30, 30, 30, 30]}, b: {"de": [9], "en": [30] * 5}}, "en", 100)
+    assert together == [[(a, 0, 0, 120)], [(a, 120, 120, 30), (b, 150, 0, 60)], [(b, 210, 60, 90)]]
+
+
+class Stopping(Workers):
+    """Shards in this process, until so many are done."""
+
+    def __init__(self, left: int) -> None:
+        super().__init__(1)
+        self.left, self.done = left, 0
+
+    def do(self, shards: Sequence[Shard], bar: Any) -> Iterator[tuple[Shard, Any]]:
+        for shard, counts in super().do(shards, bar):
+            yield shard, counts
+            self.done += 1
+            if self.done == self.left:
+                raise KeyboardInterrupt
+
+
+class Large:
+    """Pairs of two languages in five files, with exact and near duplicates."""
+
+    def __init__(self, folder: Path) -> None:
+        draw, self.folder = random.Random(4), folder
+        chat = [pair for one in exchanges_of("en")[:60] for pair in zip(one.messages, one.replies, strict=False)][:40]
+        wrong = [(with_error(draw, message), with_error(draw, reply)) for message, reply in chat[:20]]
+        rows = [*chat, *wrong, *((f"{message}!", reply.upper()) for message, reply in chat[15:30])]
+        numbered = [("en", *row, draw.randrange(1 << 60)) for row in rows] + [("sv", "Hej", f"{n}", n) for n in (2, 1)]
+        draw.shuffle(numbered)
+        self.pairs: dict[Location, dict[str, list[int]]] = {}
+        for number in range(5):
+            own = numbered[number::5]
+            path = write_bucket(folder / f"{number}.arrow", *own)
+            codes = [code for code, *_ in own]
+            self.pairs[path] = {code: [codes.count(code)] for code in ("en", "sv") if code in codes}
+
+    def find(self, name: str, engine: Workers) -> tuple[bytes, dict[str, list[str]], list[dict[str, Any]]]:
+        """The codes of English, the samples and the counts."""
+        work = WorkFolder(self.folder / name, {}, resume=True, overwrite=False)
+        outcomes = Counter({("en", "kept"): 75, ("sv", "kept"): 2})
+        chosen = replace(make_settings("clean"), min_examples=1, keep_rejects=9)
+        build = Build(None, chosen, Path(), work, Funnel({}), print)  # type: ignore[arg-type]
+        try:
+            codes = find_duplicates(build, self.pairs, outcomes, engine)
+        finally:
+            work.leave()
+        assert sorted(path.name for path in work.stage(module.STAGE).iterdir()) == [
+            "en.json", "en.npy", "sv.json", "sv.npy",
+        ]  # fmt: skip
+        return codes["en"][0].read_bytes(), build.funnel.rejects, build.funnel.stages
+
+
+@pytest.fixture
+def large(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Large:
+    monkeypatch.setattr(module, "PART_PAIRS", 30)
+    return Large(tmp_path)
+
+
+def test_a_language_that_workers_share_has_the_same_codes_and_samples(
+    large: Large, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    alone = Stopping(0)
+    expected = large.find("alone", alone)
+    assert alone.done == 2
+    assert expected[2][0]["dropped"][EXACT] >= 10
+    assert expected[2][0]["dropped"][NEAR] >= 10
+    assert len(expected[1]["near duplicate, en"]) == 9
+    for number, (pairs, files) in enumerate([(40, 2), (15, 5), (9, 5)]):
+        monkeypatch.setattr(module, "FILE_PAIRS", pairs)
+        together = Stopping(0)
+        assert large.find(f"{number}", together) == expected
+        assert together.done == files + 3 * (COLUMNS - 2) + 1
+
+
+def test_a_shared_search_that_is_interrupted_goes_on_where_it_was(
+    large: Large, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    expected = large.find("alone", Stopping(0))
+    monkeypatch.setattr(module, "FILE_PAIRS", 15)
+    every = 5 + 3 * (COLUMNS - 2) + 1
+    for before in (1, 4, 5, 6, 50, every - 1):
+        with pytest.raises(KeyboardInterrupt):
+            large.find(f"{before}", Stopping(before))
+        after = Stopping(0)
+        assert large.find(f"{before}", after) == expected
+        assert after.done == every - before
+    finish = WorkFolder.finish
+    with monkeypatch.context() as patch, pytest.raises(ZeroDivisionError):  # the codes are there, but not their counts
+        patch.setattr(WorkFolder, "finish", lambda *values: finish(*values) if "." in values[2] else 1 / 0)
+        large.find("joined", Stopping(0))
+    (large.folder / "joined" / "duplicates" / "en.7.1.npy").unlink()
+    after = Stopping(0)
+    assert large.find("joined", after) == expected
+    assert after.done == 2  # the lost one, and Swedish
 
 
 def cut(path: Path) -> None:
@@ -131,7 +246,7 @@ def test_a_damaged_file_of_signatures_is_named(tmp_path: Path, harm: Callable[[P
     path = write_bucket(tmp_path / "1.arrow", ("en", "a", "b", 1), ("en", "c", "d", 2))
     harm(signature_file(path))
     with pytest.raises(InputError, match=r"1\.signatures\.npy: is damaged \(.*--resume"):
-        duplicates_shard([(path, 2)], "en", tmp_path / "en.npy", 0, lambda _: None)
+        duplicates_shard([(path, 0, 0, 2)], "en", 0, tmp_path / "en.npy", lambda _: None)
     assert not list(tmp_path.glob(".*"))
     write_array(tmp_path / "en.npy", np.zeros(3, np.uint8))
     with pytest.raises(InputError, match="3 entries for 4 rows"):
@@ -162,13 +277,17 @@ def edited(draw: random.Random, text: str, edits: int) -> str:
     return "".join(letters)
 
 
-def near(pairs: list[tuple[str, str]], language: str = "en", **options: Any) -> np.ndarray:
+def near(pairs: list[tuple[str, str]], language: str = "en") -> np.ndarray:
     """Which pairs have a near one before them, in the order of the list."""
-    numbers = np.arange(len(pairs), dtype=np.uint64)
+    numbers = np.zeros((4, len(pairs)), np.uint64)
+    numbers[0] = np.arange(len(pairs))
     sides = ([normalise_reply(text) for text in side] for side in zip(*pairs, strict=True))
-    arrival = numbers, np.zeros_like(numbers)
-    among = np.ones(len(pairs), bool)
-    return near_duplicates(sign_pairs(*sides), arrival, among, pairs.__getitem__, language, **options)[0]
+    gathered = [numbers], [sign_pairs(*sides)], pairs.__getitem__
+    words = count_words((text for pair in pairs for text in pair), language)
+    exact, found = np.zeros(len(pairs), bool), np.zeros(len(pairs), bool)
+    pieces = [(column, 0) for column in range(COLUMNS - 2)]
+    found[near_duplicates(gathered, exact, words, language, 0, pieces)[0]] = True
+    return found
 
 
 @given(TEXTS)

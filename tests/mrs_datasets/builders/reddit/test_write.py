@@ -18,11 +18,9 @@ from mrs_datasets.builders.reddit.write import (
     best_replies,
     counted_runs,
     frequent_replies,
-    in_parts,
     split_numbers,
 )
 from mrs_datasets.prepared.responses import count_responses, response_table
-from mrs_suggest.common.io.storage import Location
 
 
 def test_the_split_of_a_key_never_changes() -> None:
@@ -104,18 +102,3 @@ def test_small_batches_are_measured_once_each(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(module, "_TABLE_BYTES", Overhead(1024))
     assert sum(batch.num_rows for batch in counted_runs([pa.array([f"{n}"]) for n in range(100)], 2)) == 100
     assert len(measured) == 100
-
-
-def test_parts_have_whole_buckets_and_about_as_many_pairs(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "PART_PAIRS", 100)
-    pairs: dict[Location, dict[str, list[int]]] = {Path(f"{n}"): {"en": [30], "sv": [n]} for n in range(11)}
-    parts = in_parts(pairs, "en")
-    assert [sum(rows for *_, rows in part) for part in parts] == [90, 90, 90, 60]
-    assert [bucket for part in parts for bucket in part] == [(path, 30 * n, 0, 30) for n, path in enumerate(pairs)]
-    assert in_parts(pairs, "sv") == [[(path, sum(range(n)), 0, n) for n, path in enumerate(pairs) if n]]
-    assert in_parts({Path("a"): {"en": [1000]}, Path("b"): {"en": [1]}}, "en") == [
-        [(Path("a"), 0, 0, 1000)], [(Path("b"), 1000, 0, 1)],
-    ]  # fmt: skip
-    a, b = Path("a"), Path("b")
-    together = in_parts({a: {"en": [0, 30, 30, 30, 30, 30]}, b: {"de": [9], "en": [30] * 5}}, "en")
-    assert together == [[(a, 0, 0, 120)], [(a, 120, 120, 30), (b, 150, 0, 60)], [(b, 210, 60, 90)]]
