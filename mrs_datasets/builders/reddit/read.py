@@ -29,6 +29,10 @@ from mrs_suggest.common.io.streams import HEAD, MAX_WINDOW, STRAY, DamagedError,
 
 with extra_needed("msgspec", "reddit", "reading dumps"):
     import msgspec
+try:
+    import mrs_datasets.builders.reddit._lines as _lines
+except ImportError:  # no C compiler: the same comments in several times as long
+    _lines = None
 
 # One comment per row. Strings are valid UTF-8 without surrogates. No column holds an author: whether the author is a
 # bot is decided while reading, and the name goes no further.
@@ -44,6 +48,7 @@ COMMENTS = pa.schema(
         pa.field("created", pa.int64(), nullable=False),  # seconds since 1970, UTC
     ]
 )
+_ROWS = COMMENTS.set(5, pa.field("author", pa.string()))  # while lines are read
 COMMENT_PREFIX, POST_PREFIX = "t1_", "t3_"
 
 BATCH_ROWS = 4096  # more rows do not fit into the processor's cache, which costs a third
@@ -153,7 +158,8 @@ def read_comments(
         file = io.BufferedReader(hashed, BUFFER_BYTES)
         try:
             for rows in _read(file, read_pieces(file, _packing(path, file), skipped), counts):
-                yield _as_batch(rows, find_bots)
+                bots = is_bot(rows["author"]) if find_bots else pa.repeat(False, len(rows))
+                yield pa.RecordBatch.from_arrays([*rows.columns[:5], bots, *rows.columns[6:]], schema=COMMENTS)
             damage = ""
         except DamagedError as error:
             damage = str(error)
@@ -179,29 +185,40 @@ def read_comments(
         )
 
 
-def _read(file: BinaryIO, pieces: Iterable[bytes], counts: ReadCounts) -> Iterator[list[Comment]]:
-    """The rows of each batch of a file; damage is raised after everything before it."""
-    rows: list[Comment] = []
+def _read(file: BinaryIO, pieces: Iterable[bytes], counts: ReadCounts) -> Iterator[pa.RecordBatch]:
+    """The rows (schema `_ROWS`) of each batch of a file; damage is raised after everything before it."""
+    parts: list[pa.RecordBatch | list[Comment]] = []
     size = 0
     damage: DamagedError | None = None
     try:
         for block in whole_lines(pieces, counts):
             broken = counts.rejected[BROKEN]
-            rows += decode_lines(block, counts)
+            for part in read_lines(block, counts):
+                if isinstance(part, list) and parts and isinstance(parts[-1], list):
+                    parts[-1] += part
+                else:
+                    parts.append(part)
             size += len(block)
             counts.bytes = file.tell()
             if not block.endswith(b"\n") and counts.rejected[BROKEN] > broken:
                 damage = DamagedError("the file ends in the middle of a line")
-            if len(rows) >= BATCH_ROWS or size >= BATCH_BYTES:
-                full = len(rows) if size >= BATCH_BYTES else len(rows) // BATCH_ROWS * BATCH_ROWS
-                yield from (rows[first : first + BATCH_ROWS] for first in range(0, full, BATCH_ROWS))
-                rows, size = rows[full:], 0
+            rows = sum(map(len, parts))
+            if rows >= BATCH_ROWS or size >= BATCH_BYTES:
+                table = _joined(parts)
+                full = rows if size >= BATCH_BYTES else rows // BATCH_ROWS * BATCH_ROWS
+                yield from table.slice(0, full).to_batches(BATCH_ROWS)
+                parts, size = table.slice(full).to_batches(), 0
     except DamagedError as error:
         damage = error
     counts.bytes = file.tell()
-    yield from (rows[first : first + BATCH_ROWS] for first in range(0, len(rows), BATCH_ROWS))
+    yield from _joined(parts).to_batches(BATCH_ROWS)
     if damage:
         raise damage
+
+
+def _joined(parts: Iterable[pa.RecordBatch | list[Comment]]) -> pa.Table:
+    batches = [_as_batch(part) if isinstance(part, list) else part for part in parts]
+    return pa.Table.from_batches(batches, _ROWS).combine_chunks()
 
 
 def whole_lines(pieces: Iterable[bytes], counts: ReadCounts) -> Iterator[bytes]:
@@ -239,6 +256,25 @@ def whole_lines(pieces: Iterable[bytes], counts: ReadCounts) -> Iterator[bytes]:
         counts.reject(TOO_LONG)
     elif size:
         yield b"".join(held)
+
+
+def read_lines(block: bytes, counts: ReadCounts) -> Iterator[pa.RecordBatch | list[Comment]]:
+    """The comments of a block of whole lines, in parts: columns of plain lines, and what msgspec makes of the others."""
+    start = 0
+    while start < len(block):
+        end, columns = _lines.scan(block, start) if _lines else (len(block), None)
+        if columns is None:
+            yield decode_lines(block[start:end], counts)
+        else:
+            rows = len(columns[-1][-1]) // 8
+            arrays = [
+                pa.Array.from_buffers(kind, rows, [None if part is None else pa.py_buffer(part) for part in column])
+                for kind, column in zip(_ROWS.types, columns, strict=True)
+            ]
+            counts.lines += rows
+            counts.comments += rows
+            yield pa.RecordBatch.from_arrays(arrays, schema=_ROWS)
+        start = end
 
 
 def decode_lines(block: bytes, counts: ReadCounts) -> list[Comment]:
@@ -348,8 +384,7 @@ def _settle(row: _Loose, counts: ReadCounts) -> bool:
     return True
 
 
-def _as_batch(rows: list[Comment], find_bots: bool = True) -> pa.RecordBatch:
-    bots = is_bot(pa.array([row.author for row in rows], pa.string())) if find_bots else pa.repeat(False, len(rows))
+def _as_batch(rows: list[Comment]) -> pa.RecordBatch:
     ids = pa.array([row.id for row in rows], pa.string())
     prefixed = pc.starts_with(ids, COMMENT_PREFIX)
     columns = [
@@ -358,15 +393,15 @@ def _as_batch(rows: list[Comment], find_bots: bool = True) -> pa.RecordBatch:
         [row.link_id for row in rows],
         [row.body for row in rows],
         [row.score for row in rows],
-        bots,
+        [row.author for row in rows],
         [row.meta is not None and row.meta.was_deleted_later is True for row in rows],
         [row.created_utc for row in rows],
     ]
     arrays = [
         pa.array(column, kind) if isinstance(column, list) else column
-        for column, kind in zip(columns, COMMENTS.types, strict=True)
+        for column, kind in zip(columns, _ROWS.types, strict=True)
     ]
-    return pa.RecordBatch.from_arrays(arrays, schema=COMMENTS)
+    return pa.RecordBatch.from_arrays(arrays, schema=_ROWS)
 
 
 def is_bot(authors: pa.Array) -> pa.Array:
