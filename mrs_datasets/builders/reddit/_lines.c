@@ -158,8 +158,6 @@ static inline Bytes read_text(Bytes at, Bytes end, uint8_t **to)
     }
 }
 
-static Bytes skip_text(Bytes at, Bytes end) { return read_text(at, end, NULL); }
-
 /* --- Other values ---------------------------------------------------------------------------------------------- */
 
 static inline Bytes skip_space(Bytes at)
@@ -259,7 +257,7 @@ static Bytes skip_value(Line *line, Bytes at, int depth)
 {
     switch (*at) {
     case '"':
-        return skip_text(at, line->end);
+        return read_text(at, line->end, NULL);
     case 't':
         return skip_word(at, "true");
     case 'f':
@@ -358,27 +356,28 @@ static Bytes read_object(Line *line, Bytes at, int place, int depth)
 /* --- Columns --------------------------------------------------------------------------------------------------- */
 
 typedef struct {
-    uint8_t *values[TEXTS], *has_score, *has_author, *deleted; /* the last three are bitmaps */
-    int32_t *starts[TEXTS], *scores;                           /* starts: of each text, and the end of the last one */
+    uint8_t *values[TEXTS], *to[TEXTS];    /* all texts, and where the next one goes */
+    uint8_t *scored, *authored, *deleted; /* 0 or 1 */
+    int32_t *lengths[TEXTS], *scores;
     int64_t *created;
     size_t rows, room;
 } Columns;
 
-/* Room for the lines of `size` bytes: an array of memory, to be freed; NULL if there is none. */
+/* Room for the lines of `size` bytes: memory to be freed; NULL if there is none. */
 static void *make_room(Columns *columns, size_t size)
 {
-    size_t room = columns->room = size / LEAST_LINE + 1, bits = room / 8 + 1, ends = room + 1;
-    uint8_t *memory = malloc(room * 12 + TEXTS * ends * 4 + 3 * bits + TEXTS * (size + WORD)), *at = memory;
+    size_t room = size / LEAST_LINE + 1;
+    uint8_t *memory = malloc(room * (8 + 4 * (TEXTS + 1) + 3) + TEXTS * (size + WORD)), *at = memory;
     if (!memory)
         return NULL;
+    columns->room = room;
     columns->created = (int64_t *)(void *)at, at += room * 8;
     columns->scores = (int32_t *)(void *)at, at += room * 4;
-    for (int text = 0; text < TEXTS; text++, at += ends * 4)
-        columns->starts[text] = (int32_t *)(void *)at, columns->starts[text][0] = 0;
-    memset(at, 0, 3 * bits);
-    columns->has_score = at, columns->has_author = at + bits, columns->deleted = at + 2 * bits, at += 3 * bits;
+    for (int text = 0; text < TEXTS; text++, at += room * 4)
+        columns->lengths[text] = (int32_t *)(void *)at;
     for (int text = 0; text < TEXTS; text++, at += size + WORD)
-        columns->values[text] = at;
+        columns->values[text] = columns->to[text] = at;
+    columns->scored = at, columns->authored = at + room, columns->deleted = at + 2 * room;
     return memory;
 }
 
@@ -390,41 +389,33 @@ static Bytes read_line(Columns *columns, Bytes at, Bytes end)
     Line line = {.end = end};
     if (row == columns->room)
         return NULL;
-    for (int text = 0; text < TEXTS; text++)
-        line.to[text] = columns->values[text] + columns->starts[text][row];
+    memcpy(line.to, columns->to, sizeof line.to);
     at = read_object(&line, at, LINE, 0);
     if (!at || *(at = skip_space(at)) != '\n' || (line.given & needed) != needed)
         return NULL;
-    uint8_t *id = columns->values[ID] + columns->starts[ID][row], *link = columns->values[LINK] + columns->starts[LINK][row];
-    size_t length = (size_t)(line.to[ID] - id), prefix = sizeof PREFIX - 1;
+    uint8_t *id = columns->to[ID];
+    size_t prefix = sizeof PREFIX - 1, length = (size_t)(line.to[ID] - id);
     if (length >= prefix && !memcmp(id, PREFIX, prefix)) {
         memmove(id, id + prefix, length - prefix);
         line.to[ID] -= prefix;
     }
     if (!(line.given & 1u << PARENT)) { /* an answer to the post */
-        length = (size_t)(line.to[LINK] - link);
-        memcpy(line.to[PARENT], link, length);
+        length = (size_t)(line.to[LINK] - columns->to[LINK]);
+        memcpy(line.to[PARENT], columns->to[LINK], length);
         line.to[PARENT] += length;
     }
-    for (int text = 0; text < TEXTS; text++)
-        columns->starts[text][row + 1] = (int32_t)(line.to[text] - columns->values[text]);
+    for (int text = 0; text < TEXTS; text++) {
+        columns->lengths[text][row] = (int32_t)(line.to[text] - columns->to[text]);
+        columns->to[text] = line.to[text];
+    }
     columns->created[row] = line.created, columns->scores[row] = (int32_t)line.score;
-    columns->has_score[row / 8] |= (uint8_t)((line.given >> SCORE & 1) << row % 8);
-    columns->has_author[row / 8] |= (uint8_t)((line.given >> AUTHOR & 1) << row % 8);
-    columns->deleted[row / 8] |= (uint8_t)((line.given >> DELETED & 1) << row % 8);
+    columns->scored[row] = line.given >> SCORE & 1, columns->authored[row] = line.given >> AUTHOR & 1;
+    columns->deleted[row] = line.given >> DELETED & 1;
     columns->rows++;
     return at + 1;
 }
 
 /* --- Python ---------------------------------------------------------------------------------------------------- */
-
-static PyObject *as_tuple(const Columns *columns, int text, const uint8_t *given)
-{
-    const int32_t *starts = columns->starts[text];
-    Py_ssize_t rows = (Py_ssize_t)columns->rows;
-    return Py_BuildValue("(y#y#y#)", given, given ? (rows + 7) / 8 : 0, starts, (rows + 1) * 4, columns->values[text],
-                         (Py_ssize_t)starts[rows]);
-}
 
 static PyObject *scan(PyObject *Py_UNUSED(module), PyObject *arguments)
 {
@@ -443,27 +434,34 @@ static PyObject *scan(PyObject *Py_UNUSED(module), PyObject *arguments)
         return PyErr_NoMemory();
     while (at < end && (next = read_line(&all, at, end)))
         at = next;
-    PyObject *found;
-    if (all.rows) {
-        Py_ssize_t rows = (Py_ssize_t)all.rows, bits = (rows + 7) / 8;
-        found = Py_BuildValue("n(NNNN(y#y#)N(zy#)(zy#))", at - (Bytes)content, as_tuple(&all, ID, NULL),
-                              as_tuple(&all, PARENT, NULL), as_tuple(&all, LINK, NULL), as_tuple(&all, BODY, NULL),
-                              all.has_score, bits, all.scores, rows * 4, as_tuple(&all, AUTHOR, all.has_author), NULL,
-                              all.deleted, bits, NULL, all.created, rows * 8);
-    } else { /* pass over lines until one is plain */
-        while (at < end && !read_line(&all, at, end))
-            at = (Bytes)memchr(at, '\n', (size_t)(end - at)) + 1;
-        found = Py_BuildValue("nz", at < end ? at - (Bytes)content : size, NULL);
+    size_t rows = all.rows;
+    /* Pass over lines until one is plain. */
+    while (!rows && at < end && !read_line(&all, at, end))
+        at = (Bytes)memchr(at, '\n', (size_t)(end - at)) + 1;
+    if (!rows && at == end)
+        at = (Bytes)content + size;
+    const void *parts[] = {all.values[ID], all.values[PARENT], all.values[LINK], all.values[BODY], all.values[AUTHOR],
+                           all.lengths[ID], all.lengths[PARENT], all.lengths[LINK], all.lengths[BODY], all.lengths[AUTHOR],
+                           all.scores, all.created, all.scored, all.authored, all.deleted};
+    enum { PARTS = sizeof parts / sizeof *parts };
+    static const size_t widths[PARTS] = {0, 0, 0, 0, 0, 4, 4, 4, 4, 4, 4, 8, 1, 1, 1};
+    PyObject *columns = PyTuple_New(rows ? PARTS : 0);
+    for (int n = 0; columns && rows && n < PARTS; n++) {
+        size_t length = n < TEXTS ? (size_t)(all.to[n] - all.values[n]) : rows * widths[n];
+        PyObject *part = PyBytes_FromStringAndSize(parts[n], (Py_ssize_t)length);
+        if (!part || PyTuple_SetItem(columns, n, part))
+            Py_CLEAR(columns);
     }
     free(memory);
-    return found;
+    return columns ? Py_BuildValue("nN", at - (Bytes)content, columns) : NULL;
 }
 
 static PyMethodDef METHODS[] = {
     {"scan", scan, METH_VARARGS,
-     "scan(block, start): where the plain lines of a block end that begin at `start`, and the buffers of their columns "
-     "id, parent_id, link_id, body, score, author, deleted_later, created; or, if the line at `start` is not plain, where "
-     "the next plain one begins, and None."},
+     "scan(block, start): read the plain lines that begin at `start`; return where they end, and of their id, parent_id, "
+     "link_id, body and author first all texts, then all lengths (int32), then score (int32), created (int64), and "
+     "whether there is a score, an author and a mark of later deletion (0 or 1), each as bytes. If the line at `start` "
+     "is not plain: where the next plain one begins, and ()."},
     {0}};
 static PyModuleDef MODULE = {PyModuleDef_HEAD_INIT, .m_name = "_lines", .m_methods = METHODS};
 

@@ -14,7 +14,8 @@ import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Annotated, BinaryIO, TypeVar
+from itertools import chain, groupby
+from typing import Annotated, Any, BinaryIO, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -128,6 +129,7 @@ class _Loose(Comment, kw_only=True):
 
 
 CommentT = TypeVar("CommentT", bound=Comment)
+_Part = tuple[bytes, ...] | list[Comment] | pa.RecordBatch  # columns of `_lines.scan`, what msgspec read, or `_ROWS`
 _TEXTS = ("id", "parent_id", "link_id", "body")  # must not contain half a surrogate pair
 _READ = (*_TEXTS, "created_utc", "score", "author", "_meta")
 _LINE_END, _OPENING, _CLOSING = b"\n{}"
@@ -159,7 +161,7 @@ def read_comments(
         try:
             for rows in _read(file, read_pieces(file, _packing(path, file), skipped), counts):
                 bots = is_bot(rows["author"]) if find_bots else pa.repeat(False, len(rows))
-                yield pa.RecordBatch.from_arrays([*rows.columns[:5], bots, *rows.columns[6:]], schema=COMMENTS)
+                yield rows.set_column(5, COMMENTS.field("is_bot"), bots)
             damage = ""
         except DamagedError as error:
             damage = str(error)
@@ -187,27 +189,23 @@ def read_comments(
 
 def _read(file: BinaryIO, pieces: Iterable[bytes], counts: ReadCounts) -> Iterator[pa.RecordBatch]:
     """The rows (schema `_ROWS`) of each batch of a file; damage is raised after everything before it."""
-    parts: list[pa.RecordBatch | list[Comment]] = []
-    size = 0
+    parts: list[_Part] = []
+    rows = size = 0
     damage: DamagedError | None = None
     try:
         for block in whole_lines(pieces, counts):
-            broken = counts.rejected[BROKEN]
-            for part in read_lines(block, counts):
-                if isinstance(part, list) and parts and isinstance(parts[-1], list):
-                    parts[-1] += part
-                else:
-                    parts.append(part)
+            broken, before = counts.rejected[BROKEN], counts.comments
+            parts += read_lines(block, counts)
+            rows += counts.comments - before
             size += len(block)
             counts.bytes = file.tell()
             if not block.endswith(b"\n") and counts.rejected[BROKEN] > broken:
                 damage = DamagedError("the file ends in the middle of a line")
-            rows = sum(map(len, parts))
             if rows >= BATCH_ROWS or size >= BATCH_BYTES:
                 table = _joined(parts)
                 full = rows if size >= BATCH_BYTES else rows // BATCH_ROWS * BATCH_ROWS
                 yield from table.slice(0, full).to_batches(BATCH_ROWS)
-                parts, size = table.slice(full).to_batches(), 0
+                parts, rows, size = table.slice(full).to_batches(), rows - full, 0
     except DamagedError as error:
         damage = error
     counts.bytes = file.tell()
@@ -216,8 +214,13 @@ def _read(file: BinaryIO, pieces: Iterable[bytes], counts: ReadCounts) -> Iterat
         raise damage
 
 
-def _joined(parts: Iterable[pa.RecordBatch | list[Comment]]) -> pa.Table:
-    batches = [_as_batch(part) if isinstance(part, list) else part for part in parts]
+def _joined(parts: Iterable[_Part]) -> pa.Table:
+    batches: list[pa.RecordBatch] = []
+    for kind, alike in groupby(parts, type):
+        if kind is tuple:
+            batches.append(_from_columns(alike))
+        else:
+            batches += [_as_batch(list(chain.from_iterable(alike)))] if kind is list else alike
     return pa.Table.from_batches(batches, _ROWS).combine_chunks()
 
 
@@ -258,38 +261,28 @@ def whole_lines(pieces: Iterable[bytes], counts: ReadCounts) -> Iterator[bytes]:
         yield b"".join(held)
 
 
-def read_lines(block: bytes, counts: ReadCounts) -> Iterator[pa.RecordBatch | list[Comment]]:
-    """The comments of a block of whole lines, in parts: columns of plain lines, and what msgspec makes of the others."""
+def read_lines(block: bytes, counts: ReadCounts) -> Iterator[_Part]:
+    """The comments of a block of whole lines: columns of plain lines, and what msgspec makes of the others."""
     start = 0
     while start < len(block):
-        end, columns = _lines.scan(block, start) if _lines else (len(block), None)
-        if columns is None:
-            yield decode_lines(block[start:end], counts)
-        else:
-            rows = len(columns[-1][-1]) // 8
-            arrays = [
-                pa.Array.from_buffers(kind, rows, [None if part is None else pa.py_buffer(part) for part in column])
-                for kind, column in zip(_ROWS.types, columns, strict=True)
-            ]
-            counts.lines += rows
-            counts.comments += rows
-            yield pa.RecordBatch.from_arrays(arrays, schema=_ROWS)
+        end, columns = _lines.scan(block, start) if _lines else (len(block), ())
+        part = columns or decode_lines(block[start:end], counts)
+        found = len(columns[-1] if columns else part)
+        counts.lines += found
+        counts.comments += found
+        yield part
         start = end
 
 
 def decode_lines(block: bytes, counts: ReadCounts) -> list[Comment]:
-    """The comments of a block of whole lines, as `COMMENTS` has them; every other line is counted by its reason."""
+    """The comments of some lines, as `COMMENTS` has them; every other line is counted by its reason."""
     rows = _decode_together(block, _decoder)
     if rows is None:
         loose = _decode_together(block, _loose_decoder)
         if loose is None:
-            lines = block.split(b"\n")
-            if not lines[-1]:
-                lines.pop()
+            lines = block.removesuffix(b"\n").split(b"\n")
             loose = [row for line in lines if (row := _decode_or_count(line, counts))]
         rows = [row for row in loose if _settle(row, counts)]
-    counts.lines += len(rows)
-    counts.comments += len(rows)
     return rows
 
 
@@ -384,11 +377,23 @@ def _settle(row: _Loose, counts: ReadCounts) -> bool:
     return True
 
 
+def _from_columns(parts: Iterable[tuple[bytes, ...]]) -> pa.RecordBatch:
+    """The rows that `_lines.scan` found."""
+    joined = [b"".join(column) for column in zip(*parts, strict=True)]
+    numbers = [np.frombuffer(column, kind) for column, kind in zip(joined[5:], "iiiiiiq???", strict=True)]
+    score, created, has_score, has_author, deleted = numbers[5:]
+    texts = []
+    for values, lengths in zip(joined[:5], numbers[:5], strict=True):
+        starts = np.append(np.int32(0), np.cumsum(lengths, dtype=np.int32))
+        given = pa.array(has_author).buffers()[1] if len(texts) == 4 else None
+        texts.append(pa.StringArray.from_buffers(len(lengths), pa.py_buffer(starts), pa.py_buffer(values), given))
+    arrays = [*texts[:4], pa.array(score, mask=~has_score), texts[4], pa.array(deleted), pa.array(created)]
+    return pa.RecordBatch.from_arrays(arrays, schema=_ROWS)
+
+
 def _as_batch(rows: list[Comment]) -> pa.RecordBatch:
-    ids = pa.array([row.id for row in rows], pa.string())
-    prefixed = pc.starts_with(ids, COMMENT_PREFIX)
-    columns = [
-        pc.if_else(prefixed, pc.utf8_slice_codeunits(ids, 3), ids) if prefixed.true_count else ids,
+    columns: list[list[Any]] = [
+        [row.id.removeprefix(COMMENT_PREFIX) for row in rows],
         [row.parent_id for row in rows],
         [row.link_id for row in rows],
         [row.body for row in rows],
@@ -397,11 +402,7 @@ def _as_batch(rows: list[Comment]) -> pa.RecordBatch:
         [row.meta is not None and row.meta.was_deleted_later is True for row in rows],
         [row.created_utc for row in rows],
     ]
-    arrays = [
-        pa.array(column, kind) if isinstance(column, list) else column
-        for column, kind in zip(columns, _ROWS.types, strict=True)
-    ]
-    return pa.RecordBatch.from_arrays(arrays, schema=_ROWS)
+    return pa.RecordBatch.from_arrays(list(map(pa.array, columns, _ROWS.types)), schema=_ROWS)
 
 
 def is_bot(authors: pa.Array) -> pa.Array:
