@@ -251,7 +251,7 @@ static int find_field(Bytes key, size_t length, int place)
     return field != OTHER && !memcmp(key, names[field], length) ? field : OTHER;
 }
 
-static Bytes read_object(Line *line, Bytes at, int place, int depth);
+static Bytes read_members(Line *line, Bytes at, int place, int depth);
 
 static Bytes skip_value(Line *line, Bytes at, int depth)
 {
@@ -265,27 +265,10 @@ static Bytes skip_value(Line *line, Bytes at, int depth)
     case 'n':
         return skip_word(at, "null");
     case '{':
-        return read_object(line, at, IN_OTHER, depth + 1);
     case '[':
-        break;
+        return read_members(line, at, IN_OTHER, depth + 1);
     default:
         return skip_number(at);
-    }
-    if (depth >= MAX_DEPTH)
-        return NULL;
-    at = skip_space(at + 1);
-    if (*at == ']')
-        return at + 1;
-    for (;;) {
-        at = skip_value(line, at, depth + 1);
-        if (!at)
-            return NULL;
-        at = skip_space(at);
-        if (*at == ']')
-            return at + 1;
-        if (*at != ',')
-            return NULL;
-        at = skip_space(at + 1);
     }
 }
 
@@ -303,7 +286,7 @@ static inline Bytes read_field(Line *line, Bytes at, int field, int depth)
     int64_t *number = field == SCORE ? &line->score : &line->created;
     switch (field) {
     case META:
-        return *at == '{' ? read_object(line, at, IN_META, depth + 1) : NULL;
+        return *at == '{' ? read_members(line, at, IN_META, depth + 1) : NULL;
     case DELETED:
         if (*at == 't')
             line->given |= bit;
@@ -323,29 +306,32 @@ static inline Bytes read_field(Line *line, Bytes at, int field, int depth)
     return read_text(at, line->end, &line->to[field]);
 }
 
-static Bytes read_object(Line *line, Bytes at, int place, int depth)
+/* The end of an object or an array. */
+static Bytes read_members(Line *line, Bytes at, int place, int depth)
 {
-    if (depth >= MAX_DEPTH || *at != '{')
+    uint8_t last = *at == '{' ? '}' : ']';
+    if (depth >= MAX_DEPTH)
         return NULL;
     at = skip_space(at + 1);
-    if (*at == '}')
+    if (*at == last)
         return at + 1;
     for (;;) {
-        if (*at != '"')
-            return NULL;
-        Bytes key = at + 1, close = pass_plain(key, line->end, NULL);
-        if (*close != '"')
-            return NULL;
-        at = skip_space(close + 1);
-        if (*at != ':')
-            return NULL;
-        at = skip_space(at + 1);
-        int field = find_field(key, (size_t)(close - key), place);
+        int field = OTHER;
+        if (last == '}') {
+            Bytes key = at + 1, close = *at == '"' ? pass_plain(key, line->end, NULL) : at;
+            if (*close != '"')
+                return NULL;
+            field = find_field(key, (size_t)(close - key), place);
+            at = skip_space(close + 1);
+            if (*at != ':')
+                return NULL;
+            at = skip_space(at + 1);
+        }
         at = field == OTHER ? skip_value(line, at, depth) : read_field(line, at, field, depth);
         if (!at)
             return NULL;
         at = skip_space(at);
-        if (*at == '}')
+        if (*at == last)
             return at + 1;
         if (*at != ',')
             return NULL;
@@ -390,7 +376,7 @@ static Bytes read_line(Columns *columns, Bytes at, Bytes end)
     if (row == columns->room)
         return NULL;
     memcpy(line.to, columns->to, sizeof line.to);
-    at = read_object(&line, at, LINE, 0);
+    at = *at == '{' ? read_members(&line, at, LINE, 0) : NULL;
     if (!at || *(at = skip_space(at)) != '\n' || (line.given & needed) != needed)
         return NULL;
     uint8_t *id = columns->to[ID];

@@ -15,6 +15,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import chain, groupby
+from operator import attrgetter
 from typing import Annotated, Any, BinaryIO, TypeVar
 
 import numpy as np
@@ -217,10 +218,7 @@ def _read(file: BinaryIO, pieces: Iterable[bytes], counts: ReadCounts) -> Iterat
 def _joined(parts: Iterable[_Part]) -> pa.Table:
     batches: list[pa.RecordBatch] = []
     for kind, alike in groupby(parts, type):
-        if kind is tuple:
-            batches.append(_from_columns(alike))
-        else:
-            batches += [_as_batch(list(chain.from_iterable(alike)))] if kind is list else alike
+        batches += alike if kind is pa.RecordBatch else [(_from_columns if kind is tuple else _from_rows)(alike)]
     return pa.Table.from_batches(batches, _ROWS).combine_chunks()
 
 
@@ -277,13 +275,12 @@ def read_lines(block: bytes, counts: ReadCounts) -> Iterator[_Part]:
 def decode_lines(block: bytes, counts: ReadCounts) -> list[Comment]:
     """The comments of some lines, as `COMMENTS` has them; every other line is counted by its reason."""
     rows = _decode_together(block, _decoder)
-    if rows is None:
-        loose = _decode_together(block, _loose_decoder)
-        if loose is None:
-            lines = block.removesuffix(b"\n").split(b"\n")
-            loose = [row for line in lines if (row := _decode_or_count(line, counts))]
-        rows = [row for row in loose if _settle(row, counts)]
-    return rows
+    if rows is not None:
+        return rows
+    loose = _decode_together(block, _loose_decoder)
+    if loose is None:
+        loose = [row for line in block.removesuffix(b"\n").split(b"\n") if (row := _decode_or_count(line, counts))]
+    return [row for row in loose if _settle(row, counts)]
 
 
 def _decode_together(block: bytes, decoder: msgspec.json.Decoder[CommentT]) -> list[CommentT] | None:
@@ -391,14 +388,11 @@ def _from_columns(parts: Iterable[tuple[bytes, ...]]) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(arrays, schema=_ROWS)
 
 
-def _as_batch(rows: list[Comment]) -> pa.RecordBatch:
+def _from_rows(parts: Iterable[list[Comment]]) -> pa.RecordBatch:
+    rows = list(chain.from_iterable(parts))
     columns: list[list[Any]] = [
         [row.id.removeprefix(COMMENT_PREFIX) for row in rows],
-        [row.parent_id for row in rows],
-        [row.link_id for row in rows],
-        [row.body for row in rows],
-        [row.score for row in rows],
-        [row.author for row in rows],
+        *(list(map(attrgetter(name), rows)) for name in ("parent_id", "link_id", "body", "score", "author")),
         [row.meta is not None and row.meta.was_deleted_later is True for row in rows],
         [row.created_utc for row in rows],
     ]

@@ -342,7 +342,7 @@ SPOILED = st.tuples(LINES, st.integers(0, 400), st.sampled_from([b"", b"{", b"}"
 
 
 def rows_of_block(block: bytes, counts: ReadCounts) -> list[dict[str, Any]]:
-    table = read._joined(read.read_lines(block, counts))
+    table = read._joined(list(read.read_lines(block, counts)))
     table.validate(full=True)
     bots = read.is_bot(table["author"])
     return table.set_column(5, "is_bot", bots).to_pylist()
