@@ -342,8 +342,8 @@ static Bytes read_members(Line *line, Bytes at, int place, int depth)
 /* --- Columns --------------------------------------------------------------------------------------------------- */
 
 typedef struct {
-    uint8_t *values[TEXTS], *to[TEXTS];    /* all texts, and where the next one goes */
-    uint8_t *scored, *authored, *deleted; /* 0 or 1 */
+    uint8_t *values[TEXTS], *to[TEXTS]; /* all texts, and where the next one goes */
+    uint8_t *scored, *deleted;          /* 0 or 1 */
     int32_t *lengths[TEXTS], *scores;
     int64_t *created;
     size_t rows, room;
@@ -353,7 +353,7 @@ typedef struct {
 static void *make_room(Columns *columns, size_t size)
 {
     size_t room = size / LEAST_LINE + 1;
-    uint8_t *memory = malloc(room * (8 + 4 * (TEXTS + 1) + 3) + TEXTS * (size + WORD)), *at = memory;
+    uint8_t *memory = malloc(room * (8 + 4 * (TEXTS + 1) + 2) + TEXTS * (size + WORD)), *at = memory;
     if (!memory)
         return NULL;
     columns->room = room;
@@ -363,7 +363,7 @@ static void *make_room(Columns *columns, size_t size)
         columns->lengths[text] = (int32_t *)(void *)at;
     for (int text = 0; text < TEXTS; text++, at += size + WORD)
         columns->values[text] = columns->to[text] = at;
-    columns->scored = at, columns->authored = at + room, columns->deleted = at + 2 * room;
+    columns->scored = at, columns->deleted = at + room;
     return memory;
 }
 
@@ -395,8 +395,7 @@ static Bytes read_line(Columns *columns, Bytes at, Bytes end)
         columns->to[text] = line.to[text];
     }
     columns->created[row] = line.created, columns->scores[row] = (int32_t)line.score;
-    columns->scored[row] = line.given >> SCORE & 1, columns->authored[row] = line.given >> AUTHOR & 1;
-    columns->deleted[row] = line.given >> DELETED & 1;
+    columns->scored[row] = line.given >> SCORE & 1, columns->deleted[row] = line.given >> DELETED & 1;
     columns->rows++;
     return at + 1;
 }
@@ -428,9 +427,9 @@ static PyObject *scan(PyObject *Py_UNUSED(module), PyObject *arguments)
         at = (Bytes)content + size;
     const void *parts[] = {all.values[ID], all.values[PARENT], all.values[LINK], all.values[BODY], all.values[AUTHOR],
                            all.lengths[ID], all.lengths[PARENT], all.lengths[LINK], all.lengths[BODY], all.lengths[AUTHOR],
-                           all.scores, all.created, all.scored, all.authored, all.deleted};
+                           all.scores, all.created, all.scored, all.deleted};
     enum { PARTS = sizeof parts / sizeof *parts };
-    static const size_t widths[PARTS] = {0, 0, 0, 0, 0, 4, 4, 4, 4, 4, 4, 8, 1, 1, 1};
+    static const size_t widths[PARTS] = {0, 0, 0, 0, 0, 4, 4, 4, 4, 4, 4, 8, 1, 1};
     PyObject *columns = PyTuple_New(rows ? PARTS : 0);
     for (int n = 0; columns && rows && n < PARTS; n++) {
         size_t length = n < TEXTS ? (size_t)(all.to[n] - all.values[n]) : rows * widths[n];
@@ -444,10 +443,10 @@ static PyObject *scan(PyObject *Py_UNUSED(module), PyObject *arguments)
 
 static PyMethodDef METHODS[] = {
     {"scan", scan, METH_VARARGS,
-     "scan(block, start): read the plain lines that begin at `start`; return where they end, and of their id, parent_id, "
-     "link_id, body and author first all texts, then all lengths (int32), then score (int32), created (int64), and "
-     "whether there is a score, an author and a mark of later deletion (0 or 1), each as bytes. If the line at `start` "
-     "is not plain: where the next plain one begins, and ()."},
+     "scan(block, start): read the plain lines that begin at `start`; return where they end, and as bytes: all texts of "
+     "id, parent_id, link_id, body and author (empty if there is none), then the lengths of those (int32), score (int32), "
+     "created (int64), and whether there is a score and a mark of later deletion (0 or 1). If the line at `start` is not "
+     "plain: where the next plain one begins, and ()."},
     {0}};
 static PyModuleDef MODULE = {PyModuleDef_HEAD_INIT, .m_name = "_lines", .m_methods = METHODS};
 

@@ -16,7 +16,7 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import chain, groupby
 from operator import attrgetter
-from typing import Annotated, Any, BinaryIO, TypeVar
+from typing import Annotated, Any, BinaryIO, TypeAlias, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -50,7 +50,7 @@ COMMENTS = pa.schema(
         pa.field("created", pa.int64(), nullable=False),  # seconds since 1970, UTC
     ]
 )
-_ROWS = COMMENTS.set(5, pa.field("author", pa.string()))  # while lines are read
+_ROWS = COMMENTS.set(5, pa.field("author", pa.string()))  # while lines are read; no author: empty
 COMMENT_PREFIX, POST_PREFIX = "t1_", "t3_"
 
 BATCH_ROWS = 4096  # more rows do not fit into the processor's cache, which costs a third
@@ -130,7 +130,7 @@ class _Loose(Comment, kw_only=True):
 
 
 CommentT = TypeVar("CommentT", bound=Comment)
-_Part = tuple[bytes, ...] | list[Comment] | pa.RecordBatch  # columns of `_lines.scan`, what msgspec read, or `_ROWS`
+_Part: TypeAlias = tuple[bytes, ...] | list[Comment] | pa.RecordBatch  # `_lines` found, msgspec read, `_ROWS`
 _TEXTS = ("id", "parent_id", "link_id", "body")  # must not contain half a surrogate pair
 _READ = (*_TEXTS, "created_utc", "score", "author", "_meta")
 _LINE_END, _OPENING, _CLOSING = b"\n{}"
@@ -218,7 +218,8 @@ def _read(file: BinaryIO, pieces: Iterable[bytes], counts: ReadCounts) -> Iterat
 def _joined(parts: Iterable[_Part]) -> pa.Table:
     batches: list[pa.RecordBatch] = []
     for kind, alike in groupby(parts, type):
-        batches += alike if kind is pa.RecordBatch else [(_from_columns if kind is tuple else _from_rows)(alike)]
+        found: list[Any] = list(alike)
+        batches += found if kind is pa.RecordBatch else [(_from_columns if kind is tuple else _from_rows)(found)]
     return pa.Table.from_batches(batches, _ROWS).combine_chunks()
 
 
@@ -377,13 +378,12 @@ def _settle(row: _Loose, counts: ReadCounts) -> bool:
 def _from_columns(parts: Iterable[tuple[bytes, ...]]) -> pa.RecordBatch:
     """The rows that `_lines.scan` found."""
     joined = [b"".join(column) for column in zip(*parts, strict=True)]
-    numbers = [np.frombuffer(column, kind) for column, kind in zip(joined[5:], "iiiiiiq???", strict=True)]
-    score, created, has_score, has_author, deleted = numbers[5:]
-    texts = []
+    numbers = [np.frombuffer(column, kind) for column, kind in zip(joined[5:], "iiiiiiq??", strict=True)]
+    score, created, has_score, deleted = numbers[5:]
+    texts: list[pa.Array] = []
     for values, lengths in zip(joined[:5], numbers[:5], strict=True):
         starts = np.append(np.int32(0), np.cumsum(lengths, dtype=np.int32))
-        given = pa.array(has_author).buffers()[1] if len(texts) == 4 else None
-        texts.append(pa.StringArray.from_buffers(len(lengths), pa.py_buffer(starts), pa.py_buffer(values), given))
+        texts.append(pa.StringArray.from_buffers(len(lengths), pa.py_buffer(starts), pa.py_buffer(values)))
     arrays = [*texts[:4], pa.array(score, mask=~has_score), texts[4], pa.array(deleted), pa.array(created)]
     return pa.RecordBatch.from_arrays(arrays, schema=_ROWS)
 
@@ -392,7 +392,8 @@ def _from_rows(parts: Iterable[list[Comment]]) -> pa.RecordBatch:
     rows = list(chain.from_iterable(parts))
     columns: list[list[Any]] = [
         [row.id.removeprefix(COMMENT_PREFIX) for row in rows],
-        *(list(map(attrgetter(name), rows)) for name in ("parent_id", "link_id", "body", "score", "author")),
+        *(list(map(attrgetter(name), rows)) for name in ("parent_id", "link_id", "body", "score")),
+        [row.author or "" for row in rows],
         [row.meta is not None and row.meta.was_deleted_later is True for row in rows],
         [row.created_utc for row in rows],
     ]
