@@ -28,7 +28,7 @@ ONE_DEVICE := --num_processes 1 --num_machines 1 --mixed_precision no --dynamo_b
 
 .PHONY: demo demo-first demo-build demo-product demo-xcopa demo-forgetting demo-staple page results test test-reproduce test-faults load test-properties test-floors test-harnesses quality release-check docs docs-serve bench bench-desk sample baseline baseline-large clean
 
-$(BASE): setup.cfg setup.py pyproject.toml constraints.txt $(wildcard mrs_suggest/common/text/_lid*.[ch])
+$(BASE): setup.cfg setup.py pyproject.toml constraints.txt $(wildcard mrs_suggest/common/text/_lid*.[ch] mrs_datasets/builders/reddit/_*.c)
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade pip setuptools wheel
 	$(INSTALL) --editable .

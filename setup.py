@@ -8,19 +8,26 @@ from setuptools import Extension, setup
 # One build fits every Python from 3.11 on, except builds without the GIL.
 STABLE = not sysconfig.get_config_var("Py_GIL_DISABLED")
 
+# For each part, what is done without a C compiler.
+PARTS = {
+    "mrs_suggest/common/text/_lid": ["_lid.c", "_lid_read.c"],  # the package fasttext is used
+    "mrs_datasets/builders/reddit/_lines": ["_lines.c"],  # msgspec reads all lines
+}
+
 setup(
     ext_modules=[
         Extension(
-            "mrs_suggest.common.text._lid",
-            ["mrs_suggest/common/text/_lid.c", "mrs_suggest/common/text/_lid_read.c"],
+            name.replace("/", "."),
+            [f"{os.path.dirname(name)}/{source}" for source in sources],
             depends=["mrs_suggest/common/text/_lid.h"],
             define_macros=[("Py_LIMITED_API", "0x030B0000")] if STABLE else [],
             py_limited_api=STABLE,
             # -g0: without the paths of the machine, so that builds are reproducible.
             extra_compile_args=["-std=c11", "-O3", "-g0", "-fvisibility=hidden"] if os.name == "posix" else [],
             libraries=["m"] if os.name == "posix" else [],
-            optional=True,  # without a C compiler, the package fasttext is used
+            optional=True,
         )
+        for name, sources in PARTS.items()
     ],
     options={"bdist_wheel": {"py_limited_api": "cp311"}} if STABLE else {},
 )

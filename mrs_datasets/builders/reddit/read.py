@@ -14,7 +14,9 @@ import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Annotated, BinaryIO, TypeVar
+from itertools import chain, groupby
+from operator import attrgetter
+from typing import Annotated, Any, BinaryIO, TypeAlias, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -29,6 +31,10 @@ from mrs_suggest.common.io.streams import HEAD, MAX_WINDOW, STRAY, DamagedError,
 
 with extra_needed("msgspec", "reddit", "reading dumps"):
     import msgspec
+try:
+    import mrs_datasets.builders.reddit._lines as _lines
+except ImportError:  # no C compiler: the same comments in several times as long
+    _lines = None
 
 # One comment per row. Strings are valid UTF-8 without surrogates. No column holds an author: whether the author is a
 # bot is decided while reading, and the name goes no further.
@@ -44,6 +50,7 @@ COMMENTS = pa.schema(
         pa.field("created", pa.int64(), nullable=False),  # seconds since 1970, UTC
     ]
 )
+_ROWS = COMMENTS.set(5, pa.field("author", pa.string()))  # while lines are read; no author: empty
 COMMENT_PREFIX, POST_PREFIX = "t1_", "t3_"
 
 BATCH_ROWS = 4096  # more rows do not fit into the processor's cache, which costs a third
@@ -123,6 +130,7 @@ class _Loose(Comment, kw_only=True):
 
 
 CommentT = TypeVar("CommentT", bound=Comment)
+_Part: TypeAlias = tuple[bytes, ...] | list[Comment] | pa.RecordBatch  # `_lines` found, msgspec read, `_ROWS`
 _TEXTS = ("id", "parent_id", "link_id", "body")  # must not contain half a surrogate pair
 _READ = (*_TEXTS, "created_utc", "score", "author", "_meta")
 _LINE_END, _OPENING, _CLOSING = b"\n{}"
@@ -153,7 +161,8 @@ def read_comments(
         file = io.BufferedReader(hashed, BUFFER_BYTES)
         try:
             for rows in _read(file, read_pieces(file, _packing(path, file), skipped), counts):
-                yield _as_batch(rows, find_bots)
+                bots = is_bot(rows["author"]) if find_bots else pa.repeat(False, len(rows))
+                yield rows.set_column(5, COMMENTS.field("is_bot"), bots)
             damage = ""
         except DamagedError as error:
             damage = str(error)
@@ -179,29 +188,39 @@ def read_comments(
         )
 
 
-def _read(file: BinaryIO, pieces: Iterable[bytes], counts: ReadCounts) -> Iterator[list[Comment]]:
-    """The rows of each batch of a file; damage is raised after everything before it."""
-    rows: list[Comment] = []
-    size = 0
+def _read(file: BinaryIO, pieces: Iterable[bytes], counts: ReadCounts) -> Iterator[pa.RecordBatch]:
+    """The rows (schema `_ROWS`) of each batch of a file; damage is raised after everything before it."""
+    parts: list[_Part] = []
+    rows = size = 0
     damage: DamagedError | None = None
     try:
         for block in whole_lines(pieces, counts):
-            broken = counts.rejected[BROKEN]
-            rows += decode_lines(block, counts)
+            broken, before = counts.rejected[BROKEN], counts.comments
+            parts += read_lines(block, counts)
+            rows += counts.comments - before
             size += len(block)
             counts.bytes = file.tell()
             if not block.endswith(b"\n") and counts.rejected[BROKEN] > broken:
                 damage = DamagedError("the file ends in the middle of a line")
-            if len(rows) >= BATCH_ROWS or size >= BATCH_BYTES:
-                full = len(rows) if size >= BATCH_BYTES else len(rows) // BATCH_ROWS * BATCH_ROWS
-                yield from (rows[first : first + BATCH_ROWS] for first in range(0, full, BATCH_ROWS))
-                rows, size = rows[full:], 0
+            if rows >= BATCH_ROWS or size >= BATCH_BYTES:
+                table = _joined(parts)
+                full = rows if size >= BATCH_BYTES else rows // BATCH_ROWS * BATCH_ROWS
+                yield from table.slice(0, full).to_batches(BATCH_ROWS)
+                parts, rows, size = table.slice(full).to_batches(), rows - full, 0
     except DamagedError as error:
         damage = error
     counts.bytes = file.tell()
-    yield from (rows[first : first + BATCH_ROWS] for first in range(0, len(rows), BATCH_ROWS))
+    yield from _joined(parts).to_batches(BATCH_ROWS)
     if damage:
         raise damage
+
+
+def _joined(parts: Iterable[_Part]) -> pa.Table:
+    batches: list[pa.RecordBatch] = []
+    for kind, alike in groupby(parts, type):
+        found: list[Any] = list(alike)
+        batches += found if kind is pa.RecordBatch else [(_from_columns if kind is tuple else _from_rows)(found)]
+    return pa.Table.from_batches(batches, _ROWS).combine_chunks()
 
 
 def whole_lines(pieces: Iterable[bytes], counts: ReadCounts) -> Iterator[bytes]:
@@ -241,20 +260,28 @@ def whole_lines(pieces: Iterable[bytes], counts: ReadCounts) -> Iterator[bytes]:
         yield b"".join(held)
 
 
+def read_lines(block: bytes, counts: ReadCounts) -> Iterator[_Part]:
+    """The comments of a block of whole lines: columns of plain lines, and what msgspec makes of the others."""
+    start = 0
+    while start < len(block):
+        end, columns = _lines.scan(block, start) if _lines else (len(block), ())
+        part = columns or decode_lines(block[start:end], counts)
+        found = len(columns[-1] if columns else part)
+        counts.lines += found
+        counts.comments += found
+        yield part
+        start = end
+
+
 def decode_lines(block: bytes, counts: ReadCounts) -> list[Comment]:
-    """The comments of a block of whole lines, as `COMMENTS` has them; every other line is counted by its reason."""
+    """The comments of some lines, as `COMMENTS` has them; every other line is counted by its reason."""
     rows = _decode_together(block, _decoder)
-    if rows is None:
-        loose = _decode_together(block, _loose_decoder)
-        if loose is None:
-            lines = block.split(b"\n")
-            if not lines[-1]:
-                lines.pop()
-            loose = [row for line in lines if (row := _decode_or_count(line, counts))]
-        rows = [row for row in loose if _settle(row, counts)]
-    counts.lines += len(rows)
-    counts.comments += len(rows)
-    return rows
+    if rows is not None:
+        return rows
+    loose = _decode_together(block, _loose_decoder)
+    if loose is None:
+        loose = [row for line in block.removesuffix(b"\n").split(b"\n") if (row := _decode_or_count(line, counts))]
+    return [row for row in loose if _settle(row, counts)]
 
 
 def _decode_together(block: bytes, decoder: msgspec.json.Decoder[CommentT]) -> list[CommentT] | None:
@@ -348,25 +375,29 @@ def _settle(row: _Loose, counts: ReadCounts) -> bool:
     return True
 
 
-def _as_batch(rows: list[Comment], find_bots: bool = True) -> pa.RecordBatch:
-    bots = is_bot(pa.array([row.author for row in rows], pa.string())) if find_bots else pa.repeat(False, len(rows))
-    ids = pa.array([row.id for row in rows], pa.string())
-    prefixed = pc.starts_with(ids, COMMENT_PREFIX)
-    columns = [
-        pc.if_else(prefixed, pc.utf8_slice_codeunits(ids, 3), ids) if prefixed.true_count else ids,
-        [row.parent_id for row in rows],
-        [row.link_id for row in rows],
-        [row.body for row in rows],
-        [row.score for row in rows],
-        bots,
+def _from_columns(parts: Iterable[tuple[bytes, ...]]) -> pa.RecordBatch:
+    """The rows that `_lines.scan` found."""
+    joined = [b"".join(column) for column in zip(*parts, strict=True)]
+    numbers = [np.frombuffer(column, kind) for column, kind in zip(joined[5:], "iiiiiiq??", strict=True)]
+    score, created, has_score, deleted = numbers[5:]
+    texts: list[pa.Array] = []
+    for values, lengths in zip(joined[:5], numbers[:5], strict=True):
+        starts = np.append(np.int32(0), np.cumsum(lengths, dtype=np.int32))
+        texts.append(pa.StringArray.from_buffers(len(lengths), pa.py_buffer(starts), pa.py_buffer(values)))
+    arrays = [*texts[:4], pa.array(score, mask=~has_score), texts[4], pa.array(deleted), pa.array(created)]
+    return pa.RecordBatch.from_arrays(arrays, schema=_ROWS)
+
+
+def _from_rows(parts: Iterable[list[Comment]]) -> pa.RecordBatch:
+    rows = list(chain.from_iterable(parts))
+    columns: list[list[Any]] = [
+        [row.id.removeprefix(COMMENT_PREFIX) for row in rows],
+        *(list(map(attrgetter(name), rows)) for name in ("parent_id", "link_id", "body", "score")),
+        [row.author or "" for row in rows],
         [row.meta is not None and row.meta.was_deleted_later is True for row in rows],
         [row.created_utc for row in rows],
     ]
-    arrays = [
-        pa.array(column, kind) if isinstance(column, list) else column
-        for column, kind in zip(columns, COMMENTS.types, strict=True)
-    ]
-    return pa.RecordBatch.from_arrays(arrays, schema=COMMENTS)
+    return pa.RecordBatch.from_arrays(list(map(pa.array, columns, _ROWS.types)), schema=_ROWS)
 
 
 def is_bot(authors: pa.Array) -> pa.Array:

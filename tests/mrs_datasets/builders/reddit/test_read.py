@@ -32,6 +32,17 @@ ROW = {
 Dump = Callable[..., Path]
 
 
+@pytest.fixture(autouse=True, scope="module", params=["compiled", "msgspec"])
+def reader(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Run every test with the compiled reader of plain lines, and as where there is no compiler."""
+    with pytest.MonkeyPatch.context() as patch:
+        if request.param == "compiled":
+            pytest.importorskip("mrs_datasets.builders.reddit._lines", reason="needs the compiled part of the package")
+        else:
+            patch.setattr(read, "_lines", None)
+        yield
+
+
 @pytest.fixture
 def dump(tmp_path: Path) -> Dump:
     """Return a function that writes a plain dump of lines: bytes as they are, dictionaries as JSON."""
@@ -330,6 +341,13 @@ SPOILED = st.tuples(LINES, st.integers(0, 400), st.sampled_from([b"", b"{", b"}"
 )
 
 
+def rows_of_block(block: bytes, counts: ReadCounts) -> list[dict[str, Any]]:
+    table = read._joined(list(read.read_lines(block, counts)))
+    table.validate(full=True)
+    bots = read.is_bot(table["author"])
+    return table.set_column(5, "is_bot", bots).to_pylist()
+
+
 def as_json_reads_it(line: bytes) -> dict[str, Any]:
     """The row that `json` makes of a line."""
     fields = json.loads(line)
@@ -349,14 +367,13 @@ def as_json_reads_it(line: bytes) -> dict[str, Any]:
 @given(st.lists(LINES | SPOILED, min_size=1, max_size=4))
 def test_any_line_reads_as_json_reads_it_or_is_counted(lines: list[bytes]) -> None:
     counts = ReadCounts()
-    comments = read.decode_lines(b"\n".join(lines) + b"\n", counts)
-    rows = read._as_batch(comments).to_pylist()
+    rows = rows_of_block(b"\n".join(lines) + b"\n", counts)
     assert counts.lines == len(lines) == len(rows) + counts.rejected.total()
     assert counts.comments == len(rows)
     remaining = iter(rows)
     for line in lines:
         alone = ReadCounts()
-        if read.decode_lines(line + b"\n", alone):
+        if rows_of_block(line + b"\n", alone):
             assert next(remaining) == as_json_reads_it(line)
         else:
             assert alone.rejected.total() == 1
