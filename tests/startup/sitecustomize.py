@@ -7,13 +7,13 @@ import sys
 from importlib import util
 
 
-class _Few:
-    """A finder of one module, whose `fit_guard` it replaces."""
+class _Few:  # finds one module, whose `fit_guard` it replaces
+    found = False
 
     def find_spec(self, name, path, target=None):
-        if name != "mrs_suggest.training.reply.guarding":
+        if self.found or name != "mrs_suggest.training.reply.guarding":
             return None
-        sys.meta_path.remove(self)
+        self.found = True  # others find it now
         spec = util.find_spec(name)
         whole = spec.loader.exec_module
         spec.loader.exec_module = lambda module: (whole(module), _shorten(module))
