@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import shutil
 import subprocess
@@ -11,6 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+STARTUP = str(Path(__file__).with_name("startup"))  # what Python runs at its start
 CACHES = Path(tempfile.mkdtemp(prefix="mrs-tests-"))
 os.environ.update(
     {
@@ -22,8 +24,11 @@ os.environ.update(
         "HF_EVALUATE_OFFLINE": "1",
         "HF_HUB_DISABLE_TELEMETRY": "1",
         "TOKENIZERS_PARALLELISM": "false",
+        "PYTHONPATH": os.pathsep.join(filter(None, [STARTUP, os.environ.get("PYTHONPATH")])),
     }
 )
+sys.path.append(STARTUP)
+importlib.import_module("sitecustomize")  # before any module of the project
 
 import pytest  # noqa: E402  (the caches come first)
 from hypothesis import settings  # noqa: E402

@@ -185,7 +185,9 @@ def _become(words: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    del sys.path[0]  # the folder of this file
+    sys.path[0] += "/startup"  # the folder of this file
+    importlib.import_module("sitecustomize")
+    del sys.path[0]
     for name in NEUTRAL:
         importlib.import_module(name)
     given = _child(socket.socket(fileno=int(sys.argv[1])))

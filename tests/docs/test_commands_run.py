@@ -75,7 +75,7 @@ def extras_of(page: str) -> list[str]:
 @pytest.mark.parametrize("page", PAGES)
 def test_the_commands_of_a_page_run_with_its_extras(page: str, folder: Path) -> None:
     commands = [words_of(entry) for entry in LEDGER[page]]
-    env = {**os.environ, "PYTHONPATH": str(ROOT)}
+    env = {**os.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{os.environ['PYTHONPATH']}"}
     words = [sys.executable, "-m", "tests.lean_process", json.dumps(commands), *extras_of(page)]
     done = subprocess.run(words, cwd=folder, capture_output=True, text=True, env=env)
     assert done.returncode == 0, done.stderr[-2000:]

@@ -69,20 +69,6 @@ def test_prompts_and_normalisation_in_a_run(base: Path, train: Train) -> None:
     assert (resumed["query_prompt"], resumed["reply_prompt"], resumed["normalize"]) == ("query: ", "passage: ", True)
 
 
-def test_adapters_keep_prompts_and_normalisation(base: Path, train: Train) -> None:
-    pytest.importorskip("peft")
-    from mrs_suggest.models.adapters import load_adapter
-
-    run = train(
-        "lora", "--model_name_or_path", base, "--pooling", "mean", "--normalize", "true", "--query_prompt", "query: ",
-        "--peft", "lora",
-    )  # fmt: skip
-    loaded: Any = load_adapter(run / "adapter")
-    merged = load_dual_encoder(run)
-    assert prompts_of(loaded) == ("query: ", "")
-    torch.testing.assert_close(encode_messages(loaded, TEXTS), encode_messages(merged, TEXTS), rtol=0, atol=1e-5)
-
-
 def test_a_run_starts_from_a_run(base: Path, train: Train, refused: Callable[..., str]) -> None:
     """Two towers: with a learning rate of 0, they and all that belongs to them come out as they went in."""
     shape = ["--pooling", "mean", "--normalize", "true", "--query_prompt", "query: ", "--message_tokens", 12]
@@ -117,7 +103,8 @@ def test_adapters_on_a_trained_retriever(base: Path, train: Train) -> None:
     pytest.importorskip("peft")
     from mrs_suggest.models.adapters import load_adapter
 
-    first = train("stage1", "--model_name_or_path", base, "--pooling", "mean", "--query_prompt", "query: ")
+    shape = ["--pooling", "mean", "--normalize", "true", "--query_prompt", "query: "]
+    first = train("stage1", "--model_name_or_path", base, *shape)
     second = train("stage2", "--model_name_or_path", first, "--peft", "lora")
     loaded: Any = load_adapter(second / "adapter")
     expected = encode_messages(load_dual_encoder(second), TEXTS)

@@ -81,7 +81,7 @@ def test_the_model_learns_and_is_calibrated_on_mrs_everyday() -> None:
         seen.extend(texts)
         return np.zeros((len(texts), 2), np.float32)
 
-    space = fit_guard(encode, GuardData(), ["sv"])
+    space = fit_guard.__wrapped__(encode, GuardData(), ["sv"])
     read = {split: set(situation_messages("sv", [split])) for split in ("train", "validation", "test", "unseen")}
     counts = {split: len(texts & set(seen)) for split, texts in read.items()}
     assert counts["test"] == counts["unseen"] == 0
