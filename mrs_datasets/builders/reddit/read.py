@@ -16,7 +16,7 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import chain, groupby
 from operator import attrgetter
-from typing import Annotated, Any, BinaryIO, TypeAlias, TypeVar
+from typing import Annotated, Any, BinaryIO, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -129,12 +129,10 @@ class _Loose(Comment, kw_only=True):
     score: Annotated[int, _SCORE] | float | None = None  # type: ignore[assignment]
 
 
-CommentT = TypeVar("CommentT", bound=Comment)
 _Part: TypeAlias = tuple[bytes, ...] | list[Comment] | pa.RecordBatch  # `_lines` found, msgspec read, `_ROWS`
 _TEXTS = ("id", "parent_id", "link_id", "body")  # must not contain half a surrogate pair
 _READ = (*_TEXTS, "created_utc", "score", "author", "_meta")
-_LINE_END, _OPENING, _CLOSING = b"\n{}"
-_decoder, _loose_decoder = msgspec.json.Decoder(Comment), msgspec.json.Decoder(_Loose)
+_decoder = msgspec.json.Decoder(_Loose)
 
 
 def read_comments(
@@ -275,38 +273,14 @@ def read_lines(block: bytes, counts: ReadCounts) -> Iterator[_Part]:
 
 def decode_lines(block: bytes, counts: ReadCounts) -> list[Comment]:
     """The comments of some lines, as `COMMENTS` has them; every other line is counted by its reason."""
-    rows = _decode_together(block, _decoder)
-    if rows is not None:
-        return rows
-    loose = _decode_together(block, _loose_decoder)
-    if loose is None:
-        loose = [row for line in block.removesuffix(b"\n").split(b"\n") if (row := _decode_or_count(line, counts))]
-    return [row for row in loose if _settle(row, counts)]
-
-
-def _decode_together(block: bytes, decoder: msgspec.json.Decoder[CommentT]) -> list[CommentT] | None:
-    """The comments of a block, decoded together; None if that fails, or a line is not exactly one comment.
-
-    msgspec's `decode_lines` accepts an object across a line end, blank lines, and two objects in one line. If every
-    line begins and ends with a brace, the first two are impossible, and the third gives more rows than lines.
-    """
-    octets = np.frombuffer(block, np.uint8)
-    ends = np.flatnonzero(octets == _LINE_END)
-    if not (len(ends) and ends[-1] == len(block) - 1 and octets[0] == _OPENING):
-        return None
-    if not ((octets[ends - 1] == _CLOSING).all() and (octets[ends[:-1] + 1] == _OPENING).all()):
-        return None
-    try:
-        rows: list[CommentT] = decoder.decode_lines(block)
-    except (ValueError, RecursionError):
-        return None
-    return rows if len(rows) == len(ends) else None
+    found = (_decode_or_count(line, counts) for line in block.removesuffix(b"\n").split(b"\n"))
+    return [row for row in found if row and _settle(row, counts)]
 
 
 def _decode_or_count(line: bytes, counts: ReadCounts) -> _Loose | None:
     try:
         try:
-            return _loose_decoder.decode(line.lstrip(STRAY))
+            return _decoder.decode(line.lstrip(STRAY))
         except msgspec.ValidationError:
             raise
         except (ValueError, RecursionError):
@@ -338,7 +312,7 @@ def _decode_surrogates(line: bytes) -> _Loose:
         author = fields.get("author")
         if isinstance(author, str) and _HALF_PAIR.search(author):
             fields["author"] = None
-    return _loose_decoder.decode(json.dumps(fields, ensure_ascii=False).encode("utf-8", "replace"))
+    return _decoder.decode(json.dumps(fields, ensure_ascii=False).encode("utf-8", "replace"))
 
 
 def _no_constant(name: str) -> None:
