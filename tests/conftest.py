@@ -28,7 +28,7 @@ os.environ.update(
     }
 )
 sys.path.append(STARTUP)
-importlib.import_module("sitecustomize")  # before any module of the project
+importlib.import_module("few_examples")  # before any module of the project
 
 import pytest  # noqa: E402  (the caches come first)
 from hypothesis import settings  # noqa: E402

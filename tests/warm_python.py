@@ -186,7 +186,7 @@ def _become(words: list[str]) -> None:
 
 if __name__ == "__main__":
     sys.path[0] += "/startup"  # the folder of this file
-    importlib.import_module("sitecustomize")
+    importlib.import_module("few_examples")
     del sys.path[0]
     for name in NEUTRAL:
         importlib.import_module(name)

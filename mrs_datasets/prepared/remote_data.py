@@ -3,6 +3,8 @@
 import errno
 import hashlib
 import sys
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 from mrs_datasets.prepared.report import REPORT, FileEntry, parse_report
@@ -38,7 +40,7 @@ def fetched(url: str) -> Path:
             f"{folder / REPORT}: does not list the folder's files with their SHA-256 ({error}); prepare it again."
         ) from None
     copy = _copy_of(folder, text)
-    with writing(copy, FULL):
+    with writing(copy, FULL), _one_at_a_time(copy):
         _fetch(folder, copy, files)
         if not (copy / REPORT).is_file():
             for name in UNLISTED:
@@ -70,7 +72,7 @@ def fetched_texts(url: str) -> Path:
     if not files:
         raise InputError(f"{place}: no such file or folder; pass text with one sentence a line, or a prepared folder.")
     copy = _copy_of(place, "\n".join(facts))
-    with writing(copy, FULL):
+    with writing(copy, FULL), _one_at_a_time(copy):
         (copy.parent if alone else copy).mkdir(parents=True, exist_ok=True)
         for path in files:
             target = copy if alone else copy / path.name
@@ -85,6 +87,18 @@ def cache_folder(kind: str, digest: str) -> Path:
     from huggingface_hub.constants import HF_HOME
 
     return Path(HF_HOME) / "mrs-suggest" / kind / digest[:16]
+
+
+@contextmanager
+def _one_at_a_time(copy: Path) -> Iterator[None]:
+    """Make other processes wait, which then find what this one copied; not in a cache that cannot be written."""
+    from huggingface_hub.utils import WeakFileLock
+
+    with ExitStack() as held:
+        with suppress(OSError):
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            held.enter_context(WeakFileLock(copy.parent / ".lock"))
+        yield
 
 
 def _copy_of(place: RemotePath, facts: str) -> Path:

@@ -1,14 +1,16 @@
 """Sources of text to train on: files, folders, Parquet, prepared data sets and the hub; sentences or pairs."""
 
 import lzma
+import re
 import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from functools import cached_property
-from itertools import chain, islice, zip_longest
+from itertools import islice, zip_longest
 from pathlib import Path
 from typing import Any, ClassVar, Generic, TypeVar, cast
+from uuid import uuid4
 
 from mrs_datasets.catalogue import LANGUAGE
 from mrs_datasets.prepared.prepared import PreparedData, open_prepared
@@ -24,6 +26,7 @@ from mrs_suggest.common.text.languages import find_language
 FILES = ("*.txt", "*.txt.gz", "*.txt.xz", "*.txt.zst")  # of a folder of texts
 START = 1 << 13  # bytes that are checked before a file is read as text
 ROWS = 10_000  # of a data set, in memory at a time
+COMMIT = re.compile("[0-9a-f]{40}")
 TRANSLATION = "translation"  # the column of the hub's translation data sets: language -> text
 Pair = tuple[str, str]
 Item = TypeVar("Item", str, Pair)
@@ -107,55 +110,62 @@ class Source(Generic[Item]):
 
     def items(self, reading: Reading) -> Iterator[Item]:
         """The sentences or pairs in order, without empty ones; InputError if the source cannot be read, has no text,
-        or is not what it was when `stamp` was first asked for."""
-        stamp, items = self.stamp, self._all(reading)
+        or has changed since `stamp` was first read."""
+        stamp, items = self.stamp, self._read(reading)
         for first in items:
             yield first
             yield from items
             break
         else:
             raise InputError(f"{self}: has no text; leave it out, or pass another.")
-        if self._stamp() != stamp:
-            raise InputError(f"{self}: has changed while it was being used; start again when it is complete.")
+        if not stamp.startswith(self._stamp()):
+            raise InputError(f"{self}: changed while it was being read; rerun when no other process writes to it.")
 
     @cached_property
-    def settled(self) -> tuple[str, str | None]:
+    def on_hub(self) -> bool:
+        return not (is_url(self.where) or self._is_local(self.where) or self.where == SAMPLE_SOURCE)
+
+    @cached_property
+    def resolved(self) -> tuple[str, str | None]:
         """Where it is read from: a path, also of the local copy of a URL, or a data set on the hub, and its commit."""
-        if is_url(self.where):
-            return str(fetched_texts(self.where)), None
-        if self._is_local(self.where):
-            return self.where, None
-        if self.where == SAMPLE_SOURCE:
-            return str(SAMPLE), None
+        if not self.on_hub:
+            where = str(SAMPLE) if self.where == SAMPLE_SOURCE else self.where
+            return str(fetched_texts(where)) if is_url(where) else where, None
         if not is_repo_id(self.where) or "," in self.where:
             raise InputError(f"{self}: no such file or folder, and not a hub id such as ORG/NAME.")
         name, revision = split_revision(self.where)
         return name, commit_of("dataset", name, revision) or revision
 
     def _stamp(self) -> str:
-        """Equal for equal contents: names, sizes and times of files, or the commit of a data set on the hub."""
-        where, _ = self.settled
-        places = [Path(part) for part in ([where] if Path(where).exists() else where.split(","))]
-        files = sorted(chain(places, *(place.rglob("*") for place in places)))
-        stats = [(str(file.resolve()), file.stat()) for file in files if file.is_file()]
-        facts = [(name, stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns) for name, stat in stats]
-        return f"{type(self).__name__} {self.settled} {self.language} {self.config} {self.split} {facts}"
+        """The names, sizes and times of the files that are read, or the commit of a data set on the hub."""
+        where, revision = self.resolved
+        path: Path = Path(where)
+        files = [path] if path.exists() else [Path(part) for part in where.split(",")]
+        if (path / "data").is_dir():
+            files = [path / "README.md", *path.glob("data/*/*")]
+        elif path.is_dir():
+            files = cast("list[Path]", files_in(path, self, self.patterns))
+        here = sorted({file.resolve() for file in files if file.is_file()})
+        facts = [(str(file), (stat := file.stat()).st_size, stat.st_mtime_ns) for file in here]
+        own = self.name(), where, revision, self.language, self.config, self.split
+        return f"{type(self).__name__} {own} {facts}"
 
     @cached_property
     def stamp(self) -> str:
-        """`_stamp`, when it was first asked for."""
-        return self._stamp()
+        """Equal for equal contents, as far as is known: never for a data set whose commit the hub does not tell."""
+        known = not self.on_hub or COMMIT.fullmatch(self.resolved[1] or "")
+        return self._stamp() + ("" if known else uuid4().hex)
 
-    def _all(self, reading: Reading) -> Iterator[Item]:
-        where, revision = self.settled
+    def _read(self, reading: Reading) -> Iterator[Item]:
+        where, revision = self.resolved
         path = Path(where)
-        if path.is_file() or (self._is_local(where) and not path.exists()):
-            return self._file(path, reading)
         if path.is_dir() and not (path / "data").is_dir():
             files = cast("list[Path]", files_in(path, self, self.patterns))
             return (item for file in files for item in self._file(file, reading))
         if path.is_dir():
             return self._data_set(open_prepared(where), True, replace(reading, stream=False))
+        if not self.on_hub:
+            return self._file(path, reading)
         data = PreparedData(where, None, revision)
         items = self._data_set(data, bool(data.report().get("data_set")), reading)
         return islice(items, reading.most if reading.stream else None)
@@ -223,7 +233,9 @@ class Source(Generic[Item]):
             )
             names = rows.column_names or list(next(iter(rows), {}))
             columns = self._known_columns(data, str(config), names, reading) if known else self._columns(names, reading)
-            for batch in rows.select_columns(list(dict.fromkeys(columns))).iter(batch_size=ROWS):
+            for batch in rows.select_columns(list(dict.fromkeys(columns))).iter(
+                batch_size=min(ROWS, reading.most or ROWS)
+            ):
                 for row in zip(*(batch[column] for column in columns), strict=True):
                     yield from self._items(row)
         except (ValueError, OSError) as error:

@@ -34,21 +34,21 @@ def kept_pieces(tokenizer: Any, texts: Iterable[str], prompts: Sequence[str], pi
         prompts: all of their pieces stay.
         pieces: characters, prompts and special tokens stay even where they are more.
     """
-    backend, texts = tokenizer.backend_tokenizer, list(texts)
+    backend = tokenizer.backend_tokenizer
     facts = json.loads(backend.to_str())
     if facts["model"].get("type") != "Unigram":
         raise InputError("--keep_pieces: only Unigram (SentencePiece) vocabularies can be cut; leave it out.")
-    counted: Counter[int] = Counter()
+    # Single characters, bare: a word whose piece is gone is spelt with them.
+    read = backend.normalizer.normalize_str if backend.normalizer else str
+    counted, characters = Counter[int](), {WORD_START}.union(*map(read, prompts))
     rest = iter(texts)
     while some := list(islice(rest, _AT_A_TIME)):
+        characters.update(*map(read, some))
         for encoding in backend.encode_batch(some):
             counted.update(encoding.ids)
     needed = {token["id"] for token in facts["added_tokens"]}
     for encoding in backend.encode_batch(list(prompts), add_special_tokens=False):
         needed.update(encoding.ids)
-    # Single characters, bare: a word whose piece is gone is spelt with them.
-    read = backend.normalizer.normalize_str if backend.normalizer else str
-    characters = {character for text in (*texts, *prompts) for character in read(text)} | {WORD_START}
     needed |= {number for character in characters if (number := backend.token_to_id(character)) is not None}
     often = sorted(counted.keys() - needed, key=lambda number: (-counted[number], number))
     return sorted(needed | set(often[: max(0, pieces - len(needed))]))

@@ -207,8 +207,6 @@ def load_texts(options: PretrainingArguments, training: TrainingArguments) -> Te
         for split in ("", "validation_", "test_")
     ]
     reading = Reading(options.text_column, options.parallel_columns, options.streaming)
-    with training.main_process_first(local=False):  # which copies what is at URLs
-        _ = [source.stamp for part in parts for source in part]
     data = read_texts(parts, reading, options.held_out, options.validation, options.max_train_examples, training.seed)
     for kind, own in (("text", data), ("parallel", data.pairs)):
         if own.train and not own.validation and training.eval_strategy != "no":

@@ -16,7 +16,7 @@ from torch.utils.data import Dataset
 from transformers import PreTrainedTokenizerFast
 
 from mrs_suggest.common.errors import InputError
-from mrs_suggest.training.pretraining.kept import kept
+from mrs_suggest.training.pretraining.cache import cached_folder
 from mrs_suggest.training.pretraining.texts import Streamed
 
 STORED = 10_000  # texts from which the rows of training are kept on disk
@@ -152,7 +152,7 @@ def _encoded(
     tokenizer: PreTrainedTokenizerFast,
     where: str,
 ) -> Encoded:
-    """The rows in memory or, of many texts that are streamed, memory-mapped files, which are written once (see `kept`).
+    """The rows in memory or, of many texts that are streamed, memory-mapped files (`cached_folder`), written once.
 
     Args:
         notes: complete once `rows` are through.
@@ -179,7 +179,7 @@ def _encoded(
         (folder / "notes.json").write_text(json.dumps(notes))
 
     special, own = sorted(tokenizer.all_special_ids), tokenizer.backend_tokenizer.to_str()
-    folder = kept(f"{tokenizers.__version__} {settings} {special} {own}\n{texts.digest}", write_files)
+    folder = cached_folder(f"{tokenizers.__version__} {settings} {special} {own}\n{texts.digest}", write_files)
     ids, ends = np.memmap(folder / "ids.bin", np.int32, "r"), np.load(folder / "ends.npy", mmap_mode="r")
     return Encoded(TokenRows(ids, ends), **json.loads((folder / "notes.json").read_text()))
 

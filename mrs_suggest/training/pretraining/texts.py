@@ -15,7 +15,7 @@ from mrs_datasets.texts.text_sources import Item, Pair, PairSource, Reading, Sou
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.evaluation.language_data import EVALUATION_SEED
 from mrs_suggest.models.saved.record import Record
-from mrs_suggest.training.pretraining.kept import kept
+from mrs_suggest.training.pretraining.cache import cached_folder
 
 MOST_HELD_OUT = 10  # at most one sentence in this many is held out of a text (ours: a small text must still teach)
 LINES = 100_000  # hashed at a time
@@ -27,7 +27,7 @@ class Streamed(Collection[Item]):
     """Sentences or translations to train on, which are read from their sources whenever they are iterated over.
 
     Attributes:
-        digest: of the items, equal for equal ones.
+        digest: hash of the whole text and of the draw; different for different items.
     """
 
     read: Callable[[], Iterator[Item]]
@@ -83,7 +83,7 @@ class TextData(Splits[str]):
         for split, by_language in chain(*(splits.items() for splits in both)):
             for language, items in by_language.items():
                 rows.setdefault(language, {})[split] = len(items)
-                own = items.digest if isinstance(items, Streamed) else counted(items)[1]
+                own = items.digest if isinstance(items, Streamed) else count_and_hash(items)[1]
                 digest.update(f"{split} {language} {len(items)} {own}\n".encode())
         parts = (f"text in {', '.join(self.train)}", f"translations {', '.join(self.pairs.train)}")
         title = ", ".join(part for part, has in zip(parts, (self.train, self.pairs.train), strict=True) if has)
@@ -93,8 +93,8 @@ class TextData(Splits[str]):
         return {"data": data, "texts": {"sources": self.sources, "repeated": self.repeated}}
 
 
-def counted(items: Iterable[Any]) -> tuple[int, str]:
-    """How many sentences or pairs there are, and their hash, one a line."""
+def count_and_hash(items: Iterable[Any]) -> tuple[int, str]:
+    """The number of sentences or pairs, and the hash of their lines."""
     digest, count, left = hashlib.sha256(), 0, iter(items)
     while part := list(islice(left, LINES)):
         lines = "".join(f"{chr(9).join(_sides(item))}\n" for item in part)
@@ -111,9 +111,9 @@ def read_texts(
     most: int | None = None,
     seed: int = 0,
 ) -> TextData:
-    """Look through all sources, of sentences and of translations, unless what was found is `kept`.
+    """Count, hash and split the sentences and translations of all sources; what is found is cached.
 
-    No training text stays in memory. To draw a part of it takes up to 9 bytes a sentence for the time being.
+    No training text stays in memory. Drawing a sample temporarily needs up to 9 bytes per sentence.
     A sentence that is held out does not train, wherever it stands: alone, or as a side of a pair.
 
     Args:
@@ -139,7 +139,7 @@ def read_texts(
             found.append(_held_out(kind, names, held_out, reading, record))
         for kind, facts in zip(kinds, found, strict=True):
             for language in dict.fromkeys(source.language for source in kind[0]):
-                count, digest = counted(_clean(kind, language, reading, found))
+                count, digest = count_and_hash(_clean(kind, language, reading, found))
                 if not count:
                     what = "pair has a sentence that" if languages_of(language) else "sentence"
                     option = "parallel" if languages_of(language) else "text"
@@ -150,8 +150,8 @@ def read_texts(
         (folder / FACTS).write_text(json.dumps([record, found]), encoding="utf-8")
 
     stamps = [[source.stamp for source in part] for part in parts]
-    settings = json.dumps([stamps, held_out, list(validated), most, seed, asdict(reading)])
-    record, found = json.loads((kept(settings, write) / FACTS).read_text(encoding="utf-8"))
+    settings = json.dumps([stamps, held_out, list(validated), most, most and seed, asdict(reading)])
+    record, found = json.loads((cached_folder(settings, write) / FACTS).read_text(encoding="utf-8"))
     texts, pairs = (
         Splits(
             {language: Streamed(partial(_clean, kind, language, reading, found, drawn), size, digest)
@@ -194,7 +194,7 @@ def _held_out(
         entry = {"language": source.language, "source": source.name(), "for": split, "sentences": count}
         if source.config or source.split != "train":
             entry["part"] = f"{source.config or source.language}/{source.split}"
-        revision = source.settled[1]
+        revision = source.resolved[1]
         record.append({**entry, "revision": revision} if revision else entry)
 
     found: Record = {"train": {}, "validation": {}, "test": {}, "repeated": 0}

@@ -198,7 +198,7 @@ def _parallel(options: GenerationArguments, languages: Sequence[str]) -> tuple[d
                 f"{source}: expected translations between {ENGLISH} and {' or '.join(languages)}; name them as "
                 f"{ENGLISH}-{languages[0]}, or add --languages."
             )
-        pairs, revision = list(source.items(Reading(pair_columns=options.parallel_columns))), source.settled[1]
+        pairs, revision = list(source.items(Reading(pair_columns=options.parallel_columns))), source.resolved[1]
         begins_with = other if options.direction == TO_ENGLISH else ENGLISH
         found.setdefault(other, []).extend(pairs if first == begins_with else [(two, one) for one, two in pairs])
         digest = hashlib.sha256("".join(map(json.dumps, pairs)).encode()).hexdigest()[:16]

@@ -91,7 +91,7 @@ from mrs_datasets.texts.text_sources import PairSource, Reading, TextSource
 rows = [{"text": f"line {n}", "translation": {"en": f"en {n}", "ht": f"ht {n}"}} for n in range(50)]
 Dataset.from_list(rows).push_to_hub("org/d")
 source = TextSource.parse("ht=org/d", "--text")
-found, revision = list(source.items(Reading(stream=True, most=3))), source.settled[1]
+found, revision = list(source.items(Reading(stream=True, most=3))), source.resolved[1]
 assert found == ["line 0", "line 1", "line 2"] and len(revision) == 40, (found, revision)
 assert list(source.items(Reading(most=3))) == [f"line {n}" for n in range(50)]
 parallel = PairSource.parse("en-ht=org/d", "--parallel")
