@@ -12,7 +12,7 @@ were in memory: 4 bytes times `COLUMNS` per pair.
 A language of up to `FILE_PAIRS` pairs is one shard. All workers share a larger one: its pairs are gathered in files,
 and each column of keys is searched alone, in parts. Between these steps, this process finds the equal pairs.
 
-Memory: what `PART_PAIRS` and the sample of words take, and 17 bytes per pair of the language to find equal ones.
+Memory: what `PART_PAIRS` and the sample of words take, and in this process 1 byte per pair of the language.
 Temporary disk space: the keys and texts of the language once more, and 40 bytes per pair.
 """
 
@@ -200,15 +200,15 @@ def _near_shard(files: Files, exact: Path, piece: Piece, target: Path, _: Advanc
 
 
 def _write_codes(exact: Marks, near: Iterable[Any], shown: list[Sample], samples: int, target: Location) -> ShardCounts:
-    """Write the codes; return counts and samples: `shown` may have several of a pair, of which the first counts."""
-    codes, first = exact.astype(np.uint8), dict[int, str]()  # `EXACT_CODE` is 1
+    """Write the codes, in the memory of `exact`; return counts, and the first sample of each pair in `shown`."""
+    codes, first, equal = exact.view(np.uint8), dict[int, str](), int(exact.sum())  # `EXACT_CODE` is 1
     for rows in near:
         codes[rows] = NEAR_CODE
     write_array(target, codes)
     for row, sample in shown:
         first.setdefault(row, sample)
-    found = {reason: int((codes == code).sum()) for reason, code in ((EXACT, EXACT_CODE), (NEAR, NEAR_CODE))}
-    return {**found, SAMPLES: list(first.values())[:samples]}
+    near_ones = int(np.count_nonzero(codes)) - equal
+    return {EXACT: equal, NEAR: near_ones, SAMPLES: list(first.values())[:samples]}
 
 
 def _gather(part: Part, language: str, path: Path) -> None:
@@ -319,18 +319,26 @@ def _odd_letters(texts: Sequence[str]) -> Keys:
 
 
 def _exact_duplicates(pairs: Gathered, language: str) -> tuple[Marks, Counter[str]]:
-    """Which pairs (n,) equal an earlier one up to case and punctuation; and in how many texts of the first `VOCABULARY`
-    others a word is: all that `alike` asks about a word in fewer than `OFTEN` is that it is."""
+    """Marks (n,) of the pairs that equal an earlier one up to case and punctuation, and counts of words.
+
+    The counts are numbers of texts among the first `VOCABULARY` pairs without a mark. Words of fewer than `OFTEN` texts
+    are left out: `alike` treats all of them as rare.
+    """
     numbers, _, texts = pairs
     keys, arrival = [part[2] for part in numbers], [part[:2] for part in numbers]
     exact = np.zeros(sum(map(len, keys)), np.bool_)
     for part in parts_of(len(exact)):
         found, opens = repeated(keys, arrival, part)
         exact[found[~opens]] = True
-    orders, last = np.concatenate([order for order, _ in arrival]), np.iinfo(np.uint64).max
-    orders[exact] = last
-    end = np.partition(orders, VOCABULARY)[VOCABULARY] if len(orders) > VOCABULARY else last
-    counts = count_words((text for row in np.flatnonzero(orders < end).tolist() for text in texts(row)), language)
+    marks = np.split(exact, np.cumsum([len(part) for part in keys[:-1]], dtype=np.int64))
+    first = np.empty(0, np.uint64)  # file by file, so that no array has the numbers of all pairs
+    for (order, _), equal in zip(arrival, marks, strict=True):
+        first = np.sort(np.append(first, order[~equal]))[: VOCABULARY + 1]
+    end = first[VOCABULARY] if len(first) > VOCABULARY else np.iinfo(np.uint64).max
+    chosen = [np.flatnonzero((order < end) & ~equal) for (order, _), equal in zip(arrival, marks, strict=True)]
+    starts = np.cumsum([0, *map(len, keys)])
+    rows = np.concatenate([own + start for own, start in zip(chosen, starts, strict=False)])
+    counts = count_words((text for row in rows.tolist() for text in texts(row)), language)
     return exact, Counter({word: number for word, number in counts.items() if number >= OFTEN})
 
 

@@ -2,6 +2,7 @@
 
 import random
 import statistics
+import tracemalloc
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
@@ -17,7 +18,7 @@ from hypothesis import strategies as st
 from mrs_datasets.builders.pipeline.stages import Shard, Workers, read_codes, read_pairs, write_array, write_batches
 from mrs_datasets.builders.pipeline.work_folder import WorkFolder
 from mrs_datasets.builders.reddit import duplicates as module
-from mrs_datasets.builders.reddit.alike import count_words
+from mrs_datasets.builders.reddit.alike import OFTEN, count_words
 from mrs_datasets.builders.reddit.duplicates import (
     BANDS,
     COLUMNS,
@@ -192,6 +193,7 @@ class Large:
 @pytest.fixture
 def large(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Large:
     monkeypatch.setattr(module, "PART_PAIRS", 30)
+    monkeypatch.setattr(module, "VOCABULARY", 40)
     return Large(tmp_path)
 
 
@@ -231,6 +233,33 @@ def test_a_shared_search_that_is_interrupted_goes_on_where_it_was(
     after = Stopping(0)
     assert large.find("joined", after) == expected
     assert after.done == 2  # the lost one, and Swedish
+
+
+def test_equal_pairs_of_many_files_are_marked_with_a_byte_per_pair(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "PART_PAIRS", 50_000)
+    monkeypatch.setattr(module, "VOCABULARY", 500)
+    files, rows = 200, 10_000
+    numbers = np.random.default_rng(2).integers(0, 1 << 20, (files, 4, rows), np.uint64)
+
+    def texts(row: int) -> list[str]:
+        return [f"{'abcdefgh'[row % 8]}{'abcdefgh'[row // 8 % 8]}{'ab'[row % 99 // 98]}", "yes"]
+
+    tracemalloc.start()
+    try:
+        exact, counts = module._exact_duplicates((list(numbers), [], texts), "en")
+        assert tracemalloc.get_traced_memory()[1] < 5 * exact.size
+    finally:
+        tracemalloc.stop()
+    order, thread, key = (numbers[:, column].ravel() for column in range(3))
+    sorting = np.lexsort((thread, order, key))
+    expected = np.zeros(exact.size, bool)
+    expected[sorting[1:]] = key[sorting][1:] == key[sorting][:-1]
+    assert (exact == expected).all()
+    kept = np.flatnonzero(~exact)
+    chosen = kept[order[kept] < np.sort(order[kept])[500]]
+    found = count_words((text for row in chosen.tolist() for text in texts(row)), "en")
+    assert counts == {word: number for word, number in found.items() if number >= OFTEN}
+    assert len(count_words([], "en")) < len(found) > len(counts)
 
 
 def cut(path: Path) -> None:
