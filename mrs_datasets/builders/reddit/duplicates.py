@@ -37,7 +37,6 @@ from mrs_datasets.builders.pipeline.stages import (
     damaged,
     read_array,
     read_pairs,
-    reading,
     run_stage,
     summed,
     whole_file,
@@ -47,6 +46,7 @@ from mrs_datasets.builders.pipeline.work_folder import writing
 from mrs_datasets.builders.reddit.alike import LEAST, OFTEN, SHINGLE, alike, count_words
 from mrs_datasets.builders.reddit.partition import mix, stable_hashes
 from mrs_datasets.builders.reddit.plan import KEPT, BucketPairs, Build, Outcomes, languages_with
+from mrs_suggest.common.errors import InputError, first_line
 from mrs_suggest.common.io.storage import Location, local_file
 from mrs_suggest.common.text.text import normalise_reply
 
@@ -64,7 +64,8 @@ BANDS, ROWS = 16, 3
 SEED = 0  # of the hash functions
 BACK = 16  # pairs with the same halves that are compared with each pair
 COLUMNS = BANDS + 16 + 2  # of the keys: bands; halves; and which letters of each side occur an odd number of times
-_TEXTS_AT = 8 * (len(_NUMBERS) + 1) + 4 * COLUMNS  # of a gathered file: bytes of numbers and keys, per pair
+_KEYS_AT = 8 * (len(_NUMBERS) + 1)  # in a gathered file: bytes of numbers, per pair
+_TEXTS_AT = _KEYS_AT + 4 * COLUMNS  # and of keys
 VOCABULARY = 1 << 16  # pairs whose words are counted; a word of two of their texts is not a typing error
 
 BATCH_PAIRS = 1 << 10  # hashed together: the temporary arrays stay in the processor's cache
@@ -77,7 +78,7 @@ Rows = npt.NDArray[np.int64]
 Marks = npt.NDArray[np.bool_]
 Texts = Callable[[int], Sequence[str]]  # row -> its message and reply
 Part = list[tuple[Location, int, int, int]]  # file; pairs of the language before these, before in it; these
-Files = Mapping[Path, Part]  # of `_gather`
+Files = Mapping[Path, int]  # of `_gather`, with how many pairs each has
 Piece = tuple[int, int]  # a column of the keys, and which part of it
 Sample = tuple[int, str]  # a near duplicate, and what to show of it
 # A language's pairs: by file, their numbers (4, n) (`_NUMBERS`, `END`) and keys (COLUMNS, n); and their texts
@@ -159,7 +160,7 @@ def duplicates_shard(part: Part, language: str, samples: int, target: Location, 
     """Write the codes of a language's pairs, by bucket, to `target` (.npy); return counts and samples."""
     with local_file(target, "gathered") as path, writing(target):
         _gather(part, language, path)
-        pairs = _opened({path: part})
+        pairs = _opened({path: sum(rows for *_, rows in part)})
         exact, words = _exact_duplicates(pairs, language)
         pieces = list(product(range(COLUMNS - 2), parts_of(len(exact))))
         each = partial(advance, len(exact) // len(pieces))
@@ -172,12 +173,13 @@ def _search_together(parts: list[Part], shard: Shard, build: Build, engine: Engi
     """Do the shard of a large language by others, which all workers share."""
     language, folder, samples = shard.name, build.work.scratch / STAGE, build.settings.keep_rejects
     run = partial(run_stage, build.work, STAGE, engine=engine, unit=" pairs", scale=True)
-    files = {folder / f"{language}.{number}.pairs": part for number, part in enumerate(parts)}
-    size = shard.size // len(files)
-    run([Shard(at.name, size, at, partial(_gather_shard, part, language, at)) for at, part in files.items()])
+    gathered = {folder / f"{language}.{number}.pairs": part for number, part in enumerate(parts)}
+    size = shard.size // len(parts)
+    run([Shard(at.name, size, at, partial(_gather_shard, part, language, at)) for at, part in gathered.items()])
+    files = {path: sum(rows for *_, rows in part) for path, part in gathered.items()}
     exact, words = _exact_duplicates(_opened(files), language)
     write_array(equal := folder / f"{language}.exact.npy", exact)
-    pieces = product(range(COLUMNS - 2), parts_of(shard.size))
+    pieces = product(range(COLUMNS - 2), parts_of(len(exact)))
     near = {folder / f"{language}.{column}.{part}.npy": (column, part) for column, part in pieces}
     search = partial(_near_shard, files, equal, words=words, language=language, samples=samples)
     size = shard.size // len(near)
@@ -193,8 +195,8 @@ def _gather_shard(part: Part, language: str, target: Path, _: Advance) -> ShardC
 
 
 def _near_shard(files: Files, exact: Path, piece: Piece, target: Path, _: Advance, **known: Any) -> ShardCounts:
-    among = np.asarray(read_array(exact), np.bool_)
-    rows, shown = near_duplicates(_opened(files), among, pieces=[piece], **known)
+    equal = np.asarray(read_array(exact), np.bool_)
+    rows, shown = near_duplicates(_opened(files), equal, pieces=[piece], **known)
     write_array(target, rows)
     return {SAMPLES: shown}
 
@@ -238,13 +240,26 @@ def _gather(part: Part, language: str, path: Path) -> None:
 
 
 def _opened(files: Files) -> Gathered:
-    """The pairs in files that `_gather` wrote, one after the other, mapped."""
+    """The pairs in files that `_gather` wrote, one after the other; each file is mapped once."""
     numbers, keys, contents, starts = [], [], [], [0]
-    for path, pairs in ((path, sum(rows for *_, rows in part)) for path, part in files.items()):
-        with reading(path):
-            numbers.append(np.memmap(path, np.uint64, "r", shape=(len(_NUMBERS) + 1, pairs)))
-            keys.append(np.memmap(path, np.uint32, "r", numbers[-1].nbytes, (COLUMNS, pairs)))
-            contents.append(np.memmap(path, np.uint8, "r", _TEXTS_AT * pairs).data)
+    for path, pairs in files.items():
+        try:
+            content = np.asarray(np.memmap(path, np.uint8, "r"))
+            keys_at, texts_at = _KEYS_AT * pairs, _TEXTS_AT * pairs
+            numbers.append(content[:keys_at].view(np.uint64).reshape(-1, pairs))
+            keys.append(content[keys_at:texts_at].view(np.uint32).reshape(COLUMNS, pairs))
+            contents.append(content[texts_at:].data)
+            if len(content) != texts_at + int(numbers[-1][-1, -1]):
+                raise ValueError
+        except FileNotFoundError:
+            raise InputError(
+                f"{path}: is missing; all workers must see its folder (with Spark: put --out, or --scratch if --out is "
+                "a URL, on a shared disk); continue with --resume."
+            ) from None
+        except OSError as error:
+            raise damaged(path, first_line(error)) from None
+        except ValueError:
+            raise damaged(path, f"its size is not that of {pairs:,} pairs") from None
         starts.append(starts[-1] + pairs)
 
     def texts(row: int) -> list[str]:
