@@ -19,6 +19,7 @@ Temporary disk space: the keys and texts of the language once more, and 40 bytes
 from bisect import bisect
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from fnmatch import fnmatchcase
 from functools import partial
 from itertools import pairwise, product
 from pathlib import Path
@@ -101,13 +102,12 @@ def find_duplicates(
     shards = []
     for language, (target, number) in codes.items():
         parts = in_parts(pairs, language, FILE_PAIRS)
-        work = partial(duplicates_shard, parts[0], language, samples, target)
+        work = partial(duplicates_shard, [bucket for part in parts for bucket in part], language, samples, target)
         shards.append(Shard(language, number, target, work))
         if len(parts) > 1 and not (target.exists() and build.work.done(STAGE, language)):
             _search_together(parts, shards[-1], build, engine)
     counts = run_stage(build.work, STAGE, shards, engine, " pairs", scale=True)
-    for path in (path for language in codes for path in (build.work.scratch / STAGE).glob(f"{language}.*.*")):
-        path.unlink()
+    _remove_temporary(build, "*.*.*")  # of languages that are left out now, or that were done when a build ended
     kept = sum(number for (_, outcome), number in outcomes.items() if outcome == KEPT)
     build.funnel.add(STAGE, kept, summed({reason: found[reason] for reason in (EXACT, NEAR)} for found in counts))
     for language, found in zip(codes, counts, strict=True):
@@ -170,10 +170,12 @@ def duplicates_shard(part: Part, language: str, samples: int, target: Location, 
 
 
 def _search_together(parts: list[Part], shard: Shard, build: Build, engine: Engine) -> None:
-    """Do the shard of a large language by others, which all workers share."""
+    """Divide the shard of a large language into smaller ones for all workers, do them, and join their results."""
     language, folder, samples = shard.name, build.work.scratch / STAGE, build.settings.keep_rejects
     run = partial(run_stage, build.work, STAGE, engine=engine, unit=" pairs", scale=True)
     gathered = {folder / f"{language}.{number}.pairs": part for number, part in enumerate(parts)}
+    if any(not path.exists() or build.work.done(STAGE, path.name) is None for path in gathered):
+        _remove_temporary(build, f"{language}.*.npy*")  # results of earlier files, which may have been damaged
     size = shard.size // len(parts)
     run([Shard(at.name, size, at, partial(_gather_shard, part, language, at)) for at, part in gathered.items()])
     files = {path: sum(rows for *_, rows in part) for path, part in gathered.items()}
@@ -186,6 +188,16 @@ def _search_together(parts: list[Part], shard: Shard, build: Build, engine: Engi
     counts = run([Shard(at.name, size, at, partial(search, piece, at)) for at, piece in near.items()])
     shown = [sample for found in counts for sample in found[SAMPLES]]
     build.work.finish(STAGE, language, _write_codes(exact, map(read_array, near), shown, samples, shard.output))
+    _remove_temporary(build, f"{language}.*.*")
+
+
+def _remove_temporary(build: Build, names: str) -> None:
+    """Remove the files of shared searches whose names match a pattern, and with them the marks of finished shards."""
+    for folder in {build.work.stage(STAGE), build.work.scratch / STAGE}:
+        with writing(folder):
+            for path in folder.iterdir() if folder.is_dir() else ():  # a storage may have no empty folders
+                if fnmatchcase(path.name, names):
+                    path.unlink(missing_ok=True)
 
 
 def _gather_shard(part: Part, language: str, target: Path, _: Advance) -> ShardCounts:
