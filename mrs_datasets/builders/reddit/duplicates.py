@@ -67,9 +67,10 @@ BACK = 16  # pairs with the same halves that are compared with each pair
 COLUMNS = BANDS + 16 + 2  # of the keys: bands; halves; and which letters of each side occur an odd number of times
 _KEYS_AT = 8 * (len(_NUMBERS) + 1)  # in a gathered file: bytes of numbers, per pair
 _TEXTS_AT = _KEYS_AT + 4 * COLUMNS  # and of keys
-VOCABULARY = 1 << 16  # pairs whose words are counted; a word of two of their texts is not a typing error
-
 BATCH_PAIRS = 1 << 10  # hashed together: the temporary arrays stay in the processor's cache
+
+# The files in a work folder depend on these and on `COLUMNS`: increment build.WORK if one of them changes.
+VOCABULARY = 1 << 16  # pairs whose words are counted; a word of two of their texts is not a typing error
 FILE_PAIRS = 1 << 23  # gathered in a file, and read together: .2 GB
 PART_PAIRS = 1 << 24  # sorted together: .8 GB
 Signatures = npt.NDArray[np.uint16]
