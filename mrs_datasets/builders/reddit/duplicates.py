@@ -9,11 +9,11 @@ The order of pairs is that of the hashes of their ids, and similarity depends on
 is the same for any number of buckets and workers. The keys of a bucket's pairs are next to them, made when the texts
 were in memory: 4 bytes times `COLUMNS` per pair.
 
-A language of up to `FILE_PAIRS` pairs is one shard. All workers share a larger one: its pairs are gathered in files,
-and each column of keys is searched alone, in parts. Between these steps, this process finds the equal pairs.
+A language of up to `FILE_PAIRS` pairs is one shard. A larger one is divided among all workers: they gather its pairs in
+files, the main process finds the equal pairs, and the workers then search one part of one column of keys at a time.
 
-Memory: what `PART_PAIRS` and the sample of words take, and in this process 1 byte per pair of the language.
-Temporary disk space: the keys and texts of the language once more, and 40 bytes per pair.
+Memory: each process holds a part (`PART_PAIRS`) and the counts of words; the main process also 1 byte per pair of the
+language. Temporary disk space: the keys and texts of the language once more, and 40 bytes per pair.
 """
 
 from bisect import bisect
