@@ -215,7 +215,7 @@ def _near_shard(files: Files, exact: Path, piece: Piece, target: Path, _: Advanc
 
 
 def _write_codes(exact: Marks, near: Iterable[Any], shown: list[Sample], samples: int, target: Location) -> ShardCounts:
-    """Write the codes, in the memory of `exact`; return counts, and the first sample of each pair in `shown`."""
+    """Write the codes, overwriting `exact`; return counts and the first sample of each pair in `shown`."""
     codes, first, equal = exact.view(np.uint8), dict[int, str](), int(exact.sum())  # `EXACT_CODE` is 1
     for rows in near:
         codes[rows] = NEAR_CODE
