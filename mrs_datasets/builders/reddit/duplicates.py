@@ -68,7 +68,6 @@ COLUMNS = BANDS + 16 + 2  # of the keys: bands; halves; and which letters of eac
 _KEYS_AT = 8 * (len(_NUMBERS) + 1)  # in a gathered file: bytes of numbers, per pair
 _TEXTS_AT = _KEYS_AT + 4 * COLUMNS  # and of keys
 BATCH_PAIRS = 1 << 10  # hashed together: the temporary arrays stay in the processor's cache
-
 # The files in a work folder depend on these and on `COLUMNS`: increment build.WORK if one of them changes.
 VOCABULARY = 1 << 16  # pairs whose words are counted; a word of two of their texts is not a typing error
 FILE_PAIRS = 1 << 23  # gathered in a file, and read together: .2 GB
@@ -177,16 +176,14 @@ def _search_together(parts: list[Part], shard: Shard, build: Build, engine: Engi
     gathered = {folder / f"{language}.{number}.pairs": part for number, part in enumerate(parts)}
     if any(not path.exists() or build.work.done(STAGE, path.name) is None for path in gathered):
         _remove_temporary(build, f"{language}.*.npy*")  # results of earlier files, which may have been damaged
-    size = shard.size // len(parts)
-    run([Shard(at.name, size, at, partial(_gather_shard, part, language, at)) for at, part in gathered.items()])
     files = {path: sum(rows for *_, rows in part) for path, part in gathered.items()}
+    run([Shard(at.name, files[at], at, partial(_gather_shard, part, language, at)) for at, part in gathered.items()])
     exact, words = _exact_duplicates(_opened(files), language)
     write_array(equal := folder / f"{language}.exact.npy", exact)
     pieces = product(range(COLUMNS - 2), parts_of(len(exact)))
     near = {folder / f"{language}.{column}.{part}.npy": (column, part) for column, part in pieces}
     search = partial(_near_shard, files, equal, words=words, language=language, samples=samples)
-    size = shard.size // len(near)
-    counts = run([Shard(at.name, size, at, partial(search, piece, at)) for at, piece in near.items()])
+    counts = run([Shard(at.name, shard.size // len(near), at, partial(search, one, at)) for at, one in near.items()])
     shown = [sample for found in counts for sample in found[SAMPLES]]
     build.work.finish(STAGE, language, _write_codes(exact, map(read_array, near), shown, samples, shard.output))
     _remove_temporary(build, f"{language}.*.*")
@@ -208,8 +205,7 @@ def _gather_shard(part: Part, language: str, target: Path, _: Advance) -> ShardC
 
 
 def _near_shard(files: Files, exact: Path, piece: Piece, target: Path, _: Advance, **known: Any) -> ShardCounts:
-    equal = np.asarray(read_array(exact), np.bool_)
-    rows, shown = near_duplicates(_opened(files), equal, pieces=[piece], **known)
+    rows, shown = near_duplicates(_opened(files), np.asarray(read_array(exact), np.bool_), pieces=[piece], **known)
     write_array(target, rows)
     return {SAMPLES: shown}
 
@@ -222,8 +218,7 @@ def _write_codes(exact: Marks, near: Iterable[Any], shown: list[Sample], samples
     write_array(target, codes)
     for row, sample in shown:
         first.setdefault(row, sample)
-    near_ones = int(np.count_nonzero(codes)) - equal
-    return {EXACT: equal, NEAR: near_ones, SAMPLES: list(first.values())[:samples]}
+    return {EXACT: equal, NEAR: int(np.count_nonzero(codes)) - equal, SAMPLES: list(first.values())[:samples]}
 
 
 def _gather(part: Part, language: str, path: Path) -> None:
@@ -259,20 +254,16 @@ def _opened(files: Files) -> Gathered:
         try:
             content = np.asarray(np.memmap(path, np.uint8, "r"))
             keys_at, texts_at = _KEYS_AT * pairs, _TEXTS_AT * pairs
+            if len(content) < texts_at or len(content) - texts_at != content[keys_at - 8 : keys_at].view(np.uint64)[0]:
+                raise ValueError(f"its size is not that of {pairs:,} pairs")
             numbers.append(content[:keys_at].view(np.uint64).reshape(-1, pairs))
             keys.append(content[keys_at:texts_at].view(np.uint32).reshape(COLUMNS, pairs))
             contents.append(content[texts_at:].data)
-            if len(content) != texts_at + int(numbers[-1][-1, -1]):
-                raise ValueError
         except FileNotFoundError:
-            raise InputError(
-                f"{path}: is missing; all workers must see its folder (with Spark: put --out, or --scratch if --out is "
-                "a URL, on a shared disk); continue with --resume."
-            ) from None
-        except OSError as error:
+            where = "put --out, or for a URL --scratch, on a disk that all workers share (docs/spark.md)"
+            raise InputError(f"{path}: is missing; {where}, and continue with --resume.") from None
+        except (OSError, ValueError) as error:
             raise damaged(path, first_line(error)) from None
-        except ValueError:
-            raise damaged(path, f"its size is not that of {pairs:,} pairs") from None
         starts.append(starts[-1] + pairs)
 
     def texts(row: int) -> list[str]:
@@ -347,26 +338,23 @@ def _odd_letters(texts: Sequence[str]) -> Keys:
 
 
 def _exact_duplicates(pairs: Gathered, language: str) -> tuple[Marks, Counter[str]]:
-    """Marks (n,) of the pairs that equal an earlier one up to case and punctuation, and counts of words.
+    """Marks (n,) of the pairs that equal an earlier one up to case and punctuation; and the words of the first others.
 
-    The counts are numbers of texts among the first `VOCABULARY` pairs without a mark. Words of fewer than `OFTEN` texts
-    are left out: `alike` treats all of them as rare.
+    Each word with its number of texts, of `VOCABULARY` pairs; those in fewer than `OFTEN` are left out: all are rare.
     """
     numbers, _, texts = pairs
     keys, arrival = [part[2] for part in numbers], [part[:2] for part in numbers]
-    exact = np.zeros(sum(map(len, keys)), np.bool_)
+    starts = np.cumsum([0, *map(len, keys)]).tolist()
+    exact, first = np.zeros(starts[-1], np.bool_), np.empty(0, np.uint64)
     for part in parts_of(len(exact)):
         found, opens = repeated(keys, arrival, part)
         exact[found[~opens]] = True
-    marks = np.split(exact, np.cumsum([len(part) for part in keys[:-1]], dtype=np.int64))
-    first = np.empty(0, np.uint64)  # file by file, so that no array has the numbers of all pairs
-    for (order, _), equal in zip(arrival, marks, strict=True):
+    files = list(zip(starts, (order for order, _ in arrival), np.split(exact, starts[1:-1]), strict=False))
+    for _, order, equal in files:  # so that no array has the numbers of all pairs
         first = np.sort(np.append(first, order[~equal]))[: VOCABULARY + 1]
     end = first[VOCABULARY] if len(first) > VOCABULARY else np.iinfo(np.uint64).max
-    chosen = [np.flatnonzero((order < end) & ~equal) for (order, _), equal in zip(arrival, marks, strict=True)]
-    starts = np.cumsum([0, *map(len, keys)])
-    rows = np.concatenate([own + start for own, start in zip(chosen, starts, strict=False)])
-    counts = count_words((text for row in rows.tolist() for text in texts(row)), language)
+    rows = (start + row for start, order, equal in files for row in np.flatnonzero((order < end) & ~equal).tolist())
+    counts = count_words((text for row in rows for text in texts(row)), language)
     return exact, Counter({word: number for word, number in counts.items() if number >= OFTEN})
 
 

@@ -271,15 +271,13 @@ def test_results_of_a_damaged_gathered_file_are_not_kept(
     folder = large.folder / "harmed" / "duplicates"
     write_array(folder / "en.3.0.npy", np.arange(75))
     harm(folder / "en.1.pairs")
-    with pytest.raises(
-        InputError, match=r"en\.1\.pairs: is damaged \(its size is not that of 15 pairs\); delete it and"
-    ):
+    with pytest.raises(InputError, match=r"en\.1\.pairs: is damaged \(.*(15 pairs|empty file)\); delete it and"):
         large.find("harmed", Stopping(0))
     (folder / "en.1.pairs").unlink()
     after = Stopping(0)
     assert large.find("harmed", after) == expected
     assert after.done == 1 + 3 * (COLUMNS - 2) + 1
-    with pytest.raises(InputError, match=r"x\.pairs: is missing; all workers must see its folder"):
+    with pytest.raises(InputError, match=r"x\.pairs: is missing; put --out, .* on a disk that all workers share"):
         module._opened({folder / "x.pairs": 1})
 
 
