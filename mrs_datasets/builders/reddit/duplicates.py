@@ -338,9 +338,9 @@ def _odd_letters(texts: Sequence[str]) -> Keys:
 
 
 def _exact_duplicates(pairs: Gathered, language: str) -> tuple[Marks, Counter[str]]:
-    """Marks (n,) of the pairs that equal an earlier one up to case and punctuation; and the words of the first others.
+    """Mark the pairs (n,) that equal an earlier one up to case and punctuation, and count texts that contain each word.
 
-    Each word with its number of texts, of `VOCABULARY` pairs; those in fewer than `OFTEN` are left out: all are rare.
+    Texts are those of the first `VOCABULARY` unmarked pairs. Words in fewer than `OFTEN` are left out: all are rare.
     """
     numbers, _, texts = pairs
     keys, arrival = [part[2] for part in numbers], [part[:2] for part in numbers]
