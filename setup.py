@@ -8,10 +8,10 @@ from setuptools import Extension, setup
 # One build fits every Python from 3.11 on, except builds without the GIL.
 STABLE = not sysconfig.get_config_var("Py_GIL_DISABLED")
 
-# For each part, what is done without a C compiler.
+# Compiled parts and their sources; each comment says what is used without a C compiler.
 PARTS = {
-    "mrs_suggest/common/text/_lid": ["_lid.c", "_lid_read.c"],  # the package fasttext is used
-    "mrs_datasets/builders/reddit/_lines": ["_lines.c"],  # msgspec reads all lines
+    "mrs_suggest/common/text/_lid": ["_lid.c", "_lid_read.c"],  # the package fasttext
+    "mrs_datasets/builders/reddit/_lines": ["_lines.c"],  # msgspec, for all lines
 }
 
 setup(

@@ -275,7 +275,7 @@ def write_batches(path: Location, schema: pa.Schema, batches: Iterable[pa.Record
 
 def read_batches(path: Location, columns: Sequence[str], which: slice = slice(None)) -> Iterator[pa.RecordBatch]:
     """Yield these columns of all batches, or of some, in their order, one batch in memory at a time."""
-    with reading(path), open_arrow(path) as source:
+    with _reading(path), open_arrow(path) as source:
         reader = _reader_of(source, columns)
         for number in range(reader.num_record_batches)[which]:
             yield read_checked(reader, number).select(list(columns))
@@ -283,7 +283,7 @@ def read_batches(path: Location, columns: Sequence[str], which: slice = slice(No
 
 def read_pairs(path: Location, language: str, columns: Sequence[str]) -> tuple[pa.Table, int]:
     """The rows of a language in a file ordered by `language`, and the number of the first of them in the file."""
-    with reading(path), open_arrow(path) as source:
+    with _reading(path), open_arrow(path) as source:
         languages = _reader_of(source, ["language"])
         before, numbers = 0, []  # rows before the batches that may have the language, and these batches
         for number in range(languages.num_record_batches):
@@ -300,13 +300,13 @@ def read_pairs(path: Location, language: str, columns: Sequence[str]) -> tuple[p
 
 
 @contextmanager
-def reading(path: Location) -> Iterator[None]:
-    """Turn what Arrow, a map and the storage raise for a damaged or unreachable file into a sentence."""
+def _reading(path: Location) -> Iterator[None]:
+    """Turn what Arrow and the storage raise for a damaged or unreachable file into a sentence."""
     try:
         yield
     except RemoteError as error:
         raise unreachable(path, error) from None
-    except (pa.ArrowException, OSError, ValueError, SystemError) as error:
+    except (pa.ArrowException, OSError, UnicodeDecodeError, SystemError) as error:
         raise damaged(path, first_line(error)) from None
 
 

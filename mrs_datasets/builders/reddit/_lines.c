@@ -5,7 +5,7 @@
  * numbers are short. All other lines are left to msgspec, which decides what they are.
  *
  * No plain line has a line end inside, and the bytes that are read end with one: a loop over the bytes that may come
- * next stops there, without a comparison with the end. NULL in place of the next byte: the line is not plain. */
+ * next stops there, without a comparison with the end. The line is not plain if NULL is returned. */
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 #include <stdint.h>
@@ -15,7 +15,7 @@
 typedef const uint8_t *Bytes;
 enum { ID, PARENT, LINK, BODY, AUTHOR, TEXTS, SCORE = TEXTS, CREATED, META, DELETED, OTHER };
 enum { LINE, IN_META, IN_OTHER }; /* whose keys they are */
-enum { MAX_DEPTH = 32, LEAST_LINE = 32, WORD = 8 };
+enum { MAX_DEPTH = 32, LEAST_LINE = 32, WORD = 8, MAX_BLOCK = 1 << 30 };
 static const char PREFIX[] = "t1_"; /* of the id of a comment */
 
 typedef struct {
@@ -349,7 +349,7 @@ typedef struct {
     size_t rows, room;
 } Columns;
 
-/* Room for the lines of `size` bytes: memory to be freed; NULL if there is none. */
+/* Allocate room for the lines of `size` bytes. The caller frees the memory; NULL is returned if there is not enough. */
 static void *make_room(Columns *columns, size_t size)
 {
     size_t room = size / LEAST_LINE + 1;
@@ -367,7 +367,7 @@ static void *make_room(Columns *columns, size_t size)
     return memory;
 }
 
-/* Read a line as the next row; NULL if it is not plain. */
+/* Read a line as the next row. */
 static Bytes read_line(Columns *columns, Bytes at, Bytes end)
 {
     static const unsigned needed = 1u << ID | 1u << LINK | 1u << BODY | 1u << CREATED;
@@ -408,8 +408,10 @@ static PyObject *scan(PyObject *Py_UNUSED(module), PyObject *arguments)
     Py_ssize_t size, start;
     if (!PyArg_ParseTuple(arguments, "y#n:scan", &content, &size, &start))
         return NULL;
-    if (start < 0 || start > size || size > INT32_MAX)
-        return PyErr_Format(PyExc_ValueError, "expected a position in less than 2 GiB");
+    if (size > MAX_BLOCK)
+        return PyErr_Format(PyExc_ValueError, "block: expected at most 1 GiB, found %zd bytes", size);
+    if (start < 0 || start > size)
+        return PyErr_Format(PyExc_ValueError, "start: expected a position in the %zd bytes, found %zd", size, start);
     Bytes first = (Bytes)content + start, end = (Bytes)content + size, at = first, next;
     while (end > first && end[-1] != '\n')
         end--; /* a line without an end is not plain */

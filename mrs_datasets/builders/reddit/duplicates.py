@@ -9,16 +9,17 @@ The order of pairs is that of the hashes of their ids, and similarity depends on
 is the same for any number of buckets and workers. The keys of a bucket's pairs are next to them, made when the texts
 were in memory: 4 bytes times `COLUMNS` per pair.
 
-A language of up to `FILE_PAIRS` pairs is one shard. All workers share a larger one: its pairs are gathered in files,
-and each column of keys is searched alone, in parts. Between these steps, this process finds the equal pairs.
+A language of up to `FILE_PAIRS` pairs is one shard. A larger one is divided among all workers: they gather its pairs in
+files, the main process finds the equal pairs, and the workers then search one part of one column of keys at a time.
 
-Memory: what `PART_PAIRS` and the sample of words take, and 17 bytes per pair of the language to find equal ones.
-Temporary disk space: the keys and texts of the language once more, and 40 bytes per pair.
+Memory: each process holds a part (`PART_PAIRS`) and the counts of words; the main process also 1 byte per pair of the
+language. Temporary disk space: the keys and texts of the language once more, and 40 bytes per pair.
 """
 
 from bisect import bisect
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from fnmatch import fnmatchcase
 from functools import partial
 from itertools import pairwise, product
 from pathlib import Path
@@ -37,7 +38,6 @@ from mrs_datasets.builders.pipeline.stages import (
     damaged,
     read_array,
     read_pairs,
-    reading,
     run_stage,
     summed,
     whole_file,
@@ -47,6 +47,7 @@ from mrs_datasets.builders.pipeline.work_folder import writing
 from mrs_datasets.builders.reddit.alike import LEAST, OFTEN, SHINGLE, alike, count_words
 from mrs_datasets.builders.reddit.partition import mix, stable_hashes
 from mrs_datasets.builders.reddit.plan import KEPT, BucketPairs, Build, Outcomes, languages_with
+from mrs_suggest.common.errors import InputError, first_line
 from mrs_suggest.common.io.storage import Location, local_file
 from mrs_suggest.common.text.text import normalise_reply
 
@@ -64,10 +65,11 @@ BANDS, ROWS = 16, 3
 SEED = 0  # of the hash functions
 BACK = 16  # pairs with the same halves that are compared with each pair
 COLUMNS = BANDS + 16 + 2  # of the keys: bands; halves; and which letters of each side occur an odd number of times
-_TEXTS_AT = 8 * (len(_NUMBERS) + 1) + 4 * COLUMNS  # of a gathered file: bytes of numbers and keys, per pair
-VOCABULARY = 1 << 16  # pairs whose words are counted; a word of two of their texts is not a typing error
-
+_KEYS_AT = 8 * (len(_NUMBERS) + 1)  # in a gathered file: bytes of numbers, per pair
+_TEXTS_AT = _KEYS_AT + 4 * COLUMNS  # and of keys
 BATCH_PAIRS = 1 << 10  # hashed together: the temporary arrays stay in the processor's cache
+# The files in a work folder depend on these and on `COLUMNS`: increment build.WORK if one of them changes.
+VOCABULARY = 1 << 16  # pairs whose words are counted; a word of two of their texts is not a typing error
 FILE_PAIRS = 1 << 23  # gathered in a file, and read together: .2 GB
 PART_PAIRS = 1 << 24  # sorted together: .8 GB
 Signatures = npt.NDArray[np.uint16]
@@ -77,7 +79,7 @@ Rows = npt.NDArray[np.int64]
 Marks = npt.NDArray[np.bool_]
 Texts = Callable[[int], Sequence[str]]  # row -> its message and reply
 Part = list[tuple[Location, int, int, int]]  # file; pairs of the language before these, before in it; these
-Files = Mapping[Path, Part]  # of `_gather`
+Files = Mapping[Path, int]  # of `_gather`, with how many pairs each has
 Piece = tuple[int, int]  # a column of the keys, and which part of it
 Sample = tuple[int, str]  # a near duplicate, and what to show of it
 # A language's pairs: by file, their numbers (4, n) (`_NUMBERS`, `END`) and keys (COLUMNS, n); and their texts
@@ -100,13 +102,12 @@ def find_duplicates(
     shards = []
     for language, (target, number) in codes.items():
         parts = in_parts(pairs, language, FILE_PAIRS)
-        work = partial(duplicates_shard, parts[0], language, samples, target)
+        work = partial(duplicates_shard, [bucket for part in parts for bucket in part], language, samples, target)
         shards.append(Shard(language, number, target, work))
         if len(parts) > 1 and not (target.exists() and build.work.done(STAGE, language)):
             _search_together(parts, shards[-1], build, engine)
     counts = run_stage(build.work, STAGE, shards, engine, " pairs", scale=True)
-    for path in (path for language in codes for path in (build.work.scratch / STAGE).glob(f"{language}.*.*")):
-        path.unlink()
+    _remove_temporary(build, "*.*.*")  # of languages that are left out now, or that were done when a build ended
     kept = sum(number for (_, outcome), number in outcomes.items() if outcome == KEPT)
     build.funnel.add(STAGE, kept, summed({reason: found[reason] for reason in (EXACT, NEAR)} for found in counts))
     for language, found in zip(codes, counts, strict=True):
@@ -159,7 +160,7 @@ def duplicates_shard(part: Part, language: str, samples: int, target: Location, 
     """Write the codes of a language's pairs, by bucket, to `target` (.npy); return counts and samples."""
     with local_file(target, "gathered") as path, writing(target):
         _gather(part, language, path)
-        pairs = _opened({path: part})
+        pairs = _opened({path: sum(rows for *_, rows in part)})
         exact, words = _exact_duplicates(pairs, language)
         pieces = list(product(range(COLUMNS - 2), parts_of(len(exact))))
         each = partial(advance, len(exact) // len(pieces))
@@ -169,21 +170,32 @@ def duplicates_shard(part: Part, language: str, samples: int, target: Location, 
 
 
 def _search_together(parts: list[Part], shard: Shard, build: Build, engine: Engine) -> None:
-    """Do the shard of a large language by others, which all workers share."""
+    """Divide the shard of a large language into smaller ones for all workers, do them, and join their results."""
     language, folder, samples = shard.name, build.work.scratch / STAGE, build.settings.keep_rejects
     run = partial(run_stage, build.work, STAGE, engine=engine, unit=" pairs", scale=True)
-    files = {folder / f"{language}.{number}.pairs": part for number, part in enumerate(parts)}
-    size = shard.size // len(files)
-    run([Shard(at.name, size, at, partial(_gather_shard, part, language, at)) for at, part in files.items()])
+    gathered = {folder / f"{language}.{number}.pairs": part for number, part in enumerate(parts)}
+    if any(not path.exists() or build.work.done(STAGE, path.name) is None for path in gathered):
+        _remove_temporary(build, f"{language}.*.npy*")  # results of earlier files, which may have been damaged
+    files = {path: sum(rows for *_, rows in part) for path, part in gathered.items()}
+    run([Shard(at.name, files[at], at, partial(_gather_shard, part, language, at)) for at, part in gathered.items()])
     exact, words = _exact_duplicates(_opened(files), language)
     write_array(equal := folder / f"{language}.exact.npy", exact)
-    pieces = product(range(COLUMNS - 2), parts_of(shard.size))
+    pieces = product(range(COLUMNS - 2), parts_of(len(exact)))
     near = {folder / f"{language}.{column}.{part}.npy": (column, part) for column, part in pieces}
     search = partial(_near_shard, files, equal, words=words, language=language, samples=samples)
-    size = shard.size // len(near)
-    counts = run([Shard(at.name, size, at, partial(search, piece, at)) for at, piece in near.items()])
+    counts = run([Shard(at.name, shard.size // len(near), at, partial(search, one, at)) for at, one in near.items()])
     shown = [sample for found in counts for sample in found[SAMPLES]]
     build.work.finish(STAGE, language, _write_codes(exact, map(read_array, near), shown, samples, shard.output))
+    _remove_temporary(build, f"{language}.*.*")
+
+
+def _remove_temporary(build: Build, names: str) -> None:
+    """Remove the files of shared searches whose names match a pattern, and with them the marks of finished shards."""
+    for folder in {build.work.stage(STAGE), build.work.scratch / STAGE}:
+        with writing(folder):
+            for path in folder.iterdir() if folder.is_dir() else ():  # a storage may have no empty folders
+                if fnmatchcase(path.name, names):
+                    path.unlink(missing_ok=True)
 
 
 def _gather_shard(part: Part, language: str, target: Path, _: Advance) -> ShardCounts:
@@ -193,22 +205,20 @@ def _gather_shard(part: Part, language: str, target: Path, _: Advance) -> ShardC
 
 
 def _near_shard(files: Files, exact: Path, piece: Piece, target: Path, _: Advance, **known: Any) -> ShardCounts:
-    among = np.asarray(read_array(exact), np.bool_)
-    rows, shown = near_duplicates(_opened(files), among, pieces=[piece], **known)
+    rows, shown = near_duplicates(_opened(files), np.asarray(read_array(exact), np.bool_), pieces=[piece], **known)
     write_array(target, rows)
     return {SAMPLES: shown}
 
 
 def _write_codes(exact: Marks, near: Iterable[Any], shown: list[Sample], samples: int, target: Location) -> ShardCounts:
-    """Write the codes; return counts and samples: `shown` may have several of a pair, of which the first counts."""
-    codes, first = exact.astype(np.uint8), dict[int, str]()  # `EXACT_CODE` is 1
+    """Write the codes, overwriting `exact`; return counts and the first sample of each pair in `shown`."""
+    codes, first, equal = exact.view(np.uint8), dict[int, str](), int(exact.sum())  # `EXACT_CODE` is 1
     for rows in near:
         codes[rows] = NEAR_CODE
     write_array(target, codes)
     for row, sample in shown:
         first.setdefault(row, sample)
-    found = {reason: int((codes == code).sum()) for reason, code in ((EXACT, EXACT_CODE), (NEAR, NEAR_CODE))}
-    return {**found, SAMPLES: list(first.values())[:samples]}
+    return {EXACT: equal, NEAR: int(np.count_nonzero(codes)) - equal, SAMPLES: list(first.values())[:samples]}
 
 
 def _gather(part: Part, language: str, path: Path) -> None:
@@ -238,13 +248,22 @@ def _gather(part: Part, language: str, path: Path) -> None:
 
 
 def _opened(files: Files) -> Gathered:
-    """The pairs in files that `_gather` wrote, one after the other, mapped."""
+    """The pairs in files that `_gather` wrote, one after the other; each file is mapped once."""
     numbers, keys, contents, starts = [], [], [], [0]
-    for path, pairs in ((path, sum(rows for *_, rows in part)) for path, part in files.items()):
-        with reading(path):
-            numbers.append(np.memmap(path, np.uint64, "r", shape=(len(_NUMBERS) + 1, pairs)))
-            keys.append(np.memmap(path, np.uint32, "r", numbers[-1].nbytes, (COLUMNS, pairs)))
-            contents.append(np.memmap(path, np.uint8, "r", _TEXTS_AT * pairs).data)
+    for path, pairs in files.items():
+        try:
+            content = np.asarray(np.memmap(path, np.uint8, "r"))
+            keys_at, texts_at = _KEYS_AT * pairs, _TEXTS_AT * pairs
+            if len(content) < texts_at or len(content) - texts_at != content[keys_at - 8 : keys_at].view(np.uint64)[0]:
+                raise ValueError(f"its size is not that of {pairs:,} pairs")
+            numbers.append(content[:keys_at].view(np.uint64).reshape(-1, pairs))
+            keys.append(content[keys_at:texts_at].view(np.uint32).reshape(COLUMNS, pairs))
+            contents.append(content[texts_at:].data)
+        except FileNotFoundError:
+            where = "put --out, or for a URL --scratch, on a disk that all workers share (docs/spark.md)"
+            raise InputError(f"{path}: is missing; {where}, and continue with --resume.") from None
+        except (OSError, ValueError) as error:
+            raise damaged(path, first_line(error)) from None
         starts.append(starts[-1] + pairs)
 
     def texts(row: int) -> list[str]:
@@ -319,18 +338,23 @@ def _odd_letters(texts: Sequence[str]) -> Keys:
 
 
 def _exact_duplicates(pairs: Gathered, language: str) -> tuple[Marks, Counter[str]]:
-    """Which pairs (n,) equal an earlier one up to case and punctuation; and in how many texts of the first `VOCABULARY`
-    others a word is: all that `alike` asks about a word in fewer than `OFTEN` is that it is."""
+    """Mark the pairs (n,) that equal an earlier one up to case and punctuation, and count texts that contain each word.
+
+    Texts are those of the first `VOCABULARY` unmarked pairs. Words in fewer than `OFTEN` are left out: all are rare.
+    """
     numbers, _, texts = pairs
     keys, arrival = [part[2] for part in numbers], [part[:2] for part in numbers]
-    exact = np.zeros(sum(map(len, keys)), np.bool_)
+    starts = np.cumsum([0, *map(len, keys)]).tolist()
+    exact, first = np.zeros(starts[-1], np.bool_), np.empty(0, np.uint64)
     for part in parts_of(len(exact)):
         found, opens = repeated(keys, arrival, part)
         exact[found[~opens]] = True
-    orders, last = np.concatenate([order for order, _ in arrival]), np.iinfo(np.uint64).max
-    orders[exact] = last
-    end = np.partition(orders, VOCABULARY)[VOCABULARY] if len(orders) > VOCABULARY else last
-    counts = count_words((text for row in np.flatnonzero(orders < end).tolist() for text in texts(row)), language)
+    files = list(zip(starts, (order for order, _ in arrival), np.split(exact, starts[1:-1]), strict=False))
+    for _, order, equal in files:  # so that no array has the numbers of all pairs
+        first = np.sort(np.append(first, order[~equal]))[: VOCABULARY + 1]
+    end = first[VOCABULARY] if len(first) > VOCABULARY else np.iinfo(np.uint64).max
+    rows = (start + row for start, order, equal in files for row in np.flatnonzero((order < end) & ~equal).tolist())
+    counts = count_words((text for row in rows for text in texts(row)), language)
     return exact, Counter({word: number for word, number in counts.items() if number >= OFTEN})
 
 

@@ -33,7 +33,7 @@ with extra_needed("msgspec", "reddit", "reading dumps"):
     import msgspec
 try:
     import mrs_datasets.builders.reddit._lines as _lines
-except ImportError:  # no C compiler: the same comments in several times as long
+except ImportError:  # no C compiler: the same comments in about twice the time
     _lines = None
 
 # One comment per row. Strings are valid UTF-8 without surrogates. No column holds an author: whether the author is a

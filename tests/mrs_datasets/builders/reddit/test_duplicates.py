@@ -2,6 +2,7 @@
 
 import random
 import statistics
+import tracemalloc
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
@@ -17,7 +18,7 @@ from hypothesis import strategies as st
 from mrs_datasets.builders.pipeline.stages import Shard, Workers, read_codes, read_pairs, write_array, write_batches
 from mrs_datasets.builders.pipeline.work_folder import WorkFolder
 from mrs_datasets.builders.reddit import duplicates as module
-from mrs_datasets.builders.reddit.alike import count_words
+from mrs_datasets.builders.reddit.alike import OFTEN, count_words
 from mrs_datasets.builders.reddit.duplicates import (
     BANDS,
     COLUMNS,
@@ -141,6 +142,10 @@ def test_parts_have_whole_buckets_and_about_as_many_pairs() -> None:
     assert together == [[(a, 0, 0, 120)], [(a, 120, 120, 30), (b, 150, 0, 60)], [(b, 210, 60, 90)]]
 
 
+def cut(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:-100])
+
+
 class Stopping(Workers):
     """Shards in this process, until so many are done."""
 
@@ -164,8 +169,14 @@ class Large:
         chat = [pair for one in exchanges_of("en")[:60] for pair in zip(one.messages, one.replies, strict=False)][:40]
         wrong = [(with_error(draw, message), with_error(draw, reply)) for message, reply in chat[:20]]
         rows = [*chat, *wrong, *((f"{message}!", reply.upper()) for message, reply in chat[15:30])]
-        numbered = [("en", *row, draw.randrange(1 << 60)) for row in rows] + [("sv", "Hej", f"{n}", n) for n in (2, 1)]
+        numbered = [("en", *row, draw.randrange(1 << 60)) for row in rows]
+        swedish = [
+            ("Hej, vad gör du?", "Inget särskilt"),
+            ("Hej, vad gör du?", "inget särskilt!"),
+            ("Hej, vad görr du?", "Inget särskiltt"),
+        ]
         draw.shuffle(numbered)
+        numbered += [("sv", *row, number) for number, row in enumerate([*swedish, ("Hej", "1"), ("Hej", "2")])]
         self.pairs: dict[Location, dict[str, list[int]]] = {}
         for number in range(5):
             own = numbered[number::5]
@@ -173,25 +184,26 @@ class Large:
             codes = [code for code, *_ in own]
             self.pairs[path] = {code: [codes.count(code)] for code in ("en", "sv") if code in codes}
 
-    def find(self, name: str, engine: Workers) -> tuple[bytes, dict[str, list[str]], list[dict[str, Any]]]:
-        """The codes of English, the samples and the counts."""
+    def find(self, name: str, engine: Workers, least: int = 1) -> tuple[Any, ...]:
+        """The codes of both languages, the samples and the counts."""
         work = WorkFolder(self.folder / name, {}, resume=True, overwrite=False)
-        outcomes = Counter({("en", "kept"): 75, ("sv", "kept"): 2})
-        chosen = replace(make_settings("clean"), min_examples=1, keep_rejects=9)
+        outcomes = Counter({("en", "kept"): 75, ("sv", "kept"): 5})
+        chosen = replace(make_settings("clean"), min_examples=least, keep_rejects=9)
         build = Build(None, chosen, Path(), work, Funnel({}), print)  # type: ignore[arg-type]
         try:
             codes = find_duplicates(build, self.pairs, outcomes, engine)
         finally:
             work.leave()
         assert sorted(path.name for path in work.stage(module.STAGE).iterdir()) == [
-            "en.json", "en.npy", "sv.json", "sv.npy",
-        ]  # fmt: skip
-        return codes["en"][0].read_bytes(), build.funnel.rejects, build.funnel.stages
+            f"{language}.{kind}" for language in codes for kind in ("json", "npy")
+        ]
+        return *(path.read_bytes() for path, _ in codes.values()), build.funnel.rejects, build.funnel.stages
 
 
 @pytest.fixture
 def large(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Large:
     monkeypatch.setattr(module, "PART_PAIRS", 30)
+    monkeypatch.setattr(module, "VOCABULARY", 40)
     return Large(tmp_path)
 
 
@@ -201,9 +213,10 @@ def test_a_language_that_workers_share_has_the_same_codes_and_samples(
     alone = Stopping(0)
     expected = large.find("alone", alone)
     assert alone.done == 2
-    assert expected[2][0]["dropped"][EXACT] >= 10
-    assert expected[2][0]["dropped"][NEAR] >= 10
-    assert len(expected[1]["near duplicate, en"]) == 9
+    assert expected[3][0]["dropped"][EXACT] >= 10
+    assert expected[3][0]["dropped"][NEAR] >= 10
+    assert len(expected[2]["near duplicate, en"]) == 9
+    assert len(expected[2]["near duplicate, sv"]) == 1
     for number, (pairs, files) in enumerate([(40, 2), (15, 5), (9, 5)]):
         monkeypatch.setattr(module, "FILE_PAIRS", pairs)
         together = Stopping(0)
@@ -233,8 +246,77 @@ def test_a_shared_search_that_is_interrupted_goes_on_where_it_was(
     assert after.done == 2  # the lost one, and Swedish
 
 
-def cut(path: Path) -> None:
-    path.write_bytes(path.read_bytes()[:-100])
+def test_two_large_languages_are_shared_by_several_processes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only this process divides a language: `FILE_PAIRS` need not be patched in the workers, which are spawned."""
+    large = Large(tmp_path)
+    expected = large.find("alone", Stopping(0))
+    monkeypatch.setattr(module, "FILE_PAIRS", 4)
+    together = Stopping(0)
+    assert large.find("large", together) == expected
+    assert together.done == 5 + 2 + 2 * (COLUMNS - 2)
+    with Workers(2) as engine:
+        assert large.find("processes", engine) == expected
+        assert engine._pool is not None
+        assert len(engine._pool._processes or ()) == 2
+
+
+@pytest.mark.parametrize("harm", [lambda path: path.write_bytes(b""), lambda path: path.write_bytes(bytes(5000)), cut])
+def test_results_of_a_damaged_gathered_file_are_not_kept(
+    large: Large, monkeypatch: pytest.MonkeyPatch, harm: Callable[[Path], object]
+) -> None:
+    expected = large.find("alone", Stopping(0))
+    monkeypatch.setattr(module, "FILE_PAIRS", 15)
+    with pytest.raises(KeyboardInterrupt):
+        large.find("harmed", Stopping(20))
+    folder = large.folder / "harmed" / "duplicates"
+    write_array(folder / "en.3.0.npy", np.arange(75))
+    harm(folder / "en.1.pairs")
+    with pytest.raises(InputError, match=r"en\.1\.pairs: is damaged \(.*(15 pairs|empty file)\); delete it and"):
+        large.find("harmed", Stopping(0))
+    (folder / "en.1.pairs").unlink()
+    after = Stopping(0)
+    assert large.find("harmed", after) == expected
+    assert after.done == 1 + 3 * (COLUMNS - 2) + 1
+    with pytest.raises(InputError, match=r"x\.pairs: is missing; put --out, .* on a disk that all workers share"):
+        module._opened({folder / "x.pairs": 1})
+
+
+def test_nothing_is_left_of_a_shared_search_of_a_language_that_is_dropped(
+    large: Large, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "FILE_PAIRS", 4)
+    for done in (1, 60):
+        with pytest.raises(KeyboardInterrupt):
+            large.find(f"{done}", Stopping(done))
+        large.find(f"{done}", Stopping(0), least=100)
+        assert not list((large.folder / f"{done}" / "duplicates").iterdir())
+
+
+def test_equal_pairs_of_many_files_are_marked_with_a_byte_per_pair(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "PART_PAIRS", 50_000)
+    monkeypatch.setattr(module, "VOCABULARY", 500)
+    files, rows = 200, 10_000
+    numbers = np.random.default_rng(2).integers(0, 1 << 20, (files, 4, rows), np.uint64)
+
+    def texts(row: int) -> list[str]:
+        return [f"{'abcdefgh'[row % 8]}{'abcdefgh'[row // 8 % 8]}{'ab'[row % 99 // 98]}", "yes"]
+
+    tracemalloc.start()
+    try:
+        exact, counts = module._exact_duplicates((list(numbers), [], texts), "en")
+        assert tracemalloc.get_traced_memory()[1] < 5 * exact.size
+    finally:
+        tracemalloc.stop()
+    order, thread, key = (numbers[:, column].ravel() for column in range(3))
+    sorting = np.lexsort((thread, order, key))
+    expected = np.zeros(exact.size, bool)
+    expected[sorting[1:]] = key[sorting][1:] == key[sorting][:-1]
+    assert (exact == expected).all()
+    kept = np.flatnonzero(~exact)
+    chosen = kept[order[kept] < np.sort(order[kept])[500]]
+    found = count_words((text for row in chosen.tolist() for text in texts(row)), "en")
+    assert counts == {word: number for word, number in found.items() if number >= OFTEN}
+    assert len(count_words([], "en")) < len(found) > len(counts)
 
 
 def of_another_bucket(path: Path) -> None:

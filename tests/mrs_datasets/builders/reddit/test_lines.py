@@ -115,8 +115,10 @@ def test_a_month_has_the_same_batches(tmp_path: Path, monkeypatch: pytest.Monkey
 
 def test_wrong_arguments_are_refused() -> None:
     for start in (-1, 4):
-        with pytest.raises(ValueError, match="a position in"):
+        with pytest.raises(ValueError, match=f"start: expected a position in the 3 bytes, found {start}"):
             _lines.scan(b"{}\n", start)
+    with pytest.raises(ValueError, match="block: expected at most 1 GiB, found 1073741825 bytes"):
+        _lines.scan(bytes((1 << 30) + 1), 0)
     with pytest.raises(TypeError):
         _lines.scan("{}\n", 0)
     assert _lines.scan(b"", 0) == (0, ())
