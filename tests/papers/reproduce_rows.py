@@ -146,7 +146,7 @@ def made(name: str) -> list[str]:
 
 def told(row: Row, record: dict[str, Any]) -> tuple[str, bool]:
     """A row's figure next to the paper's, or why there is none; and whether it is as expected."""
-    figures = [one for one in record["figures"] if (one["table"], one["row"], one["column"]) == row[:3]]
+    figures = [one for one in record["figures"] if (one["table"], one["row"]) == row[:2]]  # tiny data lack languages
     found = next((one for one in figures if one["mean"] is not None), None)
     if not row.place.cell:
         return f"not run: {row.place.empty}", True
@@ -155,7 +155,7 @@ def told(row: Row, record: dict[str, Any]) -> tuple[str, bool]:
     values = found["mean"] * (100 if found["percent"] else 1), found["paper"] or 0
     mean, paper = (f"{value:,.0f}" if value >= 1000 else f"{value:.4g}" for value in values)
     printed = f"paper {paper}" if found["paper"] is not None else "not printed in the paper"
-    return f"{found['metric']} {mean}, {printed} ({row.place.cell}, {row.column or 'all'})", True
+    return f"{found['metric']} {mean}, {printed} ({row.place.cell}, {found['column'] or 'all'})", True
 
 
 def run(name: str, patterns: Sequence[str]) -> bool:
