@@ -18,6 +18,7 @@ from mrs_datasets.prepared.remote_data import fetched_texts
 from mrs_datasets.readers.sample import SAMPLE, SAMPLE_SOURCE
 from mrs_suggest.common.errors import InputError, first_line
 from mrs_suggest.common.hub.hub import commit_of, is_repo_id, split_revision
+from mrs_suggest.common.io.files import require_regular
 from mrs_suggest.common.io.lines import open_binary, read_lines
 from mrs_suggest.common.io.remote_errors import masked
 from mrs_suggest.common.io.storage import Location, is_url, location
@@ -52,7 +53,9 @@ def files_in(folder: Location, where: object, patterns: Sequence[str] = FILES) -
 
 
 def require_text(path: Location) -> None:
-    """Refuse a binary file, which has a zero byte near its start; errors of reading are left to the reader."""
+    """Refuse a pipe, and a binary file, which has a zero byte near its start; other errors are left to the reader."""
+    if isinstance(path, Path):
+        require_regular(path)
     try:
         with open_binary(path) as file:
             binary = b"\0" in file.read(START)

@@ -115,6 +115,7 @@ def test_seeds_draw_the_same_sentences_as_from_a_list(write: Write) -> None:
 def test_bad_sources_are_refused(write: Write, tmp_path: Path, prepared: PreparedData) -> None:
     (tmp_path / "nothing").mkdir()
     good = write("good.txt", "a\nb\n")
+    os.mkfifo(tmp_path / "pipe")
     for text, sentence in {
         "ht": "expected LANG=SOURCE",
         "ht=": "expected LANG=SOURCE",
@@ -125,6 +126,7 @@ def test_bad_sources_are_refused(write: Write, tmp_path: Path, prepared: Prepare
         f"ht={write('picture.png', b'PNG' + bytes(9))}": "is a binary file; expected text in UTF-8",
         f"ht={write('latin.txt', 'é'.encode('latin-1'))}": "line 1: not UTF-8",
         f"ht={tmp_path / 'nothing'}": "the folder has no",
+        f"ht={tmp_path / 'pipe'}": "is a pipe",
         f"ht={prepared.folder}:a:b:c": "CONFIG:SPLIT at most",
     }.items():
         with pytest.raises(InputError, match=sentence):
