@@ -370,7 +370,7 @@ def near_duplicates(
     """The rows of pairs that are `alike`, on both sides, an earlier one in the pieces, and samples of some, in order.
 
     The earlier one may be near itself, but not in `exact` (n,). Where many share a key, a pair is compared with the
-    first of them and those just before it, so that time grows linearly. Pieces do not depend on each other.
+    first of them and those just before it, so that comparisons grow linearly. Pieces do not depend on each other.
     """
     shown: list[Sample] = []
     numbers, keys, texts = pairs
