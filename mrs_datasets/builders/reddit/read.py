@@ -109,30 +109,22 @@ class _Meta(msgspec.Struct, gc=False):
 
 
 class Comment(msgspec.Struct, gc=False, kw_only=True):
-    """The fields of a line that are used; others are only checked to be JSON."""
+    """The fields of a line that are used, in the forms of all years; others are only checked to be JSON."""
 
     id: str
-    parent_id: str
+    parent_id: Annotated[int, msgspec.Meta(ge=0)] | str | None = None
     link_id: str
     body: str
-    created_utc: Annotated[int, _TIME]
-    score: Annotated[int, _SCORE] | None = None
+    created_utc: Annotated[int, _TIME] | float | str
+    score: Annotated[int, _SCORE] | float | None = None
     author: str | None = None
     meta: _Meta | None = msgspec.field(default=None, name="_meta")
-
-
-class _Loose(Comment, kw_only=True):
-    """A comment of a year with another form of a field."""
-
-    parent_id: Annotated[int, msgspec.Meta(ge=0)] | str | None = None  # type: ignore[assignment]
-    created_utc: Annotated[int, _TIME] | float | str  # type: ignore[assignment]
-    score: Annotated[int, _SCORE] | float | None = None  # type: ignore[assignment]
 
 
 _Part: TypeAlias = tuple[bytes, ...] | list[Comment] | pa.RecordBatch  # `_lines` found, msgspec read, `_ROWS`
 _TEXTS = ("id", "parent_id", "link_id", "body")  # must not contain half a surrogate pair
 _READ = (*_TEXTS, "created_utc", "score", "author", "_meta")
-_decoder = msgspec.json.Decoder(_Loose)
+_decoder = msgspec.json.Decoder(Comment)
 
 
 def read_comments(
@@ -277,7 +269,7 @@ def decode_lines(block: bytes, counts: ReadCounts) -> list[Comment]:
     return [row for row in found if row and _settle(row, counts)]
 
 
-def _decode_or_count(line: bytes, counts: ReadCounts) -> _Loose | None:
+def _decode_or_count(line: bytes, counts: ReadCounts) -> Comment | None:
     try:
         try:
             return _decoder.decode(line.lstrip(STRAY))
@@ -300,7 +292,7 @@ def _decode_or_count(line: bytes, counts: ReadCounts) -> _Loose | None:
     return None
 
 
-def _decode_surrogates(line: bytes) -> _Loose:
+def _decode_surrogates(line: bytes) -> Comment:
     """The comment of a line with half a surrogate pair, which `json` lets pass, in its author or where nothing is read;
     UnicodeEncodeError if a text that is read has one."""
     fields = json.loads(line.decode("utf-8", "surrogatepass"), parse_constant=_no_constant)
@@ -319,8 +311,8 @@ def _no_constant(name: str) -> None:
     raise ValueError(f"{name} is not JSON")
 
 
-def _settle(row: _Loose, counts: ReadCounts) -> bool:
-    """Convert the fields to those of `Comment`; if one cannot be, count the row and return false."""
+def _settle(row: Comment, counts: ReadCounts) -> bool:
+    """Convert the fields to those of `COMMENTS`; if one cannot be, count the row and return false."""
     if row.parent_id is None:
         row.parent_id = row.link_id
     elif isinstance(row.parent_id, int):  # always of a comment
