@@ -5,7 +5,6 @@ from array import array
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from io import BytesIO
-from itertools import islice
 from pathlib import Path
 from typing import IO, Any
 
@@ -17,7 +16,7 @@ from transformers import PreTrainedTokenizerFast
 
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.training.pretraining.cache import cached_folder
-from mrs_suggest.training.pretraining.texts import Streamed
+from mrs_suggest.training.pretraining.texts import Streamed, in_batches
 
 STORED = 10_000  # texts from which the rows of training are kept on disk
 NOTES = ("cut", "unknown", "tokens")
@@ -89,7 +88,7 @@ def encode(
     notes = dict.fromkeys(NOTES, 0)
 
     def bodies() -> Iterator[list[int]]:
-        for batch in _batches(sentences):
+        for batch in in_batches(sentences, BATCH):
             for ids in tokenizer(batch, add_special_tokens=False, verbose=False)["input_ids"]:
                 if special.issuperset(ids):
                     notes["unknown"] += 1
@@ -126,7 +125,7 @@ def encode_pairs(
     notes = dict.fromkeys(NOTES, 0)
 
     def rows() -> Iterator[list[int]]:
-        for batch in _batches(pairs):
+        for batch in in_batches(pairs, BATCH):
             sides = (
                 tokenizer(list(texts), add_special_tokens=False, verbose=False)["input_ids"]
                 for texts in zip(*batch, strict=True)
@@ -182,12 +181,6 @@ def _encoded(
     folder = cached_folder(f"{tokenizers.__version__} {settings} {special} {own}\n{texts.digest}", write_files)
     ids, ends = np.memmap(folder / "ids.bin", np.int32, "r"), np.load(folder / "ends.npy", mmap_mode="r")
     return Encoded(TokenRows(ids, ends), **json.loads((folder / "notes.json").read_text()))
-
-
-def _batches(texts: Iterable[Any]) -> Iterator[list[Any]]:
-    left = iter(texts)
-    while batch := list(islice(left, BATCH)):
-        yield batch
 
 
 def fair_cut(one: int, two: int, room: int) -> tuple[int, int]:

@@ -93,10 +93,16 @@ class TextData(Splits[str]):
         return {"data": data, "texts": {"sources": self.sources, "repeated": self.repeated}}
 
 
+def in_batches(items: Iterable[Any], size: int) -> Iterator[list[Any]]:
+    left = iter(items)
+    while batch := list(islice(left, size)):
+        yield batch
+
+
 def count_and_hash(items: Iterable[Any]) -> tuple[int, str]:
     """The number of sentences or pairs, and the hash of their lines."""
-    digest, count, left = hashlib.sha256(), 0, iter(items)
-    while part := list(islice(left, LINES)):
+    digest, count = hashlib.sha256(), 0
+    for part in in_batches(items, LINES):
         lines = "".join(f"{chr(9).join(_sides(item))}\n" for item in part)
         digest.update(lines.encode("utf-8", "surrogateescape"))
         count += len(part)
