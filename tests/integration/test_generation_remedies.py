@@ -52,12 +52,12 @@ def test_steps_of_denoising_and_lower_layers_that_stay(train: Train, base: Path,
         entry["loss"] == pytest.approx(entry[kind[0]], rel=1e-5)
         for entry, kind in zip(entries.values(), kinds, strict=True)
     )
-    told = record(folder)["data"]["denoising"]
+    told = record(folder)["data"]["more_text"]
     assert told["rows"] == {"es": {"train": 144}}
     assert told["sources"][0]["source"] == "es.txt"
 
     identity = json.loads((folder / "resume.json").read_text())
-    assert identity["denoising text"] == told["content_hash"], "with other text it is another run"
+    assert identity["more text"] == told["content_hash"], "with other text it is another run"
 
     moved = changed(folder, base)
     assert moved

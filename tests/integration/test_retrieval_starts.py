@@ -170,3 +170,14 @@ def test_distillation_in_a_run(base: Path, train: Train, refused: Callable[..., 
     assert all(torch.equal(value, weights(run)[name]) for name, value in weights(resumed).items())
     taught_by_run = train("second", *options, "--teacher", run)
     assert arguments(taught_by_run)["distill_weight"] == 1.0
+
+
+def test_sentences_without_a_reply_are_copied_from_a_teacher(base: Path, train: Train, tmp_path: Path) -> None:
+    text = tmp_path / "texts.txt"
+    text.write_text("a word that no message has\nanother\n", encoding="utf-8")
+    options = ["--model_name_or_path", base, "--layers", 1, "--teacher", base, "--distill", "vectors", "--perturbed", 0]
+    plain = train("copied", *options)
+    more = train("copied_more", *options, "--distill_text", f"sv={text}")  # no language of the pairs
+    assert record(more)["data"]["more_text"]["rows"] == {"sv": {"train": 2}}
+    assert curve(more, "loss", 2) != curve(plain, "loss", 2)
+    assert "| `distill_text` |" in (more / "README.md").read_text(encoding="utf-8")

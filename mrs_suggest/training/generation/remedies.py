@@ -16,7 +16,6 @@ from torch import Tensor
 from tqdm import tqdm
 
 from mrs_datasets.prepared.prepared import PreparedData
-from mrs_datasets.texts.text_sources import Reading, TextSource
 from mrs_metrics.language_match import score_languages
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.common.text.language_id import LanguageIdentifier
@@ -32,7 +31,6 @@ from mrs_suggest.training.pretraining.mixture import WHICH
 from mrs_suggest.training.pretraining.options import ALPHA
 from mrs_suggest.training.pretraining.rows import TokenRows, encode
 from mrs_suggest.training.pretraining.seq2seq import separators
-from mrs_suggest.training.pretraining.texts import TextData, read_texts
 from mrs_suggest.training.sampling import KeyedCollator, KeyedRows, MixedSampler, PairSampler, StepSampler, make_sampler
 
 if TYPE_CHECKING:
@@ -48,14 +46,6 @@ SHARE = "wrong_language"  # in the log, after `eval_`
 
 
 # --- steps of denoising
-
-
-def read_denoising_text(values: Sequence[str], seed: int) -> TextData | None:
-    """The text of `--denoising_text`, None without any; InputError if a source cannot be read."""
-    if not values:
-        return None
-    sources = [TextSource.parse(value, "--denoising_text") for value in values]
-    return read_texts([sources, (), ()], Reading(), 0, seed=seed)
 
 
 class DenoisingSteps(Base):

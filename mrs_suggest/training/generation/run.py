@@ -24,7 +24,7 @@ from mrs_suggest.training.generation.options import (
     require_own_options,
     resolved_search,
 )
-from mrs_suggest.training.generation.remedies import make_watch, read_denoising_text, watch_record, watched_messages
+from mrs_suggest.training.generation.remedies import make_watch, watch_record, watched_messages
 from mrs_suggest.training.generation.training import (
     METRICS,
     GenerationTrainer,
@@ -33,7 +33,15 @@ from mrs_suggest.training.generation.training import (
     encode_sources,
     interpolate,
 )
-from mrs_suggest.training.reply.data import CURVES, Compared, RunData, compare_replies, load_reply_data, reply_identity
+from mrs_suggest.training.reply.data import (
+    CURVES,
+    Compared,
+    RunData,
+    compare_replies,
+    load_reply_data,
+    read_more_text,
+    reply_identity,
+)
 from mrs_suggest.training.reply.options import sound_reply
 from mrs_suggest.training.sampling import PairSampler, make_sampler
 
@@ -50,8 +58,7 @@ def run(options: GenerationArguments, training: GenerationTrainingArguments) -> 
     with generator_run(GENERATION, options, training) as run:
         data = run.load(lambda: _load(options, training))
         facts = data.facts()
-        text = facts["data"].get("denoising", {}).get("content_hash")
-        run.begin(facts, RESUME_KEYS, **reply_identity(options, facts), **{"denoising text": text})
+        run.begin(facts, RESUME_KEYS, **reply_identity(options, facts))
         generator = run.build(lambda: build_generator(options, training, data.texts(), data.languages()))
         trainer = make_trainer(generator, options, training, data)
         start = copied_weights(generator.model) if options.interpolate_start and not options.estimate else None
@@ -77,11 +84,11 @@ def compared(generator: Generator, options: SearchArguments, data: RunData, fami
 
 def _load(options: GenerationArguments, training: TrainingArguments) -> RunData:
     data = load_reply_data(options, training, need_responses=options.rank_pools)
-    text, watched = read_denoising_text(options.denoising_text, training.seed), {}
+    text, watched = read_more_text("--denoising_text", options.denoising_text, training.seed), {}
     if options.watch_languages:
         source = open_prepared(options.data, options.data_revision)
         watched = watched_messages(source, options.watch_languages, options.max_validation_examples)
-    return replace(data, denoising=text, watched=watched)
+    return replace(data, more_text=text, watched=watched)
 
 
 def make_trainer(
@@ -89,8 +96,8 @@ def make_trainer(
 ) -> GenerationTrainer:
     """As `reply_trainer`, with what the remedies add."""
     trainer = reply_trainer(generator, options, training, data)
-    if data.denoising:
-        texts, sampler = data.denoising.train, trainer.sampler
+    if data.more_text:
+        texts, sampler = data.more_text.train, trainer.sampler
         assert isinstance(sampler, PairSampler)
         trainer.sampler = trainer.mix(texts, options.denoising_share, generator.coder, sampler, options)
     if options.wrong_language_limit is not None:

@@ -46,7 +46,7 @@ SETTINGS_SHOWN = (
     "setting", "loss", "temperature", "mask_duplicates", "encoders", "dimension", "pooling", "normalize",
     "query_prompt", "reply_prompt", "message_tokens", "reply_tokens", "layers", "freeze_embeddings", "freeze_layers",
     "layer_decay", "teacher", "teacher_prompt", "teacher_temperature", "distill_weight", "distill",
-    "perturbed", "keep_pieces", "alpha", *RANKER_SETTINGS,
+    "perturbed", "distill_text", "keep_pieces", "alpha", *RANKER_SETTINGS,
     *CANDIDATE_SETTINGS,
     "beams", "samples", "constrained", "label_smoothing_factor", "batches", "length_window", *SHOWN,
 )  # fmt: skip

@@ -167,8 +167,7 @@ def remedies(record: Record) -> str:
         told.append("The decoder starts with the token of the language to write.")
     if layers := arguments.get("freeze_decoder_layers"):
         told.append(f"The decoder's lowest {layers} layer{'s' * (layers > 1)} stayed as they were.")
-    if text := record["data"].get("denoising"):
-        share = arguments["denoising_share"]
+    if (text := record["data"].get("more_text")) and (share := arguments.get("denoising_share")):
         told.append(f"A share of {share:g} of the steps denoised {text['title']} (xDAE; XGLUE, section 4.1).")
     if watched := record["metrics"].get("watched"):
         told.append(_watched(watched))

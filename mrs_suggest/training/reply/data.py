@@ -17,6 +17,7 @@ from datasets import Dataset, concatenate_datasets
 
 from mrs_datasets.catalogue import CONTEXT
 from mrs_datasets.prepared.prepared import PreparedData, bars_for_long_work, open_prepared
+from mrs_datasets.texts.text_sources import Reading, TextSource
 from mrs_metrics.tokenize import get_tokenizer
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.common.text.predictions import Prediction, predictions_name, write_predictions
@@ -36,7 +37,7 @@ from mrs_suggest.models.retrieval.perturbed_texts import perturbed
 from mrs_suggest.models.saved.record import Record
 from mrs_suggest.models.starting_points import FROM_SCRATCH
 from mrs_suggest.suggest.guard.lists import GuardData
-from mrs_suggest.training.pretraining.texts import TextData
+from mrs_suggest.training.pretraining.texts import TextData, read_texts
 from mrs_suggest.training.reply.options import ReplyArguments, TrainingPlan, make_plan
 
 if TYPE_CHECKING:
@@ -57,7 +58,7 @@ class RunData:
 
     Attributes:
         origin: the id of the data, their revision or content hash, and the sizes of splits that a limit cut.
-        denoising: text that is trained on in addition to the pairs, without replies.
+        more_text: sentences that are trained on in addition to the pairs, without replies.
         watched: language -> validation messages that are answered while the model trains.
     """
 
@@ -66,7 +67,7 @@ class RunData:
     validation: list[LanguageData]
     test: list[LanguageData]
     origin: Record = field(default_factory=dict)
-    denoising: TextData | None = None
+    more_text: TextData | None = None
     watched: dict[str, list[str]] = field(default_factory=dict)
 
     def by_language(self) -> dict[str, list[Dataset]]:
@@ -82,22 +83,22 @@ class RunData:
             for column in ("message", "reply"):
                 for batch in pairs.select_columns(column).iter(batch_size=10_000):
                     yield from batch[column]
-        yield from self.denoising.texts() if self.denoising else ()
+        yield from self.more_text.texts() if self.more_text else ()
 
     def languages(self) -> list[str]:
         """All that the model reads or writes, each once."""
         trained = [source.language for source in self.plan.sources]
-        more = [*(self.denoising.train if self.denoising else ()), *self.watched]
+        more = [*(self.more_text.train if self.more_text else ()), *self.watched]
         return list(dict.fromkeys([*trained, *self.plan.validation, *self.plan.test, *more]))
 
     def facts(self) -> Record:
         """Facts for the record of a run: the data, the rows used, a hash of the test examples, and the plan."""
         tested = {part.language: part.test for part in self.test}
         data = {**self.origin, "rows": self.rows(), "test_hash": examples_hash(tested)}
-        if self.denoising:
-            text = self.denoising.facts()
+        if self.more_text:
+            text = self.more_text.facts()
             shown = {name: text["data"][name] for name in ("title", "content_hash", "rows")}
-            data["denoising"] = {**shown, "sources": text["texts"]["sources"]}
+            data["more_text"] = {**shown, "sources": text["texts"]["sources"]}
         return {"data": data, "plan": self.plan.facts()}
 
     def rows(self) -> dict[str, dict[str, int]]:
@@ -165,6 +166,13 @@ def load_reply_data(options: ReplyArguments, training: TrainingArguments, need_r
     return data
 
 
+def read_more_text(option: str, values: Sequence[str], seed: int) -> TextData | None:
+    """The sentences of an option with values `LANG=SOURCE`, None without any; InputError if one cannot be read."""
+    if not values:
+        return None
+    return read_texts([[TextSource.parse(value, option) for value in values], (), ()], Reading(), 0, seed=seed)
+
+
 def warn_about_small_sources(data: RunData, batches: str, pairs_a_step: int) -> None:
     """Warn on stderr about sources with fewer pairs than a step, whose pairs repeat within it.
 
@@ -221,14 +229,17 @@ def with_reply_ids(pairs: Dataset) -> Dataset:
         return pairs.select_columns(["message", "reply"]).map(_reply_ids, batched=True, desc="reply ids")
 
 
-def with_perturbed(data: RunData, copies: int, seed: int) -> list[Dataset]:
-    """The training sources, each followed by texts without a reply, and by perturbed versions of all its texts.
+def texts_to_copy(data: RunData, copies: int, seed: int) -> list[Dataset]:
+    """What a student of a teacher's vectors learns: the training sources, each followed by texts without a reply, and
+    by perturbed versions of all its texts; then the sentences of `more_text`.
 
     Texts without a reply stand for their own: replies, which are what people write, too, and the guard's examples, so
     that the guard of the trained model knows grave messages.
     """
+    lone = data.more_text.train if data.more_text else {}
+    sentences = [Dataset.from_dict({"message": list(texts), "reply": list(texts)}) for texts in lone.values()]
     if not copies:
-        return list(data.sources.values())
+        return [*data.sources.values(), *sentences]
     examples = GuardData().prototypes
     extended = []
     for source in data.plan.sources:
@@ -241,7 +252,7 @@ def with_perturbed(data: RunData, copies: int, seed: int) -> list[Dataset]:
         replies = [*alone, *(reply for reply in learned.values() for _ in range(copies))]
         more = Dataset.from_dict({"message": messages, "reply": replies}, features=pairs.features)
         extended.append(concatenate_datasets([pairs, more]))
-    return extended
+    return [*extended, *sentences]
 
 
 def with_rows(pairs: Dataset) -> Dataset:
@@ -285,6 +296,7 @@ def reply_identity(options: ReplyArguments, facts: Record) -> Record:
     return {
         "train": facts["plan"]["train"],
         "validation": facts["plan"]["validation"],
+        **({"more text": text["content_hash"]} if (text := facts["data"].get("more_text")) else {}),
         "vocabulary": options.vocabulary if options.model_name_or_path in FROM_SCRATCH else None,
         **{name: getattr(options, name) for name in RESUME_KEYS},
     }

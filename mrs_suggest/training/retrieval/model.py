@@ -29,8 +29,8 @@ from mrs_suggest.models.starting_points import ENCODER, TINY, start_kind
 from mrs_suggest.suggest.answering import MODEL
 from mrs_suggest.suggest.ranking.rankers import settings_and_weights, with_settings
 from mrs_suggest.suggest.retrieval_suggester import Retriever
-from mrs_suggest.training.reply.data import RunData, byte_lengths, with_perturbed, with_reply_ids, with_rows
-from mrs_suggest.training.retrieval.options import BEST_METRIC, RetrievalArguments, alpha_of, teacher_vectors
+from mrs_suggest.training.reply.data import RunData, byte_lengths, texts_to_copy, with_reply_ids, with_rows
+from mrs_suggest.training.retrieval.options import BEST_METRIC, DISTILL, RetrievalArguments, alpha_of, teacher_vectors
 from mrs_suggest.training.retrieval.parts import RetrievalParts, build_index, coverage_on_test, response_sets
 from mrs_suggest.training.retrieval.ranker_generator import require_language_of
 from mrs_suggest.training.sampling import make_sampler
@@ -143,8 +143,8 @@ def make_trainer(
     training.prompts = {column: prompt for column, prompt in texts if prompt}
     with training.main_process_first(local=False):
         sources = list(data.sources.values())
-        if options.perturbed:
-            sources = with_perturbed(data, options.perturbed, training.seed)
+        if options.distill == DISTILL[1]:
+            sources = texts_to_copy(data, options.perturbed or 0, training.seed)
         pairs = concatenate_datasets([with_reply_ids(source) for source in sources])
     if options.teacher is not None:
         pairs = with_rows(pairs)

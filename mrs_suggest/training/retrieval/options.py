@@ -43,7 +43,7 @@ WITHOUT_EFFECT = {
     "ddp_find_unused_parameters": "a pass uses one of the two encoders, so ranks always look for unused ones",
 }
 DISTILL = ("similarities", "vectors")
-TEACHER_OPTIONS = ("teacher_prompt", "teacher_temperature", "distill_weight", "distill", "perturbed")
+TEACHER_OPTIONS = ("teacher_prompt", "teacher_temperature", "distill_weight", "distill", "perturbed", "distill_text")
 PERTURBED = 20  # copies; ours: with --distill vectors on the sample, few epochs over many copies
 
 GENERATED = SUGGESTIONS  # the search keeps five beams in any case, so as many replies cost the same
@@ -55,7 +55,7 @@ class RetrievalArguments(ReplyArguments):
 
     advanced: ClassVar[tuple[str, ...]] = (
         "dimension", "mask_duplicates", "teacher_prompt", "teacher_temperature", "distill_weight", "perturbed",
-        "gather_across_devices", "layer_decay", "dropout", "ranker_parts", "memory_dimension",
+        "distill_text", "gather_across_devices", "layer_decay", "dropout", "ranker_parts", "memory_dimension",
         "memory_prototypes", "memory_messages", "generated",
     )  # fmt: skip
     least: ClassVar[dict[str, int]] = {
@@ -135,6 +135,11 @@ class RetrievalArguments(ReplyArguments):
         None,
         "with --distill vectors: perturbed copies of each message that are learned, too; default: "
         f"{PERTURBED} (chosen on the sample's validation split)",
+    )
+    distill_text: list[str] = option(
+        [],
+        "LANG=SOURCE ...: with --distill vectors, sentences whose vectors are learned, too, as for --text of `mrs "
+        "train pretraining`: a small student learns how its teacher reads words that the data lack",
     )
     keep_pieces: int | None = option(
         None,
@@ -323,7 +328,7 @@ def ranker_options(options: RetrievalArguments) -> RankerOptions:
 
 
 def _require_sound_teacher(options: RetrievalArguments) -> None:
-    given = [name for name in TEACHER_OPTIONS if getattr(options, name) is not None]
+    given = [name for name in TEACHER_OPTIONS if getattr(options, name) not in (None, [])]
     if options.teacher is None and given:
         raise InputError(f"--{given[0]}: has no effect without --teacher; pass that too, or leave it out.")
     if options.teacher_temperature is not None:
@@ -334,6 +339,8 @@ def _require_sound_teacher(options: RetrievalArguments) -> None:
         require_one_of("distill", options.distill, DISTILL)
     if options.perturbed and options.distill != DISTILL[1]:
         raise InputError("--perturbed: applies to --distill vectors; perturbed messages have no reply to learn.")
+    if options.distill_text and options.distill != DISTILL[1]:
+        raise InputError("--distill_text: applies to --distill vectors; sentences alone have no reply to learn.")
     if options.distill == DISTILL[1]:
         for name in ("distill_weight", "teacher_temperature"):
             if getattr(options, name) is not None:

@@ -1,10 +1,19 @@
 """A run of the paper's dual encoder: data, training, what is derived from the encoder, and its test (section 4.1)."""
 
 import logging
+from dataclasses import replace
 
 from mrs_suggest.evaluation.tables import print_results
 from mrs_suggest.models.saved.record import Record
-from mrs_suggest.training.reply.data import CURVES, compare_replies, load_reply_data, reply_identity, with_context
+from mrs_suggest.training.reply.data import (
+    CURVES,
+    RunData,
+    compare_replies,
+    load_reply_data,
+    read_more_text,
+    reply_identity,
+    with_context,
+)
 from mrs_suggest.training.retrieval import FAMILY as RETRIEVAL
 from mrs_suggest.training.retrieval.model import build, make_trainer, own_figures, stored_weights, systems, weights
 from mrs_suggest.training.retrieval.options import (
@@ -30,7 +39,7 @@ def run(options: RetrievalArguments, training: RetrievalTrainingArguments) -> Re
     logging.getLogger("sentence_transformers.base.modules.router").setLevel(logging.ERROR)
     options = resolved(sound_retrieval(options, training))
     with Run(RETRIEVAL, options, training, steps=STEPS, advice=lambda trains: advice(options, training, trains)) as run:
-        data = run.load(lambda: load_reply_data(options, training, need_responses=True))
+        data = run.load(lambda: _load(options, training))
         facts = data.facts()
         run.begin(facts, RESUME_KEYS, rate_decay=training.rate_decay, **reply_identity(options, facts))
         parts = run.build(lambda: build(options, training, data))
@@ -47,6 +56,11 @@ def run(options: RetrievalArguments, training: RetrievalTrainingArguments) -> Re
         compared = run.evaluate(lambda: compare_replies(systems(parts), data.test, options, RETRIEVAL.name, ranks=True))
         figures = compared.figures | run.evaluate(lambda: own_figures(parts, options, data))
         return run.finish(figures, compared.milliseconds, compared.files, compared.named, CURVES, show=print_results)
+
+
+def _load(options: RetrievalArguments, training: RetrievalTrainingArguments) -> RunData:
+    text = read_more_text("--distill_text", options.distill_text, training.seed)
+    return replace(load_reply_data(options, training, need_responses=True), more_text=text)
 
 
 def advice(options: RetrievalArguments, training: RetrievalTrainingArguments, trains: bool) -> str:

@@ -15,7 +15,14 @@ from mrs_datasets.prepared.prepared import PreparedData, open_prepared
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.common.text.text import normalise_reply
 from mrs_suggest.evaluation.language_data import LanguageData, examples_hash, load_language
-from mrs_suggest.training.reply.data import load_reply_data, load_run_data, published_figures, warn_about_small_sources
+from mrs_suggest.training.reply.data import (
+    load_reply_data,
+    load_run_data,
+    published_figures,
+    read_more_text,
+    texts_to_copy,
+    warn_about_small_sources,
+)
 from mrs_suggest.training.reply.options import ReplyArguments
 from tests.cases import cases
 
@@ -184,3 +191,22 @@ def test_the_papers_rows_stand_beside_a_setting_alone() -> None:
     assert rows("retrieval", "es") == []
     assert rows("retrieval", "es", setting="mt", train=["en"]) == [], "other data than the paper's"
     assert {row["model"] for row in rows("generation", "es", setting="monolingual")} == {"xdae"}
+
+
+def test_a_student_copies_pairs_lone_texts_perturbed_ones_and_further_sentences(
+    prepared: PreparedData, tmp_path: Path
+) -> None:
+    (tmp_path / "ja.txt").write_text("一つ\n二つ\n", encoding="utf-8")
+    (tmp_path / "sv.txt").write_text("ett\n", encoding="utf-8")
+    values = [f"{language}={tmp_path / language}.txt" for language in ("ja", "sv")]
+    data = replace(load_run_data(prepared, ReplyArguments(), 0), more_text=read_more_text("--distill_text", values, 0))
+    found = texts_to_copy(data, 2, seed=0)
+    assert len(found) == len(data.sources) + 2
+    for pairs, source in zip(found, data.sources.values(), strict=False):
+        assert pairs[: len(source)]["message"] == source["message"][:]
+        learned = len({*source["message"][:], *pairs["message"][len(source) :]})
+        assert len(pairs) > 3 * len(source), "two perturbed copies of each text, and lone ones"
+        assert learned > len(source)
+    assert [pairs.to_dict() for pairs in found[-2:]] == [
+        {"message": texts, "reply": texts} for texts in (["一つ", "二つ"], ["ett"])
+    ]
