@@ -231,13 +231,15 @@ def with_reply_ids(pairs: Dataset) -> Dataset:
 
 def texts_to_copy(data: RunData, copies: int, seed: int) -> list[Dataset]:
     """What a student of a teacher's vectors learns: the training sources, each followed by texts without a reply, and
-    by perturbed versions of all its texts; then the sentences of `more_text`.
+    by perturbed versions of all its texts; then the sentences of `more_text`, of each two one as a message and one as a
+    reply.
 
     Texts without a reply stand for their own: replies, which are what people write, too, and the guard's examples, so
     that the guard of the trained model knows grave messages.
     """
-    lone = data.more_text.train if data.more_text else {}
-    sentences = [Dataset.from_dict({"message": list(texts), "reply": list(texts)}) for texts in lone.values()]
+    lone = [list(texts) for texts in (data.more_text.train.values() if data.more_text else ())]
+    sentences = [Dataset.from_dict({"message": texts[::2], "reply": texts[1::2] + texts[-1:] * (len(texts) % 2)})
+                 for texts in lone]  # fmt: skip
     if not copies:
         return [*data.sources.values(), *sentences]
     examples = GuardData().prototypes

@@ -208,5 +208,5 @@ def test_a_student_copies_pairs_lone_texts_perturbed_ones_and_further_sentences(
         assert len(pairs) > 3 * len(source), "two perturbed copies of each text, and lone ones"
         assert learned > len(source)
     assert [pairs.to_dict() for pairs in found[-2:]] == [
-        {"message": texts, "reply": texts} for texts in (["一つ", "二つ"], ["ett"])
-    ]
+        {"message": ["一つ"], "reply": ["二つ"]}, {"message": ["ett"], "reply": ["ett"]}
+    ]  # fmt: skip
