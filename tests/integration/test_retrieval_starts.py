@@ -181,3 +181,22 @@ def test_sentences_without_a_reply_are_copied_from_a_teacher(base: Path, train: 
     assert record(more)["data"]["more_text"]["rows"] == {"sv": {"train": 2}}
     assert curve(more, "loss", 2) != curve(plain, "loss", 2)
     assert "| `distill_text` |" in (more / "README.md").read_text(encoding="utf-8")
+
+
+def test_a_guard_learns_from_further_sentences(
+    base: Path, train: Train, mrs_here: Callable[..., Any], tmp_path: Path
+) -> None:
+    run = train("guarded", "--model_name_or_path", base)
+    plain = (run / "guard" / "space.safetensors").read_bytes()
+    text = tmp_path / "everyday.txt"
+    text.write_text("".join(f"the lorry number {n} brings bricks\n" for n in range(2000)), encoding="utf-8")
+    assert mrs_here("models", "guard", run, "--text", f"en={text}")[0] == 0
+    assert record(run)["guard_text"] == [["en", "everyday.txt", 1500]]
+    assert "everyday sentences: 1,500 en (everyday.txt)." in (run / "README.md").read_text(encoding="utf-8")
+    more = (run / "guard" / "space.safetensors").read_bytes()
+    assert more != plain
+    assert mrs_here("models", "guard", run, "--text", f"en={text}")[0] == 0
+    assert (run / "guard" / "space.safetensors").read_bytes() == more, "the sample is seeded"
+    assert mrs_here("models", "guard", run)[0] == 0
+    assert record(run)["guard_text"] == []
+    assert "everyday sentences" not in (run / "README.md").read_text(encoding="utf-8")

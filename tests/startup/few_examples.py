@@ -33,12 +33,12 @@ def _shorten(guarding):
         return sound(data, found[:: 1 + len(found) // 300])
 
     @wraps(fit := guarding.fit_guard)
-    def fit_few(encode, data, languages, *own):
+    def fit_few(encode, data, languages, *own, **more):
         whole = data.prototypes_for(languages)
         some = {code: {kind: texts[::30] for kind, texts in kinds.items()} for code, kinds in whole.items()}
         thin = mock.patch.object(guarding, "_without_sensitive", few)
         with thin, mock.patch.object(data, "prototypes_for", return_value=some):
-            return fit(encode, data, languages, *own)
+            return fit(encode, data, languages, *own, **more)
 
     guarding.fit_guard = fit_few
 

@@ -33,6 +33,10 @@ def make_parser() -> argparse.ArgumentParser:
     guard.add_argument("run_folder", type=Path, metavar="RUN", help=RUN)
     guard.add_argument("--lists", type=Path, metavar="FOLDER", help="custom lists/ or prototypes/ (docs/guard.md)")
     guard.add_argument(
+        "--text", nargs="+", default=(), metavar="LANG=SOURCE",
+        help="everyday sentences that it learns from, too: text files with one a line, folders of them, Parquet files",
+    )  # fmt: skip
+    guard.add_argument(
         "--sheet", type=Path, metavar="FILE", help="write its recall and false alarms to run.json and card"
     )
     guard.add_argument(
@@ -112,7 +116,7 @@ def _card(options: argparse.Namespace) -> None:
 def _guard(options: argparse.Namespace) -> None:
     from mrs_suggest.training.reply.guarding import update_guard
 
-    figures = update_guard(options.run_folder, options.lists, options.sheet, options.half)
+    figures = update_guard(options.run_folder, options.lists, options.sheet, options.half, options.text)
     for language, found in figures.items():
         print(
             f"{language}  {found.vetoed} of {found.sensitive} sensitive messages not answered, {found.named} with the "

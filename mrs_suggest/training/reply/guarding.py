@@ -4,11 +4,13 @@ import csv
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from random import Random
 from types import MappingProxyType
 from typing import Any
 
 from mrs_datasets.everyday.situations import TEXTS, UNSEEN, read_situations
 from mrs_datasets.prepared.prepared import open_prepared
+from mrs_datasets.texts.text_sources import Reading, TextSource
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.common.io.files import file_sha256
 from mrs_suggest.models.saved.families import family_of, write_record
@@ -21,6 +23,7 @@ from mrs_suggest.suggest.suggester import Suggester
 
 DATA = "sample"  # the everyday messages are its, and mrs-everyday's
 LEARNED, CALIBRATED, TESTED = "train", "validation", "test"  # their splits, and what each is for
+SENTENCES = 1500  # of a source of further text; ours, chosen among 500 to 4,000
 EACH = 3  # of mrs-everyday's training messages, one in so many; ours: all of them find no more
 COLUMNS = ("language", "half", "class", "message")
 BUILD, HELD_OUT, EARLIER, SAMPLE = "build", "held_out", "earlier", "sample"
@@ -32,6 +35,7 @@ def fit_guard(
     data: GuardData,
     languages: Collection[str],
     own: Mapping[str, Sequence[str]] = MappingProxyType({}),
+    sentences: Sequence[str] = (),
 ) -> GuardSpace:
     """Fit the linear model of a guard.
 
@@ -43,11 +47,13 @@ def fit_guard(
         languages: those of the model; it learns from their messages, or from those of all languages, where there are
             no examples in one of them.
         own: language -> messages of the validation split of the model's data, which set the thresholds, too.
+        sentences: further everyday ones to learn from.
     """
     examples = data.prototypes_for(languages)
     everyday = {split: _everyday(data, split, examples) for split in (LEARNED, CALIBRATED)}
     calm = [(code, text) for code, texts in own.items() for text in texts]
-    return GuardSpace.fit(encode, examples, everyday[LEARNED], everyday[CALIBRATED], _without_sensitive(data, calm))
+    learned = [*everyday[LEARNED], *sentences]
+    return GuardSpace.fit(encode, examples, learned, everyday[CALIBRATED], _without_sensitive(data, calm))
 
 
 def _everyday(data: GuardData, split: str, languages: Collection[str]) -> list[str]:
@@ -64,6 +70,12 @@ def situation_messages(language: str, splits: Sequence[str]) -> list[str]:
     path = TEXTS / f"{language}.txt"
     found = read_situations(path) if path.is_file() else []
     return [text for one in found for text in one.messages if one.split(text) in splits]
+
+
+def _drawn(source: TextSource) -> tuple[TextSource, list[str]]:
+    """A source with its sentences, or a seeded sample of them."""
+    found = list(dict.fromkeys(source.items(Reading())))
+    return source, Random(0).sample(found, min(SENTENCES, len(found)))
 
 
 def _without_sensitive(data: GuardData, texts: Iterable[tuple[str, str]]) -> list[str]:
@@ -157,11 +169,16 @@ def measure(guard: Guard, sheet: Sequence[SheetRow], half: str, languages: Itera
     return found
 
 
-def update_guard(run: Path, lists: Path | None, sheet: Path | None, half: str = HELD_OUT) -> dict[str, GuardFigures]:
+def update_guard(
+    run: Path, lists: Path | None, sheet: Path | None, half: str = HELD_OUT, text: Sequence[str] = ()
+) -> dict[str, GuardFigures]:
     """Rewrite `guard/` of a run, and, with a sheet, the figures to its record and card.
 
+    Args:
+        text: sources of everyday sentences, `LANG=SOURCE`, of each of which it learns from at most `SENTENCES`.
+
     Raises:
-        InputError: `run` holds no finished run, or the folder or the sheet is damaged.
+        InputError: `run` holds no finished run, or the folder, the sheet or a source is damaged.
     """
     record = read_record(run)
     family = family_of(record, run)
@@ -173,7 +190,12 @@ def update_guard(run: Path, lists: Path | None, sheet: Path | None, half: str = 
         def encode(texts: list[str]) -> Any:
             return suggester.model.message_vectors(texts)
 
-        fit_guard(encode, data, suggester.languages).save(run)
+        sentences = [_drawn(TextSource.parse(value, "--text")) for value in text]
+        learned = _without_sensitive(data, [(source.language, one) for source, some in sentences for one in some])
+        fit_guard(encode, data, suggester.languages, sentences=learned).save(run)
+        record["guard_text"] = [[source.language, source.name(), len(some)] for source, some in sentences]
+    elif text:
+        raise InputError(f"--text: {run} has no encoder, so that its guard is the word lists alone; leave it out.")
     figures = {}
     if sheet:
         figures = measure(Guard(data, suggester.model, run), rows, half, suggester.languages)
