@@ -5,19 +5,22 @@ from __future__ import annotations
 import importlib.util
 import io
 import os
-from collections.abc import Mapping, Sequence
+import sys
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import redirect_stderr
 from dataclasses import MISSING, dataclass, field, fields, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
-from mrs_suggest.common.errors import InputError, MissingExtraError, first_line
+from mrs_suggest.common.arguments import make_dataclass_parser, parse_with_config
+from mrs_suggest.common.errors import InputError, MissingExtraError, first_line, run_with_sentence
 from mrs_suggest.common.hub.baselines import require_no_revision
 from mrs_suggest.common.hub.hub import split_revision
 from mrs_suggest.models.starting_points import FROM_SCRATCH, TINY
 
 if TYPE_CHECKING:
-    from transformers import TrainingArguments
+    from transformers import HfArgumentParser, TrainingArguments
 
     Names = str | list[str] | None  # as the library has it
 else:
@@ -289,3 +292,25 @@ def require_one_of(name: str, value: str | None, allowed: Sequence[str]) -> None
     """Refuse a value that is not allowed."""
     if value not in allowed:
         raise InputError(f"--{name}: expected one of {', '.join(allowed)}, found {value!r}.")
+
+
+def trainer_command(
+    name: str,
+    about: str | None,
+    kinds: tuple[type, type],
+    train: Callable[[Any, Any], object],
+    bare: Sequence[str] = (),
+) -> tuple[Callable[[], HfArgumentParser], Callable[..., int]]:
+    """The parser of a trainer's options, and its `main`, which parses, trains and returns the exit code.
+
+    Args:
+        kinds: the dataclasses of our options and of the library's.
+        bare: the options of a command line without any.
+    """
+    make_parser = partial(make_dataclass_parser, kinds, name, about or "", SHOWN)
+
+    def main(argv: Sequence[str] | None = None) -> int:
+        given = list(sys.argv[1:] if argv is None else argv) or bare
+        return run_with_sentence(name, lambda: train(*parse_with_config(make_parser(), given)))
+
+    return make_parser, main
