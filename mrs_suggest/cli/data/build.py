@@ -93,7 +93,7 @@ def add_build(verbs: argparse._SubParsersAction[CommandParser]) -> None:
     parser.set_defaults(run=run_build)
 
 
-def run_build(options: argparse.Namespace) -> int:
+def run_build(options: argparse.Namespace) -> None:
     from mrs_datasets.builders.reddit.build import build, build_months
     from mrs_datasets.builders.reddit.plan import PAGE, begun_buckets, find_dumps, make_build_plan, read_size
 
@@ -118,11 +118,11 @@ def run_build(options: argparse.Namespace) -> int:
     for line in plan.lines():
         say(line)
     if options.plan:
-        return 0
+        return
     if options.only:
         where = build_months(plan, out, settings, Path(identifier.path), strict=strict, say=say)
         print(f"wrote {len(files)} {'month' if len(files) == 1 else 'months'} to {visible(where)}")
-        return 0
+        return
     with spark or nullcontext():
         kept = {"resume": options.resume, "overwrite": options.overwrite, "cache": options.cache}
         report = build(
@@ -130,7 +130,6 @@ def run_build(options: argparse.Namespace) -> int:
         )
     _print_funnel(report)
     print(f"wrote {visible(out)}: data/, README.md, report.json, {PAGE}")
-    return 0
 
 
 def _settings(options: argparse.Namespace) -> Settings:

@@ -59,7 +59,7 @@ def add_corpus(verbs: Any) -> None:
     parser.set_defaults(run=run_corpus)
 
 
-def run_corpus(options: argparse.Namespace) -> int:
+def run_corpus(options: argparse.Namespace) -> None:
     from mrs_datasets.corpus.build import CARD, REPORT, build_corpus
     from mrs_datasets.corpus.lines import LineRules
     from mrs_datasets.corpus.settings import Corpus, CorpusSettings, Source
@@ -88,7 +88,6 @@ def run_corpus(options: argparse.Namespace) -> int:
         table.add_row(language, f"{facts['lines']:,}", f"{facts['kept']:,}", reasons)
     make_console(120).print(table)
     print(f"wrote {visible(out)}: a folder per language, {CARD}, {REPORT}")
-    return 0
 
 
 def _files(values: Sequence[str], option: str) -> list[tuple[str, Location]]:

@@ -35,7 +35,7 @@ def add_responses(verbs: argparse._SubParsersAction[CommandParser]) -> None:
     parser.set_defaults(run=run_responses)
 
 
-def run_responses(options: argparse.Namespace) -> int:
+def run_responses(options: argparse.Namespace) -> None:
     from mrs_datasets.prepared import add_responses as adding
     from mrs_datasets.prepared.schema import RESPONSES_SUFFIX
 
@@ -52,4 +52,3 @@ def run_responses(options: argparse.Namespace) -> int:
         if config.endswith(RESPONSES_SUFFIX):
             print(f"{config}  {splits['train']['rows']:,}")
     print(f"wrote {options.out or options.folder} ({report['name']})")
-    return 0
