@@ -52,6 +52,14 @@ class ArgumentError(InputError, ValueError):
         return InputError(f"{options[self.name]}{value}: {self.problem}")
 
 
+def require_least(options: object, least: int, *names: str) -> None:
+    """InputError if an option, as it is spelled on the command line, has a value that is too small; None passes."""
+    for name in names:
+        value = getattr(options, name.replace("-", "_"))
+        if value is not None and value < least:
+            raise InputError(f"--{name}: expected {least} or more, found {value}.")
+
+
 class MissingExtraError(MrsError):
     """An optional dependency is not installed; the message names the extra that brings it."""
 

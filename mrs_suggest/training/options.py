@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from mrs_suggest.common.arguments import make_dataclass_parser, parse_with_config
-from mrs_suggest.common.errors import InputError, MissingExtraError, first_line, run_with_sentence
+from mrs_suggest.common.errors import InputError, MissingExtraError, first_line, require_least, run_with_sentence
 from mrs_suggest.common.hub.baselines import require_no_revision
 from mrs_suggest.common.hub.hub import split_revision
 from mrs_suggest.models.starting_points import FROM_SCRATCH, TINY
@@ -158,11 +158,11 @@ def sound(
     training.load_best_model_at_end &= training.eval_strategy != "no"  # without evaluations, no checkpoint is the best
     if int(os.environ.get("WORLD_SIZE", 1)) > 1 and training.world_size == 1:
         raise InputError("several processes were launched, but they are not connected; on CPUs pass --use_cpu true.")
-    for name, least in (("per_device_train_batch_size", 1), ("gradient_accumulation_steps", 1), ("seed", 0)):
-        require_least(training, name, least)
+    require_least(training, 1, "per_device_train_batch_size", "gradient_accumulation_steps")
+    require_least(training, 0, "seed")
     for kind in type(options).__mro__:
         for name, least in vars(kind).get("least", {}).items():
-            require_least(options, name, least)
+            require_least(options, least, name)
     require_one_of("metric_for_best_model", training.metric_for_best_model, metrics)
     if not 0 <= training.label_smoothing_factor < 1:
         raise InputError(
@@ -256,13 +256,6 @@ def is_given(options: RunArguments | TrainingArguments, name: str) -> bool:
     default = field.default if field.default_factory is MISSING else field.default_factory()
     value = getattr(options, name)
     return bool(value != default and value is not None and value != {})
-
-
-def require_least(options: RunArguments | TrainingArguments, name: str, least: int) -> None:
-    """Refuse a value that is too small; None passes."""
-    value = getattr(options, name)
-    if value is not None and value < least:
-        raise InputError(f"--{name}: expected {least} or more, found {value}.")
 
 
 def own_files(values: Sequence[str] | None, example: str) -> dict[str, str]:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from mrs_suggest.common.command_parser import CommandParser
-from mrs_suggest.common.errors import InputError
+from mrs_suggest.common.errors import require_least
 from mrs_suggest.common.report.tables import Grid, grid_markdown, print_grid
 from mrs_suggest.common.text.text import visible, visible_json
 
@@ -61,10 +61,8 @@ def run_make(options: argparse.Namespace) -> None:
     from mrs_datasets.audit.questions import KINDS
     from mrs_datasets.prepared.prepared import open_prepared
 
-    for name, least in (("annotators", 1), ("examples", 1), ("seed", 0)):
-        value = getattr(options, name)
-        if value is not None and value < least:
-            raise InputError(f"--{name} {value}: expected {least} or more.")
+    require_least(options, 1, "annotators", "examples")
+    require_least(options, 0, "seed")
     kind = KINDS[options.kind]
     key = make_audit(
         open_prepared(options.data), options.out, kind, options.languages, options.examples, options.annotators,

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from mrs_suggest.cli.data.passes import add_toxicity_options, add_translation_options, toxicity_pass, translation_pass
 from mrs_suggest.cli.options import add_out_options, out_location, say
 from mrs_suggest.common.command_parser import CommandParser
-from mrs_suggest.common.errors import InputError
+from mrs_suggest.common.errors import InputError, require_least
 from mrs_suggest.common.report.console import make_console, make_table
 from mrs_suggest.common.text.languages import LANGUAGES
 from mrs_suggest.common.text.text import visible
@@ -99,8 +99,7 @@ def run_build(options: argparse.Namespace) -> None:
 
     settings = _settings(options)
     strict = settings.profile == "paper" if options.strict is None else options.strict
-    if options.workers is not None and options.workers < 1:
-        raise InputError(f"--workers {options.workers}: expected 1 or more.")
+    require_least(options, 1, "workers")
     spark = _spark(options)
     out = out_location(options.out, options.scratch)
     identifier = _identifier(options.language_model)  # refused now, not after hours of reading

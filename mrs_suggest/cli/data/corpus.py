@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mrs_suggest.cli.options import add_out_options, out_location, say
-from mrs_suggest.common.errors import InputError
+from mrs_suggest.common.errors import InputError, require_least
 from mrs_suggest.common.report.console import make_console, make_table
 from mrs_suggest.common.text.text import visible
 
@@ -64,8 +64,7 @@ def run_corpus(options: argparse.Namespace) -> None:
     from mrs_datasets.corpus.lines import LineRules
     from mrs_datasets.corpus.settings import Corpus, CorpusSettings, Source
 
-    if options.workers is not None and options.workers < 1:
-        raise InputError(f"--workers {options.workers}: expected 1 or more.")
+    require_least(options, 1, "workers")
 
     def given(*names: str) -> dict[str, Any]:
         return {name: getattr(options, name) for name in names if getattr(options, name) is not None}

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mrs_suggest.common.command_parser import CommandParser
-from mrs_suggest.common.errors import InputError
+from mrs_suggest.common.errors import require_least
 from mrs_suggest.common.metric_errors import metric_errors
 from mrs_suggest.common.report.console import make_console, make_table
 from mrs_suggest.common.text.languages import require_any_language
@@ -60,8 +60,7 @@ def run_view(options: argparse.Namespace) -> None:
     from mrs_datasets.describe.view import write_view
     from mrs_datasets.prepared.prepared import open_prepared
 
-    if options.rows < 1:
-        raise InputError(f"--rows {options.rows}: expected a whole number from 1.")
+    require_least(options, 1, "rows")
     write_view(open_prepared(options.data), options.out, options.rows, options.seed)
     print(f"wrote {visible(options.out)}")
 
