@@ -212,7 +212,6 @@ def _decode(options: argparse.Namespace) -> None:
 
 
 def _prompts(options: argparse.Namespace, runs: list[Run]) -> tuple[Prompts, str]:
-    """The prompts to translate, and the target language."""
     from mrs_datasets.prepared.prepared import open_prepared
     from mrs_suggest.staple.decode import choose_language, prompts_of_split, prompts_of_text
     from mrs_suggest.staple.members import written_language

@@ -113,12 +113,10 @@ def _folder(data: str, setup: Setup) -> str:
 
 
 def place_of(name: str, setup: Setup) -> Path:
-    """The folder of a cell, by its name."""
     return setup.output / "cells" / name.replace("/", "-")
 
 
 def run_of(name: str, setup: Setup) -> Path:
-    """The folder of a cell's run, by its name."""
     return place_of(name, setup) / "run"
 
 

@@ -44,7 +44,6 @@ def head_blocks(results: Results) -> Iterator[Block]:
 
 
 def unit_note(unit: str) -> str:
-    """What intervals and tests resample, in a sentence."""
     by_row = ", of an earlier version: intervals may be too narrow, and no difference here is called significant"
     return f"Intervals and tests are by {unit}{by_row * (unit == ROW)}."
 

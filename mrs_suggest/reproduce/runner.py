@@ -174,7 +174,6 @@ class _Runs:
         self._problems: dict[str, str] = {}
 
     def to_the_end(self) -> dict[str, str]:
-        """Run the cells; return the problems."""
         try:
             while self._waiting or self._running:
                 with self._signals.held():
@@ -251,7 +250,6 @@ class _Runs:
         self._say(f"{one.head}: finished in {told_duration(seconds)}; {self._left()}")
 
     def _left(self) -> str:
-        """The time of the cells that are not finished."""
         left: list[float | None] = []
         for name in [*self._running, *self._waiting]:
             if name in self._waiting and (self._states.unavailable(name) or self._states.state(name) == DONE):

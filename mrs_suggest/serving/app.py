@@ -165,7 +165,6 @@ class Worker:
             log(logging.INFO, "reloaded", models=self.versions())
 
     def versions(self) -> dict[str, str]:
-        """The version of each model."""
         return {name: model.version for name, model in self.served.by_name.items()}
 
     def trouble(self) -> str | None:

@@ -130,7 +130,6 @@ class ClickStore:
                 raise ClickError(first_line(error)) from None
 
     def close(self) -> None:
-        """Close the file or the connection."""
         self._connection.close()
 
 

@@ -296,7 +296,6 @@ def _pause(response: httpx.Response | None, tried: int) -> float:
 
 
 def _retry_after(response: httpx.Response) -> float | None:
-    """The seconds of `Retry-After`, if it can be read."""
     seconds = seconds_to_wait(response.headers.get("retry-after", ""))
     return None if seconds is None else min(seconds, LONGEST_PAUSE)
 

@@ -65,7 +65,6 @@ class Gold:
 
     @cached_property
     def prompts(self) -> dict[str, str]:
-        """Prompt's id -> its text."""
         return {str(row["id"]): str(row["prompt"]) for row in self.rows}
 
     @property

@@ -53,7 +53,6 @@ class ReplyTags:
         return np.flatnonzero(keep)
 
     def by_reply(self) -> list[list[str]]:
-        """The tags of each reply, sorted."""
         found: list[list[str]] = [[] for _ in range(self.size)]
         for tag in sorted(self.rows):
             for row in self.rows[tag]:

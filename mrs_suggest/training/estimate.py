@@ -122,7 +122,6 @@ def tokens_of(inputs: Mapping[str, Any], writes: bool) -> int:
 
 
 def _plan(trainer: Trainer, training: TrainingArguments) -> tuple[int, int, int]:
-    """The steps, validations and checkpoints of the run."""
     batches = len(trainer.get_train_dataloader())
     epoch = max(1, math.ceil(batches / training.gradient_accumulation_steps))
     steps = training.max_steps if training.max_steps > 0 else math.ceil(training.num_train_epochs * epoch)

@@ -213,7 +213,6 @@ def _require_sound_lora(options: LoraArguments) -> None:
 
 
 def trains_lora(options: RunArguments) -> bool:
-    """Whether adapters are to be trained."""
     return isinstance(options, LoraArguments) and options.peft == "lora"
 
 
@@ -282,7 +281,6 @@ def asked_languages(asked: Sequence[str], have: Sequence[str], data: str, what: 
 
 
 def require_one_of(name: str, value: str | None, allowed: Sequence[str]) -> None:
-    """Refuse a value that is not allowed."""
     if value not in allowed:
         raise InputError(f"--{name}: expected one of {', '.join(allowed)}, found {value!r}.")
 

@@ -144,7 +144,6 @@ def _settings(options: argparse.Namespace) -> Settings:
 
 
 def _identifier(text: str | None) -> LanguageIdentifier:
-    """The language model."""
     from mrs_suggest.common.io.remote_errors import masked
     from mrs_suggest.common.io.storage import is_url
     from mrs_suggest.common.text.language_id import LanguageIdentifier

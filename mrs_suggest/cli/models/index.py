@@ -135,7 +135,6 @@ def _index(options: argparse.Namespace) -> int:
 
 
 def _checked_model(sets: ResponseSets, options: argparse.Namespace) -> int:
-    """Check the model's replies, in one language or all."""
     exit_code, report = 0, None if options.json else _everyday_report(sets.folder)
     for code in [options.language] if options.language else list(sets.indexes):
         rows = sets.rows(code)

@@ -243,7 +243,6 @@ class RemoteReader(io.RawIOBase):
             raise
 
     def _open(self) -> None:
-        """Open the file, for the first time or again."""
         filesystem = self._path.filesystem
         named: dict[str, Any] = {"cache_type": "none"} if self._exact else {}
         facts = None

@@ -137,7 +137,6 @@ class RunsTable:
         return list(dict.fromkeys(part for part, _ in self.scopes))
 
     def field(self, row: Row, part: str, code: str, metric: Metric) -> Field | None:
-        """A figure of a row, or None."""
         return self.fields.get((row.name, (part, code), metric.key))
 
     def languages(self, part: str, metric: Metric | None = None) -> list[str]:

@@ -259,7 +259,6 @@ def _lead_cell(lead: Lead | None) -> str:
 
 
 def _in_pipes(text: str) -> str:
-    """A text inside a Markdown table."""
     return text.replace("|", "\\|")
 
 

@@ -108,7 +108,6 @@ class Scored:
         return found
 
     def all_intervals(self, main: str) -> dict[str, Interval]:
-        """The intervals by figure."""
         return {**self.intervals, **({main: self.interval} if self.interval else {})}
 
     def method_of(self, interval: Interval) -> str:

@@ -62,7 +62,6 @@ class Record(SampleLevelComputation):
         self.kind = kind
 
     def compute(self, doc: Doc, model_response: ModelResponse, **_: object) -> object:
-        """The record of one example."""
         output = model_response.logprobs if self.kind.tokens is None else model_response.final_text
         return self.kind.record(doc.specific, output)
 
@@ -75,7 +74,6 @@ class SampledRecord(SamplingMetric, Record):
         Record.__init__(self, kind)
 
     def num_samples(self) -> int:
-        """How many outputs lighteval samples for each message."""
         return SUGGESTIONS
 
 

@@ -54,7 +54,6 @@ def _asked(kind: Kind, rows: Iterable[Row], language: str) -> Iterable[dict[str,
 
 
 def _results(kind: Kind, row: Row, results: Sequence[Any]) -> dict[str, object]:
-    """A record for each figure."""
     if kind.tokens is None:
         output: Sequence[Any] = [score for score, *_ in results]
     else:

@@ -81,7 +81,6 @@ def with_weights(what: Publication) -> Publication:
 
 
 def register(family: Family) -> Family:
-    """Make a family known by its name."""
     _REGISTERED[family.name] = family
     return family
 

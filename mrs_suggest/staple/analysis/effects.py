@@ -159,7 +159,6 @@ def read_features(source: str) -> pd.DataFrame:
 
 
 def _csv(path: Path) -> pd.DataFrame:
-    """The cells of a CSV file as texts."""
     try:
         table = pd.read_csv(path, dtype=str, keep_default_na=False, encoding="utf-8-sig", index_col=False)
     except OSError as error:
@@ -261,7 +260,6 @@ def _model(kept: pd.DataFrame, kind: str, freedom: dict[str, int]) -> Model:
 
 
 def mark_of(p: float) -> str:
-    """The stars of a p value."""
     return next((mark for limit, mark in MARKS if p < limit), "")
 
 

@@ -93,7 +93,6 @@ def report_json(report: Report) -> dict[str, Any]:
 
 
 def system_rows(systems: Sequence[System]) -> tuple[list[str], list[list[str]]]:
-    """Header and rows of the table of systems."""
     header = ["system", "rank", "precision", "weighted recall", "weighted F1", "top found", "translations", "missing"]
     rows = []
     for system in systems:

@@ -52,7 +52,6 @@ class System:
 
     @property
     def missing(self) -> int:
-        """The number of prompts without a translation."""
         return len(self.scores.missing)
 
 

@@ -49,7 +49,6 @@ def advice(options: SearchArguments, training: TrainingArguments, trains: bool) 
 
 
 def generator_run(family: Family, options: SearchArguments, training: TrainingArguments) -> Run:
-    """The run of a generator, of any task."""
     return Run(
         family, options, training, steps=STEPS, lower_is_better=("perplexity", "loss"),
         advice=lambda trains: advice(options, training, trains),

@@ -144,8 +144,6 @@ class PairTrainer(OurTrainer, Seq2SeqTrainer):
 
 
 class GenerationTrainer(WatchesLanguages, DenoisingSteps, PairTrainer):
-    """The trainer of replies."""
-
     validation: list[LanguageData]
 
     def figures(self) -> dict[str, float]:

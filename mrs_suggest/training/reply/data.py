@@ -85,7 +85,6 @@ class RunData:
         yield from self.denoising.texts() if self.denoising else ()
 
     def languages(self) -> list[str]:
-        """All that the model reads or writes, each once."""
         trained = [source.language for source in self.plan.sources]
         more = [*(self.denoising.train if self.denoising else ()), *self.watched]
         return list(dict.fromkeys([*trained, *self.plan.validation, *self.plan.test, *more]))

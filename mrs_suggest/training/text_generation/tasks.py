@@ -34,7 +34,6 @@ class TextTask:
 
     @property
     def option(self) -> str:
-        """Its name on the command line."""
         return self.name.lower()
 
     @property

@@ -56,7 +56,6 @@ class Part:
         return " ".join(part for column in columns if (part := self.columns[column][number]))
 
     def texts(self) -> Iterator[str]:
-        """All that a model reads."""
         if self.task.kind == TAGS:
             yield from (" ".join(words) for words in self.columns[self.task.first[0]])
         else:
