@@ -83,6 +83,15 @@ def extra_needed(package: str, extra: str, purpose: str) -> Iterator[None]:
         raise MissingExtraError(package, extra, purpose) from None
 
 
+@contextmanager
+def metric_errors(where: str = "") -> Iterator[None]:
+    """Turn a metric's ValueError, or its ImportError for a missing extra, into an InputError, after `where`."""
+    try:
+        yield
+    except (ValueError, ImportError) as error:
+        raise InputError(f"{where}: {error}" if where else str(error)) from error
+
+
 def missing_extra(error: BaseException, purpose: str, extra: str | None = None) -> MissingExtraError | None:
     """The error for a failed import of a package of an extra; None if something else went wrong.
 

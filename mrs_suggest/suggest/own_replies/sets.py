@@ -14,11 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mrs_metrics.tokenize import get_tokenizer
-from mrs_suggest.common.errors import InputError
+from mrs_suggest.common.errors import InputError, metric_errors
 from mrs_suggest.common.hub.provenance import versions
 from mrs_suggest.common.io.files import atomic_folder, atomic_write, file_sha256
 from mrs_suggest.common.io.manifest import again
-from mrs_suggest.common.metric_errors import metric_errors
 from mrs_suggest.common.text.languages import find_language
 from mrs_suggest.common.text.text import normalise_reply
 from mrs_suggest.models.model_folder import open_model_folder

@@ -13,9 +13,8 @@ from mrs_datasets.prepared.prepared import PreparedData, open_prepared
 from mrs_datasets.tasks.task_files import read_task_file
 from mrs_metrics.xglue_statistics import query_starts
 from mrs_metrics.xglue_tasks import require_label
-from mrs_suggest.common.errors import InputError
+from mrs_suggest.common.errors import InputError, metric_errors
 from mrs_suggest.common.io.files import content_hash
-from mrs_suggest.common.metric_errors import metric_errors
 from mrs_suggest.evaluation.language_data import EVALUATION_SEED, sample_rows
 from mrs_suggest.models.saved.record import Record
 from mrs_suggest.models.understanding.text_rows import ANSWER, TAGS

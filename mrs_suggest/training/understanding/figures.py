@@ -9,8 +9,8 @@ import numpy as np
 
 from mrs_metrics.xglue import XglueScores, aggregate, average_scores, score_interval, score_task
 from mrs_metrics.xglue_tasks import NO_TAG
+from mrs_suggest.common.errors import metric_errors
 from mrs_suggest.common.io.files import atomic_write
-from mrs_suggest.common.metric_errors import metric_errors
 from mrs_suggest.models.generation.padding import IGNORED
 from mrs_suggest.models.saved.record import Record
 from mrs_suggest.models.understanding import text_rows
