@@ -8,8 +8,7 @@ from pathlib import Path
 
 from mrs_suggest.common.report.pages import Block, Bullets, Entry, Grid, Heading, Paragraph
 from mrs_suggest.common.text.text import interval_text
-from mrs_suggest.models.saved.allowlist import CURVE_POINTS, CURVES, RECORD
-from mrs_suggest.models.saved.record import Record
+from mrs_suggest.models.saved.record import CURVE_POINTS, CURVES, RECORD, Record
 from mrs_suggest.reproduce.cells import all_cells, place_of, read_state, run_of
 from mrs_suggest.reproduce.claims import ClaimResult, Verdict
 from mrs_suggest.reproduce.comparisons import Comparisons

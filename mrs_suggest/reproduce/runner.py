@@ -23,8 +23,7 @@ from mrs_suggest.common.errors import InputError
 from mrs_suggest.common.io.files import atomic_write, content_hash
 from mrs_suggest.common.launcher import announce_launcher
 from mrs_suggest.common.text.text import visible
-from mrs_suggest.models.saved.allowlist import RECORD
-from mrs_suggest.models.saved.record import Record, read_record
+from mrs_suggest.models.saved.record import RECORD, Record, read_record
 from mrs_suggest.reproduce.cells import DONE, INTERRUPTED, STATE, Cell, Setup, States, is_prepared, place_of, run_of
 from mrs_suggest.reproduce.estimates import Estimates, steps_of, told_duration, told_total
 from mrs_suggest.reproduce.processes import StopSignals, end_all, start

@@ -20,7 +20,7 @@ from urllib.parse import urlsplit
 from transformers import TrainerCallback, TrainerState
 from transformers.integrations import MLflowCallback, TensorBoardCallback, TrackioCallback, WandbCallback
 
-from mrs_suggest.models.saved.allowlist import TRACKERS as FOLDER
+from mrs_suggest.models.saved.record import TRACKERS as FOLDER
 from mrs_suggest.models.saved.record import Record
 
 if TYPE_CHECKING:

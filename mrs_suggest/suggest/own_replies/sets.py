@@ -21,9 +21,8 @@ from mrs_suggest.common.io.manifest import again
 from mrs_suggest.common.text.languages import find_language
 from mrs_suggest.common.text.text import normalise_reply
 from mrs_suggest.models.model_folder import open_model_folder
-from mrs_suggest.models.saved.allowlist import CARD, CURVES, RECORD
 from mrs_suggest.models.saved.families import family_of, write_record
-from mrs_suggest.models.saved.record import Record, read_record
+from mrs_suggest.models.saved.record import CARD, CURVES, RECORD, Record, read_record
 from mrs_suggest.models.starting_points import DETECTOR, EXAMPLES, RANKER_FOLDER, RETRIEVAL
 from mrs_suggest.suggest.guard.lists import GuardData
 from mrs_suggest.suggest.index.response_index import ResponseIndex, ResponseIndexes

@@ -16,8 +16,7 @@ from transformers.trainer_callback import ExportableState
 from mrs_suggest.common.errors import InputError, diverged
 from mrs_suggest.models.adapters import has_lora, merge_lora
 from mrs_suggest.models.retrieval.tiny import start_folder
-from mrs_suggest.models.saved.allowlist import BEST
-from mrs_suggest.models.saved.record import Record
+from mrs_suggest.models.saved.record import BEST, Record
 from mrs_suggest.models.understanding.choice_inputs import Encoded, choice_scores
 from mrs_suggest.models.understanding.choice_start import ChoiceParts, build_choice_model, load_choice_model
 from mrs_suggest.models.understanding.multiple_choice import ChoiceModel
