@@ -257,6 +257,7 @@ class Run:
         """
         options, training, folder, state = self.options, self._training, self.folder, self._state
         for name, write in (files or {}).items():
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
             write(folder / name)
         record = run_record(
             trainer=self._family.name,

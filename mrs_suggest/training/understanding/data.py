@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from mrs_suggest.common.io.files import content_hash
 from mrs_suggest.evaluation.language_data import EVALUATION_SEED, sample_rows
 from mrs_suggest.models.saved.record import Record
 from mrs_suggest.models.understanding.text_rows import ANSWER, TAGS
-from mrs_suggest.training.options import own_files
+from mrs_suggest.training.options import asked_languages, own_files
 from mrs_suggest.training.understanding.options import ALL, MULTILANGUAGE, MULTITASK, UnderstandingArguments
 from mrs_suggest.training.understanding.tasks import Understanding
 
@@ -189,16 +190,9 @@ def _tested(
                 f"{data.name}: has no test split of {name} in any language; pass the folder that `mrs data prepare "
                 "xglue` wrote."
             )
-    if options.languages == ["all"]:
-        return have
-    known = {code for codes in have.values() for code in codes}
-    for code in options.languages:
-        if code not in known:
-            raise InputError(
-                f"--languages {code}: {data.name} has no test split of {' or '.join(have)} in it; it has "
-                f"{' '.join(dict.fromkeys(code for codes in have.values() for code in codes))}."
-            )
-    chosen = {name: [code for code in codes if code in options.languages] for name, codes in have.items()}
+    known = dict.fromkeys(chain.from_iterable(have.values()))
+    asked = asked_languages(options.languages, list(known), data.name, f"test split of {' or '.join(have)} in it")
+    chosen = {name: [code for code in codes if code in asked] for name, codes in have.items()}
     if empty := [name for name, codes in chosen.items() if not codes]:
         raise InputError(f"--languages: {empty[0]} is tested in {' '.join(have[empty[0]])}; name one of them.")
     return chosen

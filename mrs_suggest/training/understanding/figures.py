@@ -112,7 +112,6 @@ def validation_figures(predictions: Predictions, parts: Parts) -> dict[str, floa
 
 def write_predictions(path: Path, part: Part, predictions: Sequence[Any]) -> None:
     """A file of a submission; see `mrs_datasets.readers.xglue_files`."""
-    path.parent.mkdir(parents=True, exist_ok=True)
     if part.task.kind == text_rows.ANSWER:
         answers: Mapping[str, Any] = dict(zip(part.columns["id"], predictions, strict=True))
         atomic_write(path, json.dumps(answers, ensure_ascii=False, indent=1) + "\n")
