@@ -21,11 +21,10 @@ from mrs_suggest.cli.data.build import add_build
 from mrs_suggest.cli.data.check import add_check
 from mrs_suggest.cli.data.corpus import add_corpus
 from mrs_suggest.cli.data.dictionary import add_dictionary_texts
-from mrs_suggest.cli.data.generate import add_generate
+from mrs_suggest.cli.data.generate import add_generate, add_synth
 from mrs_suggest.cli.data.passes import add_passes
 from mrs_suggest.cli.data.responses import add_responses
 from mrs_suggest.cli.data.stats import add_stats
-from mrs_suggest.cli.data.synth import add_synth
 from mrs_suggest.cli.options import add_publish_options, change_of, publish_or_print
 from mrs_suggest.common.command_parser import CommandParser
 from mrs_suggest.common.errors import InputError, require_least

@@ -12,7 +12,7 @@ from mrs_suggest.cli.data.passes import add_toxicity_options, add_translation_op
 from mrs_suggest.cli.options import add_out_options, out_location, say
 from mrs_suggest.common.command_parser import CommandParser
 from mrs_suggest.common.errors import InputError, require_least
-from mrs_suggest.common.report.console import make_console, make_table
+from mrs_suggest.common.report.tables import make_console, make_table
 from mrs_suggest.common.text.languages import LANGUAGES
 from mrs_suggest.common.text.text import visible
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from mrs_suggest.cli.options import add_out_options, out_location, say
 from mrs_suggest.common.errors import InputError, require_least
-from mrs_suggest.common.report.console import make_console, make_table
+from mrs_suggest.common.report.tables import make_console, make_table
 from mrs_suggest.common.text.text import visible
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from mrs_suggest.common.command_parser import CommandParser
 from mrs_suggest.common.errors import InputError, require_least
-from mrs_suggest.common.report.console import make_console, make_table
+from mrs_suggest.common.report.tables import make_console, make_table
 from mrs_suggest.common.text.text import visible
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from mrs_suggest.common.command_parser import CommandParser
 from mrs_suggest.common.errors import metric_errors, require_least
-from mrs_suggest.common.report.console import make_console, make_table
+from mrs_suggest.common.report.tables import make_console, make_table
 from mrs_suggest.common.text.languages import require_any_language
 from mrs_suggest.common.text.text import visible
 

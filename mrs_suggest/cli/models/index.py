@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, TextIO
 
 from mrs_suggest.common.command_parser import CommandParser
 from mrs_suggest.common.errors import InputError
-from mrs_suggest.common.report.console import make_console, make_table
+from mrs_suggest.common.report.tables import make_console, make_table
 from mrs_suggest.common.text.text import visible, visible_json
 
 if TYPE_CHECKING:

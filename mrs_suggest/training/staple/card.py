@@ -1,7 +1,7 @@
 """The card of a generator of STAPLE, from its `run.json`, and the table that a run prints."""
 
 from mrs_suggest.common.report.cards import markdown_table
-from mrs_suggest.common.report.console import print_table
+from mrs_suggest.common.report.tables import print_table
 from mrs_suggest.common.text.text import interval_text, percent
 from mrs_suggest.models.saved.card import SHOWN, card_texts, licence_section, run_card
 from mrs_suggest.models.saved.record import Record
