@@ -153,7 +153,6 @@ def _grids(table: RunsTable) -> list[Grid]:
 
 
 def _notes(table: RunsTable) -> list[str]:
-    """How to read the tables, with all warnings."""
     notes = []
     if any(row.seeds[1:] for row in table.rows):
         notes.append("±: standard deviation over the seeds (n - 1).")

@@ -101,7 +101,6 @@ class PairTest:
     units_needed: int | None = None
 
     def as_json(self) -> dict[str, object]:
-        """The test as `mrs score --compare --json` prints it."""
         found = asdict(self) | {"interval": self.interval.ends, "interval_method": self.interval.method}
         return {key: value for key, value in found.items() if value is not None or key == "interval"}
 

@@ -47,7 +47,6 @@ class Task(LightevalTaskConfig):
 
     @property
     def hf_revision(self) -> str | None:
-        """The revision of a hub id (`ORG/NAME@REVISION`)."""
         return source(self.data_set).revision
 
     @hf_revision.setter

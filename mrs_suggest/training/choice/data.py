@@ -66,7 +66,6 @@ class ChoiceData:
     origin: Record = field(default_factory=dict)
 
     def texts(self) -> Iterator[str]:
-        """Premises, prompts and choices of the training questions."""
         for part in self.train.values():
             for question in part.questions:
                 yield from (question.context, *question.choices)

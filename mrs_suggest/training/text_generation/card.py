@@ -40,7 +40,6 @@ def print_scores(record: Record) -> None:
 
 
 def _rows(record: Record) -> tuple[list[str], list[list[str]]]:
-    """Header and rows of the table of figures, in %."""
     systems: Record = record["metrics"]["systems"]
     rows = []
     for language in dict.fromkeys(code for found in systems.values() for code in found):

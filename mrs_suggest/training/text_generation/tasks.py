@@ -70,7 +70,6 @@ class TextTask:
             return xglue_signature(self.name, language)
 
     def file(self, language: str) -> PurePath:
-        """The file of predictions in a run's folder."""
         return predictions_path(PREDICTIONS, self.name, language)
 
 
