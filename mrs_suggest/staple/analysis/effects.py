@@ -255,12 +255,9 @@ def _model(kept: pd.DataFrame, kind: str, freedom: dict[str, int]) -> Model:
     for (name, free), estimate, error in zip(freedom.items(), fit.estimates.tolist(), fit.errors.tolist(), strict=True):
         reach = float(t.ppf(0.975, free)) * error
         p = float(2 * t.sf(abs(estimate) / error, free)) if error else 0.0
-        fixed[name] = Term(estimate, error, p, mark_of(p), [estimate - reach, estimate + reach], free)
+        mark = next((mark for limit, mark in MARKS if p < limit), "")
+        fixed[name] = Term(estimate, error, p, mark, [estimate - reach, estimate + reach], free)
     return Model(fixed, {factor: fit.deviations[factor] for factor in factors}, fit.residual)
-
-
-def mark_of(p: float) -> str:
-    return next((mark for limit, mark in MARKS if p < limit), "")
 
 
 def effects_rows(effects: Effects) -> tuple[list[str], list[list[str]]]:
