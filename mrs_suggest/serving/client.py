@@ -337,11 +337,7 @@ def _answer(item: Mapping[str, Any]) -> ReceivedAnswer:
             Suggestion(row["reply"], float(row["score"]), row.get("parts") or {}, row.get("source") or "")
             for row in item["suggestions"]
         ),
-        reason=item.get("reason"),
         error=error["code"] if error else None,
         problem=error["message"] if error else None,
-        used=item.get("used"),
-        order=item.get("order"),
-        version=item.get("version"),
-        id=item.get("id"),
+        **{name: item.get(name) for name in ("reason", "used", "order", "version", "id")},
     )

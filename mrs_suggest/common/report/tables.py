@@ -142,11 +142,11 @@ def latex_comment(text: str) -> str:
 
 def grid_html(grid: Grid, language: str = "") -> str:
     """The table in HTML; `language` is that of the texts in a table of texts."""
-    head = "".join(f"<th>{_safe(cell)}</th>" for cell in grid.header)
+    head = "".join(f"<th>{safe(cell)}</th>" for cell in grid.header)
     rows = "".join(f"<tr>{''.join(map(_html_cell, row))}</tr>\n" for row in grid.rows)
-    kind = f' lang="{_safe(language)}"' if grid.texts and language else "" if grid.texts else " class=n"
+    kind = f' lang="{safe(language)}"' if grid.texts and language else "" if grid.texts else " class=n"
     table = f"<div class=wide><table{kind}><thead><tr>{head}</tr></thead>\n<tbody>{rows}</tbody></table></div>"
-    return f"<details><summary>{_safe(grid.folded)}</summary>{table}</details>" if grid.folded else table
+    return f"<details><summary>{safe(grid.folded)}</summary>{table}</details>" if grid.folded else table
 
 
 def markdown_plain(text: str) -> str:
@@ -191,18 +191,18 @@ def _latex_row(cells: Sequence[str]) -> str:
 
 def _html_cell(cell: str | Entry) -> str:
     if isinstance(cell, str):
-        return f"<td>{_safe(cell)}</td>"
-    text = _safe(cell.text or ("–" if cell.below else ""))
+        return f"<td>{safe(cell)}</td>"
+    text = safe(cell.text or ("–" if cell.below else ""))
     text = f"<code>{text}</code>" if cell.code else f"<b>{text}</b>" if cell.bold else text
     text = f'<a href="{escape(quote(cell.link))}">{text}</a>' if cell.link else text
-    text += f"<sup>{_safe(cell.marks)}</sup>" if cell.marks else ""
+    text += f"<sup>{safe(cell.marks)}</sup>" if cell.marks else ""
     text += "".join(
-        f"<small{kind}>{_safe(more)}</small>" for kind, more in (("", cell.note), (" class=below", cell.below)) if more
+        f"<small{kind}>{safe(more)}</small>" for kind, more in (("", cell.note), (" class=below", cell.below)) if more
     )
     return f"<td{' class=shaded' if cell.shaded else ''}>{text}</td>"
 
 
-def _safe(text: str) -> str:
+def safe(text: str) -> str:
     return escape(visible(text))
 
 

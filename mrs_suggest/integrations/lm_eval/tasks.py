@@ -5,8 +5,6 @@ that the harness logs; an aggregation turns all records into a figure. A row (th
 prompt.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
