@@ -22,7 +22,6 @@ PAPER = "_paper_"  # the row of the printed figures, below ours
 
 
 def head_blocks(results: Results) -> Iterator[Block]:
-    """Title, description, number of runs and data."""
     setup = results.setup
     table, total = setup.table, len(all_cells(setup.table))
     yield Heading(table.title, 1)
@@ -188,7 +187,6 @@ def _entry(figure: Figure, compared: Comparisons) -> Entry:
 
 
 def _notes(grid: TableSpec, figures: Sequence[Figure], compared: Comparisons) -> Iterator[str]:
-    """How the cells of a table are read."""
     counts = sorted({len(one.values) for one in figures if one.values})
     many = [count for count in counts if count > 1]
     if many:

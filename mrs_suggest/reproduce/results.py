@@ -151,7 +151,6 @@ class Results:
                     yield self.figure(name, grid, row, column, metric)
 
     def leads(self) -> Iterator[Lead]:
-        """Every difference that a table asks for."""
         for name, grid in self.setup.table.grids().items():
             for row, over in grid.leads:
                 for column in grid.columns or (None,):

@@ -183,6 +183,8 @@ class System(Answerer, Protocol):
 
 @runtime_checkable
 class Ranker(Protocol):
+    """Ranks given replies."""
+
     def score_pools(self, messages: Sequence[str], candidates: Sequence[str], pools: np.ndarray) -> np.ndarray:
         """(n, p) scores of each message's pool; `pools` (n, p) holds candidate numbers."""
 

@@ -176,7 +176,6 @@ def _xglue(data: PreparedData, configs: list[str] | None) -> Printed:
 
 
 def _described(rows: list[SplitDescription]) -> list[Table | str]:
-    """Tables of lengths, and of labels if the data have any."""
     quantiles = (">5 %", ">25 %", ">50 %", ">75 %", ">95 %")
     lengths = make_table("Config", "Split", ">Rows", "Column", *quantiles, title="Lengths of texts, characters")
     labels = make_table("Config", "Split", "Column", "Shares", title="Balance of labels")

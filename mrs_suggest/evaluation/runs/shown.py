@@ -191,7 +191,6 @@ def _signatures(table: RunsTable) -> list[str]:
 
 
 def _metrics_grid(table: RunsTable, part: str, code: str) -> Grid:
-    """All metrics of one language, single figures with their intervals."""
     metrics = [metric for metric in table.metrics if table.languages(part, metric)]
     best = {metric.key: table.best(part, metric, code) for metric in metrics}
     rows: list[list[str | Entry]] = []

@@ -243,10 +243,12 @@ class Generator(ReplyWriter):
 
     @property
     def batch(self) -> Batch:
+        """What makes a batch of sources, prompts and targets."""
         return seq2seq_batch if self.model.config.is_encoder_decoder else causal_batch
 
     @property
     def pad(self) -> int:
+        """The id that fills batches."""
         pad = self.coder.tokenizer.pad_token_id
         return int(self.coder.tokenizer.eos_token_id if pad is None else pad)
 

@@ -111,7 +111,6 @@ def _best_metric(record: Record) -> str:
 
 
 def _figures(record: Record) -> str:
-    """The best validation figure, and the numbers of the evaluation."""
     rows = {name: value for name, value in record["metrics"].items() if isinstance(value, (int, float))}
     if record["best_metric"] is not None:
         rows = {f"{_best_metric(record)}, validation": record["best_metric"], **rows}

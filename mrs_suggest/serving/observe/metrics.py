@@ -47,7 +47,6 @@ class Metrics:
             self.reloads.labels(outcome)
 
     def page(self) -> bytes:
-        """The metrics of all workers as text."""
         if SHARED not in os.environ:
             return generate_latest(self.registry)
         together = CollectorRegistry()

@@ -276,7 +276,6 @@ def _shown(name: str, term: Term) -> str:
 
 
 def effects_notes(effects: Effects) -> list[str]:
-    """How the table is read."""
     counts = ", ".join(f"{count:,} {what if count > 1 else what[:-1]}" for what, count in effects.counts.items())
     free = sorted({term.degrees_of_freedom for model in effects.models.values() for term in model.fixed.values()})
     return [

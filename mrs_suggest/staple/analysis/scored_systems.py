@@ -42,7 +42,6 @@ class System:
     source: Mapping[str, Any] = field(default_factory=dict)
 
     def mean(self, score: str) -> float:
-        """The mean of a score of `MEANS` over the prompts."""
         return float(getattr(self.scores, score).mean())
 
     @property

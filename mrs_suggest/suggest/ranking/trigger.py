@@ -53,7 +53,6 @@ class Trigger:
         return min((at for at, _, reached in self.curve if reached >= precision), default=None)
 
     def as_json(self) -> dict[str, Any]:
-        """What `from_json` reads."""
         return {**asdict(self), "features": list(FEATURES)}
 
     @classmethod

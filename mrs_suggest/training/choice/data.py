@@ -71,7 +71,6 @@ class ChoiceData:
                 yield from (question.context, *question.choices)
 
     def facts(self) -> Record:
-        """Facts for the record of a run: the data and the rows used, and the plan."""
         rows: dict[str, dict[str, int]] = {}
         parts = [("train", self.train), ("validation", self.validation)]
         parts += [("test", one) for one in self.tests.values()]

@@ -36,7 +36,6 @@ BUILDERS = {TINY: build_tiny_generator, CONVOLUTIONAL: build_convolutional}
 
 
 def advice(options: SearchArguments, training: TrainingArguments, trains: bool) -> str:
-    """Advice for when memory runs out."""
     if not trains:
         return f"lower --decoding_batch_size (now {options.decoding_batch_size:,})"
     batch = training.per_device_train_batch_size

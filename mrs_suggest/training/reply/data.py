@@ -70,7 +70,6 @@ class RunData:
     watched: dict[str, list[str]] = field(default_factory=dict)
 
     def by_language(self) -> dict[str, list[Dataset]]:
-        """The training sources by the language of their pairs."""
         found: dict[str, list[Dataset]] = {}
         for source in self.plan.sources:
             found.setdefault(source.language, []).append(self.sources[source.config])

@@ -38,7 +38,6 @@ def staple_card(record: Record, repo_id: str | None = None, adapter: bool = Fals
 
 
 def drawn_of(plan: Record) -> str:
-    """The training data, in words."""
     parts = [TEXTS["drawn"][plan["draw"]].format(number=plan["number"])] if plan["draw"] else []
     parts += [f"{source['pairs']:,} general translations ({source['source']})" for source in plan["parallel"]]
     return "; ".join(parts)
@@ -53,7 +52,6 @@ def print_scores(record: Record) -> None:
 
 
 def _tables(record: Record) -> str:
-    """The tables of figures, in %, and what they are not of."""
     metrics = record["metrics"]
     header, rows = _rows(record)
     explained = [TEXTS["explained"].format(nbest=metrics["nbest"]), markdown_table(header, rows)]

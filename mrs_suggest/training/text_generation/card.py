@@ -34,7 +34,6 @@ def task_card(record: Record, repo_id: str | None = None, adapter: bool = False)
 
 
 def print_scores(record: Record) -> None:
-    """Print the figures of a run: a row for each language."""
     header, rows = _rows(record)
     print_table(f"{record['plan']['task']}: BLEU-4 on test (95 % interval)", header, rows)
 

@@ -118,7 +118,6 @@ def _tested(source: PreparedData, task: TextTask, options: GenerationArguments, 
 
 
 def _own_files(options: GenerationArguments, task: TextTask) -> dict[str, Path]:
-    """`--train`: language -> file."""
     found = {language: Path(place) for language, place in own_files(options.train, "de=titles.de.jsonl").items()}
     for language, path in found.items():
         if language not in task.languages:

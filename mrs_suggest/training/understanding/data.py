@@ -93,7 +93,6 @@ class UnderstandingData:
         }
 
     def facts(self) -> Record:
-        """Facts for the record of a run: the data and the rows used, and the plan."""
         rows: dict[str, dict[str, int]] = {}
         for split, parts in (("train", self.train), ("validation", self.validation), ("test", self.test)):
             for part in each(parts):
@@ -110,7 +109,6 @@ class UnderstandingData:
 
 
 def each(parts: Parts) -> Iterator[Part]:
-    """All parts, task by task."""
     return (part for of in parts.values() for part in of.values())
 
 
